@@ -1,0 +1,68 @@
+"""Items, answer formats, records and the small protocols that everything else speaks in."""
+
+from proctor.core.clock import Stopwatch, aside
+from proctor.core.errors import (
+    ConfigurationError,
+    InputError,
+    MachineryError,
+    ParseError,
+    ProctorError,
+    RefusalError,
+)
+from proctor.core.fingerprint import content_hash, fingerprint
+from proctor.core.item import Image, Item, Media, Reference, Region, TagValue, VideoClip
+from proctor.core.metric import ACCURACY, Metric
+from proctor.core.protocols import (
+    Benchmark,
+    BenchmarkReader,
+    Frame,
+    NeedsReferences,
+    RecordedAnswers,
+    Scorer,
+    System,
+    View,
+    VoteBook,
+)
+from proctor.core.records import Answer, Score, Status, Timing, Usage, Vote
+from proctor.core.registry import Registry, UnknownNameError
+from proctor.core.seeds import generator
+
+__all__ = [
+    "ACCURACY",
+    "Answer",
+    "Benchmark",
+    "BenchmarkReader",
+    "ConfigurationError",
+    "Frame",
+    "Image",
+    "InputError",
+    "Item",
+    "MachineryError",
+    "Media",
+    "Metric",
+    "NeedsReferences",
+    "ParseError",
+    "ProctorError",
+    "RecordedAnswers",
+    "Reference",
+    "RefusalError",
+    "Region",
+    "Registry",
+    "Score",
+    "Scorer",
+    "Status",
+    "Stopwatch",
+    "System",
+    "TagValue",
+    "Timing",
+    "UnknownNameError",
+    "Usage",
+    "VideoClip",
+    "View",
+    "Vote",
+    "VoteBook",
+    "aside",
+    "content_hash",
+    "fingerprint",
+    "generator",
+]

@@ -1,0 +1,95 @@
+"""A stopwatch that keeps the model's time apart from everybody else's.
+
+An answer's time is the model's, except for what is spent in `aside(...)`: decoding media, waiting to
+retry after a fault of the machinery. A budget is measured on the model's time alone, so a slow disk
+or a rate limit never turns into "the model was too slow".
+"""
+
+from __future__ import annotations
+
+import time
+from asyncio import Timeout
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Literal
+
+from proctor.core.records import Timing
+
+__all__ = ["Stopwatch", "aside"]
+
+Purpose = Literal["media", "retry"]
+
+_current: ContextVar[Stopwatch | None] = ContextVar("proctor_stopwatch", default=None)
+
+
+class Stopwatch:
+    """Measures one answer by the monotonic clock. Not for several tasks of one answer at once:
+    overlapping asides are counted once, from the first one's start to the last one's end."""
+
+    def __init__(self, budget: Timeout | None = None) -> None:
+        self._budget = budget
+        self._spent: dict[Purpose, float] = {"media": 0.0, "retry": 0.0}
+        self._open = 0
+        self._opened_at = 0.0
+        self._deadline: float | None = None
+        self._started = time.monotonic()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Makes this the stopwatch that `aside` finds in this task and the tasks it starts."""
+        token = _current.set(self)
+        self._started = time.monotonic()
+        try:
+            yield
+        finally:
+            _current.reset(token)
+
+    @contextmanager
+    def aside(self, purpose: Purpose) -> Iterator[None]:
+        """Counts the time inside as `purpose`, and stops the budget for as long."""
+        self._enter()
+        try:
+            yield
+        finally:
+            self._leave(purpose)
+
+    def timing(self, queue_s: float = 0.0) -> Timing:
+        """What was measured up to now."""
+        total = time.monotonic() - self._started
+        beside = self._spent["media"] + self._spent["retry"]
+        return Timing(
+            model_s=max(0.0, total - beside),
+            media_s=self._spent["media"],
+            retry_s=self._spent["retry"],
+            queue_s=queue_s,
+        )
+
+    def _enter(self) -> None:
+        if self._open == 0:
+            self._opened_at = time.monotonic()
+            if self._budget is not None:
+                self._deadline = self._budget.when()
+                if not self._budget.expired():
+                    self._budget.reschedule(None)
+        self._open += 1
+
+    def _leave(self, purpose: Purpose) -> None:
+        self._open -= 1
+        if self._open:
+            return
+        taken = time.monotonic() - self._opened_at
+        self._spent[purpose] += taken
+        if self._budget is not None and self._deadline is not None and not self._budget.expired():
+            self._budget.reschedule(self._deadline + taken)
+
+
+@contextmanager
+def aside(purpose: Purpose) -> Iterator[None]:
+    """Marks time that is not the model's, wherever in the call tree; free when nobody measures."""
+    watch = _current.get()
+    if watch is None:
+        yield
+        return
+    with watch.aside(purpose):
+        yield

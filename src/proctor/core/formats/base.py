@@ -1,0 +1,66 @@
+"""What every answer format offers, and the few readings that several of them share."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from proctor.core.errors import ParseError
+
+__all__ = ["MAX_ANSWER_CHARS", "Format", "final_answer"]
+
+MAX_ANSWER_CHARS = 20_000
+"""Longer texts are cut before parsing: an answer is hostile text, and a parser's time is bounded."""
+
+_CUE = re.compile(
+    r"(?:final\s+answer|correct\s+answer|answer)\W{0,6}?\s*(?:is|are)?\s*[:\-=*_`(\[\"' ]*", re.IGNORECASE
+)
+
+
+class Format(BaseModel, ABC):
+    """How an item is to be answered: what the model is told, and how its text is read and marked."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @abstractmethod
+    def instruction(self, options: Sequence[str] = ()) -> str:
+        """One or two sentences that tell a model how to write its answer."""
+
+    @abstractmethod
+    def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        """The value that a text states. Raises `ParseError` where it states none, or several."""
+
+    @abstractmethod
+    def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
+        """A reference value in canonical form. Raises `ParseError` where it is not of this format."""
+
+    def match(self, reference: JsonValue, prediction: JsonValue) -> bool:
+        """Whether a parsed prediction is right; both in canonical form."""
+        return reference == prediction
+
+    def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
+        """How far off a prediction is (0 is right), or None where the format knows no distance."""
+        del reference, prediction
+        return None
+
+
+def final_answer(text: str) -> str:
+    """What follows the last "answer:" or "the answer is", else the whole text, in one stripped piece.
+
+    >>> final_answer("I see two clips. Final answer: 2.")
+    '2.'
+    >>> final_answer("2")
+    '2'
+    """
+    text = text[:MAX_ANSWER_CHARS].strip()
+    if not text:
+        raise ParseError(expected="an answer", found="")
+    cues = list(_CUE.finditer(text))
+    for cue in reversed(cues):
+        rest = text[cue.end() :].strip()
+        if rest:
+            return rest
+    return text

@@ -1,0 +1,123 @@
+"""One of several options, named by its letter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import JsonValue
+
+from proctor.core.errors import ParseError
+from proctor.core.formats.base import MAX_ANSWER_CHARS, Format
+
+__all__ = ["ChoiceFormat", "option_letters"]
+
+_CUED = re.compile(
+    r"\b(?i:answer|choice|option)\b\W{0,3}(?:\s*\b(?:is|are|would\s+be)\b)?[\s:\-=*_`(\[\"'$]*"
+    r"(?:(?i:option|choice)\s+)?(?:\\boxed\{)?(?P<letter>[A-Z])(?![A-Za-z'’])"
+)
+_ALONE = re.compile(r"^[\s*_`(\[\"'$]*(?:\\boxed\{)?(?P<letter>[A-Za-z])(?:[\s.):\]}*_`\"'$]|$)")
+_BARE_ARTICLE = re.compile(r"^[\s*_`(\[\"']*A\s+[a-z]")
+_ANYWHERE = re.compile(r"(?<![A-Za-z0-9'’])\(?(?P<letter>[B-Z])[).:]?(?![A-Za-z0-9'’])|\((?P<paren>[A-Z])\)")
+
+
+def option_letters(count: int) -> list[str]:
+    """The letters A, B, C … for `count` options (at most 26).
+
+    >>> option_letters(3)
+    ['A', 'B', 'C']
+    """
+    if not 0 <= count <= 26:
+        raise ValueError(f"options have letters, so there can be 0 to 26, not {count}")
+    return [chr(ord("A") + index) for index in range(count)]
+
+
+class ChoiceFormat(Format):
+    """One option by its letter, in the order in which the item lists them.
+
+    Reading goes from the surest sign to the weakest: a letter after "answer"; a letter at the
+    start; the whole text of one option; one lone letter anywhere. Two different options named
+    with equal right are an error, not a guess.
+
+    >>> four = ["liver", "spleen", "left kidney", "aorta"]
+    >>> ChoiceFormat().parse("**Answer: (C)** because of the cortex", four)
+    'C'
+    >>> ChoiceFormat().parse("It is the left kidney.", four)
+    'C'
+    """
+
+    kind: Literal["choice"] = "choice"
+
+    def instruction(self, options: Sequence[str] = ()) -> str:
+        letters = option_letters(len(options))
+        span = f"{letters[0]} to {letters[-1]}" if letters else "the options"
+        return f'Start your reply with "Answer: X", where X is the letter of the right option ({span}).'
+
+    def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        text = text[:MAX_ANSWER_CHARS]
+        letters = set(option_letters(len(options)))
+        for reading in (_by_cue, _by_start, _by_option_text, _by_lone_letter):
+            found = reading(text, letters, options)
+            if len(found) == 1:
+                return found.pop()
+            if len(found) > 1:
+                raise ParseError(expected="one option", found=f"{' and '.join(sorted(found))} in {text}")
+        raise ParseError(expected=f"one of the letters {', '.join(sorted(letters))}", found=text)
+
+    def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
+        letters = option_letters(len(options))
+        if isinstance(value, str) and value in letters:
+            return value
+        raise ParseError(expected=f"one of {', '.join(letters)}", found=str(value))
+
+
+def _by_cue(text: str, letters: set[str], options: Sequence[str]) -> set[str]:
+    del options
+    cued = [match["letter"] for match in _CUED.finditer(text) if match["letter"] in letters]
+    return set(cued[:1]) if len(set(cued)) <= 1 else _last_if_final(text, cued)
+
+
+def _last_if_final(text: str, cued: list[str]) -> set[str]:
+    """Several cued letters: only an explicit "final answer" may overrule an earlier one."""
+    final = re.search(r"(?i:final\s+answer)\W{0,3}(?:\s*is)?[\s:\-=*_`(\[\"'$]*(?:\\boxed\{)?([A-Z])\b", text)
+    return {final[1]} if final and final[1] in cued else set(cued)
+
+
+def _by_start(text: str, letters: set[str], options: Sequence[str]) -> set[str]:
+    del options
+    if _BARE_ARTICLE.match(text):  # "A transverse sweep …" starts with an article, not with a letter
+        return set()
+    match = _ALONE.match(text)
+    if match is None:
+        return set()
+    letter = match["letter"]
+    whole = text.strip(" \t\n*_`()[]\"'.:$")
+    if letter.islower() and len(whole) > 1 and not re.match(r"^[\W_]*[a-z][).:]", text):
+        return set()
+    return {letter.upper()} & letters
+
+
+def _by_option_text(text: str, letters: set[str], options: Sequence[str]) -> set[str]:
+    said = _plain(text)
+    named = {
+        letter
+        for letter, option in zip(sorted(letters), options, strict=True)
+        if _plain(option) and f" {_plain(option)} " in f" {said} "
+    }
+    # One option's text may contain another's: the longer one is what was said.
+    texts = {letter: _plain(options[ord(letter) - ord("A")]) for letter in named}
+    return {
+        letter
+        for letter in named
+        if not any(letter != other and f" {texts[letter]} " in f" {texts[other]} " for other in named)
+    }
+
+
+def _by_lone_letter(text: str, letters: set[str], options: Sequence[str]) -> set[str]:
+    del options
+    return {match["letter"] or match["paren"] for match in _ANYWHERE.finditer(text)} & letters
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"[^\W_]+", text.casefold()))

@@ -1,0 +1,59 @@
+"""Which of a list of classes: a set, possibly empty."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from proctor.core.errors import ParseError
+from proctor.core.formats.base import Format, final_answer
+
+__all__ = ["ClassesFormat"]
+
+
+class ClassesFormat(Format):
+    """A set of `classes`; the word `none` states the empty set. Canonical: sorted names.
+
+    >>> ClassesFormat(classes=("sponge", "specimen bag")).parse("Answer: specimen bag, sponge")
+    ['specimen bag', 'sponge']
+    >>> ClassesFormat(classes=("sponge", "specimen bag")).parse("none")
+    []
+    """
+
+    kind: Literal["classes"] = "classes"
+    classes: tuple[str, ...] = Field(min_length=1)
+
+    def instruction(self, options: Sequence[str] = ()) -> str:
+        del options
+        return (
+            'Start your reply with "Answer: " and then every class that applies, separated by commas, '
+            f'or "none". The classes are: {", ".join(self.classes)}.'
+        )
+
+    def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        del options
+        said = final_answer(text).casefold()
+        found = set()
+        for name in sorted(self.classes, key=len, reverse=True):
+            said, hits = re.subn(rf"(?<!\w){re.escape(name.casefold())}(?:e?s)?(?!\w)", " ", said)
+            if hits:
+                found.add(name)
+        if not found and not re.search(r"\bnone\b", said):
+            raise ParseError(expected=f"some of {', '.join(self.classes)}, or none", found=text)
+        return [str(name) for name in sorted(found)]
+
+    def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
+        del options
+        if isinstance(value, list) and set(map(str, value)) <= set(self.classes):
+            return [str(name) for name in sorted({str(name) for name in value})]
+        raise ParseError(expected=f"a list out of {', '.join(self.classes)}", found=str(value))
+
+    def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
+        """Jaccard distance, 0 to 1; two empty sets are at distance 0."""
+        if not isinstance(reference, list) or not isinstance(prediction, list):
+            return None
+        a, b = set(map(str, reference)), set(map(str, prediction))
+        return 1 - len(a & b) / len(a | b) if a | b else 0.0

@@ -1,0 +1,106 @@
+"""Items: one question each, with what is to be looked at and what is to be answered."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+
+from proctor.core.formats import AnswerFormat
+
+__all__ = ["Image", "Item", "Media", "Reference", "Region", "TagValue", "VideoClip"]
+
+TagValue = bool | int | float | str | tuple[str, ...]
+"""A facet's value on one item; a tuple where an item carries several at once."""
+
+_EDGE = 1e-6  # regions come as rounded fractions: 0.559719 + 0.440281 may exceed 1 by rounding
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Region(_Frozen):
+    """A rectangle as fractions of the frame, origin at the top left; inside 0 to 1.
+
+    >>> Region(x=0.25, y=0.0, width=0.5, height=1.0).width
+    0.5
+    """
+
+    x: float = Field(ge=0, le=1)
+    y: float = Field(ge=0, le=1)
+    width: float = Field(gt=0, le=1)
+    height: float = Field(gt=0, le=1)
+
+    @model_validator(mode="after")
+    def _inside(self) -> Self:
+        if self.x + self.width > 1 + _EDGE or self.y + self.height > 1 + _EDGE:
+            raise ValueError("the region reaches outside the frame (0 to 1)")
+        return self
+
+
+class VideoClip(_Frozen):
+    """A stretch of one video: `start` to `end` in seconds of that video's own clock.
+
+    `source` is a name below the media folder, never an absolute path, so that a benchmark has the
+    same fingerprint on every machine. `end=None` means to the end of the video.
+    """
+
+    kind: Literal["video"] = "video"
+    source: str
+    start: float = Field(default=0.0, ge=0)
+    end: float | None = None
+    region: Region | None = None
+
+    @model_validator(mode="after")
+    def _forward(self) -> Self:
+        if self.end is not None and self.end <= self.start:
+            raise ValueError(f"the clip ends at {self.end} s, not after its start at {self.start} s")
+        return self
+
+
+class Image(_Frozen):
+    """One still image with the label under which the question speaks of it."""
+
+    kind: Literal["image"] = "image"
+    source: str
+    label: str = ""
+    region: Region | None = None
+
+
+Media = Annotated[VideoClip | Image, Field(discriminator="kind")]
+
+
+class Reference(_Frozen):
+    """The right answer, in the form that the item's answer format parses to.
+
+    `accepted` are further answers that count as right, `rationale` is why.
+    """
+
+    answer: JsonValue
+    accepted: tuple[JsonValue, ...] = ()
+    rationale: str = ""
+
+
+class Item(_Frozen):
+    """One question. What shares a `group` (a video, a patient) is resampled together.
+
+    >>> from proctor.core.formats import BinaryFormat
+    >>> item = Item(id="q1", group="v1", question="Is a clip visible?", answer=BinaryFormat(),
+    ...             reference=Reference(answer=True))
+    >>> item.without_reference().reference is None
+    True
+    """
+
+    id: str = Field(min_length=1)
+    group: str = Field(min_length=1)
+    question: str = Field(min_length=1)
+    answer: AnswerFormat
+    media: tuple[Media, ...] = ()
+    options: tuple[str, ...] = ()
+    reference: Reference | None = None
+    tags: dict[str, TagValue] = Field(default_factory=dict)
+
+    def without_reference(self) -> Item:
+        """The item as a system may see it: the key and the tags (which may hint at it) are gone."""
+        return self.model_copy(update={"reference": None, "tags": {}})

@@ -1,0 +1,35 @@
+"""What a metric is called, where it lies and which way is better: said once, used everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["ACCURACY", "Metric"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The declaration of a metric from which the CLI, tables, docs and figures are made.
+
+    `low` and `high` bound the value of one item; `percent` says that means are shown in per cent;
+    `chance` is the mean that blind guessing reaches where that is one number for all items.
+    """
+
+    name: str
+    label: str
+    low: float = 0.0
+    high: float = 1.0
+    higher_is_better: bool = True
+    percent: bool = False
+    chance: float | None = None
+
+    def show(self, value: float) -> str:
+        """The value as people read it.
+
+        >>> ACCURACY.show(0.6626)
+        '66.3 %'
+        """
+        return f"{100 * value:.1f} %" if self.percent else f"{value:.2f}"
+
+
+ACCURACY = Metric("accuracy", "Accuracy", percent=True)

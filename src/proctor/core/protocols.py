@@ -1,0 +1,192 @@
+"""The small protocols between the rooms: what a view, a system, a scorer and a benchmark are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from pydantic import JsonValue
+
+from proctor.core.fingerprint import fingerprint
+from proctor.core.item import Item
+from proctor.core.metric import Metric
+from proctor.core.records import Answer, Score, Vote
+
+__all__ = [
+    "Benchmark",
+    "BenchmarkReader",
+    "Frame",
+    "NeedsReferences",
+    "RecordedAnswers",
+    "Scorer",
+    "System",
+    "View",
+    "VoteBook",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One picture as a system gets it: JPEG bytes, its time in seconds of the video (None for a still
+    image) and its label ("A", "t = 3.0 s")."""
+
+    jpeg: bytes
+    time: float | None
+    label: str
+
+
+class View(Protocol):
+    """An item's media under a condition, on demand. It is the only way to the pixels."""
+
+    @property
+    def condition(self) -> str:
+        """The condition's name."""
+
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """Start and end of the clip in seconds of its video; None where there is no video to see."""
+
+    async def frames(
+        self,
+        *,
+        count: int | None = None,
+        fps: float | None = None,
+        window: tuple[float, float] | None = None,
+    ) -> list[Frame]:
+        """Frames in the order in which they are to be shown.
+
+        Of a video: `count` frames spread evenly, or `fps` frames a second; `window` (seconds of the
+        video) is cut to the clip. Of images: all of them, in the item's order. Empty where the
+        condition shows nothing. Raises `InputError` where a file can't be read.
+        """
+
+
+class System(Protocol):
+    """Whatever answers items."""
+
+    @property
+    def name(self) -> str:
+        """Under this name its results are kept and shown."""
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """Everything that changes its answers (model, prompt hash, seed …); recorded with the run."""
+
+    def supports(self, item: Item) -> bool:
+        """Whether it can answer this format at all; an item that it can't is not asked."""
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        """Answers one item. The item carries no reference. Raises `MachineryError` (recorded `failed`),
+        `RefusalError` (`refused`), `ConfigurationError` (stops the run)."""
+
+
+@runtime_checkable
+class NeedsReferences(Protocol):
+    """A baseline that is told the key beforehand (`majority`): shown as such, never a contestant."""
+
+    def learn(self, items: Sequence[Item]) -> None:
+        """Gets all items of the benchmark with their references, once, before the first question."""
+
+
+class Scorer(Protocol):
+    """Turns an answer into scores. A judge is a scorer that asks a model."""
+
+    @property
+    def name(self) -> str:
+        """ "code", or the judge's name with its model."""
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """What it gives."""
+
+    def applies(self, item: Item) -> bool:
+        """Whether it marks answers to this item."""
+
+    async def score(self, item: Item, answer: Answer) -> list[Score]:
+        """Marks one answer; never called for a `failed` one. A judge that gets no verdict raises
+        `MachineryError`: the answer stays unmarked, and is counted so."""
+
+
+class VoteBook(Protocol):
+    """Where judges keep and find their votes."""
+
+    def get(self, key: str) -> Vote | None:
+        """The vote under this key, if it was ever cast."""
+
+    def put(self, vote: Vote) -> None:
+        """Keeps a vote for ever, on disk when this returns; a key that is there already stays as it is."""
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Items, their media and the protocol.
+
+    `headline` is the metric that ranks, `facets` are the tags that results can be split by, `only`
+    are tag values an item must have to count (unless all items are asked for), `media_root` is where
+    the media of this machine lie, `seeds` are the draws already made (the options' order …), `notes`
+    are what a reader of the numbers should know, `simulated` is shown wherever the name is.
+    """
+
+    name: str
+    title: str
+    items: tuple[Item, ...]
+    metrics: tuple[Metric, ...]
+    headline: str
+    facets: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ("video", "text-only")
+    only: dict[str, JsonValue] = field(default_factory=dict)
+    media_root: Path | None = None
+    budget_s: float | None = None
+    seeds: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    simulated: bool = False
+
+    @property
+    def fingerprint(self) -> str:
+        """The hash of all items, also of those that do not count."""
+        return fingerprint(self.items)
+
+    def counted(self, *, all_items: bool = False) -> list[Item]:
+        """The items that count, in the benchmark's order."""
+        return [
+            item
+            for item in self.items
+            if all_items or all(item.tags.get(tag) == value for tag, value in self.only.items())
+        ]
+
+
+@dataclass(frozen=True)
+class RecordedAnswers:
+    """Answers that were given elsewhere, with the votes and scores that came with them.
+
+    `settings` describes their origin; `notes` is what their reader found and a person should know.
+    """
+
+    answers: tuple[Answer, ...]
+    votes: tuple[Vote, ...] = ()
+    scores: tuple[Score, ...] = ()
+    settings: dict[str, JsonValue] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class BenchmarkReader(Protocol):
+    """One benchmark's module, found by the entry point group `proctor.benchmarks`."""
+
+    @property
+    def name(self) -> str:
+        """As on the command line."""
+
+    @property
+    def summary(self) -> str:
+        """One line for `proctor list`."""
+
+    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
+        """Reads the native files. Raises `InputError` before anything is half done."""
+
+    def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
+        """Reads answers in the benchmark's native format for results."""
+
+    def rubric_judge(self) -> str | None:
+        """The judge (by registry name) that its free-text answers are made for, if any."""

@@ -1,0 +1,111 @@
+"""What a run leaves behind: answers, scores and votes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+__all__ = ["Answer", "Score", "Status", "Timing", "Usage", "Vote"]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Status(StrEnum):
+    """How asking one item ended.
+
+    `answered`: a reply came (right, wrong or unreadable). `timed_out`: the system took longer than the
+    item's budget; wrong, and counted. `refused`: the system declined; wrong, and counted.
+    `failed`: the machinery broke; not an answer at all, never scored, asked again on resume.
+    """
+
+    ANSWERED = "answered"
+    TIMED_OUT = "timed_out"
+    FAILED = "failed"
+    REFUSED = "refused"
+
+
+class Usage(_Frozen):
+    """What an answer consumed. `cost_usd` is None where no price is known: unknown is not free."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: float | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        """The sum; its cost is unknown as soon as one part that made requests has no price.
+
+        >>> (Usage(requests=1, cost_usd=0.5) + Usage(requests=1)).cost_usd is None
+        True
+        >>> (Usage() + Usage(requests=1, cost_usd=0.5)).cost_usd
+        0.5
+        """
+        parts = [part for part in (self, other) if part.requests]
+        costs = [part.cost_usd for part in parts]
+        known = [cost for cost in costs if cost is not None]
+        return Usage(
+            requests=self.requests + other.requests,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            cost_usd=sum(known) if known and len(known) == len(costs) else None,
+        )
+
+
+class Timing(_Frozen):
+    """Seconds by a monotonic clock, apart: only `model_s` counts against an item's budget."""
+
+    model_s: float = 0.0
+    media_s: float = 0.0
+    queue_s: float = 0.0
+    retry_s: float = 0.0
+
+
+class Answer(_Frozen):
+    """What a system said of an item.
+
+    `parsed` is the value that the item's answer format read from `text`; where that failed it is None
+    and `problem` says what was expected and what came. `reason` says why a status is not `answered`.
+    """
+
+    item_id: str
+    text: str = ""
+    parsed: JsonValue = None
+    problem: str = ""
+    status: Status = Status.ANSWERED
+    reason: str = ""
+    usage: Usage = Usage()
+    timing: Timing | None = None
+    extra: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class Score(_Frozen):
+    """One number about one answer. `scorer` says who gave it; `label` is its level in words.
+
+    `vote_key` leads to the judge's vote behind it.
+    """
+
+    item_id: str
+    metric: str
+    value: float
+    scorer: str = "code"
+    label: str = ""
+    vote_key: str = ""
+
+
+class Vote(_Frozen):
+    """One reply of one judge, under a key of its whole content, so that it is never paid twice.
+
+    `flags` names what a person should look at (contradictions, attempts to steer the judge).
+    """
+
+    key: str
+    judge: str
+    item_id: str
+    reply: dict[str, JsonValue]
+    flags: tuple[str, ...] = ()
+    usage: Usage = Usage()
