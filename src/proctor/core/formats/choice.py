@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from pydantic import JsonValue
@@ -13,10 +13,11 @@ from proctor.core.formats.base import MAX_ANSWER_CHARS, Format
 
 __all__ = ["ChoiceFormat", "option_letters"]
 
-_CUED = re.compile(
-    r"\b(?i:answer|choice|option)\b\W{0,3}(?:\s*\b(?:is|are|would\s+be)\b)?[\s:\-=*_`(\[\"'$]*"
-    r"(?:(?i:option|choice)\s+)?(?:\\boxed\{)?(?P<letter>[A-Z])(?![A-Za-z'’])"
-)
+_LETTER = r"[\s:\-=*_`(\[\"'$]*(?:(?i:option|choice)\s+)?(?:\\boxed\{)?(?P<letter>[A-Z])(?![A-Za-z'’])"
+_VERB = r"\W{0,3}(?:\s*\b(?:is|are|would\s+be)\b)?"
+_FINAL = re.compile(rf"\b(?i:final\s+answer|correct\s+answer)\b{_VERB}{_LETTER}")
+_ANSWER = re.compile(rf"\b(?i:answer)\b{_VERB}{_LETTER}")
+_OPTION = re.compile(rf"\b(?i:option|choice)\b{_VERB}{_LETTER}")
 _ALONE = re.compile(r"^[\s*_`(\[\"'$]*(?:\\boxed\{)?(?P<letter>[A-Za-z])(?:[\s.):\]}*_`\"'$]|$)")
 _BARE_ARTICLE = re.compile(r"^[\s*_`(\[\"']*A\s+[a-z]")
 _ANYWHERE = re.compile(r"(?<![A-Za-z0-9'’])\(?(?P<letter>[B-Z])[).:]?(?![A-Za-z0-9'’])|\((?P<paren>[A-Z])\)")
@@ -36,8 +37,8 @@ def option_letters(count: int) -> list[str]:
 class ChoiceFormat(Format):
     """One option by its letter, in the order in which the item lists them.
 
-    Reading goes from the surest sign to the weakest: a letter after "answer"; a letter at the
-    start; the whole text of one option; one lone letter anywhere. Two different options named
+    Reading goes from the surest sign to the weakest: a letter after "final answer", after "answer", at
+    the start, after "option"; the whole text of one option; one lone letter anywhere. Two different options named
     with equal right are an error, not a guess.
 
     >>> four = ["liver", "spleen", "left kidney", "aorta"]
@@ -57,7 +58,14 @@ class ChoiceFormat(Format):
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         text = text[:MAX_ANSWER_CHARS]
         letters = set(option_letters(len(options)))
-        for reading in (_by_cue, _by_start, _by_option_text, _by_lone_letter):
+        for reading in (
+            _cued(_FINAL),
+            _cued(_ANSWER),
+            _by_start,
+            _cued(_OPTION),
+            _by_option_text,
+            _by_lone_letter,
+        ):
             found = reading(text, letters, options)
             if len(found) == 1:
                 return found.pop()
@@ -72,16 +80,12 @@ class ChoiceFormat(Format):
         raise ParseError(expected=f"one of {', '.join(letters)}", found=str(value))
 
 
-def _by_cue(text: str, letters: set[str], options: Sequence[str]) -> set[str]:
-    del options
-    cued = [match["letter"] for match in _CUED.finditer(text) if match["letter"] in letters]
-    return set(cued[:1]) if len(set(cued)) <= 1 else _last_if_final(text, cued)
+def _cued(cue: re.Pattern[str]) -> Callable[[str, set[str], Sequence[str]], set[str]]:
+    def reading(text: str, letters: set[str], options: Sequence[str]) -> set[str]:
+        del options
+        return {match["letter"] for match in cue.finditer(text)} & letters
 
-
-def _last_if_final(text: str, cued: list[str]) -> set[str]:
-    """Several cued letters: only an explicit "final answer" may overrule an earlier one."""
-    final = re.search(r"(?i:final\s+answer)\W{0,3}(?:\s*is)?[\s:\-=*_`(\[\"'$]*(?:\\boxed\{)?([A-Z])\b", text)
-    return {final[1]} if final and final[1] in cued else set(cued)
+    return reading
 
 
 def _by_start(text: str, letters: set[str], options: Sequence[str]) -> set[str]:

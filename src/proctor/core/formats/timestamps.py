@@ -22,7 +22,7 @@ class TimestampsFormat(Format):
     Right when there are as many as in the reference and, both in order, each lies within
     `tolerance` seconds of its counterpart.
 
-    >>> TimestampsFormat(tolerance=2).parse("First at 00:01:05, then at 00:00:30.")
+    >>> TimestampsFormat(tolerance=2, several=True).parse("First at 00:01:05, then at 00:00:30.")
     [30.0, 65.0]
     """
 
