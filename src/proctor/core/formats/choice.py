@@ -15,6 +15,7 @@ __all__ = ["ChoiceFormat", "option_letters"]
 
 _LETTER = r"[\s:\-=*_`(\[\"'$]*(?:(?i:option|choice)\s+)?(?:\\boxed\{)?(?P<letter>[A-Z])(?![A-Za-z'’])"
 _VERB = r"\W{0,3}(?:\s*\b(?:is|are|would\s+be)\b)?"
+_LEAD = re.compile(rf"\A\W*(?i:answer)\b{_VERB}{_LETTER}")
 _FINAL = re.compile(rf"\b(?i:final\s+answer|correct\s+answer)\b{_VERB}{_LETTER}")
 _ANSWER = re.compile(rf"\b(?i:answer)\b{_VERB}{_LETTER}")
 _OPTION = re.compile(rf"\b(?i:option|choice)\b{_VERB}{_LETTER}")
@@ -37,8 +38,8 @@ def option_letters(count: int) -> list[str]:
 class ChoiceFormat(Format):
     """One option by its letter, in the order in which the item lists them.
 
-    Reading goes from the surest sign to the weakest: a letter after "final answer", after "answer", at
-    the start, after "option"; the whole text of one option; one lone letter anywhere. Two different options named
+    Reading goes from the surest sign to the weakest: "Answer: X" at the very start, as the instruction
+    asks; a letter after "final answer", after "answer", at the start, after "option"; the whole text of one option; one lone letter anywhere. Two different options named
     with equal right are an error, not a guess.
 
     >>> four = ["liver", "spleen", "left kidney", "aorta"]
