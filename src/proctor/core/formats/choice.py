@@ -60,6 +60,7 @@ class ChoiceFormat(Format):
         text = text[:MAX_ANSWER_CHARS]
         letters = set(option_letters(len(options)))
         for reading in (
+            _cued(_LEAD),
             _cued(_FINAL),
             _cued(_ANSWER),
             _by_start,
