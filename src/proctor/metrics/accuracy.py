@@ -1,0 +1,73 @@
+"""Right or wrong by code, for every answer format whose answers can be compared without a judge."""
+
+from __future__ import annotations
+
+from proctor.core import ACCURACY, Answer, Item, Metric, Reference, Score, Status
+from proctor.core.formats import FreeTextFormat, RatingsFormat
+
+__all__ = ["AccuracyScorer"]
+
+_CAUSES = {Status.TIMED_OUT: "timed out", Status.REFUSED: "refused"}
+
+
+class AccuracyScorer:
+    """1.0 for an answer that matches the reference or one of its accepted alternatives, else 0.0.
+
+    Applies to every item that has a reference, but for free text and ratings, which need a judge or a
+    measure of their own. The label says why: "right", "wrong", or, as 0.0 all the same, "timed out",
+    "refused" and "unreadable" (no value could be read from the text).
+
+    >>> from proctor.core.formats import ChoiceFormat
+    >>> item = Item(id="q1", group="v1", question="Which?", options=("liver", "spleen"),
+    ...             answer=ChoiceFormat(), reference=Reference(answer="B"))
+    >>> scorer = AccuracyScorer()
+    >>> scorer.mark(item, Answer(item_id="q1", text="Answer: B", parsed="B")).value
+    1.0
+    >>> scorer.mark(item, Answer(item_id="q1", text="both", problem="expected one option")).label
+    'unreadable'
+    """
+
+    @property
+    def name(self) -> str:
+        """ "code": no model is asked."""
+        return "code"
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Accuracy alone."""
+        return (ACCURACY,)
+
+    def applies(self, item: Item) -> bool:
+        """Whether answers to this item can be compared with a reference by code."""
+        return item.reference is not None and not isinstance(item.answer, FreeTextFormat | RatingsFormat)
+
+    async def score(self, item: Item, answer: Answer) -> list[Score]:
+        """The one score of `mark`, in the form that every scorer has."""
+        return [self.mark(item, answer)]
+
+    def mark(self, item: Item, answer: Answer) -> Score:
+        """Marks one answer. Raises `ValueError` for what must never be marked: an answer to another
+        item, a failed one, or an item that this scorer does not apply to."""
+        if answer.item_id != item.id:
+            raise ValueError(f"the answer is to item {answer.item_id!r}, not to {item.id!r}")
+        if answer.status is Status.FAILED:
+            raise ValueError(f"item {item.id!r}: a failed answer is no answer and is never scored")
+        if item.reference is None or not self.applies(item):
+            raise ValueError(
+                f"item {item.id!r}: its answers (format {item.answer.kind}) can't be marked by code"
+            )
+        label = _CAUSES.get(answer.status) or _verdict(item, item.reference, answer)
+        return Score(
+            item_id=item.id,
+            metric=ACCURACY.name,
+            value=1.0 if label == "right" else 0.0,
+            scorer=self.name,
+            label=label,
+        )
+
+
+def _verdict(item: Item, reference: Reference, answer: Answer) -> str:
+    if answer.parsed is None:
+        return "unreadable"
+    keys = (reference.answer, *reference.accepted)
+    return "right" if any(item.answer.match(key, answer.parsed) for key in keys) else "wrong"
