@@ -12,7 +12,9 @@ class Metric:
     """The declaration of a metric from which the CLI, tables, docs and figures are made.
 
     `low` and `high` bound the value of one item; `percent` says that means are shown in per cent;
-    `chance` is the mean that blind guessing reaches where that is one number for all items.
+    `chance` is the mean that blind guessing reaches where that is one number for all items; `formats`
+    are the kinds of answer that it marks (none named: all), so that a failed answer, which has no
+    score, is still known to be missing from it.
     """
 
     name: str
@@ -22,6 +24,16 @@ class Metric:
     higher_is_better: bool = True
     percent: bool = False
     chance: float | None = None
+    formats: tuple[str, ...] = ()
+
+    @property
+    def worst(self) -> float:
+        """The value of a wrong answer."""
+        return self.low if self.higher_is_better else self.high
+
+    def marks(self, kind: str) -> bool:
+        """Whether answers of this format kind are marked by it."""
+        return not self.formats or kind in self.formats
 
     def show(self, value: float) -> str:
         """The value as people read it.
@@ -32,4 +44,9 @@ class Metric:
         return f"{100 * value:.1f} %" if self.percent else f"{value:.2f}"
 
 
-ACCURACY = Metric("accuracy", "Accuracy", percent=True)
+ACCURACY = Metric(
+    "accuracy",
+    "Accuracy",
+    percent=True,
+    formats=("choice", "ordering", "binary", "count", "percentage", "classes", "timestamps"),
+)

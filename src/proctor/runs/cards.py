@@ -1,0 +1,47 @@
+"""A benchmark's card: its protocol without its items, as a store keeps it beside the answers."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from proctor.core import Benchmark, Metric
+
+__all__ = ["BenchmarkCard", "card_of"]
+
+
+class BenchmarkCard(BaseModel):
+    """What results and reports need to know of a benchmark besides its items."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    title: str
+    metrics: tuple[Metric, ...]
+    headline: str
+    facets: tuple[str, ...]
+    conditions: tuple[str, ...]
+    only: dict[str, JsonValue]
+    seeds: dict[str, int]
+    notes: tuple[str, ...]
+    simulated: bool
+
+    def metric(self, name: str) -> Metric:
+        """The declaration of a metric; one of an unknown scorer is shown plainly."""
+        known = {metric.name: metric for metric in self.metrics}
+        return known.get(name, Metric(name, name))
+
+
+def card_of(benchmark: Benchmark) -> BenchmarkCard:
+    """The card of a benchmark."""
+    return BenchmarkCard(
+        name=benchmark.name,
+        title=benchmark.title,
+        metrics=benchmark.metrics,
+        headline=benchmark.headline,
+        facets=benchmark.facets,
+        conditions=benchmark.conditions,
+        only=benchmark.only,
+        seeds=benchmark.seeds,
+        notes=benchmark.notes,
+        simulated=benchmark.simulated,
+    )

@@ -1,0 +1,96 @@
+"""Opening a store: SQLite in WAL mode by path, or any SQLAlchemy URL (PostgreSQL is tested)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, insert, make_url, select
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from proctor.core import InputError
+from proctor.runs import schema
+
+__all__ = ["open_engine", "shown_url"]
+
+_BUSY_S = 60.0  # how long one process waits for another's write
+
+
+def open_engine(store: str | Path, *, create: bool) -> Engine:
+    """An engine on a store whose tables exist and whose version is known.
+
+    `store` is a path of an SQLite file or an SQLAlchemy URL. Raises `InputError` where there is no
+    store (unless `create`), where the file is no store, or where a newer Proctor wrote it.
+    """
+    engine = _engine(store, create=create)
+    try:
+        with engine.begin() as connection:
+            _prepare(connection, str(shown_url(store)), create=create)
+    except DBAPIError as error:
+        engine.dispose()
+        raise InputError(
+            shown_url(store), found=str(error.orig).strip() or type(error.orig).__name__, expected="a store"
+        ) from error
+    except InputError:
+        engine.dispose()
+        raise
+    return engine
+
+
+def shown_url(store: str | Path) -> str:
+    """The store as messages show it: without a password."""
+    text = str(store)
+    return make_url(text).render_as_string(hide_password=True) if "://" in text else text
+
+
+def _engine(store: str | Path, *, create: bool) -> Engine:
+    text = str(store)
+    if "://" in text and not text.startswith("sqlite"):
+        try:
+            return create_engine(text, pool_pre_ping=True)
+        except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
+            raise InputError(
+                shown_url(store), found=str(error), expected="a path or an SQLAlchemy URL"
+            ) from error
+    path = Path(make_url(text).database or "") if "://" in text else Path(text)
+    if path.is_dir() or (not create and not path.is_file()):
+        found = "a folder" if path.is_dir() else "no such file"
+        raise InputError(path, found=found, expected="a store (name it with --store)")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": _BUSY_S, "check_same_thread": False})
+    event.listen(engine, "connect", _set_up_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _set_up_sqlite(connection: Any, record: object) -> None:
+    del record
+    connection.isolation_level = None  # the driver's own BEGIN comes too late for a safe upgrade to writing
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "cache_size=-65536"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    reading = connection.get_execution_options().get("reading", False)
+    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+
+def _prepare(connection: Connection, shown: str, *, create: bool) -> None:
+    known = connection.dialect.has_table(connection, "meta")
+    if not known:
+        if not create:
+            raise InputError(shown, found="no Proctor tables", expected="a store")
+        if connection.dialect.has_table(connection, "answers"):
+            raise InputError(shown, found="tables of another program", expected="a store or an empty file")
+        schema.metadata.create_all(connection)
+        connection.execute(insert(schema.meta).values(key="version", value=str(schema.VERSION)))
+        return
+    version = connection.execute(select(schema.meta.c.value).where(schema.meta.c.key == "version")).scalar()
+    if version is None or not version.isdigit() or int(version) > schema.VERSION:
+        raise InputError(
+            shown,
+            found=f"a store of version {version}",
+            expected=f"version {schema.VERSION} or older: update Proctor to read it",
+        )

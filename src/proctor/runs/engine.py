@@ -1,0 +1,260 @@
+"""The engine: asks items of systems, measures, keeps every answer on disk, and resumes.
+
+One direction: item → view → system → answer → code scorers → store. What goes wrong outside the
+system is retried where it happened (`proctor.models`), then recorded `failed`; what the system itself
+does wrong (too slow, refuses, unreadable) is its answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from proctor.core import (
+    Answer,
+    ConfigurationError,
+    InputError,
+    Item,
+    MachineryError,
+    ParseError,
+    ProctorError,
+    RefusalError,
+    Score,
+    Scorer,
+    Status,
+    Stopwatch,
+    System,
+    Usage,
+    View,
+)
+from proctor.runs.journal import Journal
+from proctor.runs.ownership import HEARTBEAT_S
+from proctor.runs.store import Run, Store
+
+__all__ = ["Job", "Limits", "Tally", "ask_all"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run's outstanding items, in the order in which they are to be asked.
+
+    `view` makes an item's view under the run's condition; `scorers` mark without asking a model.
+    """
+
+    run: Run
+    system: System
+    items: Sequence[Item]
+    view: Callable[[Item], View]
+    scorers: Sequence[Scorer] = ()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much at once, how long, and when to give up.
+
+    `budget_s` is the model's time for one item; None is no limit. After `give_up_after` failed
+    answers in a row the machinery is taken to be down and the rest stays unasked.
+    """
+
+    concurrency: int = 8
+    budget_s: float | None = None
+    give_up_after: int = 50
+
+
+@dataclass
+class Tally:
+    """What has happened so far; counts only answers that are on disk."""
+
+    total: int = 0
+    by_status: dict[Status, int] = field(default_factory=lambda: dict.fromkeys(Status, 0))
+    unreadable: int = 0
+    usage: Usage = field(default_factory=Usage)
+    started: float = field(default_factory=time.monotonic)
+    stopped: str = ""
+    failures_in_a_row: int = 0
+    last_reason: str = ""
+
+    @property
+    def done(self) -> int:
+        """Answers on disk, failed ones included."""
+        return sum(self.by_status.values())
+
+    @property
+    def remaining(self) -> int:
+        """Items still to be asked."""
+        return self.total - self.done
+
+    @property
+    def rate(self) -> float:
+        """Answers a second since the start."""
+        return self.done / max(1e-9, time.monotonic() - self.started)
+
+    def add(self, answer: Answer) -> None:
+        """Counts one answer."""
+        self.by_status[answer.status] += 1
+        self.unreadable += answer.status is Status.ANSWERED and answer.parsed is None
+        self.usage += answer.usage
+        failed = answer.status is Status.FAILED
+        self.failures_in_a_row = self.failures_in_a_row + 1 if failed else 0
+        if failed:
+            self.last_reason = answer.reason
+
+
+async def ask_all(
+    jobs: Sequence[Job],
+    store: Store,
+    *,
+    limits: Limits = Limits(),
+    tally: Tally | None = None,
+    stop: asyncio.Event | None = None,
+    on_change: Callable[[Tally], None] = lambda _: None,
+) -> Tally:
+    """Asks all items of all jobs and returns what happened.
+
+    `stop`, once set, lets the answers in flight come in and asks no more. A `ConfigurationError` ends
+    everything at once and is raised: no item is recorded for it. A bug in a system (any other
+    exception) is recorded as a failed answer and shown, so that one bad item can't end a night's run.
+    """
+    tally = tally or Tally()
+    tally.total += sum(len(job.items) for job in jobs)
+    stop = stop or asyncio.Event()
+    waiting: asyncio.Queue[tuple[Job, Item, float] | None] = asyncio.Queue(maxsize=limits.concurrency)
+    with store.owning([job.run for job in jobs]), Journal(store) as journal:
+        worker = _Worker(journal, limits, tally, stop, on_change)
+        async with asyncio.TaskGroup() as tasks:
+            heartbeat = tasks.create_task(_keep_owning(store, [job.run for job in jobs]))
+            workers = [tasks.create_task(worker.work(waiting)) for _ in range(limits.concurrency)]
+            await _feed(jobs, waiting, stop)
+            for _ in workers:
+                await waiting.put(None)
+            await asyncio.wait(workers)
+            heartbeat.cancel()
+    if worker.fatal is not None:
+        raise worker.fatal
+    return tally
+
+
+async def _feed(
+    jobs: Sequence[Job], waiting: asyncio.Queue[tuple[Job, Item, float] | None], stop: asyncio.Event
+) -> None:
+    for job in jobs:
+        for item in job.items:
+            if stop.is_set():
+                return
+            await waiting.put((job, item, time.monotonic()))
+
+
+async def _keep_owning(store: Store, runs: Sequence[Run]) -> None:
+    while True:
+        await asyncio.sleep(HEARTBEAT_S)
+        await asyncio.to_thread(store.keep_owning, runs)
+
+
+class _Worker:
+    """What the concurrent workers share."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        limits: Limits,
+        tally: Tally,
+        stop: asyncio.Event,
+        on_change: Callable[[Tally], None],
+    ) -> None:
+        self.fatal: ProctorError | None = None
+        self._journal = journal
+        self._limits = limits
+        self._tally = tally
+        self._stop = stop
+        self._on_change = on_change
+
+    async def work(self, waiting: asyncio.Queue[tuple[Job, Item, float] | None]) -> None:
+        while (entry := await waiting.get()) is not None:
+            if self._stop.is_set():
+                continue
+            job, item, queued_at = entry
+            try:
+                answer = await ask(job.system, item, job.view, self._limits.budget_s, queued_at)
+            except (ConfigurationError, InputError) as error:
+                self.fatal = self.fatal or error
+                self._stop.set()
+                continue
+            await self._journal.write(job.run, answer, await _marks(job, item, answer))
+            self._count(answer)
+
+    def _count(self, answer: Answer) -> None:
+        self._tally.add(answer)
+        if self._tally.failures_in_a_row >= self._limits.give_up_after and not self._stop.is_set():
+            self._tally.stopped = (
+                f"gave up after {self._tally.failures_in_a_row} failures in a row: {answer.reason}"
+            )
+            self._stop.set()
+        self._on_change(self._tally)
+
+
+async def _marks(job: Job, item: Item, answer: Answer) -> list[Score]:
+    if answer.status is Status.FAILED:
+        return []
+    return [
+        score for scorer in job.scorers if scorer.applies(item) for score in await scorer.score(item, answer)
+    ]
+
+
+async def ask(
+    system: System,
+    item: Item,
+    view: Callable[[Item], View],
+    budget_s: float | None = None,
+    queued_at: float | None = None,
+) -> Answer:
+    """Asks one item and returns the answer as it is to be recorded: timed, parsed, with its status.
+
+    The system gets the item without its reference. Its time is measured here, by the monotonic
+    clock, without what is spent on media and on retries.
+    """
+    queue_s = 0.0 if queued_at is None else time.monotonic() - queued_at
+    limit = asyncio.timeout(budget_s)
+    watch = Stopwatch()
+    try:
+        async with limit:
+            watch = Stopwatch(limit)
+            with watch.running():
+                answer = await system.answer(item.without_reference(), view(item))
+    except TimeoutError as error:
+        if limit.expired():
+            answer = _ended(item, Status.TIMED_OUT, f"took longer than {budget_s:g} s")
+        else:
+            answer = _ended(item, Status.FAILED, _one_line(error))
+    except MachineryError as error:
+        answer = _ended(item, Status.FAILED, str(error))
+    except RefusalError as error:
+        answer = _ended(item, Status.REFUSED, str(error))
+    except ProctorError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a system is other people's code: its bug is shown, item by item
+        answer = _ended(item, Status.FAILED, _one_line(error))
+    timing = watch.timing(queue_s)
+    if budget_s is not None and answer.status is Status.ANSWERED and timing.model_s > budget_s:
+        # Code that never awaits can't be interrupted, but it is late all the same.
+        late = f"took {timing.model_s:.1f} s of {budget_s:g} s"
+        answer = answer.model_copy(update={"status": Status.TIMED_OUT, "reason": late})
+    return _parsed(item, answer.model_copy(update={"item_id": item.id, "timing": timing}))
+
+
+def _parsed(item: Item, answer: Answer) -> Answer:
+    if answer.status is not Status.ANSWERED or answer.parsed is not None:
+        return answer
+    try:
+        return answer.model_copy(update={"parsed": item.answer.parse(answer.text, item.options)})
+    except ParseError as error:
+        return answer.model_copy(update={"problem": str(error)})
+
+
+def _ended(item: Item, status: Status, reason: str) -> Answer:
+    return Answer(item_id=item.id, status=status, reason=reason)
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:500]

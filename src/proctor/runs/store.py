@@ -1,0 +1,374 @@
+"""The store: items, runs, answers, scores and votes on disk, shared by as many processes as like."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from proctor.core import Answer, Benchmark, InputError, Item, Score, Status, Vote
+from proctor.runs import schema
+from proctor.runs.cards import BenchmarkCard, card_of
+from proctor.runs.database import open_engine, shown_url
+from proctor.runs.ownership import claim, release
+from proctor.runs.rows import answer_from_row, answer_row, score_row, tags_text, vote_row
+
+__all__ = ["Run", "Store"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One benchmark × system × condition in a store."""
+
+    id: int
+    benchmark: str
+    system: str
+    condition: str
+    settings: dict[str, JsonValue]
+
+
+class Store:
+    """One open store. Reading and writing may happen from several threads and processes."""
+
+    def __init__(self, store: str | Path, *, create: bool = True) -> None:
+        self._engine = open_engine(store, create=create)
+        self.shown = shown_url(store)
+        dialect = self._engine.dialect.name
+        self._upsert: Any = postgresql.insert if dialect == "postgresql" else sqlite.insert
+        self._item_ids: dict[str, dict[str, int]] = {}
+
+    def close(self) -> None:
+        """Gives all connections back."""
+        self._engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection for reading: it sees one state of the store and holds up nobody."""
+        with self._engine.connect().execution_options(reading=True) as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A connection in a transaction that is on disk when the block ends without an exception."""
+        with self._engine.begin() as connection:
+            yield connection
+
+    # -- benchmarks and their items
+
+    def add_benchmark(self, benchmark: Benchmark) -> None:
+        """Keeps a benchmark's items. The same name with other items is an `InputError`: answers are
+        never scored against items that they were not given to."""
+        fingerprint = benchmark.fingerprint
+        with self.writing() as connection:
+            known = _benchmark_row(connection, benchmark.name)
+            if known is not None and known["fingerprint"] != fingerprint:
+                raise InputError(
+                    self.shown,
+                    f"benchmark {benchmark.name}",
+                    found=f"answers to items with fingerprint {known['fingerprint'][:12]}, "
+                    f"but the data now give {fingerprint[:12]} ({_difference(connection, known['id'], benchmark)})",
+                    expected="the same items: use another --store for the changed benchmark",
+                )
+            card = card_of(benchmark).model_dump(mode="json")
+            if known is not None:
+                if known["card"] != card:
+                    table = schema.benchmarks
+                    connection.execute(update(table).where(table.c.id == known["id"]).values(card=card))
+                return
+            _insert_benchmark(connection, benchmark, fingerprint, card)
+
+    def benchmark_names(self) -> list[str]:
+        """The benchmarks in this store."""
+        with self.reading() as connection:
+            return list(
+                connection.scalars(select(schema.benchmarks.c.name).order_by(schema.benchmarks.c.name))
+            )
+
+    def card(self, benchmark: str) -> BenchmarkCard:
+        """The protocol of a benchmark as it was when its answers were given."""
+        with self.reading() as connection:
+            return BenchmarkCard.model_validate(self._benchmark(connection, benchmark)["card"])
+
+    def fingerprint(self, benchmark: str) -> str:
+        """The fingerprint of a benchmark's items."""
+        with self.reading() as connection:
+            return str(self._benchmark(connection, benchmark)["fingerprint"])
+
+    def items(self, benchmark: str) -> list[Item]:
+        """All items of a benchmark, in its order."""
+        table = schema.items
+        with self.reading() as connection:
+            known = self._benchmark(connection, benchmark)
+            query = select(table.c.body).where(table.c.benchmark == known["id"]).order_by(table.c.position)
+            return [Item.model_validate_json(body) for body in connection.scalars(query)]
+
+    def set_flags(self, benchmark: str, name: str, values: dict[str, str]) -> None:
+        """Replaces one derived facet (such as `guessable`) of a benchmark's items."""
+        ids = self._ids(benchmark)
+        rows = [{"item": ids[item], "name": name, "value": value} for item, value in values.items()]
+        with self.writing() as connection:
+            own = select(schema.items.c.id).where(
+                schema.items.c.benchmark == self._benchmark(connection, benchmark)["id"]
+            )
+            connection.execute(
+                delete(schema.flags).where(schema.flags.c.name == name, schema.flags.c.item.in_(own))
+            )
+            if rows:
+                connection.execute(insert(schema.flags), rows)
+
+    # -- runs
+
+    def start_run(self, benchmark: str, system: str, condition: str, settings: dict[str, JsonValue]) -> Run:
+        """The run of that name, new or to be resumed. Other settings under the same name are an
+        `InputError`: one name must not mix two systems."""
+        plain = json.loads(json.dumps(settings))
+        table = schema.runs
+        with self.writing() as connection:
+            benchmark_id = self._benchmark(connection, benchmark)["id"]
+            query = select(table).where(
+                table.c.benchmark == benchmark_id, table.c.system == system, table.c.condition == condition
+            )
+            known = connection.execute(query).mappings().first()
+            if known is None:
+                created = datetime.now(UTC).isoformat(timespec="seconds")
+                values = {
+                    "benchmark": benchmark_id,
+                    "system": system,
+                    "condition": condition,
+                    "settings": plain,
+                    "created": created,
+                }
+                run_id = connection.execute(insert(table).values(values).returning(table.c.id)).scalar_one()
+                return Run(run_id, benchmark, system, condition, plain)
+            if known["settings"] != plain:
+                raise InputError(
+                    self.shown,
+                    f"run of {system} under {condition}",
+                    found=f"other settings ({_changed(known['settings'], plain)})",
+                    expected="the same settings, or another name with --as",
+                )
+            return Run(int(known["id"]), benchmark, system, condition, plain)
+
+    def runs(self, benchmark: str) -> list[Run]:
+        """All runs of a benchmark, by system and condition."""
+        table = schema.runs
+        with self.reading() as connection:
+            known = self._benchmark(connection, benchmark)
+            query = (
+                select(table)
+                .where(table.c.benchmark == known["id"])
+                .order_by(table.c.system, table.c.condition)
+            )
+            return [
+                Run(row["id"], benchmark, row["system"], row["condition"], row["settings"])
+                for row in connection.execute(query).mappings()
+            ]
+
+    @contextmanager
+    def owning(self, runs: Sequence[Run]) -> Iterator[None]:
+        """Holds these runs for this process, so that no other pays for the same answers meanwhile.
+        Raises `InputError` when another living process holds one."""
+        ids = [run.id for run in runs]
+        with self.writing() as connection:
+            claim(connection, ids, self.shown)
+        try:
+            yield
+        finally:
+            with self.writing() as connection:
+                release(connection, ids)
+
+    def keep_owning(self, runs: Sequence[Run]) -> None:
+        """Tells other machines that this process is still at work on the runs."""
+        table = schema.runs
+        with self.writing() as connection:
+            ids = [run.id for run in runs]
+            connection.execute(update(table).where(table.c.id.in_(ids)).values(owner_seen=time.time()))
+
+    # -- answers, scores, votes
+
+    def settled(self, run: Run) -> set[str]:
+        """The ids of items that need no asking: those with an answer that is not `failed`."""
+        return self._item_names(run, failed=False)
+
+    def failed(self, run: Run) -> set[str]:
+        """The ids of items whose answer failed."""
+        return self._item_names(run, failed=True)
+
+    def write(self, run: Run, marked: Iterable[tuple[Answer, Sequence[Score]]]) -> None:
+        """Writes answers with their scores in one transaction. A `failed` one is replaced, any other
+        stays as it was first recorded."""
+        self.write_many([(run, answer, scores) for answer, scores in marked])
+
+    def write_many(self, rows: Sequence[tuple[Run, Answer, Sequence[Score]]]) -> None:
+        """The same for several runs at once."""
+        if not rows:
+            return
+        answers: list[dict[str, Any]] = []
+        scores: list[dict[str, Any]] = []
+        for run, answer, marks in rows:
+            ids = self._ids(run.benchmark)
+            if answer.item_id not in ids:
+                raise InputError(
+                    self.shown, found=f"an answer to {answer.item_id!r}", expected="a known item"
+                )
+            answers.append(answer_row(run.id, ids[answer.item_id], answer))
+            scores.extend(score_row(run.id, ids[mark.item_id], mark) for mark in marks)
+        with self.writing() as connection:
+            connection.execute(self._answer_upsert(), answers)
+            if scores:
+                connection.execute(self._score_upsert(), scores)
+
+    def add_scores(self, run: Run, scores: Sequence[Score]) -> None:
+        """Writes scores that came after the answers; the same metric by the same scorer is replaced."""
+        ids = self._ids(run.benchmark)
+        rows = [score_row(run.id, ids[score.item_id], score) for score in scores]
+        if rows:
+            with self.writing() as connection:
+                connection.execute(self._score_upsert(), rows)
+
+    def answers(self, run: Run) -> dict[str, Answer]:
+        """All answers of a run by item id."""
+        names = {number: name for name, number in self._ids(run.benchmark).items()}
+        table = schema.answers
+        with self.reading() as connection:
+            found = connection.execute(select(table).where(table.c.run == run.id)).mappings()
+            return {names[row["item"]]: answer_from_row(names[row["item"]], row) for row in found}
+
+    def marked(self, run: Run, scorer: str) -> set[str]:
+        """The ids of items that a scorer has marked in this run."""
+        names = {number: name for name, number in self._ids(run.benchmark).items()}
+        table = schema.scores
+        query = select(table.c.item).where(table.c.run == run.id, table.c.scorer == scorer).distinct()
+        with self.reading() as connection:
+            return {names[number] for number in connection.scalars(query)}
+
+    def get(self, key: str) -> Vote | None:
+        """A vote by its key (see `VoteBook`)."""
+        with self.reading() as connection:
+            body = connection.scalar(select(schema.votes.c.body).where(schema.votes.c.key == key))
+        return None if body is None else Vote.model_validate_json(body)
+
+    def put(self, vote: Vote) -> None:
+        """Keeps a vote (see `VoteBook`)."""
+        self.put_votes([vote])
+
+    def put_votes(self, votes: Sequence[Vote]) -> None:
+        """Keeps several votes in one transaction; those that are there already stay as they are."""
+        if votes:
+            statement = self._upsert(schema.votes).on_conflict_do_nothing(index_elements=["key"])
+            with self.writing() as connection:
+                connection.execute(statement, [vote_row(vote) for vote in votes])
+
+    def votes(self, keys: Iterable[str]) -> dict[str, Vote]:
+        """The votes with these keys."""
+        wanted = sorted(set(keys))
+        found: dict[str, Vote] = {}
+        with self.reading() as connection:
+            for start in range(0, len(wanted), 500):
+                part = wanted[start : start + 500]
+                query = select(schema.votes.c.body).where(schema.votes.c.key.in_(part))
+                for body in connection.scalars(query):
+                    vote = Vote.model_validate_json(body)
+                    found[vote.key] = vote
+        return found
+
+    # -- inside
+
+    def _benchmark(self, connection: Connection, name: str) -> RowMapping:
+        known = _benchmark_row(connection, name)
+        if known is None:
+            names = connection.scalars(select(schema.benchmarks.c.name)).all()
+            raise InputError(
+                self.shown,
+                found=f"no benchmark {name!r}",
+                expected=f"one of {', '.join(names)}"
+                if names
+                else "a store with answers: run something first",
+            )
+        return known
+
+    def _ids(self, benchmark: str) -> dict[str, int]:
+        if benchmark not in self._item_ids:
+            table = schema.items
+            with self.reading() as connection:
+                known = self._benchmark(connection, benchmark)
+                query = select(table.c.item, table.c.id).where(table.c.benchmark == known["id"])
+                self._item_ids[benchmark] = {row.item: row.id for row in connection.execute(query)}
+        return self._item_ids[benchmark]
+
+    def _item_names(self, run: Run, *, failed: bool) -> set[str]:
+        answers, items = schema.answers, schema.items
+        status = answers.c.status == Status.FAILED.value
+        query = (
+            select(items.c.item)
+            .join(answers, answers.c.item == items.c.id)
+            .where(answers.c.run == run.id, status if failed else ~status)
+        )
+        with self.reading() as connection:
+            return set(connection.scalars(query))
+
+    def _answer_upsert(self) -> Any:
+        statement = self._upsert(schema.answers)
+        new = {
+            column.name: statement.excluded[column.name]
+            for column in schema.answers.columns
+            if not column.primary_key
+        }
+        return statement.on_conflict_do_update(
+            index_elements=["run", "item"], set_=new, where=schema.answers.c.status == Status.FAILED.value
+        )
+
+    def _score_upsert(self) -> Any:
+        statement = self._upsert(schema.scores)
+        new = {name: statement.excluded[name] for name in ("value", "label", "vote_key")}
+        return statement.on_conflict_do_update(index_elements=["run", "metric", "scorer", "item"], set_=new)
+
+
+def _benchmark_row(connection: Connection, name: str) -> RowMapping | None:
+    table = schema.benchmarks
+    return connection.execute(select(table).where(table.c.name == name)).mappings().first()
+
+
+def _insert_benchmark(
+    connection: Connection, benchmark: Benchmark, fingerprint: str, card: dict[str, Any]
+) -> None:
+    table = schema.benchmarks
+    values = {"name": benchmark.name, "fingerprint": fingerprint, "card": card}
+    number = connection.execute(insert(table).values(values).returning(table.c.id)).scalar_one()
+    rows = [
+        {
+            "benchmark": number,
+            "position": position,
+            "item": item.id,
+            "group_name": item.group,
+            "format": item.answer.kind,
+            "tags": tags_text(item),
+            "body": item.model_dump_json(),
+        }
+        for position, item in enumerate(benchmark.items)
+    ]
+    if rows:
+        connection.execute(insert(schema.items), rows)
+
+
+def _difference(connection: Connection, benchmark_id: int, benchmark: Benchmark) -> str:
+    table = schema.items
+    query = select(table.c.item, table.c.body).where(table.c.benchmark == benchmark_id)
+    old = {row.item: row.body for row in connection.execute(query)}
+    new = {item.id: item.model_dump_json() for item in benchmark.items}
+    changed = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+    return f"{len(changed)} items differ, first {changed[0]}" if changed else "in order only"
+
+
+def _changed(old: dict[str, Any], new: dict[str, Any]) -> str:
+    names = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
+    return "; ".join(f"{name} {old.get(name)!r} then, {new.get(name)!r} now" for name in names[:3])
