@@ -1,0 +1,134 @@
+"""`majority`: the best constant answer of each answer format, chosen with the key in hand."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from pydantic import JsonValue
+
+from proctor.core import Answer, ConfigurationError, Item, Reference, System, View
+from proctor.core.formats import AnswerFormat, FreeTextFormat, RatingsFormat, TimestampsFormat
+from proctor.systems.wording import reply
+
+__all__ = ["Majority", "best_constant", "build"]
+
+_Slot = tuple[AnswerFormat, int]  # items that share a slot can share a constant: format, number of options
+
+
+class Majority:
+    """The constant answer that serves each answer format best.
+
+    It is found on the very items that it then answers, so it is an optimistic floor: what the
+    distribution of the answers alone is worth, never a contestant. Items share a constant where they
+    share the whole format (labels, classes, tolerance) and the number of options. Free text has no
+    majority and is not supported.
+    """
+
+    def __init__(self) -> None:
+        self._constants: dict[_Slot, JsonValue] | None = None
+
+    @property
+    def name(self) -> str:
+        """As on the command line."""
+        return "majority"
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """Nothing can be set; what it learned is decided by the benchmark."""
+        return {"learned_from": "the references of the same items"}
+
+    def supports(self, item: Item) -> bool:
+        """All formats but free text; once it has learned, only those of which it saw a reference."""
+        if isinstance(item.answer, FreeTextFormat):
+            return False
+        return self._constants is None or _slot(item) in self._constants
+
+    def learn(self, items: Sequence[Item]) -> None:
+        """Finds the constants; items without a reference teach nothing."""
+        known: dict[_Slot, list[Reference]] = {}
+        for item in items:
+            if item.reference is not None and not isinstance(item.answer, FreeTextFormat):
+                known.setdefault(_slot(item), []).append(item.reference)
+        self._constants = {slot: best_constant(slot[0], references) for slot, references in known.items()}
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        """The constant. Raises `ConfigurationError` where it was not told a reference of this format."""
+        del view
+        if self._constants is None or _slot(item) not in self._constants:
+            raise ConfigurationError(
+                f"majority has learned no {item.answer.kind} reference before item {item.id!r}"
+            )
+        return reply(item, self._constants[_slot(item)])
+
+
+def best_constant(form: AnswerFormat, references: Sequence[Reference]) -> JsonValue:
+    """The constant for these references, at least one, all of the format `form`.
+
+    Timestamps: the median (where several may be named: of each place, among the references with the
+    most frequent number of moments). Ratings: the median of each dimension. All others: that
+    reference answer which is right for the most items, accepted alternatives included; of equals the
+    smallest, so that the order of the items does not matter.
+
+    >>> from proctor.core.formats import CountFormat
+    >>> best_constant(CountFormat(), [Reference(answer=number) for number in (2, 0, 2, 3)])
+    2
+    """
+    if isinstance(form, TimestampsFormat):
+        return _median_moments([reference.answer for reference in references])
+    if isinstance(form, RatingsFormat):
+        return {
+            name: _median([_field(reference.answer, name) for reference in references])
+            for name in form.dimensions
+        }
+    kinds = Counter(_key_set(reference) for reference in references)
+    candidates = sorted({key for keys in kinds for key in keys}, key=_size)
+    hits = [
+        sum(
+            times
+            for keys, times in kinds.items()
+            if any(form.match(json.loads(key), json.loads(candidate)) for key in keys)
+        )
+        for candidate in candidates
+    ]
+    best: JsonValue = json.loads(candidates[int(np.argmax(hits))])
+    return best
+
+
+def _slot(item: Item) -> _Slot:
+    return item.answer, len(item.options)
+
+
+def _key_set(reference: Reference) -> tuple[str, ...]:
+    return tuple(json.dumps(key) for key in (reference.answer, *reference.accepted))
+
+
+def _size(written: str) -> tuple[float, str]:
+    value = json.loads(written)
+    return (float(value) if isinstance(value, int | float) else 0.0), written
+
+
+def _median_moments(answers: Sequence[JsonValue]) -> JsonValue:
+    lists = [[float(str(moment)) for moment in answer] for answer in answers if isinstance(answer, list)]
+    lengths = Counter(len(moments) for moments in lists)
+    usual = min(lengths, key=lambda length: (-lengths[length], length))
+    table = np.array([moments for moments in lists if len(moments) == usual])
+    return [float(moment) for moment in np.median(table, axis=0)]
+
+
+def _field(answer: JsonValue, name: str) -> float:
+    if not isinstance(answer, dict):
+        raise ValueError(f"a reference of ratings is an object, not {answer!r}")
+    return float(str(answer[name]))
+
+
+def _median(numbers: Sequence[float]) -> float:
+    return float(np.median(numbers))
+
+
+def build(*, seed: int = 0) -> System:
+    """The system as the registry makes it; it draws nothing, so the seed changes nothing."""
+    del seed
+    return Majority()
