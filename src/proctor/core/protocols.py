@@ -190,3 +190,6 @@ class BenchmarkReader(Protocol):
 
     def rubric_judge(self) -> str | None:
         """The judge (by registry name) that its free-text answers are made for, if any."""
+
+    def media_help(self, data: Path, missing: Sequence[str]) -> str:
+        """How a person gets the media files that are missing."""

@@ -1,0 +1,221 @@
+"""The authors' recorded results: answers under key shuffles of their own, with their judge's marks.
+
+In the recorded trees the options stand in another order for each model. An answer's letter is turned
+into the option's text by the order that the model saw, and that text into the letter of this benchmark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import JsonValue, ValidationError
+
+from proctor.benchmarks.rexsonovqa.native import KINDS, NativeResult, read_results, split_options
+from proctor.core import (
+    Answer,
+    Benchmark,
+    InputError,
+    Item,
+    ParseError,
+    RecordedAnswers,
+    Score,
+    Status,
+    Timing,
+    Vote,
+    content_hash,
+)
+from proctor.core.formats import ChoiceFormat, option_letters
+from proctor.judges.verdict import CONTRADICTION_FLAG, Verdict, verdict_scores
+
+__all__ = ["JUDGE", "read_recorded"]
+
+JUDGE = "gemini-3-pro-preview"
+"""The model that the authors' evaluation script asks for marks; the recorded files do not name it."""
+
+_JUDGE_BROKE = "Evaluation Failed"  # what their script writes, with a score of 0, when the judge's call fails
+
+
+@dataclass
+class _Found:
+    answers: list[Answer] = field(default_factory=list)
+    votes: list[Vote] = field(default_factory=list)
+    scores: list[Score] = field(default_factory=list)
+    read_differently: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    unjudged: list[str] = field(default_factory=list)
+    contradictions: list[str] = field(default_factory=list)
+
+
+def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
+    """All recorded answers of one model's tree (`mcq/`, `free/`), with the judge's votes and scores.
+
+    Raises `InputError` for an answer to an unknown question, two answers to one question, options that
+    are not the item's, and a key that contradicts the benchmark's.
+    """
+    by_key = {_key(item): item for item in benchmark.items}
+    seen: set[str] = set()
+    found = _Found()
+    for kind in KINDS:
+        for file, video, results in read_results(path, kind):
+            for number, result in enumerate(results, start=1):
+                place = f"item {number}"
+                stem, options = split_options(result.question)
+                item = by_key.get((video, kind, stem, result.time_start, result.time_end))
+                if item is None:
+                    raise InputError(
+                        file,
+                        place,
+                        found=f"a question not in the benchmark: {stem[:60]!r}",
+                        expected="questions of the same release",
+                    )
+                if item.id in seen:
+                    raise InputError(
+                        file, place, found=f"a second answer to {item.id}", expected="one answer a question"
+                    )
+                seen.add(item.id)
+                _take(found, item, result, options, (file, place))
+    missing = len(benchmark.items) - len(seen)
+    return RecordedAnswers(
+        answers=tuple(found.answers),
+        votes=tuple(found.votes),
+        scores=tuple(found.scores),
+        settings={"recorded": "ReXSonoVQA results tree", "judge": JUDGE},
+        notes=_notes(found, missing, {item.id for item in benchmark.counted()}),
+    )
+
+
+def _key(item: Item) -> tuple[str, str, str, float, float]:
+    start, end = item.tags["time_start"], item.tags["time_end"]
+    kind = "mcq" if item.options else "free"
+    return item.group, kind, item.question, float(str(start)), float(str(end))
+
+
+def _take(
+    found: _Found, item: Item, result: NativeResult, options: list[str], where: tuple[Path, str]
+) -> None:
+    answer = _answer(item, result, options, where)
+    found.answers.append(answer)
+    if answer.status is Status.FAILED:
+        found.failed.append(item.id)
+        return
+    if item.options:
+        recorded_right = result.eval_score
+        right = item.reference is not None and answer.parsed == item.reference.answer
+        if recorded_right is not None and bool(recorded_right) != right:
+            found.read_differently.append(item.id)
+        return
+    _judged(found, item, result, where)
+
+
+def _answer(item: Item, result: NativeResult, options: list[str], where: tuple[Path, str]) -> Answer:
+    meta = result.inference_metadata
+    answer = Answer(
+        item_id=item.id,
+        text=meta.raw_response or result.model_prediction,
+        timing=None if meta.latency_ms is None else Timing(model_s=meta.latency_ms / 1000),
+        extra={"recorded_prediction": result.model_prediction},
+    )
+    if not meta.success:
+        reason = " ".join((meta.error_message or "the recorded call failed").split())
+        return answer.model_copy(update={"status": Status.FAILED, "reason": reason})
+    try:
+        parsed = (
+            _choice(item, result, options, answer.text, where)
+            if item.options
+            else item.answer.parse(answer.text)
+        )
+    except ParseError as error:
+        return answer.model_copy(update={"problem": str(error)})
+    shown: dict[str, JsonValue] = {"options_shown": [*options]} if item.options else {}
+    return answer.model_copy(update={"parsed": parsed, "extra": answer.extra | shown})
+
+
+def _choice(
+    item: Item, result: NativeResult, options: list[str], text: str, where: tuple[Path, str]
+) -> JsonValue:
+    file, place = where
+    if sorted(options) != sorted(item.options):
+        raise InputError(
+            file,
+            f"{place}, field 'question'",
+            found="other options than the benchmark's",
+            expected=f"the options of {item.id} in any order",
+        )
+    letters = option_letters(len(options))
+    if result.answer not in letters:
+        raise InputError(
+            file,
+            f"{place}, field 'answer'",
+            found=repr(result.answer),
+            expected=f"one of {', '.join(letters)}",
+        )
+    to_item = {letters[shown]: letters[item.options.index(text)] for shown, text in enumerate(options)}
+    if item.reference is not None and to_item[result.answer] != item.reference.answer:
+        raise InputError(
+            file,
+            f"{place}, field 'answer'",
+            found=f"the key {options[letters.index(result.answer)]!r}",
+            expected="the benchmark's key",
+        )
+    said = ChoiceFormat().parse(text, options)
+    return to_item[str(said)]
+
+
+def _judged(found: _Found, item: Item, result: NativeResult, where: tuple[Path, str]) -> None:
+    if result.eval_score is None or result.judge_explanation.startswith(_JUDGE_BROKE):
+        found.unjudged.append(item.id)
+        return
+    try:
+        verdict = Verdict.model_validate(
+            {
+                "score": result.eval_score,
+                "error_type": result.judge_error_type or "none",
+                "explanation": result.judge_explanation,
+            }
+        )
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InputError(
+            where[0], f"{where[1]}, judge's verdict", found=repr(first["input"]), expected=first["msg"]
+        ) from error
+    reference = item.reference.answer if item.reference else None
+    content: dict[str, JsonValue] = {
+        "judge": JUDGE,
+        "question": item.question,
+        "reference": reference,
+        "answer": result.model_prediction,
+        "reply": verdict.model_dump(mode="json"),
+    }
+    vote = Vote(
+        key=content_hash(content),
+        judge=JUDGE,
+        item_id=item.id,
+        reply=verdict.model_dump(mode="json"),
+        flags=(CONTRADICTION_FLAG,) if verdict.contradicts_itself else (),
+    )
+    found.votes.append(vote)
+    found.scores.extend(
+        verdict_scores(verdict.score, verdict.error_type, item_id=item.id, scorer=JUDGE, vote_key=vote.key)
+    )
+    if verdict.contradicts_itself:
+        found.contradictions.append(item.id)
+
+
+def _notes(found: _Found, missing: int, counted: set[str]) -> tuple[str, ...]:
+    lines = (
+        ("recorded calls had failed and count as failed, not as wrong", found.failed),
+        ("choices are read differently from the recorded mark", found.read_differently),
+        ("answers have no mark because the recorded judge's call had failed", found.unjudged),
+        ("verdicts contradict themselves and are kept as given", found.contradictions),
+    )
+    notes = [_note(text, ids, counted) for text, ids in lines if ids]
+    if missing:
+        notes.append(f"{missing} questions have no recorded answer")
+    return tuple(notes)
+
+
+def _note(text: str, ids: list[str], counted: set[str]) -> str:
+    inside = [item for item in ids if item in counted]
+    beside = f" ({len(ids) - len(inside)} more in items that do not count)" if len(inside) < len(ids) else ""
+    return f"{len(inside)} {text}{beside}" + (f": {', '.join(inside)}" if inside else "")
