@@ -26,12 +26,18 @@ __all__ = [
     "verdict_scores",
 ]
 
-RUBRIC = Metric("rubric", "Rubric score (0–2)", low=0.0, high=2.0)
+_FREE = ("free_text",)
+
+RUBRIC = Metric("rubric", "Rubric score (0–2)", low=0.0, high=2.0, formats=_FREE)
 RUBRIC_BY_ERROR_TYPE = Metric(
-    "rubric_by_error_type", "Rubric score (0–2), read from the error type", low=0.0, high=2.0
+    "rubric_by_error_type", "Rubric score (0–2), read from the error type", low=0.0, high=2.0, formats=_FREE
 )
 CONTRADICTION = Metric(
-    "contradiction", "Verdicts that contradict themselves", higher_is_better=False, percent=True
+    "contradiction",
+    "Verdicts that contradict themselves",
+    higher_is_better=False,
+    percent=True,
+    formats=_FREE,
 )
 VERDICT_METRICS = (RUBRIC, RUBRIC_BY_ERROR_TYPE, CONTRADICTION)
 
