@@ -1,0 +1,220 @@
+"""What of an item's media a system may see. Applied inside the view, so that none can see around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from proctor.core import InputError, Item, Registry, VideoClip, generator
+from proctor.media.library import MediaLibrary, Picture
+from proctor.media.pictures import blackened
+
+__all__ = ["CONDITIONS", "Condition", "Scene", "Slot", "time_label"]
+
+_BLOCKS = 64  # into so many parts is a clip cut when a part of it is shown shuffled
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One place in what a system gets: which picture, and the time and label that are told with it.
+
+    `clip` is start and end of the clip that the place belongs to, None for a still image.
+    """
+
+    picture: Picture
+    time: float | None
+    label: str
+    clip: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a condition may know: the item, the other items of its benchmark, the run's seed, the media,
+    and whether the whole media are asked for or a window of the clip."""
+
+    item: Item
+    others: Sequence[Item]
+    seed: int
+    library: MediaLibrary
+    whole: bool
+
+
+class Condition:
+    """The condition `video`, and the root of all others: everything as it is.
+
+    `summary` is the line for `proctor list`; with `sees=False` there is nothing to look at, and no file
+    is opened.
+    """
+
+    summary = "the item's media as they are"
+    sees = True
+
+    def arrange(self, slots: list[Slot], scene: Scene) -> list[Slot]:
+        """Says what is shown, before anything is decoded."""
+        del scene
+        return slots
+
+    def paint(self, jpeg: bytes) -> bytes:
+        """Changes the pixels of one picture."""
+        return jpeg
+
+
+class TextOnly(Condition):
+    """The question alone."""
+
+    summary = "no media at all: the question and its options alone"
+    sees = False
+
+
+class Black(Condition):
+    """Everything but the pixels."""
+
+    summary = "black pictures of the same number, sizes and times"
+
+    def paint(self, jpeg: bytes) -> bytes:
+        return blackened(jpeg)
+
+
+class Shuffled(Condition):
+    """Never in the right order, if there are two pictures.
+
+    A window of the clip gets pictures from all over the clip (its 64 parts are shuffled), else a system
+    that looks through many small windows would see the order.
+    """
+
+    summary = "the same pictures in a seeded order, while times and labels stay"
+
+    def arrange(self, slots: list[Slot], scene: Scene) -> list[Slot]:
+        draw = generator(scene.seed, "shuffled", scene.item.id)
+        if not scene.whole:
+            order = _disorder(draw, _BLOCKS)
+            return [_moved(slot, _in_block(slot, order)) for slot in slots]
+        return _exchanged(slots, _disorder(draw, len(slots)))
+
+
+class Reversed(Condition):
+    """Backwards; a window shows what lies opposite to it in the clip."""
+
+    summary = "the same pictures from last to first, while times and labels stay"
+
+    def arrange(self, slots: list[Slot], scene: Scene) -> list[Slot]:
+        if not scene.whole:
+            return [_moved(slot, _opposite(slot)) for slot in slots]
+        return _exchanged(slots, list(range(len(slots)))[::-1])
+
+
+class SingleFrame(Condition):
+    """One picture, whatever is asked for."""
+
+    summary = "one picture alone: the middle of the (first) clip, or the first image"
+
+    def arrange(self, slots: list[Slot], scene: Scene) -> list[Slot]:
+        del scene
+        if not slots or slots[0].clip is None:
+            return slots[:1]
+        middle = sum(slots[0].clip) / 2
+        return [replace(_moved(slots[0], middle), time=middle, label=time_label(middle))]
+
+
+class OtherVideo(Condition):
+    """A seeded other item with media of the same kind, of another group if there is one.
+
+    Number, times and labels stay the item's own; a moment shows what lies as far into the other clip.
+    """
+
+    summary = "the pictures of another item (seeded), while number, times and labels stay"
+
+    def arrange(self, slots: list[Slot], scene: Scene) -> list[Slot]:
+        other = self._other(scene)
+        clips = [medium for medium in other.media if isinstance(medium, VideoClip)]
+        stills = [medium for medium in other.media if not isinstance(medium, VideoClip)]
+        arranged = []
+        for place, slot in enumerate(slots):
+            if slot.clip is None:
+                still = stills[place % len(stills)]
+                picture = Picture(still.source, None, still.region)
+            else:
+                clip = clips[0]
+                start, end = scene.library.span(clip)
+                at = start + _share(slot) * (end - start)
+                picture = Picture(clip.source, at, clip.region)
+            arranged.append(replace(slot, picture=picture))
+        return arranged
+
+    @staticmethod
+    def _other(scene: Scene) -> Item:
+        own = {medium.source for medium in scene.item.media}
+        kinds = {medium.kind for medium in scene.item.media}
+        candidates = sorted(
+            (
+                item
+                for item in scene.others
+                if kinds <= {medium.kind for medium in item.media}
+                and own.isdisjoint(medium.source for medium in item.media)
+            ),
+            key=lambda item: item.id,
+        )
+        apart = [item for item in candidates if item.group != scene.item.group]
+        choice = apart or candidates
+        if not choice:
+            raise InputError(
+                None,
+                f"item {scene.item.id!r}, condition 'other-video'",
+                found="no other item with other media of the same kind",
+                expected="at least one",
+            )
+        draw = generator(scene.seed, "other-video", scene.item.id)
+        return choice[int(draw.integers(len(choice)))]
+
+
+CONDITIONS: Registry[Condition] = Registry("condition", group="proctor.conditions")
+CONDITIONS.add("video", Condition())
+CONDITIONS.add("text-only", TextOnly())
+CONDITIONS.add("black", Black())
+CONDITIONS.add("shuffled", Shuffled())
+CONDITIONS.add("single-frame", SingleFrame())
+CONDITIONS.add("reversed", Reversed())
+CONDITIONS.add("other-video", OtherVideo())
+
+
+def time_label(time: float) -> str:
+    """How a moment is told to a system."""
+    return f"t = {time:.1f} s"
+
+
+def _exchanged(slots: Sequence[Slot], order: Sequence[int]) -> list[Slot]:
+    return [replace(slot, picture=slots[k].picture) for slot, k in zip(slots, order, strict=True)]
+
+
+def _disorder(draw: np.random.Generator, count: int) -> list[int]:
+    """A random order that is not the one they are in, where there is another."""
+    while True:
+        order = [int(k) for k in draw.permutation(count)]
+        if count < 2 or order != list(range(count)):
+            return order
+
+
+def _moved(slot: Slot, at: float | None) -> Slot:
+    return slot if at is None else replace(slot, picture=replace(slot.picture, at=at))
+
+
+def _share(slot: Slot) -> float:
+    """How far into its clip a place is, 0 to 1."""
+    if slot.clip is None or slot.time is None:
+        return 0.0
+    start, end = slot.clip
+    return (slot.time - start) / (end - start)
+
+
+def _opposite(slot: Slot) -> float | None:
+    return None if slot.clip is None or slot.time is None else sum(slot.clip) - slot.time
+
+
+def _in_block(slot: Slot, order: Sequence[int]) -> float | None:
+    if slot.clip is None:
+        return None
+    start, end = slot.clip
+    whole, part = divmod(_share(slot) * len(order), 1.0)
+    return start + (order[min(int(whole), len(order) - 1)] + part) / len(order) * (end - start)

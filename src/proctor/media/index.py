@@ -1,0 +1,104 @@
+"""The timestamps of all pictures of a video, read without decoding: what a moment resolves to."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.core import InputError
+from proctor.media.video import clock_zero, open_video
+
+__all__ = ["FrameIndex", "read_index"]
+
+_FLOAT_NOISE_S = 1e-6  # 3 * (1 / 30) is a little less than the timestamp of frame 3
+
+
+@dataclass(frozen=True)
+class FrameIndex:
+    """`pts` are the presentation timestamps of all pictures in ticks of `time_base`, ascending; `keys` those
+    at which decoding can begin; `zero` is the tick at which the video's own clock shows 0.
+
+    `stamped` is False where packets carry no usable timestamps (AVI, raw streams): then the pictures were
+    counted by decoding, `pts` holds what the decoder gave them, and decoding begins at the start.
+    """
+
+    time_base: Fraction
+    zero: int
+    pts: NDArray[np.int64]
+    keys: NDArray[np.int64]
+    stamped: bool = True
+
+    def seconds(self, pts: int) -> float:
+        """A timestamp on the video's own clock."""
+        return float((pts - self.zero) * self.time_base)
+
+    def at(self, times: Sequence[float]) -> list[int]:
+        """For each time the last timestamp at or before it; before the first picture, the first."""
+        places = np.searchsorted(self.pts, [self.tick(t) for t in times], side="right") - 1
+        return [int(pts) for pts in self.pts[np.maximum(places, 0)]]
+
+    def tick(self, time: float) -> int:
+        """The last tick at or before a time of the video's own clock."""
+        return math.floor(Fraction(time + _FLOAT_NOISE_S) / self.time_base) + self.zero
+
+    def key_before(self, pts: int) -> int:
+        """Where decoding has to begin to get this picture."""
+        place = int(np.searchsorted(self.keys, pts, side="right")) - 1
+        return int(self.keys[max(place, 0)])
+
+    def group_end(self, pts: int) -> int | None:
+        """The next place after this picture at which decoding can begin; None in the last group."""
+        place = int(np.searchsorted(self.keys, pts, side="right"))
+        return int(self.keys[place]) if place < len(self.keys) else None
+
+    def between(self, first: int, last: int) -> int:
+        """How many pictures lie from the one timestamp up to the other."""
+        return int(np.searchsorted(self.pts, last) - np.searchsorted(self.pts, first))
+
+
+def read_index(path: Path) -> FrameIndex:
+    """Reads all packets of the video once. Raises `InputError` where there is no picture."""
+    import av
+
+    with open_video(path) as (container, stream):
+        base = Fraction(stream.time_base or Fraction(1, 1_000_000))
+        zero = clock_zero(container, stream)
+        stamps: list[int | None] = []
+        keys: list[int] = []
+        try:
+            for packet in container.demux(stream):
+                if not packet.size or packet.is_discard:
+                    continue
+                stamps.append(packet.pts)
+                if packet.is_keyframe and packet.pts is not None:
+                    keys.append(packet.pts)
+        except av.FFmpegError:
+            pass  # the file breaks off here; `probe` reports it where its header says otherwise
+    known = np.array(sorted({stamp for stamp in stamps if stamp is not None}), dtype=np.int64)
+    if len(known) == len(stamps) and keys and len(known):
+        return FrameIndex(base, zero, known, np.array(sorted(keys), dtype=np.int64))
+    return _counted(path, zero)
+
+
+def _counted(path: Path, zero: int) -> FrameIndex:
+    """By decoding everything once: timestamps as the decoder gives them, or else by the average rate."""
+    with open_video(path) as (container, stream):
+        base = Fraction(stream.time_base or Fraction(1, 1_000_000))
+        rate = stream.average_rate
+        given = [frame.pts for frame in container.decode(stream)]
+    stamps = [stamp for stamp in given if stamp is not None]
+    if not given:
+        raise InputError(path, found="a video without a picture")
+    if len(stamps) != len(given) or any(b <= a for a, b in pairwise(stamps)):
+        if not rate:
+            raise InputError(path, found="a video without timestamps or frame rate")
+        base, zero, stamps = 1 / Fraction(rate), 0, list(range(len(given)))
+    pts = np.array(stamps, dtype=np.int64)
+    return FrameIndex(base, zero, pts, pts[:1], stamped=False)

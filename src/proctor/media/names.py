@@ -1,0 +1,52 @@
+"""From a benchmark's name of a file to the file on this machine, never outside the media folder."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+from proctor.core import InputError
+
+__all__ = ["EXTENSIONS", "find", "locate"]
+
+EXTENSIONS = (
+    *(".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".mpeg", ".ts", ".wmv", ".flv"),
+    *(".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"),
+)
+"""What is tried, in this order, after a name that is no file by itself."""
+
+
+def locate(root: Path | None, source: str) -> Path:
+    """The file of this name below `root`: as it stands, or with a usual extension appended.
+
+    Raises `InputError` where there is no media folder, no such file, or the name leads out of it
+    (`..`, an absolute path, a symbolic link).
+    """
+    if root is None:
+        raise InputError(source, found="no media folder", expected="the folder that holds this file")
+    found = find(root, source)
+    if found is None:
+        what = "a folder" if (root / source).is_dir() else "no such file"
+        raise InputError(source, f"below {root}", found=what, expected="a video or image of this name")
+    return found
+
+
+def find(root: Path, source: str) -> Path | None:
+    """The same, or None where there is no such file."""
+    pure = PurePosixPath(source)
+    if not source or pure.is_absolute() or ".." in pure.parts or "\0" in source or "\\" in source:
+        raise InputError(repr(source), found="a name that leads out of the media folder")
+    for candidate in _candidates(root, pure):
+        if candidate.is_file():
+            if not candidate.resolve().is_relative_to(root.resolve()):
+                raise InputError(source, found="a link that leads out of the media folder")
+            return candidate
+    return None
+
+
+def _candidates(root: Path, name: PurePosixPath) -> list[Path]:
+    exact = root / name
+    if not name.name or not exact.parent.is_dir():
+        return [exact]
+    beside = [exact.with_name(name.name + extension) for extension in EXTENSIONS]
+    shouted = [exact.with_name(name.name + extension.upper()) for extension in EXTENSIONS]
+    return [exact, *beside, *shouted]

@@ -1,0 +1,26 @@
+"""How pictures are sampled, scaled and encoded: everything that changes the bytes a system gets."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["MediaSettings"]
+
+
+class MediaSettings(BaseModel):
+    """Recorded with a run, since each of these changes what a system sees.
+
+    `max_side` is the longest side in pixels (None: as large as the file; pictures are never enlarged),
+    `quality` is JPEG's. A system that asks for neither a count nor a rate gets `fps` frames a second,
+    and at most `max_frames`, then spread evenly.
+
+    >>> MediaSettings().model_dump(mode="json")
+    {'max_side': 512, 'quality': 85, 'max_frames': 64, 'fps': 1.0}
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    max_side: int | None = Field(default=512, ge=16)
+    quality: int = Field(default=85, ge=1, le=95)
+    max_frames: int = Field(default=64, ge=1)
+    fps: float = Field(default=1.0, gt=0)

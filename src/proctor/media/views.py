@@ -1,0 +1,105 @@
+"""An item's media under a condition: what a system gets, and its only way to the pixels."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from proctor.core import Frame, InputError, Item, VideoClip, View, aside
+from proctor.media.conditions import CONDITIONS, Condition, Scene, Slot, time_label
+from proctor.media.library import MediaLibrary, Picture
+from proctor.media.sampling import sample_times
+
+__all__ = ["view"]
+
+
+def view(
+    item: Item, condition: str, library: MediaLibrary, *, seed: int = 0, others: Sequence[Item] = ()
+) -> View:
+    """The view of one item. `others` are the benchmark's items, for conditions that borrow from them.
+
+    Opens no file. Raises `UnknownNameError` for a condition that is not registered.
+    """
+    return _MediaView(item, condition, library, seed, others)
+
+
+class _MediaView:
+    """Several clips of one item are sampled each by itself and share the settings' cap; the span is the
+    first one's."""
+
+    def __init__(
+        self, item: Item, condition: str, library: MediaLibrary, seed: int, others: Sequence[Item]
+    ) -> None:
+        self._condition: Condition = CONDITIONS.get(condition)
+        self._name = condition
+        self._item = item
+        self._library = library
+        self._seed = seed
+        self._others = others
+
+    @property
+    def condition(self) -> str:
+        return self._name
+
+    @property
+    def span(self) -> tuple[float, float] | None:
+        if not self._condition.sees:
+            return None
+        clip = next((medium for medium in self._item.media if isinstance(medium, VideoClip)), None)
+        return None if clip is None else self._library.span(clip)
+
+    async def frames(
+        self,
+        *,
+        count: int | None = None,
+        fps: float | None = None,
+        window: tuple[float, float] | None = None,
+    ) -> list[Frame]:
+        """As the protocol says. A moment's picture is the last one at or before it by presentation
+        timestamp; the time told is that moment. With `fps` and `count`: that rate, at most so many.
+        """
+        if window is not None and not window[0] < window[1]:
+            raise InputError(None, "frames", found=f"window={window}", expected="its end after its start")
+        if not self._condition.sees or not self._item.media:
+            return []
+        loop = asyncio.get_running_loop()
+        with aside("media"):
+            return await loop.run_in_executor(self._library.workers(), self._frames, count, fps, window)
+
+    def _frames(
+        self, count: int | None, fps: float | None, window: tuple[float, float] | None
+    ) -> list[Frame]:
+        slots, whole = self._slots(count, fps, window)
+        scene = Scene(self._item, self._others, self._seed, self._library, whole)
+        slots = self._condition.arrange(slots, scene)
+        jpegs = self._library.jpegs([slot.picture for slot in slots])
+        return [
+            Frame(self._condition.paint(jpeg), slot.time, slot.label)
+            for slot, jpeg in zip(slots, jpegs, strict=True)
+        ]
+
+    def _slots(
+        self, count: int | None, fps: float | None, window: tuple[float, float] | None
+    ) -> tuple[list[Slot], bool]:
+        """What is shown without any condition, and whether that is of the whole clips."""
+        clips = [medium for medium in self._item.media if isinstance(medium, VideoClip)]
+        settings = self._library.settings
+        shared = max(1, settings.max_frames // max(1, len(clips)))
+        settings = settings.model_copy(update={"max_frames": shared})
+        slots, whole = [], True
+        for medium in self._item.media:
+            if not isinstance(medium, VideoClip):
+                slots.append(Slot(Picture(medium.source, None, medium.region), None, medium.label))
+                continue
+            start, end = clip = self._library.span(medium)
+            if window is not None:
+                start, end = max(start, window[0]), min(end, window[1])
+                whole = whole and (start, end) == clip
+            if start >= end:
+                continue
+            prefix = f"clip {clips.index(medium) + 1}, " if len(clips) > 1 else ""
+            slots += [
+                Slot(Picture(medium.source, time, medium.region), time, prefix + time_label(time), clip)
+                for time in sample_times(start, end, settings, count=count, fps=fps)
+            ]
+        return slots, whole
