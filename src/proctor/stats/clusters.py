@@ -1,0 +1,173 @@
+"""Items to sums per group and slice: all that a clustered mean, and any resample of it, needs.
+
+Groups are put into a canonical order that is made from their contents alone, so that the weights a
+seed draws fall on the same groups whatever the groups are called and however the items are ordered.
+Groups with the same contents are exchangeable, so their order among themselves is of no consequence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.core import InputError
+
+__all__ = [
+    "Floats",
+    "Groups",
+    "Ints",
+    "Items",
+    "Sums",
+    "Values",
+    "finite",
+    "group_codes",
+    "summed",
+    "tabulate",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Values = Sequence[float] | NDArray[Any]
+Groups = Sequence[Hashable] | NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Count and total of each group in each slice where it has items (one entry per such cell).
+
+    `group` and `slice_` number the cell, groups in canonical order; `squares` holds the sum of squared
+    values per slice.
+    """
+
+    group: Ints
+    slice_: Ints
+    count: Floats
+    total: Floats
+    squares: Floats
+    n_groups: int
+    n_slices: int
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """The items that belong to a slice, sorted by group (canonical order), slice and value."""
+
+    values: Floats
+    group: Ints
+    slice_: Ints
+    sums: Sums
+
+
+def finite(values: Values, what: str = "value") -> Floats:
+    """The values as a float array of one dimension; `InputError` names the first that is no number.
+
+    >>> finite([1, 0])
+    array([1., 0.])
+    >>> finite([1.0, float("nan")], "score")
+    Traceback (most recent call last):
+    proctor.core.errors.InputError: score 1: found nan, expected a finite number
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise InputError(None, f"{what}s", found=f"{array.ndim} dimensions", expected="one dimension")
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        place = int(bad[0])
+        raise InputError(None, f"{what} {place}", found=str(array[place]), expected="a finite number")
+    return array
+
+
+def group_codes(groups: Groups, n: int) -> Ints:
+    """A number from 0 per item that says its group; the groups may carry any hashable labels.
+
+    >>> group_codes(["v2", "v1", "v2"], 3)
+    array([0, 1, 0])
+    """
+    if len(groups) != n:
+        raise InputError(None, "groups", found=f"{len(groups)} labels", expected=f"{n}, one per item")
+    if isinstance(groups, np.ndarray) and groups.dtype.kind in "iu":
+        return np.unique(groups, return_inverse=True)[1].astype(np.int64, copy=False).reshape(-1)
+    labels = groups.tolist() if isinstance(groups, np.ndarray) else groups
+    numbers: dict[Hashable, int] = {}
+    codes = np.fromiter((numbers.setdefault(label, len(numbers)) for label in labels), np.int64, count=n)
+    for label, number in numbers.items():
+        if label is None or (isinstance(label, float) and math.isnan(label)):
+            place = int(np.flatnonzero(codes == number)[0])
+            raise InputError(None, f"group of item {place}", found=str(label), expected="a label")
+    return codes
+
+
+def tabulate(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Items:
+    """Sorts the items of all slices and sums them up; items with slice −1 are left out."""
+    if len(slices) != len(values):
+        raise InputError(None, "slices", found=f"{len(slices)} codes", expected=f"{len(values)}")
+    if slices.size and not -1 <= slices.min() <= slices.max() < n_slices:
+        raise InputError(
+            None,
+            "slices",
+            found=f"codes {slices.min()} to {slices.max()}",
+            expected=f"0 to {n_slices - 1}, or -1 for none",
+        )
+    if slices.size and slices.min() < 0:
+        inside = slices >= 0
+        values, groups, slices = values[inside], groups[inside], slices[inside]
+    key = groups * n_slices + slices
+    order = np.lexsort((values, key))
+    values, key = values[order], key[order]
+    starts = np.flatnonzero(np.diff(key, prepend=-1))
+    cell = key[starts]
+    count = np.diff(starts, append=len(key)).astype(np.float64)
+    # Within a cell the values are sorted, so a sum is the same to the last bit in any order of items.
+    total = np.add.reduceat(values, starts) + 0.0 if len(starts) else np.zeros(0)
+    group, slice_ = np.divmod(cell, n_slices)
+    position, n_groups = _canonical(group, slice_, count, total)
+    sums = Sums(
+        group=position[group],
+        slice_=slice_,
+        count=count,
+        total=total,
+        squares=summed(key % n_slices, values**2, n_slices),
+        n_groups=n_groups,
+        n_slices=n_slices,
+    )
+    item_group, item_slice = np.divmod(key, n_slices)
+    return Items(values, position[item_group], item_slice, sums)
+
+
+def summed(cell: Ints, values: Floats, n_cells: int) -> Floats:
+    """The sum of the values of every cell.
+
+    >>> summed(np.array([0, 2, 0]), np.array([1.0, 2.0, 3.0]), 3)
+    array([4., 0., 2.])
+    """
+    return np.asarray(np.bincount(cell, values, minlength=n_cells), dtype=np.float64)
+
+
+def _canonical(group: Ints, slice_: Ints, count: Floats, total: Floats) -> tuple[Ints, int]:
+    """For each group code its place in the canonical order, and how many groups there are.
+
+    The order is that of a 64-bit hash over the group's cells. `group` is sorted.
+    """
+    if not len(group):
+        return np.zeros(0, dtype=np.int64), 0
+    cells = _mix(slice_.astype(np.uint64))
+    for part in (count, total):
+        cells = _mix(cells ^ part.view(np.uint64))
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    order = np.argsort(np.add.reduceat(cells, starts), kind="stable")
+    position = np.zeros(int(group[-1]) + 1, dtype=np.int64)
+    position[group[starts][order]] = np.arange(len(starts))
+    return position, len(starts)
+
+
+def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014): every bit touches every other."""
+    bits = (bits + np.uint64(0x9E3779B97F4A7C15)).astype(np.uint64)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))

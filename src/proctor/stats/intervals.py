@@ -1,0 +1,176 @@
+"""Means with clustered intervals."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit, ndtr, ndtri, stdtrit
+
+from proctor.core import InputError
+from proctor.stats.clusters import Floats, Groups, Sums, Values, finite, group_codes, tabulate
+from proctor.stats.estimate import Estimate
+from proctor.stats.moments import Moments, divide, moments
+from proctor.stats.options import Options, Resampling
+from proctor.stats.resampling import resampled_means
+
+__all__ = ["estimates", "mean_interval", "slice_means"]
+
+_REACH = 5  # samples that must lie beyond an interval's end for the bootstrap to know where it is
+
+
+def mean_interval(values: Values, groups: Groups, **options: Unpack[Options]) -> Estimate:
+    """The mean of all values, with a clustered bootstrap interval.
+
+    `values` are one number per item, `groups` the item's group (any hashable label or whole number):
+    what shares a group is resampled together. Options: see `Resampling`.
+
+    The mean is the sum of all values over their number (a ratio of sums over groups, so a big group
+    counts by its size). Its interval is the BCa interval (Efron 1987, Journal of the American
+    Statistical Association 82:171) over samples of whole groups, *expanded* for few groups of unequal
+    size after Hesterberg (2015, The American Statistician 69:371): in place of the normal quantile
+    stands t · `error` / `spread`, with t the quantile of Student's t at `df` degrees of freedom (all
+    three in `Moments`). Beyond fewer than five samples the bootstrap knows nothing: such an end is taken
+    from mean ± t · `error` if that is farther, on the logit scale where `bounds` are given. Where all
+    values equal a bound, the interval ends where so many groups would all be at that bound with
+    probability (1 − level) / 2 (Clopper and Pearson 1934, with the group as the trial).
+
+    By simulation (binary values, means 0.1, 0.5 and 0.9, intra-class correlation 0.3, sizes geometric or
+    lognormal) 95 % covers 93 to 97 % with 30 and with 200 groups.
+
+    With `two_level` the items within a drawn group are drawn too. That adds the spread within groups
+    once more: the interval is wider than it has to be, by up to √2 where items in a group are unlike.
+
+    Same seed, same result, whatever the order of items and the groups' names (see `clusters`). Edges: no
+    item: value None; fewer than two groups: no interval; all groups with the same mean, not at a bound:
+    an interval of no width.
+
+    Raises `InputError` for a value that is not finite or out of bounds, and where lengths differ.
+
+    >>> mean_interval([1, 1, 0, 1, 0, 0], ["v1", "v1", "v1", "v2", "v2", "v3"], bounds=(0, 1)).value
+    0.5
+    >>> mean_interval([1, 0], ["v1", "v1"])
+    Estimate(value=0.5, ci_low=None, ci_high=None, n=2, groups=1)
+    >>> mean_interval([], [])
+    Estimate(value=None, ci_low=None, ci_high=None, n=0, groups=0)
+    """
+    return slice_means(values, groups, np.zeros(len(values), dtype=np.int64), 1, **options)[0]
+
+
+def slice_means(
+    values: Values,
+    groups: Groups,
+    slices: NDArray[Any] | list[int],
+    n_slices: int,
+    **options: Unpack[Options],
+) -> list[Estimate]:
+    """The mean and interval of every slice, as `mean_interval` gives them, from the same samples.
+
+    `slices` says per item which slice (0 to `n_slices` − 1) it is in, −1 for none. Groups are drawn from
+    all that have an item in any slice; a sample that has no item of some slice says nothing about it and
+    is left out there. `groups` of an estimate counts those with items in its slice.
+
+    Memory and time grow with items + draws × min(groups, 2048) + draws × slices: of more groups, random
+    bundles are drawn (see `group_units`). `two_level` draws items: time grows with draws × items.
+
+    >>> both = slice_means([1, 0, 1, 1], ["a", "a", "b", "c"], [0, 1, 0, -1], 2)
+    >>> [(one.value, one.n, one.groups) for one in both]
+    [(1.0, 2, 2), (0.0, 1, 1)]
+    """
+    plan = Resampling(**options)
+    numbers = finite(values)
+    check_bounds(numbers, plan.bounds)
+    codes = np.asarray(slices, dtype=np.int64)
+    items = tabulate(numbers, group_codes(groups, len(numbers)), codes, n_slices)
+    if not items.sums.n_groups:
+        return [Estimate(None, None, None, 0, 0)] * n_slices
+    return estimates(items.sums, resampled_means(items, plan), plan)
+
+
+def check_bounds(values: Floats, bounds: tuple[float, float] | None) -> None:
+    """Raises `InputError` that names the first value out of bounds."""
+    if bounds is None:
+        return
+    outside = np.flatnonzero((values < bounds[0]) | (values > bounds[1]))
+    if outside.size:
+        place = int(outside[0])
+        expected = f"a number from {bounds[0]:g} to {bounds[1]:g}"
+        raise InputError(None, f"value {place}", found=f"{values[place]:g}", expected=expected)
+
+
+def estimates(sums: Sums, means: Floats, plan: Resampling) -> list[Estimate]:
+    """The estimate of every slice from its sums and its resampled means (draws × slices)."""
+    known = moments(sums)
+    ordered = np.sort(means, axis=0)  # NaN, a sample without the slice, comes last
+    low, high = _percentile(ordered, plan) if plan.method == "percentile" else _bca(known, ordered, plan)
+    result = []
+    for k in range(sums.n_slices):
+        n, groups = int(known.n[k]), int(known.groups[k])
+        value = float(known.mean[k]) if n else None
+        known_ends = groups >= 2 and np.isfinite(low[k]) and np.isfinite(high[k])
+        ends = (float(low[k]), float(high[k])) if known_ends else (None, None)
+        result.append(Estimate(value, ends[0], ends[1], n, groups))
+    return result
+
+
+def _percentile(ordered: Floats, plan: Resampling) -> tuple[Floats, Floats]:
+    tail = np.full(ordered.shape[1], (1 - plan.level) / 2)
+    drawn = np.isfinite(ordered).sum(axis=0)
+    return _quantile(ordered, drawn, tail), _quantile(ordered, drawn, 1 - tail)
+
+
+def _bca(known: Moments, ordered: Floats, plan: Resampling) -> tuple[Floats, Floats]:
+    drawn = np.isfinite(ordered).sum(axis=0)
+    t: Floats = stdtrit(known.df, (1 + plan.level) / 2)
+    z = t * np.where(known.spread > 0, divide(known.error, known.spread), 1.0)
+    slack = 1e-12 * np.abs(known.mean)
+    below = (ordered < known.mean - slack).sum(axis=0)
+    above = (ordered > known.mean + slack).sum(axis=0)
+    least = divide(np.ones_like(t), drawn + 1.0)
+    bias = ndtri(np.clip(0.5 + divide(below - above, 2.0 * drawn), least, 1 - least))
+    tail_low = _adjusted(bias - z, bias, known.skew / 6)
+    tail_high = _adjusted(bias + z, bias, known.skew / 6)
+    low, high = _quantile(ordered, drawn, tail_low), _quantile(ordered, drawn, tail_high)
+    far_low, far_high = _student(known, t, plan.bounds)
+    low = np.where(tail_low * drawn < _REACH, np.fmin(low, far_low), low)
+    high = np.where((1 - tail_high) * drawn < _REACH, np.fmax(high, far_high), high)
+    return _held_at_bounds(known, np.minimum(low, known.mean), np.maximum(high, known.mean), plan)
+
+
+def _adjusted(shifted: Floats, bias: Floats, acceleration: Floats) -> Floats:
+    """BCa's share of samples below an end: Φ(z₀ + (z₀ + z) / (1 − a (z₀ + z)))."""
+    room = 1 - acceleration * shifted
+    beyond = np.where(shifted > 0, np.inf, -np.inf)
+    return ndtr(bias + np.divide(shifted, room, out=beyond, where=room > 0))
+
+
+def _quantile(ordered: Floats, drawn: NDArray[np.int64], share: Floats) -> Floats:
+    """The quantile of each column's first `drawn` values, interpolated linearly; NaN where none."""
+    place = share * np.maximum(drawn - 1, 0)
+    left = np.floor(place).astype(np.int64)
+    right = np.minimum(left + 1, np.maximum(drawn - 1, 0))
+    column = np.arange(ordered.shape[1])
+    low, high = ordered[left, column], ordered[right, column]
+    return low + (high - low) * (place - left)
+
+
+def _student(known: Moments, t: Floats, bounds: tuple[float, float] | None) -> tuple[Floats, Floats]:
+    """mean ± t · error, with bounds on the logit scale (Korn and Graubard 1999, 2.7)."""
+    reach = t * known.error
+    if bounds is None:
+        return known.mean - reach, known.mean + reach
+    low, width = bounds[0], bounds[1] - bounds[0]
+    share = np.clip((known.mean - low) / width, 1e-12, 1 - 1e-12)
+    reach = reach / width / (share * (1 - share))
+    return low + width * expit(logit(share) - reach), low + width * expit(logit(share) + reach)
+
+
+def _held_at_bounds(known: Moments, low: Floats, high: Floats, plan: Resampling) -> tuple[Floats, Floats]:
+    if plan.bounds is None:
+        return low, high
+    least, most = plan.bounds
+    share = ((1 - plan.level) / 2) ** divide(np.ones_like(low), known.groups)
+    low = np.where(known.mean == most, most - (most - least) * (1 - share), low)
+    high = np.where(known.mean == least, least + (most - least) * (1 - share), high)
+    return np.clip(low, least, most), np.clip(high, least, most)
