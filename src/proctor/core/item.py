@@ -88,7 +88,7 @@ class Item(_Frozen):
     >>> from proctor.core.formats import BinaryFormat
     >>> item = Item(id="q1", group="v1", question="Is a clip visible?", answer=BinaryFormat(),
     ...             reference=Reference(answer=True))
-    >>> item.without_reference().reference is None
+    >>> item.as_asked().reference is None
     True
     """
 
@@ -101,6 +101,7 @@ class Item(_Frozen):
     reference: Reference | None = None
     tags: dict[str, TagValue] = Field(default_factory=dict)
 
-    def without_reference(self) -> Item:
-        """The item as a system may see it: the key and the tags (which may hint at it) are gone."""
-        return self.model_copy(update={"reference": None, "tags": {}})
+    def as_asked(self) -> Item:
+        """The item as a system may see it: without the key, the tags (which may hint at it) and the media,
+        whose names and times may too; pixels come from the view alone."""
+        return self.model_copy(update={"reference": None, "tags": {}, "media": ()})

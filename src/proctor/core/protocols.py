@@ -78,7 +78,7 @@ class System(Protocol):
         """Whether it can answer this format at all; an item that it can't is not asked."""
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """Answers one item. The item carries no reference. Raises `MachineryError` (recorded `failed`),
+        """Answers one item. The item carries no reference, tags or media. Raises `MachineryError` (recorded `failed`),
         `RefusalError` (`refused`), `ConfigurationError` (stops the run)."""
 
 

@@ -211,7 +211,7 @@ async def ask(
 ) -> Answer:
     """Asks one item and returns the answer as it is to be recorded: timed, parsed, with its status.
 
-    The system gets the item without its reference. Its time is measured here, by the monotonic
+    The system gets the item without reference, tags and media. Its time is measured here, by the monotonic
     clock, without what is spent on media and on retries.
     """
     queue_s = 0.0 if queued_at is None else time.monotonic() - queued_at
@@ -221,7 +221,7 @@ async def ask(
         async with limit:
             watch = Stopwatch(limit)
             with watch.running():
-                answer = await system.answer(item.without_reference(), view(item))
+                answer = await system.answer(item.as_asked(), view(item))
     except TimeoutError as error:
         if limit.expired():
             answer = _ended(item, Status.TIMED_OUT, f"took longer than {budget_s:g} s")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
-from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from proctor.core import Answer, Benchmark, InputError, Item, Score, Status, Vote
@@ -202,6 +202,15 @@ class Store:
     def failed(self, run: Run) -> set[str]:
         """The ids of items whose answer failed."""
         return self._item_names(run, failed=True)
+
+    def count_answers(self, run: Run) -> tuple[int, int]:
+        """How many answers of a run are settled, and how many failed."""
+        table = schema.answers
+        query = select(table.c.status, func.count()).where(table.c.run == run.id).group_by(table.c.status)
+        with self.reading() as connection:
+            counts = {row[0]: int(row[1]) for row in connection.execute(query)}
+        failed = counts.pop(Status.FAILED.value, 0)
+        return sum(counts.values()), failed
 
     def write(self, run: Run, marked: Iterable[tuple[Answer, Sequence[Score]]]) -> None:
         """Writes answers with their scores in one transaction. A `failed` one is replaced, any other

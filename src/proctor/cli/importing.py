@@ -1,0 +1,51 @@
+"""`proctor import`."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proctor.cli.options import BenchmarkName, Data, Seed, StoreUrl
+from proctor.cli.output import console, note
+from proctor.cli.results import DEFAULT_STORE
+
+__all__ = ["import_recorded"]
+
+
+def import_recorded(
+    benchmark: BenchmarkName,
+    path: Annotated[
+        Path, typer.Argument(help="The recorded answers, in the benchmark's own format.", show_default=False)
+    ],
+    data: Data,
+    name: Annotated[str, typer.Option("--as", help="The system's name in the store.", show_default=False)],
+    condition: Annotated[str, typer.Option("--condition", help="What the system had seen.")] = "video",
+    store: StoreUrl = DEFAULT_STORE,
+    seed: Seed = 0,
+) -> None:
+    """Answers that were recorded elsewhere, with their latencies, failures and judge's marks.
+
+    Example: proctor import rexsonovqa results/gemini-3-pro --data rexsonovqa --as gemini-3-pro
+    """
+    from proctor.benchmarks import BENCHMARKS
+    from proctor.media import CONDITIONS
+    from proctor.metrics import AccuracyScorer
+    from proctor.runs import Store, import_answers
+
+    CONDITIONS.get(condition)
+    reader = BENCHMARKS.get(benchmark)
+    loaded = reader.load(data, seed=seed)
+    recorded = reader.read_recorded(path, loaded)
+    scorers = (AccuracyScorer(),)
+    opened = Store(store)
+    asyncio.run(import_answers(opened, loaded, recorded, name=name, condition=condition, scorers=scorers))
+    for line in recorded.notes:
+        note(line)
+    console.print(
+        f"{len(recorded.answers)} answers and {len(recorded.votes)} votes as {name} / {condition} in {opened.shown}",
+        markup=False,
+        highlight=False,
+    )

@@ -1,0 +1,57 @@
+"""The program `proctor`: its commands, and what becomes of errors at the edge of the process."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from proctor import __version__
+from proctor.core import ProctorError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="proctor",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Examines models that watch clinical procedures: runs benchmarks, marks answers, ranks systems.",
+)
+
+
+def _commands() -> None:
+    from proctor.cli import importing, listing, results
+
+    app.command("list")(listing.list_things)
+    app.command("import")(importing.import_recorded)
+    app.command("results")(results.results)
+    app.command("compare")(results.compare)
+    app.command("export")(results.export)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),
+) -> None:
+    if version:
+        typer.echo(f"proctor {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Runs the program. Exit code 0: done; 1: bad input, in one line on standard error; 2: wrong usage;
+    3: some answers stayed failed; 130: stopped by hand."""
+    _commands()
+    try:
+        app()
+    except ProctorError as error:
+        sys.stderr.write(f"proctor: {error}\n")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.stderr.write("proctor: stopped\n")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)

@@ -1,0 +1,77 @@
+"""Options that several commands share, each declared once."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "AllItems",
+    "BenchmarkName",
+    "Conditions",
+    "Data",
+    "Draws",
+    "Failed",
+    "FailedOption",
+    "Media",
+    "Output",
+    "OutputFormat",
+    "Seed",
+    "StoreUrl",
+    "Systems",
+]
+
+
+class OutputFormat(StrEnum):
+    """How a table is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+class Failed(StrEnum):
+    """What is done with failed answers."""
+
+    WRONG = "wrong"
+    EXCLUDE = "exclude"
+    REFUSE = "refuse"
+
+
+BenchmarkName = Annotated[
+    str,
+    typer.Argument(
+        metavar="BENCHMARK", help="A benchmark's name (proctor list benchmarks).", show_default=False
+    ),
+]
+StoreUrl = Annotated[
+    str,
+    typer.Option(
+        "--store", envvar="PROCTOR_STORE", help="The store: a path of an SQLite file, or an SQLAlchemy URL."
+    ),
+]
+Data = Annotated[
+    Path, typer.Option("--data", help="The folder with the benchmark's own files.", show_default=False)
+]
+Media = Annotated[
+    Path | None, typer.Option("--media", help="The folder with its videos or images.", show_default=False)
+]
+Output = Annotated[OutputFormat, typer.Option("--format", help="For people or for programs.")]
+Seed = Annotated[int, typer.Option("--seed", help="The seed of every draw; recorded.")]
+Draws = Annotated[int, typer.Option("--draws", min=100, help="Bootstrap draws behind each interval.")]
+AllItems = Annotated[
+    bool, typer.Option("--all-items", help="Also the items that the benchmark does not count.")
+]
+FailedOption = Annotated[
+    Failed, typer.Option("--failed", help="Failed answers: left out, counted as wrong, or refused.")
+]
+Systems = Annotated[
+    list[str] | None, typer.Option("--system", help="Only this system; may be repeated.", show_default=False)
+]
+Conditions = Annotated[
+    list[str] | None,
+    typer.Option("--condition", help="Only this condition; may be repeated.", show_default=False),
+]

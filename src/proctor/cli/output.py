@@ -1,0 +1,64 @@
+"""Printing: tables for people, JSON and CSV for programs. Everything shown is escaped."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from proctor.core import Metric
+
+__all__ = ["console", "interval", "note", "print_csv", "print_json", "print_table", "share"]
+
+console = Console()
+_notes = Console(stderr=True)
+
+
+def print_json(value: Any) -> None:
+    """JSON on standard output; never NaN."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+
+
+def print_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """CSV on standard output."""
+    writer = csv.writer(sys.stdout)
+    writer.writerow(columns)
+    writer.writerows(rows)
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table for people: columns beginning with ">" are aligned to the right."""
+    table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for column in columns:
+        right = column.startswith(">")
+        table.add_column(
+            escape(column.lstrip(">")), justify="right" if right else "left", no_wrap=right, overflow="fold"
+        )
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in row))
+    console.print(table)
+
+
+def note(text: str) -> None:
+    """A line for people beside the output, on standard error."""
+    _notes.print(escape(text), style="dim", highlight=False)
+
+
+def interval(metric: Metric, low: float | None, high: float | None) -> str:
+    """An interval as people read it; a dash where it cannot be known."""
+    if low is None or high is None:
+        return "–"
+    scale = 100 if metric.percent else 1
+    digits = 1 if metric.percent else 2
+    return f"{scale * low:.{digits}f} to {scale * high:.{digits}f}"
+
+
+def share(metric: Metric, value: float | None) -> str:
+    """A value as people read it; a dash where there is none."""
+    return "–" if value is None else metric.show(value)

@@ -1,0 +1,224 @@
+"""`proctor results`, `compare` and `export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from proctor.cli.options import (
+    AllItems,
+    BenchmarkName,
+    Conditions,
+    Draws,
+    Failed,
+    FailedOption,
+    Output,
+    OutputFormat,
+    Seed,
+    StoreUrl,
+    Systems,
+)
+from proctor.cli.output import console, interval, note, print_csv, print_json, print_table, share
+
+__all__ = ["compare", "export", "results"]
+
+DEFAULT_STORE = "proctor.db"
+
+
+def results(
+    benchmark: BenchmarkName,
+    store: StoreUrl = DEFAULT_STORE,
+    by: Annotated[
+        str, typer.Option("--by", metavar="FACET[,FACET]", help="Split by these facets.", show_default=False)
+    ] = "",
+    output: Output = OutputFormat.TABLE,
+    failed: FailedOption = Failed.EXCLUDE,
+    systems: Systems = None,
+    conditions: Conditions = None,
+    all_items: AllItems = False,
+    draws: Draws = 2000,
+    seed: Seed = 0,
+) -> None:
+    """Numbers with their intervals, denominators and what is missing.
+
+    Example: proctor results rexsonovqa --store runs.db --by question_type --format json
+    """
+    from proctor.runs import Options, Store
+    from proctor.runs import results as compute
+
+    options = Options(
+        by=tuple(name.strip() for name in by.split(",") if name.strip()),
+        failed=failed.value,
+        all_items=all_items,
+        draws=draws,
+        seed=seed,
+        systems=tuple(systems or ()),
+        conditions=tuple(conditions or ()),
+    )
+    found = compute(Store(store, create=False), benchmark, options)
+    if output is OutputFormat.JSON:
+        print_json([row.to_json() for row in found.rows])
+    elif output is OutputFormat.CSV:
+        _results_csv(found)
+    else:
+        _results_table(found)
+
+
+def _results_csv(found: Any) -> None:
+    names = list(found.options.by)
+    rows = [row.to_json() for row in found.rows]
+    plain = [key for key in (rows[0] if rows else {}) if key != "facets"]
+    print_csv(
+        [*plain, *names],
+        [[*(row[key] for key in plain), *(row["facets"][name] for name in names)] for row in rows],
+    )
+
+
+def _results_table(found: Any) -> None:
+    from proctor.runs import FAILED_POLICIES
+
+    card = found.card
+    by = list(found.options.by)
+    for metric_name in dict.fromkeys(row.metric for row in found.rows):
+        metric = card.metric(metric_name)
+        rows = [row for row in found.rows if row.metric == metric_name]
+        beside = [
+            name
+            for name in ("timed_out", "refused", "unreadable", "unmarked", "missing")
+            if any(getattr(row, name) for row in rows)
+        ]
+        columns = [
+            "system",
+            "condition",
+            *by,
+            "scorer",
+            ">" + metric.label,
+            ">95 % interval",
+            ">n",
+            ">groups",
+            ">answered",
+            ">failed",
+        ]
+        print_table(
+            f"{card.title}{' (simulated)' if card.simulated else ''}: {metric.label}",
+            columns + [">" + name.replace("_", " ") for name in beside],
+            [
+                [
+                    row.system,
+                    row.condition,
+                    *(row.facets[name] for name in by),
+                    row.scorer,
+                    share(metric, row.value),
+                    interval(metric, row.ci_low, row.ci_high),
+                    *(str(number) for number in (row.n, row.groups, row.answered, row.failed)),
+                    *(str(getattr(row, name)) for name in beside),
+                ]
+                for row in rows
+            ],
+        )
+        console.print()
+    policy = found.options.failed
+    note(
+        f"Failed answers: {FAILED_POLICIES[policy]} (--failed {policy}). Intervals: bootstrap over groups, "
+        f"{found.options.draws} draws, seed {found.options.seed}."
+    )
+
+
+def compare(
+    benchmark: BenchmarkName,
+    store: StoreUrl = DEFAULT_STORE,
+    systems: Systems = None,
+    conditions: Conditions = None,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option("--metric", help="Only this metric; may be repeated.", show_default=False),
+    ] = None,
+    output: Output = OutputFormat.TABLE,
+    all_items: AllItems = False,
+    draws: Draws = 2000,
+    seed: Seed = 0,
+) -> None:
+    """Two conditions (or two systems) side by side: cross-setting tables and the paired difference.
+
+    With two or more --system and one --condition, systems are compared; else conditions of each system.
+
+    Example: proctor compare rexsonovqa --store runs.db --condition text-only --condition video
+    """
+    from proctor.runs import Store
+    from proctor.runs import compare as compute
+
+    found = compute(
+        Store(store, create=False),
+        benchmark,
+        systems=tuple(systems or ()),
+        conditions=tuple(conditions or ()),
+        metrics=tuple(metrics or ()),
+        all_items=all_items,
+        draws=draws,
+        seed=seed,
+    )
+    if output is OutputFormat.JSON:
+        print_json([one.to_json() for one in found.comparisons])
+        return
+    flat = [_flat(one.to_json()) for one in found.comparisons]
+    if output is OutputFormat.CSV:
+        print_csv(list(flat[0]) if flat else [], [list(row.values()) for row in flat])
+        return
+    for one in found.comparisons:
+        _comparison_table(one, found.card.metric(one.metric))
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    sides = {
+        f"{side}_{what}": row[side][what] for side in ("first", "second") for what in ("system", "condition")
+    }
+    plain = {key: value for key, value in row.items() if key not in {"first", "second", "levels", "table"}}
+    return sides | plain
+
+
+def _comparison_table(one: Any, metric: Any) -> None:
+    difference = one.difference
+    title = f"{metric.label} ({one.scorer}): {one.first} against {one.second}"
+    if one.table is not None:
+        rows = [
+            [level, *(str(count) for count in counts), str(sum(counts))]
+            for level, counts in zip(one.levels, one.table, strict=True)
+        ]
+        sums = [sum(column) for column in zip(*one.table, strict=True)]
+        rows.append(["total", *(str(count) for count in sums), str(sum(sums))])
+        print_table(title, [f"{one.first} ↓", *(f">{level}" for level in one.levels), ">total"], rows)
+        if one.other_levels:
+            note(f"{one.other_levels} items have an outcome outside these levels (contradictory verdicts).")
+    else:
+        console.print(title, style="bold", markup=False)
+    p = "–" if difference.p is None else f"{difference.p:.4f}"
+    holm = "–" if one.p_holm is None else f"{one.p_holm:.4f}"
+    console.print(
+        f"difference {share(metric, difference.value)} ({interval(metric, difference.ci_low, difference.ci_high)}), "
+        f"p {p}, Holm {holm}; {difference.n} items in {difference.groups} groups; only one side: {one.only_first} / {one.only_second}",
+        markup=False,
+        highlight=False,
+    )
+    console.print()
+
+
+def export(
+    benchmark: BenchmarkName,
+    out: Annotated[Path, typer.Option("--out", help="The file to write.", show_default=False)],
+    form: Annotated[str, typer.Option("--format", help="jsonl, csv or parquet.")] = "jsonl",
+    store: StoreUrl = DEFAULT_STORE,
+    all_items: AllItems = False,
+) -> None:
+    """One row per item, system, condition and metric, as JSON Lines, CSV or Parquet.
+
+    Example: proctor export rexsonovqa --store runs.db --format parquet --out rexsonovqa.parquet
+    """
+    from proctor.runs import Store
+    from proctor.runs import export as write
+
+    if form not in {"jsonl", "csv", "parquet"}:
+        raise typer.BadParameter("expected jsonl, csv or parquet", param_hint="--format")
+    rows = write(Store(store, create=False), benchmark, out, form, all_items=all_items)  # type: ignore[arg-type]
+    console.print(f"{rows} rows in {out}", markup=False, highlight=False)

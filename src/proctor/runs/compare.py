@@ -1,0 +1,259 @@
+"""Two runs side by side: the same items under two conditions, or by two systems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.core import InputError
+from proctor.runs.cards import BenchmarkCard
+from proctor.runs.results import chosen_runs
+from proctor.runs.store import Run, Store
+from proctor.runs.table import ItemTable, load_items, load_labels, load_series
+from proctor.stats import Difference, cross_table, holm, paired_difference
+
+__all__ = ["LEVELS", "Comparison", "Comparisons", "Side", "compare", "compare_runs", "condition_pairs"]
+
+LEVELS: dict[str, tuple[str, ...]] = {
+    "accuracy": ("correct", "incorrect"),
+    "rubric": ("2", "1 wrong conclusion", "1 wrong visual evidence", "0"),
+    "rubric_by_error_type": ("2", "1 wrong conclusion", "1 wrong visual evidence", "0"),
+}
+"""The outcomes that a cross-setting table counts, best first; other metrics have no such table."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two runs compared."""
+
+    system: str
+    condition: str
+
+    def __str__(self) -> str:
+        return f"{self.system} / {self.condition}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How two runs differ on the items that both have a score for.
+
+    `difference` is first minus second; `table` counts items by outcome (rows: first, columns: second,
+    both in the order of `levels`); `only_first` and `only_second` items have a score on one side only
+    and are left out; `p_holm` is adjusted over all comparisons made together.
+    """
+
+    metric: str
+    scorer: str
+    first: Side
+    second: Side
+    difference: Difference
+    levels: tuple[str, ...]
+    table: list[list[int]] | None
+    other_levels: int
+    only_first: int
+    only_second: int
+    p_holm: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison as programs read it."""
+        difference = self.difference
+        return {
+            "metric": self.metric,
+            "scorer": self.scorer,
+            "first": {"system": self.first.system, "condition": self.first.condition},
+            "second": {"system": self.second.system, "condition": self.second.condition},
+            "n": difference.n,
+            "groups": difference.groups,
+            "only_first": self.only_first,
+            "only_second": self.only_second,
+            "difference": difference.value,
+            "ci_low": difference.ci_low,
+            "ci_high": difference.ci_high,
+            "p": difference.p,
+            "p_holm": self.p_holm,
+            "levels": list(self.levels),
+            "table": self.table,
+            "other_levels": self.other_levels,
+        }
+
+
+@dataclass(frozen=True)
+class _Scored:
+    scorer: str
+    values: NDArray[np.float64]
+    labels: dict[int, str]
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """Comparisons with the card that tells how their metrics are shown."""
+
+    card: BenchmarkCard
+    comparisons: list[Comparison]
+
+
+def compare(
+    store: Store,
+    benchmark: str,
+    *,
+    systems: Sequence[str] = (),
+    conditions: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    all_items: bool = False,
+    draws: int = 2000,
+    seed: int = 0,
+) -> Comparisons:
+    """Conditions of each system against each other; or, with several systems and one condition, systems.
+
+    Without names, all systems and conditions of the store are taken. Raises `InputError` where that
+    leaves nothing to compare.
+    """
+    card = store.card(benchmark)
+    runs = chosen_runs(store, benchmark, systems, conditions)
+    order = conditions or card.conditions
+    among_systems = len(conditions) == 1 or len({run.condition for run in runs}) == 1
+    pairs = system_pairs(runs, systems) if among_systems else condition_pairs(runs, order)
+    if not pairs:
+        shown = ", ".join(f"{run.system} / {run.condition}" for run in runs) or "no run"
+        raise InputError(store.shown, found=shown, expected="two runs or more to compare")
+    found = compare_runs(
+        store, benchmark, pairs, metrics=metrics, all_items=all_items, draws=draws, seed=seed
+    )
+    return Comparisons(card, found)
+
+
+def system_pairs(runs: Sequence[Run], order: Sequence[str]) -> list[tuple[Run, Run]]:
+    """All pairs of systems, in the given order."""
+    rank = {system: place for place, system in enumerate(order)}
+    ordered = sorted(runs, key=lambda run: (rank.get(run.system, len(rank)), run.system))
+    return list(combinations(ordered, 2))
+
+
+def compare_runs(
+    store: Store,
+    benchmark: str,
+    pairs: Sequence[tuple[Run, Run]],
+    *,
+    metrics: Sequence[str] = (),
+    all_items: bool = False,
+    draws: int = 2000,
+    seed: int = 0,
+) -> list[Comparison]:
+    """Compares pairs of runs on every metric (and scorer) that both have; p adjusted by Holm per metric.
+
+    Raises `InputError` where a pair has no metric in common.
+    """
+    card = store.card(benchmark)
+    items = load_items(store, card, all_items=all_items)
+    scored = {run.id: _scored(store, run, items, metrics) for pair in pairs for run in pair}
+    found: list[Comparison] = []
+    for first, second in pairs:
+        common = sorted(scored[first.id].keys() & scored[second.id].keys())
+        if not common:
+            raise InputError(
+                store.shown,
+                f"{first.system} / {first.condition} against {second.system} / {second.condition}",
+                found="no metric that both are marked by",
+                expected="runs that the same scorer has marked (proctor score)",
+            )
+        for key in common:
+            pair = (scored[first.id][key], scored[second.id][key])
+            found.append(_compare(card, items, key, (first, second), pair, draws=draws, seed=seed))
+    return _adjusted(found)
+
+
+def condition_pairs(runs: Sequence[Run], order: Sequence[str]) -> list[tuple[Run, Run]]:
+    """All pairs of conditions of each system, conditions in the given order."""
+    rank = {condition: place for place, condition in enumerate(order)}
+    by_system: dict[str, list[Run]] = {}
+    for run in sorted(runs, key=lambda run: (rank.get(run.condition, len(rank)), run.condition)):
+        by_system.setdefault(run.system, []).append(run)
+    return [pair for system in sorted(by_system) for pair in combinations(by_system[system], 2)]
+
+
+def _scored(
+    store: Store, run: Run, items: ItemTable, metrics: Sequence[str]
+) -> dict[tuple[str, str], _Scored]:
+    return {
+        (series.metric, series.scorer): _Scored(
+            series.scorer, series.values, load_labels(store, run, items, series.metric, series.scorer)
+        )
+        for series in load_series(store, run, items)
+        if not metrics or series.metric in metrics
+    }
+
+
+def _compare(
+    card: BenchmarkCard,
+    items: ItemTable,
+    key: tuple[str, str],
+    runs: tuple[Run, Run],
+    scored: tuple[_Scored, _Scored],
+    *,
+    draws: int,
+    seed: int,
+) -> Comparison:
+    metric, scorer = key
+    a, b = (~np.isnan(side.values) for side in scored)
+    both = np.flatnonzero(a & b)
+    bound = card.metric(metric).high - card.metric(metric).low
+    difference = paired_difference(
+        scored[0].values[both],
+        scored[1].values[both],
+        items.group[both],
+        draws=draws,
+        seed=seed,
+        bounds=(-bound, bound),
+    )
+    levels = LEVELS.get(metric, ())
+    table, other = _counts(metric, levels, scored, both)
+    return Comparison(
+        metric=metric,
+        scorer=scorer,
+        first=Side(runs[0].system, runs[0].condition),
+        second=Side(runs[1].system, runs[1].condition),
+        difference=difference,
+        levels=levels,
+        table=table,
+        other_levels=other,
+        only_first=int(np.sum(a & ~b)),
+        only_second=int(np.sum(b & ~a)),
+    )
+
+
+def _counts(
+    metric: str, levels: tuple[str, ...], scored: tuple[_Scored, _Scored], both: NDArray[np.intp]
+) -> tuple[list[list[int]] | None, int]:
+    if not levels:
+        return None, 0
+    named = [[_level(metric, side, int(place)) for place in both] for side in scored]
+    inside = [
+        (first, second) for first, second in zip(*named, strict=True) if first in levels and second in levels
+    ]
+    counts = cross_table([first for first, _ in inside], [second for _, second in inside], levels)
+    return [[int(count) for count in row] for row in counts], len(both) - len(inside)
+
+
+def _level(metric: str, side: _Scored, place: int) -> str:
+    if metric == "accuracy":
+        return "correct" if side.values[place] == 1 else "incorrect"
+    return side.labels.get(place, "")
+
+
+def _adjusted(found: list[Comparison]) -> list[Comparison]:
+    """Holm over all comparisons of one metric and scorer that have a p."""
+    adjusted: dict[int, float] = {}
+    for key in {(one.metric, one.scorer) for one in found}:
+        places = [
+            place
+            for place, one in enumerate(found)
+            if (one.metric, one.scorer) == key and one.difference.p is not None
+        ]
+        values = holm([p for place in places if (p := found[place].difference.p) is not None])
+        adjusted |= {place: float(value) for place, value in zip(places, values, strict=True)}
+    return [Comparison(**{**one.__dict__, "p_holm": adjusted.get(place)}) for place, one in enumerate(found)]

@@ -1,0 +1,252 @@
+"""Results: every metric of every run, with its interval, its denominator and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.core import InputError, Metric, Status
+from proctor.runs.cards import BenchmarkCard
+from proctor.runs.store import Run, Store
+from proctor.runs.table import ItemTable, Outcomes, Series, load_items, load_outcomes, load_series
+from proctor.stats import Estimate, slice_means
+
+__all__ = ["FAILED_POLICIES", "Options", "Result", "Results", "results"]
+
+FailedPolicy = Literal["wrong", "exclude", "refuse"]
+
+FAILED_POLICIES: dict[FailedPolicy, str] = {
+    "exclude": "failed answers are left out of the numbers and counted beside them",
+    "wrong": "failed answers count as wrong",
+    "refuse": "results with failed answers are refused",
+}
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How results are computed. `by` splits by facets, all combinations of their values."""
+
+    by: tuple[str, ...] = ()
+    failed: FailedPolicy = "exclude"
+    all_items: bool = False
+    draws: int = 2000
+    level: float = 0.95
+    seed: int = 0
+    two_level: bool = False
+    systems: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Result:
+    """One number. `n` is its denominator and `groups` how many clusters that spans; `answered` and
+    `failed` count answers to the items that the metric marks; `unmarked` of the answered ones have no
+    score (a judge that gave none); `missing` items were not asked."""
+
+    system: str
+    condition: str
+    metric: str
+    scorer: str
+    facets: dict[str, str]
+    n: int
+    answered: int
+    failed: int
+    timed_out: int
+    refused: int
+    unreadable: int
+    unmarked: int
+    missing: int
+    groups: int
+    value: float | None
+    ci_low: float | None
+    ci_high: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as programs read it."""
+        return dict(self.__dict__)
+
+
+@dataclass(frozen=True)
+class Results:
+    """Rows with what is needed to read them."""
+
+    card: BenchmarkCard
+    options: Options
+    rows: list[Result] = field(default_factory=list)
+
+
+def results(store: Store, benchmark: str, options: Options | None = None) -> Results:
+    """All numbers of a benchmark in a store.
+
+    Raises `InputError` for an unknown facet, system or condition, and, under the policy `refuse`, when
+    an answer failed.
+    """
+    options = options or Options()
+    card = store.card(benchmark)
+    items = load_items(store, card, all_items=options.all_items)
+    facets = _Slices.of(items, options.by, store.shown)
+    rows: list[Result] = []
+    for run in chosen_runs(store, benchmark, options.systems, options.conditions):
+        outcomes = load_outcomes(store, run, items)
+        for series in _with_headline(load_series(store, run, items), card, items, outcomes):
+            rows.extend(_rows(run, series, card.metric(series.metric), items, outcomes, facets, options))
+    if options.failed == "refuse":
+        _refuse_failed(rows, store.shown)
+    return Results(card, options, rows)
+
+
+def chosen_runs(
+    store: Store, benchmark: str, systems: Sequence[str] = (), conditions: Sequence[str] = ()
+) -> list[Run]:
+    """The runs of a benchmark, of these systems and conditions where any are named."""
+    runs = store.runs(benchmark)
+    for what, names, known in (
+        ("system", systems, {run.system for run in runs}),
+        ("condition", conditions, {run.condition for run in runs}),
+    ):
+        for name in names:
+            if name not in known:
+                raise InputError(
+                    store.shown,
+                    found=f"no run with the {what} {name!r}",
+                    expected=f"one of {', '.join(sorted(known))}",
+                )
+    return [
+        run
+        for run in runs
+        if (not systems or run.system in systems) and (not conditions or run.condition in conditions)
+    ]
+
+
+@dataclass(frozen=True)
+class _Slices:
+    """Facet combinations: which (item, slice) pairs there are; an item may be in several slices."""
+
+    facets: list[dict[str, str]]
+    items: NDArray[np.int64]
+    codes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, items: ItemTable, by: Sequence[str], shown: str) -> _Slices:
+        known = items.facet_names()
+        for name in by:
+            if name not in known:
+                raise InputError(shown, found=f"no facet {name!r}", expected=f"one of {', '.join(known)}")
+        columns = [items.facet(name) for name in by]
+        found: dict[tuple[str, ...], int] = {}
+        where: list[int] = []
+        codes: list[int] = []
+        for index in range(len(items.ids)):
+            for values in product(*(column[index] for column in columns)):
+                codes.append(found.setdefault(values, len(found)))
+                where.append(index)
+        order = sorted(range(len(found)), key=lambda code: list(found)[code])
+        names = list(found)
+        rank = {code: place for place, code in enumerate(order)}
+        return cls(
+            facets=[dict(zip(by, names[code], strict=True)) for code in order],
+            items=np.array(where, dtype=np.int64),
+            codes=np.array([rank[code] for code in codes], dtype=np.int64),
+        )
+
+    def count(self, mask: Mask) -> NDArray[np.int64]:
+        """How many items of each slice are in a mask over items."""
+        return np.bincount(self.codes[mask[self.items]], minlength=len(self.facets))
+
+
+def _with_headline(
+    series: list[Series], card: BenchmarkCard, items: ItemTable, outcomes: Outcomes
+) -> list[Series]:
+    """The headline stands there even if every answer failed, so that the failures can be seen."""
+    headline = card.metric(card.headline)
+    markable = np.array([headline.marks(str(kind)) for kind in items.formats], dtype=np.bool_)
+    if any(one.metric == card.headline for one in series) or not np.any(outcomes.asked & markable):
+        return series
+    return [Series(card.headline, "code", np.full(len(items.ids), np.nan)), *series]
+
+
+def _rows(
+    run: Run,
+    series: Series,
+    metric: Metric,
+    items: ItemTable,
+    outcomes: Outcomes,
+    slices: _Slices,
+    options: Options,
+) -> list[Result]:
+    kinds = {str(kind): metric.marks(str(kind)) for kind in np.unique(items.formats)}
+    markable = np.array([kinds[str(kind)] for kind in items.formats], dtype=np.bool_)
+    failed = outcomes.where(Status.FAILED) & markable
+    values = series.values.copy()
+    if options.failed == "wrong":
+        values[failed] = metric.worst
+    used = ~np.isnan(values) & markable
+    estimates = _estimates(values, used, items, slices, metric, options)
+    answered = outcomes.answered & markable
+    counts = {
+        "answered": slices.count(answered),
+        "failed": slices.count(failed),
+        "timed_out": slices.count(outcomes.where(Status.TIMED_OUT) & markable),
+        "refused": slices.count(outcomes.where(Status.REFUSED) & markable),
+        "unreadable": slices.count(outcomes.where(Status.ANSWERED) & ~outcomes.readable & markable),
+        "unmarked": slices.count(answered & ~series.marked),
+        "missing": slices.count(markable & ~outcomes.asked),
+    }
+    return [
+        Result(
+            system=run.system,
+            condition=run.condition,
+            metric=series.metric,
+            scorer=series.scorer,
+            facets=facets,
+            n=estimate.n,
+            groups=estimate.groups,
+            value=estimate.value,
+            ci_low=estimate.ci_low,
+            ci_high=estimate.ci_high,
+            **{name: int(count[code]) for name, count in counts.items()},
+        )
+        for code, (facets, estimate) in enumerate(zip(slices.facets, estimates, strict=True))
+        if counts["answered"][code] + counts["failed"][code]
+    ]
+
+
+def _estimates(
+    values: NDArray[np.float64],
+    used: Mask,
+    items: ItemTable,
+    slices: _Slices,
+    metric: Metric,
+    options: Options,
+) -> list[Estimate]:
+    pairs = used[slices.items]
+    where = slices.items[pairs]
+    return slice_means(
+        values[where],
+        items.group[where],
+        slices.codes[pairs],
+        len(slices.facets),
+        draws=options.draws,
+        level=options.level,
+        seed=options.seed,
+        two_level=options.two_level,
+        bounds=(metric.low, metric.high),
+    )
+
+
+def _refuse_failed(rows: Sequence[Result], shown: str) -> None:
+    for row in rows:
+        if row.failed:
+            raise InputError(
+                shown,
+                f"{row.system} under {row.condition}",
+                found=f"{row.failed} failed answers",
+                expected="none (--failed refuse): run the same command again to ask them again",
+            )
