@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from proctor.core import InputError
 from proctor.media.index import FrameIndex
-from proctor.media.video import open_video
+from proctor.media.video import open_video, pixel_aspect
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -16,14 +17,22 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
-__all__ = ["decode_at"]
+__all__ = ["Shot", "decode_at"]
 
 _WORTH_A_SEEK = 12  # pictures to skip; below that, decoding on is as fast as starting anew
 _LOST = 8  # pictures that may be missing at the end before the file counts as broken
 
 
-def decode_at(path: Path, index: FrameIndex, wanted: Sequence[int]) -> Iterator[tuple[int, VideoFrame]]:
-    """The pictures with these timestamps, as (timestamp, picture) in ascending order, each decoded once.
+class Shot(NamedTuple):
+    """A decoded picture: the timestamp asked for, the picture, and its pixels' width over height."""
+
+    pts: int
+    frame: VideoFrame
+    aspect: Fraction
+
+
+def decode_at(path: Path, index: FrameIndex, wanted: Sequence[int]) -> Iterator[Shot]:
+    """The pictures with these timestamps in ascending order, each decoded once.
 
     `wanted` is ascending and without duplicates, from `index.at`. Where a stream announces a picture
     that it never shows, the last one shown before it is given. Raises `InputError` where the file can't
@@ -32,15 +41,18 @@ def decode_at(path: Path, index: FrameIndex, wanted: Sequence[int]) -> Iterator[
     if not wanted:
         return
     with open_video(path) as (container, stream):
+        aspect = pixel_aspect(stream)
         stream.thread_type = "AUTO"
         if not index.stamped:
-            yield from _counting(container, stream, index, wanted)
+            for pts, frame in _counting(container, stream, index, wanted):
+                yield Shot(pts, frame, aspect)
             return
         at_start = True
         for stretch in _stretches(index, wanted):
             key = index.key_before(stretch[0])
             packets = _packets(container, stream, index, key, at_start=at_start)
-            yield from _pick(_pictures(packets, key), stretch, path, index)
+            for pts, frame in _pick(_pictures(packets, key), stretch, path, index):
+                yield Shot(pts, frame, aspect)
             at_start = False
 
 

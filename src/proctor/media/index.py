@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -53,10 +53,19 @@ class FrameIndex:
         place = int(np.searchsorted(self.keys, pts, side="right")) - 1
         return int(self.keys[max(place, 0)])
 
-    def group_end(self, pts: int) -> int | None:
-        """The next place after this picture at which decoding can begin; None in the last group."""
-        place = int(np.searchsorted(self.keys, pts, side="right"))
-        return int(self.keys[place]) if place < len(self.keys) else None
+    def rest_of_group(self, times: Sequence[float]) -> list[int]:
+        """Where the times go on in equal steps: what the next ones show, up to the next place at which
+        decoding can begin. Empty where the steps differ."""
+        ordered = sorted(times)
+        steps = np.diff(ordered)
+        if not len(steps) or steps[0] <= 0 or np.ptp(steps) > _FLOAT_NOISE_S:
+            return []
+        last = self.at(ordered[-1:])[0]
+        place = int(np.searchsorted(self.keys, last, side="right"))
+        end = int(self.keys[place]) if place < len(self.keys) else int(self.pts[-1]) + 1
+        ahead = int((self.seconds(end) - ordered[-1]) / steps[0]) + 1
+        further = self.at([ordered[-1] + k * float(steps[0]) for k in range(1, ahead + 1)])
+        return sorted({pts for pts in further if last < pts < end})
 
     def between(self, first: int, last: int) -> int:
         """How many pictures lie from the one timestamp up to the other."""

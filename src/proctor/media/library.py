@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
+from pydantic import JsonValue
+
 from proctor.core import Image, InputError, Item, Region, VideoClip
+from proctor.media.catalogue import Catalogue, cache_folder
 from proctor.media.decode import decode_at
-from proctor.media.index import FrameIndex, read_index
+from proctor.media.entries import Made, Shelf
+from proctor.media.frame_store import FrameStore
 from proctor.media.names import find, locate
-from proctor.media.pictures import encode, from_frame, read_image
+from proctor.media.pictures import encode, encode_frame, read_image
 from proctor.media.settings import MediaSettings
 from proctor.media.video import VideoInfo, probe
 
 __all__ = ["MediaLibrary", "MediaProblem", "Picture"]
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 _TOLERANCE_S = 0.5  # a clip may end this much after its video, as times are often rounded
@@ -59,15 +64,17 @@ class MediaLibrary:
     ) -> None:
         self.root = root
         self.settings = settings or MediaSettings()
-        self.cache_dir = cache_dir
         self._lock = threading.Lock()
         self._probed: dict[Path, VideoInfo] = {}
-        self._indexed: dict[Path, FrameIndex] = {}
+        self._located: dict[str, Path] = {}
+        folder = cache_dir or cache_folder()
+        self._catalogue = Catalogue(folder)
+        self._store = FrameStore(folder / "frames")
 
     def locate(self, source: str) -> Path:
         """The file of this name below the root: as it stands, or with a usual extension appended.
         Raises `InputError` where there is none, or the name leads out of the root."""
-        return locate(self.root, source)
+        return self._remembered(self._located, source, lambda name: locate(self.root, name))
 
     def missing(self, items: Iterable[Item]) -> list[str]:
         """The names that the items' media have and that are not found, sorted."""
@@ -116,15 +123,18 @@ class MediaLibrary:
             raise InputError(None, f"{problems[0]}{more}")
 
     def jpegs(self, pictures: Sequence[Picture]) -> list[bytes]:
-        """The encoded pictures, in the order asked for. Blocks: call it through `workers()`."""
-        asked: dict[tuple[str, Region | None], list[int]] = {}
+        """The encoded pictures, in the order asked for, each decoded and encoded once for this cache.
+        Blocks: call it through `workers()`."""
+        asked: dict[tuple[str, Region | None, bool], list[int]] = {}
         for place, picture in enumerate(pictures):
-            asked.setdefault((picture.source, picture.region), []).append(place)
+            asked.setdefault((picture.source, picture.region, picture.at is None), []).append(place)
         served: dict[int, bytes] = {}
-        for (source, region), places in asked.items():
-            times = [pictures[place].at for place in places]
-            made = self._stills(source, region) if times[0] is None else self._shots(source, region, times)
-            served.update({place: made[time] for place, time in zip(places, times, strict=True)})
+        for (source, region, still), places in asked.items():
+            if still:
+                served.update(dict.fromkeys(places, self._still(source, region)))
+            else:
+                times = [pictures[place].at or 0.0 for place in places]
+                served.update(zip(places, self._shots(source, region, times), strict=True))
         return [served[place] for place in range(len(pictures))]
 
     @staticmethod
@@ -137,35 +147,50 @@ class MediaLibrary:
             if isinstance(medium, VideoClip):
                 self.span(medium)
             else:
-                read_image(self.locate(medium.source))
+                self._still(medium.source, medium.region)
         except InputError as error:
             return str(error)
         return None
 
-    def _stills(self, source: str, region: Region | None) -> dict[float | None, bytes]:
-        return {None: encode(read_image(self.locate(source)), region, self.settings)}
-
-    def _shots(
-        self, source: str, region: Region | None, times: Sequence[float | None]
-    ) -> dict[float | None, bytes]:
+    def _still(self, source: str, region: Region | None) -> bytes:
         path = self.locate(source)
-        index = self._remembered(self._indexed, path, read_index)
-        moments = [time for time in times if time is not None]
-        stamps = index.at(moments)
-        wanted = sorted(set(stamps))
-        made = {
-            pts: encode(from_frame(frame), region, self.settings)
-            for pts, frame in decode_at(path, index, wanted)
-        }
-        return {time: made[pts] for time, pts in zip(moments, stamps, strict=True)}
 
-    def _remembered(self, known: dict[Path, T], path: Path, read: Callable[[Path], T]) -> T:
+        def make(_missing: Sequence[int], _kept: Container[int]) -> Iterator[Made]:
+            yield Made(0, None, encode(read_image(path), region, self.settings))
+
+        return self._store.serve(self._shelf(source, path, region), [0], make)[0]
+
+    def _shots(self, source: str, region: Region | None, times: Sequence[float]) -> list[bytes]:
+        path = self.locate(source)
+        index = self._catalogue.index(path)
+        stamps = index.at(times)
+
+        def make(missing: Sequence[int], kept: Container[int]) -> Iterator[Made]:
+            wanted = set(missing)
+            if any(pts in kept for pts in stamps):  # a window that grows: the next one will go on from here
+                wanted |= {pts for pts in index.rest_of_group(times) if pts not in kept}
+            for pts, frame, aspect in decode_at(path, index, sorted(wanted)):
+                jpeg = encode_frame(frame, aspect, region, self.settings)
+                yield Made(pts, index.seconds(pts), jpeg)
+
+        served = self._store.serve(self._shelf(source, path, region), sorted(set(stamps)), make)
+        return [served[pts] for pts in stamps]
+
+    def _shelf(self, source: str, path: Path, region: Region | None) -> Shelf:
+        how: dict[str, JsonValue] = {
+            "region": None if region is None else region.model_dump(mode="json"),
+            "max_side": self.settings.max_side,
+            "quality": self.settings.quality,
+        }
+        return Shelf(self._catalogue.identity(path), how, name=source)
+
+    def _remembered(self, known: dict[K, T], key: K, read: Callable[[K], T]) -> T:
         with self._lock:
-            if path in known:
-                return known[path]
-        value = read(path)
+            if key in known:
+                return known[key]
+        value = read(key)
         with self._lock:
-            return known.setdefault(path, value)
+            return known.setdefault(key, value)
 
 
 @lru_cache(maxsize=1)

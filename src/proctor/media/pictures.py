@@ -15,18 +15,23 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from PIL.Image import Image
 
-__all__ = ["blackened", "encode", "from_frame", "read_image"]
+__all__ = ["blackened", "encode", "encode_frame", "read_image"]
 
 
-def from_frame(frame: VideoFrame) -> Image:
-    """The decoded picture upright, as a player shows it (pixels not yet squared)."""
-    from PIL import Image as images
-    from PIL.Image import Transpose
+def encode_frame(
+    frame: VideoFrame, aspect: Fraction, region: Region | None, settings: MediaSettings
+) -> bytes:
+    """The decoded picture upright, as a player shows it, then as `encode`. `aspect` is width over height of
+    one pixel as stored."""
+    from PIL.Image import Transpose, fromarray
 
     turns = {90: Transpose.ROTATE_90, 180: Transpose.ROTATE_180, 270: Transpose.ROTATE_270}
-    picture = images.fromarray(frame.to_ndarray(format="rgb24"))
-    turn = turns.get(frame.rotation % 360)
-    return picture if turn is None else picture.transpose(turn)
+    picture = fromarray(frame.to_ndarray(format="rgb24"))
+    turn = frame.rotation % 360
+    if turn in turns:
+        picture = picture.transpose(turns[turn])
+        aspect = 1 / aspect if turn % 180 else aspect
+    return encode(picture, region, settings, aspect)
 
 
 def read_image(path: Path) -> Image:

@@ -88,9 +88,8 @@ def probe(path: Path) -> VideoInfo:
 
 def clock_zero(container: InputContainer, stream: VideoStream) -> int:
     """The timestamp, in the stream's ticks, at which a player's clock shows 0."""
-    if container.start_time is None:
-        return stream.start_time or 0
-    return round(Fraction(container.start_time, 1_000_000) / _time_base(stream))
+    start: int | None = getattr(container, "start_time", None)  # None where no stream tells
+    return 0 if start is None else round(Fraction(start, 1_000_000) / _time_base(stream))
 
 
 def pixel_aspect(stream: VideoStream) -> Fraction:
@@ -155,7 +154,8 @@ def _read_to_end(container: InputContainer, stream: VideoStream) -> tuple[float 
 
 
 def _displayed(frame: VideoFrame, aspect: Fraction) -> tuple[int, int]:
-    width, height = round(frame.width * max(aspect, 1)), round(frame.height / min(aspect, 1))
+    one = Fraction(1)
+    width, height = round(frame.width * max(aspect, one)), round(frame.height / min(aspect, one))
     return (height, width) if frame.rotation % 180 else (width, height)
 
 

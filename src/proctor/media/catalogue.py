@@ -1,0 +1,128 @@
+"""What is known of the files of this machine: whose content they hold, and where their pictures lie."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from proctor.core import ConfigurationError, InputError, content_hash
+from proctor.media.index import FrameIndex, read_index
+
+__all__ = ["Catalogue", "cache_folder", "unwritable", "write_whole"]
+
+
+def cache_folder() -> Path:
+    """Where media are kept unless told otherwise: `PROCTOR_CACHE`, or the user's cache folder."""
+    told = os.environ.get("PROCTOR_CACHE")
+    if told:
+        return Path(told)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "proctor"
+
+
+class Catalogue:
+    """A file's identity is the SHA-256 of all its content: two files share frames if and only if they are
+    the same, whatever they are called, and a file that was changed in one place is another one. Reading a
+    file once costs little beside decoding it; the hash is kept with size and time of change, so that it is
+    not read again as long as these stay.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._identities: dict[Path, str] = {}
+        self._indexes: dict[str, FrameIndex] = {}
+
+    def identity(self, path: Path) -> str:
+        """The hash of the file's content, remembered for this process's life. Raises `InputError` where the
+        file can't be read."""
+        with self._lock:
+            if path in self._identities:
+                return self._identities[path]
+        try:
+            known = self._identity(path.resolve())
+        except OSError as error:
+            raise InputError(path, found=f"an unreadable file ({error.strerror or error})") from error
+        with self._lock:
+            return self._identities.setdefault(path, known)
+
+    def _identity(self, path: Path) -> str:
+        state = path.stat()
+        seen = [state.st_size, state.st_mtime_ns]
+        note = self._folder / "files" / f"{content_hash(str(path))}.json"
+        known = _read_note(note, seen)
+        if known is None:
+            with path.open("rb") as file:
+                known = hashlib.file_digest(file, "sha256").hexdigest()
+            text = json.dumps({"path": str(path), "seen": seen, "sha256": known})
+            write_whole(note, lambda out: out.write_text(text))
+        return known
+
+    def index(self, path: Path) -> FrameIndex:
+        """Where the video's pictures lie. Raises `InputError` where it can't be read."""
+        identity = self.identity(path)
+        with self._lock:
+            if identity in self._indexes:
+                return self._indexes[identity]
+        note = self._folder / "indexes" / f"{identity}.npz"
+        index = _load_index(note)
+        if index is None:
+            index = made = read_index(path)
+            write_whole(note, lambda out: _save_index(out, made))
+        with self._lock:
+            return self._indexes.setdefault(identity, index)
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Writes a file so that nobody ever sees half of it. Raises `ConfigurationError` where the cache can't be
+    written to."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=".writing-", dir=path.parent)
+        os.close(handle)
+        draft = Path(name)
+        try:
+            write(draft)
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise unwritable(path.parent, error) from error
+
+
+def unwritable(folder: Path, error: OSError) -> ConfigurationError:
+    """The error for a cache folder that can't be written to."""
+    return ConfigurationError(
+        f"the media cache {folder} can't be written to ({error.strerror or error}): "
+        "choose another with the environment variable PROCTOR_CACHE"
+    )
+
+
+def _read_note(note: Path, seen: list[int]) -> str | None:
+    try:
+        known = json.loads(note.read_text())
+        return str(known["sha256"]) if known["seen"] == seen else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # nothing kept, or nothing usable: it is found out anew
+
+
+def _save_index(out: Path, index: FrameIndex) -> None:
+    facts = [index.time_base.numerator, index.time_base.denominator, index.zero, int(index.stamped)]
+    with out.open("wb") as file:
+        np.savez(file, pts=index.pts, keys=index.keys, facts=np.array(facts, dtype=np.int64))
+
+
+def _load_index(note: Path) -> FrameIndex | None:
+    try:
+        with np.load(note, allow_pickle=False) as kept:
+            top, bottom, zero, stamped = (int(fact) for fact in kept["facts"])
+            return FrameIndex(Fraction(top, bottom), zero, kept["pts"], kept["keys"], bool(stamped))
+    except (OSError, ValueError, KeyError, EOFError):
+        return None

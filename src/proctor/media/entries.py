@@ -1,0 +1,117 @@
+"""The file format of the frame store: one ZIP of JPEGs, stored as they are, with a manifest."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from proctor.core import content_hash
+
+__all__ = ["Made", "Place", "Shelf", "is_whole", "read_manifest", "read_pictures", "write_entry"]
+
+_FORMAT = 1
+_MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """What all pictures of a shelf have in common: the content's hash, and how it was cut, scaled and
+    encoded. The hash of both is the shelf's address; `name` (the source) is for people only."""
+
+    content: str
+    how: dict[str, JsonValue]
+    name: str = ""
+
+    @property
+    def address(self) -> str:
+        return content_hash({"format": _FORMAT, "content": self.content, "how": self.how})
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A picture fresh from the encoder: timestamp in ticks, time in seconds (None for a still image)."""
+
+    pts: int
+    time: float | None
+    jpeg: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a picture's bytes lie, so that it is read without looking through the ZIP's directory."""
+
+    entry: Path
+    offset: int
+    size: int
+    crc: int
+
+
+def write_entry(draft: Path, shelf: Shelf, made: Iterable[Made]) -> str:
+    """Writes the entry, picture by picture, so that it is never in memory as a whole. Returns the name
+    that its content gives it."""
+    frames: list[JsonValue] = []
+    stamps: list[JsonValue] = []
+    with draft.open("wb") as out, zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for picture in made:
+            told = "still" if picture.time is None else f"{picture.time:.3f}s"
+            name = f"{len(frames):06d}_{told}.jpg"
+            archive.writestr(_member(name), picture.jpeg)
+            size = len(picture.jpeg)
+            place = {"offset": out.tell() - size, "size": size, "crc": zlib.crc32(picture.jpeg)}
+            frames.append({"file": name, "pts": picture.pts, "time": picture.time, **place})
+            stamps.append(picture.pts)
+        about: JsonValue = {
+            "format": _FORMAT,
+            "name": shelf.name,
+            "content": shelf.content,
+            "how": shelf.how,
+            "frames": frames,
+        }
+        archive.writestr(_member(_MANIFEST), json.dumps(about, indent=1))
+    return f"{content_hash(stamps)[:16]}.zip"
+
+
+def read_manifest(entry: Path) -> dict[int, Place] | None:
+    """Where each timestamp's picture lies; None where the file is no whole entry."""
+    try:
+        with zipfile.ZipFile(entry) as archive:
+            about = json.loads(archive.read(_MANIFEST))
+        return {
+            int(frame["pts"]): Place(entry, int(frame["offset"]), int(frame["size"]), int(frame["crc"]))
+            for frame in about["frames"]
+        }
+    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, EOFError):
+        return None
+
+
+def read_pictures(entry: Path, places: Sequence[Place]) -> list[bytes] | None:
+    """The bytes at these places of one entry; None where they are not what was written. Raises
+    `FileNotFoundError` where the entry is gone."""
+    pictures = []
+    with entry.open("rb") as file:
+        for place in places:
+            file.seek(place.offset)
+            jpeg = file.read(place.size)
+            if zlib.crc32(jpeg) != place.crc:
+                return None
+            pictures.append(jpeg)
+    return pictures
+
+
+def is_whole(entry: Path) -> bool:
+    """Whether every picture of the entry is what was written."""
+    places = read_manifest(entry)
+    return places is not None and read_pictures(entry, list(places.values())) is not None
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    """Without the time of writing: the same pictures make the same file."""
+    info = zipfile.ZipInfo(name)
+    info.external_attr = 0o644 << 16
+    return info

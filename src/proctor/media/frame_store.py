@@ -1,0 +1,152 @@
+"""Pictures that were decoded and encoded once, for any number of threads and processes.
+
+A *shelf* holds pictures of one content, cut, scaled and encoded in one way; a picture on it is known by
+its presentation timestamp. So whatever the sampling (a rate, a count, a window, a clip), the pictures that
+an earlier one brought are slices of what is there, and only the others are decoded. Each decoding adds
+one *entry*, a plain ZIP of JPEGs that any tool can open and that is never changed afterwards.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from proctor.media.catalogue import unwritable
+from proctor.media.entries import Made, Place, Shelf, read_manifest, read_pictures, write_entry
+
+__all__ = ["FrameStore", "Make"]
+
+Make = Callable[[Sequence[int], Container[int]], Iterable[Made]]
+"""Gets the timestamps that are missing and those that the shelf has."""
+
+_LOCK = "lock"
+_DRAFT = ".draft-"
+_ATTEMPTS = 3
+
+
+class FrameStore:
+    """Shelves below one folder.
+
+    Reading takes no lock, since entries are complete when they appear and never change. Filling a shelf
+    takes the lock on its lock file, which the system releases when the process dies, however it dies.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._guard = threading.Lock()
+        self._known: dict[str, _Known] = {}
+
+    def serve(self, shelf: Shelf, wanted: Sequence[int], make: Make) -> dict[int, bytes]:
+        """The JPEGs of these timestamps, byte for byte as they were encoded.
+
+        What is not there is made, by whoever comes first; it may make more than was missing. Raises what
+        `make` raises, and then nothing is kept; `ConfigurationError` where the folder can't be written to.
+        """
+        address = shelf.address
+        folder = self._folder / address[:2] / address
+        with self._guard:
+            known = self._known.setdefault(address, _Known(folder))
+        served = known.read(wanted)
+        for _ in range(_ATTEMPTS):
+            if all(pts in served for pts in wanted):
+                return served
+            with _filling(folder):
+                known.look()
+                served |= known.read([pts for pts in wanted if pts not in served])
+                missing = [pts for pts in wanted if pts not in served]
+                if missing:
+                    _add(folder, shelf, make(missing, known.stamps()))
+                    known.look()
+                    served |= known.read(missing)
+        raise RuntimeError(f"pictures of {shelf.name} were made and are not in {folder}")
+
+
+class _Known:
+    """What this process knows of one shelf."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._guard = threading.Lock()
+        self._places: dict[int, Place] = {}
+        self._entries: set[str] | None = None
+
+    def read(self, wanted: Sequence[int]) -> dict[int, bytes]:
+        """Of the wanted pictures those that are known and whole."""
+        if self._entries is None:
+            self.look()
+        with self._guard:
+            here = [(pts, self._places[pts]) for pts in wanted if pts in self._places]
+        by_entry: dict[Path, list[tuple[int, Place]]] = {}
+        for pts, place in here:
+            by_entry.setdefault(place.entry, []).append((pts, place))
+        served: dict[int, bytes] = {}
+        for entry, asked in by_entry.items():
+            try:
+                jpegs = read_pictures(entry, [place for _, place in asked])
+            except FileNotFoundError:  # removed to make room
+                self._forget(entry)
+                continue
+            if jpegs is None:
+                self._forget(entry)
+                entry.unlink(missing_ok=True)
+                continue
+            served.update({pts: jpeg for (pts, _), jpeg in zip(asked, jpegs, strict=True)})
+        return served
+
+    def look(self) -> None:
+        """Takes note of the entries that have appeared since the last look; removes broken ones."""
+        names = {path.name for path in self._folder.glob("*.zip")}
+        with self._guard:
+            new = names - (self._entries or set())
+        found: dict[int, Place] = {}
+        for name in sorted(new):
+            try:
+                places = read_manifest(self._folder / name)
+            except FileNotFoundError:
+                continue
+            if places is None:
+                (self._folder / name).unlink(missing_ok=True)
+            found.update(places or {})
+        with self._guard:
+            self._entries = (self._entries or set()) | new
+            self._places.update(found)
+
+    def stamps(self) -> frozenset[int]:
+        """All timestamps that are known to be there."""
+        with self._guard:
+            return frozenset(self._places)
+
+    def _forget(self, entry: Path) -> None:
+        with self._guard:
+            self._places = {pts: place for pts, place in self._places.items() if place.entry != entry}
+            self._entries = (self._entries or set()) - {entry.name}
+
+
+@contextmanager
+def _filling(folder: Path) -> Iterator[None]:
+    """Nobody else fills this shelf meanwhile. What a killed process left half written is removed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / _LOCK).open("ab")
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for draft in folder.glob(f"{_DRAFT}*"):
+            draft.unlink(missing_ok=True)
+        yield
+
+
+def _add(folder: Path, shelf: Shelf, made: Iterable[Made]) -> None:
+    draft = folder / f"{_DRAFT}{os.getpid()}-{threading.get_ident()}"
+    try:
+        name = write_entry(draft, shelf, made)
+        draft.replace(folder / name)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    finally:
+        draft.unlink(missing_ok=True)
