@@ -1,6 +1,6 @@
 """Items, answer formats, records and the small protocols that everything else speaks in."""
 
-from proctor.core.clock import Stopwatch, aside
+from proctor.core.clock import Stopwatch, aside, rebook
 from proctor.core.errors import (
     ConfigurationError,
     InputError,
@@ -65,4 +65,5 @@ __all__ = [
     "content_hash",
     "fingerprint",
     "generator",
+    "rebook",
 ]

@@ -16,7 +16,7 @@ from typing import Literal
 
 from proctor.core.records import Timing
 
-__all__ = ["Stopwatch", "aside"]
+__all__ = ["Stopwatch", "aside", "rebook"]
 
 Purpose = Literal["media", "retry"]
 
@@ -53,6 +53,16 @@ class Stopwatch:
             yield
         finally:
             self._leave(purpose)
+
+    def rebook(self, seconds: float, purpose: Purpose) -> None:
+        """Counts the last `seconds` as `purpose` after all, and gives them back to the budget: what an
+        attempt was is known only when it has failed. Inside an aside they are counted there already."""
+        if self._open:
+            return
+        self._spent[purpose] += seconds
+        deadline = self._budget.when() if self._budget is not None else None
+        if self._budget is not None and deadline is not None and not self._budget.expired():
+            self._budget.reschedule(deadline + seconds)
 
     def timing(self, queue_s: float = 0.0) -> Timing:
         """What was measured up to now."""
@@ -93,3 +103,10 @@ def aside(purpose: Purpose) -> Iterator[None]:
         return
     with watch.aside(purpose):
         yield
+
+
+def rebook(seconds: float, purpose: Purpose) -> None:
+    """The same for time that has just passed: `seconds` up to now were not the model's."""
+    watch = _current.get()
+    if watch is not None:
+        watch.rebook(seconds, purpose)

@@ -1,0 +1,213 @@
+"""One model, ready to be asked: retries, time-outs and accounting around the model library."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar, overload
+
+from pydantic import BaseModel, JsonValue
+
+from proctor.core import Frame, MachineryError, RefusalError, Usage, aside, generator, rebook
+from proctor.models.faults import Fault, understand
+from proctor.models.provider import build_model, http_client
+from proctor.models.reply import Reply, UnreadableReplyError, read_usage, read_value
+from proctor.models.spec import ModelSpec
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponse, UserContent
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.settings import ModelSettings
+
+__all__ = ["ModelClient"]
+
+T = TypeVar("T", bound=BaseModel)
+V = TypeVar("V", bound=BaseModel | None)
+
+_FORM_TRIES = 3  # how often a reply of a given form is asked for until one comes
+_EMPTY_TRIES = 2  # how often an empty reply is asked again before it is taken for the model's own
+_BROKEN = (ValueError, TypeError, AttributeError, LookupError, AssertionError)
+"""What the library raises on bodies that are JSON and not a reply at all (`"choices": []` …)."""
+
+
+class ModelClient:
+    """Asks one model. One connection pool for all requests; to be closed with `aclose()`.
+
+    Raises `ConfigurationError` when it is made: unknown provider, no API key, unknown setting.
+    """
+
+    def __init__(self, spec: ModelSpec) -> None:
+        self.spec = spec
+        self._http = http_client(spec.timeout_s)
+        self._model = build_model(spec, self._http)
+        self._draw = generator(spec.seed, "retry", spec.name)
+        self._unpriced: set[str] = set()
+        self._forms: dict[type[BaseModel], ModelRequestParameters] = {}
+
+    @property
+    def name(self) -> str:
+        """`provider:model`, as specified."""
+        return self.spec.name
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """What changes its replies, for the record; never a secret."""
+        return {
+            "model": self.spec.name,
+            "base_url": self.spec.base_url,
+            "model_settings": dict(self.spec.settings),
+            "structured": self.spec.structured,
+        }
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._http.aclose()
+
+    @overload
+    async def ask(self, parts: Sequence[str | Frame], *, system: str = "") -> Reply[None]: ...
+    @overload
+    async def ask(self, parts: Sequence[str | Frame], *, system: str = "", schema: type[T]) -> Reply[T]: ...
+    async def ask(
+        self, parts: Sequence[str | Frame], *, system: str = "", schema: type[T] | None = None
+    ) -> Reply[T] | Reply[None]:
+        """Sends texts and pictures, in this order, and returns the reply.
+
+        Before each picture stands its label and time. With `schema` the reply is a value of that form:
+        one that is not is asked for again, up to 3 times in all. Faults of the machinery are retried as
+        the specification says; their time, waits included, is the stopwatch's "retry".
+
+        Raises `MachineryError` (no reply, or none of the form), `RefusalError` (the model or a filter
+        declined), `ConfigurationError` (no access, no such model).
+        """
+        if schema is not None:
+            return await self._ask_for(schema, parts, system)
+        response, usage = await self._request(parts, system, None)
+        return _reply(response, usage, None)
+
+    async def _ask_for(self, schema: type[T], parts: Sequence[str | Frame], system: str) -> Reply[T]:
+        usage, reason = Usage(), ""
+        for _ in range(_FORM_TRIES):
+            again = [f"Your last reply could not be read ({reason}). Reply again, in the form asked for."]
+            response, spent = await self._request([*parts, *(again if reason else [])], system, schema)
+            usage += spent
+            try:
+                return _reply(response, usage, read_value(response, schema))
+            except UnreadableReplyError as error:
+                reason = str(error)
+        raise MachineryError(f"{self.name}: no readable reply in {_FORM_TRIES} tries: {reason}")
+
+    async def _request(
+        self, parts: Sequence[str | Frame], system: str, schema: type[BaseModel] | None
+    ) -> tuple[ModelResponse, Usage]:
+        """A response, and what it and the empty ones before it consumed."""
+        usage, empty, faults = Usage(), 0, 0
+        while True:
+            started = time.monotonic()
+            outcome = await self._attempt(parts, system, schema)
+            if isinstance(outcome, Fault):
+                fault, faults = outcome, faults + 1
+            else:
+                usage += read_usage(outcome, self._unpriced)
+                if outcome.finish_reason == "content_filter":
+                    raise RefusalError(f"{self.name}: the model or its provider declined to answer")
+                if empty == _EMPTY_TRIES or outcome.finish_reason == "length" or _says_something(outcome):
+                    return outcome, usage
+                fault, empty = Fault(MachineryError("an empty reply"), again=True), empty + 1
+            rebook(time.monotonic() - started, "retry")
+            if not fault.again or faults > self.spec.retries:
+                after = f" (after {faults} tries)" if faults > 1 else ""
+                raise type(fault.error)(f"{self.name}: {fault.error}{after}")
+            with aside("retry"):
+                await asyncio.sleep(self._wait(faults + empty - 1, fault.wait_s))
+
+    async def _attempt(
+        self, parts: Sequence[str | Frame], system: str, schema: type[BaseModel] | None
+    ) -> ModelResponse | Fault:
+        import httpx2
+        from pydantic_ai.direct import model_request
+        from pydantic_ai.exceptions import AgentRunError, UserError
+        from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
+
+        head = [SystemPromptPart(system)] if system else []
+        message = ModelRequest(parts=[*head, UserPromptPart(_content(parts))])
+        settings: ModelSettings = {**self.spec.settings}  # type: ignore[typeddict-item]
+        try:
+            async with asyncio.timeout(self.spec.timeout_s):
+                return await model_request(
+                    self._model,
+                    [message],
+                    model_settings=settings,
+                    model_request_parameters=self._form(schema) if schema else None,
+                )
+        except (AgentRunError, UserError, httpx2.HTTPError, OSError, *_BROKEN) as error:
+            return understand(error)
+
+    def _form(self, schema: type[BaseModel]) -> ModelRequestParameters:
+        if schema not in self._forms:
+            self._forms[schema] = _parameters(schema, self._mode())
+        return self._forms[schema]
+
+    def _mode(self) -> str:
+        if self.spec.structured != "auto":
+            return self.spec.structured
+        profile = self._model.profile
+        if profile.get("supports_json_schema_output", False):
+            return "native"
+        return "tool" if profile.get("supports_tools", True) else "prompted"
+
+    def _wait(self, earlier: int, asked_for: float | None) -> float:
+        """Full jitter over a doubling range; what the server asked for comes on top, up to the limit."""
+        limit = self.spec.max_wait_s
+        jitter = float(self._draw.uniform(0.0, min(limit, self.spec.backoff_s * 2.0 ** min(earlier, 30))))
+        return jitter if asked_for is None else min(limit, asked_for + min(jitter, 1.0))
+
+
+def _says_something(response: ModelResponse) -> bool:
+    from pydantic_ai.messages import ToolCallPart
+
+    return bool((response.text or "").strip()) or any(isinstance(p, ToolCallPart) for p in response.parts)
+
+
+def _reply(response: ModelResponse, usage: Usage, value: V) -> Reply[V]:
+    return Reply(response.text or "", value, usage, response.finish_reason, response.model_name or "")
+
+
+def _content(parts: Sequence[str | Frame]) -> list[UserContent]:
+    from pydantic_ai.messages import BinaryContent
+
+    content: list[UserContent] = []
+    for part in parts:
+        if isinstance(part, str):
+            content.append(part)
+            continue
+        if caption := _caption(part):
+            content.append(caption)
+        # With a name given, the library does not hash the picture to make one up.
+        content.append(BinaryContent(part.jpeg, media_type="image/jpeg", identifier="frame"))
+    return content
+
+
+def _caption(frame: Frame) -> str:
+    """Label and time of a picture, the time only where the label does not say it."""
+    time_text = "" if frame.time is None else f"t = {frame.time:.1f} s"
+    known = [text for text in (frame.label, time_text if time_text not in frame.label else "") if text]
+    return ", ".join(known)
+
+
+def _parameters(schema: type[BaseModel], mode: str) -> ModelRequestParameters:
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.output import OutputObjectDefinition
+    from pydantic_ai.tools import ToolDefinition
+
+    about = " ".join((schema.__doc__ or "").split("\n\n")[0].split())
+    form = schema.model_json_schema() | {"description": about}
+    if mode == "tool":
+        tool = ToolDefinition(
+            name=schema.__name__, description=about, parameters_json_schema=form, kind="output"
+        )
+        return ModelRequestParameters(output_mode="tool", output_tools=[tool], allow_text_output=False)
+    described = OutputObjectDefinition(json_schema=form, name=schema.__name__, description=about)
+    return ModelRequestParameters(
+        output_mode="native" if mode == "native" else "prompted", output_object=described
+    )

@@ -1,0 +1,75 @@
+"""Prompts are template files: read, hashed and rendered in a sandbox.
+
+A file holds the user's message, or two blocks, `{% block system %}` and `{% block user %}`; then what
+stands outside of them is commentary.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from proctor.core import InputError
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+__all__ = ["Prompt", "load_prompt"]
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt ready to be filled in; `sha256` is the hash of its file's bytes, for the record."""
+
+    name: str
+    sha256: str
+    _template: Template = field(repr=False)
+
+    def render(self, **values: object) -> tuple[str, str]:
+        """The system's and the user's message. Raises `InputError` where the template uses a value that
+        is not given, or fails on one."""
+        from jinja2 import TemplateError
+
+        known = self._template.blocks
+        try:
+            texts = [
+                "".join(known[name](self._template.new_context(values))) if name in known else ""
+                for name in ("system", "user")
+            ]
+            system, user = texts if known else ("", self._template.render(values))
+        except (TemplateError, TypeError, ValueError, ArithmeticError) as error:
+            reason = str(error)
+        else:
+            return system.strip(), user.strip()
+        raise InputError(self.name, "prompt", found=reason, expected="a template that can be filled in")
+
+
+def load_prompt(path: Path) -> Prompt:
+    """Reads a prompt. Raises `InputError` for a file that can't be read, is empty or is no template."""
+    from jinja2 import StrictUndefined, TemplateSyntaxError
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    try:
+        raw = path.read_bytes()
+        text = raw.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
+        raise InputError(path, "prompt", found=str(reason), expected="a text file") from error
+    if not text.strip():
+        raise InputError(path, "prompt", found="nothing", expected="a template")
+    environment = ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined,
+        autoescape=False,  # plain text for a model, never HTML
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    try:
+        template = environment.from_string(text)
+    except TemplateSyntaxError as error:
+        raise InputError(path, f"line {error.lineno}", found=str(error.message), expected="Jinja2") from error
+    if template.blocks and not {"user"} <= set(template.blocks) <= {"system", "user"}:
+        found = f"the blocks {', '.join(sorted(template.blocks))}"
+        raise InputError(path, "prompt", found=found, expected="the blocks system and user, or none")
+    return Prompt(path.name, hashlib.sha256(raw).hexdigest(), template)

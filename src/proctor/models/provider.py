@@ -1,0 +1,150 @@
+"""From a specification to a model of pydantic-ai: one HTTP client, no retries but ours."""
+
+from __future__ import annotations
+
+import inspect
+import ipaddress
+import os
+import sys
+from typing import TYPE_CHECKING, Any, get_type_hints, is_typeddict
+from urllib.parse import urlsplit
+
+from pydantic import TypeAdapter, ValidationError
+
+from proctor.core import ConfigurationError
+from proctor.models.redact import one_line
+from proctor.models.spec import ModelSpec
+
+if TYPE_CHECKING:
+    import httpx2
+    from pydantic_ai.models import Model
+    from pydantic_ai.providers import Provider
+
+__all__ = ["build_model", "http_client"]
+
+_CONNECT_S = 10.0
+
+
+def http_client(timeout_s: float) -> httpx2.AsyncClient:
+    """A client whose pool is large enough for every request that an engine has in flight."""
+    import httpx2
+    from pydantic_ai.models import create_async_httpx2_client
+
+    limits = httpx2.Limits(max_connections=1024, max_keepalive_connections=1024)
+    timeout = httpx2.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))
+    return create_async_httpx2_client(timeout=timeout, limits=limits)
+
+
+def build_model(spec: ModelSpec, http: httpx2.AsyncClient) -> Model:
+    """The model, ready to be asked. Raises `ConfigurationError`: no key, unknown provider, bad setting."""
+    from pydantic_ai.exceptions import UserError
+
+    try:
+        model = _compatible(spec, http) or _of_provider(spec, http)
+    except (UserError, ImportError) as error:
+        reason = one_line(str(error).split(". ")[0])
+    else:
+        _check_settings(model, spec)
+        _no_retries(model)
+        return model
+    raise ConfigurationError(f"{spec.name}: {reason}")
+
+
+def _compatible(spec: ModelSpec, http: httpx2.AsyncClient) -> Model | None:
+    """A model behind an OpenAI-compatible server, or None where the name asks for another protocol."""
+    provider, _, model = spec.name.partition(":")
+    if spec.base_url is None or (_known(provider) and provider not in {"openai", "openai-chat"}):
+        return None
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
+    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+    key = os.environ.get("OPENAI_API_KEY")
+    if not key and not _is_local(spec.base_url):
+        raise ConfigurationError(
+            f"{spec.name}: no API key for {spec.base_url}: set OPENAI_API_KEY (to any text where the server needs none)"
+        )
+    # The price list looks for providers' names within this name: with "openai" in it, a local server
+    # would be priced as OpenAI. Every such server knows `max_tokens`, not all know its newer name.
+    return OpenAIChatModel(
+        model if _known(provider) else spec.name,
+        provider=OpenAICompatibleProvider(
+            "compatible",
+            base_url=spec.base_url,
+            api_key=key,
+            http_client=http,
+            profile=OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False),
+        ),
+    )
+
+
+def _of_provider(spec: ModelSpec, http: httpx2.AsyncClient) -> Model:
+    from pydantic_ai.models import infer_model
+    from pydantic_ai.providers import infer_provider_class
+
+    provider, _, model = spec.name.partition(":")
+    if not model or not _known(provider):
+        raise ConfigurationError(
+            f"unknown model {spec.name!r}: expected provider:model, like openai:…, anthropic:… or google:…"
+        )
+
+    def create(name: str) -> Provider[Any]:
+        kind = infer_provider_class(name)
+        known = inspect.signature(kind.__init__).parameters
+        if spec.base_url is not None and "base_url" not in known:
+            raise ConfigurationError(f"{spec.name}: this provider takes no base URL")
+        given = {"http_client": http, "base_url": spec.base_url}
+        return kind(**{key: value for key, value in given.items() if value is not None and key in known})
+
+    return infer_model(spec.name, provider_factory=create)
+
+
+def _known(provider: str) -> bool:
+    from pydantic_ai.providers import infer_provider_class
+
+    try:
+        infer_provider_class(provider)
+    except ValueError:
+        return False
+    except ImportError:  # known, and its package is missing: said when it is built
+        return True
+    return True
+
+
+def _is_local(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "." not in host or host.endswith((".local", ".internal", ".localhost"))
+    return address.is_private or address.is_loopback or address.is_link_local
+
+
+def _check_settings(model: Model, spec: ModelSpec) -> None:
+    """The library ignores a setting that it does not know: a typing error must not pass as a setting."""
+    module = vars(sys.modules[type(model).__module__])
+    known: dict[str, Any] = {}
+    for name, kind in module.items():
+        if name.endswith("ModelSettings") and is_typeddict(kind):
+            known |= get_type_hints(kind)
+    usable = sorted(set(known) - set(model.unsupported_settings))
+    for key, value in spec.settings.items():
+        if key not in usable:
+            raise ConfigurationError(
+                f"{spec.name}: unknown model setting {key!r}: expected one of {', '.join(usable)} "
+                "(a server's own settings go into extra_body)"
+            )
+        try:
+            TypeAdapter(known[key]).validate_python(value)
+        except ValidationError as error:
+            reason = error.errors(include_url=False, include_input=False)[0]["msg"]
+        else:
+            continue
+        raise ConfigurationError(f"{spec.name}: model setting {key!r}: found {value!r}, {reason}")
+
+
+def _no_retries(model: Model) -> None:
+    """One layer of retries only: the library's own would hide faults, and their time, from ours."""
+    client: Any = getattr(model, "client", None)
+    if hasattr(client, "max_retries"):
+        client.max_retries = 0

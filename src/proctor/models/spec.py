@@ -1,0 +1,106 @@
+"""Which model is asked, where, and how patiently."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
+
+from proctor.core import ConfigurationError, InputError
+from proctor.models.redact import looks_secret
+
+__all__ = ["ModelSpec", "parse_settings"]
+
+_OURS = {
+    "timeout": "the time-out of the specification",
+    "request_timeout": "the time-out of the specification",
+    "max_retries": "the retries of the specification",
+    "extra_headers": "the provider's environment variables, since headers may hold keys",
+}
+
+
+class ModelSpec(BaseModel):
+    """A model and how to ask it: plain JSON, without secrets (those come from the environment).
+
+    `name` is `provider:model` (`openai:…`, `anthropic:…`, `google:…` and every other provider of
+    pydantic-ai). `base_url` is an OpenAI-compatible server's (vLLM, SGLang, Ollama), `name` then may be
+    the bare name of a model there. `settings` pass through to the provider (temperature, max_tokens …).
+    `timeout_s` bounds one attempt, from connecting to the last byte. `retries` further attempts follow a
+    fault of the machinery, after waiting `backoff_s` · 2ⁿ with full jitter drawn from `seed`, at most
+    `max_wait_s`. `structured` is how a reply of a given form is asked for: by the provider's JSON schema
+    mode (`native`), by a tool call, or in words (`prompted`); `auto` takes the first that the model knows.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
+
+    name: str = Field(min_length=1)
+    base_url: str | None = None
+    settings: dict[str, JsonValue] = Field(default_factory=dict)
+    timeout_s: float = Field(default=180.0, gt=0)
+    retries: int = Field(default=6, ge=0)
+    backoff_s: float = Field(default=1.0, ge=0)
+    max_wait_s: float = Field(default=60.0, ge=0)
+    seed: int = 0
+    structured: Literal["auto", "native", "tool", "prompted"] = "auto"
+
+    @field_validator("base_url")
+    @classmethod
+    def _without_credentials(cls, url: str | None) -> str | None:
+        if url is None:
+            return None
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ConfigurationError("a base URL is expected to start with http:// or https:// and a host")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise ConfigurationError(
+                "a base URL holds no credentials and no query: put the key into the environment"
+            )
+        return url.rstrip("/")
+
+    @field_validator("settings")
+    @classmethod
+    def _without_secrets(cls, settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        for key in _keys(settings):
+            if key in _OURS:
+                raise ConfigurationError(f"the model setting {key!r} is not passed through: use {_OURS[key]}")
+            if looks_secret(key):
+                raise ConfigurationError(
+                    f"the model setting {key!r} looks like a secret: put it into the environment"
+                )
+        return settings
+
+
+def parse_settings(pairs: Iterable[str]) -> dict[str, JsonValue]:
+    """Settings from `key=value` texts; a value is JSON where it can be read so, else the text itself.
+
+    Raises `InputError` for a text without `=`, and for a key that comes twice.
+
+    >>> parse_settings(["temperature=0", "max_tokens=512", "service_tier=flex", 'stop_sequences=["END"]'])
+    {'temperature': 0, 'max_tokens': 512, 'service_tier': 'flex', 'stop_sequences': ['END']}
+    """
+    settings: dict[str, JsonValue] = {}
+    for pair in pairs:
+        key, found, text = pair.partition("=")
+        key = key.strip()
+        if not found or not key:
+            raise InputError(None, "model settings", found=repr(key or pair), expected="key=value")
+        if key in settings:
+            raise InputError(None, "model settings", found=f"{key!r} twice", expected="each key once")
+        try:
+            settings[key] = json.loads(text)
+        except ValueError:
+            settings[key] = text
+    return settings
+
+
+def _keys(value: JsonValue) -> Iterable[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from _keys(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _keys(inner)
