@@ -24,6 +24,7 @@ __all__ = [
     "Items",
     "Sums",
     "Values",
+    "cell_hash",
     "finite",
     "group_codes",
     "summed",
@@ -123,7 +124,7 @@ def tabulate(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Items
     cell = key[starts]
     count = np.diff(starts, append=len(key)).astype(np.float64)
     # Within a cell the values are sorted, so a sum is the same to the last bit in any order of items.
-    total = np.add.reduceat(values, starts) + 0.0 if len(starts) else np.zeros(0)
+    total = np.add.reduceat(values, starts) if len(starts) else np.zeros(0)
     group, slice_ = np.divmod(cell, n_slices)
     position, n_groups = _canonical(group, slice_, count, total)
     sums = Sums(
@@ -155,14 +156,20 @@ def _canonical(group: Ints, slice_: Ints, count: Floats, total: Floats) -> tuple
     """
     if not len(group):
         return np.zeros(0, dtype=np.int64), 0
-    cells = _mix(slice_.astype(np.uint64))
-    for part in (count, total):
-        cells = _mix(cells ^ part.view(np.uint64))
+    cells = cell_hash(slice_, count, total)
     starts = np.flatnonzero(np.diff(group, prepend=-1))
     order = np.argsort(np.add.reduceat(cells, starts), kind="stable")
     position = np.zeros(int(group[-1]) + 1, dtype=np.int64)
     position[group[starts][order]] = np.arange(len(starts))
     return position, len(starts)
+
+
+def cell_hash(slice_: Ints, count: Floats, total: Floats) -> NDArray[np.uint64]:
+    """64 bits per cell; a group's hash is their sum, whatever their order."""
+    bits = _mix(slice_.astype(np.uint64))
+    for part in (count, total):
+        bits = _mix(bits ^ (part + 0.0).view(np.uint64))  # + 0.0 makes −0 the same as 0
+    return bits
 
 
 def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:

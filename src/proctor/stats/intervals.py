@@ -122,7 +122,7 @@ def _percentile(ordered: Floats, plan: Resampling) -> tuple[Floats, Floats]:
 
 def _bca(known: Moments, ordered: Floats, plan: Resampling) -> tuple[Floats, Floats]:
     drawn = np.isfinite(ordered).sum(axis=0)
-    t: Floats = stdtrit(known.df, (1 + plan.level) / 2)
+    t = np.asarray(stdtrit(known.df, (1 + plan.level) / 2), dtype=np.float64)
     z = t * np.where(known.spread > 0, divide(known.error, known.spread), 1.0)
     slack = 1e-12 * np.abs(known.mean)
     below = (ordered < known.mean - slack).sum(axis=0)

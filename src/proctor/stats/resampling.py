@@ -10,7 +10,7 @@ from proctor.core import generator
 from proctor.stats.clusters import Floats, Ints, Items, Sums, summed
 from proctor.stats.options import Resampling
 
-__all__ = ["MOST_UNITS", "group_units", "one_level", "resampled_means", "weights"]
+__all__ = ["MOST_UNITS", "group_units", "item_picks", "ratio", "resampled_means", "weights"]
 
 MOST_UNITS = 2048
 """More groups than this are bundled before they are resampled."""
@@ -18,7 +18,7 @@ MOST_UNITS = 2048
 _CHUNK = 4_000_000  # numbers held at once in one working array: 32 MB of floats
 
 
-def group_units(sums: Sums, seed: int) -> tuple[Ints, int]:
+def group_units(n_groups: int, seed: int) -> tuple[Ints, int]:
     """The resampling unit of each group, and how many units there are.
 
     A group is its own unit. More than `MOST_UNITS` groups are put at random into that many bundles of
@@ -26,9 +26,9 @@ def group_units(sums: Sums, seed: int) -> tuple[Ints, int]:
     chapter 2): a bundle's sums vary like its groups' sums added up, so the spread of the mean stays
     what it is, known to 1/√(2 · 2048) = 1.6 % of itself.
     """
-    if sums.n_groups <= MOST_UNITS:
-        return np.arange(sums.n_groups), sums.n_groups
-    shuffled = generator(seed, "bundles of groups").permutation(sums.n_groups)
+    if n_groups <= MOST_UNITS:
+        return np.arange(n_groups), n_groups
+    shuffled = generator(seed, "bundles of groups").permutation(n_groups)
     return shuffled % MOST_UNITS, MOST_UNITS
 
 
@@ -48,50 +48,54 @@ def weights(n_units: int, draws: int, seed: int) -> Iterator[Floats]:
 
 def resampled_means(items: Items, plan: Resampling) -> Floats:
     """The mean of every slice in every bootstrap sample: draws × slices, NaN where a sample has none."""
-    if plan.two_level:
-        return _two_level(items, plan)
-    return one_level(items.sums, plan)
+    return _two_level(items, plan) if plan.two_level else _one_level(items.sums, plan)
 
 
-def one_level(sums: Sums, plan: Resampling) -> Floats:
+def _one_level(sums: Sums, plan: Resampling) -> Floats:
     """Whole groups are drawn."""
-    unit, n_units = group_units(sums, plan.seed)
+    unit, n_units = group_units(sums.n_groups, plan.seed)
     cell = unit[sums.group] * sums.n_slices + sums.slice_
     shape = (n_units, sums.n_slices)
     counts = summed(cell, sums.count, n_units * sums.n_slices).reshape(shape)
     totals = summed(cell, sums.total, n_units * sums.n_slices).reshape(shape)
-    parts = [_ratio(part @ totals, part @ counts) for part in weights(n_units, plan.draws, plan.seed)]
+    parts = [ratio(part @ totals, part @ counts) for part in weights(n_units, plan.draws, plan.seed)]
     return np.concatenate(parts)
 
 
 def _two_level(items: Items, plan: Resampling) -> Floats:
-    """Groups are drawn, and within each as many of its items as it has (Davison and Hinkley 1997, 3.8).
-
-    All items of a group are drawn from together, whichever slice they are in.
-    """
-    sizes = np.bincount(items.group, minlength=items.sums.n_groups)
+    """Groups are drawn, and within each as many of its items as it has, whichever slice they are in."""
     order = np.argsort(items.group, kind="stable")
     values, slices = items.values[order], items.slice_[order]
-    starts = np.cumsum(sizes) - sizes
-    n_groups, n_slices = items.sums.n_groups, items.sums.n_slices
-    rng = generator(plan.seed, "two-level bootstrap")
-    step = max(1, _CHUNK // 4 // max(1, len(values), n_groups))
+    n_slices = items.sums.n_slices
     parts = []
-    for start in range(0, plan.draws, step):
-        rows = min(step, plan.draws - start)
-        drawn = rng.integers(0, n_groups, size=rows * n_groups)
-        drawn_sizes = sizes[drawn]
-        picked = rng.random(int(drawn_sizes.sum()))
-        picked *= np.repeat(drawn_sizes, drawn_sizes)
-        place = picked.astype(np.int64) + np.repeat(starts[drawn], drawn_sizes)
-        row = np.repeat(np.arange(rows), drawn_sizes.reshape(rows, n_groups).sum(axis=1))
+    for rows, row, place in item_picks(np.bincount(items.group), plan):
         cell = row * n_slices + slices[place]
         counts = np.bincount(cell, minlength=rows * n_slices).astype(np.float64)
         totals = summed(cell, values[place], rows * n_slices)
-        parts.append(_ratio(totals, counts).reshape(rows, n_slices))
+        parts.append(ratio(totals, counts).reshape(rows, n_slices))
     return np.concatenate(parts)
 
 
-def _ratio(totals: Floats, counts: Floats) -> Floats:
+def item_picks(sizes: Ints, plan: Resampling) -> Iterator[tuple[int, Ints, Ints]]:
+    """Two-level samples in chunks: how many samples, and per drawn item its sample and its place.
+
+    Groups of the given sizes lie one after the other. Each sample draws as many groups as there are, and
+    in each as many items as it has, both with replacement (Davison and Hinkley 1997, section 3.8).
+    """
+    starts = np.cumsum(sizes) - sizes
+    rng = generator(plan.seed, "two-level bootstrap")
+    step = max(1, _CHUNK // 4 // max(1, int(sizes.sum())))
+    for start in range(0, plan.draws, step):
+        rows = min(step, plan.draws - start)
+        drawn = rng.integers(0, len(sizes), size=(rows, len(sizes)))
+        drawn_sizes = sizes[drawn]
+        each = drawn_sizes.ravel()
+        within = rng.random(int(each.sum())) * np.repeat(each, each)
+        place = within.astype(np.int64) + np.repeat(starts[drawn].ravel(), each)
+        yield rows, np.repeat(np.arange(rows), drawn_sizes.sum(axis=1)), place
+
+
+def ratio(totals: Floats, counts: Floats) -> Floats:
+    """totals / counts, and NaN where there is no count."""
     means: Floats = np.divide(totals, counts, out=np.full(totals.shape, np.nan), where=counts > 0)
     return means

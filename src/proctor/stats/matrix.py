@@ -1,0 +1,121 @@
+"""Several systems' values on the same items: sums per group and system, and their resampled means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.core import InputError
+from proctor.stats.clusters import Floats, Groups, Ints, Sums, cell_hash, finite, group_codes, summed
+from proctor.stats.options import Resampling
+from proctor.stats.resampling import group_units, item_picks, ratio, weights
+
+__all__ = ["Matrix", "SystemTable", "system_table"]
+
+Matrix = Sequence[Sequence[float]] | NDArray[Any]
+
+_CHUNK = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SystemTable:
+    """`matrix` is systems × items; `code` the item's group, in canonical order (see `clusters`).
+
+    `totals` is groups × systems, `counts` the number of items per group.
+    """
+
+    matrix: Floats
+    code: Ints
+    totals: Floats
+    counts: Floats
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups there are."""
+        return len(self.counts)
+
+    def sums(self) -> Sums:
+        """Each system as a slice."""
+        return dense_sums(self.totals, self.counts, (self.matrix**2).sum(axis=1))
+
+    def units(self, seed: int) -> tuple[Floats, Floats]:
+        """Totals (units × systems) and counts of what is resampled: groups, or bundles of very many."""
+        unit, n_units = group_units(self.n_groups, seed)
+        if n_units == self.n_groups:
+            return self.totals, self.counts
+        totals = np.stack([summed(unit, column, n_units) for column in self.totals.T], axis=1)
+        return totals, summed(unit, self.counts, n_units)
+
+    def means(self, plan: Resampling) -> Floats:
+        """The mean of every system in every bootstrap sample: draws × systems, the same samples for all."""
+        if plan.two_level:
+            return self._two_level(plan)
+        totals, counts = self.units(plan.seed)
+        drawn = weights(len(counts), plan.draws, plan.seed)
+        return np.concatenate([(part @ totals) / (part @ counts)[:, None] for part in drawn])
+
+    def _two_level(self, plan: Resampling) -> Floats:
+        order = np.lexsort((*self.matrix, self.code))
+        ordered, n = self.matrix[:, order].T, len(order)
+        parts = []
+        for rows, row, place in item_picks(self.counts.astype(np.int64), plan):
+            for some in np.array_split(np.arange(rows), -(-rows * n // _CHUNK)):
+                inside = (row >= some[0]) & (row <= some[-1])
+                cell = (row[inside] - some[0]) * n + place[inside]
+                times = np.bincount(cell, minlength=len(some) * n).reshape(len(some), n).astype(np.float64)
+                parts.append(
+                    ratio(times @ ordered, np.repeat(times.sum(axis=1)[:, None], ordered.shape[1], 1))
+                )
+        return np.concatenate(parts)
+
+
+def dense_sums(totals: Floats, counts: Floats, squares: Floats) -> Sums:
+    """Sums of a table in which every group has items in every slice (totals: groups × slices)."""
+    n_groups, n_slices = totals.shape
+    return Sums(
+        group=np.repeat(np.arange(n_groups), n_slices),
+        slice_=np.tile(np.arange(n_slices), n_groups),
+        count=np.repeat(counts, n_slices),
+        total=totals.ravel(),
+        squares=squares,
+        n_groups=n_groups,
+        n_slices=n_slices,
+    )
+
+
+def system_table(matrix: Matrix, groups: Groups, names: Sequence[str] | None = None) -> SystemTable:
+    """Checks the values (an `InputError` names the system) and sums them up."""
+    rows = [
+        finite(row, f"system {names[number] if names else number}, value")
+        for number, row in enumerate(matrix)
+    ]
+    for number, row in enumerate(rows):
+        if len(row) != len(groups):
+            name = names[number] if names else number
+            expected = f"{len(groups)}, one per item"
+            raise InputError(None, f"system {name}", found=f"{len(row)} values", expected=expected)
+    values = np.array(rows, dtype=np.float64).reshape(len(rows), len(groups))
+    code = group_codes(groups, len(groups))
+    counts = np.bincount(code).astype(np.float64)
+    totals = np.array([_group_totals(row, code, len(counts)) for row in values]).reshape(
+        len(rows), len(counts)
+    )
+    hashes = np.zeros(len(counts), dtype=np.uint64)
+    for number, total in enumerate(totals):
+        hashes += cell_hash(np.full(len(counts), number), counts, total)
+    order = np.argsort(hashes, kind="stable")
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return SystemTable(values, place[code], np.ascontiguousarray(totals[:, order].T), counts[order])
+
+
+def _group_totals(row: Floats, code: Ints, n_groups: int) -> Floats:
+    """Sums per group that are the same to the last bit in any order of items."""
+    if np.array_equal(row, np.rint(row)):
+        return summed(code, row, n_groups)
+    order = np.lexsort((row, code))
+    return summed(code[order], row[order], n_groups)
