@@ -19,7 +19,8 @@ _LEAD = re.compile(rf"\A\W*(?i:answer)\b{_VERB}{_LETTER}")
 _FINAL = re.compile(rf"\b(?i:final\s+answer|correct\s+answer)\b{_VERB}{_LETTER}")
 _ANSWER = re.compile(rf"\b(?i:answer)\b{_VERB}{_LETTER}")
 _OPTION = re.compile(rf"\b(?i:option|choice)\b{_VERB}{_LETTER}")
-_ALONE = re.compile(r"^[\s*_`(\[\"'$]*(?:\\boxed\{)?(?P<letter>[A-Za-z])(?:[\s.):\]}*_`\"'$]|$)")
+_ALONE = re.compile(r"^[\s*_`(\[\"'$]*(?:\\boxed\{)?(?P<letter>[A-Za-z])(?:[\s.,;):\]}*_`\"'$]|$)")
+_SEVERAL = re.compile(r"^[\s*_`(\[\"']*([A-Z])[)*_`.]*\s*(?:or|and|,|/|&)\s*[*_`(]*([A-Z])(?![A-Za-z'’])")
 _BARE_ARTICLE = re.compile(r"^[\s*_`(\[\"']*A\s+[a-z]")
 _ANYWHERE = re.compile(r"(?<![A-Za-z0-9'’])\(?(?P<letter>[B-Z])[).:]?(?![A-Za-z0-9'’])|\((?P<paren>[A-Z])\)")
 
@@ -92,6 +93,9 @@ def _cued(cue: re.Pattern[str]) -> Callable[[str, set[str], Sequence[str]], set[
 
 def _by_start(text: str, letters: set[str], options: Sequence[str]) -> set[str]:
     del options
+    several = _SEVERAL.match(text)
+    if several:
+        return {several[1], several[2]} & letters
     if _BARE_ARTICLE.match(text):  # "A transverse sweep …" starts with an article, not with a letter
         return set()
     match = _ALONE.match(text)

@@ -1,0 +1,51 @@
+# Two commands for a fresh machine: `make demo` and `make test`. Needs Python 3.11+ and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+.PHONY: help core install demo test check lint types layers doctests bench clean
+
+help: ## What there is
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %d.%d" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.test: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[test]'
+	@touch $@ $(VENV)/.core
+
+core: $(VENV)/.core ## Install what it takes to run (no torch)
+
+install: $(VENV)/.test ## Install everything the tests need
+
+demo: core ## The main job on simulated procedures, offline: demo/report.html
+	$(BIN)/proctor demo --out demo
+
+test: install ## All tests
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+
+check: lint types layers doctests ## Lint, types, layers, doctests
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: install
+	$(BIN)/mypy
+	$(BIN)/mypy tests bench
+
+layers: install
+	$(BIN)/lint-imports
+
+doctests: install
+	$(BIN)/python -m pytest --quiet --doctest-modules src/proctor/core src/proctor/stats src/proctor/metrics src/proctor/benchmarks
+
+clean: ## Remove what was built here
+	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
