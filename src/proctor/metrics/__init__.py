@@ -1,5 +1,5 @@
 """From parsed answers to numbers, without asking a model."""
 
-from proctor.metrics.accuracy import AccuracyScorer
+from proctor.metrics.accuracy import AccuracyScorer, is_right
 
-__all__ = ["AccuracyScorer"]
+__all__ = ["AccuracyScorer", "is_right"]

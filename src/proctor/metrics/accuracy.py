@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from proctor.core import ACCURACY, Answer, Item, Metric, Reference, Score, Status
+from pydantic import JsonValue
+
+from proctor.core import ACCURACY, Answer, Item, Metric, Score, Status
 from proctor.core.formats import FreeTextFormat, RatingsFormat
 
-__all__ = ["AccuracyScorer"]
+__all__ = ["AccuracyScorer", "is_right"]
 
 _CAUSES = {Status.TIMED_OUT: "timed out", Status.REFUSED: "refused"}
 
@@ -17,6 +19,7 @@ class AccuracyScorer:
     measure of their own. The label says why: "right", "wrong", or, as 0.0 all the same, "timed out",
     "refused" and "unreadable" (no value could be read from the text).
 
+    >>> from proctor.core import Reference
     >>> from proctor.core.formats import ChoiceFormat
     >>> item = Item(id="q1", group="v1", question="Which?", options=("liver", "spleen"),
     ...             answer=ChoiceFormat(), reference=Reference(answer="B"))
@@ -52,11 +55,11 @@ class AccuracyScorer:
             raise ValueError(f"the answer is to item {answer.item_id!r}, not to {item.id!r}")
         if answer.status is Status.FAILED:
             raise ValueError(f"item {item.id!r}: a failed answer is no answer and is never scored")
-        if item.reference is None or not self.applies(item):
+        if not self.applies(item):
             raise ValueError(
                 f"item {item.id!r}: its answers (format {item.answer.kind}) can't be marked by code"
             )
-        label = _CAUSES.get(answer.status) or _verdict(item, item.reference, answer)
+        label = _CAUSES.get(answer.status) or self._verdict(item, answer)
         return Score(
             item_id=item.id,
             metric=ACCURACY.name,
@@ -65,9 +68,25 @@ class AccuracyScorer:
             label=label,
         )
 
+    def _verdict(self, item: Item, answer: Answer) -> str:
+        if answer.parsed is None:
+            return "unreadable"
+        return "right" if is_right(item, answer.parsed) else "wrong"
 
-def _verdict(item: Item, reference: Reference, answer: Answer) -> str:
-    if answer.parsed is None:
-        return "unreadable"
-    keys = (reference.answer, *reference.accepted)
-    return "right" if any(item.answer.match(key, answer.parsed) for key in keys) else "wrong"
+
+def is_right(item: Item, value: JsonValue) -> bool:
+    """Whether a parsed value matches the item's reference or one of its accepted alternatives.
+
+    Raises `ValueError` for an item without a reference.
+
+    >>> from proctor.core import Reference
+    >>> from proctor.core.formats import CountFormat
+    >>> item = Item(id="q1", group="v1", question="How many?", answer=CountFormat(),
+    ...             reference=Reference(answer=2, accepted=(3,)))
+    >>> [is_right(item, number) for number in (1, 2, 3)]
+    [False, True, True]
+    """
+    if item.reference is None:
+        raise ValueError(f"item {item.id!r} has no reference to be right by")
+    keys = (item.reference.answer, *item.reference.accepted)
+    return any(item.answer.match(key, value) for key in keys)

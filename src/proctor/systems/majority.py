@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import JsonValue
 
 from proctor.core import Answer, ConfigurationError, Item, Reference, System, View
-from proctor.core.formats import AnswerFormat, FreeTextFormat, RatingsFormat, TimestampsFormat
+from proctor.core.formats import AnswerFormat, Format, FreeTextFormat, RatingsFormat, TimestampsFormat
 from proctor.systems.wording import reply
 
 __all__ = ["Majority", "best_constant", "build"]
@@ -83,31 +83,31 @@ def best_constant(form: AnswerFormat, references: Sequence[Reference]) -> JsonVa
             name: _median([_field(reference.answer, name) for reference in references])
             for name in form.dimensions
         }
-    kinds = Counter(_key_set(reference) for reference in references)
-    candidates = sorted({key for keys in kinds for key in keys}, key=_size)
-    hits = [
-        sum(
-            times
-            for keys, times in kinds.items()
-            if any(form.match(json.loads(key), json.loads(candidate)) for key in keys)
-        )
-        for candidate in candidates
-    ]
-    best: JsonValue = json.loads(candidates[int(np.argmax(hits))])
-    return best
+    return _most_matched(form, references)
+
+
+def _most_matched(form: AnswerFormat, references: Sequence[Reference]) -> JsonValue:
+    kinds = Counter(
+        tuple(dict.fromkeys(json.dumps(key) for key in (reference.answer, *reference.accepted)))
+        for reference in references
+    )
+    values: dict[str, JsonValue] = {key: json.loads(key) for keys in kinds for key in keys}
+    hits: Counter[str] = Counter()
+    for keys, times in kinds.items():
+        if type(form).match is Format.match:  # equality: no need to try every value on every reference
+            hits.update(dict.fromkeys(keys, times))
+            continue
+        for said, value in values.items():
+            hits[said] += times * any(form.match(values[key], value) for key in keys)
+    return values[min(values, key=lambda said: (-hits[said], _size(values[said]), said))]
 
 
 def _slot(item: Item) -> _Slot:
     return item.answer, len(item.options)
 
 
-def _key_set(reference: Reference) -> tuple[str, ...]:
-    return tuple(json.dumps(key) for key in (reference.answer, *reference.accepted))
-
-
-def _size(written: str) -> tuple[float, str]:
-    value = json.loads(written)
-    return (float(value) if isinstance(value, int | float) else 0.0), written
+def _size(value: JsonValue) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _median_moments(answers: Sequence[JsonValue]) -> JsonValue:

@@ -48,7 +48,7 @@ class TextSimilarity:
 
     def learn(self, items: Sequence[Item]) -> None:
         """Weighs the words of all questions and options, and keeps the questions that have references."""
-        from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415 (slow, only here)
+        from sklearn.feature_extraction.text import TfidfVectorizer
 
         texts = [text for item in items for text in (item.question, *item.options)]
         self._vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, analyzer="word")

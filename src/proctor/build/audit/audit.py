@@ -1,0 +1,131 @@
+"""The audit of a benchmark's items: what can be answered without looking."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.build.audit.constants import answer_guessers, chance_of, constant_share
+from proctor.build.audit.contest import Contest, Guesser, by_lot, facet_values
+from proctor.build.audit.features import OptionTable
+from proctor.build.audit.guessers import learned_guessers, rule_guessers
+from proctor.build.audit.options import audit_options, right_options
+from proctor.build.audit.records import FormatAudit, ItemAudit
+from proctor.build.audit.repeats import find_repeats
+from proctor.build.audit.selection import fold_of_groups
+from proctor.core import Item
+from proctor.core.formats import ChoiceFormat, FreeTextFormat, RatingsFormat
+
+__all__ = ["audit_items"]
+
+_MOST_VALUES = 12  # a tag with more values than this is a name, not a facet
+
+
+def audit_items(
+    items: Sequence[Item], *, seed: int = 0, draws: int = 2000, facets: Sequence[str] | None = None
+) -> ItemAudit:
+    """Audits all items by their text and references alone; no media is opened and no model asked.
+
+    Choice items: where the key stands, how long the right option is, what tells it from the wrong ones,
+    fixed rules and classifiers. Binary, count, percentage, ordering, classes and timestamps: the usual answer and
+    the answer to the most similar question, both learned from other groups. Free text and ratings are
+    left out, and `left_out` says so, as it does of items without a reference.
+
+    For each format the best text-only accuracy is that of `SelectedGuesser`; for each item `guessable`
+    says whether that selection answers it, and lacks items of formats with too few groups to select.
+
+    `facets` are the tags that accuracies are split by; None takes every tag that has 2 to 12 different
+    values and no fractions. `seed` deals the folds and settles ties; `draws` are the bootstrap's.
+    Raises `InputError` for a key that is none of its item's options.
+    """
+    kept, left_out = _auditable(items)
+    guessable: dict[str, bool] = {}
+    audits = []
+    for kind in dict.fromkeys(item.answer.kind for item in kept):
+        of_kind = [item for item in kept if item.answer.kind == kind]
+        audit, solved = _audit_format(of_kind, _facets(of_kind) if facets is None else facets, draws, seed)
+        audits.append(audit)
+        guessable |= solved
+    return ItemAudit(
+        n=len(items),
+        groups=len({item.group for item in items}),
+        seed=seed,
+        draws=draws,
+        formats=tuple(audits),
+        repeats=find_repeats([item for item in items if item.reference is not None]),
+        guessable={item.id: guessable[item.id] for item in items if item.id in guessable},
+        left_out=left_out,
+    )
+
+
+def _auditable(items: Sequence[Item]) -> tuple[list[Item], dict[str, str]]:
+    kept, reasons = [], Counter[tuple[str, str]]()
+    for item in items:
+        if item.reference is None:
+            reasons[item.answer.kind, "no reference"] += 1
+        elif isinstance(item.answer, FreeTextFormat | RatingsFormat):
+            reasons[item.answer.kind, "what is right is not decided by code, so no guess can be marked"] += 1
+        elif isinstance(item.answer, ChoiceFormat) and len(item.options) < 2:
+            reasons[item.answer.kind, "fewer than two options"] += 1
+        else:
+            kept.append(item)
+    parts: dict[str, list[str]] = {}
+    for (kind, reason), count in reasons.items():
+        parts.setdefault(kind, []).append(f"{count} item{'s' if count > 1 else ''}: {reason}")
+    return kept, {kind: "; ".join(said) for kind, said in parts.items()}
+
+
+def _facets(items: Sequence[Item]) -> list[str]:
+    found = []
+    for tag in dict.fromkeys(tag for item in items for tag in item.tags):
+        values = {value for item in items for value in facet_values(item.tags.get(tag))}
+        fractions = any(isinstance(item.tags.get(tag), float) for item in items)
+        if not fractions and 2 <= len(values) <= _MOST_VALUES:
+            found.append(tag)
+    return found
+
+
+def _audit_format(
+    items: list[Item], facets: Sequence[str], draws: int, seed: int
+) -> tuple[FormatAudit, dict[str, bool]]:
+    fold = fold_of_groups([item.group for item in items], seed)
+    chances = [chance_of(item) for item in items]
+    known = [chance for chance in chances if chance is not None]
+    contest = Contest(items, fold, np.array(known) if len(known) == len(items) else None, draws, seed)
+    guessers: list[Guesser] = []
+    options = None
+    if isinstance(items[0].answer, ChoiceFormat):
+        table = OptionTable(items, seed)
+        right = right_options(table)
+        options = audit_options(table, right, draws=draws, seed=seed)
+        guessers = _choice_guessers(table, right, fold, seed)
+    elif fold.max() >= 2:
+        guessers = answer_guessers(items, fold)
+    selected, solved = None, {}
+    if fold.max() >= 1 and guessers:
+        lot = [] if contest.chance is None else [by_lot(items, contest.chance, int(fold.max()) + 1, seed)]
+        selected, hits = contest.selected([*lot, *guessers], facets)
+        solved = {item.id: bool(hit) for item, hit in zip(items, hits, strict=True)}
+    audit = FormatAudit(
+        kind=items[0].answer.kind,
+        n=len(items),
+        groups=len({item.group for item in items}),
+        chance=contest.mean_chance(),
+        constant_share=constant_share(items),
+        guessers=contest.results(guessers),
+        selected=selected,
+        unselected="" if selected else "too few groups to choose on some and try on others",
+        options=options,
+    )
+    return audit, solved
+
+
+def _choice_guessers(
+    table: OptionTable, right: NDArray[np.bool_], fold: NDArray[np.int64], seed: int
+) -> list[Guesser]:
+    folds = int(fold.max()) + 1
+    rules = rule_guessers(table, right, folds)
+    return [*rules, *learned_guessers(table, right, fold, seed)] if folds >= 3 else rules

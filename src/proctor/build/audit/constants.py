@@ -1,0 +1,95 @@
+"""Guessers for formats without options: the usual answer, and the answer to the nearest question."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.build.audit.contest import Guesser
+from proctor.build.audit.features import tfidf
+from proctor.build.audit.selection import cross_fit
+from proctor.core import Item, Reference
+from proctor.core.formats import AnswerFormat, BinaryFormat, ChoiceFormat, OrderingFormat
+from proctor.metrics.accuracy import is_right
+from proctor.systems.majority import best_constant
+
+__all__ = ["answer_guessers", "chance_of", "constant_share"]
+
+_Rows = NDArray[np.int64]
+_Guess = Callable[[_Rows, _Rows], NDArray[np.bool_]]
+_CHUNK = 500  # questions compared at a time
+
+
+def chance_of(item: Item) -> float | None:
+    """What an answer by lot scores; None for formats whose values are not all alike (a number, a set of
+    classes, a time): there the usual answer is the yardstick."""
+    if isinstance(item.answer, ChoiceFormat) and item.reference is not None:
+        return len({str(item.reference.answer), *map(str, item.reference.accepted)}) / len(item.options)
+    if isinstance(item.answer, BinaryFormat):
+        return 0.5
+    if isinstance(item.answer, OrderingFormat):
+        return 1 / math.factorial(len(item.answer.labels))
+    return None
+
+
+def constant_share(items: Sequence[Item]) -> float:
+    """The share that the best constant answer gets right, chosen in sample: what `majority` scores."""
+    everything = np.arange(len(items))
+    return float(_usual(items)(everything, everything).mean())
+
+
+def answer_guessers(items: Sequence[Item], fold: _Rows) -> list[Guesser]:
+    """Two guessers, learned from other groups only. Needs three folds (see `cross_fit`)."""
+    return [
+        Guesser("usual-answer", "the best constant answer of other groups", "learned", cross_fit(_usual(items), fold)),
+        Guesser("nearest-question", "the answer to the most similar question of other groups", "learned", cross_fit(_nearest(items), fold)),
+    ]  # fmt: skip
+
+
+def _usual(items: Sequence[Item]) -> _Guess:
+    def guess(train: _Rows, test: _Rows) -> NDArray[np.bool_]:
+        known: dict[tuple[AnswerFormat, int], list[Reference]] = {}
+        for row in train:
+            reference = items[row].reference
+            if reference is not None:
+                known.setdefault(_slot(items[row]), []).append(reference)
+        constants = {slot: best_constant(slot[0], references) for slot, references in known.items()}
+        return np.array(
+            [
+                _slot(items[row]) in constants and is_right(items[row], constants[_slot(items[row])])
+                for row in test
+            ]
+        )
+
+    return guess
+
+
+def _nearest(items: Sequence[Item]) -> _Guess:
+    weights = tfidf([item.question for item in items], (1, 2))
+
+    def guess(train: _Rows, test: _Rows) -> NDArray[np.bool_]:
+        donors = train[_most_similar(weights[test], weights[train])]
+        return np.array([_lends(items[donor], items[row]) for donor, row in zip(donors, test, strict=True)])
+
+    return guess
+
+
+def _most_similar(rows: Any, among: Any) -> _Rows:
+    """For each row the place of the most similar one, of equals the first."""
+    places = [
+        np.asarray((rows[start : start + _CHUNK] @ among.T).toarray()).round(9).argmax(axis=1)
+        for start in range(0, rows.shape[0], _CHUNK)
+    ]
+    return np.concatenate(places)
+
+
+def _lends(donor: Item, item: Item) -> bool:
+    return donor.reference is not None and is_right(item, donor.reference.answer)
+
+
+def _slot(item: Item) -> tuple[AnswerFormat, int]:
+    return item.answer, len(item.options)
