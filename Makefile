@@ -39,7 +39,6 @@ lint: install
 
 types: install
 	$(BIN)/mypy
-	$(BIN)/mypy tests bench
 
 layers: install
 	$(BIN)/lint-imports

@@ -16,8 +16,10 @@ from proctor.core import Metric
 
 __all__ = ["console", "interval", "note", "print_csv", "print_json", "print_table", "share"]
 
-console = Console()
-_notes = Console(stderr=True)
+_WIDE = 200  # of what is no terminal: nobody wants a table that is wrapped in a file
+
+console = Console(width=None if sys.stdout.isatty() else _WIDE)
+_notes = Console(stderr=True, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
@@ -38,7 +40,10 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     for column in columns:
         right = column.startswith(">")
         table.add_column(
-            escape(column.lstrip(">")), justify="right" if right else "left", no_wrap=right, overflow="fold"
+            escape(column.removeprefix(">")),
+            justify="right" if right else "left",
+            no_wrap=True,
+            overflow="ellipsis",
         )
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))

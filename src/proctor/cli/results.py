@@ -69,7 +69,7 @@ def results(
 def _results_csv(found: Any) -> None:
     names = list(found.options.by)
     rows = [row.to_json() for row in found.rows]
-    plain = [key for key in (rows[0] if rows else {}) if key != "facets"]
+    plain = [key for key in (rows[0] if rows else {}) if key not in {"facets", "levels"}]
     print_csv(
         [*plain, *names],
         [[*(row[key] for key in plain), *(row["facets"][name] for name in names)] for row in rows],
@@ -80,50 +80,43 @@ def _results_table(found: Any) -> None:
     from proctor.runs import FAILED_POLICIES
 
     card = found.card
-    by = list(found.options.by)
-    for metric_name in dict.fromkeys(row.metric for row in found.rows):
-        metric = card.metric(metric_name)
-        rows = [row for row in found.rows if row.metric == metric_name]
-        beside = [
-            name
-            for name in ("timed_out", "refused", "unreadable", "unmarked", "missing")
-            if any(getattr(row, name) for row in rows)
-        ]
-        columns = [
-            "system",
-            "condition",
-            *by,
-            "scorer",
-            ">" + metric.label,
-            ">95 % interval",
-            ">n",
-            ">groups",
-            ">answered",
-            ">failed",
-        ]
-        print_table(
-            f"{card.title}{' (simulated)' if card.simulated else ''}: {metric.label}",
-            columns + [">" + name.replace("_", " ") for name in beside],
-            [
-                [
-                    row.system,
-                    row.condition,
-                    *(row.facets[name] for name in by),
-                    row.scorer,
-                    share(metric, row.value),
-                    interval(metric, row.ci_low, row.ci_high),
-                    *(str(number) for number in (row.n, row.groups, row.answered, row.failed)),
-                    *(str(getattr(row, name)) for name in beside),
-                ]
-                for row in rows
-            ],
-        )
+    for name, scorer in dict.fromkeys((row.metric, row.scorer) for row in found.rows):
+        metric = card.metric(name)
+        rows = [row for row in found.rows if (row.metric, row.scorer) == (name, scorer)]
+        by_judge = "" if scorer == "code" else f", by {scorer}"
+        title = f"{card.title}{' (simulated)' if card.simulated else ''}: {metric.label}{by_judge}"
+        print_table(title, *_result_cells(rows, metric, found.options.by))
         console.print()
     policy = found.options.failed
     note(
-        f"Failed answers: {FAILED_POLICIES[policy]} (--failed {policy}). Intervals: bootstrap over groups, "
+        f"--failed {policy}: {FAILED_POLICIES[policy]}. Intervals: 95 %, bootstrap over groups, "
         f"{found.options.draws} draws, seed {found.options.seed}."
     )
+
+
+def _result_cells(rows: list[Any], metric: Any, by: tuple[str, ...]) -> tuple[list[str], list[list[str]]]:
+    beside = [
+        name
+        for name in ("timed_out", "refused", "unreadable", "unmarked", "missing")
+        if any(getattr(row, name) for row in rows)
+    ]
+    levels = list(dict.fromkeys([*metric.levels, *(level for row in rows for level in row.levels)]))
+    numbers = ("n", "groups", "answered", "failed", *beside)
+    columns = ["system", "condition", *by, ">value", ">interval"]
+    columns += [f">{name.replace('_', ' ')}" for name in numbers] + [f">{level}" for level in levels]
+    cells = [
+        [
+            row.system,
+            row.condition,
+            *(row.facets[name] for name in by),
+            share(metric, row.value),
+            interval(metric, row.ci_low, row.ci_high),
+            *(str(getattr(row, name)) for name in numbers),
+            *(str(row.levels.get(level, 0)) for level in levels),
+        ]
+        for row in rows
+    ]
+    return columns, cells
 
 
 def compare(

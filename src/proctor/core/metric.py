@@ -14,7 +14,8 @@ class Metric:
     `low` and `high` bound the value of one item; `percent` says that means are shown in per cent;
     `chance` is the mean that blind guessing reaches where that is one number for all items; `formats`
     are the kinds of answer that it marks (none named: all), so that a failed answer, which has no
-    score, is still known to be missing from it.
+    score, is still known to be missing from it; `levels` are the labels of its scores, best first, where
+    it has a few named ones.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Metric:
     percent: bool = False
     chance: float | None = None
     formats: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()
 
     @property
     def worst(self) -> float:

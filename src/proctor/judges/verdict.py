@@ -28,9 +28,17 @@ __all__ = [
 
 _FREE = ("free_text",)
 
-RUBRIC = Metric("rubric", "Rubric score (0–2)", low=0.0, high=2.0, formats=_FREE)
+RUBRIC_LABELS = ("2", "1 wrong conclusion", "1 wrong visual evidence", "0")
+"""The levels of a consistent verdict, best first."""
+
+RUBRIC = Metric("rubric", "Rubric score (0–2)", low=0.0, high=2.0, formats=_FREE, levels=RUBRIC_LABELS)
 RUBRIC_BY_ERROR_TYPE = Metric(
-    "rubric_by_error_type", "Rubric score (0–2), read from the error type", low=0.0, high=2.0, formats=_FREE
+    "rubric_by_error_type",
+    "Rubric score (0–2), read from the error type",
+    low=0.0,
+    high=2.0,
+    formats=_FREE,
+    levels=RUBRIC_LABELS,
 )
 CONTRADICTION = Metric(
     "contradiction",
@@ -41,8 +49,6 @@ CONTRADICTION = Metric(
 )
 VERDICT_METRICS = (RUBRIC, RUBRIC_BY_ERROR_TYPE, CONTRADICTION)
 
-RUBRIC_LABELS = ("2", "1 wrong conclusion", "1 wrong visual evidence", "0")
-"""The levels of a consistent verdict, best first."""
 
 HALF_UNNAMED = "1"
 """The level of a score of 1 whose error type names no half or both: contradictory, and kept as it is."""

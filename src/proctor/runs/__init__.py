@@ -1,23 +1,30 @@
 """Runs: the engine that asks, the store that keeps, and the numbers that follow from it."""
 
 from proctor.runs.cards import BenchmarkCard
-from proctor.runs.compare import LEVELS, Comparison, Comparisons, Side, compare, compare_runs, condition_pairs
+from proctor.runs.compare import Comparison, Comparisons, Side, compare, compare_runs, condition_pairs
 from proctor.runs.engine import Job, Limits, Tally, ask, ask_all
 from proctor.runs.export import COLUMNS, export, export_rows
 from proctor.runs.importing import import_answers
+from proctor.runs.judging import JudgeTally, judge_all
+from proctor.runs.leaderboard import Leaderboard, LeaderboardRow, leaderboard
+from proctor.runs.plan import Plan, PlanOptions, plan
 from proctor.runs.results import FAILED_POLICIES, Options, Result, Results, chosen_runs, results
 from proctor.runs.store import Run, Store
 
 __all__ = [
     "COLUMNS",
     "FAILED_POLICIES",
-    "LEVELS",
     "BenchmarkCard",
     "Comparison",
     "Comparisons",
     "Job",
+    "JudgeTally",
+    "Leaderboard",
+    "LeaderboardRow",
     "Limits",
     "Options",
+    "Plan",
+    "PlanOptions",
     "Result",
     "Results",
     "Run",
@@ -33,5 +40,8 @@ __all__ = [
     "export",
     "export_rows",
     "import_answers",
+    "judge_all",
+    "leaderboard",
+    "plan",
     "results",
 ]

@@ -10,21 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import InputError
+from proctor.core import ACCURACY, InputError
 from proctor.runs.cards import BenchmarkCard
 from proctor.runs.results import chosen_runs
 from proctor.runs.store import Run, Store
 from proctor.runs.table import ItemTable, load_items, load_labels, load_series
 from proctor.stats import Difference, cross_table, holm, paired_difference
 
-__all__ = ["LEVELS", "Comparison", "Comparisons", "Side", "compare", "compare_runs", "condition_pairs"]
+__all__ = ["Comparison", "Comparisons", "Side", "compare", "compare_runs", "condition_pairs"]
 
-LEVELS: dict[str, tuple[str, ...]] = {
-    "accuracy": ("correct", "incorrect"),
-    "rubric": ("2", "1 wrong conclusion", "1 wrong visual evidence", "0"),
-    "rubric_by_error_type": ("2", "1 wrong conclusion", "1 wrong visual evidence", "0"),
-}
-"""The outcomes that a cross-setting table counts, best first; other metrics have no such table."""
+_RIGHT_OR_WRONG = ("correct", "incorrect")
 
 
 @dataclass(frozen=True)
@@ -201,16 +196,16 @@ def _compare(
     metric, scorer = key
     a, b = (~np.isnan(side.values) for side in scored)
     both = np.flatnonzero(a & b)
-    bound = card.metric(metric).high - card.metric(metric).low
+    declared = card.metric(metric)
     difference = paired_difference(
         scored[0].values[both],
         scored[1].values[both],
         items.group[both],
         draws=draws,
         seed=seed,
-        bounds=(-bound, bound),
+        bounds=(declared.low, declared.high),
     )
-    levels = LEVELS.get(metric, ())
+    levels = declared.levels or (_RIGHT_OR_WRONG if metric == ACCURACY.name else ())
     table, other = _counts(metric, levels, scored, both)
     return Comparison(
         metric=metric,
@@ -240,8 +235,8 @@ def _counts(
 
 
 def _level(metric: str, side: _Scored, place: int) -> str:
-    if metric == "accuracy":
-        return "correct" if side.values[place] == 1 else "incorrect"
+    if metric == ACCURACY.name:
+        return _RIGHT_OR_WRONG[0 if side.values[place] == 1 else 1]
     return side.labels.get(place, "")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, Literal
 
@@ -13,7 +14,15 @@ from numpy.typing import NDArray
 from proctor.core import InputError, Metric, Status
 from proctor.runs.cards import BenchmarkCard
 from proctor.runs.store import Run, Store
-from proctor.runs.table import ItemTable, Outcomes, Series, load_items, load_outcomes, load_series
+from proctor.runs.table import (
+    ItemTable,
+    Outcomes,
+    Series,
+    load_items,
+    load_labels,
+    load_outcomes,
+    load_series,
+)
 from proctor.stats import Estimate, slice_means
 
 __all__ = ["FAILED_POLICIES", "Options", "Result", "Results", "results"]
@@ -48,7 +57,8 @@ class Options:
 class Result:
     """One number. `n` is its denominator and `groups` how many clusters that spans; `answered` and
     `failed` count answers to the items that the metric marks; `unmarked` of the answered ones have no
-    score (a judge that gave none); `missing` items were not asked."""
+    score (a judge that gave none); `missing` items were not asked. `levels` counts the scores by their
+    label, where the metric has named levels."""
 
     system: str
     condition: str
@@ -67,6 +77,7 @@ class Result:
     value: float | None
     ci_low: float | None
     ci_high: float | None
+    levels: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The row as programs read it."""
@@ -96,7 +107,11 @@ def results(store: Store, benchmark: str, options: Options | None = None) -> Res
     for run in chosen_runs(store, benchmark, options.systems, options.conditions):
         outcomes = load_outcomes(store, run, items)
         for series in _with_headline(load_series(store, run, items), card, items, outcomes):
-            rows.extend(_rows(run, series, card.metric(series.metric), items, outcomes, facets, options))
+            metric = card.metric(series.metric)
+            labels = load_labels(store, run, items, series.metric, series.scorer) if metric.levels else {}
+            levels = _count_levels(labels, facets)
+            found = _rows(run, series, metric, items, outcomes, facets, options)
+            rows.extend(replace(row, levels=levels[code]) for code, row in found)
     if options.failed == "refuse":
         _refuse_failed(rows, store.shown)
     return Results(card, options, rows)
@@ -147,8 +162,8 @@ class _Slices:
             for values in product(*(column[index] for column in columns)):
                 codes.append(found.setdefault(values, len(found)))
                 where.append(index)
-        order = sorted(range(len(found)), key=lambda code: list(found)[code])
         names = list(found)
+        order = sorted(range(len(names)), key=lambda code: [natural(value) for value in names[code]])
         rank = {code: place for place, code in enumerate(order)}
         return cls(
             facets=[dict(zip(by, names[code], strict=True)) for code in order],
@@ -159,6 +174,16 @@ class _Slices:
     def count(self, mask: Mask) -> NDArray[np.int64]:
         """How many items of each slice are in a mask over items."""
         return np.bincount(self.codes[mask[self.items]], minlength=len(self.facets))
+
+
+def natural(text: str) -> list[tuple[int, float, str]]:
+    """A sort key under which "5-10 s" comes before "10-20 s".
+
+    >>> sorted([">20 s", "10-20 s", "5-10 s"], key=natural)
+    ['5-10 s', '10-20 s', '>20 s']
+    """
+    parts = re.findall(r"\d+(?:\.\d+)?|[^\W\d_]+", text)
+    return [(0, float(part), "") if part[0].isdigit() else (1, 0.0, part.casefold()) for part in parts]
 
 
 def _with_headline(
@@ -180,7 +205,7 @@ def _rows(
     outcomes: Outcomes,
     slices: _Slices,
     options: Options,
-) -> list[Result]:
+) -> list[tuple[int, Result]]:
     kinds = {str(kind): metric.marks(str(kind)) for kind in np.unique(items.formats)}
     markable = np.array([kinds[str(kind)] for kind in items.formats], dtype=np.bool_)
     failed = outcomes.where(Status.FAILED) & markable
@@ -200,22 +225,35 @@ def _rows(
         "missing": slices.count(markable & ~outcomes.asked),
     }
     return [
-        Result(
-            system=run.system,
-            condition=run.condition,
-            metric=series.metric,
-            scorer=series.scorer,
-            facets=facets,
-            n=estimate.n,
-            groups=estimate.groups,
-            value=estimate.value,
-            ci_low=estimate.ci_low,
-            ci_high=estimate.ci_high,
-            **{name: int(count[code]) for name, count in counts.items()},
+        (
+            code,
+            Result(
+                system=run.system,
+                condition=run.condition,
+                metric=series.metric,
+                scorer=series.scorer,
+                facets=facets,
+                n=estimate.n,
+                groups=estimate.groups,
+                value=estimate.value,
+                ci_low=estimate.ci_low,
+                ci_high=estimate.ci_high,
+                **{name: int(count[code]) for name, count in counts.items()},
+            ),
         )
         for code, (facets, estimate) in enumerate(zip(slices.facets, estimates, strict=True))
         if counts["answered"][code] + counts["failed"][code]
     ]
+
+
+def _count_levels(labels: dict[int, str], slices: _Slices) -> list[dict[str, int]]:
+    counts: list[dict[str, int]] = [{} for _ in slices.facets]
+    if labels:
+        for place, code in zip(slices.items, slices.codes, strict=True):
+            label = labels.get(int(place))
+            if label is not None:
+                counts[code][label] = counts[code].get(label, 0) + 1
+    return counts
 
 
 def _estimates(

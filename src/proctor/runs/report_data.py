@@ -1,0 +1,149 @@
+"""What a report asks of a store beyond its results: dates, single marks, and what answers consumed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import select
+
+from proctor.build.audit.constants import chance_of
+from proctor.core import ACCURACY, Item, Metric, Score, Status
+from proctor.runs import schema
+from proctor.runs.store import Run, Store
+from proctor.runs.table import ItemTable, Outcomes, load_outcomes
+
+__all__ = [
+    "Consumption",
+    "Seconds",
+    "chance_level",
+    "load_consumption",
+    "load_scores",
+    "newest_run",
+    "status_counts",
+]
+
+TIMES = ("model", "media", "queue", "retry")
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """How long something took over `n` answers: the median and the 90th percentile, in seconds."""
+
+    n: int
+    median: float
+    p90: float
+
+
+@dataclass(frozen=True)
+class Consumption:
+    """What the answers of one run consumed.
+
+    `seconds` has a part of the time by name (`TIMES`), over answers that did not fail; a part that took
+    none at all is absent, and so is every part where nothing was timed. Tokens are None where no request
+    was recorded. `cost_usd` is the sum of the known prices, None where none is known; `unpriced` answers
+    made requests whose price is not known, so that the sum is only a part.
+    """
+
+    seconds: dict[str, Seconds]
+    requests: int
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_tokens: int | None
+    cost_usd: float | None
+    unpriced: int
+
+
+def newest_run(store: Store, benchmark: str) -> str | None:
+    """When the newest run of a benchmark was begun (ISO 8601, UTC); None without runs."""
+    runs, benchmarks = schema.runs, schema.benchmarks
+    query = (
+        select(runs.c.created)
+        .join(benchmarks, benchmarks.c.id == runs.c.benchmark)
+        .where(benchmarks.c.name == benchmark)
+    )
+    with store.reading() as connection:
+        return max(connection.scalars(query), default=None)
+
+
+def load_scores(store: Store, run: Run, items: ItemTable) -> dict[int, list[Score]]:
+    """All scores of one run by the item's place in the table, by metric and scorer."""
+    table = schema.scores
+    query = select(table).where(table.c.run == run.id).order_by(table.c.metric, table.c.scorer, table.c.item)
+    found: dict[int, list[Score]] = {}
+    with store.reading() as connection:
+        for row in connection.execute(query):
+            place = int(items.row_of[row.item])
+            if place >= 0:
+                score = Score(
+                    item_id=items.ids[place],
+                    metric=row.metric,
+                    value=row.value,
+                    scorer=row.scorer,
+                    label=row.label,
+                    vote_key=row.vote_key,
+                )
+                found.setdefault(place, []).append(score)
+    return found
+
+
+def load_consumption(store: Store, run: Run, items: ItemTable) -> Consumption:
+    """What the answers to these items consumed in one run."""
+    table = schema.answers
+    names = [f"{name}_s" for name in TIMES]
+    query = select(table).where(table.c.run == run.id).order_by(table.c.item)
+    with store.reading() as connection:
+        rows = [row for row in connection.execute(query) if items.row_of[row.item] >= 0]
+    asked = [row for row in rows if row.requests]
+    costs = [float(row.cost_usd) for row in asked if row.cost_usd is not None]
+    timed = [row for row in rows if row.model_s is not None and row.status != Status.FAILED.value]
+    spent = np.array([[getattr(row, name) for name in names] for row in timed], dtype=np.float64)
+    return Consumption(
+        seconds=_seconds(spent) if timed else {},
+        requests=sum(int(row.requests) for row in asked),
+        input_tokens=sum(int(row.input_tokens) for row in asked) if asked else None,
+        output_tokens=sum(int(row.output_tokens) for row in asked) if asked else None,
+        cached_tokens=sum(int(row.cached_tokens) for row in asked) if asked else None,
+        cost_usd=sum(costs) if costs else None,
+        unpriced=len(asked) - len(costs),
+    )
+
+
+def status_counts(store: Store, run: Run, items: ItemTable) -> dict[str, int]:
+    """How asking ended in one run, every item once: `readable` and `unreadable` answers, `refused`,
+    `timed_out`, `failed`, and items that were `not_asked`."""
+    outcomes: Outcomes = load_outcomes(store, run, items)
+    answered = outcomes.where(Status.ANSWERED)
+    return {
+        "readable": int(np.sum(answered & outcomes.readable)),
+        "unreadable": int(np.sum(answered & ~outcomes.readable)),
+        "refused": int(np.sum(outcomes.where(Status.REFUSED))),
+        "timed_out": int(np.sum(outcomes.where(Status.TIMED_OUT))),
+        "failed": int(np.sum(outcomes.where(Status.FAILED))),
+        "not_asked": int(np.sum(~outcomes.asked)),
+    }
+
+
+def chance_level(metric: Metric, items: Sequence[Item]) -> float | None:
+    """The mean that blind guessing reaches on those of the items that the metric marks: as the metric
+    declares it, or for accuracy as the options give it (see `chance_of`). None where one item has no
+    such number, and without items."""
+    marked = [item for item in items if metric.marks(item.answer.kind)]
+    if not marked or metric.chance is not None:
+        return metric.chance if marked else None
+    if metric.name != ACCURACY.name:
+        return None
+    chances = [chance_of(item) for item in marked]
+    known = [chance for chance in chances if chance is not None]
+    return float(np.mean(known)) if len(known) == len(marked) else None
+
+
+def _seconds(spent: NDArray[np.float64]) -> dict[str, Seconds]:
+    median, p90 = np.quantile(spent, (0.5, 0.9), axis=0)
+    return {
+        name: Seconds(len(spent), float(median[place]), float(p90[place]))
+        for place, name in enumerate(TIMES)
+        if np.any(spent[:, place] > 0)
+    }
