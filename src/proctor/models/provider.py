@@ -6,14 +6,15 @@ import inspect
 import ipaddress
 import os
 import sys
-from typing import TYPE_CHECKING, Any, get_type_hints, is_typeddict
+from typing import TYPE_CHECKING, Any, get_type_hints
 from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
+from typing_extensions import is_typeddict
 
 from proctor.core import ConfigurationError
 from proctor.models.redact import one_line
-from proctor.models.spec import ModelSpec
+from proctor.models.spec import RESERVED, ModelSpec
 
 if TYPE_CHECKING:
     import httpx2
@@ -65,7 +66,8 @@ def _compatible(spec: ModelSpec, http: httpx2.AsyncClient) -> Model | None:
             f"{spec.name}: no API key for {spec.base_url}: set OPENAI_API_KEY (to any text where the server needs none)"
         )
     # The price list looks for providers' names within this name: with "openai" in it, a local server
-    # would be priced as OpenAI. Every such server knows `max_tokens`, not all know its newer name.
+    # would be priced as OpenAI. Every such server knows `max_tokens`, not all know its newer name; and
+    # they hold a reply to a JSON schema whatever the model, while tool calls need a switch on most.
     return OpenAIChatModel(
         model if _known(provider) else spec.name,
         provider=OpenAICompatibleProvider(
@@ -73,7 +75,9 @@ def _compatible(spec: ModelSpec, http: httpx2.AsyncClient) -> Model | None:
             base_url=spec.base_url,
             api_key=key,
             http_client=http,
-            profile=OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False),
+            profile=OpenAIModelProfile(
+                openai_chat_supports_max_completion_tokens=False, supports_json_schema_output=True
+            ),
         ),
     )
 
@@ -127,7 +131,7 @@ def _check_settings(model: Model, spec: ModelSpec) -> None:
     for name, kind in module.items():
         if name.endswith("ModelSettings") and is_typeddict(kind):
             known |= get_type_hints(kind)
-    usable = sorted(set(known) - set(model.unsupported_settings))
+    usable = sorted(set(known) - set(model.unsupported_settings) - set(RESERVED))
     for key, value in spec.settings.items():
         if key not in usable:
             raise ConfigurationError(

@@ -12,14 +12,15 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 from proctor.core import ConfigurationError, InputError
 from proctor.models.redact import looks_secret
 
-__all__ = ["ModelSpec", "parse_settings"]
+__all__ = ["RESERVED", "ModelSpec", "parse_settings"]
 
-_OURS = {
+RESERVED = {
     "timeout": "the time-out of the specification",
     "request_timeout": "the time-out of the specification",
     "max_retries": "the retries of the specification",
     "extra_headers": "the provider's environment variables, since headers may hold keys",
 }
+"""Settings of the library that do not pass through, and what is used instead."""
 
 
 class ModelSpec(BaseModel):
@@ -64,8 +65,10 @@ class ModelSpec(BaseModel):
     @classmethod
     def _without_secrets(cls, settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
         for key in _keys(settings):
-            if key in _OURS:
-                raise ConfigurationError(f"the model setting {key!r} is not passed through: use {_OURS[key]}")
+            if key in RESERVED:
+                raise ConfigurationError(
+                    f"the model setting {key!r} is not passed through: use {RESERVED[key]}"
+                )
             if looks_secret(key):
                 raise ConfigurationError(
                     f"the model setting {key!r} looks like a secret: put it into the environment"

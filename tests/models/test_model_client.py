@@ -1,0 +1,279 @@
+"""What a model is sent and what its reply becomes, over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel
+
+from proctor.core import ConfigurationError, Frame, MachineryError, RefusalError
+from proctor.models import ModelClient, ModelSpec, Reply
+from tests.support.faulty_server import Fault, FaultyServer, Request
+
+
+class Colour(BaseModel):
+    """The colour that was seen.
+
+    A second paragraph is for readers of the code.
+    """
+
+    name: Literal["red", "blue"]
+    count: int
+
+
+def spec(server: FaultyServer, **changes: Any) -> ModelSpec:
+    """A specification with hardly any waiting."""
+    quick = {"name": "openai:m", "base_url": server.url, "timeout_s": 5.0, "backoff_s": 0.001, "retries": 3}
+    return ModelSpec.model_validate(quick | changes)
+
+
+def ask(server: FaultyServer, *parts: str | Frame, system: str = "", **changes: Any) -> Reply[None]:
+    async def run() -> Reply[None]:
+        client = ModelClient(spec(server, **changes))
+        try:
+            return await client.ask(parts or ("Which colour?",), system=system)
+        finally:
+            await client.aclose()
+
+    return asyncio.run(run())
+
+
+def ask_colour(server: FaultyServer, **changes: Any) -> Reply[Colour]:
+    async def run() -> Reply[Colour]:
+        client = ModelClient(spec(server, **changes))
+        try:
+            return await client.ask(["Which colour?"], schema=Colour)
+        finally:
+            await client.aclose()
+
+    return asyncio.run(run())
+
+
+def test_texts_and_pictures_go_out_in_their_order_with_label_and_time() -> None:
+    with FaultyServer("blue") as server:
+        frames = [
+            Frame(b"\xff\xd8one", 1.25, ""),
+            Frame(b"\xff\xd8twotwo", None, "A"),
+            Frame(b"\xff\xd8three", 3.0, "B"),
+            Frame(b"\xff\xd8four", 3.0, "t = 3.0 s"),
+            Frame(b"\xff\xd8five", None, ""),
+        ]
+        reply = ask(server, *frames, "Which colour?", system="Be brief.")
+    (request,) = server.requests
+    assert request.texts == (
+        "Be brief.",
+        "t = 1.2 s",
+        "A",
+        "B, t = 3.0 s",
+        "t = 3.0 s",
+        "Which colour?",
+    )
+    assert request.image_bytes == (5, 8, 7, 6, 6)
+    system, user = request.body["messages"]
+    assert (system["role"], user["role"]) == ("system", "user")
+    assert [part["type"] for part in user["content"]] == [
+        "text",
+        "image_url",
+        "text",
+        "image_url",
+        "text",
+        "image_url",
+        "text",
+        "image_url",
+        "image_url",
+        "text",
+    ]
+    assert user["content"][1]["image_url"]["url"] == "data:image/jpeg;base64,/9hvbmU="
+    assert (reply.text, reply.value, reply.finish_reason, reply.model) == ("blue", None, "stop", "m")
+    assert not reply.cut_off
+
+
+def test_settings_pass_through_and_time_out_and_retries_do_not() -> None:
+    with FaultyServer() as server:
+        ask(server, settings={"temperature": 0, "max_tokens": 7, "seed": 3, "extra_body": {"min_p": 0.1}})
+    body = server.requests[0].body
+    assert {key: body[key] for key in ("temperature", "max_tokens", "seed", "min_p")} == {
+        "temperature": 0,
+        "max_tokens": 7,
+        "seed": 3,
+        "min_p": 0.1,
+    }
+    assert set(body) == {"temperature", "max_tokens", "seed", "min_p", "model", "messages", "stream"}
+
+
+def test_usage_counts_cached_tokens_and_an_unknown_price_is_none() -> None:
+    with FaultyServer("12345678", cached_tokens=40) as server:
+        usage = ask(server, "12345678").usage
+    assert usage.model_dump() == {
+        "requests": 1,
+        "input_tokens": 42,
+        "output_tokens": 3,
+        "cached_tokens": 40,
+        "cost_usd": None,
+    }
+
+
+def test_a_local_server_is_not_priced_as_the_provider_whose_model_name_it_uses() -> None:
+    with FaultyServer() as server:
+        assert ask(server, name="openai:gpt-4o").usage.cost_usd is None
+
+
+def test_a_known_price_comes_from_the_offline_list() -> None:
+    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.usage import RequestUsage
+
+    from proctor.models.reply import read_usage
+
+    response = ModelResponse(
+        parts=[],
+        usage=RequestUsage(input_tokens=1_000_000, output_tokens=100_000),
+        model_name="gpt-4o",
+        provider_name="openai",
+        provider_url="https://api.openai.com/v1",
+    )
+    # $2.50 for a million input tokens, $10 for a million output tokens
+    assert read_usage(response, set()).cost_usd == pytest.approx(2.5 + 1.0)
+
+
+def test_a_reply_that_the_token_limit_cut_is_kept_and_flagged() -> None:
+    with FaultyServer("Answer: B, because", script=[Fault.LENGTH]) as server:
+        reply = ask(server)
+    assert (reply.text, reply.finish_reason, reply.cut_off) == ("Answer: B, because", "length", True)
+    assert server.count == 1
+
+
+@pytest.mark.parametrize("fault", [Fault.CONTENT_FILTER, Fault.REFUSAL])
+def test_a_filter_or_a_refusal_is_the_models_and_not_retried(fault: Fault) -> None:
+    with (
+        FaultyServer(script=[fault]) as server,
+        pytest.raises(RefusalError, match=r"^openai:m: the model or its provider declined to answer$"),
+    ):
+        ask(server)
+    assert server.count == 1
+
+
+def test_an_empty_reply_is_asked_again_twice_and_then_believed() -> None:
+    with FaultyServer("Answer: C", script=[Fault.EMPTY_CONTENT] * 2) as server:
+        reply = ask(server)
+    assert (reply.text, server.count, reply.usage.requests) == ("Answer: C", 3, 3)
+    with FaultyServer("") as server:
+        reply = ask(server)
+    assert (reply.text, server.count, reply.usage.requests) == ("", 3, 3)
+
+
+def test_a_reply_of_a_form_is_asked_for_by_schema_and_read() -> None:
+    with FaultyServer('{"name": "red", "count": 2}') as server:
+        reply = ask_colour(server)
+    assert reply.value == Colour(name="red", count=2)
+    asked = server.requests[0].body["response_format"]["json_schema"]
+    assert asked["name"] == "Colour"
+    assert asked["schema"]["description"] == "The colour that was seen."
+    assert asked["schema"]["properties"]["name"]["enum"] == ["red", "blue"]
+
+
+def test_one_code_fence_around_the_value_is_fine() -> None:
+    with FaultyServer('```json\n{"name": "blue", "count": 0}\n```') as server:
+        assert ask_colour(server).value == Colour(name="blue", count=0)
+    assert server.count == 1
+
+
+BAD_FORMS = {
+    '{"name": "green", "count": 2}': "name: Input should be 'red' or 'blue'",
+    '{"name": "red"}': "count: Field required",
+    '{"name": "red", "count": "many"}': "count: Input should be a valid integer",
+    '{"name": "red", "coun': "Invalid JSON: EOF while parsing",
+    'The answer claims {"name": "red", "count": 2}.': "Invalid JSON: expected value",
+    '```json\n{"name": "red", "count": 2}\n```\n```json\n{"name": "blue", "count": 2}\n```': "Invalid JSON",
+    "red": "Invalid JSON: expected value",
+    "[]": "Input should be an object",
+    "null": "Input should be an object",
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), BAD_FORMS.items())
+def test_what_is_not_of_the_form_is_asked_again_and_never_guessed(text: str, reason: str) -> None:
+    with FaultyServer(text) as server, pytest.raises(MachineryError) as caught:
+        ask_colour(server)
+    assert str(caught.value).startswith(f"openai:m: no readable reply in 3 tries: {reason}")
+    assert server.count == 3
+    assert "could not be read" not in server.requests[0].text
+    assert f"Your last reply could not be read ({reason}" in server.requests[1].text
+
+
+def test_a_better_second_reply_counts_and_both_are_paid() -> None:
+    replies = iter(["red", '{"name": "red", "count": 1}'])
+    with FaultyServer(lambda _: next(replies)) as server:
+        reply = ask_colour(server)
+    assert (reply.value, reply.usage.requests) == (Colour(name="red", count=1), 2)
+
+
+def test_the_way_to_ask_for_a_form_can_be_chosen() -> None:
+    with FaultyServer('{"name": "red", "count": 1}') as server:
+        ask_colour(server, structured="prompted")
+        ask_colour(server, structured="tool")
+    prompted, tool = (request.body for request in server.requests)
+    assert prompted.get("response_format", {"type": "json_object"}) == {"type": "json_object"}
+    assert '"red"' in server.requests[0].text  # the schema is told in words
+    assert [offered["function"]["name"] for offered in tool["tools"]] == ["Colour"]
+
+
+@pytest.mark.parametrize("text", ['{"score": 1}', ""])
+def test_a_refusal_of_a_form_is_a_refusal(text: str) -> None:
+    with FaultyServer(text, script=[Fault.CONTENT_FILTER]) as server, pytest.raises(RefusalError):
+        ask_colour(server)
+
+
+def test_many_requests_are_in_flight_at_once() -> None:
+    async def run(server: FaultyServer) -> float:
+        client = ModelClient(spec(server))
+        started = time.monotonic()
+        await asyncio.gather(*(client.ask(["Which?"]) for _ in range(128)))
+        await client.aclose()
+        return time.monotonic() - started
+
+    with FaultyServer(faults=1.0, kinds=[Fault.HANG], hang_s=0.5) as server:
+        taken = asyncio.run(run(server))
+    assert server.count == 128
+    assert taken < 2.0  # one after the other they would take 64 s
+
+
+def test_replies_belong_to_their_questions() -> None:
+    def echo(request: Request) -> str:
+        return f"you said {request.texts[-1]}"
+
+    async def run(server: FaultyServer) -> list[Reply[None]]:
+        client = ModelClient(spec(server, retries=20, timeout_s=0.5))
+        replies = await asyncio.gather(*(client.ask([f"{number}"]) for number in range(60)))
+        await client.aclose()
+        return replies
+
+    with FaultyServer(echo, faults=0.3, seed=4, hang_s=1.0, retry_after_s=0) as server:
+        replies = asyncio.run(run(server))
+    assert [reply.text for reply in replies] == [f"you said {number}" for number in range(60)]
+    assert server.count > 60
+
+
+def test_no_access_and_no_model_are_configuration() -> None:
+    messages: list[str] = []
+    for fault in (Fault.UNAUTHORIZED, Fault.FORBIDDEN, Fault.NOT_FOUND):
+        with FaultyServer(script=[fault]) as server, pytest.raises(ConfigurationError) as caught:
+            ask(server)
+        assert server.count == 1
+        messages.append(str(caught.value))
+    assert messages[2] == "openai:m: HTTP 404: The model does not exist"
+    assert [message[:18] for message in messages[:2]] == ["openai:m: HTTP 401", "openai:m: HTTP 403"]
+
+
+def test_a_client_says_what_changes_its_replies() -> None:
+    client = ModelClient(ModelSpec(name="m", base_url="http://localhost:9/v1/", settings={"temperature": 0}))
+    assert client.name == "m"
+    assert client.settings == {
+        "model": "m",
+        "base_url": "http://localhost:9/v1",
+        "model_settings": {"temperature": 0},
+        "structured": "auto",
+    }
+    asyncio.run(client.aclose())

@@ -1,0 +1,239 @@
+"""Every way to break, over real HTTP: retried and got over, or `MachineryError`, never an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+import traceback
+from typing import Any
+
+import pytest
+
+from proctor.core import (
+    ConfigurationError,
+    Frame,
+    MachineryError,
+    ProctorError,
+    Stopwatch,
+    Timing,
+)
+from proctor.models import ModelClient, ModelSpec, Reply
+from tests.support.faulty_server import TRANSIENT, Fault, FaultyServer
+
+SECRET = "sk-proj-THISISSECRET0123456789"
+
+
+def client_of(server: FaultyServer, **changes: Any) -> ModelClient:
+    quick = {"name": "openai:m", "base_url": server.url, "timeout_s": 0.3, "backoff_s": 0.001, "retries": 2}
+    return ModelClient(ModelSpec.model_validate(quick | changes))
+
+
+def ask(server: FaultyServer, **changes: Any) -> Reply[None] | ProctorError:
+    async def run() -> Reply[None] | ProctorError:
+        client = client_of(server, **changes)
+        try:
+            return await client.ask(["Which?", Frame(b"\xff\xd8picture", 1.0, "")], system="You look.")
+        except ProctorError as error:
+            return error
+        finally:
+            await client.aclose()
+
+    return asyncio.run(run())
+
+
+REASONS = {
+    Fault.RATE_LIMIT: "HTTP 429: Rate limit reached",
+    Fault.RATE_LIMIT_WITH_DELAY: "HTTP 429: Rate limit reached",
+    Fault.QUOTA: "HTTP 429: You exceeded your current quota",
+    Fault.SERVER_ERROR: "HTTP 500: The server had an error",
+    Fault.UNAVAILABLE: "HTTP 503: The engine is loading",
+    Fault.RESET: "Connection error",
+    Fault.CUT_OFF: "Connection error",
+    Fault.HANG: "the request timed out",
+    Fault.SLOW_BODY: "the request timed out",
+    Fault.TRUNCATED_JSON: "Failed to decode response as JSON: ",
+    Fault.WRONG_TYPES: "a reply that can't be read: ",
+    Fault.EMPTY_CHOICES: "a reply that can't be read: IndexError: list index out of range",
+    Fault.NOT_JSON: "a reply that can't be read: Invalid response from",
+    Fault.ERROR_AS_SUCCESS: "a reply that can't be read: ",
+}
+
+
+def test_every_transient_fault_is_tried_below() -> None:
+    assert set(TRANSIENT) <= set(REASONS)
+
+
+@pytest.mark.parametrize("fault", REASONS)
+def test_a_fault_is_got_over(fault: Fault) -> None:
+    with FaultyServer("Answer: B", script=[fault, fault], retry_after_s=0, hang_s=1, slow_s=5) as server:
+        reply = ask(server)
+    assert isinstance(reply, Reply)
+    assert reply.text == "Answer: B"
+    assert server.count == 3
+
+
+@pytest.mark.parametrize("fault", REASONS)
+def test_a_lasting_fault_is_the_machinerys(fault: Fault) -> None:
+    with FaultyServer(faults=1.0, kinds=[fault], retry_after_s=0, hang_s=1, slow_s=5) as server:
+        error = ask(server, retries=1)
+    assert type(error) is MachineryError
+    assert str(error).startswith(f"openai:m: {REASONS[fault]}")
+    assert str(error).endswith(" (after 2 tries)")
+    assert "\n" not in str(error)
+    assert server.count == 2
+
+
+@pytest.mark.parametrize("skip", range(10))
+def test_no_wrong_type_becomes_a_text(skip: int) -> None:
+    with FaultyServer("Answer: B", faults=1.0, kinds=[Fault.WRONG_TYPES]) as server:
+        server._wrong = skip
+        outcome = ask(server, retries=0)
+    if isinstance(outcome, Reply):  # only the usage was broken: the answer is the model's
+        assert (skip, outcome.text, outcome.usage.cost_usd) == (4, "Answer: B", None)
+    else:
+        assert type(outcome) is MachineryError
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (Fault.BAD_REQUEST, "openai:m: HTTP 400: The video is too short"),
+        (Fault.TOO_LARGE, "openai:m: HTTP 413: The request is too large"),
+    ],
+)
+def test_what_the_provider_rejects_is_this_items_trouble_and_not_retried(fault: Fault, message: str) -> None:
+    with FaultyServer(script=[fault]) as server:
+        error = ask(server)
+    assert (type(error), str(error), server.count) == (MachineryError, message, 1)
+
+
+def test_nobody_listening_is_the_machinerys() -> None:
+    with FaultyServer() as server:
+        pass
+    error = ask(server)
+    assert (type(error), str(error)) == (MachineryError, "openai:m: Connection error (after 3 tries)")
+
+
+def test_a_retry_after_is_honoured_and_bounded() -> None:
+    with FaultyServer(script=[Fault.RATE_LIMIT_WITH_DELAY], retry_after_s=1) as server:
+        started = time.monotonic()
+        assert isinstance(ask(server), Reply)
+        assert 1.0 <= time.monotonic() - started < 2.0
+    with FaultyServer(script=[Fault.RATE_LIMIT_WITH_DELAY], retry_after_s=3600) as server:
+        started = time.monotonic()
+        assert isinstance(ask(server, max_wait_s=0.2), Reply)
+        assert 0.2 <= time.monotonic() - started < 1.0
+
+
+def test_waits_double_with_full_jitter_and_repeat_with_the_seed() -> None:
+    def waits(seed: int) -> list[float]:
+        client = ModelClient(
+            ModelSpec(name="m", base_url="http://localhost:9/v1", backoff_s=1, max_wait_s=8, seed=seed)
+        )
+        drawn = [client._wait(earlier, None) for earlier in (0, 1, 2, 3, 4, 400) for _ in range(200)]
+        asyncio.run(client.aclose())
+        return drawn
+
+    first = waits(1)
+    assert first == waits(1) != waits(2)
+    for place, limit in enumerate((1, 2, 4, 8, 8, 8)):
+        drawn = first[200 * place : 200 * (place + 1)]
+        assert 0 <= min(drawn) < 0.1 * limit
+        assert 0.9 * limit < max(drawn) <= limit
+
+
+def timed(server: FaultyServer, budget_s: float, **changes: Any) -> tuple[Reply[None], Timing]:
+    """As the engine asks: under a budget that the stopwatch may move."""
+
+    async def run() -> tuple[Reply[None], Timing]:
+        client = client_of(server, **changes)
+        try:
+            async with asyncio.timeout(budget_s) as limit:
+                watch = Stopwatch(limit)
+                with watch.running():
+                    return await client.ask(["Which?"]), watch.timing()
+        finally:
+            await client.aclose()
+
+    return asyncio.run(run())
+
+
+def test_time_lost_to_faults_never_counts_against_the_budget() -> None:
+    script = [Fault.HANG, Fault.RATE_LIMIT_WITH_DELAY, Fault.HANG, Fault.RESET]
+    with FaultyServer("Answer: B", script=script, hang_s=5, retry_after_s=1) as server:
+        reply, timing = timed(server, budget_s=0.6, timeout_s=0.4, retries=4)
+    assert reply.text == "Answer: B"
+    assert 1.8 <= timing.retry_s < 3.0  # two hangs of 0.4 s, and the second that was asked for
+    assert timing.model_s < 0.4
+
+
+def test_the_models_own_time_counts_against_the_budget() -> None:
+    with FaultyServer(script=[Fault.HANG], hang_s=5) as server, pytest.raises(TimeoutError):
+        timed(server, budget_s=0.3, timeout_s=10)
+    with FaultyServer("Answer: B", script=[Fault.HANG], hang_s=0.3) as server:
+        _, timing = timed(server, budget_s=5, timeout_s=10)  # slow, and then an answer: the model's time
+    assert timing.retry_s == 0
+    assert 0.3 <= timing.model_s < 1.0
+
+
+def texts_about(error: BaseException, client: ModelClient) -> str:
+    """Everything that could be shown, stored or logged."""
+    return "\n".join(
+        [
+            str(error),
+            repr(error),
+            *traceback.format_exception(error),
+            repr(client),
+            repr(client.spec),
+            client.spec.model_dump_json(),
+            json.dumps(client.settings),
+        ]
+    )
+
+
+@pytest.mark.parametrize("fault", [Fault.UNAUTHORIZED, Fault.FORBIDDEN])
+@pytest.mark.parametrize("secret", [SECRET, "0123456789abcdef0123456789abcdef"])
+def test_a_key_surfaces_nowhere_even_if_the_server_repeats_it(
+    fault: Fault, secret: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", secret)
+    caplog.set_level(logging.DEBUG)
+    with FaultyServer(script=[fault]) as server:
+
+        async def run() -> str:
+            client = client_of(server)
+            try:
+                await client.ask(["Which?"])
+            except ConfigurationError as error:
+                return texts_about(error, client)
+            finally:
+                await client.aclose()
+            raise AssertionError("access was not denied")
+
+        shown = asyncio.run(run())
+    assert "***" in shown
+    assert secret not in shown + caplog.text
+
+
+def test_thirty_per_cent_faults_of_all_kinds_leave_no_wrong_answer() -> None:
+    async def run(server: FaultyServer) -> list[Reply[None] | BaseException]:
+        client = client_of(server, retries=1, timeout_s=0.5)
+        outcomes = await asyncio.gather(
+            *(client.ask([str(number)]) for number in range(200)), return_exceptions=True
+        )
+        await client.aclose()
+        return outcomes
+
+    with FaultyServer(
+        lambda request: f"Answer: {request.texts[-1]}", faults=0.3, kinds=list(REASONS), seed=9, hang_s=2
+    ) as server:
+        server.retry_after_s, server.slow_s = 0, 5
+        outcomes = asyncio.run(run(server))
+    failed = [outcome for outcome in outcomes if not isinstance(outcome, Reply)]
+    assert {type(error) for error in failed} == {MachineryError}
+    assert 5 <= len(failed) <= 35  # 200 · 0.3² = 18 expected
+    for number, outcome in enumerate(outcomes):
+        if isinstance(outcome, Reply):
+            assert outcome.text == f"Answer: {number}"
