@@ -104,7 +104,7 @@ def _borrowed(item: Item, donor: Item) -> Answer | None:
         return None
     value = donor.reference.answer
     if isinstance(item.answer, FreeTextFormat):
-        value = str(value)[: item.answer.max_chars]
+        value = str(value)[: item.answer.max_chars].strip()
     try:
         if not isinstance(item.answer, FreeTextFormat):
             value = item.answer.check(value, item.options)

@@ -43,7 +43,7 @@ def learned_guessers(table: OptionTable, right: NDArray[np.bool_], fold: _Rows, 
 
     One thread fits: on a busy machine OpenMP's threads wait for each other longer than they work.
     """
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     fits: dict[tuple[str, str], _Guess] = {
         ("logistic-features", "logistic regression on the features"): _by_features(table, right, _logistic),
@@ -52,7 +52,10 @@ def learned_guessers(table: OptionTable, right: NDArray[np.bool_], fold: _Rows, 
         ),
         ("logistic-words", "logistic regression on the options' words"): _by_words(table, right),
     }
-    return [Guesser(name, label, "learned", cross_fit(guess, fold)) for (name, label), guess in fits.items()]
+    with threadpool_limits(limits=1):
+        return [
+            Guesser(name, label, "learned", cross_fit(guess, fold)) for (name, label), guess in fits.items()
+        ]
 
 
 def _places(table: OptionTable) -> dict[tuple[str, str], NDArray[np.float64]]:
