@@ -18,7 +18,10 @@ __all__ = ["import_recorded"]
 def import_recorded(
     benchmark: BenchmarkName,
     path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="The recorded answers, in the benchmark's own format.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="PATH", help="The recorded answers, in the benchmark's own format.", show_default=False
+        ),
     ],
     data: Data,
     name: Annotated[str, typer.Option("--as", help="The system's name in the store.", show_default=False)],

@@ -36,7 +36,8 @@ def print_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table for people: columns beginning with ">" are aligned to the right."""
-    table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
+    console.print(escape(title), style="bold", soft_wrap=True)
+    table = Table(box=None, pad_edge=False)
     for column in columns:
         right = column.startswith(">")
         table.add_column(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Literal
 
@@ -110,8 +110,7 @@ def results(store: Store, benchmark: str, options: Options | None = None) -> Res
             metric = card.metric(series.metric)
             labels = load_labels(store, run, items, series.metric, series.scorer) if metric.levels else {}
             levels = _count_levels(labels, facets)
-            found = _rows(run, series, metric, items, outcomes, facets, options)
-            rows.extend(replace(row, levels=levels[code]) for code, row in found)
+            rows.extend(_rows(run, series, metric, items, outcomes, facets, levels, options))
     if options.failed == "refuse":
         _refuse_failed(rows, store.shown)
     return Results(card, options, rows)
@@ -204,8 +203,9 @@ def _rows(
     items: ItemTable,
     outcomes: Outcomes,
     slices: _Slices,
+    levels: list[dict[str, int]],
     options: Options,
-) -> list[tuple[int, Result]]:
+) -> list[Result]:
     kinds = {str(kind): metric.marks(str(kind)) for kind in np.unique(items.formats)}
     markable = np.array([kinds[str(kind)] for kind in items.formats], dtype=np.bool_)
     failed = outcomes.where(Status.FAILED) & markable
@@ -225,21 +225,19 @@ def _rows(
         "missing": slices.count(markable & ~outcomes.asked),
     }
     return [
-        (
-            code,
-            Result(
-                system=run.system,
-                condition=run.condition,
-                metric=series.metric,
-                scorer=series.scorer,
-                facets=facets,
-                n=estimate.n,
-                groups=estimate.groups,
-                value=estimate.value,
-                ci_low=estimate.ci_low,
-                ci_high=estimate.ci_high,
-                **{name: int(count[code]) for name, count in counts.items()},
-            ),
+        Result(
+            system=run.system,
+            condition=run.condition,
+            metric=series.metric,
+            scorer=series.scorer,
+            facets=facets,
+            n=estimate.n,
+            groups=estimate.groups,
+            value=estimate.value,
+            ci_low=estimate.ci_low,
+            ci_high=estimate.ci_high,
+            levels=levels[code],
+            **{name: int(count[code]) for name, count in counts.items()},
         )
         for code, (facets, estimate) in enumerate(zip(slices.facets, estimates, strict=True))
         if counts["answered"][code] + counts["failed"][code]
