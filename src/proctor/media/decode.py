@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from proctor.core import InputError
 from proctor.media.index import FrameIndex
-from proctor.media.video import open_video, pixel_aspect
+from proctor.media.video import open_video, pixel_aspect, seek
 
 if TYPE_CHECKING:
-    from av.container import InputContainer
     from av.packet import Packet
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
@@ -40,20 +41,65 @@ def decode_at(path: Path, index: FrameIndex, wanted: Sequence[int]) -> Iterator[
     """
     if not wanted:
         return
-    with open_video(path) as (container, stream):
-        aspect = pixel_aspect(stream)
-        stream.thread_type = "AUTO"
+    with _Source(path) as source:
         if not index.stamped:
-            for pts, frame in _counting(container, stream, index, wanted):
-                yield Shot(pts, frame, aspect)
+            yield from source.shots(_counting(source.packets(), index, wanted))
             return
-        at_start = True
         for stretch in _stretches(index, wanted):
             key = index.key_before(stretch[0])
-            packets = _packets(container, stream, index, key, at_start=at_start)
-            for pts, frame in _pick(_pictures(packets, key), stretch, path, index):
-                yield Shot(pts, frame, aspect)
-            at_start = False
+            pictures = _pictures(source.packets_from(key, index), key)
+            yield from source.shots(_pick(pictures, stretch, path, index))
+
+
+class _Source:
+    """The open file, positioned anew for each stretch."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stack = ExitStack()
+        self._fresh = True
+
+    def __enter__(self) -> Self:
+        self._open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def shots(self, picked: Iterator[tuple[int, VideoFrame]]) -> Iterator[Shot]:
+        aspect = pixel_aspect(self._stream)
+        for pts, frame in picked:
+            yield Shot(pts, frame, aspect)
+
+    def packets(self) -> Iterator[Packet[VideoStream]]:
+        """All packets from the start."""
+        if not self._fresh:
+            self._stack.close()
+            self._open()
+        self._fresh = False
+        return self._container.demux(self._stream)
+
+    def packets_from(self, key: int, index: FrameIndex) -> Iterator[Packet[VideoStream]]:
+        """Packets from this keyframe or an earlier one on. Containers seek by decoding time, so a seek may
+        land a keyframe too late; then it is tried from further back, and at last from the start."""
+        aim, back = key, 1
+        while aim > index.keys[0] and self._seek(aim):
+            packets = self._container.demux(self._stream)
+            first = next(packets, None)
+            if first is not None and first.pts is not None and first.pts <= key:
+                return chain([first], packets)
+            place = int(index.keys.searchsorted(key)) - back
+            aim, back = int(index.keys[max(place, 0)]), back * 2
+        return self.packets()
+
+    def _open(self) -> None:
+        self._container, self._stream = self._stack.enter_context(open_video(self._path))
+        self._stream.thread_type = "AUTO"
+        self._fresh = True
+
+    def _seek(self, pts: int) -> bool:
+        self._fresh = False
+        return seek(self._container, pts, self._stream)
 
 
 def _stretches(index: FrameIndex, wanted: Sequence[int]) -> list[list[int]]:
@@ -65,30 +111,6 @@ def _stretches(index: FrameIndex, wanted: Sequence[int]) -> list[list[int]]:
         else:
             stretches[-1].append(pts)
     return stretches
-
-
-def _packets(
-    container: InputContainer, stream: VideoStream, index: FrameIndex, key: int, *, at_start: bool
-) -> Iterator[Packet[VideoStream]]:
-    """Packets from this keyframe or an earlier one on. Containers seek by decoding time, so a seek may
-    land one keyframe too late; then it is tried from further back."""
-    first_key = int(index.keys[0])
-    if at_start and key == first_key:
-        yield from container.demux(stream)
-        return
-    aim, back = key, 1
-    while aim > first_key:
-        container.seek(aim, stream=stream)
-        packets = container.demux(stream)
-        first = next(packets, None)
-        if first is not None and first.pts is not None and first.pts <= key:
-            yield first
-            yield from packets
-            return
-        place = int(index.keys.searchsorted(key)) - back
-        aim, back = int(index.keys[max(place, 0)]), back * 2
-    container.seek(min(first_key, int(index.pts[0])), stream=stream)
-    yield from container.demux(stream)
 
 
 def _pictures(packets: Iterator[Packet[VideoStream]], key: int) -> Iterator[VideoFrame]:
@@ -133,11 +155,12 @@ def _pick(
 
 
 def _counting(
-    container: InputContainer, stream: VideoStream, index: FrameIndex, wanted: Sequence[int]
+    packets: Iterator[Packet[VideoStream]], index: FrameIndex, wanted: Sequence[int]
 ) -> Iterator[tuple[int, VideoFrame]]:
     """Without usable timestamps: by the picture's number from the start."""
     numbers = {int(index.pts.searchsorted(pts)): pts for pts in wanted}
-    for number, picture in enumerate(container.decode(stream)):
+    pictures = (picture for packet in packets for picture in packet.decode())
+    for number, picture in enumerate(pictures):
         if number in numbers:
             yield numbers.pop(number), picture
         if not numbers:

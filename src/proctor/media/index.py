@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -79,21 +78,29 @@ def read_index(path: Path) -> FrameIndex:
     with open_video(path) as (container, stream):
         base = Fraction(stream.time_base or Fraction(1, 1_000_000))
         zero = clock_zero(container, stream)
-        stamps: list[int | None] = []
-        keys: list[int] = []
+        in_order = container.format.name == "avi" and bool(stream.has_b_frames)
+        packets: list[tuple[int | None, int | None, bool]] = []
         try:
             for packet in container.demux(stream):
-                if not packet.size or packet.is_discard:
-                    continue
-                stamps.append(packet.pts)
-                if packet.is_keyframe and packet.pts is not None:
-                    keys.append(packet.pts)
+                if packet.size and not packet.is_discard:
+                    packets.append((packet.pts, packet.dts, packet.is_keyframe))
         except av.FFmpegError:
             pass  # the file breaks off here; `probe` reports it where its header says otherwise
+    if in_order:  # AVI tells when packets are decoded: the n-th picture is shown at the n-th such time
+        stamps = _ascending([dts for _, dts, _ in packets])
+        if stamps is not None:
+            return FrameIndex(base, int(stamps[0]), stamps, stamps[:1], stamped=False)
+    stamps = _ascending([pts for pts, _, _ in packets])
+    keys = [pts for pts, _, is_key in packets if is_key and pts is not None]
+    if stamps is None or not keys or in_order:
+        return _counted(path, zero)
+    return FrameIndex(base, zero, stamps, np.array(sorted(keys), dtype=np.int64))
+
+
+def _ascending(stamps: Sequence[int | None]) -> NDArray[np.int64] | None:
+    """All timestamps in ascending order; None where there are none, one is missing, or two are the same."""
     known = np.array(sorted({stamp for stamp in stamps if stamp is not None}), dtype=np.int64)
-    if len(known) == len(stamps) and keys and len(known):
-        return FrameIndex(base, zero, known, np.array(sorted(keys), dtype=np.int64))
-    return _counted(path, zero)
+    return known if len(known) and len(known) == len(stamps) else None
 
 
 def _counted(path: Path, zero: int) -> FrameIndex:
@@ -102,12 +109,11 @@ def _counted(path: Path, zero: int) -> FrameIndex:
         base = Fraction(stream.time_base or Fraction(1, 1_000_000))
         rate = stream.average_rate
         given = [frame.pts for frame in container.decode(stream)]
-    stamps = [stamp for stamp in given if stamp is not None]
     if not given:
         raise InputError(path, found="a video without a picture")
-    if len(stamps) != len(given) or any(b <= a for a, b in pairwise(stamps)):
+    stamps = _ascending(given)
+    if stamps is None or list(stamps) != given:
         if not rate:
             raise InputError(path, found="a video without timestamps or frame rate")
-        base, zero, stamps = 1 / Fraction(rate), 0, list(range(len(given)))
-    pts = np.array(stamps, dtype=np.int64)
-    return FrameIndex(base, zero, pts, pts[:1], stamped=False)
+        base, zero, stamps = 1 / Fraction(rate), 0, np.arange(len(given), dtype=np.int64)
+    return FrameIndex(base, zero, stamps, stamps[:1], stamped=False)

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
-__all__ = ["VideoInfo", "clock_zero", "open_video", "pixel_aspect", "probe"]
+__all__ = ["VideoInfo", "clock_zero", "open_video", "pixel_aspect", "probe", "seek"]
 
 _STILLS = ("_pipe", "image2", "gif", "apng", "webp")
 _DECLARE_DURATION = ("mov,mp4", "matroska,webm", "avi", "flv")  # others estimate it from the bit rate
 _TRUNCATED_S = 0.5
 _TAIL_S = 2.0
+_USUAL_RATE = 25  # for how long a last picture is shown where the file does not tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +66,15 @@ def probe(path: Path) -> VideoInfo:
     for a file that ends more than half a second before its header says."""
     with open_video(path) as (container, stream):
         first = _first_picture(container, stream, path)
-        end_s, all_s = _ends(container, stream)
+        end_s, all_s = _ends(path)
         start_s = float(clock_zero(container, stream) * _time_base(stream))
         claimed = None if container.duration is None else container.duration / 1e6
         told = container.format.name.startswith(_DECLARE_DURATION)
-        if claimed is not None and told and claimed - (all_s - start_s) > _TRUNCATED_S:
+        there = max(all_s, all_s - start_s)  # Matroska counts from 0, others from the first timestamp
+        if claimed is not None and told and claimed - there > _TRUNCATED_S:
             raise InputError(
                 path,
-                found=f"a truncated video: its pictures end at {all_s - start_s:.1f} s",
+                found=f"a truncated video: it ends at {there:.1f} s",
                 expected=f"{claimed:.1f} s as its header says",
             )
         width, height = _displayed(first, pixel_aspect(stream))
@@ -84,6 +86,18 @@ def probe(path: Path) -> VideoInfo:
             start_s=start_s,
             codec=stream.codec_context.codec.canonical_name,
         )
+
+
+def seek(container: InputContainer, target: int, stream: VideoStream | None = None) -> bool:
+    """Goes to a place where decoding can begin, at or before the target: in the stream's ticks, or without
+    a stream in microseconds. False where the file can't be sought in; it is then to be opened anew."""
+    import av
+
+    try:
+        container.seek(target, stream=stream)
+    except av.FFmpegError:
+        return False
+    return True
 
 
 def clock_zero(container: InputContainer, stream: VideoStream) -> int:
@@ -118,15 +132,18 @@ def _first_picture(container: InputContainer, stream: VideoStream, path: Path) -
     return frame
 
 
-def _ends(container: InputContainer, stream: VideoStream) -> tuple[float, float]:
+def _ends(path: Path) -> tuple[float, float]:
     """Where the last picture ends, and where the last packet of any stream does, in the file's time."""
-    if container.duration is not None:
-        container.seek((container.start_time or 0) + container.duration - round(_TAIL_S * 1e6))
+    with open_video(path) as (container, stream):
+        start: int | None = getattr(container, "start_time", None)
+        if container.duration is not None:
+            near_end = (start or 0) + container.duration - round(_TAIL_S * 1e6)
+            if near_end > (start or 0) and seek(container, near_end):
+                end, of_all = _read_to_end(container, stream)
+                if end is not None:
+                    return end, of_all
+    with open_video(path) as (container, stream):
         end, of_all = _read_to_end(container, stream)
-        if end is not None:
-            return end, of_all
-    container.seek(container.start_time or 0)
-    end, of_all = _read_to_end(container, stream)
     return (of_all if end is None else end), of_all
 
 
@@ -134,7 +151,7 @@ def _read_to_end(container: InputContainer, stream: VideoStream) -> tuple[float 
     import av
 
     end, of_all = None, 0.0
-    picture_s = float(1 / stream.average_rate) if stream.average_rate else 0.0
+    picture_s = float(1 / (stream.average_rate or _USUAL_RATE))
     try:
         for packet in container.demux():
             stamp = packet.dts if packet.pts is None else packet.pts
