@@ -22,10 +22,11 @@ app = typer.Typer(
 
 
 def _commands() -> None:
-    from proctor.cli import importing, listing, results
+    from proctor.cli import audit, importing, listing, results
 
     app.command("list")(listing.list_things)
     app.command("import")(importing.import_recorded)
+    app.command("audit-items")(audit.audit_items)
     app.command("results")(results.results)
     app.command("compare")(results.compare)
     app.command("export")(results.export)

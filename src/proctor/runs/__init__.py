@@ -4,6 +4,7 @@ from proctor.runs.cards import BenchmarkCard
 from proctor.runs.compare import Comparison, Comparisons, Side, compare, compare_runs, condition_pairs
 from proctor.runs.engine import Job, Limits, Tally, ask, ask_all
 from proctor.runs.export import COLUMNS, export, export_rows
+from proctor.runs.guessable import audit_stored, flag_guessable
 from proctor.runs.importing import import_answers
 from proctor.runs.judging import JudgeTally, judge_all
 from proctor.runs.leaderboard import Leaderboard, LeaderboardRow, leaderboard
@@ -33,12 +34,14 @@ __all__ = [
     "Tally",
     "ask",
     "ask_all",
+    "audit_stored",
     "chosen_runs",
     "compare",
     "compare_runs",
     "condition_pairs",
     "export",
     "export_rows",
+    "flag_guessable",
     "import_answers",
     "judge_all",
     "leaderboard",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError, Metric, Status
 from proctor.runs.cards import BenchmarkCard
+from proctor.runs.guessable import GUESSABLE, audit_stored, flag_guessable
 from proctor.runs.store import Run, Store
 from proctor.runs.table import (
     ItemTable,
@@ -96,12 +97,16 @@ class Results:
 def results(store: Store, benchmark: str, options: Options | None = None) -> Results:
     """All numbers of a benchmark in a store.
 
-    Raises `InputError` for an unknown facet, system or condition, and, under the policy `refuse`, when
+    The facet `guessable` is derived by an item audit when it is asked for first. Raises `InputError` for
+    an unknown facet, system or condition, and, under the policy `refuse`, when
     an answer failed.
     """
     options = options or Options()
     card = store.card(benchmark)
     items = load_items(store, card, all_items=options.all_items)
+    if GUESSABLE in options.by and GUESSABLE not in items.flags:
+        flag_guessable(store, benchmark, audit_stored(store, benchmark, all_items=options.all_items))
+        items = load_items(store, card, all_items=options.all_items)
     facets = _Slices.of(items, options.by, store.shown)
     rows: list[Result] = []
     for run in chosen_runs(store, benchmark, options.systems, options.conditions):

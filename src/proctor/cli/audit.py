@@ -1,0 +1,163 @@
+"""`proctor audit-items`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from proctor.cli.options import AllItems, BenchmarkName, Draws, Output, OutputFormat, Seed
+from proctor.cli.output import console, interval, note, print_csv, print_json, print_table, share
+from proctor.core import ACCURACY
+
+__all__ = ["audit_items"]
+
+
+def audit_items(
+    benchmark: BenchmarkName,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="The benchmark's own files; or else --store.", show_default=False),
+    ] = None,
+    store: Annotated[
+        str,
+        typer.Option("--store", help="A store with the benchmark: its items are flagged for --by guessable."),
+    ] = "",
+    output: Output = OutputFormat.TABLE,
+    show: Annotated[int, typer.Option("--top", min=1, help="How many guessers to list.")] = 10,
+    all_items: AllItems = False,
+    draws: Draws = 2000,
+    seed: Seed = 0,
+) -> None:
+    """What can be answered without looking: fixed rules and classifiers on the text alone.
+
+    Example: proctor audit-items rexsonovqa --data rexsonovqa
+    """
+    from proctor.benchmarks import BENCHMARKS
+    from proctor.build.audit import audit_items as compute
+    from proctor.build.audit import to_json
+    from proctor.runs import Store, audit_stored, flag_guessable
+
+    opened = Store(store, create=False) if store else None
+    if data is not None:
+        items = BENCHMARKS.get(benchmark).load(data).counted(all_items=all_items)
+        audit = compute(items, seed=seed, draws=draws)
+    elif opened is not None:
+        audit = audit_stored(opened, benchmark, all_items=all_items, seed=seed, draws=draws)
+    else:
+        raise typer.BadParameter("name the benchmark's files with --data, or a store with --store")
+    if opened is not None:
+        flagged = flag_guessable(opened, benchmark, audit)
+        note(f"{flagged} of {len(audit.guessable)} items flagged in {opened.shown}: results --by guessable")
+    if output is OutputFormat.JSON:
+        print_json(to_json(audit))
+    elif output is OutputFormat.CSV:
+        _print_guessers(audit)
+    else:
+        _print_audit(audit, show)
+
+
+def _print_guessers(audit: Any) -> None:
+    columns = [
+        "format",
+        "guesser",
+        "kind",
+        "label",
+        "n",
+        "groups",
+        "accuracy",
+        "ci_low",
+        "ci_high",
+        "chance",
+        "p",
+        "p_holm",
+    ]
+    rows = [
+        [
+            one.kind,
+            guesser.name,
+            guesser.kind,
+            guesser.label,
+            guesser.accuracy.n,
+            guesser.accuracy.groups,
+            guesser.accuracy.value,
+            guesser.accuracy.ci_low,
+            guesser.accuracy.ci_high,
+            guesser.chance,
+            guesser.p,
+            guesser.p_holm,
+        ]
+        for one in audit.formats
+        for guesser in one.guessers
+    ]
+    print_csv(columns, rows)
+
+
+def _print_audit(audit: Any, show: int) -> None:
+    for one in audit.formats:
+        _print_format(one, show)
+    for kind, reason in audit.left_out.items():
+        console.print(f"Left out, {kind}: {reason}", markup=False, highlight=False)
+    if audit.repeats:
+        console.print(
+            f"{len(audit.repeats)} items have an answer that occurs again in another item of their group "
+            "(--format json lists them).",
+            highlight=False,
+        )
+
+
+def _print_format(one: Any, show: int) -> None:
+    chance = "unknown" if one.chance is None else share(ACCURACY, one.chance)
+    console.print(
+        f"{one.kind}: {one.n} items in {one.groups} groups; chance {chance}; best constant answer {share(ACCURACY, one.constant_share)}",
+        style="bold",
+        markup=False,
+        highlight=False,
+    )
+    if one.selected is None:
+        console.print(one.unselected, markup=False, highlight=False)
+    else:
+        found = one.selected.accuracy
+        verdict = "covers chance: nothing found" if one.selected.covers_chance else "is off chance"
+        console.print(
+            f"Best text-only accuracy, the guesser chosen on other groups: {share(ACCURACY, found.value)} "
+            f"({interval(ACCURACY, found.ci_low, found.ci_high)}), {verdict}",
+            markup=False,
+            highlight=False,
+        )
+    print_table(
+        "Ways to answer without looking",
+        ["guesser", "kind", ">accuracy", ">interval", ">p (Holm)", "what it takes"],
+        [
+            [
+                guesser.name,
+                guesser.kind,
+                share(ACCURACY, guesser.accuracy.value),
+                interval(ACCURACY, guesser.accuracy.ci_low, guesser.accuracy.ci_high),
+                "–" if guesser.p_holm is None else f"{guesser.p_holm:.2g}",
+                guesser.label,
+            ]
+            for guesser in one.guessers[:show]
+        ],
+    )
+    if one.options is not None:
+        _print_options(one.options)
+    console.print()
+
+
+def _print_options(options: Any) -> None:
+    for title, histograms in (
+        ("Place of the key", options.key_positions),
+        ("Length rank of the right option (1 = shortest)", options.length_ranks),
+    ):
+        for histogram in histograms:
+            places = "  ".join(f"{place}: {count}" for place, count in enumerate(histogram.counts, start=1))
+            console.print(
+                f"{title}: {places}  (p {histogram.p:.2g}, {histogram.test})", markup=False, highlight=False
+            )
+    console.print(
+        f"The right option is the shortest of all in {options.strictly_shortest} items, the longest in {options.strictly_longest}.",
+        markup=False,
+        highlight=False,
+    )

@@ -1,0 +1,113 @@
+"""Progress of long work, on standard error; quiet where that is no terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from proctor.core import Status
+from proctor.runs import JudgeTally, Tally
+
+__all__ = ["show_asking", "show_judging", "show_steps", "stopping"]
+
+_EVERY_S = 10.0  # without a terminal: a line now and then, so that a log shows life
+
+
+class _Line:
+    """One bar with a text that changes; without a terminal, a plain line every few seconds."""
+
+    def __init__(self, progress: Progress | None, task: TaskID | None, what: str) -> None:
+        self._progress = progress
+        self._task = task
+        self._what = what
+        self._last = time.monotonic()
+
+    def update(self, done: int, total: int, text: str) -> None:
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=done, total=total, text=text)
+        elif time.monotonic() - self._last > _EVERY_S:
+            self._last = time.monotonic()
+            sys.stderr.write(f"{self._what}: {done}/{total} {text}\n")
+
+
+@contextmanager
+def _line(what: str, total: int) -> Iterator[_Line]:
+    if not sys.stderr.isatty():
+        yield _Line(None, None, what)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[text]}", markup=False),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), refresh_per_second=4) as progress:
+        yield _Line(progress, progress.add_task(what, total=total, text=""), what)
+
+
+@contextmanager
+def show_asking(total: int) -> Iterator[Callable[[Tally], None]]:
+    """A bar over the answers of a run: answered, failed, rate and cost so far."""
+    with _line("asking", total) as line:
+
+        def update(tally: Tally) -> None:
+            failed = tally.by_status[Status.FAILED]
+            parts = [f"{tally.done - failed} answered", f"{failed} failed", f"{tally.rate:.1f}/s"]
+            if tally.usage.requests:
+                cost = tally.usage.cost_usd
+                parts.append("cost unknown" if cost is None else f"${cost:.4f}")
+            line.update(tally.done, tally.total, ", ".join(parts))
+
+        yield update
+
+
+@contextmanager
+def show_judging(total: int) -> Iterator[Callable[[JudgeTally], None]]:
+    """A bar over the answers that a judge marks."""
+    with _line("judging", total) as line:
+
+        def update(tally: JudgeTally) -> None:
+            done = tally.marked + tally.unmarked
+            line.update(done, tally.total, f"{tally.marked} marked, {tally.unmarked} without a verdict")
+
+        yield update
+
+
+@contextmanager
+def show_steps(what: str, total: int) -> Iterator[Callable[[int, int], None]]:
+    """A bar over plain steps."""
+    with _line(what, total) as line:
+        yield lambda done, of: line.update(done, of, "")
+
+
+@contextmanager
+def stopping() -> Iterator[asyncio.Event]:
+    """An event that the first Ctrl-C (or SIGTERM) sets: what is under way comes in, nothing new starts.
+    The second one interrupts at once. Use inside a running event loop."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+
+    def pressed() -> None:
+        if stop.is_set() and task is not None:
+            task.cancel()
+            return
+        sys.stderr.write("\nstopping: waiting for the answers under way (again to stop at once)\n")
+        stop.set()
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    try:
+        for one in signals:
+            loop.add_signal_handler(one, pressed)
+        yield stop
+    finally:
+        for one in signals:
+            loop.remove_signal_handler(one)

@@ -1,0 +1,1 @@
+"""`proctor run` and `proctor score`."""

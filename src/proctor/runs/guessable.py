@@ -1,0 +1,30 @@
+"""The derived facet `guessable`: whether an item is answered without looking at its media."""
+
+from __future__ import annotations
+
+from proctor.build.audit import ItemAudit, audit_items
+from proctor.runs.store import Store
+
+__all__ = ["GUESSABLE", "audit_stored", "flag_guessable"]
+
+GUESSABLE = "guessable"
+
+
+def audit_stored(
+    store: Store, benchmark: str, *, all_items: bool = False, seed: int = 0, draws: int = 2000
+) -> ItemAudit:
+    """Audits the items of a benchmark that a store has answers to."""
+    only = {} if all_items else store.card(benchmark).only
+    items = [
+        item
+        for item in store.items(benchmark)
+        if all(item.tags.get(tag) == value for tag, value in only.items())
+    ]
+    return audit_items(items, seed=seed, draws=draws)
+
+
+def flag_guessable(store: Store, benchmark: str, audit: ItemAudit) -> int:
+    """Keeps an audit's flags in the store, for `--by guessable`; returns how many items are flagged "yes"."""
+    values = {item: "yes" if guessed else "no" for item, guessed in audit.guessable.items()}
+    store.set_flags(benchmark, GUESSABLE, values)
+    return sum(audit.guessable.values())
