@@ -7,6 +7,7 @@ import sys
 import typer
 
 from proctor import __version__
+from proctor.cli.models import spread_settings
 from proctor.core import ProctorError
 
 __all__ = ["app", "main"]
@@ -22,9 +23,11 @@ app = typer.Typer(
 
 
 def _commands() -> None:
-    from proctor.cli import audit, importing, listing, results
+    from proctor.cli import audit, importing, listing, results, running, scoring
 
     app.command("list")(listing.list_things)
+    app.command("run")(running.run)
+    app.command("score")(scoring.score)
     app.command("import")(importing.import_recorded)
     app.command("audit-items")(audit.audit_items)
     app.command("results")(results.results)
@@ -46,7 +49,7 @@ def main() -> None:
     3: some answers stayed failed; 130: stopped by hand."""
     _commands()
     try:
-        app()
+        app(args=spread_settings(sys.argv[1:]))
     except ProctorError as error:
         sys.stderr.write(f"proctor: {error}\n")
         sys.exit(1)

@@ -3,6 +3,7 @@
 from proctor.runs.cards import BenchmarkCard
 from proctor.runs.compare import Comparison, Comparisons, Side, compare, compare_runs, condition_pairs
 from proctor.runs.engine import Job, Limits, Tally, ask, ask_all
+from proctor.runs.execute import Outcome, execute, left_failed
 from proctor.runs.export import COLUMNS, export, export_rows
 from proctor.runs.guessable import audit_stored, flag_guessable
 from proctor.runs.importing import import_answers
@@ -24,6 +25,7 @@ __all__ = [
     "LeaderboardRow",
     "Limits",
     "Options",
+    "Outcome",
     "Plan",
     "PlanOptions",
     "Result",
@@ -39,12 +41,14 @@ __all__ = [
     "compare",
     "compare_runs",
     "condition_pairs",
+    "execute",
     "export",
     "export_rows",
     "flag_guessable",
     "import_answers",
     "judge_all",
     "leaderboard",
+    "left_failed",
     "plan",
     "results",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from proctor.core import Benchmark, Metric
@@ -29,6 +31,12 @@ class BenchmarkCard(BaseModel):
         """The declaration of a metric; one of an unknown scorer is shown plainly."""
         known = {metric.name: metric for metric in self.metrics}
         return known.get(name, Metric(name, name))
+
+    def with_metrics(self, metrics: Sequence[Metric]) -> BenchmarkCard:
+        """The card with further metrics; a name that it has already stays as it is."""
+        known = {metric.name for metric in self.metrics}
+        added = tuple(metric for metric in metrics if metric.name not in known)
+        return self.model_copy(update={"metrics": self.metrics + added})
 
 
 def card_of(benchmark: Benchmark) -> BenchmarkCard:

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from proctor.core import Answer, Benchmark, InputError, Item, Score, Status, Vote
+from proctor.core import Answer, Benchmark, InputError, Item, Metric, Score, Status, Vote
 from proctor.runs import schema
 from proctor.runs.cards import BenchmarkCard, card_of
 from proctor.runs.database import open_engine, shown_url
@@ -78,13 +78,16 @@ class Store:
                     f"but the data now give {fingerprint[:12]} ({_difference(connection, known['id'], benchmark)})",
                     expected="the same items: use another --store for the changed benchmark",
                 )
-            card = card_of(benchmark).model_dump(mode="json")
-            if known is not None:
-                if known["card"] != card:
-                    table = schema.benchmarks
-                    connection.execute(update(table).where(table.c.id == known["id"]).values(card=card))
+            card = card_of(benchmark)
+            if known is None:
+                _insert_benchmark(connection, benchmark, fingerprint, card.model_dump(mode="json"))
                 return
-            _insert_benchmark(connection, benchmark, fingerprint, card)
+            before = BenchmarkCard.model_validate(known["card"])
+            card = card.with_metrics(before.metrics)
+            if card != before:
+                table = schema.benchmarks
+                statement = update(table).where(table.c.id == known["id"])
+                connection.execute(statement.values(card=card.model_dump(mode="json")))
 
     def benchmark_names(self) -> list[str]:
         """The benchmarks in this store."""
@@ -102,6 +105,15 @@ class Store:
         """The fingerprint of a benchmark's items."""
         with self.reading() as connection:
             return str(self._benchmark(connection, benchmark)["fingerprint"])
+
+    def declare_metrics(self, benchmark: str, metrics: Sequence[Metric]) -> None:
+        """Adds the declarations of a scorer's metrics to the benchmark's card."""
+        with self.writing() as connection:
+            known = self._benchmark(connection, benchmark)
+            card = BenchmarkCard.model_validate(known["card"]).with_metrics(metrics)
+            table = schema.benchmarks
+            statement = update(table).where(table.c.id == known["id"])
+            connection.execute(statement.values(card=card.model_dump(mode="json")))
 
     def items(self, benchmark: str) -> list[Item]:
         """All items of a benchmark, in its order."""

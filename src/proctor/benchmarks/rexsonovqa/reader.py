@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -106,10 +107,8 @@ class _Reader:
         for video in missing:
             source = metadata_for(video, metadata, data / "video_metadata_new.json")
             section = f"*{max(0.0, source.start_time):g}-{source.end_time:g}"
-            lines.append(
-                f"  yt-dlp -f mp4 --force-keyframes-at-cuts --download-sections '{section}' "
-                f"-o '{video}.mp4' '{source.youtube_url}'"
-            )
+            words = ["yt-dlp", "-f", "mp4", "--force-keyframes-at-cuts", "--download-sections", section]
+            lines.append(f"  {shlex.join([*words, '-o', f'{video}.mp4', source.youtube_url])}")
         return "\n".join(lines)
 
 

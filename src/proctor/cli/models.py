@@ -1,0 +1,112 @@
+"""Options that say which model is asked and how, shared by `run` and `score`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from proctor.core import System
+    from proctor.models import ModelClient
+
+__all__ = ["BaseUrl", "ModelOptions", "Retries", "Settings", "Structured", "Timeout", "spread_settings"]
+
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--base-url", help="An OpenAI-compatible server (vLLM, SGLang, Ollama).", show_default=False
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--settings",
+        metavar="KEY=VALUE …",
+        help="Passed to the model: temperature=0 max_tokens=512.",
+        show_default=False,
+    ),
+]
+Timeout = Annotated[
+    float, typer.Option("--timeout", min=0.1, help="Seconds until one call counts as hanging; it is retried.")
+]
+Retries = Annotated[
+    int, typer.Option("--retries", min=0, help="Further attempts after a fault of the machinery.")
+]
+Structured = Annotated[
+    str,
+    typer.Option("--structured", help="How a structured reply is asked for: auto, native, tool or prompted."),
+]
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """How models are asked, whichever they are."""
+
+    base_url: str | None
+    settings: tuple[str, ...]
+    timeout_s: float
+    retries: int
+    structured: str
+
+    def client(self, model: str) -> ModelClient:
+        """Access to one model."""
+        from proctor.models import ModelClient, ModelSpec, parse_settings
+
+        if self.structured not in {"auto", "native", "tool", "prompted"}:
+            raise typer.BadParameter("expected auto, native, tool or prompted", param_hint="--structured")
+        spec = ModelSpec(
+            name=model,
+            base_url=self.base_url,
+            settings=parse_settings(self.settings),
+            timeout_s=self.timeout_s,
+            retries=self.retries,
+            structured=self.structured,  # type: ignore[arg-type]
+        )
+        return ModelClient(spec)
+
+    def systems(
+        self,
+        names: Sequence[str],
+        models: Sequence[str],
+        *,
+        name: str,
+        benchmark: str,
+        prompt: Path | None,
+        seed: int,
+    ) -> list[System]:
+        """The systems that a command names: built-in ones, and models with their prompt."""
+        from proctor.models import load_prompt
+        from proctor.systems import SYSTEMS
+        from proctor.systems.model_system import ModelSystem, prompt_for_benchmark
+
+        if not names and not models:
+            raise typer.BadParameter("name what answers with --system or --model")
+        if name and len(names) + len(models) != 1:
+            raise typer.BadParameter("one name can't stand for several systems", param_hint="--as")
+        template = load_prompt(prompt) if prompt is not None else prompt_for_benchmark(benchmark)
+        built: list[System] = [SYSTEMS.get(one)(seed=seed) for one in names]
+        built += [ModelSystem(self.client(model), template, name or None) for model in models]
+        if name and names:
+            raise typer.BadParameter("built-in systems keep their own names", param_hint="--as")
+        return built
+
+
+def spread_settings(arguments: Sequence[str]) -> list[str]:
+    """The arguments with `--settings a=1 b=2` written out as `--settings a=1 --settings b=2`.
+
+    >>> spread_settings(["run", "--settings", "a=1", "b=2", "--seed", "3"])
+    ['run', '--settings', 'a=1', '--settings', 'b=2', '--seed', '3']
+    """
+    spread: list[str] = []
+    inside = False
+    for argument in arguments:
+        if inside and "=" in argument and not argument.startswith("-") and spread[-1] != "--settings":
+            spread.append("--settings")
+        elif argument.startswith("-") or "=" not in argument:
+            inside = argument == "--settings"
+        spread.append(argument)
+    return spread

@@ -1,0 +1,72 @@
+"""`proctor score`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from proctor.cli.models import BaseUrl, ModelOptions, Retries, Settings, Structured, Timeout
+from proctor.cli.options import BenchmarkName, Conditions, StoreUrl, Systems
+from proctor.cli.output import console, note
+from proctor.cli.progress import show_judging, stopping
+from proctor.cli.results import DEFAULT_STORE
+
+__all__ = ["score"]
+
+UNMARKED_EXIT = 3
+
+
+def score(
+    benchmark: BenchmarkName,
+    model: Annotated[
+        str, typer.Option("--model", help="The model that judges, provider:name.", show_default=False)
+    ],
+    judge: Annotated[
+        str,
+        typer.Option(
+            "--judge",
+            help="A judge (proctor list judges). [default: the benchmark's own]",
+            show_default=False,
+        ),
+    ] = "",
+    store: StoreUrl = DEFAULT_STORE,
+    systems: Systems = None,
+    conditions: Conditions = None,
+    base_url: BaseUrl = None,
+    settings: Settings = None,
+    timeout: Timeout = 180.0,
+    retries: Retries = 6,
+    structured: Structured = "auto",
+    concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Answers judged at once.")] = 8,
+) -> None:
+    """A judge marks the answers that code can't; votes are kept, so none is ever paid twice.
+
+    Example: proctor score rexsonovqa --store runs.db --model openai:gpt-5.2
+    """
+    from proctor.benchmarks import BENCHMARKS
+    from proctor.judges import JUDGES
+    from proctor.runs import JudgeTally, Store, chosen_runs, judge_all
+
+    name = judge or BENCHMARKS.get(benchmark).rubric_judge()
+    if name is None:
+        raise typer.BadParameter(f"{benchmark} names no judge of its own", param_hint="--judge")
+    opened = Store(store, create=False)
+    client = ModelOptions(base_url, tuple(settings or ()), timeout, retries, structured).client(model)
+    scorer = JUDGES.get(name)(client, opened)
+    runs = chosen_runs(opened, benchmark, tuple(systems or ()), tuple(conditions or ()))
+    opened.declare_metrics(benchmark, scorer.metrics)
+
+    async def judging() -> JudgeTally:
+        with stopping() as stop, show_judging(0) as update:
+            return await judge_all(opened, runs, scorer, concurrency=concurrency, stop=stop, on_change=update)
+
+    tally = asyncio.run(judging())
+    console.print(
+        f"{tally.marked} answers marked by {scorer.name} in {opened.shown}", markup=False, highlight=False
+    )
+    left = tally.total - tally.marked
+    if left:
+        note(f"{left} answers have no mark ({tally.last_reason or 'stopped'}): run the same command again.")
+        raise typer.Exit(UNMARKED_EXIT)
