@@ -27,6 +27,7 @@ __all__ = [
     "cell_hash",
     "finite",
     "group_codes",
+    "scrambled",
     "summed",
     "tabulate",
 ]
@@ -123,16 +124,20 @@ def tabulate(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Items
     starts = np.flatnonzero(np.diff(key, prepend=-1))
     cell = key[starts]
     count = np.diff(starts, append=len(key)).astype(np.float64)
-    # Within a cell the values are sorted, so a sum is the same to the last bit in any order of items.
+    # Values within a cell and then cells are summed in sorted order, so that every sum is the same to
+    # the last bit in any order of items.
     total = np.add.reduceat(values, starts) if len(starts) else np.zeros(0)
+    squares = np.add.reduceat(values**2, starts) if len(starts) else np.zeros(0)
     group, slice_ = np.divmod(cell, n_slices)
     position, n_groups = _canonical(group, slice_, count, total)
+    placed = np.argsort(position[group] * n_slices + slice_)
+    slice_ = slice_[placed]
     sums = Sums(
-        group=position[group],
+        group=position[group][placed],
         slice_=slice_,
-        count=count,
-        total=total,
-        squares=summed(key % n_slices, values**2, n_slices),
+        count=count[placed],
+        total=total[placed],
+        squares=summed(slice_, squares[placed], n_slices),
         n_groups=n_groups,
         n_slices=n_slices,
     )
@@ -166,13 +171,13 @@ def _canonical(group: Ints, slice_: Ints, count: Floats, total: Floats) -> tuple
 
 def cell_hash(slice_: Ints, count: Floats, total: Floats) -> NDArray[np.uint64]:
     """64 bits per cell; a group's hash is their sum, whatever their order."""
-    bits = _mix(slice_.astype(np.uint64))
+    bits = scrambled(slice_.astype(np.uint64))
     for part in (count, total):
-        bits = _mix(bits ^ (part + 0.0).view(np.uint64))  # + 0.0 makes −0 the same as 0
+        bits = scrambled(bits ^ (part + 0.0).view(np.uint64))  # + 0.0 makes −0 the same as 0
     return bits
 
 
-def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def scrambled(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The finaliser of SplitMix64 (Steele, Lea and Flood 2014): every bit touches every other."""
     bits = (bits + np.uint64(0x9E3779B97F4A7C15)).astype(np.uint64)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -127,7 +127,7 @@ def _bca(known: Moments, ordered: Floats, plan: Resampling) -> tuple[Floats, Flo
     slack = 1e-12 * np.abs(known.mean)
     below = (ordered < known.mean - slack).sum(axis=0)
     above = (ordered > known.mean + slack).sum(axis=0)
-    least = divide(np.ones_like(t), drawn + 1.0)
+    least = 1 / np.maximum(drawn + 1.0, 2.0)
     bias = ndtri(np.clip(0.5 + divide(below - above, 2.0 * drawn), least, 1 - least))
     tail_low = _adjusted(bias - z, bias, known.skew / 6)
     tail_high = _adjusted(bias + z, bias, known.skew / 6)

@@ -10,7 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError
-from proctor.stats.clusters import Floats, Groups, Ints, Sums, cell_hash, finite, group_codes, summed
+from proctor.stats.clusters import (
+    Floats,
+    Groups,
+    Ints,
+    Sums,
+    cell_hash,
+    finite,
+    group_codes,
+    scrambled,
+    summed,
+)
 from proctor.stats.options import Resampling
 from proctor.stats.resampling import group_units, item_picks, ratio, weights
 
@@ -23,13 +33,12 @@ _CHUNK = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class SystemTable:
-    """`matrix` is systems × items; `code` the item's group, in canonical order (see `clusters`).
+    """`matrix` is systems × items; items are sorted by group, groups in canonical order (see `clusters`).
 
     `totals` is groups × systems, `counts` the number of items per group.
     """
 
     matrix: Floats
-    code: Ints
     totals: Floats
     counts: Floats
 
@@ -59,8 +68,7 @@ class SystemTable:
         return np.concatenate([(part @ totals) / (part @ counts)[:, None] for part in drawn])
 
     def _two_level(self, plan: Resampling) -> Floats:
-        order = np.lexsort((*self.matrix, self.code))
-        ordered, n = self.matrix[:, order].T, len(order)
+        ordered, n = np.ascontiguousarray(self.matrix.T), self.matrix.shape[1]
         parts = []
         for rows, row, place in item_picks(self.counts.astype(np.int64), plan):
             for some in np.array_split(np.arange(rows), -(-rows * n // _CHUNK)):
@@ -99,23 +107,25 @@ def system_table(matrix: Matrix, groups: Groups, names: Sequence[str] | None = N
             expected = f"{len(groups)}, one per item"
             raise InputError(None, f"system {name}", found=f"{len(row)} values", expected=expected)
     values = np.array(rows, dtype=np.float64).reshape(len(rows), len(groups))
-    code = group_codes(groups, len(groups))
-    counts = np.bincount(code).astype(np.float64)
-    totals = np.array([_group_totals(row, code, len(counts)) for row in values]).reshape(
-        len(rows), len(counts)
-    )
-    hashes = np.zeros(len(counts), dtype=np.uint64)
-    for number, total in enumerate(totals):
-        hashes += cell_hash(np.full(len(counts), number), counts, total)
-    order = np.argsort(hashes, kind="stable")
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    return SystemTable(values, place[code], np.ascontiguousarray(totals[:, order].T), counts[order])
+    return _arranged(values, group_codes(groups, len(groups)))
 
 
-def _group_totals(row: Floats, code: Ints, n_groups: int) -> Floats:
-    """Sums per group that are the same to the last bit in any order of items."""
-    if np.array_equal(row, np.rint(row)):
-        return summed(code, row, n_groups)
-    order = np.lexsort((row, code))
-    return summed(code[order], row[order], n_groups)
+def _arranged(values: Floats, code: Ints) -> SystemTable:
+    """Groups, and items within groups, in an order that is made from their values alone."""
+    n = len(code)
+    hashes = np.zeros(n, dtype=np.uint64)
+    for number, row in enumerate(values):
+        hashes += cell_hash(np.full(n, number), np.ones(n), row)
+    order = np.lexsort((hashes, code))
+    sizes = np.bincount(code)
+    starts = np.cumsum(sizes) - sizes
+    contents = np.add.reduceat(scrambled(hashes[order]), starts) if n else np.zeros(0)
+    ranked = np.argsort(contents, kind="stable")
+    place = np.empty(len(ranked), dtype=np.int64)
+    place[ranked] = np.arange(len(ranked))
+    order = order[np.argsort(place[code[order]], kind="stable")]
+    matrix, codes = values[:, order], place[code[order]]
+    totals = np.zeros((len(sizes), len(values)))
+    for number, row in enumerate(matrix):
+        totals[:, number] = summed(codes, row, len(sizes))
+    return SystemTable(matrix, totals, sizes[ranked].astype(np.float64))

@@ -68,16 +68,18 @@ def _drawn(rng: np.random.Generator, rows: int, n_groups: int) -> Floats:
 def _saddlepoint(differences: Floats) -> Floats:
     """The two-sided tail by the cumulants of Σ ±d, K(s) = Σ log cosh(s d), in the form of Barndorff-Nielsen.
 
-    Sums of whole numbers lie two apart, so their tail begins half that way below the observed sum.
+    Sums ±d of multiples of some number lie two of it apart, so their tail begins one of it below the
+    observed sum; that is done for whole numbers.
     """
     size = np.abs(differences)
     reach, differing = size.sum(axis=0), (size > 0).sum(axis=0)
     floor = np.maximum(np.exp2(1.0 - differing), np.finfo(np.float64).tiny)
     observed = np.abs(differences.sum(axis=0))
     whole = (differences == np.rint(differences)).all(axis=0)
-    target = observed - np.where(whole, 1.0, 0.0)
+    gap = np.gcd.reduce(np.where(whole, size, 0.0).astype(np.int64), axis=0)
+    target = observed - gap
     inside = observed < reach * (1 - 1e-12)
-    result = floor.copy()
+    result: Floats = floor.copy()
     if inside.any():
         tail = _tail(size[:, inside], target[inside])
         result[inside] = np.clip(2 * tail, floor[inside], 1.0)
