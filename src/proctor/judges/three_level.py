@@ -1,0 +1,150 @@
+"""The judge `three-level`: free responses marked 2, 1 or 0, with the half that is wrong.
+
+The rubric is that of ReXSonoVQA (Wang et al. 2026, arXiv:2604.10916, prompt A4) in this project's words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+from pydantic import JsonValue, ValidationError
+
+from proctor.core import (
+    Answer,
+    Item,
+    MachineryError,
+    Metric,
+    RefusalError,
+    Score,
+    Scorer,
+    Status,
+    Vote,
+    VoteBook,
+    content_hash,
+)
+from proctor.core.formats import FreeTextFormat
+from proctor.judges.hostile import FENCE_CLOSE, FENCE_OPEN, STEERING_FLAG, neutral, steers
+from proctor.judges.verdict import VERDICT_METRICS, ErrorType, Verdict, verdict_scores
+from proctor.models import ModelClient, Prompt, load_prompt
+
+__all__ = ["ThreeLevelJudge", "build"]
+
+_PROMPT = Path(__file__).with_name("three_level.txt.j2")
+
+
+class ThreeLevelJudge:
+    """Asks a model for a `Verdict` on each answer in free text, and keeps it as a vote.
+
+    A vote is found by the content that led to it (model and settings, prompt, question, reference,
+    answer), so the same answer is never marked, or paid, twice. An answer that never came (too late,
+    refused, empty) gets 0 without a call.
+    """
+
+    def __init__(self, client: ModelClient, votes: VoteBook, prompt: Prompt) -> None:
+        self._client = client
+        self._votes = votes
+        self._prompt = prompt
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def name(self) -> str:
+        """With the model, since another model is another judge."""
+        return f"three-level[{self._client.name}]"
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """`rubric`, `rubric_by_error_type` and `contradiction`."""
+        return VERDICT_METRICS
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """Everything that changes its verdicts."""
+        return {
+            **self._client.settings,
+            "prompt": self._prompt.name,
+            "prompt_sha256": self._prompt.sha256,
+        }
+
+    def applies(self, item: Item) -> bool:
+        """To free text with a reference."""
+        return isinstance(item.answer, FreeTextFormat) and item.reference is not None
+
+    async def score(self, item: Item, answer: Answer) -> list[Score]:
+        """The three scores of the verdict. Raises `MachineryError` where there is none: no reply, none of
+        the form, or a model that declines to judge."""
+        if answer.status is Status.FAILED:
+            raise ValueError(f"item {item.id!r}: a failed answer is never marked")
+        if answer.status is not Status.ANSWERED or answer.parsed is None:
+            return verdict_scores(0, ErrorType.BOTH, item_id=item.id, scorer=self.name)
+        vote = await self._vote(item, str(answer.parsed))
+        try:
+            verdict = Verdict.model_validate(vote.reply)
+        except ValidationError:
+            verdict = None
+        if verdict is None:
+            raise MachineryError(f"{self.name}: the recorded vote {vote.key} is not a verdict")
+        return verdict_scores(
+            verdict.score, verdict.error_type, item_id=item.id, scorer=self.name, vote_key=vote.key
+        )
+
+    async def _vote(self, item: Item, text: str) -> Vote:
+        key = self._key(item, text)
+        lock = self._asking.setdefault(key, asyncio.Lock())
+        async with lock:  # the same answer, marked twice at the same time, is one call
+            known = self._votes.get(key)
+            if known is not None:
+                return known
+            vote = await self._ask(item, text, key)
+            self._votes.put(vote)
+            return self._votes.get(key) or vote  # another process may have been first: its vote stays
+
+    async def _ask(self, item: Item, text: str, key: str) -> Vote:
+        system, user = self._prompt.render(
+            **_known(item), answer=neutral(text), fence_open=FENCE_OPEN, fence_close=FENCE_CLOSE
+        )
+        try:
+            reply = await self._client.ask([user], system=system, schema=Verdict)
+        except RefusalError as error:
+            reason = str(error)
+        else:
+            flags = (*reply.value.flags, *((STEERING_FLAG,) if steers(text) else ()))
+            return Vote(
+                key=key,
+                judge=self.name,
+                item_id=item.id,
+                reply=reply.value.model_dump(mode="json"),
+                flags=flags,
+                usage=reply.usage,
+            )
+        raise MachineryError(f"{self.name}: no verdict: {reason}")
+
+    def _key(self, item: Item, text: str) -> str:
+        return content_hash(
+            {
+                "judge": "three-level",
+                "model": self._client.name,
+                "model_settings": self._client.settings["model_settings"],
+                "prompt_sha256": self._prompt.sha256,
+                **_known(item),
+                "answer": text,
+            }
+        )
+
+
+def _known(item: Item) -> dict[str, JsonValue]:
+    """What the judge is told of an item."""
+    if item.reference is None:
+        raise ValueError(f"item {item.id!r} has no reference to be marked against")
+    return {
+        "question": item.question,
+        "reference": str(item.reference.answer),
+        "accepted": [str(other) for other in item.reference.accepted],
+        "rationale": item.reference.rationale,
+    }
+
+
+def build(client: ModelClient, votes: VoteBook, *, prompt: Path | None = None) -> Scorer:
+    """The judge as the registry makes it. Raises `InputError` for a prompt that can't be read."""
+    return ThreeLevelJudge(client, votes, load_prompt(prompt or _PROMPT))

@@ -1,0 +1,113 @@
+"""A model with a prompt: one call per item, all frames of the view in it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from proctor.core import Answer, Frame, Item, VideoClip, View
+from proctor.core.formats import TimestampsFormat, option_letters
+from proctor.models import ModelClient, Prompt, load_prompt
+
+__all__ = ["ModelSystem", "Sampling", "prompt_for_benchmark"]
+
+_PROMPTS = Path(__file__).parent
+_GENERAL = _PROMPTS / "model_answer.txt.j2"
+_CLIP = re.compile(r"clip (\d+), ")
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which frames of a video are shown: so many spread evenly, or so many a second (at most `count`
+    where both are given); neither is the view's own rate."""
+
+    count: int | None = None
+    fps: float | None = None
+
+
+def prompt_for_benchmark(name: str) -> Prompt:
+    """The prompt that is worded for a benchmark, else the general one."""
+    own = _PROMPTS / f"{name}.txt.j2"
+    return load_prompt(own if re.fullmatch(r"[\w-]+", name) and own.is_file() else _GENERAL)
+
+
+class ModelSystem:
+    """Asks a model each question once, with what the view shows.
+
+    The prompt is the same under every condition; without frames it says nothing of a video. Times are
+    told from the start of the clip, since a model can't know where in a recording the clip lies.
+    """
+
+    def __init__(
+        self,
+        client: ModelClient,
+        prompt: Prompt | None = None,
+        name: str | None = None,
+        sampling: Sampling = Sampling(),
+    ) -> None:
+        self._client = client
+        self._prompt = prompt or load_prompt(_GENERAL)
+        self._name = name or client.name
+        self._sampling = sampling
+
+    @property
+    def name(self) -> str:
+        """As given, else the model's name."""
+        return self._name
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """The model and its settings, the prompt by name and hash, and the sampling."""
+        sampling: dict[str, JsonValue] = {**asdict(self._sampling)}
+        return {
+            **self._client.settings,
+            "prompt": self._prompt.name,
+            "prompt_sha256": self._prompt.sha256,
+            "sampling": sampling,
+        }
+
+    def supports(self, item: Item) -> bool:
+        """A model can be asked anything."""
+        del item
+        return True
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        """The model's words as they came; a reply that the token limit cut says so in `extra`."""
+        frames = await view.frames(count=self._sampling.count, fps=self._sampling.fps)
+        system, user = self._prompt.render(
+            question=item.question,
+            options=list(zip(option_letters(len(item.options)), item.options, strict=True)),
+            instruction=item.answer.instruction(item.options),
+            pictures=len(frames),
+            timed=any(frame.time is not None for frame in frames),
+        )
+        reply = await self._client.ask([*(_told(frame, item) for frame in frames), user], system=system)
+        return Answer(
+            item_id=item.id,
+            text=reply.text,
+            usage=reply.usage,
+            extra={
+                "model": reply.model,
+                "finish_reason": reply.finish_reason,
+                "cut_off": reply.cut_off,
+                "frames": len(frames),
+            },
+        )
+
+
+def _told(frame: Frame, item: Item) -> Frame:
+    """The frame with its time from the clip's start; as a clock, too, where the answer is a time."""
+    if frame.time is None:
+        return frame
+    starts = [medium.start for medium in item.media if isinstance(medium, VideoClip)]
+    clip = _CLIP.match(frame.label)
+    number = int(clip[1]) if clip else 1
+    time = max(0.0, frame.time - (starts[number - 1] if number <= len(starts) else 0.0))
+    label = f"{clip[0] if clip else ''}t = {time:.1f} s"
+    if isinstance(item.answer, TimestampsFormat):
+        minutes, seconds = divmod(int(time), 60)
+        label += f" ({minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d})"
+    return replace(frame, time=time, label=label)

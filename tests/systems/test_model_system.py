@@ -1,0 +1,182 @@
+"""A model as a system: what it is told under a view, and what its reply becomes."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.core import Answer, Frame, Image, Item, MachineryError, RefusalError, VideoClip
+from proctor.core.formats import ChoiceFormat, FreeTextFormat, TimestampsFormat
+from proctor.models import ModelClient, ModelSpec, load_prompt
+from proctor.systems.model_system import ModelSystem, Sampling, prompt_for_benchmark
+from tests.support.faulty_server import Fault, FaultyServer
+from tests.support.snapshot import assert_frozen
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+
+@dataclass
+class Shown:
+    """A view that shows given frames and notes what it was asked for."""
+
+    shown: list[Frame]
+    condition: str = "video"
+    span: tuple[float, float] | None = None
+    asked: list[dict[str, Any]] = field(default_factory=list)
+
+    async def frames(self, **asked: Any) -> list[Frame]:
+        self.asked.append(asked)
+        return self.shown
+
+
+def frames(*times: float, prefix: str = "") -> list[Frame]:
+    """As the media room labels them: by the video's own clock."""
+    return [Frame(b"\xff\xd8", time, f"{prefix}t = {time:.1f} s") for time in times]
+
+
+def item(**changes: Any) -> Item:
+    fields: dict[str, Any] = {
+        "id": "q1",
+        "group": "v1",
+        "question": "Which way does the probe move?",
+        "answer": ChoiceFormat(),
+        "options": ("cranially", "caudally"),
+        "media": (VideoClip(source="v1.mp4", start=60.0, end=75.0),),
+    }
+    return Item.model_validate(fields | changes)
+
+
+def answer(server: FaultyServer, view: Shown, one: Item | None = None, **system: Any) -> Answer:
+    async def run() -> Answer:
+        client = ModelClient(
+            ModelSpec(name="openai:m", base_url=server.url, backoff_s=0.001, retries=1, timeout_s=2)
+        )
+        try:
+            return await ModelSystem(client, **system).answer(one or item(), view)
+        finally:
+            await client.aclose()
+
+    return asyncio.run(run())
+
+
+def test_the_reply_is_the_answer_as_it_came() -> None:
+    with FaultyServer(" Answer: B, it slides down.", cached_tokens=5) as server:
+        got = answer(server, Shown(frames(60.0, 61.5)))
+    assert (got.item_id, got.text, got.parsed) == ("q1", " Answer: B, it slides down.", None)
+    assert got.extra == {"model": "m", "finish_reason": "stop", "cut_off": False, "frames": 2}
+    assert (got.usage.requests, got.usage.cached_tokens) == (1, 5)
+    assert server.requests[0].image_bytes == (2, 2)
+
+
+def test_a_reply_that_was_cut_says_so() -> None:
+    with FaultyServer("Answer: B, be", script=[Fault.LENGTH]) as server:
+        got = answer(server, Shown([]))
+    assert (got.text, got.extra["finish_reason"], got.extra["cut_off"]) == ("Answer: B, be", "length", True)
+
+
+def test_times_are_told_from_the_start_of_the_clip() -> None:
+    with FaultyServer() as server:
+        answer(server, Shown(frames(60.0, 61.5, 74.5)))
+    assert server.requests[0].texts[1:4] == ("t = 0.0 s", "t = 1.5 s", "t = 14.5 s")
+
+
+def test_times_are_told_as_a_clock_where_the_answer_is_one() -> None:
+    one = item(
+        answer=TimestampsFormat(), options=(), media=(VideoClip(source="v1.mp4", start=10.0, end=4000.0),)
+    )
+    with FaultyServer() as server:
+        answer(server, Shown(frames(10.0, 95.25, 3721.0)), one)
+    assert server.requests[0].texts[1:4] == (
+        "t = 0.0 s (00:00:00)",
+        "t = 85.2 s (00:01:25)",
+        "t = 3711.0 s (01:01:51)",
+    )
+
+
+def test_of_several_clips_each_has_its_own_start() -> None:
+    two = (VideoClip(source="v1.mp4", start=60, end=70), VideoClip(source="v2.mp4", start=5, end=9))
+    shown = frames(61.0, prefix="clip 1, ") + frames(5.5, prefix="clip 2, ")
+    with FaultyServer() as server:
+        answer(server, Shown(shown), item(media=two))
+    assert server.requests[0].texts[1:3] == ("clip 1, t = 1.0 s", "clip 2, t = 0.5 s")
+
+
+def test_images_keep_their_labels_and_have_no_times() -> None:
+    one = item(media=(Image(source="a.png", label="A"),))
+    with FaultyServer() as server:
+        answer(server, Shown([Frame(b"\xff\xd8", None, "A")]), one)
+    assert server.requests[0].texts[1] == "A"
+    assert "The question is about the pictures above." in server.requests[0].text
+
+
+def test_without_frames_nothing_is_said_of_a_video() -> None:
+    for prompt in (None, prompt_for_benchmark("rexsonovqa")):
+        with FaultyServer() as server:
+            answer(server, Shown([]), prompt=prompt)
+        text = server.requests[0].text.casefold()
+        assert [
+            word for word in ("video", "clip", "picture", "frame", "image", "above") if word in text
+        ] == []
+        assert server.requests[0].image_bytes == ()
+
+
+def test_the_sampling_reaches_the_view() -> None:
+    view = Shown([])
+    with FaultyServer() as server:
+        answer(server, view)
+        answer(server, view, sampling=Sampling(count=8))
+        answer(server, view, sampling=Sampling(count=32, fps=2.0))
+    assert view.asked == [{"count": None, "fps": None}, {"count": 8, "fps": None}, {"count": 32, "fps": 2.0}]
+
+
+def test_a_refusal_and_a_fault_are_raised_for_the_engine() -> None:
+    with FaultyServer(script=[Fault.CONTENT_FILTER]) as server, pytest.raises(RefusalError):
+        answer(server, Shown([]))
+    with FaultyServer(faults=1.0, kinds=[Fault.RESET]) as server, pytest.raises(MachineryError):
+        answer(server, Shown([]))
+
+
+def test_settings_are_what_changes_the_answers(tmp_path: Path) -> None:
+    own = tmp_path / "mine.txt.j2"
+    own.write_text("{{ question }}")
+    client = ModelClient(
+        ModelSpec(name="openai:m", base_url="http://localhost:9/v1", settings={"temperature": 0})
+    )
+    system = ModelSystem(client, load_prompt(own), "mine", Sampling(count=4))
+    assert system.name == "mine"
+    assert ModelSystem(client).name == "openai:m"
+    assert system.supports(item())
+    assert system.settings == {
+        "model": "openai:m",
+        "base_url": "http://localhost:9/v1",
+        "model_settings": {"temperature": 0},
+        "structured": "auto",
+        "prompt": "mine.txt.j2",
+        "prompt_sha256": hashlib.sha256(b"{{ question }}").hexdigest(),
+        "sampling": {"count": 4, "fps": None},
+    }
+    asyncio.run(client.aclose())
+
+
+@pytest.mark.parametrize("benchmark", ["simulated", "../judges/three_level", "model_answer.txt", ""])
+def test_a_benchmark_without_a_prompt_of_its_own_gets_the_general_one(benchmark: str) -> None:
+    assert prompt_for_benchmark(benchmark).name == "model_answer.txt.j2"
+
+
+@pytest.mark.parametrize("prompt", ["model_answer", "rexsonovqa"])
+@pytest.mark.parametrize("shown", ["frames", "nothing"])
+@pytest.mark.parametrize("kind", ["choice", "free_text"])
+def test_the_prompts_are_frozen(prompt: str, shown: str, kind: str) -> None:
+    one = item() if kind == "choice" else item(answer=FreeTextFormat(), options=())
+    with FaultyServer() as server:
+        answer(
+            server, Shown(frames(60.0) if shown == "frames" else []), one, prompt=prompt_for_benchmark(prompt)
+        )
+    assert_frozen(
+        "\n-----\n".join(server.requests[0].texts) + "\n", SNAPSHOTS / f"{prompt}_{kind}_{shown}.txt"
+    )
