@@ -42,12 +42,10 @@ def decode_at(path: Path, index: FrameIndex, wanted: Sequence[int]) -> Iterator[
     if not wanted:
         return
     with _Source(path) as source:
-        if not index.stamped:
-            yield from source.shots(_counting(source.packets(), index, wanted))
-            return
         for stretch in _stretches(index, wanted):
             key = index.key_before(stretch[0])
-            pictures = _pictures(source.packets_from(key, index), key)
+            packets = source.packets_from(key, index)
+            pictures = _pictures(packets, key) if index.stamped else _counted(packets, index)
             yield from source.shots(_pick(pictures, stretch, path, index))
 
 
@@ -86,7 +84,8 @@ class _Source:
         while aim > index.keys[0] and self._seek(aim):
             packets = self._container.demux(self._stream)
             first = next(packets, None)
-            if first is not None and first.pts is not None and first.pts <= key:
+            stamp = None if first is None else (first.pts if index.stamped else first.dts)
+            if first is not None and stamp is not None and stamp <= key:
                 return chain([first], packets)
             place = int(index.keys.searchsorted(key)) - back
             aim, back = int(index.keys[max(place, 0)]), back * 2
@@ -113,7 +112,7 @@ def _stretches(index: FrameIndex, wanted: Sequence[int]) -> list[list[int]]:
     return stretches
 
 
-def _pictures(packets: Iterator[Packet[VideoStream]], key: int) -> Iterator[VideoFrame]:
+def _pictures(packets: Iterator[Packet[VideoStream]], key: int) -> Iterator[tuple[int, VideoFrame]]:
     """Decodes, without the pictures before the keyframe, which may refer to others that were not read."""
     import av
 
@@ -128,40 +127,41 @@ def _pictures(packets: Iterator[Packet[VideoStream]], key: int) -> Iterator[Vide
         for frame in frames:
             if frame.pts is not None and frame.pts >= key:
                 shown = True
-                yield frame
+                yield frame.pts, frame
+
+
+def _counted(packets: Iterator[Packet[VideoStream]], index: FrameIndex) -> Iterator[tuple[int, VideoFrame]]:
+    """Decodes, and gives the pictures their timestamps by counting from the first packet."""
+    first = next(packets, None)
+    if first is None:
+        return
+    begins_at = first.dts if len(index.keys) > 1 and first.dts is not None else int(index.pts[0])
+    number = int(index.pts.searchsorted(begins_at))
+    for packet in chain([first], packets):
+        for picture in packet.decode():
+            if number < len(index.pts):
+                yield int(index.pts[number]), picture
+            number += 1
 
 
 def _pick(
-    pictures: Iterator[VideoFrame], wanted: Sequence[int], path: Path, index: FrameIndex
+    pictures: Iterator[tuple[int, VideoFrame]], wanted: Sequence[int], path: Path, index: FrameIndex
 ) -> Iterator[tuple[int, VideoFrame]]:
     """Of all pictures in order, for each wanted timestamp the last one at or before it."""
     waiting = list(reversed(wanted))
     last: VideoFrame | None = None
-    for picture in pictures:
-        pts = picture.pts or 0
+    reached = -1
+    for pts, picture in pictures:
         while waiting and waiting[-1] < pts:
             yield waiting.pop(), last or picture
         if waiting and waiting[-1] == pts:
             yield waiting.pop(), picture
         if not waiting:
             return
-        last = picture
-    if last is None or index.between(last.pts or 0, waiting[-1]) > _LOST:
+        last, reached = picture, pts
+    if last is None or index.between(reached, waiting[-1]) > _LOST:
         raise InputError(
             path, f"at {index.seconds(waiting[-1]):.3f} s", found="no picture that can be decoded"
         )
     for pts in reversed(waiting):
         yield pts, last
-
-
-def _counting(
-    packets: Iterator[Packet[VideoStream]], index: FrameIndex, wanted: Sequence[int]
-) -> Iterator[tuple[int, VideoFrame]]:
-    """Without usable timestamps: by the picture's number from the start."""
-    numbers = {int(index.pts.searchsorted(pts)): pts for pts in wanted}
-    pictures = (picture for packet in packets for picture in packet.decode())
-    for number, picture in enumerate(pictures):
-        if number in numbers:
-            yield numbers.pop(number), picture
-        if not numbers:
-            return

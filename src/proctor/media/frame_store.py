@@ -103,6 +103,7 @@ class _Known:
         with self._guard:
             new = names - (self._entries or set())
         found: dict[int, Place] = {}
+        whole: set[str] = set()
         for name in sorted(new):
             try:
                 places = read_manifest(self._folder / name)
@@ -110,9 +111,11 @@ class _Known:
                 continue
             if places is None:
                 (self._folder / name).unlink(missing_ok=True)
-            found.update(places or {})
+                continue
+            found.update(places)
+            whole.add(name)
         with self._guard:
-            self._entries = (self._entries or set()) | new
+            self._entries = (self._entries or set()) | whole
             self._places.update(found)
 
     def stamps(self) -> frozenset[int]:

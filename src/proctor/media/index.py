@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -24,8 +25,8 @@ class FrameIndex:
     """`pts` are the presentation timestamps of all pictures in ticks of `time_base`, ascending; `keys` those
     at which decoding can begin; `zero` is the tick at which the video's own clock shows 0.
 
-    `stamped` is False where packets carry no usable timestamps (AVI, raw streams): then the pictures were
-    counted by decoding, `pts` holds what the decoder gave them, and decoding begins at the start.
+    `stamped` is False where packets do not tell when they are shown (AVI, raw streams): then pictures are
+    found by counting them, from the start or from a keyframe's time of decoding, which `keys` then holds.
     """
 
     time_base: Fraction
@@ -63,8 +64,9 @@ class FrameIndex:
         place = int(np.searchsorted(self.keys, last, side="right"))
         end = int(self.keys[place]) if place < len(self.keys) else int(self.pts[-1]) + 1
         ahead = int((self.seconds(end) - ordered[-1]) / steps[0]) + 1
-        further = self.at([ordered[-1] + k * float(steps[0]) for k in range(1, ahead + 1)])
-        return sorted({pts for pts in further if last < pts < end})
+        further = [ordered[-1] + k * float(steps[0]) for k in range(1, ahead + 1)]
+        shown = self.at([time for time in further if self.tick(time) < end])
+        return sorted({pts for pts in shown if pts > last})
 
     def between(self, first: int, last: int) -> int:
         """How many pictures lie from the one timestamp up to the other."""
@@ -78,23 +80,25 @@ def read_index(path: Path) -> FrameIndex:
     with open_video(path) as (container, stream):
         base = Fraction(stream.time_base or Fraction(1, 1_000_000))
         zero = clock_zero(container, stream)
-        in_order = container.format.name == "avi" and bool(stream.has_b_frames)
+        in_order, reordered = container.format.name == "avi", bool(stream.has_b_frames)
         packets: list[tuple[int | None, int | None, bool]] = []
-        try:
-            for packet in container.demux(stream):
-                if packet.size and not packet.is_discard:
-                    packets.append((packet.pts, packet.dts, packet.is_keyframe))
-        except av.FFmpegError:
-            pass  # the file breaks off here; `probe` reports it where its header says otherwise
+        with suppress(av.FFmpegError):  # where it breaks off; `probe` says so if the header promised more
+            packets.extend(
+                (packet.pts, packet.dts, packet.is_keyframe)
+                for packet in container.demux(stream)
+                if packet.size and not packet.is_discard
+            )
     if in_order:  # AVI tells when packets are decoded: the n-th picture is shown at the n-th such time
         stamps = _ascending([dts for _, dts, _ in packets])
         if stamps is not None:
-            return FrameIndex(base, int(stamps[0]), stamps, stamps[:1], stamped=False)
+            starts = [dts for _, dts, is_key in packets if is_key and dts is not None and not reordered]
+            keys = np.array([*stamps[:1], *starts[1:]], dtype=np.int64)
+            return FrameIndex(base, int(stamps[0]), stamps, keys, stamped=False)
     stamps = _ascending([pts for pts, _, _ in packets])
-    keys = [pts for pts, _, is_key in packets if is_key and pts is not None]
-    if stamps is None or not keys or in_order:
+    keys = np.array(sorted(pts for pts, _, key in packets if key and pts is not None), dtype=np.int64)
+    if stamps is None or not len(keys) or in_order:
         return _counted(path, zero)
-    return FrameIndex(base, zero, stamps, np.array(sorted(keys), dtype=np.int64))
+    return FrameIndex(base, zero, stamps, keys)
 
 
 def _ascending(stamps: Sequence[int | None]) -> NDArray[np.int64] | None:

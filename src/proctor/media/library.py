@@ -119,7 +119,7 @@ class MediaLibrary:
         missing or unreadable, no video in it, truncated, a clip beyond the video's end."""
         problems = self.problems(items)
         if problems:
-            more = f"; {len(problems) - 1} more problems with media" if len(problems) > 1 else ""
+            more = f"; media with problems: {len(problems)}" if len(problems) > 1 else ""
             raise InputError(None, f"{problems[0]}{more}")
 
     def jpegs(self, pictures: Sequence[Picture]) -> list[bytes]:

@@ -1,0 +1,260 @@
+"""The frame store: what is there is never made again, whoever asks, and whoever is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import time
+import zipfile
+from collections import Counter
+from collections.abc import Container, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from proctor.core import ConfigurationError, InputError, Item, VideoClip
+from proctor.core.formats import BinaryFormat
+from proctor.media import MediaLibrary, MediaSettings, view
+from proctor.media.entries import Made, Shelf, is_whole
+from proctor.media.frame_store import FrameStore
+from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
+from tests.support.picture_maker import SHELF, ask, jpeg_of
+
+PROCESSES = multiprocessing.get_context("spawn")
+
+
+def lines(log: Path) -> list[str]:
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def entries(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.zip"))
+
+
+def test_what_was_made_is_served_from_then_on(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    first = ask(tmp_path / "store", log, [10, 20, 30])
+    assert first == {pts: jpeg_of(pts) for pts in (10, 20, 30)}
+    assert ask(tmp_path / "store", log, [20, 30]) == {20: jpeg_of(20), 30: jpeg_of(30)}
+    assert len(lines(log)) == 4
+    ask(tmp_path / "store", log, [20, 40])
+    assert [line.split()[-1] for line in lines(log)[4:]] == ["40", "done"]
+
+
+def test_an_entry_is_a_plain_zip_with_a_manifest(tmp_path: Path) -> None:
+    ask(tmp_path, tmp_path / "log", [10, 25])
+    (entry,) = entries(tmp_path)
+    with zipfile.ZipFile(entry) as archive:
+        assert archive.testzip() is None
+        assert archive.namelist() == ["000000_1.000s.jpg", "000001_2.500s.jpg", "manifest.json"]
+        assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_STORED}
+        assert archive.read("000001_2.500s.jpg") == jpeg_of(25)
+    assert is_whole(entry)
+
+
+def test_other_content_and_another_way_are_other_shelves(tmp_path: Path) -> None:
+    addresses = {
+        Shelf("a", {"quality": 85}).address,
+        Shelf("b", {"quality": 85}).address,
+        Shelf("a", {"quality": 80}).address,
+    }
+    assert len(addresses) == 3
+    assert Shelf("a", {"quality": 85}, name="v").address in addresses
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "no zip"])
+def test_a_damaged_entry_is_made_anew(tmp_path: Path, damage: str) -> None:
+    log = tmp_path / "log"
+    ask(tmp_path, log, [1, 2])
+    (entry,) = entries(tmp_path)
+    content = entry.read_bytes()
+    flipped = bytearray(content)
+    flipped[60] ^= 0xFF
+    entry.write_bytes(
+        {"cut": content[:300], "flipped": bytes(flipped), "empty": b"", "no zip": b"x" * 900}[damage]
+    )
+    assert not is_whole(entry)
+    assert ask(tmp_path, log, [1, 2]) == {1: jpeg_of(1), 2: jpeg_of(2)}
+    assert Counter(lines(log)).most_common(1)[0][1] == 2
+    assert [is_whole(entry) for entry in entries(tmp_path)] == [True]
+
+
+def test_an_entry_that_was_removed_meanwhile_is_made_anew(tmp_path: Path) -> None:
+    store = FrameStore(tmp_path)
+
+    def make(missing: Sequence[int], _kept: Container[int]) -> Iterator[Made]:
+        yield from (Made(pts, None, jpeg_of(pts)) for pts in missing)
+
+    store.serve(SHELF, [1], make)
+    entries(tmp_path)[0].unlink()
+    assert store.serve(SHELF, [1], make) == {1: jpeg_of(1)}
+
+
+def test_a_failure_while_making_leaves_nothing(tmp_path: Path) -> None:
+    def make(missing: Sequence[int], _kept: Container[int]) -> Iterator[Made]:
+        yield Made(missing[0], None, b"x")
+        raise InputError("v", found="no picture that can be decoded")
+
+    with pytest.raises(InputError, match="v: found no picture that can be decoded"):
+        FrameStore(tmp_path).serve(SHELF, [1, 2], make)
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["lock"]
+
+
+def test_a_cache_that_can_not_be_written_stops_the_run(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(
+        ConfigurationError, match="choose another with the environment variable PROCTOR_CACHE"
+    ):
+        ask(tmp_path / "file", tmp_path / "log", [1])
+
+
+def test_many_threads_make_it_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(12) as pool:
+        asked = [pool.submit(ask, tmp_path, tmp_path / "log", range(20), 0.005) for _ in range(12)]
+        assert all(len(one.result()) == 20 for one in asked)
+    assert len(lines(tmp_path / "log")) == 21
+
+
+def test_ten_processes_some_killed_and_nothing_is_made_twice_to_the_end(tmp_path: Path) -> None:
+    """Two shelves, five processes each; the first three are killed while they are at it."""
+    store, log = tmp_path / "store", tmp_path / "log"
+    shelves = [Shelf(f"content{k}", {}) for k in range(2)]
+    asking = [
+        PROCESSES.Process(target=ask, args=(store, log, range(30), 0.02, shelves[k % 2])) for k in range(10)
+    ]
+    for process in asking:
+        process.start()
+    for _ in range(3):
+        running = {int(line.split()[0]) for line in lines(log) if not line.endswith("done")}
+        deadline = time.monotonic() + 30
+        while not (alive := [p for p in asking if p.pid in running and p.is_alive()]):
+            assert time.monotonic() < deadline, "nobody is making anything"
+            time.sleep(0.01)
+            running = {int(line.split()[0]) for line in lines(log)}
+        assert alive[0].pid is not None
+        os.kill(alive[0].pid, signal.SIGKILL)
+        alive[0].join()
+    for process in asking:
+        process.join(60)
+    assert Counter(process.exitcode for process in asking)[0] >= 7
+    done = Counter(line.split()[1] for line in lines(log) if line.endswith("done"))
+    assert max(done.values()) == 1
+    assert all(is_whole(entry) for entry in entries(store))
+    for shelf in shelves:
+        assert ask(store, log, range(30), shelf=shelf) == {pts: jpeg_of(pts) for pts in range(30)}
+    assert not list(store.rglob(".draft-*"))
+
+
+def clip(source: str = "v", start: float = 0.0, end: float | None = None) -> Item:
+    media = (VideoClip(source=source, start=start, end=end),)
+    return Item(id="q", group="g", question="?", answer=BinaryFormat(), media=media)
+
+
+@pytest.fixture
+def media(tmp_path: Path) -> Path:
+    video = ClockVideo(times_ms=range(0, 60000, 100), rate=10, keyint=100, b_frames=2)
+    write_clock_video(tmp_path / "v.mp4", video)
+    return tmp_path
+
+
+def decoded(cache: Path) -> list[str]:
+    """All pictures in the cache, by the second that they are of."""
+    names = []
+    for entry in entries(cache):
+        with zipfile.ZipFile(entry) as archive:
+            names += [
+                name.split("_")[1].removesuffix(".jpg")
+                for name in archive.namelist()
+                if name.endswith(".jpg")
+            ]
+    return names
+
+
+def test_windows_of_one_video_are_slices_of_what_is_there(media: Path) -> None:
+    library = MediaLibrary(media, cache_dir=media / "cache")
+    whole = asyncio.run(view(clip(), "video", library).frames(fps=1.0))
+    assert len(whole) == 60
+    window = asyncio.run(view(clip(), "video", library).frames(fps=1.0, window=(20.0, 30.0)))
+    inner = asyncio.run(view(clip(start=5.0, end=9.0), "video", library).frames(fps=0.5))
+    assert [f.jpeg for f in window] == [f.jpeg for f in whole[20:30]]
+    assert [f.jpeg for f in inner] == [f.jpeg for f in whole[5:9:2]]
+    assert len(entries(media / "cache")) == 1
+
+
+def test_a_growing_window_reads_each_group_once(media: Path) -> None:
+    """1 a second from the start to 3 s, 6 s, … 60 s: no picture twice, and few entries, since what is
+    decoded from a keyframe on is used to the next one."""
+    library = MediaLibrary(media, cache_dir=media / "cache")
+    for end in range(3, 61, 3):
+        frames = asyncio.run(view(clip(), "video", library).frames(fps=1.0, window=(0.0, float(end))))
+        assert [read_clock(f.jpeg) for f in frames] == [10 * k for k in range(end)]
+    assert sorted(decoded(media / "cache")) == sorted(f"{k}.000s" for k in range(60))
+    assert len(entries(media / "cache")) == 7
+
+
+def test_conditions_share_their_pictures(media: Path) -> None:
+    library = MediaLibrary(media, cache_dir=media / "cache")
+    for condition in ("video", "shuffled", "black", "reversed"):
+        assert len(asyncio.run(view(clip(), condition, library).frames(count=8))) == 8
+    assert len(decoded(media / "cache")) == 8
+
+
+def test_settings_have_shelves_of_their_own(media: Path) -> None:
+    small = MediaLibrary(media, MediaSettings(max_side=32), cache_dir=media / "cache")
+    large = MediaLibrary(media, cache_dir=media / "cache")
+    sizes = [len(asyncio.run(view(clip(), "video", one).frames(count=1))[0].jpeg) for one in (small, large)]
+    assert sizes[0] < sizes[1]
+    assert len(entries(media / "cache")) == 2
+
+
+def test_a_changed_file_is_another_one(media: Path) -> None:
+    first = MediaLibrary(media, cache_dir=media / "cache")
+    assert read_clock(asyncio.run(view(clip(), "video", first).frames(count=1))[0].jpeg) == 300
+    write_clock_video(media / "v.mp4", ClockVideo(times_ms=range(0, 10000, 100), rate=10))
+    second = MediaLibrary(media, cache_dir=media / "cache")
+    assert read_clock(asyncio.run(view(clip(), "video", second).frames(count=1))[0].jpeg) == 50
+
+
+def test_the_same_file_under_another_name_is_not_decoded_again(media: Path) -> None:
+    (media / "copy.mp4").write_bytes((media / "v.mp4").read_bytes())
+    library = MediaLibrary(media, cache_dir=media / "cache")
+    for source in ("v", "copy"):
+        assert len(asyncio.run(view(clip(source), "video", library).frames(count=3))) == 3
+    assert len(entries(media / "cache")) == 1
+
+
+def test_many_tasks_do_not_decode_twice_nor_block_the_loop(media: Path) -> None:
+    library = MediaLibrary(media, cache_dir=media / "cache")
+
+    async def run() -> float:
+        longest = 0.0
+
+        async def heartbeat() -> None:
+            nonlocal longest
+            while True:
+                before = time.monotonic()
+                await asyncio.sleep(0.01)
+                longest = max(longest, time.monotonic() - before)
+
+        heart = asyncio.create_task(heartbeat())
+        asked = [view(clip(), "video", library).frames(fps=5.0) for _ in range(40)]
+        shown = await asyncio.gather(*asked)
+        heart.cancel()
+        assert all(len(frames) == 300 for frames in shown)
+        return longest
+
+    assert asyncio.run(run()) < 0.5
+    assert len(entries(media / "cache")) == 1
+
+
+def test_the_cache_is_where_the_environment_says(media: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROCTOR_CACHE", str(media / "there"))
+    asyncio.run(view(clip(), "video", MediaLibrary(media)).frames(count=1))
+    assert len(entries(media / "there")) == 1
+    monkeypatch.delenv("PROCTOR_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(media / "user"))
+    asyncio.run(view(clip(), "video", MediaLibrary(media)).frames(count=1))
+    assert len(entries(media / "user" / "proctor")) == 1

@@ -1,0 +1,41 @@
+"""Asks a frame store for pictures in a process of its own, and writes down each one that it had to make."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Container, Iterator, Sequence
+from pathlib import Path
+
+from proctor.media.entries import Made, Shelf
+from proctor.media.frame_store import FrameStore
+
+__all__ = ["SHELF", "ask", "jpeg_of"]
+
+SHELF = Shelf("content", {"max_side": 64}, name="v")
+
+
+def jpeg_of(pts: int) -> bytes:
+    """Not a JPEG, but bytes that tell which picture they stand for."""
+    return f"picture {pts} ".encode() * 50
+
+
+def ask(
+    folder: Path, log: Path, wanted: Sequence[int], pause_s: float = 0.0, shelf: Shelf = SHELF
+) -> dict[int, bytes]:
+    """Serves these pictures; each made one is appended to the log as `process shelf timestamp`, a whole
+    decoding as `process shelf done`."""
+
+    def make(missing: Sequence[int], _kept: Container[int]) -> Iterator[Made]:
+        for pts in missing:
+            _note(log, f"{os.getpid()} {shelf.content} {pts}")
+            time.sleep(pause_s)
+            yield Made(pts, pts / 10, jpeg_of(pts))
+        _note(log, f"{os.getpid()} {shelf.content} done")
+
+    return FrameStore(folder).serve(shelf, wanted, make)
+
+
+def _note(log: Path, line: str) -> None:
+    with log.open("a") as out:
+        out.write(line + "\n")
