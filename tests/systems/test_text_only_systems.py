@@ -34,7 +34,7 @@ from proctor.core.formats import (
     TimestampsFormat,
     option_letters,
 )
-from proctor.systems import say
+from proctor.systems import SYSTEMS, say
 from proctor.systems.majority import Majority, best_constant
 from proctor.systems.majority import build as build_majority
 from proctor.systems.option_length import build_longest, build_shortest
@@ -311,3 +311,10 @@ def test_similarity_with_one_group_declines() -> None:
 def test_random_supports_up_to_26_options() -> None:
     item = make(ChoiceFormat(), options=[f"option {n}" for n in range(26)])
     assert ask(build_random(), item).parsed in option_letters(26)
+
+
+@pytest.mark.parametrize(
+    "name", ["random", "majority", "longest-option", "shortest-option", "text-similarity"]
+)
+def test_the_registry_finds_them_under_their_names(name: str) -> None:
+    assert SYSTEMS.get(name)(seed=3).name == name

@@ -106,7 +106,7 @@ def _audit_format(
         guessers = answer_guessers(items, fold)
     selected, solved = None, {}
     if fold.max() >= 1 and guessers:
-        lot = [] if contest.chance is None else [by_lot(items, contest.chance, int(fold.max()) + 1, seed)]
+        lot = [] if contest.chance is None else [by_lot(items, contest.chance, fold, seed)]
         selected, hits = contest.selected([*lot, *guessers], facets)
         solved = {item.id: bool(hit) for item, hit in zip(items, hits, strict=True)}
     audit = FormatAudit(

@@ -38,10 +38,18 @@ class Guesser:
         return cls(name, label, kind, np.repeat(hits[:, None], folds, axis=1))
 
 
-def by_lot(items: Sequence[Item], chance: NDArray[np.float64], folds: int, seed: int) -> Guesser:
-    """Right by lot, with each item's own probability."""
+def by_lot(items: Sequence[Item], chance: NDArray[np.float64], fold: _Rows, seed: int) -> Guesser:
+    """Right by lot, each item with its own probability, but systematically: fold after fold, items in an
+    order by lot, so that each fold has as many hits as expected (give or take one). What is right
+    is luck, how many is not; so falling back on the lot is never mistaken for a finding.
+    """
     lots = [float(generator(seed, "audit", "by lot", item.id).random()) for item in items]
-    return Guesser.of_rule("by-lot", "by lot", np.asarray(lots) < chance, folds, "lot")
+    order = np.lexsort((np.asarray(lots), fold))
+    start = generator(seed, "audit", "by lot").random()
+    reached = np.floor(np.cumsum(chance[order]) + start + 1e-9)
+    hits = np.zeros(len(items), dtype=np.bool_)
+    hits[order] = np.diff(reached, prepend=0.0) > 0
+    return Guesser.of_rule("by-lot", "by lot", hits, int(fold.max()) + 1, "lot")
 
 
 @dataclass(frozen=True)
@@ -87,7 +95,8 @@ class Contest:
     def selected(
         self, guessers: Sequence[Guesser], facets: Sequence[str]
     ) -> tuple[SelectedGuesser, NDArray[np.bool_]]:
-        """The selection, and whether it solves each item. The first guesser is the fallback."""
+        """The selection, and the items that a selected guesser solves (what the lot hits is nobody's doing).
+        The first guesser is the one to fall back on."""
         hits = np.stack([guesser.hits for guesser in guessers])
         chosen = chosen_for_folds(hits, self.fold, self.groups, self.chance)[self.fold]
         solved = hits[chosen, np.arange(len(self.items)), self.fold]
@@ -101,7 +110,8 @@ class Contest:
             folds=hits.shape[2],
             facets=tuple(part for facet in facets for part in self._by_facet(facet, solved)),
         )
-        return record, solved
+        skilled = np.array([guesser.kind != "lot" for guesser in guessers])
+        return record, solved & skilled[chosen]
 
     def estimate(self, hits: NDArray[np.bool_], rows: _Rows | None = None) -> Estimate:
         """The accuracy over the items (or these rows), with its clustered interval."""

@@ -98,8 +98,11 @@ class SelectedGuesser:
     """The best text-only accuracy, without flattery.
 
     For each fold of groups the guesser is chosen on the other folds alone (learned ones by an inner
-    cross-validation) and then tried on this one. `chosen` says for how many items each was chosen;
-    `covers_chance` whether the interval holds the chance level: then the audit has found nothing.
+    cross-validation) and then tried on this one; where none beats chance there, this one is answered
+    by lot ("by-lot"). `chosen` says for how many items each was chosen; `covers_chance` whether the
+    interval holds the chance level: then the audit has found nothing. An artefact that is too weak to be
+    sure of (on 250 items of four options: a rule that is right in a third of them) may go unselected;
+    the guessers' own p values show it.
     """
 
     accuracy: Estimate
@@ -150,8 +153,9 @@ class ItemAudit:
     """The whole audit.
 
     `guessable` holds every item that could be tried: whether the guesser that was selected on other
-    groups, fitted on other groups, answers it. Even on a benchmark without artefacts a share of about
-    `chance` is guessable by luck. `left_out` says which items were not audited, by answer format, and
+    groups, fitted on other groups, answers it. Of these a share of about `chance` is luck. Where no
+    guesser beat chance on the other groups no item is guessable. Items of a format with too few groups to
+    select are missing. `left_out` says which items were not audited, by answer format, and
     why.
     """
 
