@@ -135,7 +135,9 @@ def _bca(known: Moments, ordered: Floats, plan: Resampling) -> tuple[Floats, Flo
     far_low, far_high = _student(known, t, plan.bounds)
     low = np.where(tail_low * drawn < _REACH, np.fmin(low, far_low), low)
     high = np.where((1 - tail_high) * drawn < _REACH, np.fmax(high, far_high), high)
-    return _held_at_bounds(known, np.minimum(low, known.mean), np.maximum(high, known.mean), plan)
+    low = np.where(low > known.mean - slack, known.mean, low)
+    high = np.where(high < known.mean + slack, known.mean, high)
+    return _held_at_bounds(known, low, high, plan)
 
 
 def _adjusted(shifted: Floats, bias: Floats, acceleration: Floats) -> Floats:

@@ -1,0 +1,191 @@
+"""The paired test and the differences: worked by hand, against enumeration, scipy and an exact programme."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats as reference
+
+from proctor.core import InputError
+from proctor.stats import Difference, holm, mean_interval, paired_difference, paired_differences
+from proctor.stats.clusters import Floats
+from proctor.stats.signflip import _saddlepoint, sign_flip
+
+
+def slow_p(differences: Floats) -> float:
+    """All sign patterns, one by one."""
+    observed = abs(sum(differences))
+    patterns = list(itertools.product((1, -1), repeat=len(differences)))
+    extreme: int = sum(
+        abs(sum(s * d for s, d in zip(signs, differences, strict=True))) >= observed - 1e-9
+        for signs in patterns
+    )
+    return extreme / len(patterns)
+
+
+def exact_p(differences: Floats) -> float:
+    """For whole numbers: the distribution of Σ ±d by adding one group after the other."""
+    reach = int(np.abs(differences).sum())
+    chance = np.zeros(2 * reach + 1)
+    chance[reach] = 1.0
+    for one in np.abs(differences).astype(int):
+        chance = (np.roll(chance, one) + np.roll(chance, -one)) / 2
+    sums = np.arange(-reach, reach + 1)
+    return float(chance[np.abs(sums) >= abs(int(differences.sum()))].sum())
+
+
+def test_by_hand() -> None:
+    # groups' differences 1, 1, 0: of the patterns ±1 ±1 two of four reach 2
+    found = paired_difference([1, 1, 1, 0], [0, 1, 0, 0], ["v1", "v1", "v2", "v3"])
+    assert found.value == 0.5
+    assert found.p == 0.5
+    assert (found.n, found.groups, found.wins, found.losses, found.ties) == (4, 3, 2, 0, 2)
+
+
+def test_positive_means_a_is_better_and_the_mirror_image() -> None:
+    rng = np.random.default_rng(0)
+    a, b, groups = rng.random(60), rng.random(60) - 0.3, np.arange(60) % 12
+    one, other = paired_difference(a, b, groups), paired_difference(b, a, groups)
+    assert one.value is not None
+    assert other.value is not None
+    assert one.value > 0
+    assert other.value == pytest.approx(-one.value)
+    assert one.p == other.p
+    assert (one.wins, one.losses) == (other.losses, other.wins)
+
+
+def test_interval_is_that_of_the_differences() -> None:
+    rng = np.random.default_rng(1)
+    a, b, groups = rng.integers(0, 2, 300), rng.integers(0, 2, 300), rng.integers(0, 40, 300)
+    found = paired_difference(a, b, groups, draws=20_000, bounds=(0, 1))
+    alone = mean_interval(a - b, groups, draws=20_000, bounds=(-1, 1))
+    assert found.value == pytest.approx(alone.value)
+    assert (found.ci_low, found.ci_high) == pytest.approx((alone.ci_low, alone.ci_high), abs=0.004)
+
+
+@pytest.mark.parametrize("two_level", [False, True])
+def test_edges(two_level: bool) -> None:
+    assert paired_difference([], [], [], two_level=two_level) == Difference(
+        None, None, None, None, 0, 0, 0, 0, 0
+    )
+    one = paired_difference([1, 1], [0, 1], ["v", "v"], two_level=two_level)
+    assert one == Difference(0.5, None, None, None, 2, 1, 1, 0, 1)
+    same = paired_difference([1, 0, 1], [1, 0, 1], list("abc"), two_level=two_level)
+    assert same == Difference(0, 0, 0, 1, 3, 3, 0, 0, 3)
+    constant = paired_difference([2, 3, 4], [1, 2, 3], list("abc"), two_level=two_level)
+    assert constant == Difference(1, 1, 1, 0.25, 3, 3, 3, 0, 0)
+    assert paired_differences([[1, 2]], ["a", "b"], two_level=two_level) == []
+
+
+def test_a_constant_difference_with_crumbs() -> None:
+    a = np.arange(40) / 7
+    found = paired_difference(a + 0.1, a, np.arange(40) % 20)
+    assert (found.value, found.ci_low, found.ci_high) == pytest.approx((0.1, 0.1, 0.1))
+    assert found.p == pytest.approx(2.0**-19)
+
+
+def test_many_equal_systems_many_groups() -> None:
+    same = np.tile(np.arange(60) % 2, (3, 1))
+    assert [pair.difference.p for pair in paired_differences(same, np.arange(60))] == [1.0] * 3
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from([-2.0, -1.0, 0.0, 0.5, 1.0, 3.0]), min_size=2, max_size=9))
+def test_few_groups_go_through_all_patterns(differences: list[float]) -> None:
+    column = np.array(differences)
+    assert sign_flip(column[:, None], seed=0)[0] == pytest.approx(slow_p(column))
+
+
+def test_agrees_with_scipy() -> None:
+    column = np.random.default_rng(0).normal(0.5, 1, 12)
+    other = reference.permutation_test((column,), np.sum, permutation_type="samples", n_resamples=10**6)
+    assert sign_flip(column[:, None], seed=0)[0] == pytest.approx(other.pvalue)
+
+
+@pytest.mark.parametrize(("n_groups", "shift"), [(20, 0.7), (30, 0.3), (30, 1.5), (200, 0.1), (200, 1.0)])
+def test_more_groups_agree_with_the_exact_share(n_groups: int, shift: float) -> None:
+    column = np.round(np.random.default_rng(n_groups).normal(shift * 3, 3, n_groups))
+    exact, found = exact_p(column), sign_flip(column[:, None], seed=0)[0]
+    drawn = np.sqrt(exact * (1 - exact) / 10_000)
+    assert found == pytest.approx(exact, rel=0.05, abs=3 * drawn if exact > 0.002 else 0)
+
+
+@pytest.mark.parametrize("scale", [1, 4])
+def test_saddlepoint_is_close_to_the_exact_share(scale: int) -> None:
+    for seed in range(10):
+        column = scale * np.round(np.random.default_rng(seed).normal(2, 3, 40))
+        assert _saddlepoint(column[:, None])[0] == pytest.approx(exact_p(column), rel=0.05)
+
+
+def test_p_is_never_0() -> None:
+    assert sign_flip(np.ones((5, 1)), seed=0)[0] == 2 / 2**5
+    assert sign_flip(np.ones((30, 1)), seed=0)[0] == pytest.approx(2.0**-29)
+    assert 0 < sign_flip(np.ones((3000, 1)), seed=0)[0] < 1e-300
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 40), st.floats(-2, 2))
+def test_p_is_a_share(seed: int, n_groups: int, shift: float) -> None:
+    columns = np.random.default_rng(seed).normal(shift, 1, (n_groups, 3)) * [1, 0, 1e-9]
+    p = sign_flip(columns, seed=0)
+    assert ((p > 0) & (p <= 1)).all()
+    assert p[1] == 1
+
+
+def test_all_pairs_are_what_each_would_be_alone() -> None:
+    rng = np.random.default_rng(5)
+    matrix, groups = rng.integers(0, 3, (4, 90)).astype(float), rng.integers(0, 9, 90)
+    pairs = paired_differences(matrix, groups, draws=4000)
+    assert [(pair.first, pair.second) for pair in pairs] == list(itertools.combinations(range(4), 2))
+    for pair in pairs:
+        a, b = matrix[pair.first], matrix[pair.second]
+        alone = paired_difference(a, b, groups, draws=4000)
+        found = pair.difference
+        assert found.value == pytest.approx((a - b).mean())
+        assert (found.wins, found.losses, found.ties) == ((a > b).sum(), (a < b).sum(), (a == b).sum())
+        assert found.p == alone.p
+        assert (found.ci_low, found.ci_high) == pytest.approx((alone.ci_low, alone.ci_high), abs=0.03)
+    p = [pair.difference.p for pair in pairs if pair.difference.p is not None]
+    assert [pair.p_holm for pair in pairs] == pytest.approx(holm(p))
+
+
+@pytest.mark.parametrize("two_level", [False, True])
+@pytest.mark.parametrize("n_groups", [9, 25, 5000])
+def test_order_and_names_do_not_matter(n_groups: int, two_level: bool) -> None:
+    rng = np.random.default_rng(8)
+    n = max(100, 2 * n_groups)
+    matrix, groups = rng.random((3, n)), rng.integers(0, n_groups, n)
+    first = paired_differences(matrix, groups, draws=100, two_level=two_level)
+    assert first == paired_differences(matrix, groups, draws=100, two_level=two_level)
+    shuffled = rng.permutation(n)
+    renamed = [f"video {(7 * group) % 9973}" for group in groups[shuffled]]
+    second = paired_differences(matrix[:, shuffled], renamed, draws=100, two_level=two_level)
+    assert first == second
+    other = paired_differences(matrix, groups, draws=100, two_level=two_level, seed=1)
+    assert first != other
+
+
+def test_two_levels_are_wider() -> None:
+    rng = np.random.default_rng(2)
+    a, b, groups = rng.random(2000), rng.random(2000), np.arange(2000) % 100
+    one = paired_difference(a, b, groups, method="percentile")
+    two = paired_difference(a, b, groups, method="percentile", two_level=True)
+    widths = [d.ci_high - d.ci_low for d in (one, two) if d.ci_high is not None and d.ci_low is not None]
+    assert widths[1] / widths[0] == pytest.approx(np.sqrt(2), rel=0.12)
+
+
+def test_errors() -> None:
+    with pytest.raises(InputError, match=r"^values: found 1 and 2, expected pairs$"):
+        paired_difference([1], [1, 2], ["a"])
+    with pytest.raises(InputError, match=r"^b's value 0: found nan, expected a finite number$"):
+        paired_difference([1], [float("nan")], ["a"])
+    with pytest.raises(InputError, match=r"^system 1, value 1: found nan, expected a finite number$"):
+        paired_differences([[1, 1], [1, float("nan")]], ["a", "b"])
+    with pytest.raises(InputError, match=r"^system 0: found 2 values, expected 1, one per item$"):
+        paired_differences([[1, 1]], ["a"])
+    with pytest.raises(InputError, match=r"^value 0: found 2, expected a number from 0 to 1$"):
+        paired_differences([[2, 1], [1, 1]], ["a", "b"], bounds=(0, 1))

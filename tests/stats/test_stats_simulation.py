@@ -1,0 +1,96 @@
+"""What the intervals and the test promise, held against simulated truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats as reference
+
+from proctor.stats import Estimate, mean_interval, paired_difference, paired_differences
+from proctor.stats.clusters import Floats, Ints
+from proctor.stats.signflip import sign_flip
+
+
+def sizes(rng: np.random.Generator, kind: str, n_groups: int) -> Ints:
+    if kind == "geometric":
+        return rng.geometric(0.1, n_groups)
+    drawn: Ints = np.maximum(1, np.round(np.exp(rng.normal(np.log(8), 1, n_groups)))).astype(np.int64)
+    return drawn
+
+
+def clustered(rng: np.random.Generator, groups: Ints, share: float, likeness: float = 0.3) -> Floats:
+    """0 or 1 per item, 1 with the given share, correlated within a group (beta-binomial)."""
+    strength = 1 / likeness - 1
+    chance = rng.beta(share * strength, (1 - share) * strength, groups.max() + 1)
+    values: Floats = (rng.random(len(groups)) < chance[groups]).astype(np.float64)
+    return values
+
+
+@pytest.mark.parametrize("n_groups", [30, 200])
+@pytest.mark.parametrize("kind", ["geometric", "lognormal"])
+def test_95_percent_is_93_to_97_percent(n_groups: int, kind: str) -> None:
+    rng = np.random.default_rng(n_groups)
+    repetitions = 400 if n_groups == 30 else 240
+    covered, plain = np.zeros(3), np.zeros(3)
+    for k, share in enumerate((0.1, 0.5, 0.9)):
+        for _ in range(repetitions):
+            groups = np.repeat(np.arange(n_groups), sizes(rng, kind, n_groups))
+            values = clustered(rng, groups, share)
+            covered[k] += holds(mean_interval(values, groups, draws=1000, bounds=(0, 1)), share)
+            plain[k] += holds(mean_interval(values, groups, draws=1000, method="percentile"), share)
+    assert 0.93 <= covered.sum() / (3 * repetitions) <= 0.97
+    noise = 2.5 * np.sqrt(0.95 * 0.05 / repetitions)
+    assert (covered / repetitions >= 0.93 - noise).all()
+    assert (covered / repetitions <= 0.97 + noise).all()
+    if n_groups == 30:  # where the plain percentile interval falls short
+        assert plain.sum() / (3 * repetitions) < 0.91
+
+
+def holds(estimate: Estimate, truth: float) -> bool:
+    assert estimate.ci_low is not None
+    assert estimate.ci_high is not None
+    return estimate.ci_low <= truth <= estimate.ci_high
+
+
+@pytest.mark.parametrize("n_groups", [10, 30, 100])
+@pytest.mark.parametrize("kind", ["geometric", "lognormal"])
+@pytest.mark.parametrize("alike", [True, False])
+def test_false_positives(n_groups: int, kind: str, alike: bool) -> None:
+    """Two equally good systems; `alike`: both vary over groups, else only one of them does."""
+    rng = np.random.default_rng([n_groups, alike])
+    repetitions = 1500
+    differences, unclustered = np.zeros((n_groups, repetitions)), 0
+    for k in range(repetitions):
+        groups = np.repeat(np.arange(n_groups), sizes(rng, kind, n_groups))
+        a = clustered(rng, groups, 0.7, likeness=0.4)
+        b = clustered(rng, groups, 0.7, likeness=0.4 if alike else 0.01)
+        differences[:, k] = np.bincount(groups, a - b)
+        wins, losses = (a > b).sum(), (a < b).sum()
+        unclustered += reference.binomtest(wins, wins + losses).pvalue <= 0.05
+        if k == 0:
+            tested = sign_flip(differences[:, :1], seed=0)[0]
+            assert paired_difference(a, b, groups).p == pytest.approx(tested, abs=0.03)
+    assert (sign_flip(differences, seed=0) <= 0.05).mean() <= 0.06
+    assert unclustered / repetitions > 0.25
+
+
+def test_a_real_difference_is_found() -> None:
+    rng = np.random.default_rng(0)
+    found = 0
+    for _ in range(100):
+        groups = np.repeat(np.arange(30), sizes(rng, "geometric", 30))
+        found += (
+            paired_difference(clustered(rng, groups, 0.8), clustered(rng, groups, 0.4), groups).p or 1
+        ) <= 0.05
+    assert found >= 95
+
+
+def test_any_false_difference_among_ten_equal_systems() -> None:
+    rng = np.random.default_rng(1)
+    any_false = 0
+    for _ in range(120):
+        groups = np.repeat(np.arange(20), sizes(rng, "geometric", 20))
+        matrix = np.stack([clustered(rng, groups, 0.6, likeness=0.4) for _ in range(10)])
+        pairs = paired_differences(matrix, groups, draws=1)
+        any_false += any((pair.p_holm or 1) <= 0.05 for pair in pairs)
+    assert any_false / 120 <= 0.06
