@@ -1,0 +1,98 @@
+"""What all drawings with rows share: the value axis, its lines and the rows' names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from proctor.core import Metric
+from proctor.reports.figures.canvas import FAINT, GRID, put
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["LABEL", "Axis", "draw_labels", "draw_ticks", "label_width", "signed_axis", "value_axis"]
+
+LABEL = 30
+"""The most characters of a name beside a drawing; the tables have it in full."""
+
+_CHARACTER = 6.6  # pixels, of an average letter at 11 px
+_STEPS = (1, 2, 2.5, 5, 10)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Limits of a value axis, and where its lines stand with their labels."""
+
+    limits: tuple[float, float]
+    ticks: tuple[float, ...]
+    labels: tuple[str, ...]
+
+
+def value_axis(metric: Metric, low: float, high: float, *, lines: int = 4) -> Axis:
+    """An axis from low to high in the metric's own unit."""
+    return _axis(low, high, lines, 100 if metric.percent else 1, " %" if metric.percent else "", signed=False)
+
+
+def signed_axis(metric: Metric, low: float, high: float, *, lines: int = 6) -> Axis:
+    """An axis of differences: around zero, with signs; of percentages in points."""
+    reach = max(abs(low), abs(high), 1e-9)
+    unit = " pts" if metric.percent else ""
+    return _axis(
+        min(low, -0.15 * reach),
+        max(high, 0.15 * reach),
+        lines,
+        100 if metric.percent else 1,
+        unit,
+        signed=True,
+    )
+
+
+def label_width(names: Sequence[str]) -> float:
+    """Pixels that the longest of the names needs at the left."""
+    return 14 + _CHARACTER * max((len(name) for name in names), default=0)
+
+
+def draw_ticks(axes: Axes, axis: Axis, rows: int) -> None:
+    """Faint lines across all rows, with their labels below."""
+    for tick, label in zip(axis.ticks, axis.labels, strict=True):
+        axes.plot([tick, tick], [-0.5, rows - 0.5], color=GRID, linewidth=1, zorder=0)
+        put(axes, tick, rows - 0.5, label, color=FAINT, fontsize=10, ha="center", va="top")
+
+
+def draw_labels(axes: Axes, names: Sequence[str], axis: Axis) -> None:
+    """The rows' names at the left of the axes."""
+    from matplotlib.transforms import ScaledTranslation
+
+    figure = axes.figure
+    moved = axes.transData + ScaledTranslation(-10 / 72, 0, figure.dpi_scale_trans)
+    for row, name in enumerate(names):
+        put(axes, axis.limits[0], row, name, ha="right", transform=moved)
+
+
+def _axis(low: float, high: float, lines: int, scale: float, unit: str, *, signed: bool) -> Axis:
+    span = (high - low) * scale or 1.0
+    power = 10.0 ** _floor_log10(span / lines)
+    step = next(power * factor for factor in _STEPS if span / (power * factor) <= lines + 1e-9)
+    first, last = _ceil(low * scale / step), _ceil(high * scale / step + 1e-9) - 1
+    if last * step < high * scale - 1e-9 and abs((last + 1) * step - high * scale) < 1e-9:
+        last += 1
+    whole = [step * number for number in range(first, last + 1)]
+    digits = 0 if all(abs(number - round(number)) < 1e-9 for number in whole) else 1 if step >= 0.1 else 2
+    sign = "+" if signed else ""
+    labels = tuple(
+        (f"{number:{sign}.{digits}f}" if abs(number) > 1e-12 else "0").replace("-", "−") + unit
+        for number in whole
+    )
+    pad = 0.02 * (high - low)
+    return Axis((low - pad, high + pad), tuple(number / scale for number in whole), labels)
+
+
+def _floor_log10(number: float) -> int:
+    return math.floor(math.log10(number))
+
+
+def _ceil(number: float) -> int:
+    return math.ceil(number - 1e-9)

@@ -1,0 +1,187 @@
+"""From a matplotlib figure to SVG that belongs to a page: no fonts, ids or styles of its own.
+
+matplotlib places everything; the page's style sheet colours it, so that a drawing follows light, dark
+and print. A strict content security policy forbids `style=` attributes, so they become attributes.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from proctor.reports.words import clean
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "DARK",
+    "FAINT",
+    "GRID",
+    "INK",
+    "MARKERS",
+    "MOST_SERIES",
+    "PAPER",
+    "SERIES",
+    "bare_axes",
+    "drawing",
+    "put",
+    "svg",
+]
+
+INK, FAINT, GRID, PAPER = "#1c1f23", "#6b7280", "#dfe3e8", "#fffffe"
+DARK = "#101418"  # the same in light and dark: text on a light colour
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7a5195", "#8c8c8c")
+"""Okabe and Ito's colours that hold for colour-blind readers, and two more; each has a marker too."""
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
+MOST_SERIES = len(SERIES)
+
+_CLASSES = {INK: "ink", FAINT: "faint", GRID: "grid", PAPER: "paper"} | {
+    colour: f"s{place}" for place, colour in enumerate(SERIES)
+}
+_KEPT = {
+    "fill",
+    "fill-opacity",
+    "font-size",
+    "font-weight",
+    "opacity",
+    "stroke",
+    "stroke-dasharray",
+    "stroke-dashoffset",
+    "stroke-linecap",
+    "stroke-linejoin",
+    "stroke-opacity",
+    "stroke-width",
+    "text-anchor",
+}
+_SETTINGS: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "proctor",
+    "text.parse_math": False,
+    "font.family": "DejaVu Sans",
+    "font.size": 11,
+    "axes.unicode_minus": True,
+    "path.simplify": False,
+    "path.snap": False,
+}
+_DPI = 72  # so that one unit of the drawing is one pixel of the page
+
+
+@contextmanager
+def drawing(width: float, height: float) -> Iterator[Figure]:
+    """A figure of so many pixels to draw on, under settings of its own whatever the machine's are."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(), warnings.catch_warnings():
+        mpl.rcdefaults()
+        mpl.rcParams.update(_SETTINGS)
+        warnings.filterwarnings("ignore", message=".*[Gg]lyph.*missing.*")  # the browser has other fonts
+        yield Figure(figsize=(width / _DPI, height / _DPI), dpi=_DPI, facecolor="none")
+
+
+def bare_axes(figure: Figure, box: tuple[float, float, float, float]) -> Axes:
+    """Axes without frame or ticks; `box` is left, top, width and height in pixels of the figure."""
+    whole_width, whole_height = figure.get_size_inches() * _DPI
+    left, top, width, height = box
+    axes = figure.add_axes(
+        (
+            left / whole_width,
+            1 - (top + height) / whole_height,
+            width / whole_width,
+            height / whole_height,
+        ),
+        facecolor="none",
+    )
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for side in axes.spines.values():
+        side.set_visible(False)
+    return axes
+
+
+def put(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
+    """Text as it is written: never a formula, never out of a control character."""
+    merged: dict[str, Any] = {"color": INK, "fontsize": 11, "va": "center_baseline", "clip_on": False} | style
+    axes.text(x, y, clean(text).replace("\n", " "), parse_math=False, **merged)
+
+
+def svg(figure: Figure, *, key: str, title: str, description: str) -> str:
+    """The figure as inline SVG. `key` is unique on the page; title and description are for readers who
+    do not see it."""
+    raw = io.BytesIO()
+    figure.savefig(raw, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    root = ElementTree.fromstring(raw.getvalue())  # noqa: S314 - it is our own drawing
+    width, height = (f"{side * _DPI:.0f}" for side in figure.get_size_inches())
+    used = set(re.findall(r"#([\w.-]+)", raw.getvalue().decode()))
+    body = "".join(_element(child, key, used) for child in root)
+    label = f'<title id="{key}-t">{_text(title)}</title><desc id="{key}-d">{_text(description)}</desc>'
+    return (
+        f'<svg class="drawing" role="img" aria-labelledby="{key}-t {key}-d" viewBox="0 0 {width} {height}"'
+        f' width="{width}" height="{height}">{label}{body}</svg>'
+    )
+
+
+def _element(element: ElementTree.Element, key: str, used: set[str]) -> str:
+    tag = element.tag.rpartition("}")[2]
+    if tag in {"metadata", "style"}:
+        return ""
+    inside = "".join(_element(child, key, used) for child in element)
+    text = _text(element.text) if element.text and element.text.strip() else ""
+    attributes = _attributes(element, key, used)
+    if tag in {"g", "defs"} and not attributes:
+        return inside if tag == "g" or not inside else f"<defs>{inside}</defs>"
+    if (tag == "g" and not inside) or (tag == "path" and _draws_nothing(attributes)):
+        return ""
+    shown = "".join(f' {name}="{escape(value)}"' for name, value in attributes.items())
+    return f"<{tag}{shown}>{text}{inside}</{tag}>"
+
+
+def _draws_nothing(attributes: dict[str, str]) -> bool:
+    return attributes.get("fill") == "none" and "stroke" not in attributes
+
+
+def _attributes(element: ElementTree.Element, key: str, used: set[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    style = element.get("style", "")
+    pairs = dict(part.split(":", 1) for part in style.split(";") if ":" in part)
+    styled = {name.strip(): value.strip() for name, value in pairs.items()}
+    classes = []
+    for name, value in styled.items():
+        if name in {"fill", "stroke"} and value in _CLASSES:
+            classes.append(f"{name[0]}-{_CLASSES[value]}")
+        if name in _KEPT:
+            found[name] = value.removesuffix("px")
+    for qualified, value in element.attrib.items():
+        name = qualified.rpartition("}")[2]
+        if name == "style" or (name == "id" and value not in used):
+            continue
+        if name == "transform" and re.match(r"rotate\(-?0 ", value):
+            continue
+        found[name] = _renamed(name, value, key)
+    if classes:
+        found["class"] = " ".join(classes)
+    return found
+
+
+def _renamed(name: str, value: str, key: str) -> str:
+    """Ids get the figure's key in front: they must be unique on the page."""
+    if name == "id":
+        return f"{key}-{value}"
+    if name == "href":
+        return f"#{key}-{value[1:]}"
+    if name == "clip-path":
+        return value.replace("#", f"#{key}-")
+    return " ".join(value.split()) if name == "d" else value
+
+
+def _text(text: str) -> str:
+    return escape(clean(text))

@@ -1,0 +1,120 @@
+"""One report: from a store to one HTML file that opens without network, server or further files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import proctor
+from proctor.build.audit import ItemAudit
+from proctor.core import InputError, Item
+from proctor.reports.blocks import Section
+from proctor.reports.browser import Limits, browser_data
+from proctor.reports.page import render_page
+from proctor.reports.sections import (
+    audit_section,
+    conditions_section,
+    consumption_section,
+    crossings_section,
+    facets_section,
+    facts,
+    headline_section,
+    provenance_section,
+    statuses_section,
+)
+from proctor.reports.sections.conditions import paired
+from proctor.reports.source import Source
+from proctor.runs import Options, Store
+
+__all__ = ["ReportSummary", "write_report"]
+
+
+@dataclass(frozen=True)
+class ReportSummary:
+    """What was written: the file, its size, what the item browser holds, and one sentence for each limit
+    that was reached (the page says the same)."""
+
+    path: Path
+    bytes: int
+    sections: tuple[str, ...]
+    items: int
+    answers: int
+    thumbnails: int
+    left_out: tuple[str, ...]
+
+
+def write_report(
+    store: Store,
+    benchmark: str,
+    out: Path,
+    *,
+    options: Options | None = None,
+    thumbnails: Callable[[Item], list[tuple[str, bytes]]] | None = None,
+    max_items: int = 2000,
+    audit: ItemAudit | None = None,
+) -> ReportSummary:
+    """Writes the report of one benchmark; the file appears only when it is whole.
+
+    `thumbnails` gives an item's small JPEGs (label, bytes; up to 8 kB each); it is asked once an item.
+    The item browser holds up to `max_items` items. The same store and options give the same bytes.
+    Raises `InputError` where there is no run, where `out` can't be written, and as `results` does.
+    """
+    options = options or Options()
+    source = Source(store, benchmark, options)
+    if not source.runs:
+        raise InputError(store.shown, f"benchmark {benchmark}", found="no run", expected="at least one")
+    sections = _sections(source, audit)
+    limits = replace(Limits(), items=max_items)
+    data, shown = browser_data(source, limits, thumbnails)
+    left_out = shown.left_out(limits)
+    page = render_page(
+        sections=sections,
+        data=data,
+        title=source.card.title,
+        simulated=source.card.simulated,
+        facts=facts(source),
+        shown=shown,
+        left_out=left_out,
+        version=proctor.__version__,
+    )
+    written = _write(out, page)
+    return ReportSummary(
+        path=out,
+        bytes=written,
+        sections=tuple(section.key for section in sections),
+        items=shown.items,
+        answers=shown.answers,
+        thumbnails=shown.thumbnails,
+        left_out=tuple(left_out),
+    )
+
+
+def _sections(source: Source, audit: ItemAudit | None) -> list[Section]:
+    pairs = paired(source)
+    found = [
+        headline_section(source),
+        facets_section(source),
+        conditions_section(source, pairs),
+        crossings_section(source, pairs),
+        consumption_section(source),
+        statuses_section(source),
+        audit_section(audit),
+        provenance_section(source),
+    ]
+    return [section for section in found if section is not None]
+
+
+def _write(out: Path, page: str) -> int:
+    part = out.with_name(f".{out.name}.{os.getpid()}.part")
+    raw = page.encode("utf-8")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(raw)
+        part.replace(out)
+    except OSError as error:
+        raise InputError(out, found=error.strerror or str(error), expected="a place to write to") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return len(raw)

@@ -1,0 +1,22 @@
+"""The report's sections, one module each: a store's numbers in, blocks out."""
+
+from proctor.reports.sections.auditing import audit_section
+from proctor.reports.sections.conditions import conditions_section
+from proctor.reports.sections.consumption import consumption_section
+from proctor.reports.sections.crossings import crossings_section
+from proctor.reports.sections.facets import facets_section
+from proctor.reports.sections.headline import headline_section
+from proctor.reports.sections.provenance import facts, provenance_section
+from proctor.reports.sections.statuses import statuses_section
+
+__all__ = [
+    "audit_section",
+    "conditions_section",
+    "consumption_section",
+    "crossings_section",
+    "facets_section",
+    "facts",
+    "headline_section",
+    "provenance_section",
+    "statuses_section",
+]

@@ -1,0 +1,111 @@
+"""Cross-setting tables: which items were right in both, in one, in neither."""
+
+from __future__ import annotations
+
+from proctor.reports.blocks import Block, Cell, Column, Folded, Prose, Section, Table
+from proctor.reports.sections.conditions import Paired
+from proctor.reports.source import Source
+from proctor.reports.words import difference, interval, p_value
+from proctor.runs import Comparison, compare_runs
+
+__all__ = ["crossings_section"]
+
+_MOST_SYSTEMS = 4  # systems are compared pair by pair only where these are few
+_MOST_TABLES = 60
+
+
+def crossings_section(source: Source, pairs: Paired | None) -> Section | None:
+    """The tables of the paired conditions; where there is one condition alone, of few systems."""
+    found = pairs.comparisons if pairs is not None else _among_systems(source)
+    found = [one for one in found if one.table is not None]
+    if not found:
+        return None
+    blocks: list[Block | str] = []
+    left = _MOST_TABLES
+    for key in source.keys:
+        of_key = [one for one in found if (one.metric, one.scorer) == (key.metric, key.scorer)]
+        tables = tuple(block for one in of_key[: max(left, 0)] for block in _blocks(source, one))
+        left -= len(of_key)
+        if not tables:
+            continue
+        if key in source.leading and len(of_key) <= 6:
+            blocks += [source.label(key), *tables]
+        else:
+            blocks.append(Folded(f"{source.label(key)}: {len(of_key)} pairs", tables))
+    if left < 0:
+        blocks.append(Prose(f"{-left} more tables are left out here; the command compare gives them all."))
+    return Section(
+        key="crossings",
+        title="Item by item: two runs side by side",
+        lead="Rows say how an item went in the first run, columns how it went in the second; on the diagonal both "
+        "agree. Off it stands what one run could do and the other could not.",
+        blocks=blocks,
+    )
+
+
+def _among_systems(source: Source) -> list[Comparison]:
+    runs = [run for name in source.systems for run in source.runs if run.system == name]
+    if not 2 <= len(runs) <= _MOST_SYSTEMS or len({run.condition for run in runs}) > 1:
+        return []
+    marked: dict[str, set[tuple[str, str]]] = {}
+    for row in source.overall:
+        if row.value is not None:
+            marked.setdefault(row.system, set()).add((row.metric, row.scorer))
+    pairs = [
+        (first, second)
+        for place, first in enumerate(runs)
+        for second in runs[place + 1 :]
+        if marked.get(first.system, set()) & marked.get(second.system, set())
+    ]
+    options = source.options
+    return compare_runs(
+        source.store,
+        source.benchmark,
+        pairs,
+        all_items=options.all_items,
+        draws=options.draws,
+        seed=options.seed,
+    )
+
+
+def _blocks(source: Source, one: Comparison) -> list[Block]:
+    metric = source.metric(one.metric)
+    counts = one.table or []
+    sums = [sum(column) for column in zip(*counts, strict=True)]
+    first, second = _sides(one)
+    rows: list[tuple[Cell | str | int, ...]] = [
+        (
+            Cell(level),
+            *(Cell(str(count), strong=row == column) for column, count in enumerate(line)),
+            sum(line),
+        )
+        for row, (level, line) in enumerate(zip(one.levels, counts, strict=True))
+    ]
+    each = one.difference
+    caption = (
+        f"{one.first} (rows) against {one.second} (columns): difference "
+        f"{difference(metric, each.value)} (95 % interval {interval(metric, each.ci_low, each.ci_high)}), "
+        f"p {p_value(each.p)}, Holm {p_value(one.p_holm)}; {each.n} items in {each.groups} groups."
+    )
+    columns = (
+        Column(f"{first} ↓  {second} →"),
+        *(Column(level, numeric=True) for level in one.levels),
+        Column("Total", numeric=True),
+    )
+    table = Table(caption, columns, tuple(rows), ("Total", *sums, sum(sums)))
+    notes = []
+    if one.other_levels:
+        notes.append(
+            f"{one.other_levels} items with an outcome outside these levels (contradictory verdicts) are not in the table."
+        )
+    if one.only_first or one.only_second:
+        notes.append(
+            f"Only one side has a score for {one.only_first + one.only_second} items; they are left out."
+        )
+    return [table, *([Prose(" ".join(notes))] if notes else [])]
+
+
+def _sides(one: Comparison) -> tuple[str, str]:
+    if one.first.system == one.second.system:
+        return one.first.condition, one.second.condition
+    return one.first.system, one.second.system

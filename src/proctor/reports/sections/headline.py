@@ -1,0 +1,159 @@
+"""The headline: who scores what, under each condition, and how surely."""
+
+from __future__ import annotations
+
+from proctor.reports.blocks import Block, Cell, Column, Folded, Prose, Section, Span, Table
+from proctor.reports.source import Key, Source
+from proctor.reports.words import CONDITION_WORDS, interval, value
+from proctor.runs import Leaderboard, LeaderboardRow, Result, leaderboard
+
+__all__ = ["condition_line", "headline_section", "span_of"]
+
+_BESIDE = ("answered", "failed", "timed_out", "refused", "unreadable", "unmarked", "missing")
+_QUIET = {"missing": "not asked"}
+
+
+def headline_section(source: Source) -> Section:
+    """A leaderboard for each condition and leading metric; the other metrics folded below."""
+    blocks: list[Block | str] = []
+    folded: list[Block] = []
+    for key in source.keys:
+        tables: list[Block] = []
+        for condition in source.conditions:
+            tables.extend(_board(source, key, condition))
+        if key in source.leading:
+            blocks.append(source.label(key))
+            blocks.extend(tables)
+        else:
+            folded.append(Folded(source.label(key), tuple(tables)))
+    level = f"{100 * source.options.level:g} %"
+    return Section(
+        key="leaderboard",
+        title="Leaderboard",
+        lead=f"The bar shows each score with its {level} interval: scores whose ranks are equal can't be told apart "
+        "by these data. The rank is 1 plus the number of systems that are significantly better; beside it "
+        "stands the range of places that the system takes when the groups are drawn anew.",
+        blocks=(*blocks, *folded),
+    )
+
+
+def span_of(
+    axis: tuple[float, float], low: float | None, number: float | None, high: float | None, mark: float | None
+) -> Span | None:
+    """The drawn form of a value with its interval on an axis; None where there is no value."""
+    if number is None or axis[1] <= axis[0]:
+        return None
+
+    def place(at: float) -> float:
+        return min(1.0, max(0.0, (at - axis[0]) / (axis[1] - axis[0])))
+
+    return Span(
+        low=None if low is None else place(low),
+        value=place(number),
+        high=None if high is None else place(high),
+        mark=None if mark is None else place(mark),
+    )
+
+
+def condition_line(condition: str) -> str:
+    """A condition with what it means, where it is a known one."""
+    meaning = CONDITION_WORDS.get(condition)
+    return f"{condition}: {meaning}" if meaning else condition
+
+
+def _board(source: Source, key: Key, condition: str) -> list[Block]:
+    results = {
+        row.system: row
+        for row in source.overall
+        if (row.metric, row.scorer, row.condition) == (key.metric, key.scorer, condition)
+    }
+    if not results:
+        return []
+    board = leaderboard(
+        source.store,
+        source.benchmark,
+        condition=condition,
+        metric=key.metric,
+        scorer=key.scorer,
+        options=source.options,
+    )
+    beside = [name for name in _BESIDE if name in {"answered", "failed"} or _any(results, name)]
+    metric = source.metric(key.metric)
+    level = f"{100 * source.options.level:g} %"
+    columns = (
+        Column("System"),
+        Column("Rank", numeric=True),
+        Column("Places", numeric=True),
+        Column(metric.label, numeric=True),
+        Column(f"{level} interval", numeric=True),
+        Column(_ends(source, key)),
+        Column("Items", numeric=True),
+        Column("Groups", numeric=True),
+        *(Column(_QUIET.get(name, name.replace("_", " ")).capitalize(), numeric=True) for name in beside),
+    )
+    ranked = {row.system for row in board.rows}
+    rows = [
+        _row(source, key, row, results[row.system], beside) for row in board.rows if row.system in results
+    ]
+    rows += [_unscored(results[name], beside) for name in sorted(results) if name not in ranked]
+    table = Table(f"{metric.label}, {condition_line(condition)}.", columns, tuple(rows))
+    notes = _notes(source, board, results)
+    return [table, *([Prose(" ".join(notes))] if notes else [])]
+
+
+def _any(results: dict[str, Result], name: str) -> bool:
+    return any(getattr(row, name) for row in results.values())
+
+
+def _ends(source: Source, key: Key) -> str:
+    metric = source.metric(key.metric)
+    low, high = source.axis(key)
+    return f"{value(metric, low)} to {value(metric, high)}"
+
+
+def _row(
+    source: Source, key: Key, row: LeaderboardRow, result: Result, beside: list[str]
+) -> tuple[Cell | str | int, ...]:
+    metric = source.metric(key.metric)
+    known = row.rank_low is not None and row.rank_high is not None
+    places = f"{row.rank_low} to {row.rank_high}" if known and row.rank_low != row.rank_high else row.rank_low
+    return (
+        Cell(row.system, badge="told the key" if row.told_the_key else ""),
+        "–" if row.rank is None else str(row.rank),
+        str(places) if known else "–",
+        Cell(value(metric, row.value), strong=True),
+        interval(metric, row.ci_low, row.ci_high),
+        Cell("", span=span_of(source.axis(key), row.ci_low, row.value, row.ci_high, source.chance(key))),
+        row.n,
+        row.groups,
+        *(int(getattr(result, name)) for name in beside),
+    )
+
+
+def _unscored(result: Result, beside: list[str]) -> tuple[Cell | str | int, ...]:
+    counts = [int(getattr(result, name)) for name in beside]
+    return (Cell(result.system), "–", "–", Cell("–"), "–", Cell("no score"), 0, 0, *counts)
+
+
+def _notes(source: Source, board: Leaderboard, results: dict[str, Result]) -> list[str]:
+    notes = []
+    key = Key(board.metric.name, board.scorer)
+    if board.left_out:
+        notes.append(
+            f"All ranked systems are held against each other on the same {board.items} items; {board.left_out} "
+            "items without a score from one of them are left out for all."
+        )
+    if any(row.missing for row in board.rows):
+        notes.append("A system that was not asked every item has a score but no rank.")
+    if any(row.told_the_key for row in board.rows):
+        notes.append(
+            "“Told the key” marks a floor that knows how the right answers are spread; it does not compete."
+        )
+    chance = source.chance(key)
+    if chance is not None:
+        notes.append(
+            f"The broken line in the bars is what guessing by lot reaches: {value(board.metric, chance)}."
+        )
+    if any(row.unmarked for row in results.values()):
+        notes.append("Unmarked answers came, but no marker gave them a score: they are in no average.")
+    return notes

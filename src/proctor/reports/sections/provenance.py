@@ -1,0 +1,69 @@
+"""Where the numbers come from: the head of the report, and every run's settings at its end."""
+
+from __future__ import annotations
+
+import json
+
+from proctor.reports.blocks import Cell, Column, Folded, Prose, Section, Table
+from proctor.reports.source import Source
+from proctor.reports.words import plain_name, thousands
+from proctor.runs import FAILED_POLICIES, Run
+from proctor.runs.report_data import newest_run
+
+__all__ = ["facts", "provenance_section"]
+
+
+def facts(source: Source) -> list[tuple[str, str]]:
+    """What stands under the title: name and value."""
+    card, options = source.card, source.options
+    seeds = [f"{plain_name(name)} {seed}" for name, seed in sorted(card.seeds.items())]
+    seeds.append(f"resampling {options.seed} ({thousands(options.draws)} draws)")
+    kept = ", ".join(f"{name} = {json.dumps(wanted)}" for name, wanted in card.only.items())
+    total = len(source.store.items(source.benchmark))
+    counted = thousands(len(source.table.ids))
+    if len(source.table.ids) < total:
+        counted += f" of {thousands(total)} (those with {kept})"
+    return [
+        ("Items", counted),
+        ("Groups", f"{thousands(len(source.table.groups))} (what shares one is drawn together)"),
+        ("Systems", thousands(len(source.systems))),
+        ("Conditions", ", ".join(source.conditions) or "none"),
+        ("Failed answers", FAILED_POLICIES[options.failed]),
+        (
+            "Newest run",
+            (newest_run(source.store, source.benchmark) or "none")
+            .replace("+00:00", " UTC")
+            .replace("T", " "),
+        ),
+        ("Seeds", "; ".join(seeds)),
+        ("Fingerprint", source.store.fingerprint(source.benchmark)),
+    ]
+
+
+def provenance_section(source: Source) -> Section:
+    """The benchmark's notes, and each run's notes and settings."""
+    blocks: list[Prose | Folded | Table] = []
+    if source.card.notes:
+        blocks.append(Prose("Of the benchmark:", source.card.notes))
+    for run in source.runs:
+        notes = run.settings.get("notes")
+        if isinstance(notes, list) and notes:
+            points = tuple(str(note) for note in notes)
+            blocks.append(
+                Folded(f"Notes on {run.system} / {run.condition} ({len(points)})", (Prose("", points),))
+            )
+    rows = tuple((Cell(run.system), run.condition, _settings(run)) for run in source.runs)
+    columns = (Column("System"), Column("Condition"), Column("Settings"))
+    caption = "Everything that was recorded to change a run's answers."
+    blocks.append(Folded(f"Settings of all {len(rows)} runs", (Table(caption, columns, rows),)))
+    return Section(
+        key="provenance",
+        title="Where the numbers come from",
+        lead="What a reader should know before quoting a number.",
+        blocks=blocks,
+    )
+
+
+def _settings(run: Run) -> str:
+    settings = {name: value for name, value in run.settings.items() if name != "notes"}
+    return json.dumps(settings, ensure_ascii=False, sort_keys=True)
