@@ -23,8 +23,9 @@ app = typer.Typer(
 
 
 def _commands() -> None:
-    from proctor.cli import audit, importing, listing, results, running, scoring
+    from proctor.cli import audit, demo, importing, listing, reporting, results, running, scoring
 
+    app.command("demo")(demo.demo)
     app.command("list")(listing.list_things)
     app.command("run")(running.run)
     app.command("score")(scoring.score)
@@ -32,7 +33,12 @@ def _commands() -> None:
     app.command("audit-items")(audit.audit_items)
     app.command("results")(results.results)
     app.command("compare")(results.compare)
+    app.command("report")(reporting.report)
     app.command("export")(results.export)
+    build = typer.Typer(no_args_is_help=True, help="Makes benchmarks.")
+    build.command("simulated")(demo.build_simulated)
+    build.callback()(_building)
+    app.add_typer(build, name="build")
 
 
 @app.callback(invoke_without_command=True)
@@ -42,6 +48,10 @@ def _root(
     if version:
         typer.echo(f"proctor {__version__}")
         raise typer.Exit
+
+
+def _building() -> None:
+    """Makes benchmarks."""
 
 
 def main() -> None:

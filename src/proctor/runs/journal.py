@@ -8,8 +8,6 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from proctor.core import Answer, Score
 from proctor.runs.store import Run, Store
 
@@ -56,11 +54,7 @@ class Journal:
             error: Exception | None = None
             try:
                 self._store.write_many([(entry.run, entry.answer, entry.scores) for entry in batch])
-            except (
-                SQLAlchemyError,
-                OSError,
-                ValueError,
-            ) as raised:  # a full disk ends the run, not the thread
+            except Exception as raised:  # noqa: BLE001 - handed to whoever waits; the thread must go on
                 error = raised
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(_settle, batch, error)

@@ -1,0 +1,120 @@
+"""`proctor demo` and `proctor build`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from proctor.cli.options import Seed
+from proctor.cli.output import console, interval, note, print_table, share
+from proctor.cli.progress import show_steps
+from proctor.cli.reporting import thumbnails_of
+from proctor.cli.running import run_plan
+
+if TYPE_CHECKING:
+    from proctor.runs import Leaderboard
+
+__all__ = ["build_simulated", "demo", "print_leaderboard"]
+
+SYSTEMS = ("random", "majority", "longest-option", "shortest-option", "text-similarity", "classical-vision")
+CONDITIONS = ("video", "text-only", "black", "shuffled")
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Where videos, answers and report go.")] = Path("demo"),
+    videos: Annotated[int, typer.Option("--videos", min=2, help="Simulated procedures.")] = 12,
+    seed: Seed = 0,
+) -> None:
+    """The whole way on simulated procedures, without network or keys: six systems, four conditions, a report.
+
+    Example: proctor demo --out demo
+    """
+    from proctor.benchmarks import BENCHMARKS
+    from proctor.build.audit import audit_items
+    from proctor.media import MediaLibrary, MediaSettings
+    from proctor.metrics import AccuracyScorer
+    from proctor.reports import write_report
+    from proctor.runs import Limits, PlanOptions, Store, leaderboard, plan
+    from proctor.systems import SYSTEMS as KNOWN
+
+    started = time.monotonic()
+    folder = simulated_folder(out / "simulated", videos, seed)
+    benchmark = BENCHMARKS.get("simulated").load(folder, folder, seed=seed)
+    library = MediaLibrary(benchmark.media_root, MediaSettings(), out / "frames")
+    store = Store(out / "demo.db")
+    systems = [KNOWN.get(name)(seed=seed) for name in SYSTEMS]
+    planned = plan(
+        store,
+        benchmark,
+        systems,
+        CONDITIONS,
+        library,
+        scorers=[AccuracyScorer()],
+        options=PlanOptions(seed=seed),
+    )
+    run_plan(store, planned, Limits(concurrency=4))
+    for condition in CONDITIONS:
+        print_leaderboard(leaderboard(store, benchmark.name, condition=condition), benchmark.title)
+    audit = audit_items(benchmark.items, seed=seed)
+    report = out / "report.html"
+    write_report(store, benchmark.name, report, thumbnails=thumbnails_of(library), audit=audit)
+    console.print(
+        f"{report} written; {time.monotonic() - started:.0f} s in all.", markup=False, highlight=False
+    )
+    note(f"Next: open {report}; the same on your own model: proctor run --help")
+
+
+def build_simulated(
+    out: Annotated[Path, typer.Option("--out", help="A new folder.", show_default=False)],
+    videos: Annotated[int, typer.Option("--videos", min=1, help="How many videos.")] = 12,
+    seconds: Annotated[float, typer.Option("--seconds", min=4, help="How long each of them is.")] = 24.0,
+    questions: Annotated[int, typer.Option("--questions", min=1, help="Questions per video.")] = 12,
+    seed: Seed = 0,
+) -> None:
+    """Simulated procedures with exact ground truth: a unit test for models that watch videos.
+
+    Example: proctor build simulated --out simulated --videos 40
+    """
+    from proctor.build.simulate import simulate
+
+    with show_steps("rendering", videos) as progress:
+        simulate(
+            out, videos=videos, seconds=seconds, seed=seed, questions_per_video=questions, progress=progress
+        )
+    console.print(f"{videos} simulated videos in {out}", markup=False, highlight=False)
+    note(f"Next: proctor run simulated --data {out} --media {out} --system classical-vision")
+
+
+def simulated_folder(folder: Path, videos: int, seed: int) -> Path:
+    """The simulated benchmark of a former demo, or a new one."""
+    from proctor.build.simulate import simulate
+
+    if (folder / "manifest.json").is_file():
+        note(f"{folder} is there already and is used as it is.")
+        return folder
+    with show_steps("rendering", videos) as progress:
+        return simulate(folder, videos=videos, seed=seed, progress=progress)
+
+
+def print_leaderboard(board: Leaderboard, title: str) -> None:
+    """One condition's leaderboard."""
+    print_table(
+        f"{title}: {board.metric.label} under {board.condition}, {board.items} items",
+        [">rank", "system", ">value", ">95 % interval", ">rank interval", ">leads", ""],
+        [
+            [
+                "–" if row.rank is None else str(row.rank),
+                row.system,
+                share(board.metric, row.value),
+                interval(board.metric, row.ci_low, row.ci_high),
+                "–" if row.rank_low is None else f"{row.rank_low} to {row.rank_high}",
+                "–" if row.p_best is None else f"{100 * row.p_best:.0f} %",
+                "told the key" if row.told_the_key else "",
+            ]
+            for row in board.rows
+        ],
+    )
+    console.print()

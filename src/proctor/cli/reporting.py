@@ -1,0 +1,72 @@
+"""`proctor report`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from proctor.cli.options import AllItems, BenchmarkName, Draws, Failed, FailedOption, Media, Seed, StoreUrl
+from proctor.cli.output import console, note
+from proctor.cli.results import DEFAULT_STORE
+
+if TYPE_CHECKING:
+    from proctor.core import Item
+    from proctor.media import MediaLibrary
+
+__all__ = ["report", "thumbnails_of"]
+
+Thumbnails = Callable[["Item"], list[tuple[str, bytes]]]
+
+_FRAMES = 4
+_SIDE = 160
+
+
+def report(
+    benchmark: BenchmarkName,
+    out: Annotated[Path, typer.Option("--out", help="The HTML file to write.")] = Path("report.html"),
+    store: StoreUrl = DEFAULT_STORE,
+    media: Media = None,
+    failed: FailedOption = Failed.EXCLUDE,
+    all_items: AllItems = False,
+    draws: Draws = 2000,
+    seed: Seed = 0,
+) -> None:
+    """One self-contained HTML file: tables, figures, and an item browser; opens offline.
+
+    Example: proctor report rexsonovqa --store runs.db --media videos --out report.html
+    """
+    from proctor.media import MediaLibrary
+    from proctor.reports import write_report
+    from proctor.runs import Options, Store, audit_stored, flag_guessable
+
+    opened = Store(store, create=False)
+    audit = audit_stored(opened, benchmark, all_items=all_items, seed=seed, draws=draws)
+    flag_guessable(opened, benchmark, audit)
+    options = Options(failed=failed.value, all_items=all_items, draws=draws, seed=seed)
+    thumbnails = None if media is None else thumbnails_of(MediaLibrary(media))
+    summary = write_report(opened, benchmark, out, options=options, thumbnails=thumbnails, audit=audit)
+    console.print(f"{out}: {summary.size / 1e6:.1f} MB", markup=False, highlight=False)
+    for line in summary.left_out:
+        note(line)
+
+
+def thumbnails_of(library: MediaLibrary) -> Thumbnails:
+    """Small pictures of an item: a few frames of its clip, or its images; none where a file is missing."""
+    from proctor.media import MediaSettings, view
+
+    small = type(library)(
+        library.root, MediaSettings(max_side=_SIDE, quality=70, max_frames=_FRAMES), library.cache_dir
+    )
+
+    def thumbnails(item: Item) -> list[tuple[str, bytes]]:
+        import asyncio
+
+        if small.missing([item]):
+            return []
+        frames = asyncio.run(view(item, "video", small).frames(count=_FRAMES))
+        return [(frame.label, frame.jpeg) for frame in frames]
+
+    return thumbnails

@@ -1,0 +1,276 @@
+"""The engine: every answer is timed, kept and counted as what it is; a second call asks what is left."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from proctor.core import (
+    ACCURACY,
+    Answer,
+    Benchmark,
+    ConfigurationError,
+    Frame,
+    InputError,
+    Item,
+    MachineryError,
+    Reference,
+    RefusalError,
+    Status,
+    Usage,
+    View,
+    aside,
+)
+from proctor.core.formats import CountFormat
+from proctor.metrics import AccuracyScorer
+from proctor.runs import Job, Limits, Store, Tally, ask, ask_all
+
+
+class BlindView:
+    """A view that shows nothing."""
+
+    condition = "text-only"
+    span = None
+
+    async def frames(
+        self, *, count: int | None = None, fps: float | None = None, window: tuple[float, float] | None = None
+    ) -> list[Frame]:
+        return []
+
+
+class Scripted:
+    """A system that does to each item what a function says."""
+
+    name = "scripted"
+
+    def __init__(self, act: Callable[[Item], Answer]) -> None:
+        self.settings: dict[str, JsonValue] = {}
+        self.act = act
+        self.asked: list[str] = []
+
+    def supports(self, item: Item) -> bool:
+        return True
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        self.asked.append(item.id)
+        await asyncio.sleep(0)
+        return self.act(item)
+
+
+def toy(count: int = 10) -> Benchmark:
+    return Benchmark(
+        name="toy",
+        title="Toy",
+        items=tuple(
+            Item(
+                id=f"q{number:03d}",
+                group=f"v{number // 2}",
+                question="How many clips?",
+                answer=CountFormat(),
+                reference=Reference(answer=1),
+                tags={"secret": "the answer is 1"},
+            )
+            for number in range(count)
+        ),
+        metrics=(ACCURACY,),
+        headline="accuracy",
+    )
+
+
+def blind(_: Item) -> View:
+    return BlindView()
+
+
+def job(store: Store, system: Scripted, items: Sequence[Item] | None = None) -> Job:
+    benchmark = toy()
+    store.add_benchmark(benchmark)
+    run = store.start_run("toy", system.name, "text-only", {})
+    known = store.settled(run)
+    left = [item for item in (items or benchmark.items) if item.id not in known]
+    return Job(run, system, left, blind, [AccuracyScorer()])
+
+
+def right(item: Item) -> Answer:
+    return Answer(item_id=item.id, text="Answer: 1", usage=Usage(requests=1, cost_usd=0.01))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "runs.db")
+
+
+def test_every_item_is_asked_once_and_marked(store: Store) -> None:
+    system = Scripted(right)
+    first = job(store, system)
+    tally = asyncio.run(ask_all([first], store, limits=Limits(concurrency=3)))
+    assert sorted(system.asked) == [f"q{number:03d}" for number in range(10)]
+    assert tally.by_status[Status.ANSWERED] == 10
+    assert tally.remaining == 0
+    assert tally.usage.cost_usd == pytest.approx(0.10)
+    assert store.marked(first.run, "code") == store.settled(first.run)
+    again = asyncio.run(ask_all([job(store, system)], store))
+    assert again.total == 0
+    assert len(system.asked) == 10
+
+
+def test_the_system_sees_neither_key_nor_tags_nor_media(store: Store) -> None:
+    seen: list[Item] = []
+
+    def look(item: Item) -> Answer:
+        seen.append(item)
+        return right(item)
+
+    asyncio.run(ask_all([job(store, Scripted(look))], store))
+    assert all(item.reference is None and item.tags == {} and item.media == () for item in seen)
+
+
+def raising(error: Exception) -> Callable[[Item], Answer]:
+    def act(item: Item) -> Answer:
+        raise error
+
+    return act
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "reason"),
+    [
+        (MachineryError("connection refused"), Status.FAILED, "connection refused"),
+        (RefusalError("I can't help with that"), Status.REFUSED, "I can't help with that"),
+        (TimeoutError("socket"), Status.FAILED, "TimeoutError: socket"),
+        (ZeroDivisionError("a bug\nof the system"), Status.FAILED, "ZeroDivisionError: a bug of the system"),
+    ],
+)
+def test_what_goes_wrong_gets_its_status(error: Exception, status: Status, reason: str) -> None:
+    answer = asyncio.run(ask(Scripted(raising(error)), toy().items[0], blind))
+    assert (answer.status, answer.reason, answer.parsed) == (status, reason, None)
+
+
+def test_an_unreadable_answer_is_an_answer_with_a_problem() -> None:
+    system = Scripted(lambda item: Answer(item_id=item.id, text="many"))
+    answer = asyncio.run(ask(system, toy().items[0], blind))
+    assert answer.status is Status.ANSWERED
+    assert answer.parsed is None
+    assert answer.problem == "expected one whole number of 0 or more, found 'many'"
+
+
+class Slow(Scripted):
+    """Takes its time in several ways."""
+
+    def __init__(self, *, model_s: float = 0.0, media_s: float = 0.0, blocking_s: float = 0.0) -> None:
+        super().__init__(right)
+        self.model_s, self.media_s, self.blocking_s = model_s, media_s, blocking_s
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        with aside("media"):
+            await asyncio.sleep(self.media_s)
+        await asyncio.sleep(self.model_s)
+        time.sleep(self.blocking_s)
+        return self.act(item)
+
+
+@pytest.mark.parametrize(
+    ("system", "status"),
+    [
+        (Slow(model_s=0.5), Status.TIMED_OUT),
+        (Slow(media_s=0.3, model_s=0.01), Status.ANSWERED),
+        (Slow(blocking_s=0.3), Status.TIMED_OUT),
+        (Slow(), Status.ANSWERED),
+    ],
+)
+def test_the_budget_is_the_models_time_alone(system: Slow, status: Status) -> None:
+    answer = asyncio.run(ask(system, toy().items[0], blind, budget_s=0.15))
+    assert answer.status is status
+    assert answer.timing is not None
+    assert answer.timing.media_s == pytest.approx(system.media_s, abs=0.1)
+    if status is Status.TIMED_OUT:
+        assert answer.parsed is None
+        assert "0.15 s" in answer.reason
+
+
+def test_failed_is_never_scored_and_is_asked_again(store: Store) -> None:
+    broken = {"q001", "q004"}
+
+    def act(item: Item) -> Answer:
+        if item.id in broken:
+            raise MachineryError("500")
+        return right(item)
+
+    system = Scripted(act)
+    first = job(store, system)
+    asyncio.run(ask_all([first], store))
+    assert store.failed(first.run) == {"q001", "q004"}
+    assert store.marked(first.run, "code") == store.settled(first.run)
+    broken.clear()
+    asyncio.run(ask_all([job(store, system)], store))
+    assert store.failed(first.run) == set()
+    assert len(store.marked(first.run, "code")) == 10
+    assert len(system.asked) == 12
+
+
+def test_a_configuration_error_stops_everything_and_records_nothing(store: Store) -> None:
+    system = Scripted(raising(ConfigurationError("no such model")))
+    first = job(store, system)
+    with pytest.raises(ConfigurationError, match="no such model"):
+        asyncio.run(ask_all([first], store, limits=Limits(concurrency=1)))
+    assert store.answers(first.run) == {}
+    assert system.asked == ["q000"]
+
+
+def test_a_machinery_that_is_down_is_given_up_on(store: Store) -> None:
+    system = Scripted(raising(MachineryError("connection refused")))
+    tally = asyncio.run(ask_all([job(store, system)], store, limits=Limits(concurrency=1, give_up_after=4)))
+    assert tally.by_status[Status.FAILED] == 4
+    assert tally.stopped == "gave up after 4 failures in a row: connection refused"
+    assert tally.remaining == 6
+
+
+def test_a_stop_lets_answers_come_in_and_asks_no_more(store: Store) -> None:
+    async def stopped() -> tuple[Tally, int]:
+        stop = asyncio.Event()
+
+        def act(item: Item) -> Answer:
+            if len(system.asked) == 4:
+                stop.set()
+            return right(item)
+
+        system = Scripted(act)
+        tally = await ask_all([job(store, system)], store, limits=Limits(concurrency=2), stop=stop)
+        return tally, len(system.asked)
+
+    tally, asked = asyncio.run(stopped())
+    assert tally.done == asked < 10
+
+
+def test_progress_counts_what_is_on_disk(store: Store) -> None:
+    first = job(store, Scripted(right))
+    seen: list[tuple[int, int]] = []
+
+    def look(tally: Tally) -> None:
+        seen.append((tally.done, len(store.settled(first.run))))
+
+    asyncio.run(ask_all([first], store, on_change=look, limits=Limits(concurrency=2)))
+    assert len(seen) == 10
+    assert all(done <= on_disk for done, on_disk in seen)
+
+
+def test_a_store_that_fails_ends_the_run(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(rows: object) -> None:
+        raise OSError("no space left on device")
+
+    first = job(store, Scripted(right))
+    monkeypatch.setattr(store, "write_many", full)
+    with pytest.raises(BaseExceptionGroup) as raised:
+        asyncio.run(ask_all([first], store))
+    assert raised.group_contains(OSError, match="no space left")
+
+
+def test_an_unknown_item_is_an_input_error(store: Store) -> None:
+    stranger = toy().items[0].model_copy(update={"id": "stranger"})
+    with pytest.raises(BaseExceptionGroup) as raised:
+        asyncio.run(ask_all([job(store, Scripted(right), [stranger])], store))
+    assert raised.group_contains(InputError, match="an answer to 'stranger'")
