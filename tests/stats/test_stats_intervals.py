@@ -134,6 +134,13 @@ def test_bounds_keep_the_interval_inside() -> None:
     assert 0.95 < high <= 1
 
 
+def test_one_bound_only_cuts() -> None:
+    values, groups = [0, 0, 1], list("abc")
+    free = ends(mean_interval(values, groups))
+    assert ends(mean_interval(values, groups, bounds=(0, float("inf")))) == (0, free[1])
+    assert ends(mean_interval([0, 0], ["a", "b"], bounds=(0, float("inf")))) == (0, 0)
+
+
 def test_bounds_scale() -> None:
     values, groups = clustered(5, n_groups=6)
     one = ends(mean_interval(values, groups, bounds=(0, 1)))
@@ -199,6 +206,23 @@ def test_slices_are_what_each_would_be_alone() -> None:
         alone = mean_interval(values[inside], groups[inside], draws=8000)
         assert (one.value, one.n, one.groups) == (alone.value, alone.n, alone.groups)
         assert ends(one) == pytest.approx(ends(alone), abs=0.012)
+
+
+@pytest.mark.parametrize("two_level", [False, True])
+def test_an_item_in_several_slices(two_level: bool) -> None:
+    values, groups = clustered(9, n_groups=40)
+    part = np.arange(len(values)) % 3
+    # two of three parts, all items, nothing, and the third part
+    inside = np.stack([part < 2, part >= 0, part > 5, part == 2], axis=1)
+    found = slice_means(values, groups, inside, 4, draws=4000, two_level=two_level)
+    assert found[2] == Estimate(None, None, None, 0, 0)
+    for k in (0, 1, 3):
+        mine = inside[:, k]
+        alone = slice_means(values, groups, np.where(mine, 0, 1), 2, draws=4000, two_level=two_level)[0]
+        assert (found[k].value, found[k].n, found[k].groups) == (alone.value, alone.n, alone.groups)
+        assert ends(found[k]) == pytest.approx(ends(alone), abs=0.012)
+    nothing = slice_means(values, groups, inside[:, 2:3], 1, two_level=two_level)
+    assert nothing == [Estimate(None, None, None, 0, 0)]
 
 
 @pytest.mark.parametrize("two_level", [False, True])
@@ -307,6 +331,10 @@ def test_slice_errors() -> None:
         slice_means([1.0, 2.0], ["a", "b"], [0, 2], 2)
     with pytest.raises(InputError, match=r"^slices: found 1 codes, expected 2$"):
         slice_means([1.0, 2.0], ["a", "b"], [0], 2)
+    with pytest.raises(InputError, match=r"^slices: found 1 × 2 of bool, expected 2 × 2 of bool$"):
+        slice_means([1.0, 2.0], ["a", "b"], np.ones((1, 2), dtype=bool), 2)
+    with pytest.raises(InputError, match=r"^slices: found 2 × 1 of int64, expected 2 × 1 of bool$"):
+        slice_means([1.0, 2.0], ["a", "b"], np.ones((2, 1), dtype=np.int64), 1)
 
 
 def test_labels_of_every_kind() -> None:

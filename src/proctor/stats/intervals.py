@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Unpack
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtr, ndtri, stdtrit
 
 from proctor.core import InputError
-from proctor.stats.clusters import Floats, Groups, Sums, Values, finite, group_codes, tabulate
+from proctor.stats.clusters import Floats, Groups, Ints, Sums, Values, finite, group_codes, tabulate
 from proctor.stats.estimate import Estimate
 from proctor.stats.moments import Moments, divide, moments
 from proctor.stats.options import Options, Resampling
@@ -61,15 +62,16 @@ def mean_interval(values: Values, groups: Groups, **options: Unpack[Options]) ->
 def slice_means(
     values: Values,
     groups: Groups,
-    slices: NDArray[Any] | list[int],
+    slices: Sequence[int] | NDArray[Any],
     n_slices: int,
     **options: Unpack[Options],
 ) -> list[Estimate]:
     """The mean and interval of every slice, as `mean_interval` gives them, from the same samples.
 
-    `slices` says per item which slice (0 to `n_slices` − 1) it is in, −1 for none. Groups are drawn from
-    all that have an item in any slice; a sample that has no item of some slice says nothing about it and
-    is left out there. `groups` of an estimate counts those with items in its slice.
+    `slices` says per item which slice (0 to `n_slices` − 1) it is in, −1 for none; or, where an item can be
+    in several, it is an array of booleans, items × `n_slices`. Groups are drawn from all that have an item
+    in any slice; a sample that has no item of some slice says nothing about it and is left out there.
+    `groups` of an estimate counts those with items in its slice.
 
     Memory and time grow with items + draws × min(groups, 2048) + draws × slices: of more groups, random
     bundles are drawn (see `group_units`). `two_level` draws items: time grows with draws × items.
@@ -77,15 +79,40 @@ def slice_means(
     >>> both = slice_means([1, 0, 1, 1], ["a", "a", "b", "c"], [0, 1, 0, -1], 2)
     >>> [(one.value, one.n, one.groups) for one in both]
     [(1.0, 2, 2), (0.0, 1, 1)]
+    >>> inside = np.array([[True, True], [True, False], [True, True]])
+    >>> [one.n for one in slice_means([1, 0, 1], ["a", "a", "b"], inside, 2)]
+    [3, 2]
     """
     plan = Resampling(**options)
     numbers = finite(values)
     check_bounds(numbers, plan.bounds)
-    codes = np.asarray(slices, dtype=np.int64)
-    items = tabulate(numbers, group_codes(groups, len(numbers)), codes, n_slices)
+    code, where = group_codes(groups, len(numbers)), np.asarray(slices)
+    if where.ndim == 2:
+        return _overlapping(numbers, code, where, n_slices, plan)
+    items = tabulate(numbers, code, where.astype(np.int64), n_slices)
     if not items.sums.n_groups:
         return [Estimate(None, None, None, 0, 0)] * n_slices
     return estimates(items.sums, resampled_means(items, plan), plan)
+
+
+def _overlapping(
+    values: Floats, code: Ints, inside: NDArray[Any], n_slices: int, plan: Resampling
+) -> list[Estimate]:
+    """`inside` says per item and slice whether it is in it."""
+    if inside.dtype != np.bool_ or inside.shape != (len(values), n_slices):
+        found = f"{' × '.join(str(length) for length in inside.shape)} of {inside.dtype}"
+        raise InputError(None, "slices", found=found, expected=f"{len(values)} × {n_slices} of bool")
+    item, slice_ = np.nonzero(inside)
+    items = tabulate(values[item], code[item], slice_.astype(np.int64), n_slices)
+    if not items.sums.n_groups:
+        return [Estimate(None, None, None, 0, 0)] * n_slices
+    if not plan.two_level:
+        return estimates(items.sums, resampled_means(items, plan), plan)
+    # Items are drawn once for all slices, so they are told apart by the whole set of slices they are in.
+    used = inside.any(axis=1)
+    sets, which = np.unique(inside[used], axis=0, return_inverse=True)
+    drawn = tabulate(values[used], code[used], which.reshape(-1).astype(np.int64), len(sets))
+    return estimates(items.sums, resampled_means(drawn, plan, sets.astype(np.float64)), plan)
 
 
 def check_bounds(values: Floats, bounds: tuple[float, float] | None) -> None:
@@ -160,7 +187,7 @@ def _quantile(ordered: Floats, drawn: NDArray[np.int64], share: Floats) -> Float
 def _student(known: Moments, t: Floats, bounds: tuple[float, float] | None) -> tuple[Floats, Floats]:
     """mean ± t · error, with bounds on the logit scale (Korn and Graubard 1999, 2.7)."""
     reach = t * known.error
-    if bounds is None:
+    if bounds is None or not np.isfinite(bounds).all():
         return known.mean - reach, known.mean + reach
     low, width = bounds[0], bounds[1] - bounds[0]
     share = np.clip((known.mean - low) / width, 1e-12, 1 - 1e-12)
@@ -172,6 +199,8 @@ def _held_at_bounds(known: Moments, low: Floats, high: Floats, plan: Resampling)
     if plan.bounds is None:
         return low, high
     least, most = plan.bounds
+    if not np.isfinite(plan.bounds).all():
+        return np.clip(low, least, most), np.clip(high, least, most)
     share = ((1 - plan.level) / 2) ** divide(np.ones_like(low), known.groups)
     low = np.where(known.mean == most, most - (most - least) * (1 - share), low)
     high = np.where(known.mean == least, least + (most - least) * (1 - share), high)

@@ -30,7 +30,8 @@ class Resampling:
     draws: bootstrap samples, at least 1. level: the coverage asked for, from 0.5 to below 1.
     seed: the same seed gives the same numbers. two_level: resample groups and then the items within
     each; else whole groups (see `mean_interval`). bounds: the lowest and highest value an item can
-    have, where the caller knows them; intervals then stay inside and are better for few groups.
+    have, where the caller knows them (one may be infinite); intervals then stay inside, and with two
+    finite ones they are better for few groups.
     method: "bca" (the default, made for few groups of unequal size) or "percentile" (the plain one,
     too narrow for few groups, for comparison with other programs).
 

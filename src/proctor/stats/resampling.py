@@ -46,9 +46,12 @@ def weights(n_units: int, draws: int, seed: int) -> Iterator[Floats]:
         yield np.bincount(drawn.ravel(), minlength=rows * n_units).reshape(rows, n_units).astype(np.float64)
 
 
-def resampled_means(items: Items, plan: Resampling) -> Floats:
-    """The mean of every slice in every bootstrap sample: draws × slices, NaN where a sample has none."""
-    return _two_level(items, plan) if plan.two_level else _one_level(items.sums, plan)
+def resampled_means(items: Items, plan: Resampling, sets: Floats | None = None) -> Floats:
+    """The mean of every slice in every bootstrap sample: draws × slices, NaN where a sample has none.
+
+    With two levels, and with `sets` (0 or 1: slices of `items` × wider slices), those of the wider slices.
+    """
+    return _two_level(items, plan, sets) if plan.two_level else _one_level(items.sums, plan)
 
 
 def _one_level(sums: Sums, plan: Resampling) -> Floats:
@@ -62,7 +65,7 @@ def _one_level(sums: Sums, plan: Resampling) -> Floats:
     return np.concatenate(parts)
 
 
-def _two_level(items: Items, plan: Resampling) -> Floats:
+def _two_level(items: Items, plan: Resampling, sets: Floats | None) -> Floats:
     """Groups are drawn, and within each as many of its items as it has, whichever slice they are in."""
     order = np.argsort(items.group, kind="stable")
     values, slices = items.values[order], items.slice_[order]
@@ -70,9 +73,9 @@ def _two_level(items: Items, plan: Resampling) -> Floats:
     parts = []
     for rows, row, place in item_picks(np.bincount(items.group), plan):
         cell = row * n_slices + slices[place]
-        counts = np.bincount(cell, minlength=rows * n_slices).astype(np.float64)
-        totals = summed(cell, values[place], rows * n_slices)
-        parts.append(ratio(totals, counts).reshape(rows, n_slices))
+        counts = np.bincount(cell, minlength=rows * n_slices).astype(np.float64).reshape(rows, n_slices)
+        totals = summed(cell, values[place], rows * n_slices).reshape(rows, n_slices)
+        parts.append(ratio(totals, counts) if sets is None else ratio(totals @ sets, counts @ sets))
     return np.concatenate(parts)
 
 
