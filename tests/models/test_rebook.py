@@ -32,14 +32,16 @@ def run(budget_s: float | None, *steps: tuple[str, float]) -> Timing:
 
 
 def test_lost_time_is_the_retrys_and_the_rest_the_models() -> None:
+    started = time.monotonic()
     timing = run(None, ("lost", 0.1), ("wait", 0.1), ("work", 0.1), ("lost", 0.05))
-    assert timing.retry_s == pytest.approx(0.25, abs=0.05)
-    assert timing.model_s == pytest.approx(0.1, abs=0.05)
+    taken = time.monotonic() - started
+    assert timing.retry_s >= 0.24
+    assert 0.09 <= timing.model_s <= taken - timing.retry_s
 
 
 def test_the_budget_gets_lost_time_back_each_time() -> None:
-    timing = run(0.25, *[("lost", 0.15), ("wait", 0.1)] * 4, ("work", 0.15))
-    assert timing.model_s < 0.25 < timing.retry_s
+    timing = run(0.8, *[("lost", 0.2), ("wait", 0.1)] * 3, ("work", 0.05))
+    assert timing.model_s < 0.8 < timing.retry_s
 
 
 def test_the_budget_still_ends_the_models_own_time() -> None:
