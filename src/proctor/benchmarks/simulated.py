@@ -108,7 +108,8 @@ def deal_options(
     decks: dict[int, list[int]] = {}
     for size in sorted({len(some) for some in options}):
         number = sum(len(some) == size for some in options)
-        deck = [place % size for place in range(number)]
+        first = int(rng.integers(size))
+        deck = [(first + place) % size for place in range(number)]
         decks[size] = [deck[int(index)] for index in rng.permutation(number)]
     dealt = []
     for some, key in zip(options, right, strict=True):

@@ -24,7 +24,7 @@ def choose(pool: dict[str, list[Offer]], per_video: int, rng: np.random.Generato
     of being there).
     """
     chosen: dict[str, list[Offer]] = {video: [] for video in pool}
-    ledger = _Ledger()
+    ledger = _Ledger(pool)
     for turn in range(per_video):
         formats = [FORMATS[(turn + step) % len(FORMATS)] for step in range(len(FORMATS))]
         for video, offers in pool.items():
@@ -54,29 +54,54 @@ def _best(
     return None
 
 
+# By how much it matters that answers are even within a format, a rule, a rule given the text's cue …
+_WITHIN = {"format": 4.0, "rule": 6.0, "cue": 3.0}
+_RULE, _RULE_IN_VIDEO, _NAMED, _OFFERED, _COMMON = 1.5, 8.0, 2.0, 1.0, 4.0
+
+
 class _Ledger:
     """What was taken so far, and what one more offer would cost."""
 
-    def __init__(self) -> None:
+    def __init__(self, pool: dict[str, list[Offer]]) -> None:
         self._used: Counter[tuple[str, ...]] = Counter()
-
-    def add(self, offer: Offer, video: str) -> None:
-        self._used.update(self._weights(offer, video).keys())
-
-    def cost(self, offer: Offer, video: str) -> float:
-        return sum(weight * self._used[entry] for entry, weight in self._weights(offer, video).items())
+        self._keys: dict[tuple[str, ...], set[str]] = {}
+        for offer in (offer for offers in pool.values() for offer in offers):
+            for scope in self._scopes(offer):
+                self._keys.setdefault(scope, set()).add(offer.key)
+        available = Counter(pair for some in pool.values() for pair in {(one.rule, one.key) for one in some})
+        self._common = {pair: videos / len(pool) for pair, videos in available.items()}
 
     @staticmethod
-    def _weights(offer: Offer, video: str) -> dict[tuple[str, ...], float]:
-        """What an offer is an instance of, and how much it matters that none of these is used more than others."""
-        form = offer.format.kind
-        weights: dict[tuple[str, ...], float] = {
-            ("answer", form, offer.key): 4.0,
-            ("answer to rule", offer.rule, offer.key): 3.0,
-            ("answer to cue", form, offer.cue, offer.key): 2.0,
-            ("rule", offer.rule): 1.5,
-            ("rule in video", video, offer.rule): 8.0,
-        }
-        weights |= {("named", video, name): 2.0 for name in offer.mentions}
-        weights |= {("offered", video, name): 1.0 for name in offer.choices}
-        return weights
+    def _scopes(offer: Offer) -> list[tuple[str, ...]]:
+        """Within what answers are to be even."""
+        return [
+            ("format", offer.format.kind),
+            ("rule", offer.rule),
+            ("cue", offer.rule, offer.cue),
+        ]
+
+    @staticmethod
+    def _uses(offer: Offer, video: str) -> dict[tuple[str, ...], float]:
+        """What else is to be used evenly, with its weight."""
+        uses = {("rule", offer.rule): _RULE, ("rule in video", video, offer.rule): _RULE_IN_VIDEO}
+        uses |= {("named", video, name): _NAMED for name in offer.mentions}
+        return uses | {("offered", video, name): _OFFERED for name in offer.choices}
+
+    def add(self, offer: Offer, video: str) -> None:
+        self._used.update((*scope, offer.key) for scope in self._scopes(offer))
+        self._used.update(self._uses(offer, video).keys())
+
+    def cost(self, offer: Offer, video: str) -> float:
+        """By how much its answer is ahead of the rarest one in each scope, and how used up the rest is.
+
+        An answer that few videos can give comes first where it can be had.
+        """
+        ahead = sum(
+            _WITHIN[scope[0]]
+            * (self._used[*scope, offer.key] - min(self._used[*scope, key] for key in self._keys[scope]))
+            for scope in self._scopes(offer)
+        )
+        common = _COMMON * self._common[offer.rule, offer.key]
+        return (
+            ahead + common + sum(weight * self._used[use] for use, weight in self._uses(offer, video).items())
+        )

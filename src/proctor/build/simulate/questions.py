@@ -206,7 +206,7 @@ def _singled_out(question: str, truth: Truth, kind: str) -> Iterator[Offer]:
 def _hidden(truth: Truth) -> Iterator[Offer]:
     for name in _plain_classes(truth):
         question = f"Is the {phrase(name)} covered completely for a while and then seen again?"
-        yield yes_no(question, bool(truth.of(name)), name)
+        yield yes_no(question, bool(truth.of("hidden", name)), name)
 
 
 def _which_hidden(truth: Truth) -> Iterator[Offer]:
@@ -218,7 +218,7 @@ def _which_hidden(truth: Truth) -> Iterator[Offer]:
 def _moved(truth: Truth) -> Iterator[Offer]:
     for name in _plain_classes(truth):
         question = f"Is the {phrase(name)} picked up and put down at another place?"
-        yield yes_no(question, bool(truth.of(name)), name)
+        yield yes_no(question, bool(truth.of("moved", name)), name)
 
 
 def _which_moved(truth: Truth) -> Iterator[Offer]:

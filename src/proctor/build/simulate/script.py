@@ -76,6 +76,9 @@ class _Stage:
         self.events: list[Event] = []
         self.hands: dict[Hand, float] = {"left": 0.0, "right": 0.0}
         self.counts: dict[str, int] = {}
+        self.tidy = float(
+            rng.uniform(0.05, 0.95)
+        )  # in some procedures nearly everything is retrieved, in others little
 
     def free_cells(self) -> list[tuple[int, int]]:
         taken = {resident.cell for resident in self.residents}
@@ -190,7 +193,7 @@ def draw_script(seed: int, video: str, seconds: float) -> Script:
 
 def _cast(rng: np.random.Generator, actions: int) -> list[str]:
     """Which classes are to be inserted, in order: each of three to five at least once."""
-    wanted = max(2, round(actions * 0.55))
+    wanted = max(2, round(actions * float(rng.uniform(0.42, 0.66))))
     order = [CLASSES[int(index)] for index in rng.permutation(len(CLASSES))]
     present = order[: min(wanted, int(rng.choice([3, 4, 4, 5])))]
     cast = [kind.name for kind in present]
@@ -208,9 +211,10 @@ def _act(stage: _Stage, at: float, latest: float) -> None:
     if not idle:
         return
     resident = idle[int(stage.rng.integers(len(idle)))]
-    chance = float(stage.rng.random())
-    if chance < 0.3 and stage.hide(resident, at, latest):
+    if stage.rng.random() < stage.tidy and stage.retrieve(resident, at):
         return
-    if chance < 0.5 and stage.move(resident, at):
+    hide_first = stage.rng.random() < 0.55
+    if hide_first and stage.hide(resident, at, latest):
         return
-    stage.retrieve(resident, at)
+    if not stage.move(resident, at):
+        stage.hide(resident, at, latest)
