@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import multiprocessing
 import os
 import signal
@@ -17,7 +18,7 @@ import pytest
 
 from proctor.core import ConfigurationError, InputError, Item, VideoClip
 from proctor.core.formats import BinaryFormat
-from proctor.media import MediaLibrary, MediaSettings, view
+from proctor.media import MediaLibrary, MediaSettings, damaged, kept, prune, view
 from proctor.media.entries import Made, Shelf, is_whole
 from proctor.media.frame_store import FrameStore
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
@@ -101,6 +102,56 @@ def test_a_failure_while_making_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="v: found no picture that can be decoded"):
         FrameStore(tmp_path).serve(SHELF, [1, 2], make)
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["lock"]
+
+
+def test_what_was_not_read_for_longest_makes_room(tmp_path: Path) -> None:
+    for number in range(4):
+        ask(tmp_path, tmp_path / "log", [number])
+    entries_by_age = entries(tmp_path)
+    for age, entry in zip((4000, 1000, 3000, 2000), entries_by_age, strict=True):
+        os.utime(entry, (time.time() - age, time.time() - age))
+    assert [entry.path for entry in kept(tmp_path)] == [entries_by_age[k] for k in (0, 2, 3, 1)]
+    size = entries_by_age[0].stat().st_size
+    removed = prune(tmp_path, 2 * size)
+    assert [entry.path for entry in removed] == [entries_by_age[0], entries_by_age[2]]
+    assert removed[0].size == size
+    assert prune(tmp_path, 2 * size) == []
+
+
+def test_making_room_spares_what_is_read_or_filled(tmp_path: Path) -> None:
+    ask(tmp_path, tmp_path / "log", [1])
+    (entry,) = entries(tmp_path)
+    assert prune(tmp_path, 0) == []
+    os.utime(entry, (0, 0))
+    ask(tmp_path, tmp_path / "log", [1])
+    assert prune(tmp_path, 0) == []
+    os.utime(entry, (0, 0))
+    with (entry.parent / "lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert prune(tmp_path, 0) == []
+    assert [gone.source() or gone.path.name for gone in prune(tmp_path, 0)] == [entry.name]
+    assert entries(tmp_path) == []
+
+
+def test_a_bounded_store_makes_room_by_itself(tmp_path: Path) -> None:
+    ask(tmp_path, tmp_path / "log", [1])
+    (old,) = entries(tmp_path)
+    os.utime(old, (0, 0))
+    FrameStore(tmp_path, max_bytes=1).serve(
+        SHELF, [2], lambda wanted, _: [Made(p, None, b"x") for p in wanted]
+    )
+    assert old not in entries(tmp_path)
+    assert len(entries(tmp_path)) == 1
+
+
+def test_damaged_entries_are_listed(tmp_path: Path) -> None:
+    ask(tmp_path, tmp_path / "log", [1])
+    ask(tmp_path, tmp_path / "log", [2])
+    assert damaged(tmp_path) == []
+    broken = entries(tmp_path)[0]
+    broken.write_bytes(broken.read_bytes().replace(b"picture", b"Picture"))
+    assert [entry.path for entry in damaged(tmp_path)] == [broken]
+    assert [entry.source() for entry in kept(tmp_path)] == ["v", "v"]
 
 
 def test_a_cache_that_can_not_be_written_stops_the_run(tmp_path: Path) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import bisect
 import os
+from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -16,6 +18,8 @@ from hypothesis import strategies as st
 from proctor.core import Frame, InputError, Item, Region, VideoClip
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, MediaSettings, view
+from proctor.media.decode import decode_at
+from proctor.media.index import read_index
 from tests.support.clock_video import ClockVideo, read_clock, shown_by_decoding, write_clock_video
 
 KINDS = [("libx264", suffix) for suffix in (".mp4", ".mkv", ".mov", ".ts", ".avi")]
@@ -116,6 +120,20 @@ def test_sparse_frames_of_a_long_video(tmp_path: Path) -> None:
     library = MediaLibrary(tmp_path, cache_dir=tmp_path / "cache")
     served = frames(library, clip_item("v"), count=5)
     assert [read_clock(frame.jpeg) for frame in served] == [100, 300, 500, 700, 900]
+
+
+def test_a_picture_that_is_announced_and_never_shown_is_the_one_before(tmp_path: Path) -> None:
+    """Unneeded pictures are skipped by the decoder; where a wanted one never comes, nothing may have been."""
+    path = write_clock_video(
+        tmp_path / "v.mp4", ClockVideo(times_ms=range(0, 4000, 40), keyint=50, b_frames=3)
+    )
+    index = read_index(path)
+    announced = [int(index.pts[number]) + 7 for number in (10, 30, 62, 99)]
+    ghosts = replace(index, pts=np.sort(np.concatenate([index.pts, np.array(announced)])))
+    wanted = sorted([*announced, int(index.pts[31]), int(index.pts[64])])
+    shown = [(shot.pts, shot.frame.pts) for shot in decode_at(path, ghosts, wanted)]
+    true = {pts: int(index.pts[index.pts.searchsorted(pts, side="right") - 1]) for pts in wanted}
+    assert shown == [(pts, true[pts]) for pts in wanted]
 
 
 def test_a_clips_frames_are_of_the_clip(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Media: found, checked, decoded once, and shown under a condition."""
 
+from proctor.media.cache import KeptEntry, damaged, kept, prune
+from proctor.media.catalogue import cache_folder
 from proctor.media.conditions import CONDITIONS, Condition
 from proctor.media.library import MediaLibrary, MediaProblem
 from proctor.media.settings import MediaSettings
@@ -9,9 +11,14 @@ from proctor.media.views import view
 __all__ = [
     "CONDITIONS",
     "Condition",
+    "KeptEntry",
     "MediaLibrary",
     "MediaProblem",
     "MediaSettings",
     "VideoInfo",
+    "cache_folder",
+    "damaged",
+    "kept",
+    "prune",
     "view",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
@@ -43,10 +43,21 @@ def decode_at(path: Path, index: FrameIndex, wanted: Sequence[int]) -> Iterator[
         return
     with _Source(path) as source:
         for stretch in _stretches(index, wanted):
-            key = index.key_before(stretch[0])
-            packets = source.packets_from(key, index)
-            pictures = _pictures(packets, key) if index.stamped else _counted(packets, index)
-            yield from source.shots(_pick(pictures, stretch, path, index))
+            if not index.stamped:
+                packets = source.packets_from(index.key_before(stretch[0]), index)
+                yield from source.shots(_pick(_counted(packets, index), stretch, path, index))
+                continue
+            done = 0
+            with suppress(_NeverShownError):
+                for shot in source.stretch(stretch, index, sparing=True):
+                    done += 1
+                    yield shot
+            if done < len(stretch):
+                yield from source.stretch(stretch[done:], index, sparing=False)
+
+
+class _NeverShownError(Exception):
+    """A wanted picture did not come while unneeded ones were skipped: it may never be shown at all."""
 
 
 class _Source:
@@ -63,6 +74,19 @@ class _Source:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def stretch(self, wanted: Sequence[int], index: FrameIndex, *, sparing: bool) -> Iterator[Shot]:
+        """Decodes from the keyframe before the first wanted picture to the last wanted one. `sparing` skips
+        pictures that are neither wanted nor needed for others, and gives up where one is not shown."""
+        key = index.key_before(wanted[0])
+        packets = self.packets_from(key, index)
+        if sparing:
+            packets = _sparing(packets, self._stream, frozenset(wanted))
+        pictures = _pictures(packets, key)
+        try:
+            yield from self.shots(_pick(pictures, wanted, self._path, index, exact=sparing))
+        finally:
+            self._stream.codec_context.skip_frame = "DEFAULT"
 
     def shots(self, picked: Iterator[tuple[int, VideoFrame]]) -> Iterator[Shot]:
         aspect = pixel_aspect(self._stream)
@@ -112,6 +136,16 @@ def _stretches(index: FrameIndex, wanted: Sequence[int]) -> list[list[int]]:
     return stretches
 
 
+def _sparing(
+    packets: Iterator[Packet[VideoStream]], stream: VideoStream, wanted: frozenset[int]
+) -> Iterator[Packet[VideoStream]]:
+    """The packets, while the decoder is told before each whether it may skip it if no other needs it."""
+    for packet in packets:
+        may_skip = packet.pts is not None and packet.pts not in wanted
+        stream.codec_context.skip_frame = "NONREF" if may_skip else "DEFAULT"
+        yield packet
+
+
 def _pictures(packets: Iterator[Packet[VideoStream]], key: int) -> Iterator[tuple[int, VideoFrame]]:
     """Decodes, without the pictures before the keyframe, which may refer to others that were not read."""
     import av
@@ -145,7 +179,12 @@ def _counted(packets: Iterator[Packet[VideoStream]], index: FrameIndex) -> Itera
 
 
 def _pick(
-    pictures: Iterator[tuple[int, VideoFrame]], wanted: Sequence[int], path: Path, index: FrameIndex
+    pictures: Iterator[tuple[int, VideoFrame]],
+    wanted: Sequence[int],
+    path: Path,
+    index: FrameIndex,
+    *,
+    exact: bool = False,
 ) -> Iterator[tuple[int, VideoFrame]]:
     """Of all pictures in order, for each wanted timestamp the last one at or before it."""
     waiting = list(reversed(wanted))
@@ -153,12 +192,16 @@ def _pick(
     reached = -1
     for pts, picture in pictures:
         while waiting and waiting[-1] < pts:
+            if exact:
+                raise _NeverShownError
             yield waiting.pop(), last or picture
         if waiting and waiting[-1] == pts:
             yield waiting.pop(), picture
         if not waiting:
             return
         last, reached = picture, pts
+    if exact:
+        raise _NeverShownError
     if last is None or index.between(reached, waiting[-1]) > _LOST:
         raise InputError(
             path, f"at {index.seconds(waiting[-1]):.3f} s", found="no picture that can be decoded"

@@ -13,10 +13,22 @@ from pydantic import JsonValue
 
 from proctor.core import content_hash
 
-__all__ = ["Made", "Place", "Shelf", "is_whole", "read_manifest", "read_pictures", "write_entry"]
+__all__ = [
+    "LOCK",
+    "MANIFEST",
+    "Made",
+    "Place",
+    "Shelf",
+    "is_whole",
+    "read_manifest",
+    "read_pictures",
+    "write_entry",
+]
 
 _FORMAT = 1
-_MANIFEST = "manifest.json"
+MANIFEST = "manifest.json"
+LOCK = "lock"
+"""The file of each shelf's folder that whoever fills it holds locked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +85,7 @@ def write_entry(draft: Path, shelf: Shelf, made: Iterable[Made]) -> str:
             "how": shelf.how,
             "frames": frames,
         }
-        archive.writestr(_member(_MANIFEST), json.dumps(about, indent=1))
+        archive.writestr(_member(MANIFEST), json.dumps(about, indent=1))
     return f"{content_hash(stamps)[:16]}.zip"
 
 
@@ -81,7 +93,7 @@ def read_manifest(entry: Path) -> dict[int, Place] | None:
     """Where each timestamp's picture lies; None where the file is no whole entry."""
     try:
         with zipfile.ZipFile(entry) as archive:
-            about = json.loads(archive.read(_MANIFEST))
+            about = json.loads(archive.read(MANIFEST))
         return {
             int(frame["pts"]): Place(entry, int(frame["offset"]), int(frame["size"]), int(frame["crc"]))
             for frame in about["frames"]

@@ -11,32 +11,36 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+import time
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from proctor.media.cache import prune
 from proctor.media.catalogue import unwritable
-from proctor.media.entries import Made, Place, Shelf, read_manifest, read_pictures, write_entry
+from proctor.media.entries import LOCK, Made, Place, Shelf, read_manifest, read_pictures, write_entry
 
 __all__ = ["FrameStore", "Make"]
 
 Make = Callable[[Sequence[int], Container[int]], Iterable[Made]]
 """Gets the timestamps that are missing and those that the shelf has."""
 
-_LOCK = "lock"
 _DRAFT = ".draft-"
 _ATTEMPTS = 3
+_MARK_EVERY_S = 30.0
 
 
 class FrameStore:
-    """Shelves below one folder.
+    """Shelves below one folder, together at most `max_bytes` (None: as much as comes), as `prune` says.
 
     Reading takes no lock, since entries are complete when they appear and never change. Filling a shelf
     takes the lock on its lock file, which the system releases when the process dies, however it dies.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, cache_dir: Path, max_bytes: int | None = None) -> None:
+        self._cache_dir = cache_dir
+        self._folder = cache_dir / "frames"
+        self._max_bytes = max_bytes
         self._guard = threading.Lock()
         self._known: dict[str, _Known] = {}
 
@@ -62,6 +66,8 @@ class FrameStore:
                     _add(folder, shelf, make(missing, known.stamps()))
                     known.look()
                     served |= known.read(missing)
+            if self._max_bytes is not None:
+                prune(self._cache_dir, self._max_bytes)
         raise RuntimeError(f"pictures of {shelf.name} were made and are not in {folder}")
 
 
@@ -73,6 +79,7 @@ class _Known:
         self._guard = threading.Lock()
         self._places: dict[int, Place] = {}
         self._entries: set[str] | None = None
+        self._marked: dict[Path, float] = {}
 
     def read(self, wanted: Sequence[int]) -> dict[int, bytes]:
         """Of the wanted pictures those that are known and whole."""
@@ -95,6 +102,7 @@ class _Known:
                 entry.unlink(missing_ok=True)
                 continue
             served.update({pts: jpeg for (pts, _), jpeg in zip(asked, jpegs, strict=True)})
+            self._mark(entry)
         return served
 
     def look(self) -> None:
@@ -123,6 +131,14 @@ class _Known:
         with self._guard:
             return frozenset(self._places)
 
+    def _mark(self, entry: Path) -> None:
+        """Says that the entry was read, for whoever makes room."""
+        now = time.monotonic()
+        if now - self._marked.get(entry, -_MARK_EVERY_S) >= _MARK_EVERY_S:
+            self._marked[entry] = now
+            with suppress(OSError):  # gone, or another user's cache that can only be read
+                os.utime(entry)
+
     def _forget(self, entry: Path) -> None:
         with self._guard:
             self._places = {pts: place for pts, place in self._places.items() if place.entry != entry}
@@ -134,7 +150,7 @@ def _filling(folder: Path) -> Iterator[None]:
     """Nobody else fills this shelf meanwhile. What a killed process left half written is removed."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / _LOCK).open("ab")
+        lock = (folder / LOCK).open("ab")
     except OSError as error:
         raise unwritable(folder, error) from error
     with lock:

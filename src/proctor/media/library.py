@@ -28,6 +28,8 @@ __all__ = ["MediaLibrary", "MediaProblem", "Picture"]
 K = TypeVar("K")
 T = TypeVar("T")
 
+_THREADS = 32  # most of them wait: for a file to be read, or for another one that decodes the same video
+_DECODERS = 4
 _TOLERANCE_S = 0.5  # a clip may end this much after its video, as times are often rounded
 
 
@@ -54,22 +56,27 @@ class MediaProblem:
 
 
 class MediaLibrary:
-    """Files below `root` (None: no media at hand), pictures made by `settings`, kept in `cache_dir`."""
+    """Files below `root` (None: no media at hand), pictures made by `settings`, kept in `cache_dir` (None: as
+    `cache_folder` says), which stays below `cache_bytes` (None: no bound)."""
 
     def __init__(
         self,
         root: Path | None,
         settings: MediaSettings | None = None,
         cache_dir: Path | None = None,
+        *,
+        cache_bytes: int | None = None,
     ) -> None:
         self.root = root
         self.settings = settings or MediaSettings()
         self._lock = threading.Lock()
+        self._decoding = threading.BoundedSemaphore(min(_DECODERS, os.cpu_count() or 1))
         self._probed: dict[Path, VideoInfo] = {}
         self._located: dict[str, Path] = {}
+        self.cache_dir = cache_dir
         folder = cache_dir or cache_folder()
         self._catalogue = Catalogue(folder)
-        self._store = FrameStore(folder / "frames")
+        self._store = FrameStore(folder, cache_bytes)
 
     def locate(self, source: str) -> Path:
         """The file of this name below the root: as it stands, or with a usual extension appended.
@@ -169,9 +176,10 @@ class MediaLibrary:
             wanted = set(missing)
             if any(pts in kept for pts in stamps):  # a window that grows: the next one will go on from here
                 wanted |= {pts for pts in index.rest_of_group(times) if pts not in kept}
-            for pts, frame, aspect in decode_at(path, index, sorted(wanted)):
-                jpeg = encode_frame(frame, aspect, region, self.settings)
-                yield Made(pts, index.seconds(pts), jpeg)
+            with self._decoding:
+                for pts, frame, aspect in decode_at(path, index, sorted(wanted)):
+                    jpeg = encode_frame(frame, aspect, region, self.settings)
+                    yield Made(pts, index.seconds(pts), jpeg)
 
         served = self._store.serve(self._shelf(source, path, region), sorted(set(stamps)), make)
         return [served[pts] for pts in stamps]
@@ -195,4 +203,4 @@ class MediaLibrary:
 
 @lru_cache(maxsize=1)
 def _workers(_process: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1), thread_name_prefix="media")
+    return ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="media")
