@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proctor.core import Answer, Frame, Image, Item, MachineryError, RefusalError, VideoClip
+from proctor.core import Answer, Frame, Item, MachineryError, RefusalError
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, TimestampsFormat
 from proctor.models import ModelClient, ModelSpec, load_prompt
 from proctor.systems.model_system import ModelSystem, Sampling, prompt_for_benchmark
@@ -26,7 +26,7 @@ class Shown:
 
     shown: list[Frame]
     condition: str = "video"
-    span: tuple[float, float] | None = None
+    span: tuple[float, float] | None = (60.0, 75.0)
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     async def frames(self, **asked: Any) -> list[Frame]:
@@ -46,7 +46,6 @@ def item(**changes: Any) -> Item:
         "question": "Which way does the probe move?",
         "answer": ChoiceFormat(),
         "options": ("cranially", "caudally"),
-        "media": (VideoClip(source="v1.mp4", start=60.0, end=75.0),),
     }
     return Item.model_validate(fields | changes)
 
@@ -85,31 +84,28 @@ def test_times_are_told_from_the_start_of_the_clip() -> None:
     assert server.requests[0].texts[1:4] == ("t = 0.0 s", "t = 1.5 s", "t = 14.5 s")
 
 
-def test_times_are_told_as_a_clock_where_the_answer_is_one() -> None:
-    one = item(
-        answer=TimestampsFormat(), options=(), media=(VideoClip(source="v1.mp4", start=10.0, end=4000.0),)
-    )
+def test_where_the_answer_is_a_time_the_videos_own_clock_is_told() -> None:
+    """The reference counts from the video's start, so the model must, too."""
+    one = item(answer=TimestampsFormat(), options=())
     with FaultyServer() as server:
-        answer(server, Shown(frames(10.0, 95.25, 3721.0)), one)
+        answer(server, Shown(frames(60.0, 95.25, 3721.0)), one)
     assert server.requests[0].texts[1:4] == (
-        "t = 0.0 s (00:00:00)",
-        "t = 85.2 s (00:01:25)",
-        "t = 3711.0 s (01:01:51)",
+        "t = 60.0 s (00:01:00)",
+        "t = 95.2 s (00:01:35)",
+        "t = 3721.0 s (01:02:01)",
     )
 
 
-def test_of_several_clips_each_has_its_own_start() -> None:
-    two = (VideoClip(source="v1.mp4", start=60, end=70), VideoClip(source="v2.mp4", start=5, end=9))
+def test_of_several_clips_each_keeps_its_own_clock() -> None:
     shown = frames(61.0, prefix="clip 1, ") + frames(5.5, prefix="clip 2, ")
     with FaultyServer() as server:
-        answer(server, Shown(shown), item(media=two))
-    assert server.requests[0].texts[1:3] == ("clip 1, t = 1.0 s", "clip 2, t = 0.5 s")
+        answer(server, Shown(shown))
+    assert server.requests[0].texts[1:3] == ("clip 1, t = 61.0 s", "clip 2, t = 5.5 s")
 
 
 def test_images_keep_their_labels_and_have_no_times() -> None:
-    one = item(media=(Image(source="a.png", label="A"),))
     with FaultyServer() as server:
-        answer(server, Shown([Frame(b"\xff\xd8", None, "A")]), one)
+        answer(server, Shown([Frame(b"\xff\xd8", None, "A")], span=None))
     assert server.requests[0].texts[1] == "A"
     assert "The question is about the pictures above." in server.requests[0].text
 

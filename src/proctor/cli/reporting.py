@@ -48,14 +48,14 @@ def report(
     options = Options(failed=failed.value, all_items=all_items, draws=draws, seed=seed)
     thumbnails = None if media is None else thumbnails_of(MediaLibrary(media))
     summary = write_report(opened, benchmark, out, options=options, thumbnails=thumbnails, audit=audit)
-    console.print(f"{out}: {summary.size / 1e6:.1f} MB", markup=False, highlight=False)
+    console.print(f"{out}: {summary.bytes / 1e6:.1f} MB", markup=False, highlight=False)
     for line in summary.left_out:
         note(line)
 
 
 def thumbnails_of(library: MediaLibrary) -> Thumbnails:
     """Small pictures of an item: a few frames of its clip, or its images; none where a file is missing."""
-    from proctor.media import MediaSettings, view
+    from proctor.media import MediaLibrary, MediaSettings, view
 
     small = type(library)(
         library.root, MediaSettings(max_side=_SIDE, quality=70, max_frames=_FRAMES), library.cache_dir

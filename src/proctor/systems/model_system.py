@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from proctor.core import Answer, Frame, Item, VideoClip, View
+from proctor.core import Answer, Frame, Item, View
 from proctor.core.formats import TimestampsFormat, option_letters
 from proctor.models import ModelClient, Prompt, load_prompt
 
@@ -37,8 +37,7 @@ def prompt_for_benchmark(name: str) -> Prompt:
 class ModelSystem:
     """Asks a model each question once, with what the view shows.
 
-    The prompt is the same under every condition; without frames it says nothing of a video. Times are
-    told from the start of the clip, since a model can't know where in a recording the clip lies.
+    The prompt is the same under every condition; without frames it says nothing of a video.
     """
 
     def __init__(
@@ -84,7 +83,9 @@ class ModelSystem:
             pictures=len(frames),
             timed=any(frame.time is not None for frame in frames),
         )
-        reply = await self._client.ask([*(_told(frame, item) for frame in frames), user], system=system)
+        span = view.span
+        told = [_told(frame, item, span) for frame in frames]
+        reply = await self._client.ask([*told, user], system=system)
         return Answer(
             item_id=item.id,
             text=reply.text,
@@ -98,16 +99,20 @@ class ModelSystem:
         )
 
 
-def _told(frame: Frame, item: Item) -> Frame:
-    """The frame with its time from the clip's start; as a clock, too, where the answer is a time."""
+def _told(frame: Frame, item: Item, span: tuple[float, float] | None) -> Frame:
+    """The frame with the time that the model is told.
+
+    From the clip's start, since a model can't know where in a recording the clip lies. Where the answer
+    is a time, or an item has several clips, by the video's own clock, in which the answer is given.
+    """
     if frame.time is None:
         return frame
-    starts = [medium.start for medium in item.media if isinstance(medium, VideoClip)]
+    asks_for_time = isinstance(item.answer, TimestampsFormat)
     clip = _CLIP.match(frame.label)
-    number = int(clip[1]) if clip else 1
-    time = max(0.0, frame.time - (starts[number - 1] if number <= len(starts) else 0.0))
+    start = 0.0 if span is None or asks_for_time or clip else span[0]
+    time = max(0.0, frame.time - start)
     label = f"{clip[0] if clip else ''}t = {time:.1f} s"
-    if isinstance(item.answer, TimestampsFormat):
+    if asks_for_time:
         minutes, seconds = divmod(int(time), 60)
         label += f" ({minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d})"
     return replace(frame, time=time, label=label)
