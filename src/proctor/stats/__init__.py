@@ -1,5 +1,6 @@
 """Intervals, differences and ranks for clustered items: arrays in, numbers out."""
 
+from proctor.stats.correlation import correlation
 from proctor.stats.cross import cross_table
 from proctor.stats.estimate import Estimate
 from proctor.stats.intervals import mean_interval, slice_means
@@ -15,6 +16,7 @@ __all__ = [
     "Pair",
     "Rank",
     "Resampling",
+    "correlation",
     "cross_table",
     "holm",
     "mean_interval",

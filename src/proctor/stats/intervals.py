@@ -7,18 +7,17 @@ from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit, ndtr, ndtri, stdtrit
+from scipy.special import expit, logit, stdtrit
 
 from proctor.core import InputError
 from proctor.stats.clusters import Floats, Groups, Ints, Sums, Values, finite, group_codes, tabulate
+from proctor.stats.ends import bca_ends, percentile_ends
 from proctor.stats.estimate import Estimate
 from proctor.stats.moments import Moments, divide, moments
 from proctor.stats.options import Options, Resampling
 from proctor.stats.resampling import resampled_means
 
 __all__ = ["estimates", "mean_interval", "slice_means"]
-
-_REACH = 5  # samples that must lie beyond an interval's end for the bootstrap to know where it is
 
 
 def mean_interval(values: Values, groups: Groups, **options: Unpack[Options]) -> Estimate:
@@ -130,7 +129,8 @@ def estimates(sums: Sums, means: Floats, plan: Resampling) -> list[Estimate]:
     """The estimate of every slice from its sums and its resampled means (draws × slices)."""
     known = moments(sums)
     ordered = np.sort(means, axis=0)  # NaN, a sample without the slice, comes last
-    low, high = _percentile(ordered, plan) if plan.method == "percentile" else _bca(known, ordered, plan)
+    plain = plan.method == "percentile"
+    low, high = percentile_ends(ordered, plan.level) if plain else _bca(known, ordered, plan)
     result = []
     for k in range(sums.n_slices):
         n, groups = int(known.n[k]), int(known.groups[k])
@@ -141,47 +141,12 @@ def estimates(sums: Sums, means: Floats, plan: Resampling) -> list[Estimate]:
     return result
 
 
-def _percentile(ordered: Floats, plan: Resampling) -> tuple[Floats, Floats]:
-    tail = np.full(ordered.shape[1], (1 - plan.level) / 2)
-    drawn = np.isfinite(ordered).sum(axis=0)
-    return _quantile(ordered, drawn, tail), _quantile(ordered, drawn, 1 - tail)
-
-
 def _bca(known: Moments, ordered: Floats, plan: Resampling) -> tuple[Floats, Floats]:
-    drawn = np.isfinite(ordered).sum(axis=0)
     t = np.asarray(stdtrit(known.df, (1 + plan.level) / 2), dtype=np.float64)
-    z = t * np.where(known.spread > 0, divide(known.error, known.spread), 1.0)
-    slack = 1e-12 * np.abs(known.mean)
-    below = (ordered < known.mean - slack).sum(axis=0)
-    above = (ordered > known.mean + slack).sum(axis=0)
-    least = 1 / np.maximum(drawn + 1.0, 2.0)
-    bias = ndtri(np.clip(0.5 + divide(below - above, 2.0 * drawn), least, 1 - least))
-    tail_low = _adjusted(bias - z, bias, known.skew / 6)
-    tail_high = _adjusted(bias + z, bias, known.skew / 6)
-    low, high = _quantile(ordered, drawn, tail_low), _quantile(ordered, drawn, tail_high)
-    far_low, far_high = _student(known, t, plan.bounds)
-    low = np.where(tail_low * drawn < _REACH, np.fmin(low, far_low), low)
-    high = np.where((1 - tail_high) * drawn < _REACH, np.fmax(high, far_high), high)
-    low = np.where(low > known.mean - slack, known.mean, low)
-    high = np.where(high < known.mean + slack, known.mean, high)
+    widened = t * np.where(known.spread > 0, divide(known.error, known.spread), 1.0)
+    far = _student(known, t, plan.bounds)
+    low, high = bca_ends(ordered, known.mean, widened, known.skew / 6, far)
     return _held_at_bounds(known, low, high, plan)
-
-
-def _adjusted(shifted: Floats, bias: Floats, acceleration: Floats) -> Floats:
-    """BCa's share of samples below an end: Φ(z₀ + (z₀ + z) / (1 − a (z₀ + z)))."""
-    room = 1 - acceleration * shifted
-    beyond = np.where(shifted > 0, np.inf, -np.inf)
-    return ndtr(bias + np.divide(shifted, room, out=beyond, where=room > 0))
-
-
-def _quantile(ordered: Floats, drawn: NDArray[np.int64], share: Floats) -> Floats:
-    """The quantile of each column's first `drawn` values, interpolated linearly; NaN where none."""
-    place = share * np.maximum(drawn - 1, 0)
-    left = np.floor(place).astype(np.int64)
-    right = np.minimum(left + 1, np.maximum(drawn - 1, 0))
-    column = np.arange(ordered.shape[1])
-    low, high = ordered[left, column], ordered[right, column]
-    return low + (high - low) * (place - left)
 
 
 def _student(known: Moments, t: Floats, bounds: tuple[float, float] | None) -> tuple[Floats, Floats]:

@@ -47,6 +47,10 @@ class SystemTable:
         """How many groups there are."""
         return len(self.counts)
 
+    def codes(self) -> Ints:
+        """The group of each item."""
+        return np.repeat(np.arange(self.n_groups), self.counts.astype(np.int64))
+
     def sums(self) -> Sums:
         """Each system as a slice."""
         return dense_sums(self.totals, self.counts, (self.matrix**2).sum(axis=1))
