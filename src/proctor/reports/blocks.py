@@ -70,10 +70,11 @@ class Figure:
 
 @dataclass(frozen=True)
 class Prose:
-    """A paragraph, or with `points` a list under it."""
+    """A paragraph, or with `points` a list under it; a `quiet` one is a note to what stands above."""
 
     text: str
     points: tuple[str, ...] = ()
+    quiet: bool = False
 
 
 @dataclass(frozen=True)

@@ -117,8 +117,12 @@ class _Maker:
         for name, said in (("problem", answer.problem), ("reason", answer.reason)):
             if said:
                 found[name] = self.text(said)
-        if answer.extra:
-            found["more"] = self.text(json.dumps(answer.extra, ensure_ascii=False, indent=1))
+        extra = dict(answer.extra)
+        order = extra.pop("options_shown", None)
+        if isinstance(order, list) and order != list(item.options):
+            found["shown"] = [self.text(_said(option)) for option in order]
+        if extra:
+            found["more"] = self.text(json.dumps(extra, ensure_ascii=False, indent=1))
         if answer.timing is not None:
             found["seconds"] = round(answer.timing.model_s, 3)
         if answer.usage.requests:

@@ -13,12 +13,22 @@ from proctor.reports.figures.canvas import FAINT, GRID, put
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["LABEL", "Axis", "draw_labels", "draw_ticks", "label_width", "signed_axis", "value_axis"]
+__all__ = [
+    "CHARACTER",
+    "LABEL",
+    "Axis",
+    "draw_labels",
+    "draw_ticks",
+    "label_width",
+    "signed_axis",
+    "value_axis",
+]
 
 LABEL = 30
 """The most characters of a name beside a drawing; the tables have it in full."""
 
-_CHARACTER = 6.6  # pixels, of an average letter at 11 px
+CHARACTER = 7.2
+"""Pixels of an average letter."""
 _STEPS = (1, 2, 2.5, 5, 10)
 
 
@@ -52,7 +62,7 @@ def signed_axis(metric: Metric, low: float, high: float, *, lines: int = 6) -> A
 
 def label_width(names: Sequence[str]) -> float:
     """Pixels that the longest of the names needs at the left."""
-    return 14 + _CHARACTER * max((len(name) for name in names), default=0)
+    return 14 + CHARACTER * max((len(name) for name in names), default=0)
 
 
 def draw_ticks(axes: Axes, axis: Axis, rows: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from proctor.reports.figures.axes import LABEL, label_width
+from proctor.reports.figures.axes import CHARACTER, LABEL, label_width
 from proctor.reports.figures.canvas import DARK, GRID, PAPER, SERIES, bare_axes, drawing, put, svg
 from proctor.reports.words import shorten
 
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Bars", "draw_bars"]
 
-_WIDTH, _ROW, _HEAD = 800, 20, 30
-_CHARACTER = 7.0
+_WIDTH, _ROW, _HEAD = 960, 21, 32
 # Answered in quiet blue, what went wrong in warm colours, what never happened in grey.
 _COLOURS = (SERIES[0], SERIES[4], SERIES[5], SERIES[3], SERIES[1], SERIES[7])
 
@@ -53,7 +52,7 @@ def _draw_bar(axes: Axes, row: int, counts: Sequence[int], scale: float) -> None
         if not count:
             continue
         axes.barh(row, count, left=start, height=0.72, color=colour, edgecolor=PAPER, linewidth=0.8)
-        if count * scale > _CHARACTER * len(str(count)) + 4:
+        if count * scale > CHARACTER * len(str(count)) + 4:
             ink = PAPER if colour in {SERIES[0], SERIES[1]} else DARK
             put(axes, start + count / 2, row, str(count), color=ink, fontsize=10, ha="center")
         start += count
@@ -67,7 +66,7 @@ def _draw_legend(axes: Axes, parts: Sequence[str], pixel: float) -> None:
         at = -0.5 - 14 / _ROW
         axes.plot([x + 5 * pixel], [at], "s", color=colour, markersize=9, markeredgewidth=0, clip_on=False)
         put(axes, x + 15 * pixel, at, part)
-        x += (32 + 6.6 * len(part)) * pixel
+        x += (32 + CHARACTER * len(part)) * pixel
 
 
 def _described(bars: Bars) -> str:

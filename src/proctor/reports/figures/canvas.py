@@ -67,11 +67,12 @@ _SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "proctor",
     "text.parse_math": False,
     "font.family": "DejaVu Sans",
-    "font.size": 11,
+    "font.size": 12,
     "axes.unicode_minus": True,
     "path.simplify": False,
     "path.snap": False,
 }
+_SMALL = 600  # pixels; what is not wider keeps its size
 _DPI = 72  # so that one unit of the drawing is one pixel of the page
 
 
@@ -110,7 +111,7 @@ def bare_axes(figure: Figure, box: tuple[float, float, float, float]) -> Axes:
 
 def put(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
     """Text as it is written: never a formula, never out of a control character."""
-    merged: dict[str, Any] = {"color": INK, "fontsize": 11, "va": "center_baseline", "clip_on": False} | style
+    merged: dict[str, Any] = {"color": INK, "fontsize": 12, "va": "center_baseline", "clip_on": False} | style
     axes.text(x, y, clean(text).replace("\n", " "), parse_math=False, **merged)
 
 
@@ -122,10 +123,11 @@ def svg(figure: Figure, *, key: str, title: str, description: str) -> str:
     root = ElementTree.fromstring(raw.getvalue())  # noqa: S314 - it is our own drawing
     width, height = (f"{side * _DPI:.0f}" for side in figure.get_size_inches())
     used = set(re.findall(r"#([\w.-]+)", raw.getvalue().decode()))
+    classes = "drawing" if float(width) > _SMALL else "drawing small"
     body = "".join(_element(child, key, used) for child in root)
     label = f'<title id="{key}-t">{_text(title)}</title><desc id="{key}-d">{_text(description)}</desc>'
     return (
-        f'<svg class="drawing" role="img" aria-labelledby="{key}-t {key}-d" viewBox="0 0 {width} {height}"'
+        f'<svg class="{classes}" role="img" aria-labelledby="{key}-t {key}-d" viewBox="0 0 {width} {height}"'
         f' width="{width}" height="{height}">{label}{body}</svg>'
     )
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Dot", "Panel", "draw_dots"]
 
-_WIDTH, _ACROSS = 800, 3
-_ROW, _HEAD, _FOOT, _GAP = 19, 38, 26, 34
+_WIDTH, _ACROSS = 960, 3
+_ROW, _HEAD, _FOOT, _GAP = 20, 40, 28, 40
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ def _draw_panel(axes: Axes, panel: Panel, axis: Axis) -> None:
     put(axes, axis.limits[0], -0.5 - 24 / _ROW, shorten(panel.name, 34), fontweight="bold")
     if panel.chance is not None:
         axes.plot([panel.chance] * 2, [-0.5, count - 0.5], color=FAINT, linewidth=1, linestyle=(0, (4, 3)))
-        put(axes, panel.chance, -0.5 - 8 / _ROW, "chance", color=FAINT, fontsize=9, ha="center")
+        put(axes, panel.chance, -0.5 - 8 / _ROW, "chance", color=FAINT, fontsize=10, ha="center")
     for row, dot in enumerate(panel.dots):
         if dot.value is None:
-            put(axes, axis.limits[0], row, " no score", color=FAINT, fontsize=9)
+            put(axes, axis.limits[0], row, " no score", color=FAINT, fontsize=10)
             continue
         if dot.low is not None and dot.high is not None:
             axes.plot([dot.low, dot.high], [row, row], color=SERIES[0], linewidth=2, alpha=0.55)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from proctor.core import Metric
-from proctor.reports.figures.axes import LABEL, Axis, draw_labels, draw_ticks, label_width
+from proctor.reports.figures.axes import CHARACTER, LABEL, Axis, draw_labels, draw_ticks, label_width
 from proctor.reports.figures.canvas import FAINT, GRID, MARKERS, PAPER, SERIES, bare_axes, drawing, put, svg
 from proctor.reports.figures.dots import Dot
 from proctor.reports.words import shorten, value
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Slopes", "draw_slopes"]
 
-_WIDTH, _STEP, _HEAD, _FOOT = 800, 12, 34, 30
+_WIDTH, _STEP, _HEAD, _FOOT = 960, 13, 40, 30
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def draw_slopes(key: str, title: str, slopes: Slopes, axis: Axis, metric: Metric
         if slopes.mark is not None:
             at, name = slopes.mark
             axes.plot([at, at], [-0.5, len(names) - 0.5], color=FAINT, linewidth=1, linestyle=(0, (4, 3)))
-            put(axes, at, -0.5 - 6 / row, name, color=FAINT, fontsize=9, ha="center")
+            put(axes, at, -0.5 - 6 / row, name, color=FAINT, fontsize=10, ha="center")
         for place, dots in enumerate(slopes.dots):
             _draw_row(axes, place, dots, _STEP / row)
         draw_labels(axes, names, axis)
@@ -78,7 +78,7 @@ def _draw_legend(axes: Axes, axis: Axis, series: Sequence[str], row: float) -> N
         style = {"color": SERIES[number % len(SERIES)], "markersize": 7.5, "markeredgewidth": 0}
         axes.plot([x + 5 * pixel], [-0.5 - 23 / row], MARKERS[number % len(MARKERS)], clip_on=False, **style)  # type: ignore[arg-type]
         put(axes, x + 14 * pixel, -0.5 - 23 / row, shown)
-        x += (30 + 6.6 * len(shown)) * pixel
+        x += (30 + CHARACTER * len(shown)) * pixel
 
 
 def _described(slopes: Slopes, metric: Metric) -> str:

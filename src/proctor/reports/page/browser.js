@@ -56,6 +56,12 @@
     });
   }
 
+  const flagged = (vote) => vote !== null && vote.flags.length > 0;
+
+  function hasFlag(answer) {
+    return (answer.marks || []).some((one) => one.vote !== undefined && flagged(data.votes[one.vote]));
+  }
+
   // -- the filters
 
   function choice(name, label, entries) {
@@ -84,6 +90,7 @@
     form.append(choice("outcome", "that is", Object.entries(OUTCOMES)));
     form.append(choice("status", "with status", data.statuses.map((name) => [name, name.replace("_", " ")])));
     form.append(check("disagree", "Systems disagree"));
+    if (data.votes.some(flagged)) form.append(check("flagged", "A judge's vote is flagged"));
     const clear = make("button", { type: "button" }, "Clear filters");
     clear.addEventListener("click", () => { restore(new URLSearchParams()); changed(); });
     form.append(clear);
@@ -113,11 +120,13 @@
     const sought = value("q").toLowerCase().split(/\s+/).filter(Boolean);
     const facets = data.facets.map(([name]) => [name, value(`facet.${name}`)]).filter(([, wanted]) => wanted);
     const [system, condition, outcome, status] = ["system", "condition", "outcome", "status"].map(value);
-    const some = system || condition || outcome || status;
+    const flag = value("flagged");
+    const some = system || condition || outcome || status || flag;
     const fits = (answer) => {
       const run = data.runs[answer.run];
       return (!system || run.system === system) && (!condition || run.condition === condition)
-        && (!outcome || answer.outcome === outcome) && (!status || answer.status === status);
+        && (!outcome || answer.outcome === outcome) && (!status || answer.status === status)
+        && (!flag || hasFlag(answer));
     };
     return data.items.filter((item) => facets.every(([name, wanted]) => (item.facets[name] || []).includes(wanted))
       && (!some || item.answers.some(fits))
@@ -197,9 +206,13 @@
     for (const other of (!item.options && item.accepted) || []) parts.push(line("Also accepted", other));
     if (item.rationale) parts.push(line("Why", item.rationale));
     if (item.answers.length > 1) parts.push(overview(item));
+    if (conditions.length === 1) {
+      parts.push(make("h4", {}, "The answers"), make("div", { class: "cards" }, ...item.answers.map((answer) => card(answer, "system"))));
+      return parts;
+    }
     for (const system of systems) {
       const given = item.answers.filter((answer) => data.runs[answer.run].system === system);
-      if (given.length) parts.push(make("h4", {}, said(system)), make("div", { class: "cards" }, ...given.map(card)));
+      if (given.length) parts.push(make("h4", {}, said(system)), make("div", { class: "cards" }, ...given.map((answer) => card(answer, "condition"))));
     }
     return parts;
   }
@@ -250,9 +263,9 @@
     return make("div", { class: "wide" }, table);
   }
 
-  function card(answer) {
+  function card(answer, name) {
     const run = data.runs[answer.run];
-    const head = make("h5", {}, said(run.condition, "span"), make("span", { class: answer.outcome }, OUTCOMES[answer.outcome]));
+    const head = make("h5", {}, said(run[name], "span"), make("span", { class: answer.outcome }, OUTCOMES[answer.outcome]));
     const parts = [head];
     if (answer.status !== "answered") parts.push(make("p", { class: "flag" }, answer.status.replace("_", " ")));
     if (plain(answer.text)) parts.push(said(answer.text, "p", { class: "text" }));
@@ -270,6 +283,10 @@
       if (one.vote !== undefined) votes.add(one.vote);
     }
     for (const place of votes) if (data.votes[place]) parts.push(vote(data.votes[place]));
+    if (answer.shown) {
+      const rows = answer.shown.map((option, place) => make("li", {}, `${letter(place)}. `, said(option)));
+      parts.push(make("details", {}, make("summary", {}, "It saw the options in this order"), make("ol", { class: "options" }, ...rows)));
+    }
     if (answer.more) parts.push(make("details", {}, make("summary", {}, "Recorded beside it"), said(answer.more, "pre")));
     return make("div", { class: "card" }, ...parts);
   }
@@ -314,7 +331,7 @@
     restore(wanted);
     state.chosen = data.items.find((item) => item.id === wanted.get("item"));
     search();
-    if (location.hash.includes("=")) document.getElementById("items").scrollIntoView();
+    if (location.hash.includes("=")) document.getElementById("items").scrollIntoView({ behavior: "instant" });
   }
 
   holder.append(filters(), count, make("div", { class: "panes" }, make("div", {}, list, pages), detail));

@@ -25,7 +25,7 @@ def embedded_json(value: Any) -> str:
     """JSON that may stand inside a script element: nothing in it can end the element or begin another.
 
     >>> embedded_json("</script>")
-    '"\\u003c/script\\u003e"'
+    '"\\\\u003c/script\\\\u003e"'
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.translate(_UNSAFE)

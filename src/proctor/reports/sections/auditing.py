@@ -27,8 +27,8 @@ def audit_section(audit: ItemAudit | None) -> Section | None:
     if audit.repeats:
         blocks.append(
             Prose(
-                f"{len(audit.repeats)} right answers occur again in another question of the same group: who has read "
-                "all questions may know them."
+                f"Right answers that occur again in another question of the same group: {len(audit.repeats)}. Who has "
+                "read all questions may know them."
             )
         )
     if audit.left_out:
@@ -131,7 +131,8 @@ def _histogram(found: Histogram, names: list[str], title: str, anchor: str) -> F
     even = sum(found.counts) / found.options
     drawn = draw_columns(anchor, title, Columns(names, found.counts, even))
     return Figure(
-        drawn, f"{title}; evenly spread or more uneven by luck: p {p_value(found.p)} ({found.test})."
+        drawn,
+        f"{title}. If all places were alike, a spread as uneven as this had p {p_value(found.p)} ({found.test}).",
     )
 
 

@@ -102,7 +102,7 @@ def _blocks(source: Source, one: Comparison) -> list[Block]:
         notes.append(
             f"Only one side has a score for {one.only_first + one.only_second} items; they are left out."
         )
-    return [table, *([Prose(" ".join(notes))] if notes else [])]
+    return [table, *([Prose(" ".join(notes), quiet=True)] if notes else [])]
 
 
 def _sides(one: Comparison) -> tuple[str, str]:

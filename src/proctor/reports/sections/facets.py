@@ -22,8 +22,8 @@ def facets_section(source: Source) -> Section | None:
         for place, key in enumerate(source.keys):
             for condition in source.conditions:
                 cells = _cells(rows, facet, key, condition)
-                if not cells:
-                    continue
+                if len({value for _, value in cells}) < 2:
+                    continue  # split into one part is not split
                 table = _table(source, facet, key, condition, cells)
                 if key in source.leading and condition == source.conditions[0]:
                     found.append(_figure(source, facet, key, cells, table, f"facet-{number}-{place}"))

@@ -98,7 +98,26 @@ def _board(source: Source, key: Key, condition: str) -> list[Block]:
     rows += [_unscored(results[name], beside) for name in sorted(results) if name not in ranked]
     table = Table(f"{metric.label}, {condition_line(condition)}.", columns, tuple(rows))
     notes = _notes(source, board, results)
-    return [table, *([Prose(" ".join(notes))] if notes else [])]
+    return [
+        table,
+        *_levels(source, key, condition, results),
+        *([Prose(" ".join(notes), quiet=True)] if notes else []),
+    ]
+
+
+def _levels(source: Source, key: Key, condition: str, results: dict[str, Result]) -> list[Block]:
+    """How many answers reached each named level."""
+    named = source.metric(key.metric).levels
+    levels = [*named, *sorted({level for row in results.values() for level in row.levels} - set(named))]
+    if not any(row.levels for row in results.values()):
+        return []
+    rows: list[tuple[Cell | str | int, ...]] = [
+        (Cell(name), *(results[name].levels.get(level, 0) for level in levels))
+        for name in source.systems
+        if name in results
+    ]
+    columns = (Column("System"), *(Column(level, numeric=True) for level in levels))
+    return [Table(f"{source.label(key)}, {condition}: answers at each level.", columns, tuple(rows))]
 
 
 def _any(results: dict[str, Result], name: str) -> bool:
@@ -108,13 +127,16 @@ def _any(results: dict[str, Result], name: str) -> bool:
 def _ends(source: Source, key: Key) -> str:
     metric = source.metric(key.metric)
     low, high = source.axis(key)
-    return f"{value(metric, low)} to {value(metric, high)}"
+    scale, unit = (100, " %") if metric.percent else (1, "")
+    return f"{scale * low:.3g} to {scale * high:.3g}{unit}"
 
 
 def _row(
     source: Source, key: Key, row: LeaderboardRow, result: Result, beside: list[str]
 ) -> tuple[Cell | str | int, ...]:
+    """A score over the same items is shown as everywhere else, so that its interval has the same draws."""
     metric = source.metric(key.metric)
+    shown = result if (result.n, result.value) == (row.n, row.value) else row
     known = row.rank_low is not None and row.rank_high is not None
     places = f"{row.rank_low} to {row.rank_high}" if known and row.rank_low != row.rank_high else row.rank_low
     return (
@@ -122,8 +144,10 @@ def _row(
         "–" if row.rank is None else str(row.rank),
         str(places) if known else "–",
         Cell(value(metric, row.value), strong=True),
-        interval(metric, row.ci_low, row.ci_high),
-        Cell("", span=span_of(source.axis(key), row.ci_low, row.value, row.ci_high, source.chance(key))),
+        interval(metric, shown.ci_low, shown.ci_high),
+        Cell(
+            "", span=span_of(source.axis(key), shown.ci_low, shown.value, shown.ci_high, source.chance(key))
+        ),
         row.n,
         row.groups,
         *(int(getattr(result, name)) for name in beside),

@@ -32,8 +32,8 @@ def facts(source: Source) -> list[tuple[str, str]]:
         (
             "Newest run",
             (newest_run(source.store, source.benchmark) or "none")
-            .replace("+00:00", " UTC")
-            .replace("T", " "),
+            .replace("T", " ")
+            .replace("+00:00", " UTC"),
         ),
         ("Seeds", "; ".join(seeds)),
         ("Fingerprint", source.store.fingerprint(source.benchmark)),
