@@ -57,9 +57,8 @@ def thumbnails_of(library: MediaLibrary) -> Thumbnails:
     """Small pictures of an item: a few frames of its clip, or its images; none where a file is missing."""
     from proctor.media import MediaLibrary, MediaSettings, view
 
-    small = type(library)(
-        library.root, MediaSettings(max_side=_SIDE, quality=70, max_frames=_FRAMES), library.cache_dir
-    )
+    settings = MediaSettings(max_side=_SIDE, quality=70, max_frames=_FRAMES)
+    small = MediaLibrary(library.root, settings, library.cache_dir)
 
     def thumbnails(item: Item) -> list[tuple[str, bytes]]:
         import asyncio

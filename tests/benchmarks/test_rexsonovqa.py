@@ -1,0 +1,393 @@
+"""ReXSonoVQA: its files, its recorded results, and the figures that were published from them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.benchmarks.rexsonovqa import READER
+from proctor.benchmarks.rexsonovqa.native import split_options
+from proctor.core import Benchmark, InputError, Status
+from proctor.metrics import AccuracyScorer
+from proctor.runs import Options, Result, Store, compare, import_answers, leaderboard, results
+
+MODELS = ("gemini-3-pro", "llava-video-72b", "qwen3.5-397b")
+VIDEO = "Scanning_the_Appendix"
+
+
+@pytest.fixture(scope="module")
+def tree(data: Path) -> Path:
+    return data / "rexsonovqa"
+
+
+@pytest.fixture(scope="module")
+def benchmark(tree: Path) -> Benchmark:
+    return READER.load(tree)
+
+
+@pytest.fixture(scope="module")
+def store(tree: Path, benchmark: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    store = Store(tmp_path_factory.mktemp("rexsonovqa") / "runs.db")
+    for model in MODELS:
+        recorded = READER.read_recorded(tree / "results" / model, benchmark)
+        importing = import_answers(
+            store, benchmark, recorded, name=model, condition="video", scorers=[AccuracyScorer()]
+        )
+        asyncio.run(importing)
+    return store
+
+
+def rows(store: Store, **options: Any) -> list[Result]:
+    return results(store, "rexsonovqa", Options(draws=200, **options)).rows
+
+
+def per_cent(value: float | None) -> float:
+    assert value is not None
+    return round(100 * value, 1)
+
+
+def test_the_items_that_count(benchmark: Benchmark) -> None:
+    assert len(benchmark.items) == 657
+    counted = benchmark.counted()
+    assert Counter(item.answer.kind for item in counted) == {"choice": 249, "free_text": 265}
+    assert Counter(item.tags["question_type"] for item in counted if item.options) == {
+        "1 action-goal": 103,
+        "2 artifact-optimization": 79,
+        "3 context-planning": 67,
+    }
+    assert len({item.group for item in counted}) == 47
+    assert {item.tags["category"] for item in counted} == {
+        "abdominal",
+        "genitourinary",
+        "obstetric",
+        "musculoskeletal",
+        "thoracic",
+        "vascular",
+    }
+
+
+def test_options_are_shuffled_by_the_seed_alone(tree: Path, benchmark: Benchmark) -> None:
+    assert READER.load(tree).fingerprint == benchmark.fingerprint
+    other = READER.load(tree, seed=1)
+    assert other.fingerprint != benchmark.fingerprint
+    for first, second in zip(benchmark.items, other.items, strict=True):
+        assert sorted(first.options) == sorted(second.options)
+        if first.options:
+            assert first.reference is not None
+            assert second.reference is not None
+            right = [
+                item.options["ABCD".index(str(item.reference.answer))]
+                for item in (first, second)
+                if item.reference
+            ]
+            assert right[0] == right[1]
+
+
+@pytest.mark.parametrize(("model", "correct"), list(zip(MODELS, (165, 74, 138), strict=True)))
+def test_recorded_choices(store: Store, model: str, correct: int) -> None:
+    row = next(row for row in rows(store, systems=(model,)) if row.metric == "accuracy")
+    assert (row.n, row.answered, row.failed, row.groups) == (249, 249, 0, 47)
+    assert row.value == correct / 249
+
+
+def test_geminis_published_splits(store: Store) -> None:
+    by_type = [
+        row
+        for row in rows(store, systems=("gemini-3-pro",), by=("question_type",))
+        if row.metric == "accuracy"
+    ]
+    assert [per_cent(row.value) for row in by_type] == [69.9, 60.8, 67.2]
+    by_duration = [
+        row for row in rows(store, systems=("gemini-3-pro",), by=("duration",)) if row.metric == "accuracy"
+    ]
+    assert [(row.facets["duration"], per_cent(row.value)) for row in by_duration] == [
+        ("0-5 s", 61.0),
+        ("5-10 s", 66.3),
+        ("10-20 s", 64.9),
+        (">20 s", 75.8),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("model", "by_score", "by_error_type", "contradictory"),
+    [
+        ("gemini-3-pro", (99, 24, 18, 124), (99, 29, 24, 113), 11),
+        ("llava-video-72b", (7, 21, 28, 209), (7, 21, 29, 208), 1),
+        ("qwen3.5-397b", (74, 16, 32, 143), (74, 18, 32, 141), 2),
+    ],
+)
+def test_recorded_free_responses_in_both_views(
+    store: Store, model: str, by_score: tuple[int, ...], by_error_type: tuple[int, ...], contradictory: int
+) -> None:
+    """The paper's table for Gemini (99, 29, 24, 113) counts by error type; its scores say 99/42/124."""
+    found = {row.metric: row for row in rows(store, systems=(model,))}
+    levels = ("2", "1 wrong conclusion", "1 wrong visual evidence", "0")
+    assert tuple(found["rubric"].levels[level] for level in levels) == by_score
+    assert tuple(found["rubric_by_error_type"].levels[level] for level in levels) == by_error_type
+    flags = found["contradiction"]
+    assert flags.value is not None
+    assert round(flags.value * flags.n) == contradictory
+    assert {row.scorer for row in found.values()} == {"code", "gemini-3-pro-preview"}
+    value = found["rubric"].value
+    assert value == pytest.approx((2 * by_score[0] + by_score[1] + by_score[2]) / 265)
+
+
+def test_a_recorded_failure_is_failed_and_not_wrong(store: Store) -> None:
+    row = next(
+        row
+        for row in rows(store, systems=("qwen3.5-397b",), all_items=True, by=("question_type",))
+        if row.metric == "rubric" and row.failed
+    )
+    assert (row.answered, row.failed, row.n) == (row.n, 1, row.n)
+    (run,) = [run for run in store.runs("rexsonovqa") if run.system == "qwen3.5-397b"]
+    failed = [answer for answer in store.answers(run).values() if answer.status is Status.FAILED]
+    assert [answer.item_id for answer in failed] == ["Third_Trimester_Locate_Fetus_and_Placenta/free-01"]
+    assert "The video file is too short" in failed[0].reason
+
+
+def test_latencies_and_explanations_come_along(store: Store) -> None:
+    (run,) = [run for run in store.runs("rexsonovqa") if run.system == "gemini-3-pro"]
+    answers = store.answers(run)
+    first = answers["1st_Trimester_Scan/mcq-01"]
+    assert first.timing is not None
+    assert first.timing.model_s == pytest.approx(6.443593978881836)
+    assert first.text.startswith("Answer: D")
+    votes = store.votes(_vote_keys(store, run.id))
+    assert len(votes) == 337
+    assert all(vote.judge == "gemini-3-pro-preview" and vote.reply["explanation"] for vote in votes.values())
+    assert sum("contradiction" in vote.flags for vote in votes.values()) == 14
+
+
+def _vote_keys(store: Store, run: int) -> list[str]:
+    from sqlalchemy import text
+
+    with store.reading() as connection:
+        query = text("select distinct vote_key from scores where run = :run and vote_key <> ''")
+        return [str(row[0]) for row in connection.execute(query, {"run": run})]
+
+
+def test_two_models_side_by_side(store: Store) -> None:
+    found = compare(
+        store, "rexsonovqa", systems=("gemini-3-pro", "qwen3.5-397b"), metrics=("accuracy",), draws=200
+    )
+    (one,) = found.comparisons
+    assert one.table is not None
+    assert [sum(row) for row in one.table] == [165, 84]
+    assert [sum(column) for column in zip(*one.table, strict=True)] == [138, 111]
+    assert one.difference.value == pytest.approx((165 - 138) / 249)
+
+
+def test_the_leaderboard_ranks_the_three(store: Store) -> None:
+    board = leaderboard(store, "rexsonovqa", condition="video", options=Options(draws=200))
+    assert [row.system for row in board.rows] == ["gemini-3-pro", "qwen3.5-397b", "llava-video-72b"]
+    assert board.rows[-1].rank == 3
+
+
+def test_importing_twice_changes_nothing(store: Store, tree: Path, benchmark: Benchmark) -> None:
+    recorded = READER.read_recorded(tree / "results" / MODELS[0], benchmark)
+    before = rows(store)
+    scorers = [AccuracyScorer()]
+    again = import_answers(store, benchmark, recorded, name=MODELS[0], condition="video", scorers=scorers)
+    asyncio.run(again)
+    assert rows(store) == before
+
+
+def test_other_answers_under_a_known_name_are_refused(store: Store, tree: Path, benchmark: Benchmark) -> None:
+    recorded = READER.read_recorded(tree / "results" / MODELS[1], benchmark)
+    importing = import_answers(
+        store, benchmark, recorded, name=MODELS[0], condition="video", scorers=[AccuracyScorer()]
+    )
+    with pytest.raises(
+        InputError, match=r"expected the same settings, or another name|expected a new name with --as"
+    ):
+        asyncio.run(importing)
+
+
+def test_the_media_help_names_every_missing_video(tree: Path) -> None:
+    help_text = READER.media_help(
+        tree, [VIDEO, "First_Trimester_Intrauterine_Pregnancy _Ultrasound_Scanning_Technique"]
+    )
+    assert f"-o {VIDEO}.mp4 'https://www.youtube.com/watch?v=" in help_text
+    assert "--download-sections '*66.29-147.8'" in help_text
+    assert "'First_Trimester_Intrauterine_Pregnancy _Ultrasound_Scanning_Technique.mp4'" in help_text
+
+
+def test_split_options_keeps_lines_that_belong_to_an_option() -> None:
+    stem, options = split_options("[MCQ] A question\nof two lines:\nA. one\nmore\nB) two")
+    assert stem == "A question\nof two lines:"
+    assert options == ["one more", "two"]
+
+
+# -- bad input: one line that names file, item and field; nothing is written
+
+
+@pytest.fixture
+def small(tree: Path, tmp_path: Path) -> Path:
+    """One video's questions, to be spoiled."""
+    for kind in ("mcq", "free"):
+        folder = tmp_path / "benchmark_questions" / kind
+        folder.mkdir(parents=True)
+        shutil.copyfile(tree / "benchmark_questions" / kind / f"{VIDEO}.json", folder / f"{VIDEO}.json")
+    shutil.copyfile(tree / "video_metadata_new.json", tmp_path / "video_metadata_new.json")
+    return tmp_path
+
+
+def spoil(file: Path, change: Callable[[Any], Any]) -> None:
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps(change(content) or content))
+
+
+def put(index: int, key: str, value: Any) -> Callable[[Any], Any]:
+    def change(content: Any) -> None:
+        content[index][key] = value
+
+    return change
+
+
+BAD_QUESTIONS = [
+    (put(1, "answer", "E"), r"item 2, field 'answer': found 'E', expected one of A, B, C, D"),
+    (put(0, "time_end", 0.0), r"item 1, field 'time_end': found 0 s, expected a time after time_start"),
+    (
+        put(0, "time_end", 1e4),
+        r"item 1, field 'time_end': found 10000 s, expected a time within the video's 81.51 s",
+    ),
+    (
+        put(2, "time_start", "soon"),
+        r"item 3, field 'time_start': found 'soon', expected Input should be a valid number",
+    ),
+    (
+        put(0, "question_type", "Type9"),
+        r"item 1, field 'question_type': found 'Type9', expected one of Type1_",
+    ),
+    (put(0, "question", "[MCQ] No options?"), r"item 1, field 'question': found 0 different options"),
+    (lambda content: [*content, content[0]], r"found item 1 again, expected no duplicates"),
+    (lambda content: [{**content[0], "answer": None}], r"item 1, field 'answer'"),
+    (lambda content: {"questions": content}, r"found dict, expected a list of questions"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD_QUESTIONS)
+def test_bad_questions(small: Path, change: Callable[[Any], Any], message: str) -> None:
+    file = small / "benchmark_questions" / "mcq" / f"{VIDEO}.json"
+    spoil(file, change)
+    with pytest.raises(InputError, match=message) as raised:
+        READER.load(small)
+    assert str(raised.value).startswith(f"{file}: ")
+    assert "\n" not in str(raised.value)
+
+
+def test_broken_json_names_line_and_column(small: Path) -> None:
+    file = small / "benchmark_questions" / "free" / f"{VIDEO}.json"
+    file.write_text('[\n {"question": }\n]')
+    with pytest.raises(
+        InputError, match=rf"{re.escape(str(file))}: line 2, column 15: found expecting value, expected JSON"
+    ):
+        READER.load(small)
+
+
+def test_a_region_outside_the_frame(small: Path) -> None:
+    file = small / "video_metadata_new.json"
+    content = json.loads(file.read_text())
+    content[VIDEO]["roi"]["x_prop"] = 0.9
+    file.write_text(json.dumps(content))
+    with pytest.raises(
+        InputError, match=rf"video '{VIDEO}', field 'roi': found x 0.9, .*expected a region inside 0 to 1"
+    ):
+        READER.load(small)
+
+
+def test_an_empty_tree(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"video_metadata_new.json: found no such file"):
+        READER.load(tmp_path)
+
+
+def test_a_video_without_metadata(small: Path) -> None:
+    file = small / "video_metadata_new.json"
+    content = json.loads(file.read_text())
+    del content[VIDEO]
+    file.write_text(json.dumps(content))
+    with pytest.raises(
+        InputError, match="found questions on video 'Scanning_the_Appendix', expected its entry"
+    ):
+        READER.load(small)
+
+
+BAD_RESULTS = [
+    (put(0, "question", "[MCQ] Which?\nA. x\nB. y"), "found a question not in the benchmark: 'Which\\?'"),
+    (lambda content: [*content, content[0]], "found a second answer to Scanning_the_Appendix/mcq-01"),
+    (put(0, "answer", "Z"), "item 1, field 'answer': found 'Z', expected one of A, B, C, D"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD_RESULTS)
+def test_bad_results(
+    tree: Path, benchmark: Benchmark, tmp_path: Path, change: Callable[[Any], Any], message: str
+) -> None:
+    for kind in ("mcq", "free"):
+        folder = tmp_path / kind
+        folder.mkdir()
+        shutil.copyfile(
+            tree / "results" / MODELS[0] / kind / f"score_pred_{VIDEO}.json",
+            folder / f"score_pred_{VIDEO}.json",
+        )
+    spoil(tmp_path / "mcq" / f"score_pred_{VIDEO}.json", change)
+    with pytest.raises(InputError, match=message):
+        READER.read_recorded(tmp_path, benchmark)
+
+
+def test_a_key_that_contradicts_the_benchmark(tree: Path, benchmark: Benchmark, tmp_path: Path) -> None:
+    for kind in ("mcq", "free"):
+        shutil.copytree(tree / "results" / MODELS[0] / kind, tmp_path / kind, copy_function=shutil.copyfile)
+        (tmp_path / kind).chmod(0o755)
+    file = tmp_path / "mcq" / f"score_pred_{VIDEO}.json"
+    wrong = {"A": "B", "B": "C", "C": "D", "D": "A"}
+    spoil(file, lambda content: [{**one, "answer": wrong[one["answer"]]} for one in content])
+    with pytest.raises(
+        InputError, match=r"item 1, field 'answer': found the key .*, expected the benchmark's key"
+    ):
+        READER.read_recorded(tmp_path, benchmark)
+
+
+def test_an_empty_results_tree(benchmark: Benchmark, tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match="found no such folder, expected a folder with one JSON file per video"
+    ):
+        READER.read_recorded(tmp_path, benchmark)
+
+
+def test_missing_recorded_answers_are_counted(tree: Path, benchmark: Benchmark, tmp_path: Path) -> None:
+    for kind in ("mcq", "free"):
+        folder = tmp_path / kind
+        folder.mkdir()
+        shutil.copyfile(
+            tree / "results" / MODELS[0] / kind / f"score_pred_{VIDEO}.json",
+            folder / f"score_pred_{VIDEO}.json",
+        )
+    recorded = READER.read_recorded(tmp_path, benchmark)
+    assert f"{657 - len(recorded.answers)} questions have no recorded answer" in recorded.notes
+
+
+def test_a_judge_that_had_failed_gives_no_mark(tree: Path, benchmark: Benchmark, tmp_path: Path) -> None:
+    for kind in ("mcq", "free"):
+        folder = tmp_path / kind
+        folder.mkdir()
+        shutil.copyfile(
+            tree / "results" / MODELS[0] / kind / f"score_pred_{VIDEO}.json",
+            folder / f"score_pred_{VIDEO}.json",
+        )
+    file = tmp_path / "free" / f"score_pred_{VIDEO}.json"
+    spoil(file, put(0, "judge_explanation", "Evaluation Failed: 429"))
+    recorded = READER.read_recorded(tmp_path, benchmark)
+    assert f"{VIDEO}/free-01" not in {score.item_id for score in recorded.scores}
+    assert any(
+        "1 answers have no mark because the recorded judge's call had failed" in note
+        for note in recorded.notes
+    )
