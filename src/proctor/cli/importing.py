@@ -36,7 +36,7 @@ def import_recorded(
     from proctor.benchmarks import BENCHMARKS
     from proctor.media import CONDITIONS
     from proctor.metrics import AccuracyScorer
-    from proctor.runs import Store, import_answers
+    from proctor.runs import Store, add_floor, import_answers
 
     CONDITIONS.get(condition)
     reader = BENCHMARKS.get(benchmark)
@@ -45,6 +45,7 @@ def import_recorded(
     scorers = (AccuracyScorer(),)
     opened = Store(store)
     asyncio.run(import_answers(opened, loaded, recorded, name=name, condition=condition, scorers=scorers))
+    asyncio.run(add_floor(opened, loaded, scorers, seed=seed))
     for line in recorded.notes:
         note(line)
     console.print(

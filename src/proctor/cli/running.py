@@ -93,7 +93,7 @@ def run(
     from proctor.benchmarks import BENCHMARKS
     from proctor.media import MediaLibrary, MediaSettings
     from proctor.metrics import AccuracyScorer
-    from proctor.runs import Limits, PlanOptions, Store, plan
+    from proctor.runs import Limits, PlanOptions, Store, add_floor, plan
 
     chosen = tuple(conditions or ["video"])
     reader = BENCHMARKS.get(benchmark)
@@ -107,7 +107,9 @@ def run(
     )
     options = PlanOptions(seed=seed, all_items=all_items, limit=limit, budget_s=budget)
     opened = Store(store)
-    planned = plan(opened, loaded, built, chosen, library, scorers=[AccuracyScorer()], options=options)
+    scorers = [AccuracyScorer()]
+    planned = plan(opened, loaded, built, chosen, library, scorers=scorers, options=options)
+    asyncio.run(add_floor(opened, loaded, scorers, seed=seed))
     outcome = run_plan(opened, planned, Limits(concurrency, budget, give_up_after))
     report_outcome(planned, outcome, opened)
 

@@ -5,6 +5,7 @@ from proctor.runs.compare import Comparison, Comparisons, Side, compare, compare
 from proctor.runs.engine import Job, Limits, Tally, ask, ask_all
 from proctor.runs.execute import Outcome, execute, left_failed
 from proctor.runs.export import COLUMNS, export, export_rows
+from proctor.runs.floor import FLOOR, add_floor
 from proctor.runs.guessable import audit_stored, flag_guessable
 from proctor.runs.importing import import_answers
 from proctor.runs.judging import JudgeTally, judge_all
@@ -16,6 +17,7 @@ from proctor.runs.store import Run, Store
 __all__ = [
     "COLUMNS",
     "FAILED_POLICIES",
+    "FLOOR",
     "BenchmarkCard",
     "Comparison",
     "Comparisons",
@@ -34,6 +36,7 @@ __all__ = [
     "Side",
     "Store",
     "Tally",
+    "add_floor",
     "ask",
     "ask_all",
     "audit_stored",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from proctor.build.audit import ItemAudit, audit_items
+from typing import TYPE_CHECKING
+
 from proctor.runs.store import Store
+
+if TYPE_CHECKING:
+    from proctor.build.audit import ItemAudit
 
 __all__ = ["GUESSABLE", "audit_stored", "flag_guessable"]
 
@@ -14,6 +18,8 @@ def audit_stored(
     store: Store, benchmark: str, *, all_items: bool = False, seed: int = 0, draws: int = 2000
 ) -> ItemAudit:
     """Audits the items of a benchmark that a store has answers to."""
+    from proctor.build.audit import audit_items
+
     only = {} if all_items else store.card(benchmark).only
     items = [
         item

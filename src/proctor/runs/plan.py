@@ -14,7 +14,7 @@ from proctor.media import CONDITIONS, MediaLibrary, view
 from proctor.runs.engine import Job
 from proctor.runs.store import Run, Store
 
-__all__ = ["Plan", "PlanOptions", "plan"]
+__all__ = ["Plan", "PlanOptions", "plan", "run_settings"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def plan(
         if len(mine) < len(items):
             unsupported[system.name] = len(items) - len(mine)
         for condition in conditions:
-            settings = _settings(system, library, condition, options)
+            settings = run_settings(system, library, condition, seed=options.seed, budget_s=options.budget_s)
             run = store.start_run(benchmark.name, system.name, condition, settings)
             known = store.settled(run)
             open_items = [item for item in mine if item.id not in known]
@@ -95,16 +95,17 @@ def _by_media(item: Item) -> tuple[str, ...]:
     return tuple(media.source for media in item.media)
 
 
-def _settings(
-    system: System, library: MediaLibrary, condition: str, options: PlanOptions
+def run_settings(
+    system: System, library: MediaLibrary, condition: str, *, seed: int, budget_s: float | None = None
 ) -> dict[str, JsonValue]:
+    """Everything that changes a run's answers, as it is recorded with the run."""
     media: dict[str, JsonValue] = (
         library.settings.model_dump(mode="json") if CONDITIONS.get(condition).sees else {}
     )
     return {
         "system": system.settings,
         "media": media,
-        "seed": options.seed,
-        "budget_s": options.budget_s,
+        "seed": seed,
+        "budget_s": budget_s,
         "told_the_key": isinstance(system, NeedsReferences),
     }

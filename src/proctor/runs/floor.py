@@ -1,0 +1,58 @@
+"""The floor: what is reached without looking, beside every system's numbers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from proctor.core import Benchmark, NeedsReferences, Scorer
+from proctor.media import MediaLibrary, view
+from proctor.runs.engine import ask
+from proctor.runs.plan import run_settings
+from proctor.runs.store import Store
+from proctor.systems import SYSTEMS
+
+__all__ = ["FLOOR", "add_floor"]
+
+FLOOR = ("random", "majority", "longest-option", "shortest-option", "text-similarity")
+"""The embedded systems that never look; they run under `text-only`."""
+
+_CONDITION = "text-only"
+
+
+async def add_floor(
+    store: Store, benchmark: Benchmark, scorers: Sequence[Scorer], *, seed: int = 0
+) -> list[str]:
+    """Asks the floor's systems all items that count, as far as the store has not their answers yet.
+
+    They take seconds and cost nothing. Returns the names of those that were asked. A run of that name
+    that the store already has stays as it is, whatever its seed. Two processes that do this at once
+    write the same answers, of which the first ones stay.
+    """
+    library = MediaLibrary(None)
+    known = {run.system: run for run in store.runs(benchmark.name) if run.condition == _CONDITION}
+    added = []
+    items = benchmark.counted()
+    for name in FLOOR:
+        system = SYSTEMS.get(name)(seed=seed)
+        if isinstance(system, NeedsReferences):
+            system.learn(items)
+        mine = [item for item in items if system.supports(item)]
+        if not mine or name in known:
+            continue
+        answers = [await ask(system, item, lambda item: view(item, _CONDITION, library)) for item in mine]
+        marks = [
+            [
+                score
+                for scorer in scorers
+                if scorer.applies(item)
+                for score in await scorer.score(item, answer)
+            ]
+            for item, answer in zip(mine, answers, strict=True)
+        ]
+        run = store.start_run(
+            benchmark.name, name, _CONDITION, run_settings(system, library, _CONDITION, seed=seed)
+        )
+        await asyncio.to_thread(store.write, run, list(zip(answers, marks, strict=True)))
+        added.append(name)
+    return added
