@@ -62,18 +62,10 @@ def sprite(kind: ObjectClass, pixels_per_unit: float, rng: np.random.Generator) 
     canvas.paste(drawn, ((side - fine) // 2, (side - fine) // 2))
     turned = canvas.rotate(float(rng.uniform(-35, 35)), Image.Resampling.BILINEAR)
     small = max(8, round(side / _FINE))
-    pixels = np.asarray(_premultiplied(turned).resize((small, small), Image.Resampling.BOX), dtype=np.float32)
-    opacity = pixels[..., 3] / np.float32(255)
-    colour = np.clip(pixels[..., :3] / np.maximum(opacity, 1e-3)[..., None], 0, 255)
+    pixels = np.asarray(turned.resize((small, small), Image.Resampling.BOX), dtype=np.float32)
     flat = Image.fromarray(pixels[..., 3].astype(np.uint8))
     shadow = np.asarray(flat.filter(ImageFilter.GaussianBlur(2.2 * pixels_per_unit)), dtype=np.float32)
-    return Sprite(colour, opacity, shadow / np.float32(255))
-
-
-def _premultiplied(image: Image.Image) -> Image.Image:
-    pixels = np.asarray(image, dtype=np.float32)
-    pixels = np.concatenate([pixels[..., :3] * pixels[..., 3:] / 255, pixels[..., 3:]], axis=-1)
-    return Image.fromarray(pixels.astype(np.uint8))
+    return Sprite(pixels[..., :3], pixels[..., 3] / np.float32(255), shadow / np.float32(255))
 
 
 def _blob(
@@ -194,8 +186,8 @@ def _bag(size: int, rng: np.random.Generator) -> Image.Image:
     pouch = [(x, size * 0.06 + y * 0.94) for x, y in _blob(size, rng, radii=(0.43, 0.46), rough=0.03)]
     pen.polygon(pouch, fill=(58, 172, 108, 205))
     for _ in range(5):
-        x = size * float(rng.uniform(0.25, 0.75))
-        fold = [(x, size * 0.3), (x + size * float(rng.normal(0, 0.05)), size * 0.85)]
+        x = size * float(rng.uniform(0.3, 0.7))
+        fold = [(x, size * 0.3), (x + size * float(rng.normal(0, 0.05)), size * 0.8)]
         pen.line(fill=(38, 134, 82, 214), xy=fold, width=size // 26)
     pen.ellipse((size * 0.16, size * 0.06, size * 0.84, size * 0.32), fill=(30, 104, 66, 226))
     pen.ellipse(
@@ -211,7 +203,7 @@ def _gallstone(size: int, rng: np.random.Generator) -> Image.Image:
     image = Image.new("RGBA", (size, size))
     outline = _blob(size, rng, radii=(0.45, 0.42), rough=0.06)
     ImageDraw.Draw(image).polygon(outline, fill=(186, 138, 30, 255))
-    image = _mottled(image, rng, grain=max(2, size // 6), strength=0.16)
+    image = _mottled(image, rng, grain=max(2, size // 6), strength=0.22)
     pixels = np.asarray(image, dtype=np.float32).copy()
     down, across = np.mgrid[0:size, 0:size].astype(np.float32) / size
     distance = np.hypot(across - 0.4, down - 0.36)
