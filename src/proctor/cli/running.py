@@ -96,15 +96,15 @@ def run(
     from proctor.runs import Limits, PlanOptions, Store, add_floor, plan
 
     chosen = tuple(conditions or ["video"])
+    asked = ModelOptions(base_url, tuple(settings or ()), timeout, retries, structured)
+    built = asked.systems(
+        systems or [], models or [], name=name, benchmark=benchmark, prompt=prompt, seed=seed
+    )
     reader = BENCHMARKS.get(benchmark)
     loaded = reader.load(data, media, seed=seed)
     frames = MediaSettings(fps=fps, max_frames=max_frames, max_side=max_side)
     library = MediaLibrary(loaded.media_root, frames, cache)
     need_media(loaded, library, chosen, data, all_items=all_items)
-    asked = ModelOptions(base_url, tuple(settings or ()), timeout, retries, structured)
-    built = asked.systems(
-        systems or [], models or [], name=name, benchmark=benchmark, prompt=prompt, seed=seed
-    )
     options = PlanOptions(seed=seed, all_items=all_items, limit=limit, budget_s=budget)
     opened = Store(store)
     scorers = [AccuracyScorer()]
