@@ -249,7 +249,11 @@ def test_a_model_on_clips_with_and_without_video(tree: Path, media: Path, tmp_pa
             1,
             "unknown condition 'blind': expected one of black,",
         ),
-        (["run", "rexsonovqa", "--data", "."], 1, "video_metadata_new.json: found no such file"),
+        (
+            ["run", "rexsonovqa", "--data", ".", "--system", "random"],
+            1,
+            "video_metadata_new.json: found no such file",
+        ),
         (["frobnicate"], 2, "No such command 'frobnicate'"),
     ],
 )

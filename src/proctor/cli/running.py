@@ -93,7 +93,7 @@ def run(
     from proctor.benchmarks import BENCHMARKS
     from proctor.media import MediaLibrary, MediaSettings
     from proctor.metrics import AccuracyScorer
-    from proctor.runs import Limits, PlanOptions, Store, add_floor, plan
+    from proctor.runs import Limits, PlanOptions, Store, add_floor, chosen_items, plan
 
     chosen = tuple(conditions or ["video"])
     asked = ModelOptions(base_url, tuple(settings or ()), timeout, retries, structured)
@@ -104,8 +104,8 @@ def run(
     loaded = reader.load(data, media, seed=seed)
     frames = MediaSettings(fps=fps, max_frames=max_frames, max_side=max_side)
     library = MediaLibrary(loaded.media_root, frames, cache)
-    need_media(loaded, library, chosen, data, all_items=all_items)
     options = PlanOptions(seed=seed, all_items=all_items, limit=limit, budget_s=budget)
+    need_media(loaded, chosen_items(loaded, options), library, chosen, data)
     opened = Store(store)
     scorers = [AccuracyScorer()]
     planned = plan(opened, loaded, built, chosen, library, scorers=scorers, options=options)
@@ -133,7 +133,7 @@ def run_plan(store: Store, planned: Plan, limits: Limits) -> Outcome:
 
 
 def need_media(
-    benchmark: Benchmark, library: MediaLibrary, conditions: Sequence[str], data: Path, *, all_items: bool
+    benchmark: Benchmark, items: Sequence[Item], library: MediaLibrary, conditions: Sequence[str], data: Path
 ) -> None:
     """Says which media are missing, and how to get them, before anything is asked."""
     from proctor.benchmarks import BENCHMARKS
@@ -142,7 +142,6 @@ def need_media(
 
     if not any(CONDITIONS.get(condition).sees for condition in conditions):
         return
-    items: list[Item] = benchmark.counted(all_items=all_items)
     missing = library.missing(items)
     if not missing:
         return

@@ -10,7 +10,7 @@ from proctor.runs.guessable import audit_stored, flag_guessable
 from proctor.runs.importing import import_answers
 from proctor.runs.judging import JudgeTally, judge_all
 from proctor.runs.leaderboard import Leaderboard, LeaderboardRow, leaderboard
-from proctor.runs.plan import Plan, PlanOptions, plan
+from proctor.runs.plan import Plan, PlanOptions, chosen_items, plan
 from proctor.runs.results import FAILED_POLICIES, Options, Result, Results, chosen_runs, results
 from proctor.runs.store import Run, Store
 
@@ -40,6 +40,7 @@ __all__ = [
     "ask",
     "ask_all",
     "audit_stored",
+    "chosen_items",
     "chosen_runs",
     "compare",
     "compare_runs",

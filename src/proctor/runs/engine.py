@@ -121,7 +121,7 @@ async def ask_all(
     tally.total += sum(len(job.items) for job in jobs)
     stop = stop or asyncio.Event()
     waiting: asyncio.Queue[tuple[Job, Item, float] | None] = asyncio.Queue(maxsize=limits.concurrency)
-    with store.owning([job.run for job in jobs]), Journal(store) as journal:
+    with store.owning([job.run for job in jobs]), Journal(store, limits.concurrency) as journal:
         worker = _Worker(journal, limits, tally, stop, on_change)
         async with asyncio.TaskGroup() as tasks:
             heartbeat = tasks.create_task(_keep_owning(store, [job.run for job in jobs]))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import queue
-import threading
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from proctor.core import Answer, Score
@@ -13,7 +13,9 @@ from proctor.runs.store import Run, Store
 
 __all__ = ["Journal"]
 
-_MOST = 512  # answers in one transaction
+_REST = 4.0
+"""So many times as long as a transaction took is the next one held back, for others to share it: where
+answers come fast, writing takes a fifth of one core at most; where they come slowly, none ever waits."""
 
 
 @dataclass(frozen=True)
@@ -25,60 +27,75 @@ class _Entry:
 
 
 class Journal:
-    """Writes answers from an event loop through one thread. Use as a context manager inside the loop."""
+    """Writes answers from an event loop, one transaction at a time, in a thread of its own. Use as a context
+    manager inside the loop.
 
-    def __init__(self, store: Store) -> None:
+    `writers` is how many tasks write: once all of them wait, nobody else can come, and they are not held back.
+    """
+
+    def __init__(self, store: Store, writers: int) -> None:
         self._store = store
-        self._waiting: queue.SimpleQueue[_Entry | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="proctor-journal", daemon=True)
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._writers = writers
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="proctor-journal")
+        self._loop: asyncio.AbstractEventLoop
+        self._waiting: list[_Entry] = []
+        self._under_way = 0
+        self._free_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Journal:
         self._loop = asyncio.get_running_loop()
-        self._thread.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._waiting.put(None)
-        self._thread.join()
+        self._commit()  # what came is kept, also where nobody waits for it any more
+        self._thread.shutdown(wait=True)
 
     async def write(self, run: Run, answer: Answer, scores: Sequence[Score]) -> None:
         """Returns when the answer is on disk; raises what the store raised."""
-        done = asyncio.get_running_loop().create_future()
-        self._waiting.put(_Entry(run, answer, scores, done))
-        await done
+        entry = _Entry(run, answer, scores, self._loop.create_future())
+        self._waiting.append(entry)
+        self._plan()
+        await entry.done
 
-    def _work(self) -> None:
-        while (first := self._waiting.get()) is not None:
-            batch, last = self._gather(first)
-            error: Exception | None = None
-            try:
-                self._store.write_many([(entry.run, entry.answer, entry.scores) for entry in batch])
-            except Exception as raised:  # noqa: BLE001 - handed to whoever waits; the thread must go on
-                error = raised
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(_settle, batch, error)
-            if last:
-                return
+    def _plan(self) -> None:
+        """Says when those that wait are written."""
+        if not self._waiting or self._under_way:
+            return
+        rest = self._free_at - self._loop.time()
+        if rest <= 0 or len(self._waiting) >= self._writers:
+            self._commit()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(rest, self._commit)
 
-    def _gather(self, first: _Entry) -> tuple[list[_Entry], bool]:
-        batch = [first]
-        while len(batch) < _MOST:
-            try:
-                entry = self._waiting.get_nowait()
-            except queue.Empty:
-                return batch, False
-            if entry is None:
-                return batch, True
-            batch.append(entry)
-        return batch, False
+    def _commit(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._waiting:
+            batch, self._waiting = self._waiting, []
+            self._under_way += 1
+            self._thread.submit(self._write, batch)
 
+    def _write(self, batch: Sequence[_Entry]) -> None:
+        """In the thread."""
+        started = time.monotonic()
+        error: Exception | None = None
+        try:
+            self._store.write_many([(entry.run, entry.answer, entry.scores) for entry in batch])
+        except Exception as raised:  # noqa: BLE001 - handed to whoever waits
+            error = raised
+        taken = time.monotonic() - started
+        self._loop.call_soon_threadsafe(self._settle, batch, error, taken)
 
-def _settle(batch: Sequence[_Entry], error: Exception | None) -> None:
-    for entry in batch:
-        if entry.done.done():
-            continue
-        if error is None:
-            entry.done.set_result(None)
-        else:
-            entry.done.set_exception(error)
+    def _settle(self, batch: Sequence[_Entry], error: Exception | None, taken: float) -> None:
+        self._under_way -= 1
+        self._free_at = self._loop.time() + _REST * taken
+        for entry in batch:
+            if entry.done.done():  # cancelled: nobody waits for it
+                continue
+            if error is None:
+                entry.done.set_result(None)
+            else:
+                entry.done.set_exception(error)
+        self._plan()

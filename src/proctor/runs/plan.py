@@ -14,7 +14,7 @@ from proctor.media import CONDITIONS, MediaLibrary, view
 from proctor.runs.engine import Job
 from proctor.runs.store import Run, Store
 
-__all__ = ["Plan", "PlanOptions", "plan", "run_settings"]
+__all__ = ["Plan", "PlanOptions", "chosen_items", "plan", "run_settings"]
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,7 @@ def plan(
     conditions, missing or broken media, other settings or items under a name that the store knows.
     """
     options = options or PlanOptions()
-    items = sorted(benchmark.counted(all_items=options.all_items), key=_by_media)[: options.limit]
-    if not items:
-        raise InputError(benchmark.name, found="no items", expected="at least one item that counts")
+    items = chosen_items(benchmark, options)
     if any(CONDITIONS.get(condition).sees for condition in conditions):
         library.check(items)
     store.add_benchmark(benchmark)
@@ -85,6 +83,14 @@ def plan(
             )
             jobs.append(Job(run, system, open_items, make_view, scorers))
     return Plan(jobs, [job.run for job in jobs], settled, unsupported)
+
+
+def chosen_items(benchmark: Benchmark, options: PlanOptions) -> list[Item]:
+    """The items that a run asks, in the order of their media."""
+    items = sorted(benchmark.counted(all_items=options.all_items), key=_by_media)[: options.limit]
+    if not items:
+        raise InputError(benchmark.name, found="no items", expected="at least one item that counts")
+    return items
 
 
 def _view(item: Item, *, condition: str, library: MediaLibrary, seed: int, others: Sequence[Item]) -> View:

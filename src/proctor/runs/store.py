@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -244,9 +245,9 @@ class Store:
             answers.append(answer_row(run.id, ids[answer.item_id], answer))
             scores.extend(score_row(run.id, ids[mark.item_id], mark) for mark in marks)
         with self.writing() as connection:
-            connection.execute(self._answer_upsert(), answers)
+            connection.execute(self._answer_upsert, answers)
             if scores:
-                connection.execute(self._score_upsert(), scores)
+                connection.execute(self._score_upsert, scores)
 
     def add_scores(self, run: Run, scores: Sequence[Score]) -> None:
         """Writes scores that came after the answers; the same metric by the same scorer is replaced."""
@@ -254,7 +255,7 @@ class Store:
         rows = [score_row(run.id, ids[score.item_id], score) for score in scores]
         if rows:
             with self.writing() as connection:
-                connection.execute(self._score_upsert(), rows)
+                connection.execute(self._score_upsert, rows)
 
     def answers(self, run: Run) -> dict[str, Answer]:
         """All answers of a run by item id."""
@@ -337,6 +338,7 @@ class Store:
         with self.reading() as connection:
             return set(connection.scalars(query))
 
+    @cached_property
     def _answer_upsert(self) -> Any:
         statement = self._upsert(schema.answers)
         new = {
@@ -348,6 +350,7 @@ class Store:
             index_elements=["run", "item"], set_=new, where=schema.answers.c.status == Status.FAILED.value
         )
 
+    @cached_property
     def _score_upsert(self) -> Any:
         statement = self._upsert(schema.scores)
         new = {name: statement.excluded[name] for name in ("value", "label", "vote_key")}
