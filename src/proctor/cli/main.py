@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 
 import typer
 
@@ -10,7 +11,7 @@ from proctor import __version__
 from proctor.cli.models import spread_settings
 from proctor.core import ProctorError
 
-__all__ = ["app", "main"]
+__all__ = ["commands", "main"]
 
 app = typer.Typer(
     name="proctor",
@@ -22,7 +23,9 @@ app = typer.Typer(
 )
 
 
-def _commands() -> None:
+@cache
+def commands() -> typer.Typer:
+    """The program with all its commands, which are imported here and not before."""
     from proctor.cli import audit, demo, importing, listing, reporting, results, running, scoring
 
     app.command("demo")(demo.demo)
@@ -39,6 +42,7 @@ def _commands() -> None:
     build.command("simulated")(demo.build_simulated)
     build.callback()(_building)
     app.add_typer(build, name="build")
+    return app
 
 
 @app.callback(invoke_without_command=True)
@@ -57,9 +61,8 @@ def _building() -> None:
 def main() -> None:
     """Runs the program. Exit code 0: done; 1: bad input, in one line on standard error; 2: wrong usage;
     3: some answers stayed failed; 130: stopped by hand."""
-    _commands()
     try:
-        app(args=spread_settings(sys.argv[1:]))
+        commands()(args=spread_settings(sys.argv[1:]))
     except ProctorError as error:
         sys.stderr.write(f"proctor: {error}\n")
         sys.exit(1)
