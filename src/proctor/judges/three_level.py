@@ -146,5 +146,8 @@ def _known(item: Item) -> dict[str, JsonValue]:
 
 
 def build(client: ModelClient, votes: VoteBook, *, prompt: Path | None = None) -> Scorer:
-    """The judge as the registry makes it. Raises `InputError` for a prompt that can't be read."""
+    """Free responses marked 2, 1 or 0, with the half that is wrong (the rubric of ReXSonoVQA).
+
+    Raises `InputError` for a prompt that can't be read.
+    """
     return ThreeLevelJudge(client, votes, load_prompt(prompt or _PROMPT))

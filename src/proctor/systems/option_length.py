@@ -52,10 +52,10 @@ class OptionLength:
 
 
 def build_longest(*, seed: int = 0) -> System:
-    """`longest-option` as the registry makes it."""
+    """The option with the most characters; a rule that reads no question."""
     return OptionLength(longest=True, seed=seed)
 
 
 def build_shortest(*, seed: int = 0) -> System:
-    """`shortest-option` as the registry makes it."""
+    """The option with the fewest characters; a rule that reads no question."""
     return OptionLength(longest=False, seed=seed)

@@ -98,5 +98,5 @@ def _number(
 
 
 def build(*, seed: int = 0) -> System:
-    """The system as the registry makes it."""
+    """A valid answer by lot: what blind luck scores."""
     return RandomGuess(seed)

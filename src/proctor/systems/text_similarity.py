@@ -114,6 +114,9 @@ def _borrowed(item: Item, donor: Item) -> Answer | None:
 
 
 def build(*, seed: int = 0) -> System:
-    """The system as the registry makes it; it draws nothing, so the seed changes nothing."""
+    """The option, or the answer to another question, with the most similar words (TF-IDF).
+
+    It draws nothing, so the seed changes nothing.
+    """
     del seed
     return TextSimilarity()

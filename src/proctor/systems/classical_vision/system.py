@@ -94,5 +94,8 @@ class ClassicalVision:
 
 
 def build(*, seed: int = 0, fps: float = 6.0) -> System:
-    """The system as the registry makes it; `fps` is how many frames a second it reads."""
+    """Colour and motion from the frames, made for the simulated procedures; elsewhere it guesses.
+
+    `fps` is how many frames a second it reads.
+    """
     return ClassicalVision(seed=seed, fps=fps)
