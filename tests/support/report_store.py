@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from proctor.core import (
     ACCURACY,
     Answer,
@@ -13,6 +15,7 @@ from proctor.core import (
     Reference,
     Score,
     Status,
+    TagValue,
     Timing,
     Usage,
     Vote,
@@ -33,6 +36,12 @@ SHARES = {
 
 HELPFUL = Metric("helpful", "Helpful (0–2)", high=2.0, formats=("free_text",), levels=("2", "1", "0"))
 
+FATES = {
+    ("looker", "q003"): Status.FAILED,
+    ("looker", "q005"): Status.TIMED_OUT,
+    ("guesser", "q006"): Status.REFUSED,
+}
+
 JPEG = b"\xff\xd8\xff\xe0" + b"not really a picture" + b"\xff\xd9"
 
 
@@ -52,7 +61,10 @@ def a_benchmark(*, items: int = 48, groups: int = 12, title: str = "Toy procedur
 
 
 def _item(number: int, groups: int) -> Item:
-    tags = {"phase": ("approach", "repair")[number % 2], "length": ("0-5 s", "5-10 s", "10-20 s")[number % 3]}
+    tags: dict[str, TagValue] = {
+        "phase": ("approach", "repair")[number % 2],
+        "length": ("0-5 s", "5-10 s", "10-20 s")[number % 3],
+    }
     if number % 8 == 7:
         return Item(
             id=f"q{number:03d}",
@@ -77,8 +89,8 @@ def fill(store: Store, benchmark: Benchmark, *, shares: dict[str, dict[str, floa
     store.add_benchmark(benchmark)
     for system, by_condition in (shares or SHARES).items():
         for condition, share in by_condition.items():
-            settings = {"seed": 1, "notes": [f"{system} was run by hand"]}
-            run = store.start_run(benchmark.name, system, condition, dict(settings))
+            settings: dict[str, JsonValue] = {"seed": 1, "notes": [f"{system} was run by hand"]}
+            run = store.start_run(benchmark.name, system, condition, settings)
             store.write(run, [_answered(store, run, item, share) for item in benchmark.items])
     store.set_flags(
         benchmark.name,
@@ -91,63 +103,53 @@ def _answered(store: Store, run: Run, item: Item, share: float) -> tuple[Answer,
     rng = generator(0, run.system, run.condition, item.id)
     right = bool(rng.random() < share)
     asks = run.system != "random"
-    common = {
-        "item_id": item.id,
-        "timing": Timing(model_s=round(float(rng.uniform(0.5, 2)), 3), media_s=0.1, queue_s=0.02),
-        "usage": Usage(requests=1, input_tokens=900, output_tokens=20, cost_usd=0.001) if asks else Usage(),
-    }
-    fate = {
-        ("looker", "q003"): Status.FAILED,
-        ("looker", "q005"): Status.TIMED_OUT,
-        ("guesser", "q006"): Status.REFUSED,
-    }
-    status = fate.get((run.system, item.id), Status.ANSWERED)
+    base = Answer(
+        item_id=item.id,
+        timing=Timing(model_s=round(float(rng.uniform(0.5, 2)), 3), media_s=0.1, queue_s=0.02),
+        usage=Usage(requests=1, input_tokens=900, output_tokens=20, cost_usd=0.001) if asks else Usage(),
+    )
+    status = FATES.get((run.system, item.id), Status.ANSWERED)
     if status is Status.FAILED:
-        return Answer(**common, status=status, reason="connection reset"), []
+        return base.model_copy(update={"status": status, "reason": "connection reset"}), []
     if status is not Status.ANSWERED:
-        return Answer(**common, status=status, reason="as it happens"), [_accuracy(item, 0.0)]
+        ended = base.model_copy(update={"status": status, "reason": "as it happens"})
+        return ended, [_accuracy(item, 0.0)]
     if isinstance(item.answer, FreeTextFormat):
-        return _judged(store, run, item, right, common)
+        return _judged(store, run, item, right, base)
+    if (run.system, item.id) == ("guesser", "q012"):
+        problem = "expected one of the letters, found 'I can't tell.'"
+        unreadable = base.model_copy(update={"text": "I can't tell.", "problem": problem})
+        return unreadable, [_accuracy(item, 0.0)]
     key = str(item.reference.answer) if item.reference else "A"
     said = key if right else "ABCD"[("ABCD".index(key) + 1) % 4]
-    if run.system == "guesser" and item.id == "q012":
-        answer = Answer(
-            **common, text="I can't tell.", problem="expected one of the letters, found 'I can't tell.'"
-        )
-        return answer, [_accuracy(item, 0.0)]
-    return Answer(**common, text=f"Answer: {said}", parsed=said), [_accuracy(item, float(right))]
+    answer = base.model_copy(update={"text": f"Answer: {said}", "parsed": said})
+    return answer, [_accuracy(item, float(right))]
 
 
 def _accuracy(item: Item, value: float) -> Score:
     return Score(item_id=item.id, metric="accuracy", value=value)
 
 
-def _judged(
-    store: Store, run: Run, item: Item, right: bool, common: dict[str, object]
-) -> tuple[Answer, list[Score]]:
+def _judged(store: Store, run: Run, item: Item, right: bool, base: Answer) -> tuple[Answer, list[Score]]:
     text = "A clip is placed." if right else "Nothing happens."
-    verdict = {
-        "score": 2 if right else 0,
-        "explanation": "Both halves hold." if right else "Neither half holds.",
-    }
+    value = 2 if right else 0
     vote = Vote(
         key=content_hash({"run": f"{run.system}/{run.condition}", "item": item.id}),
         judge="the-judge",
         item_id=item.id,
-        reply=verdict,
+        reply={"score": value, "explanation": "Both halves hold." if right else "Neither half holds."},
         flags=("contradiction",) if (run.system, item.id) == ("guesser", "q007") else (),
     )
     store.put(vote)
-    value = float(verdict["score"] if isinstance(verdict["score"], int) else 0)
     score = Score(
         item_id=item.id,
         metric="helpful",
         value=value,
         scorer="the-judge",
-        label=f"{value:g}",
+        label=str(value),
         vote_key=vote.key,
     )
-    return Answer(**common, text=text, parsed=text), [score]
+    return base.model_copy(update={"text": text, "parsed": text}), [score]
 
 
 def a_store(folder: Path) -> Store:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -116,5 +117,6 @@ def _write(out: Path, page: str) -> int:
     except OSError as error:
         raise InputError(out, found=error.strerror or str(error), expected="a place to write to") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # where there is no such folder, there is no such file either
+            part.unlink()
     return len(raw)

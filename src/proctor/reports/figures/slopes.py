@@ -22,11 +22,13 @@ _WIDTH, _STEP, _HEAD, _FOOT = 960, 13, 40, 30
 
 @dataclass(frozen=True)
 class Slopes:
-    """Rows × series: `dots[row][series]`; `mark` is a line across with its name (chance, no difference)."""
+    """Rows × series: `dots[row][series]`; `mark` is a line across with its name (chance, no difference).
+    `looks` gives each series its colour and marker by number, so that it has the same in two drawings."""
 
     rows: Sequence[str]
     series: Sequence[str]
     dots: Sequence[Sequence[Dot]]
+    looks: Sequence[int]
     mark: tuple[float, str] | None = None
 
 
@@ -49,17 +51,17 @@ def draw_slopes(key: str, title: str, slopes: Slopes, axis: Axis, metric: Metric
             axes.plot([at, at], [-0.5, len(names) - 0.5], color=FAINT, linewidth=1, linestyle=(0, (4, 3)))
             put(axes, at, -0.5 - 6 / row, name, color=FAINT, fontsize=10, ha="center")
         for place, dots in enumerate(slopes.dots):
-            _draw_row(axes, place, dots, _STEP / row)
+            _draw_row(axes, place, dots, slopes.looks, _STEP / row)
         draw_labels(axes, names, axis)
-        _draw_legend(axes, axis, slopes.series, row)
+        _draw_legend(axes, axis, slopes, row)
         return svg(figure, key=key, title=title, description=_described(slopes, metric))
 
 
-def _draw_row(axes: Axes, place: int, dots: Sequence[Dot], step: float) -> None:
+def _draw_row(axes: Axes, place: int, dots: Sequence[Dot], looks: Sequence[int], step: float) -> None:
     ups = [place + (number - (len(dots) - 1) / 2) * step for number in range(len(dots))]
     there = [(dot.value, up) for dot, up in zip(dots, ups, strict=True) if dot.value is not None]
     axes.plot([x for x, _ in there], [y for _, y in there], color=FAINT, linewidth=0.8, alpha=0.7)
-    for number, (dot, up) in enumerate(zip(dots, ups, strict=True)):
+    for dot, up, number in zip(dots, ups, looks, strict=True):
         if dot.value is None:
             continue
         colour = SERIES[number % len(SERIES)]
@@ -69,11 +71,11 @@ def _draw_row(axes: Axes, place: int, dots: Sequence[Dot], step: float) -> None:
         axes.plot([dot.value], [up], MARKERS[number % len(MARKERS)], clip_on=False, **style)  # type: ignore[arg-type]
 
 
-def _draw_legend(axes: Axes, axis: Axis, series: Sequence[str], row: float) -> None:
+def _draw_legend(axes: Axes, axis: Axis, slopes: Slopes, row: float) -> None:
     low, high = axis.limits
     pixel = (high - low) / axes.get_window_extent().width
     x = low
-    for number, name in enumerate(series):
+    for number, name in zip(slopes.looks, slopes.series, strict=True):
         shown = shorten(name, 24)
         style = {"color": SERIES[number % len(SERIES)], "markersize": 7.5, "markeredgewidth": 0}
         axes.plot([x + 5 * pixel], [-0.5 - 23 / row], MARKERS[number % len(MARKERS)], clip_on=False, **style)  # type: ignore[arg-type]

@@ -108,6 +108,7 @@ def _scores(source: Source, key: Key, anchor: str) -> Figure:
     slopes = Slopes(
         rows=systems,
         series=conditions,
+        looks=range(len(conditions)),
         dots=[[_dot(cells.get((system, condition))) for condition in conditions] for system in systems],
         mark=None if chance is None else (chance, "chance"),
     )
@@ -149,6 +150,7 @@ def _differences(source: Source, key: Key, pairs: Paired, anchor: str) -> Figure
     slopes = Slopes(
         rows=systems,
         series=[f"{name} − {pairs.baseline}" for name in conditions],
+        looks=[source.conditions.index(name) for name in conditions],
         dots=[
             [
                 Dot(each.value, each.ci_low, each.ci_high) if (each := dots.get((system, name))) else Dot()
@@ -160,7 +162,7 @@ def _differences(source: Source, key: Key, pairs: Paired, anchor: str) -> Figure
     )
     title = f"{source.label(key)}: difference to {pairs.baseline}"
     table = _table(source, metric, pairs, found, (axis.limits[0], axis.limits[1]))
-    caption = f"{title}, on the items that both have a score for. Right of zero, the system did better than {pairs.baseline}."
+    caption = f"{title}, on the items that both have a score for. Right of zero, the value is higher than under {pairs.baseline}."
     return Figure(draw_slopes(anchor, title, slopes, axis, metric), caption, table)
 
 

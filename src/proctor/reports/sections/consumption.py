@@ -74,7 +74,7 @@ def _tokens(found: list[tuple[str, str, Consumption]]) -> Table:
         (
             Cell(system),
             condition,
-            thousands(one.requests),
+            thousands(one.requests or None),
             thousands(one.input_tokens),
             thousands(one.cached_tokens),
             thousands(one.output_tokens),

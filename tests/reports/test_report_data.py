@@ -1,0 +1,127 @@
+"""What a report asks of a store: worked by hand on a handful of answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from proctor.core import ACCURACY, Answer, Item, Metric, Reference, Score, Status, Timing, Usage
+from proctor.core.formats import AnswerFormat, BinaryFormat, ChoiceFormat, CountFormat, FreeTextFormat
+from proctor.runs import Run, Store
+from proctor.runs.report_data import (
+    Consumption,
+    chance_level,
+    load_consumption,
+    load_scores,
+    newest_run,
+    status_counts,
+)
+from proctor.runs.table import ItemTable, load_items
+from tests.support.report_store import a_benchmark
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> tuple[Store, Run, ItemTable]:
+    store = Store(tmp_path / "runs.db")
+    benchmark = a_benchmark(items=6, groups=3)
+    store.add_benchmark(benchmark)
+    run = store.start_run("toy", "one", "video", {})
+    return store, run, load_items(store, store.card("toy"))
+
+
+def answered(
+    place: int, seconds: float | None = None, *, status: Status = Status.ANSWERED, **usage: float
+) -> Answer:
+    return Answer(
+        item_id=f"q{place:03d}",
+        parsed="A",
+        status=status,
+        timing=None if seconds is None else Timing(model_s=seconds, retry_s=1.0 if seconds > 8 else 0.0),
+        usage=Usage.model_validate(usage),
+    )
+
+
+def test_times_are_those_of_answers_that_did_not_fail(empty: tuple[Store, Run, ItemTable]) -> None:
+    store, run, items = empty
+    given = [answered(place, seconds) for place, seconds in enumerate((1.0, 2.0, 3.0, 4.0, 10.0))]
+    given.append(answered(5, 500.0, status=Status.FAILED))
+    store.write(run, [(answer, []) for answer in given])
+    found = load_consumption(store, run, items)
+    # sorted 1 2 3 4 10: the median is the third, 90 % lie 0.6 of the way from the fourth to the fifth
+    assert set(found.seconds) == {"model", "retry"}  # no media, no queue: not shown as 0
+    model, retry = found.seconds["model"], found.seconds["retry"]
+    assert (model.n, model.median, model.p90) == (5, 3.0, pytest.approx(7.6))
+    assert (retry.n, retry.median, retry.p90) == (5, 0.0, pytest.approx(0.6))
+
+
+def test_cost_is_known_partly_known_or_unknown(empty: tuple[Store, Run, ItemTable]) -> None:
+    store, run, items = empty
+    nothing = load_consumption(store, run, items)
+    assert nothing == Consumption({}, 0, None, None, None, None, 0)
+    store.write(run, [(answered(0, requests=2, input_tokens=100, output_tokens=10, cached_tokens=50), [])])
+    unknown = load_consumption(store, run, items)
+    assert (unknown.cost_usd, unknown.unpriced, unknown.requests) == (None, 1, 2)
+    store.write(run, [(answered(1, requests=1, input_tokens=7, output_tokens=3, cost_usd=0.25), [])])
+    store.write(run, [(answered(2, requests=1, cost_usd=0.5), []), (answered(3), [])])
+    found = load_consumption(store, run, items)
+    assert found == Consumption({}, 4, 107, 13, 50, 0.75, 1)
+
+
+def test_every_item_ends_one_way(empty: tuple[Store, Run, ItemTable]) -> None:
+    store, run, items = empty
+    unreadable = answered(1).model_copy(update={"parsed": None, "problem": "expected a letter"})
+    given = [
+        answered(0),
+        unreadable,
+        answered(2, status=Status.REFUSED),
+        answered(3, status=Status.TIMED_OUT),
+        answered(4, status=Status.FAILED),
+    ]
+    store.write(run, [(answer, []) for answer in given])
+    assert status_counts(store, run, items) == {
+        "readable": 1,
+        "unreadable": 1,
+        "refused": 1,
+        "timed_out": 1,
+        "failed": 1,
+        "not_asked": 1,
+    }
+
+
+def test_scores_come_by_place_with_their_votes(empty: tuple[Store, Run, ItemTable]) -> None:
+    store, run, items = empty
+    marks = [
+        Score(item_id="q002", metric="helpful", value=1, scorer="b", label="1", vote_key="k"),
+        Score(item_id="q002", metric="accuracy", value=0),
+    ]
+    store.write(run, [(answered(2), marks)])
+    assert load_scores(store, run, items) == {2: [marks[1], marks[0]]}
+
+
+def test_the_newest_run_is_named_by_the_store(empty: tuple[Store, Run, ItemTable]) -> None:
+    store, _, _ = empty
+    newest = newest_run(store, "toy")
+    assert newest is not None
+    assert newest.endswith("+00:00")
+    assert newest_run(store, "another") is None
+
+
+def item(form: AnswerFormat, *, options: int = 0, accepted: tuple[str, ...] = ()) -> Item:
+    named = tuple(f"option {number}" for number in range(options))
+    reference = Reference(answer="A", accepted=accepted)
+    return Item(id="q", group="g", question="?", answer=form, options=named, reference=reference)
+
+
+def test_chance_is_the_mean_over_what_is_marked() -> None:
+    choice, binary = item(ChoiceFormat(), options=4), item(BinaryFormat())
+    assert chance_level(ACCURACY, [choice]) == 0.25
+    assert chance_level(ACCURACY, [choice, binary]) == pytest.approx(0.375)
+    assert chance_level(
+        ACCURACY, [choice, item(ChoiceFormat(), options=4, accepted=("B",))]
+    ) == pytest.approx(0.375)
+    assert chance_level(ACCURACY, [choice, item(FreeTextFormat())]) == 0.25  # free text is not marked by it
+    assert chance_level(ACCURACY, [choice, item(CountFormat())]) is None
+    assert chance_level(ACCURACY, []) is None
+    assert chance_level(Metric("overlap", "Overlap"), [choice]) is None
+    assert chance_level(Metric("tau", "Tau", low=-1, chance=0.0), [choice]) == 0.0

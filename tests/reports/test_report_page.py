@@ -1,0 +1,323 @@
+"""The page as a file: its structure, its numbers, its size, and that nothing in it leads outside."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.build.audit import audit_items
+from proctor.core import Answer, InputError, Item, Status
+from proctor.reports import ReportSummary, write_report
+from proctor.runs import Options, Store, leaderboard
+from tests.support.report_store import JPEG, a_benchmark, fill
+
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """The page as elements: every start tag with its attributes, the text of every element that has an
+    id or is a script, and whether all tags close."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[str, dict[str, str | None], list[str]]] = []
+        self.rows: list[list[str]] = []
+        self._open: list[tuple[str, dict[str, str | None], list[str]]] = []
+        self.feed(text)
+        self.close()
+        assert not self._open, [tag for tag, _, _ in self._open]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag == "tr":
+            self.rows.append([])
+        if tag not in VOID:
+            self._open.append((tag, dict(attrs), []))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        name, attributes, text = self._open.pop()
+        assert name == tag, f"<{name}> is closed by </{tag}>"
+        self.texts.append((name, attributes, text))
+        if tag in {"td", "th"}:
+            self.rows[-1].append("".join(text))
+
+    def handle_data(self, data: str) -> None:
+        for _, _, text in self._open:
+            text.append(data)
+
+    def text_of(self, tag: str, **wanted: str) -> str:
+        return next(
+            "".join(text)
+            for name, attributes, text in self.texts
+            if name == tag and all(attributes.get(key) == value for key, value in wanted.items())
+        )
+
+    def data(self) -> Any:
+        return json.loads(self.text_of("script", id="data"))
+
+
+@pytest.fixture(scope="module")
+def page(report: Path) -> Page:
+    return Page(report.read_text(encoding="utf-8"))
+
+
+def test_sections_come_in_order_each_with_a_title_and_a_link(page: Page, written: ReportSummary) -> None:
+    keys = [attributes["id"] for tag, attributes in page.elements if tag == "section"]
+    assert keys == [
+        "leaderboard",
+        "facets",
+        "conditions",
+        "crossings",
+        "consumption",
+        "statuses",
+        "provenance",
+        "items",
+    ]
+    assert (*written.sections, "items") == tuple(keys)
+    links = {attributes["href"] for tag, attributes in page.elements if tag == "a"}
+    assert links == {"#main", *(f"#{key}" for key in keys)}
+    assert ("html", {"lang": "en"}) in page.elements
+
+
+def test_the_head_says_what_it_is(page: Page, store: Store) -> None:
+    head = page.text_of("header")
+    assert "Toy procedures SIMULATED" in head
+    assert store.fingerprint("toy") in head
+    assert "options 3; resampling 0 (2\u202f000 draws)" in head
+    assert "failed answers are left out of the numbers and counted beside them" in head
+    assert re.search(r"Newest run\s*20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC", head)
+    assert "Every procedure was drawn by a program." in page.text_of("section", id="provenance")
+    assert "looker was run by hand" in page.text_of("section", id="provenance")
+
+
+def test_ids_are_unique_and_labels_lead_somewhere(page: Page) -> None:
+    ids = Counter(attributes["id"] for _, attributes in page.elements if "id" in attributes)
+    assert {name: count for name, count in ids.items() if count > 1} == {}
+    for _, attributes in page.elements:
+        for name in ("aria-labelledby", "href", "xlink:href"):
+            for target in (attributes.get(name) or "").split():
+                assert target.lstrip("#") in ids
+
+
+def test_every_drawing_has_a_title_and_a_description(page: Page, report: Path) -> None:
+    drawings = [
+        attributes for tag, attributes in page.elements if tag == "svg" and attributes.get("role") == "img"
+    ]
+    assert len(drawings) >= 8
+    text = report.read_text(encoding="utf-8")
+    assert text.count('role="img"') == text.count("<title id=") == text.count("<desc id=")
+    assert "looker: video 90.2 %, text-only 24.4 %" in page.text_of("desc", id="conditions-0-d")
+
+
+def test_nothing_leads_outside(report: Path, page: Page) -> None:
+    text = report.read_text(encoding="utf-8")
+    assert not re.findall(r"(?:https?:)?//[\w.-]+\.\w+", text)
+    for tag, attributes in page.elements:
+        assert tag not in {"link", "iframe", "object", "embed", "base", "form", "img"}
+        assert not any(name.startswith("on") or name in {"style", "src"} for name in attributes), (
+            tag,
+            attributes,
+        )
+
+
+def test_the_policy_allows_exactly_what_is_there(page: Page) -> None:
+    policy = next(attributes["content"] for tag, attributes in page.elements if "http-equiv" in attributes)
+    assert policy is not None
+    assert "unsafe" not in policy
+    assert policy.startswith("default-src 'none'; img-src data:; style-src 'sha256-")
+    scripts = [text for name, attributes, text in page.texts if name == "script" and "type" not in attributes]
+    styles = [text for name, _, text in page.texts if name == "style"]
+    for kind, parts in (("script-src", scripts), ("style-src", styles)):
+        (one,) = parts
+        digest = base64.b64encode(hashlib.sha256("".join(one).encode()).digest()).decode()
+        assert f"{kind} 'sha256-{digest}'" in policy
+
+
+def test_the_leaderboard_is_that_of_the_runs(page: Page, store: Store) -> None:
+    board = leaderboard(store, "toy", condition="video")
+    top = next(row for row in page.rows if row[:1] == ["looker"])
+    assert top[:2] == ["looker", str(board.rows[0].rank)]
+    assert top[3] == f"{100 * (board.rows[0].value or 0):.1f} %"
+    assert "41 items; 1 items without a score" in page.text_of("section", id="leaderboard")
+    columns = next(row for row in page.rows if row[:2] == ["System", "Rank"])
+    counts = dict(zip(columns, top, strict=True))
+    assert {name: counts[name] for name in ("Answered", "Failed", "Timed out", "Refused", "Unreadable")} == {
+        "Answered": "41",
+        "Failed": "1",
+        "Timed out": "1",
+        "Refused": "0",
+        "Unreadable": "0",
+    }
+
+
+def test_every_table_row_has_as_many_cells_as_its_head(report: Path) -> None:
+    for table in re.findall(r"<table>.*?</table>", report.read_text(encoding="utf-8"), flags=re.DOTALL):
+        widths = {len(row) for row in Page(table).rows}
+        assert len(widths) == 1
+
+
+def test_chance_is_drawn_where_options_give_it(page: Page) -> None:
+    said = page.text_of("section", id="leaderboard")
+    assert "what guessing by lot reaches: 25.0 %" in said
+    assert said.count("guessing by lot") == 4  # accuracy under four conditions; the judge's marks have none
+
+
+def test_looking_and_guessing_are_told_apart(page: Page) -> None:
+    rows = {
+        tuple(row[:2]): row
+        for row in reversed(page.rows)
+        if len(row) == 10 and row[1] in {"video", "black", "shuffled"}
+    }
+    looker, guesser = rows["looker", "video"], rows["guesser", "video"]
+    assert looker[2].startswith("+")
+    assert float(looker[6]) < 0.05
+    assert float(guesser[6]) > 0.05
+    assert "adjusted for the 9 comparisons of this table" in page.text_of("section", id="conditions")
+
+
+def test_unknown_is_not_zero(page: Page) -> None:
+    rows = [row for row in page.rows if len(row) == 7 and row[1] == "video"]
+    by_system = {row[0]: row for row in rows if row[2] in {"–", "48"}}
+    assert by_system["random"][2:] == ["–", "–", "–", "–", "–"]
+    assert by_system["looker"][2:] == ["48", "43\u202f200", "0", "960", "$0.0480"]
+
+
+def test_the_browser_has_every_answer(page: Page) -> None:
+    data = page.data()
+    assert len(data["items"]) == 48
+    assert len(data["runs"]) == 12
+    assert all(len(item["answers"]) == 12 for item in data["items"])
+    assert sum(vote["flags"] == ["contradiction"] for vote in data["votes"]) == 4
+    first = data["items"][3]
+    assert (first["keys"], first["options"][3]) == (["D"], "clip applier")
+    outcomes = Counter(answer["outcome"] for item in data["items"] for answer in item["answers"])
+    assert outcomes["unmarked"] == 4  # the failed ones, and nothing else
+    assert [name for name, _, _ in data["facets"]] == ["phase", "length", "guessable", "format"]
+    assert data["facets"][1][2] == ["0-5 s", "5-10 s", "10-20 s"]
+
+
+def test_the_same_store_gives_the_same_bytes(store: Store, report: Path, tmp_path: Path) -> None:
+    again = write_report(store, "toy", tmp_path / "again.html")
+    assert again.path.read_bytes() == report.read_bytes()
+    assert again.bytes == report.stat().st_size
+    assert [path.name for path in tmp_path.iterdir()] == ["again.html"]
+
+
+def _three_pictures(item: Item) -> list[tuple[str, bytes]]:
+    large = JPEG[:3] + b"x" * 9000
+    return [(f"first of {item.id}", JPEG), ("no picture", b"GIF89a"), ("large", large)]
+
+
+def test_limits_are_kept_and_said(store: Store, tmp_path: Path) -> None:
+    found = write_report(
+        store,
+        "toy",
+        tmp_path / "small.html",
+        max_items=5,
+        thumbnails=_three_pictures,
+    )
+    assert (found.items, found.answers, found.thumbnails) == (5, 60, 5)
+    assert found.left_out == (
+        "43 of 48 items are left out of the browser (the export has all); the numbers above count them.",
+        "10 pictures are left out because they are too large or no JPEG.",
+    )
+    page = Page(found.path.read_text(encoding="utf-8"))
+    for line in found.left_out:
+        assert line in page.text_of("section", id="items")
+    assert page.data()["items"][0]["pictures"] == [["first of q000", base64.b64encode(JPEG).decode()]]
+    assert "41 items" in page.text_of("section", id="leaderboard")
+
+
+def test_one_condition_gives_tables_of_systems_instead(store: Store, tmp_path: Path) -> None:
+    found = write_report(
+        store, "toy", tmp_path / "one.html", options=Options(conditions=("video",), draws=200)
+    )
+    assert "conditions" not in found.sections
+    page = Page(found.path.read_text(encoding="utf-8"))
+    assert "looker / video (rows) against guesser / video (columns)" in page.text_of(
+        "section", id="crossings"
+    )
+
+
+def test_the_item_audit_has_its_section(store: Store, tmp_path: Path) -> None:
+    audit = audit_items(store.items("toy"), draws=200)
+    found = write_report(store, "toy", tmp_path / "audit.html", audit=audit, options=Options(draws=200))
+    page = Page(found.path.read_text(encoding="utf-8"))
+    said = page.text_of("section", id="audit")
+    assert "The best text-only accuracy is" in said
+    assert "Where the right option stands, of 4." in said
+    assert "free text: 6 items" in said
+
+
+def test_real_answers_give_the_published_counts(data: Path, tmp_path: Path) -> None:
+    import asyncio
+
+    from proctor.benchmarks.rexsonovqa import READER
+    from proctor.metrics import AccuracyScorer
+    from proctor.runs import import_answers
+
+    benchmark = READER.load(data / "rexsonovqa")
+    store = Store(tmp_path / "real.db")
+    trees = sorted((data / "rexsonovqa" / "results").iterdir())
+    for tree in trees:
+        recorded = READER.read_recorded(tree, benchmark)
+        scorers = [AccuracyScorer()]
+        asyncio.run(
+            import_answers(store, benchmark, recorded, name=tree.name, condition="video", scorers=scorers)
+        )
+    found = write_report(store, "rexsonovqa", tmp_path / "real.html", options=Options(draws=200))
+    page = Page(found.path.read_text(encoding="utf-8"))
+    assert (found.items, found.answers) == (514, 1542)
+    assert found.bytes < 4_000_000
+    totals = [row[-1] for row in page.rows if row[0] in {"correct", "incorrect"}]
+    assert {"165", "138"} <= set(totals)
+    flagged = [vote for vote in page.data()["votes"] if vote["flags"]]
+    assert len(flagged) == 14  # 11, 1 and 2
+
+
+def test_bad_input_is_one_line_and_writes_nothing(store: Store, tmp_path: Path) -> None:
+    empty = Store(tmp_path / "empty.db")
+    empty.add_benchmark(a_benchmark())
+    with pytest.raises(InputError, match=r"benchmark toy: found no run, expected at least one$"):
+        write_report(empty, "toy", tmp_path / "none.html")
+    with pytest.raises(InputError, match="expected a place to write to"):
+        write_report(store, "toy", tmp_path / "empty.db" / "x.html", options=Options(draws=100))
+    with pytest.raises(InputError, match="no run with the system 'nobody'"):
+        write_report(store, "toy", tmp_path / "none.html", options=Options(systems=("nobody",)))
+    assert {path.suffix for path in tmp_path.iterdir()} <= {".db", ".db-wal", ".db-shm"}
+
+
+def test_many_systems_stay_legible(tmp_path: Path) -> None:
+    store = Store(tmp_path / "many.db")
+    shares = {f"system-{number:02d}": {"video": number / 50, "text-only": 0.25} for number in range(50)}
+    fill(store, a_benchmark(items=16, groups=4), shares=shares)
+    found = write_report(store, "toy", tmp_path / "many.html", options=Options(draws=100))
+    text = found.path.read_text(encoding="utf-8")
+    heights = [int(height) for height in re.findall(r'viewBox="0 0 960 (\d+)"', text)]
+    assert min(heights) >= 50 * 20  # a row of its own for each system, in every drawing
+
+
+def test_a_store_with_nothing_but_failures_says_so(tmp_path: Path) -> None:
+    store = Store(tmp_path / "failed.db")
+    benchmark = a_benchmark(items=8, groups=4)
+    store.add_benchmark(benchmark)
+    run = store.start_run("toy", "down", "video", {})
+    store.write(
+        run, [(Answer(item_id=item.id, status=Status.FAILED, reason="429"), []) for item in benchmark.items]
+    )
+    found = write_report(store, "toy", tmp_path / "failed.html")
+    page = Page(found.path.read_text(encoding="utf-8"))
+    row = next(row for row in page.rows if row[0] == "down")
+    assert row[:7] == ["down", "–", "–", "–", "–", "no score", "0"]

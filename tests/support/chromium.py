@@ -1,0 +1,140 @@
+"""A headless Chromium, spoken to by its DevTools protocol: what a page does, not what it should do."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+__all__ = ["Page", "find_chromium", "open_page"]
+
+_QUIET = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--remote-debugging-port=0",
+)
+_PATIENCE_S = 60.0
+
+
+def find_chromium() -> str | None:
+    """The program's path, if it is installed."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next((path for name in names if (path := shutil.which(name))), None)
+
+
+@dataclass
+class Page:
+    """One open page. `requests` are the addresses that it asked for, `complaints` what its console and
+    its security policy said."""
+
+    socket: aiohttp.ClientWebSocketResponse
+    requests: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    _numbers: Any = field(default_factory=lambda: itertools.count(1))
+
+    async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """One command; events that come meanwhile are kept."""
+        number = next(self._numbers)
+        await self.socket.send_json({"id": number, "method": method, "params": parameters})
+        while True:
+            message = await self._next()
+            if message.get("id") == number:
+                if "error" in message:
+                    raise RuntimeError(f"{method}: {message['error']}")
+                return dict(message["result"])
+
+    async def open(self, url: str) -> None:
+        """Loads a page and waits for its load event."""
+        await self.call("Page.navigate", url=url)
+        while (await self._next()).get("method") != "Page.loadEventFired":
+            pass
+
+    async def resize(self, width: int, height: int) -> None:
+        """The viewport as a phone or a screen of that size has it."""
+        await self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
+
+    async def evaluate(self, expression: str) -> Any:
+        """The value of a JavaScript expression in the page."""
+        found = await self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
+        if "exceptionDetails" in found:
+            raise RuntimeError(json.dumps(found["exceptionDetails"])[:2000])
+        return found["result"].get("value")
+
+    async def _next(self) -> dict[str, Any]:
+        message: dict[str, Any] = await self.socket.receive_json(timeout=_PATIENCE_S)
+        method, told = message.get("method"), message.get("params", {})
+        if method == "Network.requestWillBeSent":
+            self.requests.append(told["request"]["url"])
+        elif method == "Log.entryAdded":
+            self.complaints.append(told["entry"]["text"])
+        elif method == "Runtime.exceptionThrown":
+            self.complaints.append(json.dumps(told["exceptionDetails"]))
+        elif method == "Runtime.consoleAPICalled":
+            self.complaints.append(json.dumps(told["args"]))
+        return message
+
+
+@asynccontextmanager
+async def open_page(program: str, *more: str) -> AsyncIterator[Page]:
+    """A browser with one empty page; both end with the block."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        process = _start([program, *_QUIET, *more, f"--user-data-dir={profile}", "about:blank"])
+        try:
+            port = await _port(Path(profile) / "DevToolsActivePort", process)
+            async with aiohttp.ClientSession() as session:
+                async with session.get(f"http://127.0.0.1:{port}/json/list") as reply:
+                    targets = await reply.json()
+                address = next(one["webSocketDebuggerUrl"] for one in targets if one["type"] == "page")
+                async with session.ws_connect(address, max_msg_size=0) as socket:
+                    page = Page(socket)
+                    for domain in ("Page", "Network", "Log", "Runtime"):
+                        await page.call(f"{domain}.enable")
+                    yield page
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
+
+
+def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+async def _port(file: Path, process: subprocess.Popen[bytes]) -> int:
+    for _ in range(int(_PATIENCE_S / 0.1)):
+        port = _port_in(file)
+        if port is not None:
+            return port
+        if process.poll() is not None:
+            raise RuntimeError(f"the browser ended with {process.returncode} before it began")
+        await asyncio.sleep(0.1)
+    raise RuntimeError(f"the browser did not begin within {_PATIENCE_S:g} s")
+
+
+def _port_in(file: Path) -> int | None:
+    first, _, rest = file.read_text().partition("\n") if file.is_file() else ("", "", "")
+    return int(first) if rest else None
