@@ -25,7 +25,14 @@ _current: ContextVar[Stopwatch | None] = ContextVar("proctor_stopwatch", default
 
 class Stopwatch:
     """Measures one answer by the monotonic clock. Not for several tasks of one answer at once:
-    overlapping asides are counted once, from the first one's start to the last one's end."""
+    overlapping asides are counted once, from the first one's start to the last one's end.
+
+    >>> watch = Stopwatch()
+    >>> with watch.running(), aside("media"):
+    ...     time.sleep(0.01)
+    >>> watch.timing().media_s >= 0.01 > watch.timing().model_s
+    True
+    """
 
     def __init__(self, budget: Timeout | None = None) -> None:
         self._budget = budget
@@ -96,7 +103,12 @@ class Stopwatch:
 
 @contextmanager
 def aside(purpose: Purpose) -> Iterator[None]:
-    """Marks time that is not the model's, wherever in the call tree; free when nobody measures."""
+    """Marks time that is not the model's, wherever in the call tree; free when nobody measures.
+
+    >>> with aside("retry"):
+    ...     print("waiting")
+    waiting
+    """
     watch = _current.get()
     if watch is None:
         yield
@@ -106,7 +118,14 @@ def aside(purpose: Purpose) -> Iterator[None]:
 
 
 def rebook(seconds: float, purpose: Purpose) -> None:
-    """The same for time that has just passed: `seconds` up to now were not the model's."""
+    """The same for time that has just passed: `seconds` up to now were not the model's.
+
+    >>> watch = Stopwatch()
+    >>> with watch.running():
+    ...     rebook(0.5, "retry")
+    >>> watch.timing().retry_s
+    0.5
+    """
     watch = _current.get()
     if watch is not None:
         watch.rebook(seconds, purpose)

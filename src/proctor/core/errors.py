@@ -19,7 +19,11 @@ __all__ = [
 
 
 class ProctorError(Exception):
-    """The root of all errors that Proctor raises on purpose. Its text is one line."""
+    """The root of all errors that Proctor raises on purpose. Its text is one line.
+
+    >>> print(ProctorError("two\\nlines"))
+    two lines
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
@@ -59,7 +63,11 @@ class RefusalError(ProctorError):
 
 
 class ParseError(ProctorError):
-    """A text that is not in the answer format; names what was expected and what came."""
+    """A text that is not in the answer format; names what was expected and what came.
+
+    >>> print(ParseError(expected="yes or no", found="perhaps"))
+    expected yes or no, found 'perhaps'
+    """
 
     def __init__(self, *, expected: str, found: str) -> None:
         shown = found if len(found) <= 80 else found[:77] + "..."

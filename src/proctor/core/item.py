@@ -44,6 +44,13 @@ class VideoClip(_Frozen):
 
     `source` is a name below the media folder, never an absolute path, so that a benchmark has the
     same fingerprint on every machine. `end=None` means to the end of the video.
+
+    >>> VideoClip(source="liver.mp4", start=12.5, end=20.0).region is None
+    True
+    >>> VideoClip(source="liver.mp4", start=20.0, end=12.5)
+    Traceback (most recent call last):
+    pydantic_core._pydantic_core.ValidationError: 1 validation error for VideoClip
+      Value error, the clip ends at 12.5 s, not after its start at 20.0 s ...
     """
 
     kind: Literal["video"] = "video"
@@ -60,7 +67,11 @@ class VideoClip(_Frozen):
 
 
 class Image(_Frozen):
-    """One still image with the label under which the question speaks of it."""
+    """One still image with the label under which the question speaks of it.
+
+    >>> Image(source="case-1/before.png", label="A").kind
+    'image'
+    """
 
     kind: Literal["image"] = "image"
     source: str
@@ -75,6 +86,9 @@ class Reference(_Frozen):
     """The right answer, in the form that the item's answer format parses to.
 
     `accepted` are further answers that count as right, `rationale` is why.
+
+    >>> Reference(answer=2, accepted=(3,), rationale="the third clip is half hidden").accepted
+    (3,)
     """
 
     answer: JsonValue

@@ -30,7 +30,11 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class Frame:
     """One picture as a system gets it: JPEG bytes, its time in seconds of the video (None for a still
-    image) and its label ("A", "t = 3.0 s")."""
+    image) and its label ("A", "t = 3.0 s").
+
+    >>> Frame(jpeg=b"...", time=3.0, label="t = 3.0 s").time
+    3.0
+    """
 
     jpeg: bytes
     time: float | None
@@ -127,6 +131,14 @@ class Benchmark:
     are tag values an item must have to count (unless all items are asked for), `media_root` is where
     the media of this machine lie, `seeds` are the draws already made (the options' order …), `notes`
     are what a reader of the numbers should know, `simulated` is shown wherever the name is.
+
+    >>> from proctor.core import ACCURACY
+    >>> from proctor.core.formats import BinaryFormat
+    >>> items = tuple(Item(id=name, group="v1", question="Is a clip visible?", answer=BinaryFormat(),
+    ...                    tags={"keep": name != "q3"}) for name in ("q1", "q2", "q3"))
+    >>> mine = Benchmark("mine", "Mine", items, (ACCURACY,), "accuracy", only={"keep": True})
+    >>> [item.id for item in mine.counted()], len(mine.counted(all_items=True))
+    (['q1', 'q2'], 3)
     """
 
     name: str
@@ -162,6 +174,10 @@ class RecordedAnswers:
     """Answers that were given elsewhere, with the votes and scores that came with them.
 
     `settings` describes their origin; `notes` is what their reader found and a person should know.
+
+    >>> from proctor.core import Answer
+    >>> RecordedAnswers(answers=(Answer(item_id="q1", text="no", parsed=False),)).votes
+    ()
     """
 
     answers: tuple[Answer, ...]

@@ -19,6 +19,9 @@ class Status(StrEnum):
     `answered`: a reply came (right, wrong or unreadable). `timed_out`: the system took longer than the
     item's budget; wrong, and counted. `refused`: the system declined; wrong, and counted.
     `failed`: the machinery broke; not an answer at all, never scored, asked again on resume.
+
+    >>> [status.value for status in Status]
+    ['answered', 'timed_out', 'failed', 'refused']
     """
 
     ANSWERED = "answered"
@@ -57,7 +60,11 @@ class Usage(_Frozen):
 
 
 class Timing(_Frozen):
-    """Seconds by a monotonic clock, apart: only `model_s` counts against an item's budget."""
+    """Seconds by a monotonic clock, apart: only `model_s` counts against an item's budget.
+
+    >>> Timing(model_s=2.5, media_s=0.3).queue_s
+    0.0
+    """
 
     model_s: float = 0.0
     media_s: float = 0.0
@@ -70,6 +77,9 @@ class Answer(_Frozen):
 
     `parsed` is the value that the item's answer format read from `text`; where that failed it is None
     and `problem` says what was expected and what came. `reason` says why a status is not `answered`.
+
+    >>> Answer(item_id="q1", text="Answer: B", parsed="B").status
+    <Status.ANSWERED: 'answered'>
     """
 
     item_id: str
@@ -87,6 +97,9 @@ class Score(_Frozen):
     """One number about one answer. `scorer` says who gave it; `label` is its level in words.
 
     `vote_key` leads to the judge's vote behind it.
+
+    >>> Score(item_id="q1", metric="accuracy", value=1.0, label="right").scorer
+    'code'
     """
 
     item_id: str
@@ -101,6 +114,9 @@ class Vote(_Frozen):
     """One reply of one judge, under a key of its whole content, so that it is never paid twice.
 
     `flags` names what a person should look at (contradictions, attempts to steer the judge).
+
+    >>> Vote(key="0" * 64, judge="three-level[m]", item_id="q1", reply={"score": 2}).flags
+    ()
     """
 
     key: str

@@ -13,7 +13,11 @@ Method = Literal["bca", "percentile"]
 
 
 class Options(TypedDict, total=False):
-    """The keywords that every function with an interval takes; `Resampling` explains them."""
+    """The keywords that every function with an interval takes; `Resampling` explains them.
+
+    >>> Resampling(**Options(draws=500, seed=3)).seed
+    3
+    """
 
     draws: int
     level: float
