@@ -51,8 +51,8 @@ def test_times_are_those_of_answers_that_did_not_fail(empty: tuple[Store, Run, I
     # sorted 1 2 3 4 10: the median is the third, 90 % lie 0.6 of the way from the fourth to the fifth
     assert set(found.seconds) == {"model", "retry"}  # no media, no queue: not shown as 0
     model, retry = found.seconds["model"], found.seconds["retry"]
-    assert (model.n, model.median, model.p90) == (5, 3.0, pytest.approx(7.6))
-    assert (retry.n, retry.median, retry.p90) == (5, 0.0, pytest.approx(0.6))
+    assert (model.n, retry.n) == (5, 5)
+    assert [model.median, model.p90, retry.median, retry.p90] == pytest.approx([3.0, 7.6, 0.0, 0.6])
 
 
 def test_cost_is_known_partly_known_or_unknown(empty: tuple[Store, Run, ItemTable]) -> None:
