@@ -24,6 +24,7 @@ from proctor.build.simulate import (
     observe,
     simulate,
 )
+from proctor.build.simulate.truth import sighting
 from proctor.core import InputError
 
 Pixels = NDArray[np.int16]
@@ -240,6 +241,20 @@ def test_every_object_is_plainly_seen_and_covers_really_cover() -> None:
         for event in truth.of("hidden"):
             times = truth.visibility(event.instance)
             assert min(share for time, share in times.items() if event.start < time < event.end) == 0.0, event
+
+
+def test_a_box_may_end_at_the_edge_whatever_the_size() -> None:
+    for height, width in ((180, 320), (216, 384), (144, 254), (360, 642)):
+        for side in range(1, 40):
+            shown = np.zeros((height, width), dtype=bool)
+            shown[-side:, -side:] = True
+            box = sighting("clip-1", "clip", shown, 4 * side * side).box
+            assert box is not None
+            assert box.x + box.width == pytest.approx(1, abs=1e-9)
+            assert box.y + box.height == pytest.approx(1, abs=1e-9)
+            assert box.width * width == pytest.approx(side, abs=0.1)
+    nothing = sighting("clip-1", "clip", np.zeros((9, 16), dtype=bool), 10)
+    assert (nothing.box, nothing.visibility) == (None, 0.0)
 
 
 def test_a_script_without_events_is_just_tissue() -> None:

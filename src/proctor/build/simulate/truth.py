@@ -66,13 +66,10 @@ def sighting(instance: str, class_name: str, shown: NDArray[np.bool_], area: int
     rows, columns = np.flatnonzero(shown.any(axis=1)), np.flatnonzero(shown.any(axis=0))
     box = None
     if rows.size:
-        left, top = int(columns[0]), int(rows[0])
-        box = Region(
-            x=round(left / width, 4),
-            y=round(top / height, 4),
-            width=round((int(columns[-1]) + 1 - left) / width, 4),
-            height=round((int(rows[-1]) + 1 - top) / height, 4),
-        )
+        # edges are rounded, not extents: a box that ends at the picture's edge must not end beyond it
+        left, right = round(int(columns[0]) / width, 4), round((int(columns[-1]) + 1) / width, 4)
+        top, bottom = round(int(rows[0]) / height, 4), round((int(rows[-1]) + 1) / height, 4)
+        box = Region(x=left, y=top, width=round(right - left, 4), height=round(bottom - top, 4))
     visibility = round(min(1.0, float(shown.sum()) / max(1, area)), 3)
     return Sighting(instance=instance, class_name=class_name, visibility=visibility, box=box)
 
