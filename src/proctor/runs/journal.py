@@ -14,8 +14,9 @@ from proctor.runs.store import Run, Store
 __all__ = ["Journal"]
 
 _REST = 4.0
-"""So many times as long as a transaction took is the next one held back, for others to share it: where
-answers come fast, writing takes a fifth of one core at most; where they come slowly, none ever waits."""
+_MOST_REST_S = 0.01
+"""After a transaction the next one is held back so many times as long as it took, up to so many seconds, for
+others to share it: where answers come fast, few transactions are made; where they come slowly, none waits."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class Journal:
 
     def _settle(self, batch: Sequence[_Entry], error: Exception | None, taken: float) -> None:
         self._under_way -= 1
-        self._free_at = self._loop.time() + _REST * taken
+        self._free_at = self._loop.time() + min(_REST * taken, _MOST_REST_S)
         for entry in batch:
             if entry.done.done():  # cancelled: nobody waits for it
                 continue
