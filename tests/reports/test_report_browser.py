@@ -178,6 +178,22 @@ def test_the_page_never_scrolls_sideways(chromium: str, report: Path, width: int
     assert boxes > 0 or width > 768
 
 
+def test_on_paper_nothing_is_cut_off(chromium: str, report: Path) -> None:
+    """A4 with its margins is 186 mm wide, which is 703 pixels."""
+
+    async def work(page: Page) -> list[int]:
+        await page.resize(703, 1000)
+        await page.call("Emulation.setEmulatedMedia", media="print")
+        await page.open(report.as_uri())
+        wide = await page.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+        hidden = await page.evaluate("document.getElementById('browser').offsetHeight")
+        return [wide, hidden]
+
+    assert in_browser(chromium, work) == [0, 0]
+
+
 def test_dark_and_light_have_enough_contrast(chromium: str, report: Path) -> None:
     """Text against its page by the WCAG formula: at least 4.5 to 1 in both."""
 

@@ -47,6 +47,7 @@ class Page:
     socket: aiohttp.ClientWebSocketResponse
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
+    loads: int = 0
     _numbers: Any = field(default_factory=lambda: itertools.count(1))
 
     async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
@@ -61,10 +62,11 @@ class Page:
                 return dict(message["result"])
 
     async def open(self, url: str) -> None:
-        """Loads a page and waits for its load event."""
+        """Loads a page (another one than that which is open) and waits for its load event."""
+        before = self.loads
         await self.call("Page.navigate", url=url)
-        while (await self._next()).get("method") != "Page.loadEventFired":
-            pass
+        while self.loads == before:
+            await self._next()
 
     async def resize(self, width: int, height: int) -> None:
         """The viewport as a phone or a screen of that size has it."""
@@ -88,7 +90,9 @@ class Page:
     async def _next(self) -> dict[str, Any]:
         message: dict[str, Any] = await self.socket.receive_json(timeout=_PATIENCE_S)
         method, told = message.get("method"), message.get("params", {})
-        if method == "Network.requestWillBeSent":
+        if method == "Page.loadEventFired":
+            self.loads += 1
+        elif method == "Network.requestWillBeSent":
             self.requests.append(told["request"]["url"])
         elif method == "Log.entryAdded":
             self.complaints.append(told["entry"]["text"])

@@ -45,13 +45,13 @@ def provenance_section(source: Source) -> Section:
     blocks: list[Prose | Folded | Table] = []
     if source.card.notes:
         blocks.append(Prose("Of the benchmark:", source.card.notes))
-    for run in source.runs:
-        notes = run.settings.get("notes")
-        if isinstance(notes, list) and notes:
-            points = tuple(str(note) for note in notes)
-            blocks.append(
-                Folded(f"Notes on {run.system} / {run.condition} ({len(points)})", (Prose("", points),))
-            )
+    notes = [
+        Prose(f"{run.system} / {run.condition}:", tuple(str(note) for note in said))
+        for run in source.runs
+        if isinstance(said := run.settings.get("notes"), list) and said
+    ]
+    if notes:
+        blocks.append(Folded(f"Notes on {len(notes)} runs", tuple(notes)))
     rows = tuple((Cell(run.system), run.condition, _settings(run)) for run in source.runs)
     columns = (Column("System"), Column("Condition"), Column("Settings"))
     caption = "Everything that was recorded to change a run's answers."
