@@ -12,6 +12,7 @@ from proctor.runs import Run, Store
 from proctor.runs.report_data import (
     Consumption,
     chance_level,
+    load_answers,
     load_consumption,
     load_scores,
     newest_run,
@@ -96,7 +97,17 @@ def test_scores_come_by_place_with_their_votes(empty: tuple[Store, Run, ItemTabl
         Score(item_id="q002", metric="accuracy", value=0),
     ]
     store.write(run, [(answered(2), marks)])
-    assert load_scores(store, run, items) == {2: [marks[1], marks[0]]}
+    assert load_scores(store, run, items, 6) == {2: [marks[1], marks[0]]}
+
+
+def test_only_the_first_items_are_read(empty: tuple[Store, Run, ItemTable]) -> None:
+    store, run, items = empty
+    store.write(
+        run, [(answered(place), [Score(item_id=f"q{place:03d}", metric="m", value=1)]) for place in (0, 2, 5)]
+    )
+    assert set(load_answers(store, run, items, 3)) == set(load_scores(store, run, items, 3)) == {0, 2}
+    assert load_answers(store, run, items, 6) == {place: answered(place) for place in (0, 2, 5)}
+    assert load_answers(store, run, items, 0) == {}
 
 
 def test_the_newest_run_is_named_by_the_store(empty: tuple[Store, Run, ItemTable]) -> None:

@@ -240,6 +240,13 @@ def test_limits_are_kept_and_said(store: Store, tmp_path: Path) -> None:
     assert "41 items" in page.text_of("section", id="leaderboard")
 
 
+def test_a_report_without_items_says_that_they_are_left_out(store: Store, tmp_path: Path) -> None:
+    found = write_report(store, "toy", tmp_path / "none.html", max_items=0, options=Options(draws=100))
+    page = Page(found.path.read_text(encoding="utf-8"))
+    assert "48 of 48 items are left out of the browser" in page.text_of("section", id="items")
+    assert not any(attributes.get("id") == "browser" for _, attributes in page.elements)
+
+
 def test_one_condition_gives_tables_of_systems_instead(store: Store, tmp_path: Path) -> None:
     found = write_report(
         store, "toy", tmp_path / "one.html", options=Options(conditions=("video",), draws=200)

@@ -14,7 +14,7 @@ from proctor.core.formats import ChoiceFormat
 from proctor.reports.source import Source
 from proctor.reports.words import clean, plain_name
 from proctor.runs import Run
-from proctor.runs.report_data import load_scores
+from proctor.runs.report_data import load_answers, load_scores
 
 __all__ = ["Limits", "Shown", "Thumbnails", "browser_data"]
 
@@ -177,11 +177,10 @@ def browser_data(
     runs = sorted(source.runs, key=lambda run: _order(source, run))
     answers: list[list[dict[str, Any]]] = [[] for _ in kept]
     for number, run in enumerate(runs):
-        scores = load_scores(source.store, run, source.table)
-        given = source.store.answers(run)
-        for place, item in enumerate(kept):
-            if item.id in given:
-                answers[place].append(maker.answer(number, item, given[item.id], scores.get(place, [])))
+        scores = load_scores(source.store, run, source.table, len(kept))
+        given = load_answers(source.store, run, source.table, len(kept))
+        for place in sorted(given):
+            answers[place].append(maker.answer(number, kept[place], given[place], scores.get(place, [])))
     whole = _within(answers, limits.answers)
     maker.shown.items = whole
     maker.shown.items_left_out = len(source.items) - whole

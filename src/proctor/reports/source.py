@@ -41,8 +41,13 @@ class Source:
     @cached_property
     def items(self) -> list[Item]:
         """The items that count, in the benchmark's order."""
-        by_id = {item.id: item for item in self.store.items(self.benchmark)}
+        by_id = {item.id: item for item in self.everything}
         return [by_id[name] for name in self.table.ids]
+
+    @cached_property
+    def everything(self) -> list[Item]:
+        """All items of the benchmark, also those that do not count."""
+        return self.store.items(self.benchmark)
 
     @cached_property
     def overall(self) -> list[Result]:

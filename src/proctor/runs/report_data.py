@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 
 from proctor.build.audit.constants import chance_of
-from proctor.core import ACCURACY, Item, Metric, Score, Status
+from proctor.core import ACCURACY, Answer, Item, Metric, Score, Status
 from proctor.runs import schema
+from proctor.runs.rows import answer_from_row
 from proctor.runs.store import Run, Store
 from proctor.runs.table import ItemTable, Outcomes, load_outcomes
 
@@ -19,6 +20,7 @@ __all__ = [
     "Consumption",
     "Seconds",
     "chance_level",
+    "load_answers",
     "load_consumption",
     "load_scores",
     "newest_run",
@@ -26,6 +28,9 @@ __all__ = [
 ]
 
 TIMES = ("model", "media", "queue", "retry")
+
+_CONSUMED = ("item", "status", "requests", "input_tokens", "output_tokens", "cached_tokens", "cost_usd")
+_CHUNK = 500  # items asked for in one query
 
 
 @dataclass(frozen=True)
@@ -68,15 +73,33 @@ def newest_run(store: Store, benchmark: str) -> str | None:
         return max(connection.scalars(query), default=None)
 
 
-def load_scores(store: Store, run: Run, items: ItemTable) -> dict[int, list[Score]]:
-    """All scores of one run by the item's place in the table, by metric and scorer."""
+def load_answers(store: Store, run: Run, items: ItemTable, first: int) -> dict[int, Answer]:
+    """The answers of one run to the first items of the table, by the item's place."""
+    table = schema.answers
+    found: dict[int, Answer] = {}
+    with store.reading() as connection:
+        for numbers in _chunks(items, first):
+            query = select(table).where(table.c.run == run.id, table.c.item.in_(numbers))
+            for row in connection.execute(query).mappings():
+                place = int(items.row_of[row["item"]])
+                found[place] = answer_from_row(items.ids[place], row)
+    return found
+
+
+def load_scores(store: Store, run: Run, items: ItemTable, first: int) -> dict[int, list[Score]]:
+    """The scores of one run for the first items of the table, by the item's place; each item's by
+    metric and scorer."""
     table = schema.scores
-    query = select(table).where(table.c.run == run.id).order_by(table.c.metric, table.c.scorer, table.c.item)
     found: dict[int, list[Score]] = {}
     with store.reading() as connection:
-        for row in connection.execute(query):
-            place = int(items.row_of[row.item])
-            if place >= 0:
+        for numbers in _chunks(items, first):
+            query = (
+                select(table)
+                .where(table.c.run == run.id, table.c.item.in_(numbers))
+                .order_by(table.c.metric, table.c.scorer)
+            )
+            for row in connection.execute(query):
+                place = int(items.row_of[row.item])
                 score = Score(
                     item_id=items.ids[place],
                     metric=row.metric,
@@ -93,7 +116,8 @@ def load_consumption(store: Store, run: Run, items: ItemTable) -> Consumption:
     """What the answers to these items consumed in one run."""
     table = schema.answers
     names = [f"{name}_s" for name in TIMES]
-    query = select(table).where(table.c.run == run.id).order_by(table.c.item)
+    columns = [table.c[name] for name in (*_CONSUMED, *names)]
+    query = select(*columns).where(table.c.run == run.id).order_by(table.c.item)
     with store.reading() as connection:
         rows = [row for row in connection.execute(query) if items.row_of[row.item] >= 0]
     asked = [row for row in rows if row.requests]
@@ -138,6 +162,13 @@ def chance_level(metric: Metric, items: Sequence[Item]) -> float | None:
     chances = [chance_of(item) for item in marked]
     known = [chance for chance in chances if chance is not None]
     return float(np.mean(known)) if len(known) == len(marked) else None
+
+
+def _chunks(items: ItemTable, first: int) -> Iterator[list[int]]:
+    """The store's numbers of the first items of the table, some at a time."""
+    numbers = np.flatnonzero((items.row_of >= 0) & (items.row_of < first)).tolist()
+    for start in range(0, len(numbers), _CHUNK):
+        yield numbers[start : start + _CHUNK]
 
 
 def _seconds(spent: NDArray[np.float64]) -> dict[str, Seconds]:

@@ -19,7 +19,7 @@ def facts(source: Source) -> list[tuple[str, str]]:
     seeds = [f"{plain_name(name)} {seed}" for name, seed in sorted(card.seeds.items())]
     seeds.append(f"resampling {options.seed} ({thousands(options.draws)} draws)")
     kept = ", ".join(f"{name} = {json.dumps(wanted)}" for name, wanted in card.only.items())
-    total = len(source.store.items(source.benchmark))
+    total = len(source.everything)
     counted = thousands(len(source.table.ids))
     if len(source.table.ids) < total:
         counted += f" of {thousands(total)} (those with {kept})"
