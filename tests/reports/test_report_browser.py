@@ -82,7 +82,7 @@ def test_typing_choosing_and_clearing(chromium: str, report: Path) -> None:
         await page.evaluate(
             "(() => { const q = document.getElementById('f-q'); q.value = 'step 12'; q.dispatchEvent(new Event('input')); })()"
         )
-        await asyncio.sleep(0.4)
+        await page.evaluate("new Promise((done) => { setTimeout(done, 400); })")
         said.append(await page.evaluate(text("#count")))
         said.append(await page.evaluate(text("#detail h3")))
         said.append(await page.evaluate("location.hash"))

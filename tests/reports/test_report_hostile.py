@@ -143,7 +143,7 @@ async def _watch(chromium: str, hostile: ReportSummary) -> dict[str, Any]:
             await page.evaluate(f"document.querySelectorAll('.list button')[{place}].click()")
             found["opened"].append(await page.evaluate(_text("#detail .question")))
         await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-        await asyncio.sleep(0.3)
+        await page.evaluate("new Promise((done) => { setTimeout(done, 300); })")
         found["pwned"] = await page.evaluate("document.documentElement.dataset.pwned || ''")
         found["scripts"] = await page.evaluate("document.scripts.length")
         found["links"] = await page.evaluate(

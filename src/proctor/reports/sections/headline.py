@@ -30,9 +30,9 @@ def headline_section(source: Source) -> Section:
     return Section(
         key="leaderboard",
         title="Leaderboard",
-        lead=f"The bar shows each score with its {level} interval: scores whose ranks are equal can't be told apart "
-        "by these data. The rank is 1 plus the number of systems that are significantly better; beside it "
-        "stands the range of places that the system takes when the groups are drawn anew.",
+        lead=f"Each score with its {level} interval. The rank is 1 plus the number of systems that are significantly "
+        "better, so that rank 1 belongs to every system that no other surely beats; beside it stands the range of "
+        "places that a system takes when the groups are drawn anew.",
         blocks=(*blocks, *folded),
     )
 
