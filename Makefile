@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: help core install demo test check lint types layers doctests bench clean
+.PHONY: help core install demo test check lint types layers doctests bench docs clean
 
 help: ## What there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -45,6 +45,9 @@ layers: install
 
 doctests: install
 	$(BIN)/python -m pytest --quiet --doctest-modules src/proctor/core src/proctor/stats src/proctor/metrics src/proctor/benchmarks
+
+docs: install ## Write the generated parts of the documentation anew
+	$(BIN)/python tools/docs.py
 
 clean: ## Remove what was built here
 	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,277 @@
+"""Writes the generated parts of the documentation anew from the live program: `make docs`.
+
+A page marks such a part by two comments, `<!-- generated: NAME -->` and `<!-- end -->`; what stands
+between them belongs to this script, everything else to people. `tests/docs` says when a part is stale.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import is_dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+__all__ = ["BLOCKS", "ROOT", "pages", "rendered"]
+
+ROOT = Path(__file__).resolve().parents[1]
+
+_BLOCK = re.compile(r"(?P<head><!-- generated: (?P<name>[\w-]+) -->\n).*?(?P<tail><!-- end -->)", re.DOTALL)
+_HELP_WIDTH = 80
+
+
+def pages() -> list[Path]:
+    """All pages of the documentation, the ones at the root first."""
+    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def rendered(text: str) -> str:
+    """A page's text with its generated parts made anew."""
+    return _BLOCK.sub(lambda block: f"{block['head']}\n{BLOCKS[block['name']]()}\n\n{block['tail']}", text)
+
+
+def _cli() -> str:
+    import typer
+    from typer.testing import CliRunner
+
+    from proctor.cli.main import commands
+
+    def helped(*path: str) -> str:
+        said = CliRunner().invoke(
+            commands(), [*path, "--help"], prog_name="proctor", terminal_width=_HELP_WIDTH
+        )
+        return f"## `{' '.join(('proctor', *path))}`\n\n{_fenced(said.output.strip(), 'text')}"
+
+    def below(group: Any, path: tuple[str, ...]) -> Iterable[str]:
+        yield helped(*path)
+        for name, command in getattr(group, "commands", {}).items():
+            yield from below(command, (*path, name))
+
+    return "\n\n".join(below(typer.main.get_command(commands()), ()))
+
+
+def _formats() -> str:
+    from proctor.core.formats import AnswerFormat
+
+    parts = []
+    for kind in get_args(get_args(AnswerFormat)[0]):
+        form, options = _EXAMPLES[kind.model_fields["kind"].default](kind)
+        settings = [
+            [f"`{name}`", "needed" if field.is_required() else f"`{field.default}`"]
+            for name, field in kind.model_fields.items()
+            if name != "kind"
+        ]
+        distance = "None: the format knows no distance."
+        if "distance" in vars(kind):
+            distance = _one_line(inspect.getdoc(kind.distance) or "")
+        parts += [
+            f"## `{form.kind}`",
+            _prose(kind),
+            *([_table(["Setting", "Default"], settings)] if settings else []),
+            f"What the model is told: *{form.instruction(options)}*",
+            f"Distance: {distance}",
+            _table(
+                ["The model's text", "What is read"],
+                [_reading(form, options, text) for text in _TEXTS[form.kind]],
+            ),
+        ]
+    return "\n\n".join(parts)
+
+
+def _reading(form: Any, options: Sequence[str], text: str) -> list[str]:
+    from proctor.core import ParseError
+
+    shown = f"`{text}`" if text.strip() else ""
+    try:
+        return [shown, f"`{form.parse(text, options)!r}`"]
+    except ParseError as error:
+        return [shown, f"unreadable: {error}"]
+
+
+_EXAMPLES: dict[str, Callable[[Any], tuple[Any, tuple[str, ...]]]] = {
+    "choice": lambda kind: (kind(), ("liver", "spleen", "left kidney", "aorta")),
+    "ordering": lambda kind: (kind(labels=("A", "B", "C")), ()),
+    "binary": lambda kind: (kind(), ()),
+    "count": lambda kind: (kind(), ()),
+    "percentage": lambda kind: (kind(tolerance=5), ()),
+    "classes": lambda kind: (kind(classes=("clip", "sponge", "specimen bag")), ()),
+    "timestamps": lambda kind: (kind(tolerance=2), ()),
+    "free_text": lambda kind: (kind(), ()),
+    "ratings": lambda kind: (kind(dimensions=("accuracy", "safety")), ()),
+}
+
+_TEXTS = {
+    "choice": (
+        "Answer: C",
+        "I first thought of B, but the final answer is (C).",
+        "It is the left kidney.",
+        "B or C",
+        "A transverse sweep shows it.",
+    ),
+    "ordering": ("Answer: C > A > B", '["C", "A", "B"]', "B first, then A", "no idea"),
+    "binary": ("Answer: yes", "No, a sponge is left.", "It could be yes or no."),
+    "count": ("Answer: 3", "There are three needles.", "2 or 3", "-1"),
+    "percentage": ("Answer: 40%", "about 37.5 percent", "140 %"),
+    "classes": ("Answer: clip, specimen bag", "Sponges and clips are visible.", "none", "a scalpel"),
+    "timestamps": ("Answer: 00:01:05", "It starts at 1:05.", "after 65 seconds", "at 0:30 and 1:05"),
+    "free_text": ("  The probe slides caudally. ", ""),
+    "ratings": ('{"accuracy": 0.5, "safety": 1}', '{"accuracy": 0.5}', '{"accuracy": 2, "safety": 1}'),
+}
+
+
+def _metrics() -> str:
+    from proctor.core import ACCURACY
+    from proctor.judges import VERDICT_METRICS
+
+    rows = [
+        [
+            f"`{metric.name}`",
+            metric.label,
+            f"{metric.low:g} to {metric.high:g}",
+            "up" if metric.higher_is_better else "down",
+            "per cent" if metric.percent else "as it is",
+            ", ".join(f"`{name}`" for name in metric.formats),
+            "; ".join(metric.levels) or "–",
+        ]
+        for metric in (ACCURACY, *VERDICT_METRICS)
+    ]
+    heads = ["Metric", "Label", "One item", "Better", "Shown", "Answer formats", "Levels"]
+    return _table(heads, rows)
+
+
+def _conditions() -> str:
+    from proctor.media import CONDITIONS
+
+    parts = []
+    for name in CONDITIONS.names():
+        condition = CONDITIONS.get(name)
+        sees = "" if condition.sees else " No media file is needed or opened."
+        parts.append(f"## `{name}`\n\n{_sentence(condition.summary)}{sees}")
+        about = _prose(type(condition))
+        if name != "video":
+            parts.append(about)
+    return "\n\n".join(parts)
+
+
+def _names() -> str:
+    from proctor.benchmarks import BENCHMARKS
+    from proctor.judges import JUDGES
+    from proctor.systems import SYSTEMS
+
+    benchmarks = [[f"`{name}`", BENCHMARKS.get(name).summary] for name in BENCHMARKS.names()]
+    parts = [f"## Benchmarks\n\n{_table(['Name', 'What it is'], benchmarks)}"]
+    for title, registry in (("Systems", SYSTEMS), ("Judges", JUDGES)):
+        known: Any = registry
+        rows = [[f"`{name}`", _one_line(inspect.getdoc(known.get(name)) or "")] for name in known.names()]
+        parts.append(f"## {title}\n\n{_table(['Name', 'What it does'], rows)}")
+    return "\n\n".join(parts)
+
+
+def _tables() -> str:
+    from proctor.runs import schema
+
+    parts = [f"The version of these tables is {schema.VERSION}."]
+    for table in schema.metadata.sorted_tables:
+        rows = []
+        for column in table.columns:
+            keys = ["key"] if column.primary_key else []
+            keys += [f"to `{key.column.table.name}`" for key in column.foreign_keys]
+            kind = str(column.type).lower()
+            rows.append(
+                [f"`{column.name}`", kind, ", ".join(keys) or "–", "yes" if column.nullable else "no"]
+            )
+        parts.append(f"### `{table.name}`\n\n{_table(['Column', 'Type', 'Key', 'May be empty'], rows)}")
+    return "\n\n".join(parts)
+
+
+def _settings() -> str:
+    from proctor.media import MediaSettings
+
+    rows = [[f"`{name}`", f"`{field.default}`"] for name, field in MediaSettings.model_fields.items()]
+    return f"{_prose(MediaSettings, examples=False)}\n\n{_table(['Setting', 'Default'], rows)}"
+
+
+def _statistics() -> str:
+    import proctor.stats
+
+    parts = []
+    for name in proctor.stats.__all__:
+        thing: Any = getattr(proctor.stats, name)
+        parts.append(f"### `{name}`")
+        if inspect.isfunction(thing) or is_dataclass(thing):
+            parts.append(_fenced(f"{name}({_arguments(thing)})", "python"))
+        parts.append(_prose(thing))
+    return "\n\n".join(parts)
+
+
+def _arguments(thing: Any) -> str:
+    """The arguments with their defaults; the types stand in the code."""
+    given, keywords_only = [], False
+    for one in inspect.signature(thing).parameters.values():
+        if one.kind is one.KEYWORD_ONLY and not keywords_only:
+            given.append("*")
+            keywords_only = True
+        stars = "**" if one.kind is one.VAR_KEYWORD else ""
+        default = "" if one.default is one.empty else f"={one.default!r}"
+        given.append(f"{stars}{one.name}{default}")
+    return ", ".join(given)
+
+
+def _prose(thing: Any, *, examples: bool = True) -> str:
+    """A docstring as Markdown: its doctests become code."""
+    parts = []
+    for paragraph in re.split(r"\n\n+", inspect.getdoc(thing) or ""):
+        if not paragraph.startswith(">>>"):
+            parts.append(_one_line(paragraph))
+        elif examples:
+            parts.append(_fenced(paragraph, "pycon"))
+    return "\n\n".join(parts)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _fenced(text: str, language: str) -> str:
+    return f"```{language}\n{text}\n```"
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [
+        heads,
+        ["---"] * len(heads),
+        *([cell.replace("|", "\\|") or "(nothing)" for cell in row] for row in rows),
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    "cli": _cli,
+    "conditions": _conditions,
+    "formats": _formats,
+    "media-settings": _settings,
+    "metrics": _metrics,
+    "names": _names,
+    "statistics": _statistics,
+    "tables": _tables,
+}
+"""What can be generated, by the name that a page calls it by."""
+
+
+def main() -> None:
+    """Rewrites every page whose generated parts have changed."""
+    for page in pages():
+        before = page.read_text(encoding="utf-8")
+        after = rendered(before)
+        if after != before:
+            page.write_text(after, encoding="utf-8")
+            print(f"{page.relative_to(ROOT)} written")
+
+
+if __name__ == "__main__":
+    main()
