@@ -75,6 +75,23 @@ def test_counts_of_the_browser_are_those_of_the_tables(chromium: str, report: Pa
     assert (partly, unmarked, right + wrong) == (0, 1, 47)
 
 
+def test_systems_disagree_under_the_chosen_condition(chromium: str, report: Path) -> None:
+    """Held against the same question asked of the embedded data in Python."""
+    script = report.read_text(encoding="utf-8").split('<script id="data" type="application/json">')[1]
+    data = json.loads(script.split("</script>")[0])
+    expected = []
+    for item in data["items"]:
+        ends = {one["outcome"] for one in item["answers"] if data["runs"][one["run"]]["condition"] == "black"}
+        expected.append({"right", "wrong"} <= ends)
+
+    async def work(page: Page) -> str:
+        await page.open(f"{report.as_uri()}#disagree=1&condition=black")
+        return str(await page.evaluate(text("#count")))
+
+    assert 0 < sum(expected) < 48
+    assert in_browser(chromium, work) == f"{sum(expected)} of 48 items"
+
+
 def test_typing_choosing_and_clearing(chromium: str, report: Path) -> None:
     async def work(page: Page) -> list[str]:
         await page.open(report.as_uri())

@@ -47,8 +47,9 @@
     return item.words;
   }
 
-  function disagree(item) {
-    return conditions.some((condition) => {
+  // Under the chosen condition, or under any.
+  function disagree(item, chosen) {
+    return (chosen ? [chosen] : conditions).some((condition) => {
       const ends = item.answers
         .filter((answer) => data.runs[answer.run].condition === condition)
         .map((answer) => answer.outcome);
@@ -130,7 +131,7 @@
     };
     return data.items.filter((item) => facets.every(([name, wanted]) => (item.facets[name] || []).includes(wanted))
       && (!some || item.answers.some(fits))
-      && (!value("disagree") || disagree(item))
+      && (!value("disagree") || disagree(item, condition))
       && sought.every((word) => words(item).includes(word)));
   }
 
