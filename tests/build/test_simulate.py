@@ -29,7 +29,7 @@ from proctor.core import InputError
 
 Pixels = NDArray[np.int16]
 
-SECONDS, FPS, SEED = 20.0, 10, 3
+SECONDS, FPS, SEED = 20.0, 10, 1
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ class Look:
 LOOKS: dict[str, Look] = {
     "clip": Look(hue=(190, 232), saturation=(0.16, 0.56), value=(0.34, 1.0), area=0.0010, join=0.02),
     "gallstone": Look(hue=(28, 54), saturation=(0.62, 1.0), value=(0.2, 1.0), area=0.0022, join=0.025),
-    "needle": Look(hue=(245, 312), saturation=(0.24, 1.0), value=(0.2, 1.0), area=0.0007, join=0.03),
+    "needle": Look(hue=(258, 312), saturation=(0.4, 1.0), value=(0.2, 1.0), area=0.0009, join=0.03),
     "specimen bag": Look(hue=(124, 170), saturation=(0.26, 1.0), value=(0.16, 1.0), area=0.0075, join=0.04),
     "sponge": Look(hue=(0, 360), saturation=(0.0, 0.14), value=(0.47, 1.0), area=0.0070, join=0.045),
 }
