@@ -50,5 +50,5 @@ ACCURACY = Metric(
     "accuracy",
     "Accuracy",
     percent=True,
-    formats=("choice", "ordering", "binary", "count", "percentage", "classes", "timestamps"),
+    formats=("choice", "ordering", "binary", "count", "percentage", "classes", "timestamps", "pattern"),
 )

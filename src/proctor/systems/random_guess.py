@@ -13,6 +13,7 @@ from proctor.core.formats import (
     CountFormat,
     FreeTextFormat,
     OrderingFormat,
+    PatternFormat,
     PercentageFormat,
     RatingsFormat,
     TimestampsFormat,
@@ -39,7 +40,7 @@ class RandomGuess:
     `HIGHEST_COUNT` alike. Percentage: a whole number from 0 to 100. Classes: each class with
     probability 1/2. Timestamps: uniform over the view's span (`DEFAULT_SPAN_S` where it has none), one
     moment, or one to three where several may be named. Ratings: uniform from low to high. Free text
-    can't be drawn by lot and is not supported.
+    and texts of a pattern can't be drawn by lot and are not supported.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -56,8 +57,8 @@ class RandomGuess:
         return {"seed": self._seed}
 
     def supports(self, item: Item) -> bool:
-        """All formats but free text."""
-        return not isinstance(item.answer, FreeTextFormat)
+        """All formats but free text and patterns."""
+        return not isinstance(item.answer, FreeTextFormat | PatternFormat)
 
     async def answer(self, item: Item, view: View) -> Answer:
         """Draws; of the view it only asks for the span, and no frame."""
@@ -86,7 +87,8 @@ def _moments(form: TimestampsFormat, span: tuple[float, float], rng: np.random.G
 
 
 def _number(
-    form: BinaryFormat | CountFormat | PercentageFormat | FreeTextFormat, rng: np.random.Generator
+    form: BinaryFormat | CountFormat | PercentageFormat | FreeTextFormat | PatternFormat,
+    rng: np.random.Generator,
 ) -> JsonValue:
     if isinstance(form, BinaryFormat):
         return bool(rng.random() < 0.5)
@@ -94,7 +96,7 @@ def _number(
         return int(rng.integers(HIGHEST_COUNT + 1))
     if isinstance(form, PercentageFormat):
         return float(rng.integers(101))
-    raise ValueError("free text can't be drawn by lot")
+    raise ValueError(f"an answer of the format {form.kind} can't be drawn by lot")
 
 
 def build(*, seed: int = 0) -> System:

@@ -13,8 +13,10 @@ from proctor.core.formats import (
     BinaryFormat,
     FreeTextFormat,
     OrderingFormat,
+    PatternFormat,
     PercentageFormat,
     RatingsFormat,
+    StrictFormat,
     TimestampsFormat,
 )
 
@@ -22,7 +24,8 @@ __all__ = ["reply", "say"]
 
 
 def say(form: AnswerFormat, value: JsonValue) -> str:
-    """The text that states a canonical value; times to the millisecond, percentages to 4 decimals.
+    """The text that states a canonical value; times to the millisecond (strict ones to the second),
+    percentages to 4 decimals. A strict format gets the value alone.
 
     >>> from proctor.core.formats import ClassesFormat
     >>> say(TimestampsFormat(several=True), [30.0, 3665.25])
@@ -30,10 +33,12 @@ def say(form: AnswerFormat, value: JsonValue) -> str:
     >>> say(ClassesFormat(classes=("clip", "sponge")), [])
     'Answer: none'
     """
-    if isinstance(form, FreeTextFormat):
+    if isinstance(form, FreeTextFormat | PatternFormat):
         return str(value)
     if isinstance(form, RatingsFormat):
         return json.dumps(value)
+    if isinstance(form, StrictFormat) and form.strict:
+        return _words(form, value)
     return f"Answer: {_words(form, value)}"
 
 
@@ -54,7 +59,8 @@ def _words(form: AnswerFormat, value: JsonValue) -> str:
         return f"{float(str(value)):.4f}".rstrip("0").rstrip(".") + "%"
     if isinstance(value, list):
         if isinstance(form, TimestampsFormat):
-            return ", ".join(_clock(float(str(moment))) for moment in value)
+            clocks = [_clock(float(str(moment))) for moment in value]
+            return ", ".join(clock[:8] if form.strict else clock for clock in clocks)
         return _listed(value, " > " if isinstance(form, OrderingFormat) else ", ")
     return str(value)
 

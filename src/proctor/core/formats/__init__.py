@@ -1,19 +1,20 @@
 """Answer formats: how an answer is asked for, read, checked and matched.
 
 Parsed values are plain JSON: choice "B", ordering ["B", "A"], binary true, count 3, percentage 40.0,
-classes ["clip"], timestamps [65.0] (seconds), free text "…", ratings {"accuracy": 0.5}.
+classes ["clip"], timestamps [65.0] (seconds), pattern "2/3", free text "…", ratings {"accuracy": 0.5}.
 """
 
 from typing import Annotated
 
 from pydantic import Field
 
-from proctor.core.formats.base import MAX_ANSWER_CHARS, Format, final_answer
+from proctor.core.formats.base import MAX_ANSWER_CHARS, Format, StrictFormat, final_answer
 from proctor.core.formats.choice import ChoiceFormat, option_letters
 from proctor.core.formats.classes import ClassesFormat
 from proctor.core.formats.free import FreeTextFormat, RatingsFormat
 from proctor.core.formats.numbers import BinaryFormat, CountFormat, PercentageFormat
 from proctor.core.formats.ordering import OrderingFormat
+from proctor.core.formats.pattern import PatternFormat
 from proctor.core.formats.timestamps import TimestampsFormat
 
 __all__ = [
@@ -26,8 +27,10 @@ __all__ = [
     "Format",
     "FreeTextFormat",
     "OrderingFormat",
+    "PatternFormat",
     "PercentageFormat",
     "RatingsFormat",
+    "StrictFormat",
     "TimestampsFormat",
     "final_answer",
     "option_letters",
@@ -41,6 +44,7 @@ AnswerFormat = Annotated[
     | PercentageFormat
     | ClassesFormat
     | TimestampsFormat
+    | PatternFormat
     | FreeTextFormat
     | RatingsFormat,
     Field(discriminator="kind"),

@@ -6,11 +6,11 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, JsonValue, SerializerFunctionWrapHandler, model_serializer
 
 from proctor.core.errors import ParseError
 
-__all__ = ["MAX_ANSWER_CHARS", "Format", "final_answer"]
+__all__ = ["MAX_ANSWER_CHARS", "Format", "StrictFormat", "final_answer"]
 
 MAX_ANSWER_CHARS = 20_000
 """Longer texts are cut before parsing: an answer is hostile text, and a parser's time is bounded."""
@@ -45,6 +45,24 @@ class Format(BaseModel, ABC):
         """How far off a prediction is (0 is right), or None where the format knows no distance."""
         del reference, prediction
         return None
+
+
+class StrictFormat(Format):
+    """A format that can be read in two ways: in the words of a model, or as the bare value alone.
+
+    With `strict`, a text that holds more than the value ("7 sponges") states none: what challenges ask for
+    whose answers are read by a program. A format that is not strict is written down without the word, so
+    that its items have the fingerprint they always had.
+    """
+
+    strict: bool = False
+
+    @model_serializer(mode="wrap")
+    def _written(self, handler: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
+        fields: dict[str, JsonValue] = handler(self)
+        if not self.strict:
+            fields.pop("strict", None)
+        return fields
 
 
 def final_answer(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import MAX_ANSWER_CHARS, Format
+from proctor.core.formats.base import MAX_ANSWER_CHARS, StrictFormat
 
 __all__ = ["ChoiceFormat", "option_letters"]
 
@@ -36,12 +36,12 @@ def option_letters(count: int) -> list[str]:
     return [chr(ord("A") + index) for index in range(count)]
 
 
-class ChoiceFormat(Format):
+class ChoiceFormat(StrictFormat):
     """One option by its letter, in the order in which the item lists them.
 
     Reading goes from the surest sign to the weakest: "Answer: X" at the very start, as the instruction
     asks; a letter after "final answer", after "answer", at the start, after "option"; the whole text of one option; one lone letter anywhere. Two different options named
-    with equal right are an error, not a guess.
+    with equal right are an error, not a guess. Strict: the letter, or the whole text of an option.
 
     >>> four = ["liver", "spleen", "left kidney", "aorta"]
     >>> ChoiceFormat().parse("**Answer: (C)** because of the cortex", four)
@@ -55,11 +55,15 @@ class ChoiceFormat(Format):
     def instruction(self, options: Sequence[str] = ()) -> str:
         letters = option_letters(len(options))
         span = f"{letters[0]} to {letters[-1]}" if letters else "the options"
+        if self.strict:
+            return f"Reply with the letter of the right option ({span}) and nothing else."
         return f'Start your reply with "Answer: X", where X is the letter of the right option ({span}).'
 
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         text = text[:MAX_ANSWER_CHARS]
         letters = set(option_letters(len(options)))
+        if self.strict:
+            return _bare(text, options)
         for reading in (
             _cued(_LEAD),
             _cued(_FINAL),
@@ -81,6 +85,15 @@ class ChoiceFormat(Format):
         if isinstance(value, str) and value in letters:
             return value
         raise ParseError(expected=f"one of {', '.join(letters)}", found=str(value))
+
+
+def _bare(text: str, options: Sequence[str]) -> str:
+    said = " ".join(text.split()).casefold().removesuffix(".")
+    for letter, option in zip(option_letters(len(options)), options, strict=True):
+        whole = " ".join(option.split()).casefold().removesuffix(".")
+        if said in {letter.casefold(), f"{letter.casefold()})", whole}:
+            return letter
+    raise ParseError(expected="one option's letter or text and nothing else", found=text)
 
 
 def _cued(cue: re.Pattern[str]) -> Callable[[str, set[str], Sequence[str]], set[str]]:

@@ -9,18 +9,22 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import Format, final_answer
+from proctor.core.formats.base import StrictFormat, final_answer
 
 __all__ = ["ClassesFormat"]
 
 
-class ClassesFormat(Format):
-    """A set of `classes`; the word `none` states the empty set. Canonical: sorted names.
+class ClassesFormat(StrictFormat):
+    """A set of `classes`; the word `none` states the empty set. Canonical: sorted names. Strict: the names
+    alone, separated by commas, in any case and order.
 
     >>> ClassesFormat(classes=("sponge", "specimen bag")).parse("Answer: specimen bag, sponge")
     ['specimen bag', 'sponge']
     >>> ClassesFormat(classes=("sponge", "specimen bag")).parse("none")
     []
+    >>> ClassesFormat(classes=("sponge", "specimen bag"), strict=True).parse("none, sponge")
+    Traceback (most recent call last):
+    proctor.core.errors.ParseError: expected none alone, or names without it, found 'none, sponge'
     """
 
     kind: Literal["classes"] = "classes"
@@ -28,6 +32,9 @@ class ClassesFormat(Format):
 
     def instruction(self, options: Sequence[str] = ()) -> str:
         del options
+        if self.strict:
+            names = ", ".join(self.classes)
+            return f"Reply with every class that applies, separated by commas, or none. The classes are: {names}."
         return (
             'Start your reply with "Answer: " and then every class that applies, separated by commas, '
             f'or "none". The classes are: {", ".join(self.classes)}.'
@@ -35,6 +42,8 @@ class ClassesFormat(Format):
 
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         del options
+        if self.strict:
+            return self._listed(text)
         said = final_answer(text).casefold()
         found = set()
         for name in sorted(self.classes, key=len, reverse=True):
@@ -44,6 +53,18 @@ class ClassesFormat(Format):
         if not found and not re.search(r"\bnone\b", said):
             raise ParseError(expected=f"some of {', '.join(self.classes)}, or none", found=text)
         return [str(name) for name in sorted(found)]
+
+    def _listed(self, text: str) -> JsonValue:
+        known = {name.casefold(): name for name in self.classes}
+        named = {" ".join(part.split()).casefold() for part in text.strip().removesuffix(".").split(",")}
+        if named == {"none"}:
+            return []
+        if "none" in named:
+            raise ParseError(expected="none alone, or names without it", found=text)
+        if not named <= known.keys():
+            unknown = ", ".join(sorted(named - known.keys())) or "nothing"
+            raise ParseError(expected=f"some of {', '.join(self.classes)}, or none", found=unknown)
+        return [str(name) for name in sorted(known[name] for name in named)]
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         del options

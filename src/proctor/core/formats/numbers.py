@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import Format, final_answer
+from proctor.core.formats.base import StrictFormat, final_answer
 
 __all__ = ["BinaryFormat", "CountFormat", "PercentageFormat"]
 
@@ -35,25 +35,37 @@ _WORDS = dict(
         strict=True,
     )
 )
+_DIGITS = re.compile(r"[0-9]{1,15}")
+_SHARE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*%?")
 _YES = re.compile(r"\b(?:yes|true)\b", re.IGNORECASE)
 _NO = re.compile(r"\b(?:no|false)\b", re.IGNORECASE)
 
 
-class BinaryFormat(Format):
-    """Yes or no.
+class BinaryFormat(StrictFormat):
+    """Yes or no. Strict: the one word in any case, with or without a full stop.
 
     >>> BinaryFormat().parse("Yes, all sponges are out.")
     True
+    >>> BinaryFormat(strict=True).parse("Yes, all sponges are out.")
+    Traceback (most recent call last):
+    proctor.core.errors.ParseError: expected yes or no and nothing else, found 'Yes, all sponges are out.'
     """
 
     kind: Literal["binary"] = "binary"
 
     def instruction(self, options: Sequence[str] = ()) -> str:
         del options
+        if self.strict:
+            return "Reply with yes or no and nothing else."
         return 'Start your reply with "Answer: yes" or "Answer: no".'
 
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         del options
+        if self.strict:
+            word = text.strip().removesuffix(".").casefold()
+            if word not in {"yes", "no"}:
+                raise ParseError(expected="yes or no and nothing else", found=text)
+            return word == "yes"
         said = final_answer(text)
         first = re.match(r"\W*(yes|no|true|false)\b", said, re.IGNORECASE)
         if first:
@@ -70,8 +82,8 @@ class BinaryFormat(Format):
         raise ParseError(expected="true or false", found=str(value))
 
 
-class CountFormat(Format):
-    """A non-negative integer.
+class CountFormat(StrictFormat):
+    """A non-negative integer. Strict: its digits alone.
 
     >>> CountFormat().parse("There are three needles.")
     3
@@ -81,10 +93,18 @@ class CountFormat(Format):
 
     def instruction(self, options: Sequence[str] = ()) -> str:
         del options
+        if self.strict:
+            return "Reply with a whole number in digits and nothing else."
         return 'Start your reply with "Answer: N", where N is a whole number in digits.'
 
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         del options
+        if self.strict:
+            if not _DIGITS.fullmatch(text.strip()):
+                raise ParseError(
+                    expected="a whole number of 0 or more in digits and nothing else", found=text
+                )
+            return int(text)
         values = _numbers(final_answer(text))
         if len(values) != 1 or values[0] < 0 or values[0] != int(values[0]):
             raise ParseError(expected="one whole number of 0 or more", found=text)
@@ -101,8 +121,9 @@ class CountFormat(Format):
         return _absolute_error(reference, prediction)
 
 
-class PercentageFormat(Format):
-    """A number from 0 to 100, right within `tolerance` percentage points.
+class PercentageFormat(StrictFormat):
+    """A number from 0 to 100, right within `tolerance` percentage points. Strict: the number, with or
+    without a per cent sign.
 
     >>> PercentageFormat(tolerance=5).match(40.0, 44.0)
     True
@@ -113,10 +134,17 @@ class PercentageFormat(Format):
 
     def instruction(self, options: Sequence[str] = ()) -> str:
         del options
+        if self.strict:
+            return "Reply with a number from 0 to 100 and nothing else."
         return 'Start your reply with "Answer: N%", where N is a number from 0 to 100.'
 
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         del options
+        if self.strict:
+            bare = _SHARE.fullmatch(text.strip())
+            if bare is None or float(bare[1]) > 100:
+                raise ParseError(expected="a number from 0 to 100 and nothing else", found=text)
+            return float(bare[1])
         said = final_answer(text)
         signed = [
             _float(hit) for hit in re.findall(r"([-+]?\d+(?:[.,]\d+)?)\s*(?:%|percent\b|per cent\b)", said)

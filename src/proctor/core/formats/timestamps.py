@@ -9,18 +9,20 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import Format, final_answer
+from proctor.core.formats.base import StrictFormat, final_answer
 
 __all__ = ["TimestampsFormat"]
 
+_BARE = re.compile(r"([0-9]{2}):([0-5][0-9]):([0-5][0-9])")
 _CLOCK = re.compile(r"(?<![\d:])(?:(\d{1,2}):)?(\d{1,2}):(\d{2})(?:\.(\d+))?(?![\d:])")
 
 
-class TimestampsFormat(Format):
+class TimestampsFormat(StrictFormat):
     """Times as hh:mm:ss or mm:ss, kept as seconds in ascending order.
 
     Right when there are as many as in the reference and, both in order, each lies within
-    `tolerance` seconds of its counterpart.
+    `tolerance` seconds of its counterpart. Strict: times as hh:mm:ss alone, separated by commas; a time
+    that is named twice counts twice.
 
     >>> TimestampsFormat(tolerance=2, several=True).parse("First at 00:01:05, then at 00:00:30.")
     [30.0, 65.0]
@@ -32,11 +34,16 @@ class TimestampsFormat(Format):
 
     def instruction(self, options: Sequence[str] = ()) -> str:
         del options
+        if self.strict:
+            named = "times as hh:mm:ss, separated by commas," if self.several else "time as hh:mm:ss"
+            return f"Reply with the {named} and nothing else."
         times = "times, separated by commas," if self.several else "time"
         return f'Start your reply with "Answer: " and the {times} as hh:mm:ss.'
 
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         del options
+        if self.strict:
+            return self._listed(text)
         said = final_answer(text)
         found: set[float] = set()
         for hours, minutes, seconds, fraction in _CLOCK.findall(said):
@@ -48,6 +55,16 @@ class TimestampsFormat(Format):
                 expected="times as hh:mm:ss" if self.several else "one time as hh:mm:ss", found=text
             )
         return [float(moment) for moment in sorted(found)]
+
+    def _listed(self, text: str) -> JsonValue:
+        parts = [_BARE.fullmatch(part.strip()) for part in text.split(",")]
+        found = [part for part in parts if part]
+        if len(found) < len(parts) or (len(parts) > 1 and not self.several):
+            times = "times as hh:mm:ss, separated by commas," if self.several else "one time as hh:mm:ss"
+            raise ParseError(expected=f"{times} and nothing else", found=text)
+        return [
+            float(one) for one in sorted(int(at[1]) * 3600 + int(at[2]) * 60 + int(at[3]) for at in found)
+        ]
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         del options
