@@ -13,7 +13,7 @@ from scipy import stats as reference
 from proctor.core import InputError
 from proctor.stats import Estimate, correlation
 from proctor.stats.clusters import Floats, Ints
-from proctor.stats.correlation import _KINDS, Kind
+from proctor.stats.coefficients import STATISTICS, Kind
 
 KINDS: tuple[Kind, ...] = ("pearson", "spearman", "kendall")
 
@@ -51,7 +51,7 @@ def test_resamples_agree_with_resamples_written_out(kind: Kind, levels: int) -> 
         a, b = np.round(a * 2), np.round(b * 2)
     rng = np.random.default_rng(0)
     drawn = rng.multinomial(8, [1 / 8] * 8, size=20).astype(np.float64)
-    found = _KINDS[kind](a, b, groups)(drawn)
+    found = STATISTICS[kind](a, b, groups)(drawn)
     for row, one in zip(drawn, found, strict=True):
         items = np.concatenate([np.flatnonzero(groups == g) for g in range(8) for _ in range(int(row[g]))])
         assert one == pytest.approx(_REFERENCE[kind](a[items], b[items]))
