@@ -140,7 +140,7 @@ def test_one_item_shows_everything(chromium: str, report: Path) -> None:
         "Vote of the-judge",
         "contradiction",
         "explanation: Neither half holds.",
-        "Helpful (0–2): 2 (2), by the-judge",
+        "Helpful (0–2): 2, by the-judge",
         "900 tokens in, 20 out",
     ):
         assert said in free

@@ -140,7 +140,9 @@ class _Maker:
         metric = self.source.metric(score.metric)
         shown = f"{score.value:g}" if not metric.percent else _yes_or_share(metric, score.value)
         found: dict[str, Any] = {"metric": clean(metric.label), "value": shown, "scorer": clean(score.scorer)}
-        if score.label:
+        if score.label and metric.percent:
+            found["value"] = clean(score.label)
+        elif score.label and score.label != shown:
             found["label"] = clean(score.label)
         if score.vote_key:
             found["vote"] = self.votes.setdefault(score.vote_key, len(self.votes))
