@@ -105,12 +105,13 @@ def _whole_file(out: Path) -> Iterator[Path]:
     part = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        yield part
-        part.replace(out)
+        try:
+            yield part
+            part.replace(out)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(out, found=error.strerror or str(error), expected="a place to write to") from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _write_jsonl(part: Path, columns: Sequence[str], rows: Iterator[dict[str, Any]]) -> int:

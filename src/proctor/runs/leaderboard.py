@@ -11,7 +11,7 @@ from proctor.core import InputError, Metric, Status
 from proctor.runs.results import Options, chosen_runs
 from proctor.runs.store import Run, Store
 from proctor.runs.table import ItemTable, Series, load_items, load_outcomes, load_series
-from proctor.stats import mean_interval, rank_systems
+from proctor.stats import Estimate, mean_interval, rank_systems
 
 __all__ = ["Leaderboard", "LeaderboardRow", "leaderboard"]
 
@@ -80,7 +80,7 @@ def leaderboard(
     card = store.card(benchmark)
     declared = card.metric(metric or card.headline)
     items = load_items(store, card, all_items=options.all_items)
-    markable = np.array([declared.marks(str(kind)) for kind in items.formats], dtype=np.bool_)
+    markable = items.markable(declared)
     entries = [
         entry
         for run in chosen_runs(store, benchmark, options.systems, (condition,))
@@ -132,6 +132,7 @@ def _ranked(
     if not entries:
         return []
     by_name = {entry.run.system: entry for entry in entries}
+    estimates = {name: _estimate(entry, common, items, metric, options) for name, entry in by_name.items()}
     ranks = rank_systems(
         np.stack([entry.series.values[common] for entry in entries]),
         list(by_name),
@@ -149,11 +150,11 @@ def _ranked(
             rank_low=rank.rank_low,
             rank_high=rank.rank_high,
             p_best=rank.p_best,
-            value=rank.estimate.value,
-            ci_low=rank.estimate.ci_low,
-            ci_high=rank.estimate.ci_high,
-            n=rank.estimate.n,
-            groups=rank.estimate.groups,
+            value=estimates[rank.name].value,
+            ci_low=estimates[rank.name].ci_low,
+            ci_high=estimates[rank.name].ci_high,
+            n=estimates[rank.name].n,
+            groups=estimates[rank.name].groups,
             missing=0,
             told_the_key=by_name[rank.name].told_the_key,
         )
@@ -162,15 +163,7 @@ def _ranked(
 
 
 def _unranked(entry: _Entry, items: ItemTable, metric: Metric, options: Options) -> LeaderboardRow:
-    marked = np.flatnonzero(entry.series.marked)
-    estimate = mean_interval(
-        entry.series.values[marked],
-        items.group[marked],
-        draws=options.draws,
-        level=options.level,
-        seed=options.seed,
-        bounds=(metric.low, metric.high),
-    )
+    estimate = _estimate(entry, np.flatnonzero(entry.series.marked), items, metric, options)
     return LeaderboardRow(
         system=entry.run.system,
         rank=None,
@@ -184,4 +177,16 @@ def _unranked(entry: _Entry, items: ItemTable, metric: Metric, options: Options)
         groups=estimate.groups,
         missing=entry.missing,
         told_the_key=entry.told_the_key,
+    )
+
+
+def _estimate(entry: _Entry, places: Any, items: ItemTable, metric: Metric, options: Options) -> Estimate:
+    """The same interval as in `results`, where the items are the same."""
+    return mean_interval(
+        entry.series.values[places],
+        items.group[places],
+        draws=options.draws,
+        level=options.level,
+        seed=options.seed,
+        bounds=(metric.low, metric.high),
     )
