@@ -46,7 +46,7 @@ def test_the_budget_stands_still_aside_and_runs_on_after_it() -> None:
 
 
 def test_overlapping_asides_count_once() -> None:
-    async def both() -> float:
+    async def both() -> float | None:
         watch = Stopwatch()
 
         async def one() -> None:

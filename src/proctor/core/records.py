@@ -6,7 +6,12 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-__all__ = ["Answer", "Score", "Status", "Timing", "Usage", "Vote"]
+__all__ = ["NO_ANSWER", "Answer", "Score", "Status", "Timing", "Usage", "Vote"]
+
+
+NO_ANSWER = "no answer was submitted"
+"""The reason of an answer that stands for one which a submission lacks: the system's own failure, wrong, and
+counted apart."""
 
 
 class _Frozen(BaseModel):
@@ -62,21 +67,23 @@ class Usage(_Frozen):
 class Timing(_Frozen):
     """Seconds by a monotonic clock, apart: only `model_s` counts against an item's budget.
 
-    >>> Timing(model_s=2.5, media_s=0.3).queue_s
-    0.0
+    A part that nobody measured (of an answer recorded elsewhere, say) is None, not 0.
+
+    >>> Timing(model_s=2.5, media_s=0.3).queue_s is None
+    True
     """
 
-    model_s: float = 0.0
-    media_s: float = 0.0
-    queue_s: float = 0.0
-    retry_s: float = 0.0
+    model_s: float
+    media_s: float | None = None
+    queue_s: float | None = None
+    retry_s: float | None = None
 
 
 class Answer(_Frozen):
     """What a system said of an item.
 
     `parsed` is the value that the item's answer format read from `text`; where that failed it is None
-    and `problem` says what was expected and what came. `reason` says why a status is not `answered`.
+    and `problem` says what was expected and what came. `reason` says why a status is not `answered`, or `NO_ANSWER`.
 
     >>> Answer(item_id="q1", text="Answer: B", parsed="B").status
     <Status.ANSWERED: 'answered'>

@@ -172,9 +172,10 @@ def _chunks(items: ItemTable, first: int) -> Iterator[list[int]]:
 
 
 def _seconds(spent: NDArray[np.float64]) -> dict[str, Seconds]:
-    median, p90 = np.quantile(spent, (0.5, 0.9), axis=0)
-    return {
-        name: Seconds(len(spent), float(median[place]), float(p90[place]))
-        for place, name in enumerate(TIMES)
-        if np.any(spent[:, place] > 0)
-    }
+    found = {}
+    for place, name in enumerate(TIMES):
+        measured = spent[~np.isnan(spent[:, place]), place]
+        if np.any(measured > 0):
+            median, p90 = np.quantile(measured, (0.5, 0.9))
+            found[name] = Seconds(len(measured), float(median), float(p90))
+    return found
