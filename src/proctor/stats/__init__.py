@@ -1,8 +1,12 @@
 """Intervals, differences and ranks for clustered items: arrays in, numbers out."""
 
+from proctor.stats.agreement import krippendorff_alpha
+from proctor.stats.association import Contrast, Resamples, Sampled, average, contrast
 from proctor.stats.correlation import correlation
 from proctor.stats.cross import cross_table
+from proctor.stats.dependent import Dependent, steiger, williams
 from proctor.stats.estimate import Estimate
+from proctor.stats.group_means import group_mean_slices
 from proctor.stats.intervals import mean_interval, slice_means
 from proctor.stats.multiplicity import holm
 from proctor.stats.options import Options, Resampling
@@ -10,18 +14,28 @@ from proctor.stats.paired import Difference, Pair, paired_difference, paired_dif
 from proctor.stats.ranking import Rank, rank_systems
 
 __all__ = [
+    "Contrast",
+    "Dependent",
     "Difference",
     "Estimate",
     "Options",
     "Pair",
     "Rank",
+    "Resamples",
     "Resampling",
+    "Sampled",
+    "average",
+    "contrast",
     "correlation",
     "cross_table",
+    "group_mean_slices",
     "holm",
+    "krippendorff_alpha",
     "mean_interval",
     "paired_difference",
     "paired_differences",
     "rank_systems",
     "slice_means",
+    "steiger",
+    "williams",
 ]

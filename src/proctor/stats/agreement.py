@@ -1,0 +1,100 @@
+"""How far raters agree beyond chance."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Literal, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.core import InputError
+from proctor.stats.association import Resamples
+from proctor.stats.clusters import Floats, Ints, Values, finite, group_codes
+from proctor.stats.estimate import Estimate
+from proctor.stats.options import Options
+
+__all__ = ["Scale", "krippendorff_alpha"]
+
+Scale = Literal["nominal", "ordinal", "interval"]
+
+_CHUNK = 4_000_000
+
+
+def krippendorff_alpha(
+    values: Values,
+    items: Sequence[Hashable] | NDArray[Any],
+    groups: Sequence[str],
+    scale: Scale = "ordinal",
+    **options: Unpack[Options],
+) -> Estimate:
+    """Krippendorff's α of ratings: 1 is full agreement, 0 is that of chance, below 0 is worse than chance.
+
+    One entry per rating: its value, the item rated and the item's group. Items with one rating say nothing
+    and are left out; `n` counts the items left, `groups` their groups. α = 1 − observed / expected
+    disagreement (Krippendorff 2019, Content Analysis, chapter 12): the squared difference δ² of every two
+    ratings of an item, weighted by 1 / (ratings − 1), against that of every two ratings at all. δ² is 1
+    for values that differ ("nominal"), (v − w)² ("interval"), or that of their mid-ranks among all
+    ratings ("ordinal"). The interval is that of `correlation`, over samples of groups.
+
+    Edges: None where no item has two ratings, or all are the same (nothing could have differed).
+    Raises `InputError` for values that are not finite, for lengths that differ and for another scale.
+
+    >>> krippendorff_alpha([1, 1, 2, 2, 3, 3], list("aabbcc"), list("aabbcc"), draws=50).value
+    1.0
+    >>> krippendorff_alpha([1, 2], ["a", "a"], ["a", "a"], "nominal", draws=50).value
+    0.0
+    """
+    if scale not in ("nominal", "ordinal", "interval"):
+        raise InputError(None, "scale", found=repr(scale), expected="'nominal', 'ordinal' or 'interval'")
+    numbers, code = finite(values), group_codes(items, len(values))
+    if len(groups) != len(numbers):
+        raise InputError(None, "groups", found=f"{len(groups)} labels", expected=f"{len(numbers)}")
+    times = np.bincount(code, minlength=1)
+    kept = np.flatnonzero(times[code] > 1) if len(code) else np.zeros(0, dtype=np.int64)
+    if not kept.size:
+        return Estimate(None, None, None, 0, 0)
+    labels = [groups[place] for place in kept.tolist()]
+    samples = Resamples(labels, **options)
+    unit, count = samples.units(labels), int((times > 1).sum())
+    alphas = _alphas(numbers[kept], code[kept], unit, samples.weights, scale)
+    return samples.sampled(alphas, unit, n=count, groups=len(set(labels))).estimate()
+
+
+def _alphas(values: Floats, item: Ints, unit: Ints, weights: Floats, scale: Scale) -> Floats:
+    """α under every row of weights (of units); NaN where it isn't defined."""
+    levels, level = np.unique(values, return_inverse=True)
+    raters = np.bincount(item)[item].astype(np.float64)
+    first, second = _pairs(item)
+    margins = np.zeros((weights.shape[1], len(levels)))
+    np.add.at(margins, (unit, level), 1.0)
+    step = max(1, _CHUNK // max(len(first), len(levels)))
+    parts = []
+    for start in range(0, len(weights), step):
+        some = weights[start : start + step]
+        counts = some @ margins
+        n = counts.sum(axis=1)
+        if scale == "nominal":
+            apart = np.broadcast_to(level[first] != level[second], (len(some), len(first)))
+            expected = n**2 - (counts**2).sum(axis=1)
+        else:
+            points = np.cumsum(counts, axis=1) - counts / 2 if scale == "ordinal" else levels[None, :]
+            points = np.broadcast_to(points, counts.shape)
+            apart = (points[:, level[first]] - points[:, level[second]]) ** 2
+            expected = 2 * (n * (counts * points**2).sum(axis=1) - (counts * points).sum(axis=1) ** 2)
+        observed = (some[:, unit[first]] * apart * (2 / (raters[first] - 1))).sum(axis=1)
+        known = expected > 1e-12 * np.maximum(n, 1) ** 2
+        ratio = np.divide((n - 1) * observed, expected, out=np.full(len(some), np.nan), where=known)
+        parts.append(1 - ratio)
+    return np.concatenate(parts)
+
+
+def _pairs(item: Ints) -> tuple[Ints, Ints]:
+    """The places of every two ratings of one item."""
+    order = np.argsort(item, kind="stable")
+    first, second = [], []
+    for places in np.split(order, np.flatnonzero(np.diff(item[order])) + 1):
+        one, other = np.triu_indices(len(places), 1)
+        first.append(places[one])
+        second.append(places[other])
+    return np.concatenate(first).astype(np.int64), np.concatenate(second).astype(np.int64)

@@ -1,0 +1,241 @@
+"""Correlations from shared samples: their averages, their differences, and how well these hold."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats as reference
+
+from proctor.core import InputError
+from proctor.stats import (
+    Resamples,
+    Sampled,
+    average,
+    contrast,
+    correlation,
+    krippendorff_alpha,
+    steiger,
+    williams,
+)
+from proctor.stats.clusters import Floats
+from proctor.stats.coefficients import Kind
+
+KINDS: tuple[Kind, ...] = ("kendall", "pearson", "spearman")
+
+
+def clinic(seed: int, n_groups: int) -> tuple[Floats, Floats, Floats, list[str]]:
+    """Ratings on three levels and two equally good metrics of them, for three answers to each encounter.
+
+    What makes an encounter hard is shared by its answers, and by both metrics.
+    """
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_groups), 3)
+    quality = rng.normal(size=n_groups)[groups] + rng.normal(size=3 * n_groups)
+    ratings = np.digitize(quality + 0.5 * rng.normal(size=3 * n_groups), [-1, 0.8]) / 2
+    shared = 0.7 * rng.normal(size=n_groups)[groups]
+    metrics = [
+        quality + shared + 0.7 * rng.normal(size=n_groups)[groups] + rng.normal(size=3 * n_groups)
+        for _ in range(2)
+    ]
+    return ratings, metrics[0], metrics[1], [f"e{group}" for group in groups]
+
+
+def mean_of_three(samples: Resamples, scores: Floats, ratings: Floats, groups: list[str]) -> Sampled:
+    return average([samples.correlation(kind, scores, ratings, groups) for kind in KINDS])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_agree_with_scipy_and_intervals_with_those_of_one_correlation(kind: Kind) -> None:
+    ratings, scores, _, groups = clinic(0, 40)
+    found = Resamples(groups, draws=3000).correlation(kind, scores, ratings, groups).estimate()
+    truth = {
+        "kendall": reference.kendalltau(scores, ratings).statistic,
+        "pearson": reference.pearsonr(scores, ratings).statistic,
+        "spearman": reference.spearmanr(scores, ratings).statistic,
+    }[kind]
+    assert found.value == pytest.approx(truth, abs=1e-12)
+    alone = correlation(scores, ratings, groups, kind, draws=3000)
+    # Other samples of the same groups: the ends differ by what 3,000 draws leave open.
+    assert (found.ci_low, found.ci_high) == pytest.approx((alone.ci_low, alone.ci_high), abs=0.015)
+
+
+def test_order_of_items_does_not_matter() -> None:
+    ratings, scores, _, groups = clinic(1, 20)
+    order = np.random.default_rng(0).permutation(len(groups))
+    first = mean_of_three(Resamples(groups, draws=200), scores, ratings, groups).estimate()
+    moved = [groups[place] for place in order.tolist()]
+    again = mean_of_three(Resamples(moved, draws=200), scores[order], ratings[order], moved).estimate()
+    assert first.value == pytest.approx(again.value, abs=1e-12)
+    assert (first.ci_low, first.ci_high) == pytest.approx((again.ci_low, again.ci_high), abs=1e-9)
+
+
+def test_groups_without_an_item_are_no_part_of_it() -> None:
+    ratings, scores, _, groups = clinic(2, 30)
+    half = [place for place, group in enumerate(groups) if int(group[1:]) < 15]
+    some = [groups[place] for place in half]
+    found = Resamples(groups, draws=400).correlation("pearson", scores[half], ratings[half], some)
+    assert (found.n, found.groups, int(found.present.sum())) == (45, 15, 15)
+    alone = Resamples(some, draws=400).correlation("pearson", scores[half], ratings[half], some).estimate()
+    estimate = found.estimate()
+    assert estimate.value == alone.value
+    assert (estimate.ci_low, estimate.ci_high) == pytest.approx((alone.ci_low, alone.ci_high), abs=0.1)
+
+
+def test_an_average_is_defined_only_where_all_parts_are() -> None:
+    samples = Resamples(list("abcd"), draws=100)
+    good = samples.correlation("pearson", [1, 2, 3, 5], [1, 2, 4, 3], list("abcd"))
+    flat = samples.correlation("pearson", [1, 1, 1, 1], [1, 2, 4, 3], list("abcd"))
+    assert not flat.defined
+    assert flat.estimate().value is None
+    assert average([good, flat]).estimate().value is None
+    assert contrast(good, flat).value is None
+    assert contrast(good, good).p == 1.0
+    with pytest.raises(InputError, match=r"^parts: found none, expected one or more statistics$"):
+        average([])
+
+
+def test_without_drawing_there_are_values_and_no_intervals() -> None:
+    ratings, scores, other, groups = clinic(3, 10)
+    samples = Resamples(groups, drawing=False)
+    found = mean_of_three(samples, scores, ratings, groups)
+    estimate = found.estimate()
+    assert estimate.value is not None
+    assert (estimate.ci_low, estimate.ci_high) == (None, None)
+    apart = contrast(found, mean_of_three(samples, other, ratings, groups))
+    assert apart.value is not None
+    assert apart.p is None
+
+
+def test_a_contrast_reads_both_ways() -> None:
+    ratings, scores, other, groups = clinic(4, 30)
+    samples = Resamples(groups, draws=300)
+    first, second = (mean_of_three(samples, one, ratings, groups) for one in (scores, other))
+    there, back = contrast(first, second), contrast(second, first)
+    assert there.value is not None
+    assert there == back.reversed()
+    assert (there.ci_low is not None and there.ci_low > 0) == (
+        there.p is not None and there.p < 0.05 and there.value > 0
+    )
+
+
+@pytest.mark.parametrize(("n_groups", "repetitions"), [(12, 400), (40, 400), (80, 100)])
+def test_the_paired_test_keeps_its_level(n_groups: int, repetitions: int) -> None:
+    found = 0
+    for seed in range(repetitions):
+        ratings, one, other, groups = clinic(10_000 + seed, n_groups)
+        samples = Resamples(groups, draws=300)
+        result = contrast(*(mean_of_three(samples, scores, ratings, groups) for scores in (one, other)))
+        assert result.p is not None
+        found += result.p < 0.05
+    # Four standard errors of a share of 5 % over that many repetitions.
+    assert 0.005 <= found / repetitions <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / repetitions)
+
+
+def test_the_paired_test_finds_a_better_metric() -> None:
+    found = 0
+    for seed in range(60):
+        ratings, one, other, groups = clinic(seed, 60)
+        blurred = other + 3 * np.random.default_rng(seed).normal(size=len(other))
+        samples = Resamples(groups, draws=300)
+        result = contrast(*(mean_of_three(samples, scores, ratings, groups) for scores in (one, blurred)))
+        found += result.p is not None and result.p < 0.05
+    assert found / 60 > 0.8
+
+
+def test_the_mean_of_three_is_covered_with_clusters_of_three() -> None:
+    truths = []
+    for seed in range(20):
+        ratings, scores, _, groups = clinic(50_000 + seed, 300)
+        truths.append(mean_of_three(Resamples(groups, drawing=False), scores, ratings, groups).whole)
+    truth, held = float(np.mean(truths)), 0
+    for seed in range(300):
+        ratings, scores, _, groups = clinic(20_000 + seed, 40)
+        found = mean_of_three(Resamples(groups, draws=400), scores, ratings, groups).estimate()
+        assert found.ci_low is not None
+        assert found.ci_high is not None
+        held += found.ci_low <= truth <= found.ci_high
+    assert 0.92 <= held / 300 <= 0.985
+
+
+# Krippendorff, Computing Krippendorff's alpha-reliability (2011), section E: four observers, twelve units.
+OBSERVERS = [
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
+    [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
+]
+LONG = [
+    (float(value), f"u{unit}") for row in OBSERVERS for unit, value in enumerate(row) if value is not None
+]
+
+
+@pytest.mark.parametrize(
+    ("scale", "published"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
+)
+def test_alpha_agrees_with_the_published_example(scale: str, published: float) -> None:
+    values, units = zip(*LONG, strict=True)
+    found = krippendorff_alpha(values, units, units, scale, draws=100)  # type: ignore[arg-type]
+    assert found.value == pytest.approx(published, abs=5e-4)
+    assert (found.n, found.groups) == (11, 11)
+
+
+def test_alpha_in_resamples_agrees_with_resamples_written_out() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 3, 40) / 2
+    items = [f"i{k // 2}" for k in range(40)]
+    groups = [f"g{k // 8}" for k in range(40)]
+    from proctor.stats.agreement import _alphas
+
+    samples = Resamples(groups, draws=15)
+    unit, item = samples.units(groups), np.arange(40) // 2
+    found = _alphas(values, item, unit, samples.weights, "ordinal")
+    for row, one in zip(samples.weights, found, strict=True):
+        rows = [(copy, k) for k in range(40) for copy in range(int(row[unit[k]]))]
+        alpha = krippendorff_alpha(
+            [float(values[k]) for _, k in rows],
+            [(copy, items[k]) for copy, k in rows],
+            ["g"] * len(rows),
+            draws=1,
+        )
+        assert one == pytest.approx(alpha.value)
+
+
+def test_alpha_edges() -> None:
+    assert krippendorff_alpha([], [], []).value is None
+    assert krippendorff_alpha([1, 2], ["a", "b"], ["a", "b"]).n == 0
+    assert krippendorff_alpha([1, 1], ["a", "a"], ["a", "a"]).value is None
+    with pytest.raises(
+        InputError, match=r"^scale: found 'ratio', expected 'nominal', 'ordinal' or 'interval'$"
+    ):
+        krippendorff_alpha([1, 1], ["a", "a"], ["a", "a"], "ratio")  # type: ignore[arg-type]
+
+
+def test_tests_of_the_textbooks_keep_their_level_on_independent_items() -> None:
+    p_values = []
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        truth = rng.normal(size=60)
+        one, other = (truth + rng.normal(size=60) for _ in range(2))
+        table = np.corrcoef([truth, one, other])
+        p_values.append([test(table[0, 1], table[0, 2], table[1, 2], 60).p for test in (williams, steiger)])
+    shares = (np.array(p_values, dtype=np.float64) < 0.05).mean(axis=0)
+    assert all(0.015 <= share <= 0.09 for share in shares)
+
+
+def test_williams_by_hand_and_edges() -> None:
+    # r = 0.4 and 0.5, 0.1 between the two, 103 items: |R| = 1 − .16 − .25 − .01 + .04 = .62, r̄² = .2025
+    t = -0.1 * np.sqrt(102 * 1.1 / (2 * 0.62 * 102 / 100 + 0.2025 * 0.9**3))
+    assert williams(0.4, 0.5, 0.1, 103).statistic == pytest.approx(t)
+    for test, (n, r) in itertools.product((williams, steiger), ((3, 0.1), (50, 1.0))):
+        assert test(0.4, 0.5, r, n).p is None
+    with pytest.raises(InputError, match=r"^correlation: found 1.2, expected a number from -1 to 1$"):
+        williams(1.2, 0, 0, 10)
+
+
+def test_errors() -> None:
+    with pytest.raises(InputError, match=r"^values: found 2, 1 and 2, expected pairs with a group each$"):
+        Resamples(["a", "b"]).correlation("pearson", [1, 2], [1], ["a", "b"])
+    with pytest.raises(InputError, match=r"^two_level: found True, expected False for a correlation$"):
+        Resamples(["a"], two_level=True)
