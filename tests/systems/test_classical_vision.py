@@ -88,7 +88,7 @@ def correct(item: Item, answer: Answer) -> bool:
 
 @pytest.fixture(scope="module")
 def benchmark_data(tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
-    return READER.load(simulate(tmp_path_factory.mktemp("simulated") / "data", videos=4, seed=11))
+    return READER.load(simulate(tmp_path_factory.mktemp("simulated") / "data", videos=3, seed=11))
 
 
 @pytest.fixture(scope="module")
