@@ -114,7 +114,7 @@ def results(store: Store, benchmark: str, options: Options | None = None) -> Res
         for series in _with_headline(load_series(store, run, items), card, items, outcomes):
             metric = card.metric(series.metric)
             labels = load_labels(store, run, items, series.metric, series.scorer) if metric.levels else {}
-            levels = _count_levels(labels, facets)
+            levels = _count_levels(labels, len(items.ids), facets)
             rows.extend(_rows(run, series, metric, items, outcomes, facets, levels, options))
     if options.failed == "refuse":
         _refuse_failed(rows, store.shown)
@@ -158,21 +158,22 @@ class _Slices:
         for name in by:
             if name not in known:
                 raise InputError(shown, found=f"no facet {name!r}", expected=f"one of {', '.join(known)}")
-        columns = [items.facet(name) for name in by]
-        found: dict[tuple[str, ...], int] = {}
-        where: list[int] = []
-        codes: list[int] = []
-        for index in range(len(items.ids)):
-            for values in product(*(column[index] for column in columns)):
-                codes.append(found.setdefault(values, len(found)))
-                where.append(index)
-        names = list(found)
-        order = sorted(range(len(names)), key=lambda code: [natural(value) for value in names[code]])
-        rank = {code: place for place, code in enumerate(order)}
+        columns = [items.coded_facet(name) for name in by]
+        alike = np.zeros(len(items.ids), dtype=np.int64)
+        for codes, values in columns:  # coded anew at each step, so that the numbers stay small
+            alike = np.unique(alike * len(values) + codes, return_inverse=True)[1]
+        _, first, alike = np.unique(alike, return_index=True, return_inverse=True)
+        cells = [list(product(*(values[codes[item]] for codes, values in columns))) for item in first]
+        names = sorted({cell for some in cells for cell in some}, key=_cell_order)
+        place = {cell: code for code, cell in enumerate(names)}
+        members = np.split(np.argsort(alike, kind="stable"), np.cumsum(np.bincount(alike))[:-1])
+        pairs = [(members[number], place[cell]) for number, some in enumerate(cells) for cell in some]
         return cls(
-            facets=[dict(zip(by, names[code], strict=True)) for code in order],
-            items=np.array(where, dtype=np.int64),
-            codes=np.array([rank[code] for code in codes], dtype=np.int64),
+            facets=[dict(zip(by, cell, strict=True)) for cell in names],
+            items=np.concatenate([np.zeros(0, dtype=np.int64), *(where for where, _ in pairs)]),
+            codes=np.repeat(
+                np.array([code for _, code in pairs], dtype=np.int64), [len(where) for where, _ in pairs]
+            ),
         )
 
     def count(self, mask: Mask) -> NDArray[np.int64]:
@@ -190,13 +191,19 @@ def natural(text: str) -> list[tuple[int, float, str]]:
     return [(0, float(part), "") if part[0].isdigit() else (1, 0.0, part.casefold()) for part in parts]
 
 
+def _cell_order(cell: tuple[str, ...]) -> tuple[list[list[tuple[int, float, str]]], tuple[str, ...]]:
+    """By each value's natural order; the text itself decides where that is the same."""
+    return [natural(value) for value in cell], cell
+
+
 def _with_headline(
     series: list[Series], card: BenchmarkCard, items: ItemTable, outcomes: Outcomes
 ) -> list[Series]:
     """The headline stands there even if every answer failed, so that the failures can be seen."""
     headline = card.metric(card.headline)
-    markable = np.array([headline.marks(str(kind)) for kind in items.formats], dtype=np.bool_)
-    if any(one.metric == card.headline for one in series) or not np.any(outcomes.asked & markable):
+    if any(one.metric == card.headline for one in series) or not np.any(
+        outcomes.asked & items.markable(headline)
+    ):
         return series
     return [Series(card.headline, "code", np.full(len(items.ids), np.nan)), *series]
 
@@ -211,8 +218,7 @@ def _rows(
     levels: list[dict[str, int]],
     options: Options,
 ) -> list[Result]:
-    kinds = {str(kind): metric.marks(str(kind)) for kind in np.unique(items.formats)}
-    markable = np.array([kinds[str(kind)] for kind in items.formats], dtype=np.bool_)
+    markable = items.markable(metric)
     failed = outcomes.where(Status.FAILED) & markable
     values = series.values.copy()
     if options.failed == "wrong":
@@ -249,13 +255,15 @@ def _rows(
     ]
 
 
-def _count_levels(labels: dict[int, str], slices: _Slices) -> list[dict[str, int]]:
+def _count_levels(labels: dict[int, str], n_items: int, slices: _Slices) -> list[dict[str, int]]:
     counts: list[dict[str, int]] = [{} for _ in slices.facets]
-    if labels:
-        for place, code in zip(slices.items, slices.codes, strict=True):
-            label = labels.get(int(place))
-            if label is not None:
-                counts[code][label] = counts[code].get(label, 0) + 1
+    names = list(dict.fromkeys(labels.values()))
+    numbers = {name: number for number, name in enumerate(names)}
+    labelled = np.full(n_items, -1, dtype=np.int64)
+    labelled[list(labels)] = [numbers[label] for label in labels.values()]
+    for name, number in numbers.items():
+        for code in np.flatnonzero(found := slices.count(labelled == number)):
+            counts[code][name] = int(found[code])
     return counts
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Select, case, select
 
-from proctor.core import Status
+from proctor.core import Metric, Status
 from proctor.runs import schema
 from proctor.runs.cards import BenchmarkCard
 from proctor.runs.store import Run, Store
@@ -28,8 +28,8 @@ __all__ = [
 ]
 
 STATUS_CODES = {status.value: code for code, status in enumerate(Status)}
-_UNREADABLE = len(STATUS_CODES)
 _ABSENT = -1
+_SCORES = np.dtype([("item", np.int64), ("value", np.float64)])
 
 Ints = NDArray[np.int64]
 
@@ -38,14 +38,15 @@ Ints = NDArray[np.int64]
 class ItemTable:
     """The items that count, in the benchmark's order. All arrays have one entry an item.
 
-    `group` codes the groups (`groups` has their names); `tags_code` leads into `tags`, because many
-    items share the same tags; `flags` are facets derived later, such as `guessable`.
+    What many items share is coded: `group` leads into `groups`, `format` into `formats` and `tags_code` into
+    `tags`; `flags` are facets derived later, such as `guessable`.
     """
 
     ids: list[str]
     group: Ints
     groups: list[str]
-    formats: NDArray[np.str_]
+    format: Ints
+    formats: list[str]
     tags_code: Ints
     tags: list[dict[str, Any]]
     flags: dict[str, list[str]]
@@ -57,14 +58,23 @@ class ItemTable:
 
     def facet(self, name: str) -> list[tuple[str, ...]]:
         """Each item's values of a facet: several where a tag has several, none where it has none."""
+        codes, values = self.coded_facet(name)
+        return [values[code] for code in codes]
+
+    def coded_facet(self, name: str) -> tuple[Ints, list[tuple[str, ...]]]:
+        """The same coded: one code an item, and what each code stands for."""
         if name in self.flags:
-            return [(value,) if value else () for value in self.flags[name]]
+            codes, values = _coded(self.flags[name])
+            return codes, [(value,) if value else () for value in values]
         if name == "group":
-            return [(self.groups[code],) for code in self.group]
+            return self.group, [(group,) for group in self.groups]
         if name == "format" and not any("format" in tags for tags in self.tags):
-            return [(str(kind),) for kind in self.formats]
-        values = [_texts(tags.get(name)) for tags in self.tags]
-        return [values[code] for code in self.tags_code]
+            return self.format, [(kind,) for kind in self.formats]
+        return self.tags_code, [_texts(tags.get(name)) for tags in self.tags]
+
+    def markable(self, metric: Metric) -> NDArray[np.bool_]:
+        """The items that the metric marks."""
+        return np.array([metric.marks(kind) for kind in self.formats], dtype=np.bool_)[self.format]
 
 
 @dataclass(frozen=True)
@@ -106,32 +116,29 @@ class Series:
 def load_items(store: Store, card: BenchmarkCard, *, all_items: bool = False) -> ItemTable:
     """The items of a benchmark that count (or all)."""
     table = schema.items
-    columns = (table.c.id, table.c.item, table.c.group_name, table.c.format, table.c.tags)
+    fetched = (table.c.id, table.c.item, table.c.group_name, table.c.format, table.c.tags)
     with store.reading() as connection:
         own = select(schema.benchmarks.c.id).where(schema.benchmarks.c.name == card.name).scalar_subquery()
-        query = select(*columns).where(table.c.benchmark == own).order_by(table.c.position)
-        rows = connection.execute(query).all()
+        rows = _rows(connection, select(*fetched).where(table.c.benchmark == own).order_by(table.c.position))
         flags = _flags(connection, own)
-    texts: dict[str, int] = {}
-    codes = [texts.setdefault(row.tags, len(texts)) for row in rows]
-    tags = [json.loads(text) for text in texts]
+    numbers, ids, groups, formats, texts = zip(*rows, strict=True) if rows else ((),) * len(fetched)
+    tags_code, distinct = _coded(texts)
+    tags = [json.loads(text) for text in distinct]
     counts = [all_items or all(one.get(tag) == value for tag, value in card.only.items()) for one in tags]
-    kept = [index for index, code in enumerate(codes) if counts[code]]
-    groups: dict[str, int] = {}
-    group = np.array(
-        [groups.setdefault(rows[index].group_name, len(groups)) for index in kept], dtype=np.int64
-    )
-    numbers = np.array([rows[index].id for index in kept], dtype=np.int64)
-    row_of = np.full(int(max((row.id for row in rows), default=0)) + 1, -1, dtype=np.int64)
-    row_of[numbers] = np.arange(len(kept))
+    kept = np.flatnonzero(np.array(counts, dtype=np.bool_)[tags_code])
+    group, group_names = _coded([groups[index] for index in kept])
+    form, format_names = _coded([formats[index] for index in kept])
+    row_of = np.full(max(numbers, default=0) + 1, -1, dtype=np.int64)
+    row_of[np.array(numbers, dtype=np.int64)[kept]] = np.arange(len(kept))
     return ItemTable(
-        ids=[rows[index].item for index in kept],
+        ids=[ids[index] for index in kept],
         group=group,
-        groups=list(groups),
-        formats=np.array([rows[index].format for index in kept], dtype=np.str_),
-        tags_code=np.array([codes[index] for index in kept], dtype=np.int64),
+        groups=group_names,
+        format=form,
+        formats=format_names,
+        tags_code=tags_code[kept],
         tags=tags,
-        flags={name: [values.get(rows[index].id, "") for index in kept] for name, values in flags.items()},
+        flags={name: [values.get(numbers[index], "") for index in kept] for name, values in flags.items()},
         row_of=row_of,
     )
 
@@ -139,17 +146,15 @@ def load_items(store: Store, card: BenchmarkCard, *, all_items: bool = False) ->
 def load_outcomes(store: Store, run: Run, items: ItemTable) -> Outcomes:
     """How asking ended in one run."""
     table = schema.answers
-    query = select(table.c.item, table.c.status, table.c.readable).where(table.c.run == run.id)
+    code = case(STATUS_CODES, value=table.c.status)
+    query = select(table.c.item, code, table.c.readable).where(table.c.run == run.id)
     with store.reading() as connection:
-        rows = connection.execute(query).all()
+        rows = np.array(_rows(connection, query), dtype=np.int64).reshape(-1, 3)
+    place, inside = _places(rows[:, 0], items)
     status = np.full(len(items.ids), _ABSENT, dtype=np.int64)
     readable = np.zeros(len(items.ids), dtype=np.bool_)
-    if rows:
-        numbers, names, reads = zip(*rows, strict=True)
-        place, inside = _places(numbers, items)
-        codes = np.fromiter((STATUS_CODES[name] for name in names), dtype=np.int64, count=len(names))
-        status[place] = codes[inside]
-        readable[place] = np.array(reads, dtype=np.bool_)[inside]
+    status[place] = rows[inside, 1]
+    readable[place] = rows[inside, 2]
     return Outcomes(status, readable)
 
 
@@ -180,17 +185,33 @@ def _series(connection: Connection, run: Run, items: ItemTable, metric: str, sco
     query = select(table.c.item, table.c.value).where(
         table.c.run == run.id, table.c.metric == metric, table.c.scorer == scorer
     )
-    numbers, found = zip(*connection.execute(query).all(), strict=True)
+    scores = np.array(_rows(connection, query), dtype=_SCORES)
+    place, inside = _places(scores["item"], items)
     values = np.full(len(items.ids), np.nan)
-    place, inside = _places(numbers, items)
-    values[place] = np.array(found, dtype=np.float64)[inside]
+    values[place] = scores["value"][inside]
     return Series(metric, scorer, values)
 
 
-def _places(numbers: Sequence[int], items: ItemTable) -> tuple[Ints, NDArray[np.bool_]]:
-    rows = items.row_of[np.array(numbers, dtype=np.int64)]
+def _places(numbers: Ints, items: ItemTable) -> tuple[Ints, NDArray[np.bool_]]:
+    """Where items stand in the table, and which of them do."""
+    rows = items.row_of[numbers]
     inside = rows >= 0
     return rows[inside], inside
+
+
+def _rows(connection: Connection, query: Select[Any]) -> list[Any]:
+    """All rows as the database's driver gives them: SQLAlchemy's rows take longer to make than to read."""
+    result = connection.execute(query)
+    rows = list(result.cursor.fetchall())
+    result.close()
+    return rows
+
+
+def _coded(values: Sequence[str]) -> tuple[Ints, list[str]]:
+    """A code for each value, and what each code stands for, in the order of their first appearance."""
+    distinct = list(dict.fromkeys(values))
+    code = {value: number for number, value in enumerate(distinct)}
+    return np.fromiter(map(code.__getitem__, values), dtype=np.int64, count=len(values)), distinct
 
 
 def _flags(connection: Connection, benchmark: Any) -> dict[str, dict[int, str]]:

@@ -1,0 +1,187 @@
+"""Time and memory of `proctor results` over a large store, through the command line.
+
+python -m bench.results --format json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from proctor.core import (
+    ACCURACY,
+    Answer,
+    Benchmark,
+    Item,
+    Reference,
+    Score,
+    Status,
+    Timing,
+    Usage,
+    generator,
+)
+from proctor.core.formats import ChoiceFormat
+from proctor.runs import Store
+
+TARGET_S, TARGET_GB = 5.0, 1.5
+LETTERS = "ABCD"
+OPTIONS = ("it is grasped", "it is cut", "it is clipped", "it is left alone")
+PER_GROUP = 50
+FAILED_SHARE = 0.01
+BATCH = 5000
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One command: seconds of wall-clock time in each round, CPU time (the least of all
+    rounds, which other load on the machine hardly disturbs), and the highest peak of resident memory."""
+
+    command: str
+    seconds: tuple[float, ...]
+    cpu_s: float
+    peak_gb: float
+    rows: int
+
+    @property
+    def best(self) -> float:
+        return min(self.seconds)
+
+
+def make_benchmark(items: int) -> Benchmark:
+    """Choices in groups of 50, with a plain facet, a numeric one, and one of several values an item."""
+    types = ("action", "anatomy", "instrument", "order", "risk", "phase")
+    return Benchmark(
+        name="large",
+        title="Large",
+        items=tuple(
+            Item(
+                id=f"q{number:06d}",
+                group=f"video {number // PER_GROUP:05d}",
+                question=f"What happens to the duct in clip {number}?",
+                answer=ChoiceFormat(),
+                options=OPTIONS,
+                reference=Reference(answer=LETTERS[number % 4]),
+                tags={
+                    "question_type": types[number % len(types)],
+                    "year": 2015 + number // PER_GROUP % 10,
+                    "capability": (types[number % 5], types[5]) if number % 3 else (types[number % 5],),
+                },
+            )
+            for number in range(items)
+        ),
+        metrics=(ACCURACY,),
+        headline="accuracy",
+        facets=("question_type", "year", "capability"),
+    )
+
+
+def answered(benchmark: Benchmark, system: str, share_right: float) -> Iterator[tuple[Answer, list[Score]]]:
+    """Answers of some length, a share of them right; 1 % failed."""
+    rng = generator(0, "bench", system)
+    right = rng.random(len(benchmark.items)) < share_right
+    failed = rng.random(len(benchmark.items)) < FAILED_SHARE
+    why = "The instrument enters from the left, the duct is put under tension and then released. " * 3
+    for number, item in enumerate(benchmark.items):
+        if failed[number]:
+            yield (
+                Answer(item_id=item.id, status=Status.FAILED, reason="HTTP 500: the server had an error"),
+                [],
+            )
+            continue
+        letter = LETTERS[(number + (0 if right[number] else 1)) % 4]
+        answer = Answer(
+            item_id=item.id,
+            text=f"Answer: {letter}\n{why}",
+            parsed=letter,
+            usage=Usage(requests=1, input_tokens=900, output_tokens=70),
+            timing=Timing(model_s=1.25, media_s=0.1, queue_s=0.01),
+            extra={"model": system, "finish_reason": "stop", "cut_off": False, "frames": 8},
+        )
+        yield answer, [Score(item_id=item.id, metric="accuracy", value=float(right[number]))]
+
+
+def fill(path: Path, items: int, systems: int) -> float:
+    """Writes the store through its own API; returns answers a second."""
+    benchmark = make_benchmark(items)
+    store = Store(path)
+    store.add_benchmark(benchmark)
+    start = time.perf_counter()
+    for number in range(systems):
+        name = f"system-{number + 1}"
+        run = store.start_run("large", name, "video", {})
+        batch: list[tuple[Answer, list[Score]]] = []
+        for marked in answered(benchmark, name, 0.6 + 0.05 * number):
+            batch.append(marked)
+            if len(batch) == BATCH:
+                store.write(run, batch)
+                batch = []
+        store.write(run, batch)
+    store.close()
+    return items * systems / (time.perf_counter() - start)
+
+
+def measure(arguments: Sequence[str], rounds: int) -> Measured:
+    """The command in a process of its own."""
+    seconds, cpu, peak, rows = [], [], 0, 0
+    for _ in range(rounds):
+        start = time.perf_counter()
+        command = [str(Path(sys.executable).with_name("proctor")), *arguments, "--format", "json"]
+        with tempfile.TemporaryFile() as out:
+            process = subprocess.Popen(command, stdout=out)
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            assert process.returncode == 0, f"{' '.join(command)} ended with {process.returncode}"
+            seconds.append(time.perf_counter() - start)
+            out.seek(0)
+            rows = len(json.loads(out.read()))
+        cpu.append(used.ru_utime + used.ru_stime)
+        peak = max(peak, used.ru_maxrss)  # kilobytes on Linux
+    shown = " ".join(["proctor", *arguments[:2], *arguments[4:]])
+    return Measured(shown, tuple(seconds), min(cpu), peak * 1024 / 1e9, rows)
+
+
+def table(measured: Measured) -> str:
+    """For people."""
+    each = ", ".join(f"{one:.2f}" for one in measured.seconds)
+    return (
+        f"{measured.command:<50}{measured.best:6.2f} s  {measured.cpu_s:5.2f} s CPU  {measured.peak_gb:5.2f} GB  {measured.rows:4} rows  "
+        f"rounds: {each}  (wanted: {TARGET_S:g} s, {TARGET_GB:g} GB)"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--items", type=int, default=200_000)
+    parser.add_argument("--systems", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--store", type=Path, help="keep the store here, or use the one that is here")
+    parser.add_argument("--format", choices=["table", "json"], default="table")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = options.store or Path(folder) / "large.db"
+        if not path.exists():
+            rate = fill(path, options.items, options.systems)
+            sys.stderr.write(f"{options.systems} × {options.items} answers written, {rate:.0f} a second\n")
+        commands = [
+            ["results", "large", "--store", str(path), *by]
+            for by in ([], ["--by", "question_type"], ["--by", "capability"], ["--by", "question_type,year"])
+        ]
+        found = []
+        for command in commands:
+            found.append(measure(command, options.rounds))
+            if options.format == "table":
+                print(table(found[-1]), flush=True)
+    if options.format == "json":
+        print(json.dumps([asdict(one) | {"best": one.best} for one in found], indent=1))
+
+
+if __name__ == "__main__":
+    main()
