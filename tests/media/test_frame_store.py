@@ -22,7 +22,7 @@ from proctor.media import MediaLibrary, MediaSettings, damaged, kept, prune, vie
 from proctor.media.entries import Made, Shelf, is_whole
 from proctor.media.frame_store import FrameStore
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
-from tests.support.picture_maker import SHELF, ask, jpeg_of
+from tests.support.picture_maker import SHELF, ask, hold, jpeg_of
 
 PROCESSES = multiprocessing.get_context("spawn")
 
@@ -84,14 +84,25 @@ def test_a_damaged_entry_is_made_anew(tmp_path: Path, damage: str) -> None:
 
 
 def test_an_entry_that_was_removed_meanwhile_is_made_anew(tmp_path: Path) -> None:
-    store = FrameStore(tmp_path)
-
-    def make(missing: Sequence[int], _kept: Container[int]) -> Iterator[Made]:
-        yield from (Made(pts, None, jpeg_of(pts)) for pts in missing)
-
+    store = FrameStore(tmp_path, memory_bytes=0)
     store.serve(SHELF, [1], make)
     entries(tmp_path)[0].unlink()
     assert store.serve(SHELF, [1], make) == {1: jpeg_of(1)}
+    assert len(entries(tmp_path)) == 1
+
+
+def test_what_was_read_last_is_served_from_memory_within_bounds(tmp_path: Path) -> None:
+    size = len(jpeg_of(1))
+    store = FrameStore(tmp_path, memory_bytes=3 * size)
+    first, second = Shelf("a", {}), Shelf("b", {})
+    assert store.serve(first, [1, 2], make) == {1: jpeg_of(1), 2: jpeg_of(2)}
+    for entry in entries(tmp_path):
+        entry.unlink()
+    assert store.serve(first, [2], make) == {2: jpeg_of(2)}
+    assert entries(tmp_path) == []
+    store.serve(second, [3, 4], make)  # with these it would be four: the first shelf's go
+    store.serve(first, [1], make)
+    assert len(entries(tmp_path)) == 2
 
 
 def test_a_failure_while_making_leaves_nothing(tmp_path: Path) -> None:
@@ -118,28 +129,63 @@ def test_what_was_not_read_for_longest_makes_room(tmp_path: Path) -> None:
     assert prune(tmp_path, 2 * size) == []
 
 
-def test_making_room_spares_what_is_read_or_filled(tmp_path: Path) -> None:
+def make(missing: Sequence[int], _kept: Container[int]) -> Iterator[Made]:
+    yield from (Made(pts, None, jpeg_of(pts)) for pts in missing)
+
+
+def test_making_room_spares_what_a_store_reads(tmp_path: Path) -> None:
     ask(tmp_path, tmp_path / "log", [1])
     (entry,) = entries(tmp_path)
-    assert prune(tmp_path, 0) == []
+    reading = FrameStore(tmp_path)
+    assert reading.serve(SHELF, [1], make) == {1: jpeg_of(1)}
     os.utime(entry, (0, 0))
+    assert prune(tmp_path, 0) == []
+    del reading
+    assert [gone.path for gone in prune(tmp_path, 0)] == [entry]
+    assert entries(tmp_path) == []
+
+
+def test_making_room_spares_what_is_filled(tmp_path: Path) -> None:
     ask(tmp_path, tmp_path / "log", [1])
-    assert prune(tmp_path, 0) == []
-    os.utime(entry, (0, 0))
+    (entry,) = entries(tmp_path)
     with (entry.parent / "lock").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert prune(tmp_path, 0) == []
     assert [gone.source() or gone.path.name for gone in prune(tmp_path, 0)] == [entry.name]
-    assert entries(tmp_path) == []
+
+
+def test_only_the_shelves_that_were_read_last_are_held(tmp_path: Path) -> None:
+    """One store reads 40 shelves: the first eight may go, the last 32 stay."""
+    store = FrameStore(tmp_path)
+    for number in range(40):
+        store.serve(Shelf(f"content{number}", {}, name=f"v{number}"), [1], make)
+        time.sleep(0.002)  # the file system's clock is coarse
+    assert {entry.source() for entry in kept(tmp_path)[:8]} == {f"v{number}" for number in range(8)}
+    removed = prune(tmp_path, 0)
+    assert len(removed) == 8
+    assert len(entries(tmp_path)) == 32
+
+
+def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
+    ask(tmp_path, tmp_path / "log", [1])
+    process = PROCESSES.Process(target=hold, args=(tmp_path,))
+    process.start()
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "held").exists():
+        assert time.monotonic() < deadline, "the other process does not start"
+        time.sleep(0.01)
+    assert prune(tmp_path, 0) == []
+    process.kill()
+    process.join()
+    assert len(prune(tmp_path, 0)) == 1
 
 
 def test_a_bounded_store_makes_room_by_itself(tmp_path: Path) -> None:
     ask(tmp_path, tmp_path / "log", [1])
     (old,) = entries(tmp_path)
     os.utime(old, (0, 0))
-    FrameStore(tmp_path, max_bytes=1).serve(
-        SHELF, [2], lambda wanted, _: [Made(p, None, b"x") for p in wanted]
-    )
+    store = FrameStore(tmp_path, max_bytes=1)
+    store.serve(Shelf("another", {}), [2], make)
     assert old not in entries(tmp_path)
     assert len(entries(tmp_path)) == 1
 

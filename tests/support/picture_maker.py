@@ -10,7 +10,7 @@ from pathlib import Path
 from proctor.media.entries import Made, Shelf
 from proctor.media.frame_store import FrameStore
 
-__all__ = ["SHELF", "ask", "jpeg_of"]
+__all__ = ["SHELF", "ask", "hold", "jpeg_of"]
 
 SHELF = Shelf("content", {"max_side": 64}, name="v")
 
@@ -34,6 +34,14 @@ def ask(
         _note(log, f"{os.getpid()} {shelf.content} done")
 
     return FrameStore(folder).serve(shelf, wanted, make)
+
+
+def hold(folder: Path) -> None:
+    """Reads a picture, says so with a file `held`, and waits to be killed."""
+    store = FrameStore(folder)
+    assert store.serve(SHELF, [1], lambda _missing, _kept: []) == {1: jpeg_of(1)}
+    (folder / "held").touch()
+    time.sleep(60)
 
 
 def _note(log: Path, line: str) -> None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import fcntl
 import json
-import time
+import os
+import threading
+import weakref
 import zipfile
+from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from proctor.media.catalogue import unwritable
 from proctor.media.entries import LOCK, MANIFEST, is_whole
 
-__all__ = ["KeptEntry", "damaged", "kept", "prune"]
+__all__ = ["KeptEntry", "Pins", "damaged", "kept", "prune"]
 
-_IN_USE_S = 60.0  # a read is marked at most half as often; what was read since is not removed
+_PINNED = 32  # each costs an open file
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +63,16 @@ def prune(cache_dir: Path, max_bytes: int) -> list[KeptEntry]:
     """Removes the entries that were not read for longest, until the others take at most `max_bytes`; returns
     what was removed.
 
-    What was read within the last minute and what is being filled stays, even where that is more than
-    `max_bytes`. A reader that has an entry open reads it to its end all the same. Raises
-    `ConfigurationError` where the cache can't be written to.
+    What a running process reads (see `Pins`) and what is being filled stays, even where that is more than
+    `max_bytes`. Raises `ConfigurationError` where the cache can't be written to.
     """
     entries = kept(cache_dir)
     total = sum(entry.size for entry in entries)
     removed = []
     for entry in entries:
-        if total <= max_bytes or entry.used_at > time.time() - _IN_USE_S:
+        if total <= max_bytes:
             break
-        with _unless_filling(entry.path.parent) as free:
+        with _unless_used(entry.path.parent) as free:
             if free:
                 entry.path.unlink(missing_ok=True)
                 removed.append(entry)
@@ -78,14 +80,45 @@ def prune(cache_dir: Path, max_bytes: int) -> list[KeptEntry]:
     return removed
 
 
+class Pins:
+    """The shelves that a process read last (32), held with a shared lock on their folders, which the system
+    releases when the process dies, however it dies: a pin that is left behind can't be."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._held: OrderedDict[Path, int] = OrderedDict()
+        weakref.finalize(self, _release, self._held)
+
+    def hold(self, folder: Path) -> None:
+        """Keeps this shelf from being removed; waits while it is. Nothing to hold before the shelf exists."""
+        with self._guard:
+            if folder in self._held:
+                self._held.move_to_end(folder)
+                return
+            with suppress(FileNotFoundError, NotADirectoryError):
+                opened = os.open(folder, os.O_RDONLY)
+                fcntl.flock(opened, fcntl.LOCK_SH)
+                self._held[folder] = opened
+            while len(self._held) > _PINNED:
+                os.close(self._held.popitem(last=False)[1])
+
+
+def _release(held: dict[Path, int]) -> None:
+    while held:
+        os.close(held.popitem()[1])
+
+
 @contextmanager
-def _unless_filling(folder: Path) -> Iterator[bool]:
-    try:
-        opened = (folder / LOCK).open("ab")
-    except OSError as error:
-        raise unwritable(folder, error) from error
-    with opened as lock:
+def _unless_used(folder: Path) -> Iterator[bool]:
+    with ExitStack() as locks:
         try:
+            opened = os.open(folder, os.O_RDONLY)
+            locks.callback(os.close, opened)
+            lock = locks.enter_context((folder / LOCK).open("ab"))
+        except OSError as error:
+            raise unwritable(folder, error) from error
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             yield False

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
-__all__ = ["Shot", "decode_at"]
+__all__ = ["Shot", "Source", "decode_at"]
 
 _WORTH_A_SEEK = 12  # pictures to skip; below that, decoding on is as fast as starting anew
+_INDEXED = ("mov,mp4", "matroska,webm")
 _LOST = 8  # pictures that may be missing at the end before the file counts as broken
 
 
@@ -32,7 +33,7 @@ class Shot(NamedTuple):
     aspect: Fraction
 
 
-def decode_at(path: Path, index: FrameIndex, wanted: Sequence[int]) -> Iterator[Shot]:
+def decode_at(source: Source, index: FrameIndex, wanted: Sequence[int]) -> Iterator[Shot]:
     """The pictures with these timestamps in ascending order, each decoded once.
 
     `wanted` is ascending and without duplicates, from `index.at`. Where a stream announces a picture
@@ -41,39 +42,49 @@ def decode_at(path: Path, index: FrameIndex, wanted: Sequence[int]) -> Iterator[
     """
     if not wanted:
         return
-    with _Source(path) as source:
-        for stretch in _stretches(index, wanted):
-            if not index.stamped:
-                packets = source.packets_from(index.key_before(stretch[0]), index)
-                yield from source.shots(_pick(_counted(packets, index), stretch, path, index))
-                continue
-            done = 0
-            with suppress(_NeverShownError):
-                for shot in source.stretch(stretch, index, sparing=True):
-                    done += 1
-                    yield shot
-            if done < len(stretch):
-                yield from source.stretch(stretch[done:], index, sparing=False)
+    for stretch in _stretches(index, wanted):
+        if not index.stamped:
+            packets = source.packets_from(index.key_before(stretch[0]), index)
+            yield from source.shots(_pick(_counted(packets, index), stretch, source.path, index))
+            continue
+        done = 0
+        with suppress(_NeverShownError):
+            for shot in source.stretch(stretch, index, sparing=True):
+                done += 1
+                yield shot
+        if done < len(stretch):
+            yield from source.stretch(stretch[done:], index, sparing=False)
 
 
 class _NeverShownError(Exception):
     """A wanted picture did not come while unneeded ones were skipped: it may never be shown at all."""
 
 
-class _Source:
-    """The open file, positioned anew for each stretch."""
+class Source:
+    """An open file, positioned anew for each stretch; `threads` says whether its decoder has several. For one
+    thread at a time. Raises `InputError` as `open_video`."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, *, threads: bool = True) -> None:
+        self.path = path
+        self.threads = threads
         self._stack = ExitStack()
         self._fresh = True
+        self._open()
 
     def __enter__(self) -> Self:
-        self._open()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the file."""
         self._stack.close()
+
+    @property
+    def seeks_well(self) -> bool:
+        """Whether the file tells where its keyframes are, so that going to one is not a search."""
+        return self._container.format.name.startswith(_INDEXED)
 
     def stretch(self, wanted: Sequence[int], index: FrameIndex, *, sparing: bool) -> Iterator[Shot]:
         """Decodes from the keyframe before the first wanted picture to the last wanted one. `sparing` skips
@@ -84,7 +95,7 @@ class _Source:
             packets = _sparing(packets, self._stream, frozenset(wanted))
         pictures = _pictures(packets, key)
         try:
-            yield from self.shots(_pick(pictures, wanted, self._path, index, exact=sparing))
+            yield from self.shots(_pick(pictures, wanted, self.path, index, exact=sparing))
         finally:
             self._stream.codec_context.skip_frame = "DEFAULT"
 
@@ -116,8 +127,8 @@ class _Source:
         return self.packets()
 
     def _open(self) -> None:
-        self._container, self._stream = self._stack.enter_context(open_video(self._path))
-        self._stream.thread_type = "AUTO"
+        self._container, self._stream = self._stack.enter_context(open_video(self.path))
+        self._stream.thread_type = "AUTO" if self.threads else "NONE"
         self._fresh = True
 
     def _seek(self, pts: int) -> bool:

@@ -12,11 +12,12 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from proctor.media.cache import prune
+from proctor.media.cache import Pins, prune
 from proctor.media.catalogue import unwritable
 from proctor.media.entries import LOCK, Made, Place, Shelf, read_manifest, read_pictures, write_entry
 
@@ -28,21 +29,27 @@ Make = Callable[[Sequence[int], Container[int]], Iterable[Made]]
 _DRAFT = ".draft-"
 _ATTEMPTS = 3
 _MARK_EVERY_S = 30.0
+_MEMORY_BYTES = 128 * 2**20
 
 
 class FrameStore:
     """Shelves below one folder, together at most `max_bytes` (None: as much as comes), as `prune` says.
 
-    Reading takes no lock, since entries are complete when they appear and never change. Filling a shelf
-    takes the lock on its lock file, which the system releases when the process dies, however it dies.
+    Reading waits for nobody, since entries are complete when they appear and never change. Filling a shelf
+    takes the lock on its lock file, which the system releases when the process dies, however it dies. What
+    was read last stays in memory, up to `memory_bytes`, so that windows that overlap are read once.
     """
 
-    def __init__(self, cache_dir: Path, max_bytes: int | None = None) -> None:
+    def __init__(
+        self, cache_dir: Path, max_bytes: int | None = None, memory_bytes: int = _MEMORY_BYTES
+    ) -> None:
         self._cache_dir = cache_dir
         self._folder = cache_dir / "frames"
         self._max_bytes = max_bytes
         self._guard = threading.Lock()
         self._known: dict[str, _Known] = {}
+        self._pins = Pins()
+        self._memory = _Memory(memory_bytes)
 
     def serve(self, shelf: Shelf, wanted: Sequence[int], make: Make) -> dict[int, bytes]:
         """The JPEGs of these timestamps, byte for byte as they were encoded.
@@ -53,12 +60,24 @@ class FrameStore:
         address = shelf.address
         folder = self._folder / address[:2] / address
         with self._guard:
-            known = self._known.setdefault(address, _Known(folder))
+            known = self._known.get(address) or self._known.setdefault(address, _Known(folder))
+        self._pins.hold(folder)
+        at_hand = self._memory.of(address)
+        served = {pts: at_hand[pts] for pts in wanted if pts in at_hand}
+        if len(served) < len(wanted):
+            served |= self._from_disk(shelf, known, [pts for pts in wanted if pts not in served], make)
+            self._memory.add(address, served)
+        known.mark()
+        return served
+
+    def _from_disk(self, shelf: Shelf, known: _Known, wanted: Sequence[int], make: Make) -> dict[int, bytes]:
+        folder = known.folder
         served = known.read(wanted)
         for _ in range(_ATTEMPTS):
             if all(pts in served for pts in wanted):
                 return served
             with _filling(folder):
+                self._pins.hold(folder)
                 known.look()
                 served |= known.read([pts for pts in wanted if pts not in served])
                 missing = [pts for pts in wanted if pts not in served]
@@ -71,15 +90,41 @@ class FrameStore:
         raise RuntimeError(f"pictures of {shelf.name} were made and are not in {folder}")
 
 
+class _Memory:
+    """The pictures that were read last, shelf by shelf; the shelf unused for longest goes first."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._guard = threading.Lock()
+        self._shelves: OrderedDict[str, dict[int, bytes]] = OrderedDict()
+        self._sizes: dict[str, int] = {}
+
+    def of(self, address: str) -> Mapping[int, bytes]:
+        """What is at hand of a shelf; it never changes."""
+        with self._guard:
+            if address not in self._shelves:
+                return {}
+            self._shelves.move_to_end(address)
+            return self._shelves[address]
+
+    def add(self, address: str, jpegs: Mapping[int, bytes]) -> None:
+        with self._guard:
+            shelf = self._shelves[address] = {**self._shelves.pop(address, {}), **jpegs}
+            self._sizes[address] = sum(map(len, shelf.values()))
+            while self._shelves and sum(self._sizes.values()) > self._max_bytes:
+                oldest, _ = self._shelves.popitem(last=False)
+                del self._sizes[oldest]
+
+
 class _Known:
     """What this process knows of one shelf."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._guard = threading.Lock()
         self._places: dict[int, Place] = {}
         self._entries: set[str] | None = None
-        self._marked: dict[Path, float] = {}
+        self._marked_at = -_MARK_EVERY_S
 
     def read(self, wanted: Sequence[int]) -> dict[int, bytes]:
         """Of the wanted pictures those that are known and whole."""
@@ -102,23 +147,22 @@ class _Known:
                 entry.unlink(missing_ok=True)
                 continue
             served.update({pts: jpeg for (pts, _), jpeg in zip(asked, jpegs, strict=True)})
-            self._mark(entry)
         return served
 
     def look(self) -> None:
         """Takes note of the entries that have appeared since the last look; removes broken ones."""
-        names = {path.name for path in self._folder.glob("*.zip")}
+        names = {path.name for path in self.folder.glob("*.zip")}
         with self._guard:
             new = names - (self._entries or set())
         found: dict[int, Place] = {}
         whole: set[str] = set()
         for name in sorted(new):
             try:
-                places = read_manifest(self._folder / name)
+                places = read_manifest(self.folder / name)
             except FileNotFoundError:
                 continue
             if places is None:
-                (self._folder / name).unlink(missing_ok=True)
+                (self.folder / name).unlink(missing_ok=True)
                 continue
             found.update(places)
             whole.add(name)
@@ -131,13 +175,14 @@ class _Known:
         with self._guard:
             return frozenset(self._places)
 
-    def _mark(self, entry: Path) -> None:
-        """Says that the entry was read, for whoever makes room."""
+    def mark(self) -> None:
+        """Says now and then that the shelf is read, for whoever makes room."""
         now = time.monotonic()
-        if now - self._marked.get(entry, -_MARK_EVERY_S) >= _MARK_EVERY_S:
-            self._marked[entry] = now
-            with suppress(OSError):  # gone, or another user's cache that can only be read
-                os.utime(entry)
+        if now - self._marked_at >= _MARK_EVERY_S:
+            self._marked_at = now
+            for name in self._entries or ():
+                with suppress(OSError):  # gone, or another user's cache that can only be read
+                    os.utime(self.folder / name)
 
     def _forget(self, entry: Path) -> None:
         with self._guard:

@@ -15,11 +15,11 @@ from pydantic import JsonValue
 
 from proctor.core import Image, InputError, Item, Region, VideoClip
 from proctor.media.catalogue import Catalogue, cache_folder
-from proctor.media.decode import decode_at
 from proctor.media.entries import Made, Shelf
 from proctor.media.frame_store import FrameStore
 from proctor.media.names import find, locate
-from proctor.media.pictures import encode, encode_frame, read_image
+from proctor.media.parallel import Decoding
+from proctor.media.pictures import encode, read_image
 from proctor.media.settings import MediaSettings
 from proctor.media.video import VideoInfo, probe
 
@@ -29,7 +29,6 @@ K = TypeVar("K")
 T = TypeVar("T")
 
 _THREADS = 32  # most of them wait: for a file to be read, or for another one that decodes the same video
-_DECODERS = 4
 _TOLERANCE_S = 0.5  # a clip may end this much after its video, as times are often rounded
 
 
@@ -70,7 +69,7 @@ class MediaLibrary:
         self.root = root
         self.settings = settings or MediaSettings()
         self._lock = threading.Lock()
-        self._decoding = threading.BoundedSemaphore(min(_DECODERS, os.cpu_count() or 1))
+        self._decoding = Decoding()
         self._probed: dict[Path, VideoInfo] = {}
         self._located: dict[str, Path] = {}
         self.cache_dir = cache_dir
@@ -176,10 +175,7 @@ class MediaLibrary:
             wanted = set(missing)
             if any(pts in kept for pts in stamps):  # a window that grows: the next one will go on from here
                 wanted |= {pts for pts in index.rest_of_group(times) if pts not in kept}
-            with self._decoding:
-                for pts, frame, aspect in decode_at(path, index, sorted(wanted)):
-                    jpeg = encode_frame(frame, aspect, region, self.settings)
-                    yield Made(pts, index.seconds(pts), jpeg)
+            yield from self._decoding.pictures(path, index, sorted(wanted), region, self.settings)
 
         served = self._store.serve(self._shelf(source, path, region), sorted(set(stamps)), make)
         return [served[pts] for pts in stamps]

@@ -1,0 +1,203 @@
+"""What the media engine costs: one long video, a hundred questions, and every further model or condition.
+
+python bench/media.py --format json
+
+Makes a video (30 minutes, 640×360, 25 a second, H.264, grain) once in the folder for temporary files, and
+asks for the frames of questions spread over it, each at 1 frame a second from the start to the question's
+time. Costs are told as shares of one plain decoding of the file, measured in the same run. On a machine
+that others use as well, the processor's time says more than the clock's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+WIDTH, HEIGHT, RATE = 640, 360, 25
+MAX_SHARE, MAX_AGAIN, MAX_MIB = 1.15, 0.02, 600.0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds by the clock and of the processor (all threads), and the most memory that was in use."""
+
+    wall_s: float
+    cpu_s: float
+    peak_mib: float
+    frames: int
+
+
+def make_video(path: Path, minutes: float) -> None:
+    """Grain that is drawn anew for every frame, over a scene that moves."""
+    import av
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    grain = rng.normal(0, 7, (4 * HEIGHT, 4 * WIDTH)).astype(np.float32)
+    y, x = np.mgrid[0:HEIGHT, 0:WIDTH].astype(np.float32)
+    scene = 110 + 60 * np.sin(x / 90) * np.cos(y / 70)
+    grey = np.full((HEIGHT // 2, WIDTH), 128, dtype=np.uint8)
+    draft = path.with_suffix(".part.mp4")
+    with av.open(str(draft), "w") as container:
+        stream = container.add_stream("libx264", rate=RATE, options={"preset": "superfast", "b": "1500000"})
+        assert isinstance(stream, av.VideoStream)
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        for number in range(round(minutes * 60 * RATE)):
+            across, down = rng.integers(0, 3 * WIDTH), rng.integers(0, 3 * HEIGHT)
+            picture = np.roll(scene, number // 3 % WIDTH, axis=1)
+            left, top = round(300 + 220 * np.sin(number / 40)), round(160 + 110 * np.cos(number / 33))
+            picture[top : top + 40, left : left + 60] = 220
+            picture += grain[down : down + HEIGHT, across : across + WIDTH]
+            light = np.clip(picture, 16, 235).astype(np.uint8)
+            frame = av.VideoFrame.from_ndarray(np.concatenate([light, grey]), format="yuv420p")
+            frame.pts, frame.time_base = number, Fraction(1, RATE)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    draft.replace(path)
+
+
+def decode_all(path: Path) -> int:
+    """Every frame once, from the start, with the decoder's own threads: the yardstick."""
+    import av
+
+    with av.open(str(path)) as container:
+        stream = container.streams.video[0]
+        stream.thread_type = "AUTO"
+        return sum(1 for _ in container.decode(stream))
+
+
+def ask_all(path: Path, cache: Path, questions: int, conditions: tuple[str, ...]) -> list[Cost]:
+    """The frames of all questions under one condition after the other, in one process."""
+    from proctor.core import Item, VideoClip
+    from proctor.core.formats import BinaryFormat
+    from proctor.media import MediaLibrary, MediaSettings, view
+
+    library = MediaLibrary(path.parent, MediaSettings(fps=1.0, max_frames=10_000), cache)
+    duration = library.probe(path.name).duration_s
+    ends = [(number + 1) * duration / questions for number in range(questions)]
+    items = [
+        Item(
+            id=f"q{number}",
+            group="video",
+            question="What happens next?",
+            answer=BinaryFormat(),
+            media=(VideoClip(source=path.name, end=end),),
+        )
+        for number, end in enumerate(ends)
+    ]
+
+    async def frames(condition: str) -> int:
+        return sum([len(await view(item, condition, library, seed=1).frames()) for item in items])
+
+    return [measured(lambda one=condition: asyncio.run(frames(one))) for condition in conditions]  # type: ignore[misc]
+
+
+def measured(work: Callable[[], int]) -> Cost:
+    """Does the work and says what it cost."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    frames = work()
+    return Cost(time.perf_counter() - wall, time.process_time() - cpu, _peak_mib(), frames)
+
+
+def _peak_mib() -> float:
+    status = Path("/proc/self/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 1024
+
+
+def _measured_decoding(path: Path) -> list[Cost]:
+    return [measured(lambda: decode_all(path))]
+
+
+def apart(work: Callable[..., list[Cost]], *given: object) -> list[Cost]:
+    """In a process of its own, so that its memory is its own."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(work, *given).result()
+
+
+def run(folder: Path, minutes: float, questions: int) -> dict[str, Any]:
+    """All measurements."""
+    folder.mkdir(parents=True, exist_ok=True)
+    video = folder / f"grain-{minutes:g}min.mp4"
+    if not video.exists():
+        make_video(video, minutes)
+    cache = Path(tempfile.mkdtemp(prefix="cache-", dir=folder))
+    try:
+        before = apart(_measured_decoding, video)[0]
+        conditions = ("video", "video", "black", "shuffled", "reversed")
+        first, *again = apart(ask_all, video, cache, questions, conditions)
+        resumed = apart(ask_all, video, cache, questions, ("video",))[0]
+        after = apart(_measured_decoding, video)[0]
+        kept = sum(path.stat().st_size for path in cache.rglob("*.zip"))
+    finally:
+        shutil.rmtree(cache)
+    names = ["a second model", "condition black", "condition shuffled", "condition reversed"]
+    costs = {
+        "a plain decoding": before,
+        "the same afterwards": after,
+        "all questions": first,
+        **dict(zip(names, again, strict=True)),
+        "all questions in a new process": resumed,
+    }
+    yardstick = {clock: (getattr(before, clock) + getattr(after, clock)) / 2 for clock in ("wall_s", "cpu_s")}
+    return {
+        "video": {"minutes": minutes, "mib": video.stat().st_size / 2**20, "questions": questions},
+        "store_mib": kept / 2**20,
+        "costs": {
+            name: asdict(cost)
+            | {
+                "wall_share": cost.wall_s / yardstick["wall_s"],
+                "cpu_share": cost.cpu_s / yardstick["cpu_s"],
+            }
+            for name, cost in costs.items()
+        },
+        "holds": {
+            f"all questions ≤ {MAX_SHARE} of a decoding": first.cpu_s <= MAX_SHARE * yardstick["cpu_s"],
+            f"again ≤ {MAX_AGAIN:.0%} of a decoding": all(
+                cost.cpu_s <= MAX_AGAIN * yardstick["cpu_s"] for cost in (*again, resumed)
+            ),
+            f"peak memory < {MAX_MIB:.0f} MiB": max(cost.peak_mib for cost in (first, *again, resumed))
+            < MAX_MIB,
+        },
+    }
+
+
+def show(found: dict[str, Any]) -> None:
+    """A table for people."""
+    video = found["video"]
+    print(f"{video['questions']} questions on {video['minutes']:g} minutes ({video['mib']:.0f} MiB)")
+    print(f"{'':32}{'clock s':>9}{'share':>8}{'CPU s':>9}{'share':>8}{'peak MiB':>10}{'frames':>9}")
+    for name, cost in found["costs"].items():
+        print(
+            f"{name:32}{cost['wall_s']:9.2f}{cost['wall_share']:8.3f}{cost['cpu_s']:9.2f}"
+            f"{cost['cpu_share']:8.3f}{cost['peak_mib']:10.0f}{cost['frames']:9d}"
+        )
+    print(f"kept pictures: {found['store_mib']:.0f} MiB")
+    for claim, holds in found["holds"].items():
+        print(f"{'yes' if holds else 'NO '}  {claim} (by the processor's time)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--questions", type=int, default=100)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "proctor-bench-media")
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+    given = parser.parse_args()
+    found = run(given.folder, given.minutes, given.questions)
+    print(json.dumps(found, indent=1, ensure_ascii=False)) if given.format == "json" else show(found)
+
+
+if __name__ == "__main__":
+    main()
