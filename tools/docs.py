@@ -97,6 +97,7 @@ _EXAMPLES: dict[str, Callable[[Any], tuple[Any, tuple[str, ...]]]] = {
     "percentage": lambda kind: (kind(tolerance=5), ()),
     "classes": lambda kind: (kind(classes=("clip", "sponge", "specimen bag")), ()),
     "timestamps": lambda kind: (kind(tolerance=2), ()),
+    "pattern": lambda kind: (kind(pattern="[1-4]/[1-4]"), ()),
     "free_text": lambda kind: (kind(), ()),
     "ratings": lambda kind: (kind(dimensions=("accuracy", "safety")), ()),
 }
@@ -115,6 +116,7 @@ _TEXTS = {
     "percentage": ("Answer: 40%", "about 37.5 percent", "140 %"),
     "classes": ("Answer: clip, specimen bag", "Sponges and clips are visible.", "none", "a scalpel"),
     "timestamps": ("Answer: 00:01:05", "It starts at 1:05.", "after 65 seconds", "at 0:30 and 1:05"),
+    "pattern": ("2/3", "two of three"),
     "free_text": ("  The probe slides caudally. ", ""),
     "ratings": ('{"accuracy": 0.5, "safety": 1}', '{"accuracy": 0.5}', '{"accuracy": 2, "safety": 1}'),
 }

@@ -118,6 +118,11 @@ def average(parts: Sequence[Sampled]) -> Sampled:
     """The mean of several statistics from the same samples; not defined where one of them isn't.
 
     `n` and `groups` are the largest of the parts'. Raises `InputError` without parts.
+
+    >>> samples = Resamples(list("abcd"), draws=100)
+    >>> parts = [samples.correlation("pearson", [1, 2, 3, 4], b, list("abcd")) for b in ([1, 2, 3, 4], [4, 3, 2, 1])]
+    >>> round(average(parts).whole, 6)
+    0.0
     """
     if not parts:
         raise InputError(None, "parts", found="none", expected="one or more statistics")
@@ -163,6 +168,11 @@ def contrast(first: Sampled, second: Sampled) -> Contrast:
     interval at the level 1 − α leaves 0 out exactly where p < α. p is 1 where the two are equal
     everywhere, and unknown where they differ by the same in every sample. By simulation (two equally good metrics that share items, clusters of three, see
     `tests/stats/test_stats_association.py`) the test keeps its level with 12, 40 and 80 groups.
+
+    >>> samples = Resamples(list("abcd"), draws=100)
+    >>> one = samples.correlation("pearson", [1, 2, 3, 4], [1, 3, 2, 4], list("abcd"))
+    >>> contrast(one, one)
+    Contrast(value=0.0, ci_low=0.0, ci_high=0.0, p=1.0)
     """
     whole = first.whole - second.whole
     if not np.isfinite(whole):
