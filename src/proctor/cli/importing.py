@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from proctor.cli.options import BenchmarkName, Data, Seed, StoreUrl
+from proctor.cli.options import BenchmarkName, Data, Seed, StoreUrl, TrackName, reader_of
 from proctor.cli.output import console, note
 from proctor.cli.results import DEFAULT_STORE
 
@@ -26,6 +26,7 @@ def import_recorded(
     data: Data,
     name: Annotated[str, typer.Option("--as", help="The system's name in the store.", show_default=False)],
     condition: Annotated[str, typer.Option("--condition", help="What the system had seen.")] = "video",
+    track: TrackName = "",
     store: StoreUrl = DEFAULT_STORE,
     seed: Seed = 0,
 ) -> None:
@@ -33,13 +34,12 @@ def import_recorded(
 
     Example: proctor import rexsonovqa results/gemini-3-pro --data rexsonovqa --as gemini-3-pro
     """
-    from proctor.benchmarks import BENCHMARKS
     from proctor.media import CONDITIONS
     from proctor.metrics import AccuracyScorer
     from proctor.runs import Store, add_floor, import_answers
 
     CONDITIONS.get(condition)
-    reader = BENCHMARKS.get(benchmark)
+    reader = reader_of(benchmark, track)
     loaded = reader.load(data, seed=seed)
     recorded = reader.read_recorded(path, loaded)
     scorers = (AccuracyScorer(),)

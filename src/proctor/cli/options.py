@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from proctor.core import BenchmarkReader
+
 __all__ = [
     "AllItems",
     "BenchmarkName",
@@ -22,6 +24,8 @@ __all__ = [
     "Seed",
     "StoreUrl",
     "Systems",
+    "TrackName",
+    "reader_of",
 ]
 
 
@@ -59,6 +63,14 @@ Data = Annotated[
 Media = Annotated[
     Path | None, typer.Option("--media", help="The folder with its videos or images.", show_default=False)
 ]
+TrackName = Annotated[
+    str,
+    typer.Option(
+        "--track",
+        help="The track, where a benchmark comes in several (focus: frame, segment, procedure).",
+        show_default=False,
+    ),
+]
 Output = Annotated[OutputFormat, typer.Option("--format", help="For people or for programs.")]
 Seed = Annotated[int, typer.Option("--seed", help="The seed of every draw; recorded.")]
 Draws = Annotated[int, typer.Option("--draws", min=100, help="Bootstrap draws behind each interval.")]
@@ -75,3 +87,16 @@ Conditions = Annotated[
     list[str] | None,
     typer.Option("--condition", help="Only this condition; may be repeated.", show_default=False),
 ]
+
+
+def reader_of(benchmark: str, track: str = "") -> BenchmarkReader:
+    """A benchmark's reader, on a track where one is named. Raises `InputError` where it knows no tracks."""
+    from proctor.benchmarks import BENCHMARKS
+    from proctor.core import HasTracks, InputError
+
+    reader = BENCHMARKS.get(benchmark)
+    if not track:
+        return reader
+    if not isinstance(reader, HasTracks):
+        raise InputError(None, "--track", found=repr(track), expected=f"no track, {benchmark} has none")
+    return reader.on_track(track)

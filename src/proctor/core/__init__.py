@@ -16,24 +16,30 @@ from proctor.core.protocols import (
     Benchmark,
     BenchmarkReader,
     Frame,
+    HasOfficialFigures,
+    HasTracks,
     NeedsReferences,
+    OfficialFigure,
     RecordedAnswers,
     Scorer,
     System,
     View,
     VoteBook,
 )
-from proctor.core.records import Answer, Score, Status, Timing, Usage, Vote
+from proctor.core.records import NO_ANSWER, Answer, Score, Status, Timing, Usage, Vote
 from proctor.core.registry import Registry, UnknownNameError
 from proctor.core.seeds import generator
 
 __all__ = [
     "ACCURACY",
+    "NO_ANSWER",
     "Answer",
     "Benchmark",
     "BenchmarkReader",
     "ConfigurationError",
     "Frame",
+    "HasOfficialFigures",
+    "HasTracks",
     "Image",
     "InputError",
     "Item",
@@ -41,6 +47,7 @@ __all__ = [
     "Media",
     "Metric",
     "NeedsReferences",
+    "OfficialFigure",
     "ParseError",
     "ProctorError",
     "RecordedAnswers",

@@ -18,7 +18,10 @@ __all__ = [
     "Benchmark",
     "BenchmarkReader",
     "Frame",
+    "HasOfficialFigures",
+    "HasTracks",
     "NeedsReferences",
+    "OfficialFigure",
     "RecordedAnswers",
     "Scorer",
     "System",
@@ -209,3 +212,54 @@ class BenchmarkReader(Protocol):
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         """How a person gets the media files that are missing."""
+
+
+@runtime_checkable
+class HasTracks(Protocol):
+    """A reader whose benchmark comes in several tracks, which differ in media and budget."""
+
+    @property
+    def tracks(self) -> tuple[str, ...]:
+        """Their names; the last one is read where none is chosen."""
+
+    def on_track(self, track: str) -> BenchmarkReader:
+        """The reader of one track. Raises `InputError` that lists them for an unknown one."""
+
+
+@dataclass(frozen=True)
+class OfficialFigure:
+    """One number of a benchmark's own summary: `level` and `name` as its own program writes them.
+
+    >>> OfficialFigure("latency", "timed_out", None, None, None, 35).n
+    35
+    """
+
+    level: str
+    name: str
+    value: float | None
+    ci_low: float | None
+    ci_high: float | None
+    n: int
+
+
+@runtime_checkable
+class HasOfficialFigures(Protocol):
+    """A reader whose benchmark has a program of its own with a summary of its own."""
+
+    def figures(
+        self,
+        groups: Sequence[str],
+        tags: Sequence[dict[str, JsonValue]],
+        right: Sequence[float],
+        late: int,
+        *,
+        official: bool,
+        draws: int,
+        seed: int,
+    ) -> list[OfficialFigure]:
+        """That summary of one run, of each question its group, its tags and whether it was answered right.
+
+        `official`: exactly as that program computes it; else the same figures with its weaknesses mended."""
+
+    def mended(self) -> tuple[str, ...]:
+        """What is mended, in sentences."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
-from proctor.core import ACCURACY, Answer, Item, Metric, Score, Status
+from proctor.core import ACCURACY, NO_ANSWER, Answer, Item, Metric, Score, Status
 from proctor.core.formats import FreeTextFormat, RatingsFormat
 
 __all__ = ["AccuracyScorer", "is_right"]
@@ -17,7 +17,7 @@ class AccuracyScorer:
 
     Applies to every item that has a reference, but for free text and ratings, which need a judge or a
     measure of their own. The label says why: "right", "wrong", or, as 0.0 all the same, "timed out",
-    "refused" and "unreadable" (no value could be read from the text).
+    "refused", "missing" (a submission lacks it) and "unreadable" (no value could be read from the text).
 
     >>> from proctor.core import Reference
     >>> from proctor.core.formats import ChoiceFormat
@@ -70,7 +70,7 @@ class AccuracyScorer:
 
     def _verdict(self, item: Item, answer: Answer) -> str:
         if answer.parsed is None:
-            return "unreadable"
+            return "missing" if answer.reason == NO_ANSWER else "unreadable"
         return "right" if is_right(item, answer.parsed) else "wrong"
 
 

@@ -1,0 +1,33 @@
+"""FOCUS: questions on foreign objects in minimally invasive surgery, on a frame, a segment or a whole procedure.
+
+Source: the design document of the ORena SAVE FOCUS challenge (PROCEDURE track), MICCAI 2026.
+"""
+
+from proctor.benchmarks.focus.native import (
+    NativeReference,
+    NativeRequest,
+    NativeResponse,
+    read_references,
+    read_requests,
+    read_responses,
+    write_answer,
+    write_native,
+)
+from proctor.benchmarks.focus.reader import READER
+from proctor.benchmarks.focus.taxonomy import CAPABILITIES, GROUP_OF, GROUPS, OBJECTS
+
+__all__ = [
+    "CAPABILITIES",
+    "GROUPS",
+    "GROUP_OF",
+    "OBJECTS",
+    "READER",
+    "NativeReference",
+    "NativeRequest",
+    "NativeResponse",
+    "read_references",
+    "read_requests",
+    "read_responses",
+    "write_answer",
+    "write_native",
+]

@@ -1,0 +1,136 @@
+"""The toolkit's own files: requests, references, responses, and the answer file of a container."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+
+from proctor.core import InputError
+
+__all__ = [
+    "NativeReference",
+    "NativeRequest",
+    "NativeResponse",
+    "entries",
+    "read_references",
+    "read_requests",
+    "read_responses",
+    "validated",
+    "write_answer",
+    "write_native",
+]
+
+
+class _Native(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+
+    qID: str = Field(min_length=1)  # noqa: N815 - the files' own name
+
+
+class NativeRequest(_Native):
+    """One question as it is asked; times are seconds of the video, and the question is asked at `end_time`."""
+
+    videoID: str = Field(min_length=1)  # noqa: N815 - the files' own name
+    start_time: float = Field(ge=0)
+    end_time: float = Field(ge=0)
+    procedure_type: str
+    question: str = Field(min_length=1)
+
+
+class NativeReference(_Native):
+    """The key of one question with its labels."""
+
+    primary: str
+    format: str
+    format_kwargs: dict[str, JsonValue] = Field(default_factory=dict)
+    answer: str
+    secondaries: tuple[str, ...] = ()
+    ood: bool = False
+    clinical: bool = False
+
+
+class NativeResponse(_Native):
+    """One answer; `latency` is in seconds, None where nobody measured it (the answer file of a container)."""
+
+    content: str
+    latency: float | None = Field(default=None, ge=0)
+
+
+Model = TypeVar("Model", bound=_Native)
+
+
+def read_requests(data: Path) -> list[NativeRequest]:
+    """`requests.json` of a folder. Raises `InputError` for what is not as it should be, and for a duplicate."""
+    return _unique(NativeRequest, data / "requests.json")
+
+
+def read_references(data: Path) -> list[NativeReference]:
+    """`references.json` of a folder, as `read_requests`."""
+    return _unique(NativeReference, data / "references.json")
+
+
+def read_responses(file: Path) -> list[NativeResponse]:
+    """`responses.json`, or a container's `answer.json`: a list of objects with `qID`, `content` and, where it
+    was measured, `latency`; or one object from question ids to contents. As `read_requests`."""
+    return _unique(NativeResponse, file)
+
+
+def entries(file: Path) -> list[Any]:
+    """The raw entries of one of these files; an object from ids to contents is turned into a list."""
+    try:
+        raw = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(file, found="no such file", expected="a JSON file") from error
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(file, found=f"no JSON ({error})", expected="a JSON file in UTF-8") from error
+    except OSError as error:
+        raise InputError(
+            file, found=error.strerror or "an unreadable file", expected="a JSON file"
+        ) from error
+    if isinstance(raw, dict) and raw and "qID" not in raw:
+        return [{"qID": name, "content": content} for name, content in raw.items()]
+    if isinstance(raw, list):
+        return raw
+    raise InputError(
+        file,
+        found="an empty object" if raw == {} else type(raw).__name__,
+        expected="a list of objects, each with a qID",
+    )
+
+
+def validated(model: type[Model], entry: object, file: Path, place: str) -> Model:
+    """One entry, checked. Raises `InputError` that names the field."""
+    try:
+        return TypeAdapter(model).validate_python(entry)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        where = f"{place}, field {field!r}" if field else place
+        found = "nothing" if first["type"] == "missing" else repr(first["input"])[:80]
+        raise InputError(file, where, found=found, expected=first["msg"]) from error
+
+
+def write_native(file: Path, records: Iterable[NativeRequest | NativeReference | NativeResponse]) -> None:
+    """Writes one of the toolkit's files; what is read from it again is the same."""
+    plain = [record.model_dump(mode="json", exclude_unset=True) for record in records]
+    file.write_text(json.dumps(plain, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+
+def write_answer(file: Path, responses: Sequence[NativeResponse]) -> None:
+    """Writes what a container leaves behind: the contents without latencies, which only its caller can measure."""
+    bare = [NativeResponse(qID=one.qID, content=one.content) for one in responses]
+    write_native(file, bare)
+
+
+def _unique(model: type[Model], file: Path) -> list[Model]:
+    found: dict[str, Model] = {}
+    for number, entry in enumerate(entries(file), start=1):
+        one = validated(model, entry, file, f"entry {number}")
+        if one.qID in found:
+            raise InputError(file, f"entry {number}", found=f"{one.qID} again", expected="each qID once")
+        found[one.qID] = one
+    return list(found.values())

@@ -1,0 +1,268 @@
+"""From the toolkit's files to a benchmark, and from a submission to recorded answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import JsonValue, ValidationError
+
+from proctor.benchmarks.focus.forms import FORMATS, Question
+from proctor.benchmarks.focus.native import NativeReference, NativeRequest, read_references, read_requests
+from proctor.benchmarks.focus.official import MENDED, figures
+from proctor.benchmarks.focus.recorded import read_recorded
+from proctor.benchmarks.focus.taxonomy import CAPABILITIES, GROUP_OF, OBJECTS
+from proctor.core import (
+    ACCURACY,
+    Benchmark,
+    BenchmarkReader,
+    InputError,
+    Item,
+    OfficialFigure,
+    ParseError,
+    RecordedAnswers,
+    Reference,
+    TagValue,
+    VideoClip,
+)
+from proctor.core.formats import AnswerFormat, ChoiceFormat
+
+__all__ = ["READER", "TRACKS", "Track"]
+
+_FRAME_S = 0.04  # a frame is the clip of one picture at 25 frames a second
+
+
+@dataclass(frozen=True)
+class Track:
+    """A track: seconds allowed for a question, and where a short, medium and long context part (seconds)."""
+
+    budget_s: float
+    medium_from_s: float
+    long_from_s: float
+
+    def context(self, duration_s: float) -> str:
+        """The length of what is to be watched, in words."""
+        if duration_s >= self.long_from_s:
+            return "long"
+        return "medium" if duration_s >= self.medium_from_s else "short"
+
+
+TRACKS = {
+    "frame": Track(5.0, float("inf"), float("inf")),
+    "segment": Track(15.0, 60.0, 180.0),
+    "procedure": Track(30.0, 600.0, 1800.0),
+}
+
+_NOTES = (
+    "A late, missing or unreadable answer is wrong, as the challenge has it; scores carry the cause as their label.",
+    (
+        "Figures are means over questions with intervals over whole videos. The toolkit's own (mean of the videos' "
+        "means, percentile intervals of a two-level bootstrap): proctor results focus --as official."
+    ),
+    (
+        "A percentage is right within 1 point where the reference names no tolerance; the length of the context is "
+        "short below 10, long from 30 minutes (segments: 1 and 3). The challenge's document states neither."
+    ),
+)
+
+
+class _Reader:
+    name = "focus"
+    summary = "FOCUS: foreign objects in surgical video, on a frame, a segment or a whole procedure (--track)"
+
+    def __init__(self, track: str = "procedure") -> None:
+        self._track = track
+
+    @property
+    def tracks(self) -> tuple[str, ...]:
+        """The tracks; without a choice it is the last."""
+        return tuple(TRACKS)
+
+    def on_track(self, track: str) -> BenchmarkReader:
+        """The reader of one track."""
+        if track not in TRACKS:
+            raise InputError(None, "--track", found=repr(track), expected=f"one of {', '.join(TRACKS)}")
+        return _Reader(track)
+
+    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
+        """Reads `requests.json` and `references.json` below `data`; videos lie below `media` by their videoID."""
+        del seed  # nothing is drawn
+        requests, references = read_requests(data), read_references(data)
+        keys = {reference.qID: reference for reference in references}
+        _check_pairs(data, requests, keys)
+        classes = _classes(references)
+        track = TRACKS[self._track]
+        return Benchmark(
+            name=self.name,
+            title=f"FOCUS, {self._track} track",
+            items=tuple(
+                _item(request, keys[request.qID], self._track, classes, data) for request in requests
+            ),
+            metrics=(ACCURACY,),
+            headline=ACCURACY.name,
+            facets=(
+                "capability",
+                "primary",
+                "distribution",
+                "clinical",
+                "answer_format",
+                "context",
+                "procedure_type",
+            ),
+            media_root=media,
+            budget_s=track.budget_s,
+            notes=_NOTES,
+        )
+
+    def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
+        """Reads `responses.json` or `answer.json`."""
+        return read_recorded(path, benchmark)
+
+    def rubric_judge(self) -> str | None:
+        """None yet: free text is left unmarked, and shown so."""
+        return None
+
+    def figures(
+        self,
+        groups: Sequence[str],
+        tags: Sequence[dict[str, JsonValue]],
+        right: Sequence[float],
+        late: int,
+        *,
+        official: bool,
+        draws: int,
+        seed: int,
+    ) -> list[OfficialFigure]:
+        """The toolkit's summary, as it is or mended."""
+        return figures(groups, tags, right, late, official=official, draws=draws, seed=seed)
+
+    def mended(self) -> tuple[str, ...]:
+        """What is mended in it."""
+        return MENDED
+
+    def media_help(self, data: Path, missing: Sequence[str]) -> str:
+        """Where the videos come from."""
+        del data
+        return (
+            f"The videos of FOCUS ({len(missing)} are missing) come from the challenge's organisers after "
+            "registration; put them, named by their videoID, into the media folder."
+        )
+
+
+READER = _Reader()
+
+
+def _check_pairs(data: Path, requests: Sequence[NativeRequest], keys: dict[str, NativeReference]) -> None:
+    asked = {request.qID for request in requests}
+    if not asked:
+        raise InputError(data / "requests.json", found="no question", expected="one or more")
+    for file, lonely, other in (
+        ("requests.json", asked - keys.keys(), "references.json"),
+        ("references.json", keys.keys() - asked, "requests.json"),
+    ):
+        if lonely:
+            raise InputError(data / file, found=min(lonely), expected=f"the same question in {other}")
+
+
+def _classes(references: Sequence[NativeReference]) -> tuple[str, ...]:
+    """The known classes and those that only these references name."""
+    named = {
+        " ".join(name.split())
+        for reference in references
+        if reference.format == "fo_class"
+        for name in reference.answer.split(",")
+    }
+    known = {name.casefold() for name in OBJECTS} | {"none", ""}
+    return tuple(sorted({*OBJECTS, *(name for name in named if name.casefold() not in known)}))
+
+
+def _item(
+    request: NativeRequest, key: NativeReference, track: str, classes: tuple[str, ...], data: Path
+) -> Item:
+    place = f"question {request.qID}"
+    if request.end_time < request.start_time or (track != "frame" and request.end_time == request.start_time):
+        raise InputError(
+            data / "requests.json",
+            f"{place}, field 'end_time'",
+            found=f"{request.end_time:g} s",
+            expected=f"a time after start_time {request.start_time:g} s",
+        )
+    duration = request.end_time - request.start_time
+    question = Question(key.format_kwargs, duration, classes)
+    form = _form(key, question, data, place)
+    options = question.options if isinstance(form, ChoiceFormat) else ()
+    try:
+        answer = form.parse(key.answer, options)
+    except ParseError as error:
+        raise InputError(
+            data / "references.json",
+            f"{place}, field 'answer'",
+            found=repr(error.found)[:80],
+            expected=error.expected,
+        ) from error
+    return Item(
+        id=request.qID,
+        group=request.videoID,
+        question=f"{request.question}\n(Procedure: {request.procedure_type}. Asked at {_clock(request.end_time)}.)",
+        media=(
+            VideoClip(
+                source=request.videoID,
+                start=request.start_time,
+                end=max(request.end_time, request.start_time + _FRAME_S),
+            ),
+        ),
+        options=options,
+        answer=form,
+        reference=Reference(answer=answer),
+        tags=_tags(request, key, track, data, place),
+    )
+
+
+def _form(key: NativeReference, question: Question, data: Path, place: str) -> AnswerFormat:
+    if key.format not in FORMATS:
+        raise InputError(
+            data / "references.json",
+            f"{place}, field 'format'",
+            found=repr(key.format),
+            expected=f"one of {', '.join(FORMATS)}",
+        )
+    try:
+        return FORMATS[key.format](question)
+    except (ValidationError, TypeError, ValueError) as error:
+        raise InputError(
+            data / "references.json",
+            f"{place}, field 'format_kwargs'",
+            found=repr(key.format_kwargs)[:80],
+            expected=f"the arguments of the format {key.format}",
+        ) from error
+
+
+def _tags(
+    request: NativeRequest, key: NativeReference, track: str, data: Path, place: str
+) -> dict[str, TagValue]:
+    for label in (key.primary, *key.secondaries):
+        if label not in GROUP_OF:
+            raise InputError(
+                data / "references.json",
+                place,
+                found=f"the capability {label!r}",
+                expected=f"one of {', '.join(CAPABILITIES)}",
+            )
+    return {
+        "track": track,
+        "capability": GROUP_OF[key.primary],
+        "primary": key.primary,
+        "secondary": tuple(dict.fromkeys(key.secondaries)),
+        "distribution": "out" if key.ood else "in",
+        "clinical": key.clinical,
+        "answer_format": key.format,
+        "context": TRACKS[track].context(request.end_time - request.start_time),
+        "procedure_type": request.procedure_type,
+    }
+
+
+def _clock(seconds: float) -> str:
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours:02d}:{minute:02d}:{second:02d}"

@@ -1,0 +1,46 @@
+"""What FOCUS asks about: the capability taxonomy and the foreign objects, both kept as data."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from types import MappingProxyType
+from typing import TypedDict
+
+__all__ = ["CAPABILITIES", "GROUPS", "GROUP_OF", "OBJECTS", "Group"]
+
+
+class Group(TypedDict):
+    """One of the five groups: its title, what it asks, and its leaves with what each means."""
+
+    title: str
+    asks: str
+    leaves: dict[str, str]
+
+
+def _groups() -> dict[str, Group]:
+    found: dict[str, Group] = json.loads(
+        files(__package__).joinpath("taxonomy.json").read_text(encoding="utf-8")
+    )
+    return found
+
+
+def _objects() -> dict[str, str]:
+    found: dict[str, str] = json.loads(
+        files(__package__).joinpath("objects.json").read_text(encoding="utf-8")
+    )
+    return found
+
+
+GROUPS = MappingProxyType(_groups())
+"""The five groups by their name in the files."""
+
+GROUP_OF = MappingProxyType({leaf: name for name, group in GROUPS.items() for leaf in group["leaves"]})
+"""Each of the fifteen leaves with its group."""
+
+CAPABILITIES = tuple(GROUP_OF)
+"""The fifteen leaves, in the order of the taxonomy."""
+
+OBJECTS = MappingProxyType(_objects())
+"""Classes of foreign objects with their definitions, in our own words. The list is open: classes that only
+a benchmark's references name are added to it when they are read."""
