@@ -202,6 +202,23 @@ def test_majority_takes_the_best_constant_of_each_format() -> None:
     assert [ask(shuffled, item).parsed for item in items] == [ask(system, item).parsed for item in items]
 
 
+def test_of_orders_the_constant_is_an_order_of_places() -> None:
+    """Every item names its labels anew, so an order of names would only learn the key by heart."""
+
+    def order(labels: str, answer: str, name: str) -> Item:
+        return make(OrderingFormat(labels=tuple(labels)), list(answer), name=name)
+
+    items = [
+        order("abc", "cab", "o1"),
+        order("xyz", "zxy", "o2"),
+        order("pqr", "pqr", "o3"),
+        order("uv", "vu", "o4"),
+    ]
+    system = Majority()
+    system.learn(items)
+    assert [ask(system, item).parsed for item in items] == [list("cab"), list("zxy"), list("rpq"), list("vu")]
+
+
 def _references(*answers: JsonValue) -> list[Reference]:
     return [Reference(answer=answer) for answer in answers]
 

@@ -119,7 +119,11 @@ def _print_format(one: Any, show: int) -> None:
         console.print(one.unselected, markup=False, highlight=False)
     else:
         found = one.selected.accuracy
-        verdict = "covers chance: nothing found" if one.selected.covers_chance else "is off chance"
+        verdict = {
+            True: "covers chance: nothing found",
+            False: "is off chance",
+            None: "no chance level is known: hold it against the best constant answer",
+        }[one.selected.covers_chance]
         console.print(
             f"Best text-only accuracy, the guesser chosen on other groups: {share(ACCURACY, found.value)} "
             f"({interval(ACCURACY, found.ci_low, found.ci_high)}), {verdict}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -70,7 +71,7 @@ def demo(
 def build_simulated(
     out: Annotated[Path, typer.Option("--out", help="A new folder.", show_default=False)],
     videos: Annotated[int, typer.Option("--videos", min=1, help="How many videos.")] = 12,
-    seconds: Annotated[float, typer.Option("--seconds", min=4, help="How long each of them is.")] = 24.0,
+    seconds: Annotated[float, typer.Option("--seconds", min=8, help="How long each of them is.")] = 24.0,
     questions: Annotated[int, typer.Option("--questions", min=1, help="Questions per video.")] = 12,
     seed: Seed = 0,
 ) -> None:
@@ -91,8 +92,18 @@ def build_simulated(
 def simulated_folder(folder: Path, videos: int, seed: int) -> Path:
     """The simulated benchmark of a former demo, or a new one."""
     from proctor.build.simulate import simulate
+    from proctor.core import InputError
 
-    if (folder / "manifest.json").is_file():
+    manifest = folder / "manifest.json"
+    if manifest.is_file():
+        known = json.loads(manifest.read_text(encoding="utf-8"))
+        found = (known.get("seed"), len(known.get("videos", ())))
+        if found != (seed, videos):
+            raise InputError(
+                manifest,
+                found=f"seed {found[0]}, {found[1]} videos",
+                expected=f"seed {seed}, {videos} videos: take another --out",
+            )
         note(f"{folder} is there already and is used as it is.")
         return folder
     with show_steps("rendering", videos) as progress:

@@ -10,10 +10,17 @@ import numpy as np
 from pydantic import JsonValue
 
 from proctor.core import Answer, ConfigurationError, Item, Reference, System, View
-from proctor.core.formats import AnswerFormat, Format, FreeTextFormat, RatingsFormat, TimestampsFormat
+from proctor.core.formats import (
+    AnswerFormat,
+    Format,
+    FreeTextFormat,
+    OrderingFormat,
+    RatingsFormat,
+    TimestampsFormat,
+)
 from proctor.systems.wording import reply
 
-__all__ = ["Majority", "best_constant", "build"]
+__all__ = ["Constants", "Majority", "best_constant", "build"]
 
 _Slot = tuple[AnswerFormat, int]  # items that share a slot can share a constant: format, number of options
 
@@ -22,13 +29,12 @@ class Majority:
     """The constant answer that serves each answer format best.
 
     It is found on the very items that it then answers, so it is an optimistic floor: what the
-    distribution of the answers alone is worth, never a contestant. Items share a constant where they
-    share the whole format (labels, classes, tolerance) and the number of options. Free text has no
-    majority and is not supported.
+    distribution of the answers alone is worth, never a contestant (see `Constants` for what shares a
+    constant). Free text has no majority and is not supported.
     """
 
     def __init__(self) -> None:
-        self._constants: dict[_Slot, JsonValue] | None = None
+        self._constants: Constants | None = None
 
     @property
     def name(self) -> str:
@@ -44,24 +50,47 @@ class Majority:
         """All formats but free text; once it has learned, only those of which it saw a reference."""
         if isinstance(item.answer, FreeTextFormat):
             return False
-        return self._constants is None or _slot(item) in self._constants
+        return self._constants is None or self._constants.knows(item)
 
     def learn(self, items: Sequence[Item]) -> None:
         """Finds the constants; items without a reference teach nothing."""
-        known: dict[_Slot, list[Reference]] = {}
-        for item in items:
-            if item.reference is not None and not isinstance(item.answer, FreeTextFormat):
-                known.setdefault(_slot(item), []).append(item.reference)
-        self._constants = {slot: best_constant(slot[0], references) for slot, references in known.items()}
+        self._constants = Constants([item for item in items if not isinstance(item.answer, FreeTextFormat)])
 
     async def answer(self, item: Item, view: View) -> Answer:
         """The constant. Raises `ConfigurationError` where it was not told a reference of this format."""
         del view
-        if self._constants is None or _slot(item) not in self._constants:
+        if self._constants is None or not self._constants.knows(item):
             raise ConfigurationError(
                 f"majority has learned no {item.answer.kind} reference before item {item.id!r}"
             )
-        return reply(item, self._constants[_slot(item)])
+        return reply(item, self._constants.answer(item))
+
+
+class Constants:
+    """The best constant answers of some items.
+
+    Items share a constant where they share the whole format (classes, tolerance) and the number of
+    options. Labels to be ordered are names of the item's own, as options are: there the constant is an
+    order of places, such as "third, first, second".
+    """
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        known: dict[_Slot, list[Reference]] = {}
+        for item in items:
+            if item.reference is not None:
+                known.setdefault(_slot(item), []).append(_by_place(item, item.reference))
+        self._constants = {slot: best_constant(slot[0], references) for slot, references in known.items()}
+
+    def knows(self, item: Item) -> bool:
+        """Whether there is a constant for such an item."""
+        return _slot(item) in self._constants
+
+    def answer(self, item: Item) -> JsonValue:
+        """The constant, in the item's own labels. Raises `KeyError` where there is none."""
+        constant = self._constants[_slot(item)]
+        if isinstance(item.answer, OrderingFormat) and isinstance(constant, list):
+            return [item.answer.labels[int(str(place))] for place in constant]
+        return constant
 
 
 def best_constant(form: AnswerFormat, references: Sequence[Reference]) -> JsonValue:
@@ -103,7 +132,23 @@ def _most_matched(form: AnswerFormat, references: Sequence[Reference]) -> JsonVa
 
 
 def _slot(item: Item) -> _Slot:
+    if isinstance(item.answer, OrderingFormat):
+        places = tuple(str(place) for place in range(len(item.answer.labels)))
+        return OrderingFormat(labels=places), len(item.options)
     return item.answer, len(item.options)
+
+
+def _by_place(item: Item, reference: Reference) -> Reference:
+    """The reference with labels to be ordered replaced by their places in the item."""
+    if not isinstance(item.answer, OrderingFormat):
+        return reference
+    place = {label: str(index) for index, label in enumerate(item.answer.labels)}
+
+    def moved(order: JsonValue) -> JsonValue:
+        return [place[str(label)] for label in order] if isinstance(order, list) else order
+
+    accepted = tuple(moved(order) for order in reference.accepted)
+    return Reference(answer=moved(reference.answer), accepted=accepted)
 
 
 def _size(value: JsonValue) -> float:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from proctor.build.audit.contest import Guesser
 from proctor.build.audit.features import tfidf
 from proctor.build.audit.selection import cross_fit
-from proctor.core import Item, Reference
-from proctor.core.formats import AnswerFormat, BinaryFormat, ChoiceFormat, OrderingFormat
+from proctor.core import Item
+from proctor.core.formats import BinaryFormat, ChoiceFormat, OrderingFormat
 from proctor.metrics.accuracy import is_right
-from proctor.systems.majority import best_constant
+from proctor.systems.majority import Constants
 
 __all__ = ["answer_guessers", "chance_of", "constant_share"]
 
@@ -52,17 +52,11 @@ def answer_guessers(items: Sequence[Item], fold: _Rows) -> list[Guesser]:
 
 def _usual(items: Sequence[Item]) -> _Guess:
     def guess(train: _Rows, test: _Rows) -> NDArray[np.bool_]:
-        known: dict[tuple[AnswerFormat, int], list[Reference]] = {}
-        for row in train:
-            reference = items[row].reference
-            if reference is not None:
-                known.setdefault(_slot(items[row]), []).append(reference)
-        constants = {slot: best_constant(slot[0], references) for slot, references in known.items()}
+        constants = Constants([items[row] for row in train])
+        tried = [items[row] for row in test]
         return np.array(
-            [
-                _slot(items[row]) in constants and is_right(items[row], constants[_slot(items[row])])
-                for row in test
-            ]
+            [constants.knows(item) and is_right(item, constants.answer(item)) for item in tried],
+            dtype=np.bool_,
         )
 
     return guess
@@ -89,7 +83,3 @@ def _most_similar(rows: Any, among: Any) -> _Rows:
 
 def _lends(donor: Item, item: Item) -> bool:
     return donor.reference is not None and is_right(item, donor.reference.answer)
-
-
-def _slot(item: Item) -> tuple[AnswerFormat, int]:
-    return item.answer, len(item.options)
