@@ -1,0 +1,144 @@
+"""The package in CONTRIBUTING works as it stands there: found by entry points, run, imported, marked."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.support.faulty_server import FaultyServer, Request
+from tests.support.markdown import blocks
+from tests.support.program import proctor
+from tools.docs import ROOT
+
+QUESTIONS = """id,patient,theatre,picture,question,answer
+q1,p1,east,on-1.png,Is the lamp on?,yes
+q2,p1,east,off-1.png,Is the lamp on?,no
+q3,p2,west,on-2.png,Is the lamp on?,yes
+q4,p3,west,off-2.png,What stands beside the lamp?,the anaesthesia machine
+"""
+ANSWERS = """id,text
+q1,Answer: yes
+q2,Answer: yes
+q3,hard to say
+q4,the machine for anaesthesia
+"""
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package as an installer would leave it: its modules, and its entry points."""
+    site = tmp_path_factory.mktemp("site")
+    for block in blocks(ROOT / "CONTRIBUTING.md"):
+        titled = re.search(r'title="([^"]+)"', block.info)
+        if titled:
+            file = site / titled[1]
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(block.body, encoding="utf-8")
+    (site / "hospital" / "__init__.py").touch()
+    project = tomllib.loads((site / "pyproject.toml").read_text("utf-8"))["project"]
+    installed = site / f"{project['name']}-{project['version']}.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n", encoding="utf-8"
+    )
+    points = [
+        f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in names.items())
+        for group, names in project["entry-points"].items()
+    ]
+    (installed / "entry_points.txt").write_text("\n".join(points), encoding="utf-8")
+    return site
+
+
+@pytest.fixture
+def theatre(tmp_path: Path) -> Path:
+    folder = tmp_path / "theatre"
+    folder.mkdir()
+    (folder / "questions.csv").write_text(QUESTIONS, encoding="utf-8")
+    for name, light in (("on-1", 240), ("on-2", 200), ("off-1", 10), ("off-2", 30)):
+        Image.new("RGB", (64, 48), (light, light, light)).save(folder / f"{name}.png")
+    return folder
+
+
+def values(package: Path, store: Path, *more: str) -> dict[tuple[str, str, str], float]:
+    """(system, condition, metric) to value, floor left out."""
+    done = proctor("results", "lamps", "--store", store, "--format", "json", *more, PYTHONPATH=str(package))
+    assert done.returncode == 0, done.stderr
+    return {(row["system"], row["condition"], row["metric"]): row["value"] for row in json.loads(done.stdout)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("benchmarks", "lamps"), ("systems", "brightness"), ("judges", "same"), ("conditions", "blurred")],
+)
+def test_what_a_package_adds_is_listed(package: Path, kind: str, name: str) -> None:
+    done = proctor("list", kind, "--format", "json", PYTHONPATH=str(package))
+    assert done.returncode == 0, done.stderr
+    listed = {row["name"]: row["summary"] for row in json.loads(done.stdout)}
+    assert listed[name]
+
+
+def test_its_system_answers_its_benchmark_under_its_condition(
+    package: Path, theatre: Path, tmp_path: Path
+) -> None:
+    store, cache = tmp_path / "lamps.db", tmp_path / "frames"
+    conditions = [
+        word for name in ("video", "blurred", "black", "text-only") for word in ("--condition", name)
+    ]
+    done = proctor(
+        "run", "lamps", "--data", theatre, "--media", theatre, "--system", "brightness", *conditions,
+        "--store", store, "--cache", cache, PYTHONPATH=str(package),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Asked 12: 9 answered, 3 refused" in done.stdout
+    found = values(package, store, "--system", "brightness")
+    assert found == {
+        ("brightness", "video", "accuracy"): 1.0,
+        ("brightness", "blurred", "accuracy"): 1.0,
+        ("brightness", "black", "accuracy"): pytest.approx(1 / 3),
+        ("brightness", "text-only", "accuracy"): 0.0,
+    }
+
+
+def test_its_judge_marks_imported_answers_once(package: Path, theatre: Path, tmp_path: Path) -> None:
+    store, answers = tmp_path / "lamps.db", tmp_path / "answers.csv"
+    answers.write_text(ANSWERS, encoding="utf-8")
+    done = proctor(
+        "import", "lamps", answers, "--data", theatre, "--as", "night-shift", "--store", store,
+        PYTHONPATH=str(package),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+    def reply(request: Request) -> str:
+        assert "1. the anaesthesia machine\n2. the machine for anaesthesia" in request.text
+        return '{"same": true}'
+
+    with FaultyServer(reply) as server:
+        for _ in range(2):
+            done = proctor(
+                "score", "lamps", "--judge", "same", "--model", "judge", "--base-url", server.url,
+                "--system", "night-shift", "--store", store, PYTHONPATH=str(package),
+            )  # fmt: skip
+            assert done.returncode == 0, done.stderr
+    assert server.count == 1
+    found = values(package, store, "--system", "night-shift")
+    assert found == {
+        ("night-shift", "video", "accuracy"): pytest.approx(1 / 3),
+        ("night-shift", "video", "same"): 1.0,
+    }
+
+
+def test_its_reader_refuses_unknown_ids(package: Path, theatre: Path, tmp_path: Path) -> None:
+    answers = tmp_path / "answers.csv"
+    answers.write_text("id,text\nq9,Answer: yes\n", encoding="utf-8")
+    done = proctor(
+        "import", "lamps", answers, "--data", theatre, "--as", "night-shift", "--store", tmp_path / "new.db",
+        PYTHONPATH=str(package),
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == f"proctor: {answers}: line 2: found id 'q9', expected the id of a question\n"
+    assert not (tmp_path / "new.db").exists()

@@ -1,0 +1,68 @@
+"""Every `console run` block of the documentation is run, in its page's order, and prints what is shown."""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from proctor.cli.main import main
+from tests.support.markdown import Block, blocks, commands
+from tools.docs import ROOT, pages
+
+
+def runnable(page: Path) -> list[Block]:
+    return [block for block in blocks(page) if block.info == "console run"]
+
+
+PAGES = [page for page in pages() if runnable(page)]
+
+
+def called(words: list[str]) -> tuple[int, str]:
+    """The exit code of a command, and all that a terminal would show."""
+    out = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(out):
+        patch.setattr(sys, "argv", words)
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+            return code, out.getvalue()
+    return 0, out.getvalue()
+
+
+def agrees(shown: str, said: str) -> bool:
+    """Whether the shown text is the said one, spaces aside; "..." stands for anything."""
+    parts = (re.escape(part) for part in " ".join(shown.split()).split("..."))
+    return re.fullmatch(".*?".join(parts), " ".join(said.split()), re.DOTALL) is not None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_a_page_shows_what_happens(
+    page: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("PROCTOR_STORE", "PROCTOR_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "rexsonovqa").symlink_to(data / "rexsonovqa")
+    code = 0
+    for block in runnable(page):
+        for command in commands(block):
+            if command.line == "echo $?":
+                said = f"{code}\n"
+            else:
+                code, said = called(shlex.split(command.line))
+                assert code == 0 or "echo $?" in block.body, said
+            assert agrees(command.output, said), f"{page.name}:{block.line}: {command.line}\n{said}"
+
+
+def test_what_is_shown_is_compared() -> None:
+    assert agrees("66.3 %  ...\n", "66.3 % 58.9 to 73.4\n")
+    assert not agrees("66.3 %\n", "66.3 % 58.9 to 73.4\n")
+    assert not agrees("66.3 %  ...\n", "66.4 % 58.9 to 73.4\n")
+    assert not agrees("", "something\n")
