@@ -6,7 +6,7 @@ from proctor.media.conditions import CONDITIONS, Condition
 from proctor.media.library import MediaLibrary, MediaProblem
 from proctor.media.settings import MediaSettings
 from proctor.media.video import VideoInfo
-from proctor.media.views import view
+from proctor.media.views import view, viewer
 
 __all__ = [
     "CONDITIONS",
@@ -21,4 +21,5 @@ __all__ = [
     "kept",
     "prune",
     "view",
+    "viewer",
 ]

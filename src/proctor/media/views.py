@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from proctor.core import Frame, InputError, Item, VideoClip, View, aside
+from proctor.media.ahead import LookAhead, Request
 from proctor.media.conditions import CONDITIONS, Condition, Scene, Slot, time_label
 from proctor.media.library import MediaLibrary, Picture
 from proctor.media.sampling import sample_times
 
-__all__ = ["view"]
+__all__ = ["view", "viewer"]
 
 
 def view(
@@ -23,12 +24,36 @@ def view(
     return _MediaView(item, condition, library, seed, others)
 
 
+def viewer(
+    items: Sequence[Item],
+    condition: str,
+    library: MediaLibrary,
+    *,
+    seed: int = 0,
+    others: Sequence[Item] = (),
+) -> Callable[[Item], View]:
+    """The same for many items, in the order in which they will be asked: while a system looks at one, the
+    frames of the next ones are decoded (see `LookAhead`)."""
+
+    def prepare(item: Item, request: Request) -> None:
+        _MediaView(item, condition, library, seed, others).prepare(request)
+
+    ahead = LookAhead(items, prepare)
+    return lambda item: _MediaView(item, condition, library, seed, others, ahead)
+
+
 class _MediaView:
     """Several clips of one item are sampled each by itself and share the settings' cap; the span is the
     first one's."""
 
     def __init__(
-        self, item: Item, condition: str, library: MediaLibrary, seed: int, others: Sequence[Item]
+        self,
+        item: Item,
+        condition: str,
+        library: MediaLibrary,
+        seed: int,
+        others: Sequence[Item],
+        ahead: LookAhead | None = None,
     ) -> None:
         self._condition: Condition = CONDITIONS.get(condition)
         self._name = condition
@@ -36,6 +61,7 @@ class _MediaView:
         self._library = library
         self._seed = seed
         self._others = others
+        self._ahead = ahead
 
     @property
     def condition(self) -> str:
@@ -64,19 +90,32 @@ class _MediaView:
             return []
         loop = asyncio.get_running_loop()
         with aside("media"):
-            return await loop.run_in_executor(self._library.workers(), self._frames, count, fps, window)
+            frames = await loop.run_in_executor(self._library.workers(), self._frames, count, fps, window)
+        if self._ahead is not None and window is None:
+            self._ahead.asked(self._item, Request(count, fps))
+        return frames
+
+    def prepare(self, request: Request) -> None:
+        """Makes what `frames` would be asked for with this request, without giving it."""
+        if self._condition.sees and self._item.media:
+            self._library.jpegs([slot.picture for slot in self._arranged(request.count, request.fps, None)])
 
     def _frames(
         self, count: int | None, fps: float | None, window: tuple[float, float] | None
     ) -> list[Frame]:
-        slots, whole = self._slots(count, fps, window)
-        scene = Scene(self._item, self._others, self._seed, self._library, whole)
-        slots = self._condition.arrange(slots, scene)
+        slots = self._arranged(count, fps, window)
         jpegs = self._library.jpegs([slot.picture for slot in slots])
         return [
             Frame(self._condition.paint(jpeg), slot.time, slot.label)
             for slot, jpeg in zip(slots, jpegs, strict=True)
         ]
+
+    def _arranged(
+        self, count: int | None, fps: float | None, window: tuple[float, float] | None
+    ) -> list[Slot]:
+        slots, whole = self._slots(count, fps, window)
+        scene = Scene(self._item, self._others, self._seed, self._library, whole)
+        return self._condition.arrange(slots, scene)
 
     def _slots(
         self, count: int | None, fps: float | None, window: tuple[float, float] | None

@@ -1,0 +1,139 @@
+"""Decoding runs ahead of the model, within bounds, and changes nothing but when frames are made."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from proctor.core import Frame, InputError, Item, Stopwatch, VideoClip
+from proctor.core.formats import BinaryFormat
+from proctor.media import MediaLibrary, view, viewer
+from proctor.media.ahead import LookAhead, Request
+from tests.support.clock_video import ClockVideo, write_clock_video
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three short videos, each of its own content."""
+    root = tmp_path_factory.mktemp("media")
+    for number in range(3):
+        video = ClockVideo(times_ms=range(0, 4000 + 100 * number, 100), rate=10)
+        write_clock_video(root / f"v{number}.mp4", video)
+    return root
+
+
+def clip(item_id: str, source: str) -> Item:
+    media = (VideoClip(source=source),)
+    return Item(id=item_id, group=source, question="?", answer=BinaryFormat(), media=media)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to it"
+        time.sleep(0.01)
+
+
+def entries(cache: Path) -> int:
+    return len(list(cache.rglob("*.zip")))
+
+
+def test_the_next_items_frames_are_there_before_they_are_asked_for(root: Path, tmp_path: Path) -> None:
+    items = [clip(f"q{number}", f"v{number}") for number in range(3)]
+    library = MediaLibrary(root, cache_dir=tmp_path / "ahead")
+    views = viewer(items, "video", library)
+    shown = [asyncio.run(views(items[0]).frames(count=5))]
+    until(lambda: entries(tmp_path / "ahead") == 3)
+    shown += [asyncio.run(views(item).frames(count=5)) for item in items[1:]]
+    assert entries(tmp_path / "ahead") == 3
+    alone = MediaLibrary(root, cache_dir=tmp_path / "alone")
+    assert shown == [asyncio.run(view(item, "video", alone).frames(count=5)) for item in items]
+
+
+@pytest.mark.parametrize("condition", ["shuffled", "black", "other-video", "text-only"])
+def test_it_changes_no_frame_under_any_condition(root: Path, tmp_path: Path, condition: str) -> None:
+    items = [clip(f"q{number}", f"v{number % 3}") for number in range(5)]
+
+    async def ahead() -> list[list[Frame]]:
+        views = viewer(items, condition, MediaLibrary(root, cache_dir=tmp_path / "a"), seed=3, others=items)
+        return [await views(item).frames(fps=2.0) for item in items]
+
+    async def plain() -> list[list[Frame]]:
+        library = MediaLibrary(root, cache_dir=tmp_path / "b")
+        return [await view(item, condition, library, seed=3, others=items).frames(fps=2.0) for item in items]
+
+    assert asyncio.run(ahead()) == asyncio.run(plain())
+
+
+def test_what_is_broken_ahead_is_told_when_it_is_asked_for(root: Path, tmp_path: Path) -> None:
+    items = [clip("q0", "v0"), clip("gone", "gone"), clip("q2", "v2")]
+    views = viewer(items, "video", MediaLibrary(root, cache_dir=tmp_path))
+    asyncio.run(views(items[0]).frames(count=2))
+    until(lambda: entries(tmp_path) == 2)
+    with pytest.raises(InputError, match=r"gone: below .*: found no such file"):
+        asyncio.run(views(items[1]).frames(count=2))
+
+
+def test_a_window_says_nothing_of_what_comes_next(root: Path, tmp_path: Path) -> None:
+    items = [clip("q0", "v0"), clip("q1", "v1")]
+    views = viewer(items, "video", MediaLibrary(root, cache_dir=tmp_path))
+    asyncio.run(views(items[0]).frames(count=2, window=(0.0, 1.0)))
+    time.sleep(0.2)
+    assert entries(tmp_path) == 1
+
+
+def test_media_time_of_what_is_there_already_is_small(root: Path, tmp_path: Path) -> None:
+    """The first item's decoding is its own media time; the second one's was done meanwhile."""
+    items = [clip("q0", "v0"), clip("q1", "v1")]
+    views = viewer(items, "video", MediaLibrary(root, cache_dir=tmp_path))
+
+    async def media_s(item: Item) -> float:
+        watch = Stopwatch()
+        with watch.running():
+            await views(item).frames(fps=10.0)
+        media_s = watch.timing().media_s
+        assert media_s is not None
+        return media_s
+
+    first = asyncio.run(media_s(items[0]))
+    until(lambda: entries(tmp_path) == 2)
+    assert asyncio.run(media_s(items[1])) < first
+
+
+class Recorder:
+    """Notes what is prepared, and holds it up until told."""
+
+    def __init__(self) -> None:
+        self.prepared: list[str] = []
+        self.go = threading.Event()
+
+    def __call__(self, item: Item, request: Request) -> None:
+        self.prepared.append(f"{item.id} {request.count}")
+        assert self.go.wait(30)
+
+
+def test_it_stays_eight_items_ahead_and_leaves_out_what_was_faster() -> None:
+    items = [clip(f"q{number}", "v") for number in range(20)]
+    prepare = Recorder()
+    ahead = LookAhead(items, prepare)
+    ahead.asked(items[0], Request(count=4))
+    until(lambda: prepare.prepared == ["q1 4"])
+    ahead.asked(items[5], Request(count=4))
+    prepare.go.set()
+    until(lambda: len(prepare.prepared) == 9)
+    assert prepare.prepared[1:] == [f"q{number} 4" for number in range(6, 14)]
+    ahead.asked(items[2], Request(count=4))
+    ahead.asked(items[19], Request(count=4))
+    time.sleep(0.05)
+    assert len(prepare.prepared) == 9
+
+
+def test_an_item_that_nobody_announced_is_no_matter() -> None:
+    prepare = Recorder()
+    LookAhead([clip("q0", "v")], prepare).asked(clip("else", "v"), Request())
+    assert prepare.prepared == []
