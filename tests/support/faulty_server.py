@@ -130,8 +130,8 @@ class FaultyServer:
 
     `reply` is the text of a good answer, or a function of the request. `script` says what happens to the
     first requests in the order of their arrival (None is a good answer), `faults` is the share of all later
-    ones that break, each in one of `kinds`, drawn with `seed`. `requests` is what came (up to `keep`),
-    `count` how many.
+    ones that break, each in one of `kinds`, drawn with `seed`; it may be changed meanwhile (0: healed).
+    Each reply takes `latency_s`. `requests` is what came (up to `keep`), `count` how many.
     """
 
     def __init__(
@@ -150,12 +150,14 @@ class FaultyServer:
         self.retry_after_s = options.pop("retry_after_s", 1.0)
         self.hang_s = options.pop("hang_s", 3600.0)
         self.slow_s = options.pop("slow_s", 3600.0)
+        self.latency_s = options.pop("latency_s", 0.0)
         self.cached_tokens = int(options.pop("cached_tokens", 0))
         if options:
             raise TypeError(f"unknown options: {', '.join(options)}")
         self._reply = reply
         self._script = list(script)
-        self._share, self._kinds = faults, tuple(kinds)
+        self.faults = faults
+        self._kinds = tuple(kinds)
         self._draw = generator(seed, "faults")
         self._keep = keep
         self._wrong = 0
@@ -207,6 +209,8 @@ class FaultyServer:
         if len(self.requests) < self._keep:
             self.requests.append(request)
         fault = request.fault
+        if self.latency_s:
+            await self._pause(self.latency_s)
         if fault in _STATUS:
             return self._refuse(fault, http)
         if fault is Fault.RESET:
@@ -218,7 +222,7 @@ class FaultyServer:
     def _next_fault(self) -> Fault | None:
         if self._script:
             return self._script.pop(0)
-        if self._share and self._draw.random() < self._share:
+        if self.faults and self._draw.random() < self.faults:
             return self._kinds[int(self._draw.integers(len(self._kinds)))]
         return None
 

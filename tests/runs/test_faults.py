@@ -1,0 +1,208 @@
+"""A whole run over a real server that breaks on purpose: every item ends answered or failed, no answer is
+wrong by accident, and a second run asks again for what failed and for nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Reference, Status, VideoClip
+from proctor.core.formats import CountFormat
+from proctor.media import MediaLibrary
+from proctor.metrics import AccuracyScorer
+from proctor.models import ModelClient, ModelSpec
+from proctor.runs import Limits, Options, Outcome, Result, Run, Store, execute, plan, results
+from proctor.systems.model_system import ModelSystem, Sampling
+from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
+from tests.support.faulty_server import TRANSIENT, Fault, FaultyServer, Request
+
+SEEN = 80  # items on a second of the video each
+TOLD = 40  # items that the text alone answers
+TIMEOUT_S = 1.0
+
+
+def a_benchmark(folder: Path) -> Benchmark:
+    """The clock shows a new number every second; of each clip, which lies within a second, all frames show
+    the same one. The other items are sums."""
+    write_clock_video(folder / "clock.mp4", ClockVideo(range(0, 1000 * (SEEN + 1), 1000), keyint=10))
+    seen = [
+        Item(
+            id=f"q{number:03d}",
+            group=f"v{number // 10}",
+            question=f"Item q{number:03d}: which number do the pictures show?",
+            answer=CountFormat(),
+            media=(VideoClip(source="clock.mp4", start=number + 0.2, end=number + 0.8),),
+            reference=Reference(answer=number),
+            tags={"kind": "seen"},
+        )
+        for number in range(SEEN)
+    ]
+    told = [
+        Item(
+            id=f"q{number:03d}",
+            group=f"v{number // 10}",
+            question=f"Item q{number:03d}: how much is {number} plus 7?",
+            answer=CountFormat(),
+            reference=Reference(answer=number + 7),
+            tags={"kind": "told"},
+        )
+        for number in range(SEEN, SEEN + TOLD)
+    ]
+    return Benchmark(
+        name="clock",
+        title="Clock",
+        items=(*seen, *told),
+        metrics=(ACCURACY,),
+        headline="accuracy",
+        facets=("kind",),
+        media_root=folder,
+    )
+
+
+def right_answer(request: Request) -> str:
+    """What a model answers that sees and adds: it looks at the pictures of the request itself."""
+    if request.image_bytes:
+        shown = {read_clock(jpeg) for jpeg in pictures(request)}
+        assert len(shown) == 1, f"pictures of several items in one request: {shown}"
+        return f"Answer: {shown.pop()}"
+    terms = re.search(r"how much is (\d+) plus (\d+)", request.text)
+    assert terms, request.text
+    return f"Answer: {int(terms[1]) + int(terms[2])}"
+
+
+def pictures(request: Request) -> list[bytes]:
+    parts: list[Any] = request.body["messages"][-1]["content"]
+    urls = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
+    return [base64.b64decode(url.partition(",")[2]) for url in urls]
+
+
+def asked_for(request: Request) -> str:
+    found = re.search(r"Item (q\d+):", request.text)
+    assert found, request.text
+    return found[1]
+
+
+def ask(
+    server: FaultyServer, store: Store, benchmark: Benchmark, cache: Path, retries: int, timeout_s: float
+) -> tuple[Run, Outcome]:
+    spec = ModelSpec(
+        name="local",
+        base_url=server.url,
+        retries=retries,
+        timeout_s=timeout_s,
+        backoff_s=0.02,
+        max_wait_s=0.2,
+    )
+
+    async def run() -> tuple[Run, Outcome]:
+        client = ModelClient(spec)
+        system = ModelSystem(client, sampling=Sampling(count=3))
+        library = MediaLibrary(benchmark.media_root, cache_dir=cache)
+        planned = plan(store, benchmark, [system], ["video"], library, scorers=[AccuracyScorer()])
+        outcome = await execute(store, planned, Limits(concurrency=16))
+        await client.aclose()
+        return planned.runs[0], outcome
+
+    return asyncio.run(run())
+
+
+def accuracy(store: Store, **options: Any) -> list[Result]:
+    return results(store, "clock", Options(draws=200, **options)).rows
+
+
+def by_status(answers: dict[str, Answer]) -> Counter[Status]:
+    return Counter(answer.status for answer in answers.values())
+
+
+def test_faults_on_30_percent_of_the_calls_are_never_wrong_answers(tmp_path: Path) -> None:
+    benchmark, store = a_benchmark(tmp_path), Store(tmp_path / "runs.db")
+    with FaultyServer(right_answer, faults=0.3, kinds=TRANSIENT, seed=4, retry_after_s=0.05) as server:
+        run, outcome = ask(server, store, benchmark, tmp_path / "cache", 1, TIMEOUT_S)
+        first = list(server.requests)
+        answers = store.answers(run)
+        failed = store.failed(run)
+
+        assert {request.fault for request in first} > {None, Fault.HANG, Fault.RESET, Fault.WRONG_TYPES}
+        assert set(answers) == {item.id for item in benchmark.items}
+        assert set(by_status(answers)) == {Status.ANSWERED, Status.FAILED}
+        assert outcome.failed == len(failed) > 0
+        assert store.marked(run, "code") == store.settled(run) == set(answers) - failed
+        assert_failed_is_said(answers, failed)
+        assert_time_lost_is_not_the_models(answers, first)
+        assert_numbers_of_an_incomplete_run(store, len(benchmark.items), len(failed))
+
+        server.faults = 0.0
+        _, again = ask(server, store, benchmark, tmp_path / "cache", 6, 60.0)
+        second = server.requests[len(first) :]
+    assert (again.failed, again.remaining) == (0, 0)
+    assert Counter(map(asked_for, second)) == Counter(failed)
+    now = store.answers(run)
+    assert by_status(now) == {Status.ANSWERED: len(benchmark.items)}
+    assert {item: now[item] for item in set(answers) - failed} == {
+        item: answer for item, answer in answers.items() if item not in failed
+    }
+    (row,) = accuracy(store, failed="refuse")
+    assert (row.value, row.n, row.answered, row.failed) == (
+        1.0,
+        len(benchmark.items),
+        len(benchmark.items),
+        0,
+    )
+
+
+def assert_failed_is_said(answers: dict[str, Answer], failed: set[str]) -> None:
+    """Each failure names the model, what happened and how often it was tried, and holds nothing else."""
+    for item in failed:
+        answer = answers[item]
+        assert re.fullmatch(r"local: .+ \(after 2 tries\)", answer.reason), answer.reason
+        assert (answer.text, answer.parsed, answer.problem) == ("", None, "")
+
+
+def assert_time_lost_is_not_the_models(answers: dict[str, Answer], requests: Sequence[Request]) -> None:
+    """What hung until the time-out and was answered then: the wait is the retry's, not the model's."""
+    hung = {asked_for(request) for request in requests if request.fault is Fault.HANG}
+    late = [answers[item].timing for item in hung if answers[item].status is Status.ANSWERED]
+    assert late
+    for timing in late:
+        assert timing is not None
+        assert timing.retry_s is not None
+        assert timing.retry_s >= TIMEOUT_S - 0.05
+        assert timing.model_s < timing.retry_s
+
+
+def assert_numbers_of_an_incomplete_run(store: Store, items: int, failed: int) -> None:
+    (row,) = accuracy(store)
+    assert (row.value, row.n, row.answered, row.failed) == (1.0, items - failed, items - failed, failed)
+    (row,) = accuracy(store, failed="wrong")
+    assert row.value == pytest.approx((items - failed) / items, abs=1e-12)
+    assert (row.n, row.answered, row.failed) == (items, items - failed, failed)
+    with pytest.raises(InputError, match=f"local under video: found {failed} failed answers, expected none"):
+        accuracy(store, failed="refuse")
+    parts = accuracy(store, by=("kind",))
+    assert [row.facets for row in parts] == [{"kind": "seen"}, {"kind": "told"}]
+    assert [row.answered + row.failed for row in parts] == [SEEN, TOLD]
+    assert all(row.value == 1.0 for row in parts)
+
+
+def test_a_server_that_is_down_fails_the_run_and_records_no_wrong_answer(tmp_path: Path) -> None:
+    benchmark, store = a_benchmark(tmp_path), Store(tmp_path / "runs.db")
+    with FaultyServer(right_answer, faults=1.0, kinds=[Fault.UNAVAILABLE, Fault.RESET]) as server:
+        run, outcome = ask(server, store, benchmark, tmp_path / "cache", 0, 30.0)
+        assert outcome.tally.stopped.startswith("gave up after 50 failures in a row: local: ")
+        assert by_status(store.answers(run)) == {Status.FAILED: outcome.failed}
+        assert 50 <= outcome.failed < 50 + 16
+        (row,) = accuracy(store)
+        assert (row.value, row.ci_low, row.ci_high, row.n) == (None, None, None, 0)
+        assert row.missing == len(benchmark.items) - outcome.failed == outcome.remaining
+
+        server.faults = 0.0
+        _, again = ask(server, store, benchmark, tmp_path / "cache", 0, 30.0)
+    assert (again.failed, again.remaining) == (0, 0)
+    assert [row.value for row in accuracy(store)] == [1.0]
