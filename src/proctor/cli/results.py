@@ -40,14 +40,28 @@ def results(
     all_items: AllItems = False,
     draws: Draws = 2000,
     seed: Seed = 0,
+    summary: Annotated[
+        str,
+        typer.Option(
+            "--as",
+            metavar="official|mended",
+            help="The summary of the benchmark's own program: as it is, or with its weaknesses mended.",
+            show_default=False,
+        ),
+    ] = "",
 ) -> None:
     """Numbers with their intervals, denominators and what is missing.
 
     Example: proctor results rexsonovqa --store runs.db --by question_type --format json
     """
+    from proctor.cli.summaries import show_summaries
     from proctor.runs import Options, Store
     from proctor.runs import results as compute
 
+    if summary:
+        chosen = (tuple(systems or ()), tuple(conditions or ()))
+        show_summaries(Store(store, create=False), benchmark, summary, chosen, output, (draws, seed))
+        return
     options = Options(
         by=tuple(name.strip() for name in by.split(",") if name.strip()),
         failed=failed.value,

@@ -10,6 +10,7 @@ from proctor.runs.guessable import audit_stored, flag_guessable
 from proctor.runs.importing import import_answers
 from proctor.runs.judging import JudgeTally, judge_all
 from proctor.runs.leaderboard import Leaderboard, LeaderboardRow, leaderboard
+from proctor.runs.official import OfficialSummary, official_summaries
 from proctor.runs.plan import Plan, PlanOptions, chosen_items, plan
 from proctor.runs.results import FAILED_POLICIES, Options, Result, Results, chosen_runs, results
 from proctor.runs.store import Run, Store
@@ -26,6 +27,7 @@ __all__ = [
     "Leaderboard",
     "LeaderboardRow",
     "Limits",
+    "OfficialSummary",
     "Options",
     "Outcome",
     "Plan",
@@ -53,6 +55,7 @@ __all__ = [
     "judge_all",
     "leaderboard",
     "left_failed",
+    "official_summaries",
     "plan",
     "results",
 ]

@@ -1,0 +1,331 @@
+"""FOCUS: its files, its formats, its summary, held against what the official toolkit gives."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.benchmarks import BENCHMARKS
+from proctor.benchmarks.focus import (
+    CAPABILITIES,
+    GROUPS,
+    OBJECTS,
+    READER,
+    NativeReference,
+    NativeRequest,
+    NativeResponse,
+    read_references,
+    read_requests,
+    read_responses,
+    write_answer,
+    write_native,
+)
+from proctor.core import Benchmark, InputError, RecordedAnswers, Score, Status
+from proctor.core.formats import ChoiceFormat, FreeTextFormat, PatternFormat, TimestampsFormat
+from proctor.metrics import AccuracyScorer
+
+REQUEST: dict[str, Any] = {
+    "qID": "q1",
+    "videoID": "v1.mp4",
+    "start_time": 0.0,
+    "end_time": 90.0,
+    "procedure_type": "sigmoid resection",
+    "question": "When was the needle last seen?",
+}
+REFERENCE: dict[str, Any] = {
+    "qID": "q1",
+    "primary": "temporal_localization",
+    "format": "time",
+    "format_kwargs": {},
+    "answer": "00:00:10",
+}
+
+
+@pytest.fixture(scope="module")
+def toolkit(data: Path) -> Path:
+    return data / "focus-toolkit"
+
+
+@pytest.fixture(scope="module")
+def benchmark(toolkit: Path) -> Benchmark:
+    return READER.load(toolkit)
+
+
+@pytest.fixture(scope="module")
+def recorded(toolkit: Path, benchmark: Benchmark) -> RecordedAnswers:
+    return READER.read_recorded(toolkit / "responses.json", benchmark)
+
+
+@pytest.fixture(scope="module")
+def marks(benchmark: Benchmark, recorded: RecordedAnswers) -> dict[str, Score]:
+    scorer = AccuracyScorer()
+    pairs = zip(benchmark.items, recorded.answers, strict=True)
+    return {item.id: scorer.mark(item, answer) for item, answer in pairs}
+
+
+def table(file: Path) -> list[dict[str, str]]:
+    with file.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def folder(
+    path: Path, requests: list[dict[str, Any]] | None = None, references: list[dict[str, Any]] | None = None
+) -> Path:
+    path.mkdir(exist_ok=True)
+    (path / "requests.json").write_text(json.dumps([REQUEST] if requests is None else requests))
+    (path / "references.json").write_text(json.dumps([REFERENCE] if references is None else references))
+    return path
+
+
+def test_correctness_agrees_on_all_questions(
+    toolkit: Path, marks: dict[str, Score], recorded: RecordedAnswers
+) -> None:
+    expected = table(toolkit / "expected_results.csv")
+    assert len(expected) == 1200
+    assert {row["qID"]: row["correctness"] == "True" for row in expected} == {
+        name: mark.value == 1 for name, mark in marks.items()
+    }
+    late = {answer.item_id for answer in recorded.answers if answer.status is Status.TIMED_OUT}
+    assert late == {row["qID"] for row in expected if row["timed_out"] == "True"}
+
+
+def test_every_wrong_answer_has_its_cause(marks: dict[str, Score], recorded: RecordedAnswers) -> None:
+    causes = Counter(mark.label for mark in marks.values())
+    assert causes == {"right": 654, "unreadable": 325, "wrong": 132, "missing": 54, "timed out": 35}
+    assert recorded.notes == (
+        "35 of 1200 questions came late and are wrong",
+        "54 of 1200 questions have no answer and are wrong",
+        "325 of 1200 questions can't be read and are wrong",
+    )
+
+
+def test_the_official_summary_agrees_to_the_last_bit(
+    toolkit: Path, benchmark: Benchmark, marks: dict[str, Score]
+) -> None:
+    expected = table(toolkit / "expected_summary.csv")
+    found = READER.figures(
+        [item.group for item in benchmark.items],
+        [dict(item.tags) for item in benchmark.items],  # type: ignore[arg-type]
+        [marks[item.id].value for item in benchmark.items],
+        late=35,
+        official=True,
+        draws=2000,
+        seed=42,
+    )
+    assert [(one.level, one.name, one.n) for one in found] == [
+        (row["level"], row["name"], int(row["count"])) for row in expected
+    ]
+    for one, row in zip(found, expected, strict=True):
+        for value, column in ((one.value, "accuracy"), (one.ci_low, "ci_low"), (one.ci_high, "ci_high")):
+            assert value == (pytest.approx(float(row[column]), abs=1e-12) if row[column] else None)
+
+
+def test_the_mended_summary_has_the_same_scores(benchmark: Benchmark, marks: dict[str, Score]) -> None:
+    arguments: tuple[Any, ...] = (
+        [item.group for item in benchmark.items],
+        [dict(item.tags) for item in benchmark.items],
+        [marks[item.id].value for item in benchmark.items],
+        35,
+    )
+    official = READER.figures(*arguments, official=True, draws=1, seed=0)
+    mended = READER.figures(*arguments, official=False, draws=500, seed=0)
+    for one, other in zip(official, mended, strict=True):
+        assert other.value == (None if one.value is None else pytest.approx(one.value, abs=1e-12))
+    score = mended[-1]
+    assert score.ci_low is not None
+    assert score.ci_high is not None
+    assert score.value is not None
+    assert score.ci_low < score.value < score.ci_high
+    assert len(READER.mended()) == 3
+
+
+def test_an_empty_bucket_leaves_the_mended_score_empty() -> None:
+    tags: list[Any] = [
+        {"primary": "temporal_ordering", "capability": "event_understanding", "answer_format": "binary"}
+        | {"distribution": "in"}
+    ] * 3
+    official = READER.figures(["a", "a", "b"], tags, [1, 0, 1], 0, official=True, draws=10, seed=0)[-1]
+    mended = READER.figures(["a", "a", "b"], tags, [1, 0, 1], 0, official=False, draws=10, seed=0)[-1]
+    assert (official.value, official.n) == (pytest.approx(2 / 3), 1)
+    assert (mended.value, mended.n) == (None, 1)
+
+
+def test_tags_say_what_a_question_is(benchmark: Benchmark) -> None:
+    item = benchmark.items[9]
+    assert item.tags == {
+        "track": "procedure",
+        "capability": "temporal_grounding",
+        "primary": "duration_estimation",
+        "secondary": ("object_attributes", "causal_consequence_reasoning"),
+        "distribution": "out",
+        "clinical": True,
+        "answer_format": "number",
+        "context": "long",
+        "procedure_type": "proctocolectomy",
+    }
+    assert item.question == "Question 9 (number)\n(Procedure: proctocolectomy. Asked at 00:43:28.)"
+    assert item.group == "video_011.mp4"
+
+
+def test_the_tolerance_of_times_is_the_document_s(
+    toolkit: Path, benchmark: Benchmark, tmp_path: Path
+) -> None:
+    given = {reference.qID: reference.format_kwargs for reference in read_references(toolkit)}
+    bare = [one.model_copy(update={"format_kwargs": {}}) for one in read_references(toolkit)]
+    write_native(tmp_path / "references.json", bare)
+    write_native(tmp_path / "requests.json", read_requests(toolkit))
+    again = READER.load(tmp_path)
+    times = [item for item in again.items if isinstance(item.answer, TimestampsFormat)]
+    assert len(times) == 261
+    for item in times:
+        assert item.answer.kind == "timestamps"
+        assert item.answer.tolerance == pytest.approx(given[item.id]["threshold_seconds"])  # type: ignore[union-attr]
+
+
+def test_files_come_back_as_they_were(toolkit: Path, tmp_path: Path) -> None:
+    for name, read in (
+        ("requests.json", read_requests),
+        ("references.json", read_references),
+        ("responses.json", lambda path: read_responses(path / "responses.json")),
+    ):
+        write_native(tmp_path / name, read(toolkit))
+        assert json.loads((tmp_path / name).read_text()) == json.loads((toolkit / name).read_text())
+
+
+def test_a_container_s_answers_have_no_latency(tmp_path: Path) -> None:
+    file = tmp_path / "answer.json"
+    write_answer(file, [NativeResponse(qID="q1", content="00:00:12", latency=2.0)])
+    assert json.loads(file.read_text()) == [{"qID": "q1", "content": "00:00:12"}]
+    benchmark = READER.load(folder(tmp_path / "data"))
+    for text in (file.read_text(), '{"q1": "00:00:12"}'):
+        file.write_text(text)
+        found = READER.read_recorded(file, benchmark)
+        assert [(one.parsed, one.timing) for one in found.answers] == [([12.0], None)]
+        assert found.notes == (
+            "1 of 1 questions have no latency, so that nobody knows whether they came in time",
+        )
+
+
+@pytest.mark.parametrize(("track", "budget"), [("frame", 5), ("segment", 15), ("procedure", 30)])
+def test_tracks_have_their_budgets(track: str, budget: float, tmp_path: Path) -> None:
+    loaded = READER.on_track(track).load(folder(tmp_path))
+    assert loaded.budget_s == budget
+    assert loaded.items[0].tags["track"] == track
+    (tmp_path / "r.json").write_text(json.dumps([{"qID": "q1", "content": "00:00:10", "latency": budget}]))
+    assert READER.read_recorded(tmp_path / "r.json", loaded).answers[0].status is Status.ANSWERED
+    late = [{"qID": "q1", "content": "00:00:10", "latency": budget + 0.001}]
+    (tmp_path / "r.json").write_text(json.dumps(late))
+    answer = READER.read_recorded(tmp_path / "r.json", loaded).answers[0]
+    assert answer.status is Status.TIMED_OUT
+    assert answer.reason == f"took {budget:.1f} s of {budget} s"
+
+
+def test_a_frame_is_one_moment(tmp_path: Path) -> None:
+    data = folder(tmp_path, [REQUEST | {"start_time": 90.0}])
+    clip = READER.on_track("frame").load(data).items[0].media[0]
+    assert clip.model_dump(exclude={"kind", "region"}) == {"source": "v1.mp4", "start": 90.0, "end": 90.04}
+    with pytest.raises(
+        InputError, match=r"requests.json: question q1, field 'end_time': found 90 s, expected a time after"
+    ):
+        READER.load(data)
+
+
+def test_the_formats_without_data(tmp_path: Path) -> None:
+    kinds = [
+        {"format": "open_ended", "answer": "to keep the bowel aside"},
+        {"format": "pattern", "format_kwargs": {"pattern": "[1-4]/4"}, "answer": "2/4"},
+        {"format": "multiple_choice", "format_kwargs": {"options": ["left", "right"]}, "answer": "right"},
+        {"format": "multiple_choice", "answer": "B) right"},
+        {"format": "fo_class", "answer": "Tape, sponge"},
+    ]
+    requests = [REQUEST | {"qID": f"q{number}"} for number in range(len(kinds))]
+    references = [REFERENCE | {"qID": f"q{number}"} | kind for number, kind in enumerate(kinds)]
+    items = READER.load(folder(tmp_path, requests, references)).items
+    assert isinstance(items[0].answer, FreeTextFormat)
+    assert items[0].answer.max_chars == 300
+    assert isinstance(items[1].answer, PatternFormat)
+    assert isinstance(items[2].answer, ChoiceFormat)
+    assert isinstance(items[3].answer, FreeTextFormat)
+    answers = [item.reference.answer for item in items if item.reference]
+    assert answers == ["to keep the bowel aside", "2/4", "B", "B) right", ["Sponge", "Tape"]]
+
+
+def drop(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda entry: {key: value for key, value in entry.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("references", "message"),
+    [
+        (
+            [REFERENCE | {"primary": "magic"}],
+            r"question q1: found the capability 'magic', expected one of object_",
+        ),
+        (
+            [REFERENCE | {"format": "ode"}],
+            r"question q1, field 'format': found 'ode', expected one of binary, num",
+        ),
+        ([REFERENCE | {"answer": "ten"}], r"field 'answer': found 'ten', expected times as hh:mm:ss"),
+        ([REFERENCE, REFERENCE], r"entry 2: found q1 again, expected each qID once"),
+        (
+            [REFERENCE | {"qID": "q2"}],
+            r"requests.json: found q1, expected the same question in references.json",
+        ),
+        ([drop("answer")(REFERENCE)], r"entry 1, field 'answer': found nothing, expected Field required"),
+        (
+            [REFERENCE | {"format": "pattern"}],
+            r"field 'format_kwargs': found \{\}, expected the arguments of the f",
+        ),
+        (
+            [REFERENCE | {"format_kwargs": {"threshold_seconds": "x"}}],
+            r"field 'format_kwargs': found \{'threshold_seconds': 'x'\}, expected the arguments of the format time",
+        ),
+        ([7], r"entry 1: found 7, expected Input should be a valid dictionary"),
+    ],
+)
+def test_bad_references_are_named(references: list[Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        READER.load(folder(tmp_path, references=references))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[", r"r.json: found no JSON \("),
+        ("{}", "r.json: found an empty object, expected a list of objects, each with a qID"),
+        ("3", "r.json: found int, expected a list of objects, each with a qID"),
+        (
+            '[{"qID": "q9", "content": "x"}]',
+            "r.json: found an answer to q9, expected answers to the benchmark's",
+        ),
+        ('[{"qID": "q1"}]', "r.json: entry 1, field 'content': found nothing, expected Field required"),
+        ('[{"qID": "q1", "content": "x", "latency": -1}]', "field 'latency': found -1"),
+    ],
+)
+def test_bad_responses_are_named(text: str, message: str, tmp_path: Path) -> None:
+    benchmark = READER.load(folder(tmp_path))
+    (tmp_path / "r.json").write_text(text)
+    with pytest.raises(InputError, match=message):
+        READER.read_recorded(tmp_path / "r.json", benchmark)
+
+
+def test_files_that_are_not_there_and_tracks_that_do_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"requests.json: found no such file, expected a JSON file"):
+        READER.load(tmp_path)
+    with pytest.raises(InputError, match="--track: found 'film', expected one of frame, segment, procedure"):
+        READER.on_track("film")
+
+
+def test_the_taxonomy_is_the_document_s() -> None:
+    assert len(CAPABILITIES) == len(set(CAPABILITIES)) == 15
+    assert [len(group["leaves"]) for group in GROUPS.values()] == [5, 2, 2, 3, 3]
+    assert len(OBJECTS) == 10
+    assert BENCHMARKS.get("focus") is READER
+    assert NativeRequest.model_validate(REQUEST).model_dump(exclude_unset=True) == REQUEST
+    assert NativeReference.model_validate(REFERENCE).secondaries == ()

@@ -1,0 +1,66 @@
+"""FOCUS on the command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.program import proctor
+
+
+@pytest.fixture(scope="module")
+def toolkit(data: Path) -> Path:
+    return data / "focus-toolkit"
+
+
+@pytest.fixture(scope="module")
+def store(toolkit: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("focus") / "runs.db"
+    done = proctor(
+        *("import", "focus", toolkit / "responses.json", "--data", toolkit),
+        *("--track", "procedure", "--as", "toolkit", "--store", path),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "54 of 1200 questions have no answer and are wrong" in done.stderr
+    return path
+
+
+def test_the_official_summary_is_the_toolkit_s(store: Path, toolkit: Path) -> None:
+    done = proctor(
+        *("results", "focus", "--store", store, "--as", "official", "--format", "json"),
+        *("--system", "toolkit", "--seed", "42", "--draws", "2000"),
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    with (toolkit / "expected_summary.csv").open(encoding="utf-8", newline="") as lines:
+        expected = list(csv.DictReader(lines))
+    assert len(found) == len(expected)
+    for one, row in zip(found, expected, strict=True):
+        for mine, theirs in (("value", "accuracy"), ("ci_low", "ci_low"), ("ci_high", "ci_high")):
+            assert one[mine] == (pytest.approx(float(row[theirs]), abs=1e-9) if row[theirs] else None)
+
+
+def test_the_mended_summary_says_what_is_mended(store: Path) -> None:
+    done = proctor("results", "focus", "--store", store, "--as", "mended", "--draws", "200")
+    assert done.returncode == 0, done.stderr
+    assert "pre_evaluation" in done.stdout
+    assert "a bucket without questions leaves it empty" in done.stderr
+
+
+def test_wrong_words_are_named(store: Path, toolkit: Path) -> None:
+    done = proctor("results", "focus", "--store", store, "--as", "official-ish")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "proctor: --as: found 'official-ish', expected official or mended\n",
+    )
+    done = proctor(
+        *("import", "rexsonovqa", toolkit, "--data", toolkit, "--as", "x", "--track", "frame"),
+        *("--store", store),
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "proctor: --track: found 'frame', expected no track, rexsonovqa has none\n",
+    )
