@@ -26,8 +26,8 @@ async def add_floor(
     """Asks the floor's systems all items that count, as far as the store has not their answers yet.
 
     They take seconds and cost nothing. Returns the names of those that were asked. A run of that name
-    that the store already has stays as it is, whatever its seed. Two processes that do this at once
-    write the same answers, of which the first ones stay.
+    with other settings (another seed) stays as it is; one that was cut short is completed. Two processes
+    that do this at once write the same answers, of which the first ones stay.
     """
     library = MediaLibrary(None)
     known = {run.system: run for run in store.runs(benchmark.name) if run.condition == _CONDITION}
@@ -35,11 +35,16 @@ async def add_floor(
     items = benchmark.counted()
     for name in FLOOR:
         system = SYSTEMS.get(name)(seed=seed)
+        settings = run_settings(system, library, _CONDITION, seed=seed)
+        before = known.get(name)
+        if before is not None and before.settings != settings:
+            continue
+        there = set() if before is None else store.settled(before)
+        mine = [item for item in items if system.supports(item) and item.id not in there]
+        if not mine:
+            continue
         if isinstance(system, NeedsReferences):
             system.learn(items)
-        mine = [item for item in items if system.supports(item)]
-        if not mine or name in known:
-            continue
         answers = [await ask(system, item, lambda item: view(item, _CONDITION, library)) for item in mine]
         marks = [
             [
@@ -50,9 +55,7 @@ async def add_floor(
             ]
             for item, answer in zip(mine, answers, strict=True)
         ]
-        run = store.start_run(
-            benchmark.name, name, _CONDITION, run_settings(system, library, _CONDITION, seed=seed)
-        )
+        run = store.start_run(benchmark.name, name, _CONDITION, settings)
         await asyncio.to_thread(store.write, run, list(zip(answers, marks, strict=True)))
         added.append(name)
     return added
