@@ -19,7 +19,7 @@ import pytest
 from proctor.core import ConfigurationError, InputError, Item, VideoClip
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, MediaSettings, damaged, kept, prune, view
-from proctor.media.entries import Made, Shelf, is_whole
+from proctor.media.entries import Key, Made, Shelf, is_whole
 from proctor.media.frame_store import FrameStore
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 from tests.support.picture_maker import SHELF, ask, hold, jpeg_of
@@ -106,7 +106,7 @@ def test_what_was_read_last_is_served_from_memory_within_bounds(tmp_path: Path) 
 
 
 def test_a_failure_while_making_leaves_nothing(tmp_path: Path) -> None:
-    def make(missing: Sequence[int], _kept: Container[int]) -> Iterator[Made]:
+    def make(missing: Sequence[Key], _kept: Container[Key]) -> Iterator[Made]:
         yield Made(missing[0], None, b"x")
         raise InputError("v", found="no picture that can be decoded")
 
@@ -129,7 +129,7 @@ def test_what_was_not_read_for_longest_makes_room(tmp_path: Path) -> None:
     assert prune(tmp_path, 2 * size) == []
 
 
-def make(missing: Sequence[int], _kept: Container[int]) -> Iterator[Made]:
+def make(missing: Sequence[Key], _kept: Container[Key]) -> Iterator[Made]:
     yield from (Made(pts, None, jpeg_of(pts)) for pts in missing)
 
 

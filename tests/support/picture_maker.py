@@ -7,7 +7,7 @@ import time
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
-from proctor.media.entries import Made, Shelf
+from proctor.media.entries import Key, Made, Shelf
 from proctor.media.frame_store import FrameStore
 
 __all__ = ["SHELF", "ask", "hold", "jpeg_of"]
@@ -15,22 +15,22 @@ __all__ = ["SHELF", "ask", "hold", "jpeg_of"]
 SHELF = Shelf("content", {"max_side": 64}, name="v")
 
 
-def jpeg_of(pts: int) -> bytes:
+def jpeg_of(key: Key) -> bytes:
     """Not a JPEG, but bytes that tell which picture they stand for."""
-    return f"picture {pts} ".encode() * 50
+    return f"picture {key} ".encode() * 50
 
 
 def ask(
     folder: Path, log: Path, wanted: Sequence[int], pause_s: float = 0.0, shelf: Shelf = SHELF
-) -> dict[int, bytes]:
+) -> dict[Key, bytes]:
     """Serves these pictures; each made one is appended to the log as `process shelf timestamp`, a whole
     decoding as `process shelf done`."""
 
-    def make(missing: Sequence[int], _kept: Container[int]) -> Iterator[Made]:
+    def make(missing: Sequence[Key], _kept: Container[Key]) -> Iterator[Made]:
         for pts in missing:
             _note(log, f"{os.getpid()} {shelf.content} {pts}")
             time.sleep(pause_s)
-            yield Made(pts, pts / 10, jpeg_of(pts))
+            yield Made(pts, int(pts) / 10, jpeg_of(pts))
         _note(log, f"{os.getpid()} {shelf.content} done")
 
     return FrameStore(folder).serve(shelf, wanted, make)

@@ -16,16 +16,20 @@ from proctor.core import content_hash
 __all__ = [
     "LOCK",
     "MANIFEST",
+    "Key",
     "Made",
     "Place",
     "Shelf",
     "is_whole",
+    "key_of",
     "read_manifest",
     "read_pictures",
     "write_entry",
 ]
 
-_FORMAT = 1
+_FORMAT = 2
+Key = int | str
+"""By what a shelf knows a picture: its timestamp in ticks, or timestamp and text where a text is painted on."""
 MANIFEST = "manifest.json"
 LOCK = "lock"
 """The file of each shelf's folder that whoever fills it holds locked."""
@@ -47,9 +51,9 @@ class Shelf:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A picture fresh from the encoder: timestamp in ticks, time in seconds (None for a still image)."""
+    """A picture fresh from the encoder: its key, time in seconds (None for a still image)."""
 
-    pts: int
+    key: Key
     time: float | None
     jpeg: bytes
 
@@ -64,11 +68,20 @@ class Place:
     crc: int
 
 
+def key_of(pts: int, text: str) -> Key:
+    """The key of the picture at a timestamp with a text painted on it; an empty text is none.
+
+    >>> key_of(512, ""), key_of(512, "00:00:20")
+    (512, '512 00:00:20')
+    """
+    return f"{pts} {text}" if text else pts
+
+
 def write_entry(draft: Path, shelf: Shelf, made: Iterable[Made]) -> str:
     """Writes the entry, picture by picture, so that it is never in memory as a whole. Returns the name
     that its content gives it."""
     frames: list[JsonValue] = []
-    stamps: list[JsonValue] = []
+    keys: list[JsonValue] = []
     with draft.open("wb") as out, zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         for picture in made:
             told = "still" if picture.time is None else f"{picture.time:.3f}s"
@@ -76,8 +89,8 @@ def write_entry(draft: Path, shelf: Shelf, made: Iterable[Made]) -> str:
             archive.writestr(_member(name), picture.jpeg)
             size = len(picture.jpeg)
             place = {"offset": out.tell() - size, "size": size, "crc": zlib.crc32(picture.jpeg)}
-            frames.append({"file": name, "pts": picture.pts, "time": picture.time, **place})
-            stamps.append(picture.pts)
+            frames.append({"file": name, "key": picture.key, "time": picture.time, **place})
+            keys.append(picture.key)
         about: JsonValue = {
             "format": _FORMAT,
             "name": shelf.name,
@@ -86,16 +99,16 @@ def write_entry(draft: Path, shelf: Shelf, made: Iterable[Made]) -> str:
             "frames": frames,
         }
         archive.writestr(_member(MANIFEST), json.dumps(about, indent=1))
-    return f"{content_hash(stamps)[:16]}.zip"
+    return f"{content_hash(keys)[:16]}.zip"
 
 
-def read_manifest(entry: Path) -> dict[int, Place] | None:
-    """Where each timestamp's picture lies; None where the file is no whole entry."""
+def read_manifest(entry: Path) -> dict[Key, Place] | None:
+    """Where each key's picture lies; None where the file is no whole entry."""
     try:
         with zipfile.ZipFile(entry) as archive:
             about = json.loads(archive.read(MANIFEST))
         return {
-            int(frame["pts"]): Place(entry, int(frame["offset"]), int(frame["size"]), int(frame["crc"]))
+            frame["key"]: Place(entry, int(frame["offset"]), int(frame["size"]), int(frame["crc"]))
             for frame in about["frames"]
         }
     except (zipfile.BadZipFile, KeyError, TypeError, ValueError, EOFError):

@@ -1,9 +1,10 @@
 """Pictures that were decoded and encoded once, for any number of threads and processes.
 
 A *shelf* holds pictures of one content, cut, scaled and encoded in one way; a picture on it is known by
-its presentation timestamp. So whatever the sampling (a rate, a count, a window, a clip), the pictures that
-an earlier one brought are slices of what is there, and only the others are decoded. Each decoding adds
-one *entry*, a plain ZIP of JPEGs that any tool can open and that is never changed afterwards.
+its presentation timestamp (and by the text painted on it, if any). So whatever the sampling (a rate, a
+count, a window, a clip), the pictures that an earlier one brought are slices of what is there, and only the
+others are decoded. Each decoding adds one *entry*, a plain ZIP of JPEGs that any tool can open and that is
+never changed afterwards.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from pathlib import Path
 
 from proctor.media.cache import Pins, prune
 from proctor.media.catalogue import unwritable
-from proctor.media.entries import LOCK, Made, Place, Shelf, read_manifest, read_pictures, write_entry
+from proctor.media.entries import LOCK, Key, Made, Place, Shelf, read_manifest, read_pictures, write_entry
 
 __all__ = ["FrameStore", "Make"]
 
-Make = Callable[[Sequence[int], Container[int]], Iterable[Made]]
-"""Gets the timestamps that are missing and those that the shelf has."""
+Make = Callable[[Sequence[Key], Container[Key]], Iterable[Made]]
+"""Gets the keys that are missing and those that the shelf has."""
 
 _DRAFT = ".draft-"
 _ATTEMPTS = 3
@@ -51,8 +52,8 @@ class FrameStore:
         self._pins = Pins()
         self._memory = _Memory(memory_bytes)
 
-    def serve(self, shelf: Shelf, wanted: Sequence[int], make: Make) -> dict[int, bytes]:
-        """The JPEGs of these timestamps, byte for byte as they were encoded.
+    def serve(self, shelf: Shelf, wanted: Sequence[Key], make: Make) -> dict[Key, bytes]:
+        """The JPEGs of these keys, byte for byte as they were encoded.
 
         What is not there is made, by whoever comes first; it may make more than was missing. Raises what
         `make` raises, and then nothing is kept; `ConfigurationError` where the folder can't be written to.
@@ -63,26 +64,26 @@ class FrameStore:
             known = self._known.get(address) or self._known.setdefault(address, _Known(folder))
         self._pins.hold(folder)
         at_hand = self._memory.of(address)
-        served = {pts: at_hand[pts] for pts in wanted if pts in at_hand}
+        served = {key: at_hand[key] for key in wanted if key in at_hand}
         if len(served) < len(wanted):
-            served |= self._from_disk(shelf, known, [pts for pts in wanted if pts not in served], make)
+            served |= self._from_disk(shelf, known, [key for key in wanted if key not in served], make)
             self._memory.add(address, served)
         known.mark()
         return served
 
-    def _from_disk(self, shelf: Shelf, known: _Known, wanted: Sequence[int], make: Make) -> dict[int, bytes]:
+    def _from_disk(self, shelf: Shelf, known: _Known, wanted: Sequence[Key], make: Make) -> dict[Key, bytes]:
         folder = known.folder
         served = known.read(wanted)
         for _ in range(_ATTEMPTS):
-            if all(pts in served for pts in wanted):
+            if all(key in served for key in wanted):
                 return served
             with _filling(folder):
                 self._pins.hold(folder)
                 known.look()
-                served |= known.read([pts for pts in wanted if pts not in served])
-                missing = [pts for pts in wanted if pts not in served]
+                served |= known.read([key for key in wanted if key not in served])
+                missing = [key for key in wanted if key not in served]
                 if missing:
-                    _add(folder, shelf, make(missing, known.stamps()))
+                    _add(folder, shelf, make(missing, known.keys()))
                     known.look()
                     served |= known.read(missing)
             if self._max_bytes is not None:
@@ -96,10 +97,10 @@ class _Memory:
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._guard = threading.Lock()
-        self._shelves: OrderedDict[str, dict[int, bytes]] = OrderedDict()
+        self._shelves: OrderedDict[str, dict[Key, bytes]] = OrderedDict()
         self._sizes: dict[str, int] = {}
 
-    def of(self, address: str) -> Mapping[int, bytes]:
+    def of(self, address: str) -> Mapping[Key, bytes]:
         """What is at hand of a shelf; it never changes."""
         with self._guard:
             if address not in self._shelves:
@@ -107,7 +108,7 @@ class _Memory:
             self._shelves.move_to_end(address)
             return self._shelves[address]
 
-    def add(self, address: str, jpegs: Mapping[int, bytes]) -> None:
+    def add(self, address: str, jpegs: Mapping[Key, bytes]) -> None:
         with self._guard:
             shelf = self._shelves[address] = {**self._shelves.pop(address, {}), **jpegs}
             self._sizes[address] = sum(map(len, shelf.values()))
@@ -122,20 +123,20 @@ class _Known:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._guard = threading.Lock()
-        self._places: dict[int, Place] = {}
+        self._places: dict[Key, Place] = {}
         self._entries: set[str] | None = None
         self._marked_at = -_MARK_EVERY_S
 
-    def read(self, wanted: Sequence[int]) -> dict[int, bytes]:
+    def read(self, wanted: Sequence[Key]) -> dict[Key, bytes]:
         """Of the wanted pictures those that are known and whole."""
         if self._entries is None:
             self.look()
         with self._guard:
-            here = [(pts, self._places[pts]) for pts in wanted if pts in self._places]
-        by_entry: dict[Path, list[tuple[int, Place]]] = {}
-        for pts, place in here:
-            by_entry.setdefault(place.entry, []).append((pts, place))
-        served: dict[int, bytes] = {}
+            here = [(key, self._places[key]) for key in wanted if key in self._places]
+        by_entry: dict[Path, list[tuple[Key, Place]]] = {}
+        for key, place in here:
+            by_entry.setdefault(place.entry, []).append((key, place))
+        served: dict[Key, bytes] = {}
         for entry, asked in by_entry.items():
             try:
                 jpegs = read_pictures(entry, [place for _, place in asked])
@@ -146,7 +147,7 @@ class _Known:
                 self._forget(entry)
                 entry.unlink(missing_ok=True)
                 continue
-            served.update({pts: jpeg for (pts, _), jpeg in zip(asked, jpegs, strict=True)})
+            served.update({key: jpeg for (key, _), jpeg in zip(asked, jpegs, strict=True)})
         return served
 
     def look(self) -> None:
@@ -154,7 +155,7 @@ class _Known:
         names = {path.name for path in self.folder.glob("*.zip")}
         with self._guard:
             new = names - (self._entries or set())
-        found: dict[int, Place] = {}
+        found: dict[Key, Place] = {}
         whole: set[str] = set()
         for name in sorted(new):
             try:
@@ -170,8 +171,8 @@ class _Known:
             self._entries = (self._entries or set()) | whole
             self._places.update(found)
 
-    def stamps(self) -> frozenset[int]:
-        """All timestamps that are known to be there."""
+    def keys(self) -> frozenset[Key]:
+        """All that is known to be there."""
         with self._guard:
             return frozenset(self._places)
 
@@ -186,7 +187,7 @@ class _Known:
 
     def _forget(self, entry: Path) -> None:
         with self._guard:
-            self._places = {pts: place for pts, place in self._places.items() if place.entry != entry}
+            self._places = {key: place for key, place in self._places.items() if place.entry != entry}
             self._entries = (self._entries or set()) - {entry.name}
 
 

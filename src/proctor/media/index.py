@@ -53,9 +53,9 @@ class FrameIndex:
         place = int(np.searchsorted(self.keys, pts, side="right")) - 1
         return int(self.keys[max(place, 0)])
 
-    def rest_of_group(self, times: Sequence[float]) -> list[int]:
-        """Where the times go on in equal steps: what the next ones show, up to the next place at which
-        decoding can begin. Empty where the steps differ."""
+    def rest_of_group(self, times: Sequence[float]) -> list[float]:
+        """Where the times go on in equal steps: the next ones, up to the next place at which decoding can
+        begin. Empty where the steps differ."""
         ordered = sorted(times)
         steps = np.diff(ordered)
         if not len(steps) or steps[0] <= 0 or np.ptp(steps) > _FLOAT_NOISE_S:
@@ -65,8 +65,7 @@ class FrameIndex:
         end = int(self.keys[place]) if place < len(self.keys) else int(self.pts[-1]) + 1
         ahead = int((self.seconds(end) - ordered[-1]) / steps[0]) + 1
         further = [ordered[-1] + k * float(steps[0]) for k in range(1, ahead + 1)]
-        shown = self.at([time for time in further if self.tick(time) < end])
-        return sorted({pts for pts in shown if pts > last})
+        return [time for time in further if self.tick(time) < end]
 
     def between(self, first: int, last: int) -> int:
         """How many pictures lie from the one timestamp up to the other."""

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
@@ -15,11 +15,13 @@ from pydantic import JsonValue
 
 from proctor.core import Image, InputError, Item, Region, VideoClip
 from proctor.media.catalogue import Catalogue, cache_folder
-from proctor.media.entries import Made, Shelf
+from proctor.media.entries import Key, Made, Shelf, key_of
 from proctor.media.frame_store import FrameStore
+from proctor.media.index import FrameIndex
 from proctor.media.names import find, locate
-from proctor.media.parallel import Decoding
+from proctor.media.parallel import Decoding, Texts
 from proctor.media.pictures import encode, read_image
+from proctor.media.sampling import clock_text
 from proctor.media.settings import MediaSettings
 from proctor.media.video import VideoInfo, probe
 
@@ -34,11 +36,15 @@ _TOLERANCE_S = 0.5  # a clip may end this much after its video, as times are oft
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One picture to be shown: of a video at a time of its own clock, or a still image (`at` is None)."""
+    """One picture to be shown: of a video at a time of its own clock, or a still image (`at` is None).
+
+    `shows` is the elapsed time that is painted on it, in seconds; None paints nothing.
+    """
 
     source: str
     at: float | None
     region: Region | None = None
+    shows: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +145,8 @@ class MediaLibrary:
             if still:
                 served.update(dict.fromkeys(places, self._still(source, region)))
             else:
-                times = [pictures[place].at or 0.0 for place in places]
-                served.update(zip(places, self._shots(source, region, times), strict=True))
+                shots = self._shots(source, region, [pictures[place] for place in places])
+                served.update(zip(places, shots, strict=True))
         return [served[place] for place in range(len(pictures))]
 
     @staticmethod
@@ -161,31 +167,39 @@ class MediaLibrary:
     def _still(self, source: str, region: Region | None) -> bytes:
         path = self.locate(source)
 
-        def make(_missing: Sequence[int], _kept: Container[int]) -> Iterator[Made]:
+        def make(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[Made]:
             yield Made(0, None, encode(read_image(path), region, self.settings))
 
         return self._store.serve(self._shelf(source, path, region), [0], make)[0]
 
-    def _shots(self, source: str, region: Region | None, times: Sequence[float]) -> list[bytes]:
+    def _shots(self, source: str, region: Region | None, pictures: Sequence[Picture]) -> list[bytes]:
         path = self.locate(source)
         index = self._catalogue.index(path)
-        stamps = index.at(times)
+        times = [picture.at or 0.0 for picture in pictures]
+        keys = [
+            key_of(pts, _painted(picture)) for pts, picture in zip(index.at(times), pictures, strict=True)
+        ]
 
-        def make(missing: Sequence[int], kept: Container[int]) -> Iterator[Made]:
+        def make(missing: Sequence[Key], kept: Container[Key]) -> Iterator[Made]:
             wanted = set(missing)
-            if any(pts in kept for pts in stamps):  # a window that grows: the next one will go on from here
-                wanted |= {pts for pts in index.rest_of_group(times) if pts not in kept}
-            yield from self._decoding.pictures(path, index, sorted(wanted), region, self.settings)
+            if any(key in kept for key in keys):  # a window that grows: the next one will go on from here
+                wanted |= {key for key in _further(index, pictures) if key not in kept}
+            yield from self._decoding.pictures(path, index, _texts(wanted), region, self.settings)
 
-        served = self._store.serve(self._shelf(source, path, region), sorted(set(stamps)), make)
-        return [served[pts] for pts in stamps]
+        shelf = self._shelf(
+            source, path, region, painted=any(picture.shows is not None for picture in pictures)
+        )
+        served = self._store.serve(shelf, list(dict.fromkeys(keys)), make)
+        return [served[key] for key in keys]
 
-    def _shelf(self, source: str, path: Path, region: Region | None) -> Shelf:
+    def _shelf(self, source: str, path: Path, region: Region | None, *, painted: bool = False) -> Shelf:
         how: dict[str, JsonValue] = {
             "region": None if region is None else region.model_dump(mode="json"),
             "max_side": self.settings.max_side,
             "quality": self.settings.quality,
         }
+        if painted:
+            how["overlay"] = "hh:mm:ss"
         return Shelf(self._catalogue.identity(path), how, name=source)
 
     def _remembered(self, known: dict[K, T], key: K, read: Callable[[K], T]) -> T:
@@ -195,6 +209,31 @@ class MediaLibrary:
         value = read(key)
         with self._lock:
             return known.setdefault(key, value)
+
+
+def _painted(picture: Picture) -> str:
+    return "" if picture.shows is None else clock_text(picture.shows)
+
+
+def _further(index: FrameIndex, pictures: Sequence[Picture]) -> list[Key]:
+    """What a window that goes on like these would show until decoding has to begin anew."""
+    first = pictures[0]
+    times = index.rest_of_group([picture.at or 0.0 for picture in pictures])
+    further = [replace(first, at=time, shows=_later(first, time)) for time in times]
+    return [key_of(pts, _painted(picture)) for pts, picture in zip(index.at(times), further, strict=True)]
+
+
+def _later(first: Picture, time: float) -> float | None:
+    return None if first.shows is None else first.shows + time - (first.at or 0.0)
+
+
+def _texts(keys: Iterable[Key]) -> Texts:
+    """The keys by timestamp."""
+    texts: dict[int, list[str]] = {}
+    for key in keys:
+        pts, _, text = str(key).partition(" ")
+        texts.setdefault(int(pts), []).append(text)
+    return texts
 
 
 @lru_cache(maxsize=1)

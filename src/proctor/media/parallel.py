@@ -9,25 +9,28 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
 from proctor.core import Region
 from proctor.media.decode import Source, decode_at
-from proctor.media.entries import Made
+from proctor.media.entries import Made, key_of
 from proctor.media.index import FrameIndex
 from proctor.media.pictures import FrameEncoder
 from proctor.media.settings import MediaSettings
 
-__all__ = ["Decoding"]
+__all__ = ["Decoding", "Texts"]
 
 _MOST_AT_ONCE = 8
 _LOT = 32  # pictures of one part at most, if a keyframe allows: all of a part are in memory
 _LARGEST_LOT = 256
+Texts = Mapping[int, Collection[str]]
+"""Of each wanted timestamp the texts to be painted on it, each on a picture of its own; "" for none."""
 
 
 class Decoding:
@@ -44,18 +47,19 @@ class Decoding:
         self,
         path: Path,
         index: FrameIndex,
-        wanted: Sequence[int],
+        texts: Texts,
         region: Region | None,
         settings: MediaSettings,
     ) -> Iterator[Made]:
-        """JPEGs of these timestamps (ascending), in their order. Raises `InputError` where the file can't be
+        """JPEGs of these timestamps, ascending. Raises `InputError` where the file can't be
         decoded. A caller that stops early ends what is under way after the current part."""
+        wanted = sorted(texts)
         lots = _lots(index, wanted, -(-len(wanted) // (2 * self.cores)))
         if self._worth_parting(path, index, lots):
-            yield from self._in_parts(path, index, lots, region, settings)
+            yield from self._in_parts(path, lots, _Finish(index, texts, region, settings))
             return
         with self._turn, self._lent(path, threads=True) as source:
-            yield from _encoded(source, index, wanted, region, settings)
+            yield from _Finish(index, texts, region, settings).encoded(source, wanted)
 
     def _worth_parting(self, path: Path, index: FrameIndex, lots: Sequence[Sequence[int]]) -> bool:
         if self.cores < 2 or len(lots) < self.cores or not index.stamped:
@@ -65,17 +69,10 @@ class Decoding:
         with self._lent(path, threads=False) as source:
             return source.seeks_well
 
-    def _in_parts(
-        self,
-        path: Path,
-        index: FrameIndex,
-        lots: Sequence[Sequence[int]],
-        region: Region | None,
-        settings: MediaSettings,
-    ) -> Iterator[Made]:
+    def _in_parts(self, path: Path, lots: Sequence[Sequence[int]], finish: _Finish) -> Iterator[Made]:
         def part(lot: Sequence[int]) -> list[Made]:
             with self._turn, self._lent(path, threads=False) as source:
-                return list(_encoded(source, index, lot, region, settings))
+                return list(finish.encoded(source, lot))
 
         pool = _threads(os.getpid())
         waiting = iter(lots)
@@ -107,16 +104,21 @@ class Decoding:
             one.close()
 
 
-def _encoded(
-    source: Source,
-    index: FrameIndex,
-    wanted: Sequence[int],
-    region: Region | None,
-    settings: MediaSettings,
-) -> Iterator[Made]:
-    encoder = FrameEncoder(region, settings)
-    for pts, frame, aspect in decode_at(source, index, wanted):
-        yield Made(pts, index.seconds(pts), encoder.jpeg(frame, aspect))
+@dataclass(frozen=True)
+class _Finish:
+    """What becomes of the decoded pictures."""
+
+    index: FrameIndex
+    texts: Texts
+    region: Region | None
+    settings: MediaSettings
+
+    def encoded(self, source: Source, wanted: Sequence[int]) -> Iterator[Made]:
+        encoder = FrameEncoder(self.region, self.settings)
+        for pts, frame, aspect in decode_at(source, self.index, wanted):
+            for text in self.texts[pts]:
+                jpeg = encoder.jpeg(frame, aspect, text)
+                yield Made(key_of(pts, text), self.index.seconds(pts), jpeg)
 
 
 def _lots(index: FrameIndex, wanted: Sequence[int], size: int) -> list[list[int]]:

@@ -14,9 +14,12 @@ from proctor.media.settings import MediaSettings
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from PIL.Image import Image
+    from PIL.ImageFont import FreeTypeFont, ImageFont
 
-__all__ = ["FrameEncoder", "blackened", "encode", "read_image"]
+__all__ = ["FrameEncoder", "blackened", "encode", "paint", "read_image"]
 
+_SMALLEST_TEXT = 10
+_TEXT_SHARE = 0.06  # of the picture's height
 _FRAME_HEADERS = {0xC0, 0xC1, 0xC2}  # baseline, extended, progressive: what an encoder writes
 
 
@@ -30,7 +33,7 @@ class FrameEncoder:
         self._settings = settings
         self._scaler, self._painter = VideoReformatter(), VideoReformatter()
 
-    def jpeg(self, frame: VideoFrame, aspect: Fraction) -> bytes:
+    def jpeg(self, frame: VideoFrame, aspect: Fraction, text: str = "") -> bytes:
         """The picture upright, as a player shows it, then as `encode`. `aspect` is width over height of one
         pixel as stored."""
         from PIL.Image import Transpose, fromarray
@@ -46,7 +49,7 @@ class FrameEncoder:
         if turn in turns:
             picture = picture.transpose(turns[turn])
             aspect = 1 / aspect if turn % 180 else aspect
-        return encode(picture, self._region, self._settings, aspect)
+        return encode(picture, self._region, self._settings, aspect, text)
 
     def _scaled(self, frame: VideoFrame, size: tuple[int, int]) -> VideoFrame:
         return self._scaler.reformat(frame, *size, interpolation="BICUBIC")
@@ -67,10 +70,14 @@ def read_image(path: Path) -> Image:
 
 
 def encode(
-    picture: Image, region: Region | None, settings: MediaSettings, aspect: Fraction = Fraction(1)
+    picture: Image,
+    region: Region | None,
+    settings: MediaSettings,
+    aspect: Fraction = Fraction(1),
+    text: str = "",
 ) -> bytes:
     """Cuts to the region, squares the pixels (`aspect`: width over height of one), scales down to the
-    longest side and encodes. Never enlarges."""
+    longest side, paints the text at the lower left and encodes. Never enlarges."""
     from PIL.Image import Resampling
 
     if region is not None:
@@ -78,7 +85,29 @@ def encode(
     size = _fitted(*picture.size, settings.max_side, aspect)
     if size != picture.size:
         picture = picture.resize(size, Resampling.BICUBIC)
+    if text:
+        paint(picture, text)
     return _jpeg(picture, settings.quality)
+
+
+def paint(picture: Image, text: str) -> None:
+    """Writes a short text at the lower left, white on black, so that it can be read on any picture."""
+    from PIL.ImageDraw import Draw
+
+    size = max(_SMALLEST_TEXT, round(_TEXT_SHARE * picture.height))
+    draw, font = Draw(picture), _font(size)
+    margin = size // 4
+    _, _, right, bottom = draw.textbbox((0, 0), text, font=font)
+    high = round(bottom) + 2 * margin
+    draw.rectangle((0, picture.height - high, round(right) + 2 * margin, picture.height), fill="black")
+    draw.text((margin, picture.height - high + margin), text, fill="white", font=font)
+
+
+@lru_cache(maxsize=8)
+def _font(size: int) -> FreeTypeFont | ImageFont:
+    from PIL.ImageFont import load_default
+
+    return load_default(size)
 
 
 def blackened(jpeg: bytes) -> bytes:

@@ -7,8 +7,9 @@ import math
 from proctor.core import InputError
 from proctor.media.settings import MediaSettings
 
-__all__ = ["at_rate", "evenly", "sample_times"]
+__all__ = ["at_rate", "clock_text", "evenly", "sample_times"]
 
+_CLOCK_ROUNDING = 1e-6
 _ROUNDING = 1e-9  # 0.3 s at 10 a second are 3 frames, though 0.3 * 10 may come out above 3
 
 
@@ -51,6 +52,16 @@ def sample_times(
     if cap is not None and _number(start, end, rate) > cap:
         return evenly(start, end, cap)
     return at_rate(start, end, rate)
+
+
+def clock_text(time: float) -> str:
+    """Elapsed time as it is painted on a picture: whole seconds that have passed.
+
+    >>> clock_text(0.1 * 3 * 10), clock_text(3725.9)
+    ('00:00:03', '01:02:05')
+    """
+    minutes, seconds = divmod(math.floor(max(0.0, time) + _CLOCK_ROUNDING), 60)
+    return f"{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}"
 
 
 def _number(start: float, end: float, fps: float) -> int:

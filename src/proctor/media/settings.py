@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = ["MediaSettings"]
@@ -12,10 +14,11 @@ class MediaSettings(BaseModel):
 
     `max_side` is the longest side in pixels (None: as large as the file; pictures are never enlarged),
     `quality` is JPEG's. A system that asks for neither a count nor a rate gets `fps` frames a second,
-    and at most `max_frames`, then spread evenly.
+    and at most `max_frames`, then spread evenly. `overlay` burns the elapsed time into each picture of a
+    video, as hh:mm:ss: `absolute` counts from the video's start, `clip` from the clip's.
 
     >>> MediaSettings().model_dump(mode="json")
-    {'max_side': 512, 'quality': 85, 'max_frames': 64, 'fps': 1.0}
+    {'max_side': 512, 'quality': 85, 'max_frames': 64, 'fps': 1.0, 'overlay': 'none'}
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -24,3 +27,4 @@ class MediaSettings(BaseModel):
     quality: int = Field(default=85, ge=1, le=95)
     max_frames: int = Field(default=64, ge=1)
     fps: float = Field(default=1.0, gt=0)
+    overlay: Literal["none", "absolute", "clip"] = "none"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from proctor.core import Frame, InputError, Item, VideoClip, View, aside
 from proctor.media.ahead import LookAhead, Request
@@ -115,7 +116,9 @@ class _MediaView:
     ) -> list[Slot]:
         slots, whole = self._slots(count, fps, window)
         scene = Scene(self._item, self._others, self._seed, self._library, whole)
-        return self._condition.arrange(slots, scene)
+        slots = self._condition.arrange(slots, scene)
+        overlay = self._library.settings.overlay
+        return slots if overlay == "none" else [_painted(slot, overlay) for slot in slots]
 
     def _slots(
         self, count: int | None, fps: float | None, window: tuple[float, float] | None
@@ -142,3 +145,11 @@ class _MediaView:
                 for time in sample_times(start, end, settings, count=count, fps=fps)
             ]
         return slots, whole
+
+
+def _painted(slot: Slot, overlay: str) -> Slot:
+    """With the time that is told, whatever the picture's own is: it must not give an order away."""
+    if slot.clip is None or slot.time is None:
+        return slot
+    start = slot.clip[0] if overlay == "clip" else 0.0
+    return replace(slot, picture=replace(slot.picture, shows=slot.time - start))
