@@ -1,5 +1,15 @@
 """From parsed answers to numbers, without asking a model."""
 
 from proctor.metrics.accuracy import AccuracyScorer, is_right
+from proctor.metrics.marks import Mark, count_marks, match_times, nominal_marks, set_marks, time_marks
 
-__all__ = ["AccuracyScorer", "is_right"]
+__all__ = [
+    "AccuracyScorer",
+    "Mark",
+    "count_marks",
+    "is_right",
+    "match_times",
+    "nominal_marks",
+    "set_marks",
+    "time_marks",
+]

@@ -12,6 +12,7 @@ from proctor.stats.multiplicity import holm
 from proctor.stats.options import Options, Resampling
 from proctor.stats.paired import Difference, Pair, paired_difference, paired_differences
 from proctor.stats.ranking import Rank, rank_systems
+from proctor.stats.sums import sums_interval
 
 __all__ = [
     "Contrast",
@@ -37,5 +38,6 @@ __all__ = [
     "rank_systems",
     "slice_means",
     "steiger",
+    "sums_interval",
     "williams",
 ]

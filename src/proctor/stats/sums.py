@@ -1,0 +1,91 @@
+"""Whatever can be computed from sums over items, with a clustered interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from proctor.core import InputError
+from proctor.stats.clusters import Floats, Groups, group_codes
+from proctor.stats.ends import bca_ends, percentile_ends
+from proctor.stats.estimate import Estimate
+from proctor.stats.options import Options, Resampling
+from proctor.stats.resampling import group_units, weights
+
+__all__ = ["sums_interval"]
+
+
+def sums_interval(
+    columns: NDArray[Any],
+    groups: Groups,
+    statistic: Callable[[Floats], Floats],
+    **options: Unpack[Options],
+) -> Estimate:
+    """A statistic of the sums of some columns over all items, with a clustered bootstrap interval.
+
+    `columns` is items × columns (sufficient statistics: counts, products, costs); `statistic` turns sums
+    (samples × columns) into one number a sample, NaN where it is not defined. `groups` and options as in
+    `mean_interval`, whole groups only. The interval is the BCa interval over samples of groups with the
+    acceleration from leaving out each group (Efron 1987, Journal of the American Statistical Association
+    82:171), z widened to √(G / (G − 1)) · t at G − 1 degrees of freedom (Hesterberg 2015, The American
+    Statistician 69:371). Samples in which the statistic is not defined are left out.
+
+    Edges: no items, or a statistic that is not defined: value None; fewer than three groups: no interval.
+    Raises `InputError` for values that are not finite, for lengths that differ, and for `two_level`.
+
+    >>> hits = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> sums_interval(hits, ["a", "b", "c"], lambda sums: sums[:, 0] / sums[:, 1], draws=100).value
+    0.6666666666666666
+    """
+    plan = Resampling(**options)
+    table = np.asarray(columns, dtype=np.float64)
+    if plan.two_level:
+        raise InputError(None, "two_level", found="True", expected="False for a statistic of sums")
+    if table.ndim != 2 or not np.isfinite(table).all():
+        raise InputError(None, "columns", found=f"shape {table.shape}", expected="items × columns of numbers")
+    code = group_codes(groups, len(table))
+    if not len(table):
+        return Estimate(None, None, None, 0, 0)
+    n_groups = int(code.max()) + 1
+    totals = np.zeros((n_groups, table.shape[1]))
+    order = np.lexsort((*table.T, code))  # sums are the same to the last bit in any order of items
+    np.add.at(totals, code[order], table[order])
+    totals = totals[np.lexsort(totals.T)]  # and samples, whatever the groups are called
+    value = float(statistic(totals.sum(axis=0, keepdims=True))[0])
+    if not np.isfinite(value):
+        return Estimate(None, None, None, len(table), n_groups)
+    if n_groups < 3:
+        return Estimate(value, None, None, len(table), n_groups)
+    unit, n_units = group_units(n_groups, plan.seed)
+    units = np.zeros((n_units, table.shape[1]))
+    np.add.at(units, unit, totals)
+    low, high = _ends(units, statistic, value, plan)
+    return Estimate(value, low, high, len(table), n_groups)
+
+
+def _ends(
+    units: Floats, statistic: Callable[[Floats], Floats], value: float, plan: Resampling
+) -> tuple[float | None, float | None]:
+    n = len(units)
+    drawn = np.concatenate([statistic(part @ units) for part in weights(n, plan.draws, plan.seed)])
+    ordered = np.sort(drawn)[:, None]
+    if plan.method == "percentile":
+        low, high = percentile_ends(ordered, plan.level)
+    else:
+        without = statistic(units.sum(axis=0) - units)
+        pull = without.mean() - without if np.isfinite(without).all() else np.zeros(1)
+        squared = float((pull**2).sum())
+        skew = float((pull**3).sum()) / squared**1.5 if squared > 0 else 0.0
+        t = float(stdtrit(n - 1, (1 + plan.level) / 2))
+        reach = t * np.sqrt(squared * (n - 1) / n)
+        z = np.array([t * np.sqrt(n / (n - 1))])
+        far = (np.array([value - reach]), np.array([value + reach]))
+        low, high = bca_ends(ordered, np.array([value]), z, np.array([skew / 6]), far)
+    if not (np.isfinite(low[0]) and np.isfinite(high[0])):
+        return None, None
+    least, most = plan.bounds or (-np.inf, np.inf)
+    return float(np.clip(low[0], least, most)), float(np.clip(high[0], least, most))

@@ -1,0 +1,181 @@
+"""Marks beyond accuracy: by hand, against other implementations, and whatever the order and the names."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import (
+    balanced_accuracy_score,
+    f1_score,
+    jaccard_score,
+    matthews_corrcoef,
+    precision_score,
+    recall_score,
+)
+
+from proctor.core import InputError
+from proctor.metrics import Mark, count_marks, match_times, nominal_marks, set_marks, time_marks
+from proctor.stats import mean_interval, sums_interval
+
+RNG = np.random.default_rng(0)
+VIDEOS = [f"v{number}" for number in RNG.integers(0, 12, 120)]
+
+
+def values(marks: list[Mark]) -> dict[tuple[str, str], float | None]:
+    return {(mark.metric.name, mark.part): mark.estimate.value for mark in marks}
+
+
+def test_counts_by_hand() -> None:
+    # References 1 2 2 5 8, median 2: the constant costs 1 + 0 + 0 + 3 + 6 = 10. Answers cost 0 + 1 + 0 + 2,
+    # and the missing one 8 − 1 = 7: 10 / 10.
+    marks = values(count_marks([1, 2, 2, 5, 8], [1, 3, 2, 7, None], list("abcde")))
+    assert marks == {("normalised_cost", ""): 1.0, ("absolute_error", ""): 0.75, ("within_one", ""): 0.6}
+
+
+def test_the_best_constant_costs_one_and_nothing_is_cheaper() -> None:
+    truth = RNG.poisson(3, 120).astype(float).tolist()
+    costs = {
+        constant: values(count_marks(truth, [constant] * 120, VIDEOS, draws=1))["normalised_cost", ""]
+        for constant in range(9)
+    }
+    assert min(cost for cost in costs.values() if cost is not None) == 1.0
+    assert costs[int(np.sort(truth)[59])] == 1.0
+
+
+def test_counts_that_say_nothing() -> None:
+    assert values(count_marks([2, 2], [2, 2], ["a", "b"]))["normalised_cost", ""] is None
+    assert set(values(count_marks([], [], [])).values()) == {None}
+
+
+def brute_force(reference: list[float], prediction: list[float], tolerance: float) -> tuple[int, float]:
+    short, long = sorted((reference, prediction), key=len)
+    best = (0, 0.0)
+    for chosen in permutations(long, len(short)):
+        near = [abs(a - b) for a, b in zip(short, chosen, strict=True) if abs(a - b) <= tolerance]
+        best = max(best, (len(near), -sum(near)))
+    return best[0], -best[1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(0, 30).map(float), max_size=4),
+    st.lists(st.integers(0, 30).map(float), max_size=5),
+    st.sampled_from([0.0, 2.0, 5.0, float("inf")]),
+)
+def test_matching_is_the_best_there_is(a: list[float], b: list[float], tolerance: float) -> None:
+    pairs = match_times(a, b, tolerance)
+    count, cost = brute_force(a, b, tolerance)
+    assert len(pairs) == count
+    assert sum(abs(a[i] - b[j]) for i, j in pairs) == pytest.approx(cost)
+    assert len({i for i, _ in pairs}) == len({j for _, j in pairs}) == count
+
+
+def test_times_by_hand() -> None:
+    # Matched within 5 s: 10–12; 20–none; 40–41; the third answer names nothing. 2 of 4 found, 2 of 3 named.
+    marks = values(
+        time_marks([[10], [20, 40], [7]], [[12, 99], [41], None], list("abc"), tolerances=(5,), draws=50)
+    )
+    assert marks["time_error", ""] == pytest.approx((2 + 1) / 2)
+    assert marks["time_recall", "5 s"] == pytest.approx(2 / 4)
+    assert marks["time_precision", "5 s"] == pytest.approx(2 / 3)
+    assert marks["time_f1", "5 s"] == pytest.approx(4 / 7)
+
+
+def test_sets_against_another_implementation() -> None:
+    names = ["clip", "mesh", "sponge"]
+    truth, said = RNG.random((60, 3)) < 0.5, RNG.random((60, 3)) < 0.4
+    marks = values(
+        set_marks(
+            [[name for name, here in zip(names, row, strict=True) if here] for row in truth],
+            [[name for name, here in zip(names, row, strict=True) if here] for row in said],
+            VIDEOS[:60],
+            draws=20,
+        )
+    )
+    for number, name in enumerate(names):
+        pair = (truth[:, number], said[:, number])
+        assert marks["class_precision", name] == pytest.approx(precision_score(*pair))
+        assert marks["class_recall", name] == pytest.approx(recall_score(*pair))
+        assert marks["class_f1", name] == pytest.approx(f1_score(*pair))
+    expected = jaccard_score(truth, said, average="samples", zero_division=1.0)
+    assert marks["jaccard", ""] == pytest.approx(expected)
+
+
+def test_a_set_that_is_missing_agrees_with_nothing() -> None:
+    marks = values(set_marks([["clip"], []], [None, None], ["a", "b"]))
+    assert marks["jaccard", ""] == 0.0
+    assert (marks["class_recall", "clip"], marks["class_precision", "clip"]) == (0.0, None)
+
+
+def test_nominal_against_another_implementation() -> None:
+    truth = RNG.integers(0, 4, 120)
+    said = np.where(RNG.random(120) < 0.5, truth, RNG.integers(0, 4, 120))
+    letters = [list("ABCD")[number] for number in truth], [list("ABCD")[number] for number in said]
+    marks = values(nominal_marks(*letters, VIDEOS, draws=20))
+    assert marks["balanced_accuracy", ""] == pytest.approx(balanced_accuracy_score(truth, said))
+    assert marks["mcc", ""] == pytest.approx(matthews_corrcoef(truth, said))
+
+
+def test_no_answer_is_a_wrong_class() -> None:
+    marks = values(nominal_marks([True, True, False, False], [True, None, False, None], list("abcd")))
+    assert marks["balanced_accuracy", ""] == 0.5
+    assert marks["mcc", ""] == pytest.approx(matthews_corrcoef(list("yynn"), list("y-n-")))
+
+
+def test_names_and_order_change_nothing() -> None:
+    truth = RNG.poisson(2, 120).astype(float)
+    said = np.maximum(0, truth + RNG.integers(-1, 3, 120))
+    order = RNG.permutation(120)
+    renamed = [f"other {VIDEOS[place]}" for place in order]
+    first = count_marks(truth.tolist(), said.tolist(), VIDEOS, draws=300)
+    second = count_marks(truth[order].tolist(), said[order].tolist(), renamed, draws=300)
+    assert first == second
+    for mark in first:
+        assert mark.estimate.ci_low is not None
+        assert mark.estimate.ci_high is not None
+        assert mark.estimate.value is not None
+        assert mark.estimate.ci_low < mark.estimate.value < mark.estimate.ci_high
+
+
+def test_a_mean_as_a_quotient_of_sums_has_nearly_the_interval_of_the_mean() -> None:
+    right = (RNG.random(120) < 0.6).astype(float)
+    columns = np.stack([right, np.ones(120)], axis=1)
+    one = sums_interval(columns, VIDEOS, lambda sums: sums[:, 0] / sums[:, 1], draws=4000, bounds=(0, 1))
+    other = mean_interval(right, VIDEOS, draws=4000, bounds=(0, 1))
+    assert one.value == other.value
+    assert one.ci_low == pytest.approx(other.ci_low, abs=0.02)
+    assert one.ci_high == pytest.approx(other.ci_high, abs=0.02)
+
+
+def test_intervals_of_a_quotient_cover_by_simulation() -> None:
+    rng, held = np.random.default_rng(4), 0
+    for _ in range(300):
+        sizes = rng.geometric(0.15, 30)
+        groups = np.repeat(np.arange(30), sizes)
+        chance = rng.beta(2, 3, 30)[groups]
+        truth = rng.random(len(groups)) < 0.5
+        said = np.where(rng.random(len(groups)) < chance, truth, ~truth)
+        columns = np.stack([truth & said, truth, said], axis=1).astype(float)
+        one = sums_interval(columns, groups, lambda sums: sums[:, 0] / sums[:, 1], draws=500, bounds=(0, 1))
+        assert one.ci_low is not None
+        assert one.ci_high is not None
+        held += one.ci_low <= 0.4 <= one.ci_high
+    assert 0.91 <= held / 300 <= 0.985  # two standard errors around 93 to 97 %
+
+
+@pytest.mark.parametrize("marks", [count_marks, time_marks, set_marks, nominal_marks])
+def test_lengths_that_differ_are_named(marks: Any) -> None:
+    with pytest.raises(InputError, match="found 1, 0 and 1, expected as many references as predictions and"):
+        marks([[1]], [], ["a"])
+
+
+def test_sums_refuse_what_they_do_not_do() -> None:
+    with pytest.raises(InputError, match="two_level: found True, expected False for a statistic of sums"):
+        sums_interval(np.ones((2, 1)), ["a", "b"], lambda sums: sums[:, 0], two_level=True)
+    with pytest.raises(InputError, match=r"columns: found shape \(2,\), expected items × columns of numbers"):
+        sums_interval(np.ones(2), ["a", "b"], lambda sums: sums[:, 0])
