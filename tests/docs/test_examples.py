@@ -38,7 +38,7 @@ def called(words: list[str]) -> tuple[int, str]:
 
 def agrees(shown: str, said: str) -> bool:
     """Whether the shown text is the said one, spaces aside; "..." stands for anything."""
-    parts = (re.escape(part) for part in " ".join(shown.split()).split("..."))
+    parts = (re.escape(part.strip()) for part in " ".join(shown.split()).split("..."))
     return re.fullmatch(".*?".join(parts), " ".join(said.split()), re.DOTALL) is not None
 
 
