@@ -26,7 +26,7 @@ app = typer.Typer(
 @cache
 def commands() -> typer.Typer:
     """The program with all its commands, which are imported here and not before."""
-    from proctor.cli import audit, demo, importing, listing, reporting, results, running, scoring
+    from proctor.cli import audit, auditing, demo, importing, listing, reporting, results, running, scoring
 
     app.command("demo")(demo.demo)
     app.command("list")(listing.list_things)
@@ -38,6 +38,7 @@ def commands() -> typer.Typer:
     app.command("compare")(results.compare)
     app.command("report")(reporting.report)
     app.command("export")(results.export)
+    app.add_typer(auditing.group(), name="audit")
     build = typer.Typer(no_args_is_help=True, help="Makes benchmarks.")
     build.command("simulated")(demo.build_simulated)
     build.callback()(_building)

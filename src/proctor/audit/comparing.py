@@ -1,0 +1,156 @@
+"""Several metrics against the same ratings: which one agrees better, and is the lead real?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from proctor.audit.agreement import aggregated
+from proctor.audit.frames import ALL, KINDS, Cell, CorrelationSettings, Frame, Measured, paired
+from proctor.audit.ratings import MetricScores, RatingsTable
+from proctor.core import InputError
+from proctor.stats import (
+    Contrast,
+    Dependent,
+    Estimate,
+    Resamples,
+    Sampled,
+    contrast,
+    holm,
+    steiger,
+    williams,
+)
+from proctor.stats.clusters import Floats
+
+__all__ = ["Board", "Comparison", "Place", "compare"]
+
+_PEARSON = KINDS.index("pearson")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`first` less `second` in their mean correlation, with a clustered interval and p; `p_holm` is p adjusted
+    for all pairs of the board. `williams` and `steiger` compare the Pearson correlations as if all answers
+    were independent, for reference; None on a board over several dimensions."""
+
+    first: str
+    second: str
+    difference: Contrast
+    p_holm: float | None
+    williams: Dependent | None
+    steiger: Dependent | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A metric's place: `rank` is 1 + the number of metrics that are significantly better, so metrics that
+    can't be told apart from the best share rank 1. None, with the reason, where it has no correlation."""
+
+    metric: str
+    mean: Estimate
+    rank: int | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Board:
+    """The metrics on all datasets of a language, best first, and every pair of them. `dimension` is '' for the
+    mean over all dimensions."""
+
+    language: str
+    dimension: str
+    places: tuple[Place, ...]
+    comparisons: tuple[Comparison, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A metric on one board; `scores` and `pearson` only where the board is of one dimension."""
+
+    metric: str
+    sampled: Sampled
+    reason: str
+    pearson: float | None = None
+    scores: Floats | None = None
+
+
+def compare(
+    table: RatingsTable,
+    metrics: Sequence[MetricScores],
+    settings: CorrelationSettings | None = None,
+    *,
+    alpha: float = 0.05,
+) -> tuple[Board, ...]:
+    """Ranks metrics per language: by the mean over its dimensions, and by each dimension.
+
+    A metric is significantly better where its mean correlation is higher and the paired clustered test
+    (see `contrast`), adjusted by Holm over all pairs of the board, gives p ≤ `alpha`. All metrics get
+    the same samples. Raises `InputError` for a name given twice and for a missing score.
+    """
+    names = [metric.name for metric in metrics]
+    if len(set(names)) != len(names):
+        raise InputError(None, "metrics", found=", ".join(names), expected="each name once")
+    frame = Frame(table, settings or CorrelationSettings())
+    cells = [cell for cell in frame.cells if cell.dataset == ALL]
+    scores = [[paired(cell, metric) for cell in cells] for metric in metrics]
+    measured = [[frame.measure(cell, *pair) for cell, pair in zip(cells, row, strict=True)] for row in scores]
+    boards = []
+    for language in dict.fromkeys(cell.language for cell in cells):
+        overall = []
+        for name, row in zip(names, measured, strict=True):
+            mean, _, reason = aggregated(cells, row, language)
+            overall.append(_Entry(name, mean, reason))
+        boards.append(_board(language, "", overall, alpha))
+        for k, cell in enumerate(cells):
+            if cell.language == language:
+                entries = [
+                    _entry(name, row[k], pair[k][0])
+                    for name, row, pair in zip(names, measured, scores, strict=True)
+                ]
+                boards.append(_board(language, cell.dimension, entries, alpha, cell))
+    return tuple(boards)
+
+
+def _entry(name: str, measured: Measured, scores: Floats) -> _Entry:
+    pearson = measured.kinds[_PEARSON].estimate().value
+    return _Entry(name, measured.mean, measured.reason, pearson, scores)
+
+
+def _board(
+    language: str, dimension: str, entries: Sequence[_Entry], alpha: float, cell: Cell | None = None
+) -> Board:
+    pairs = list(combinations(entries, 2))
+    differences = [contrast(one.sampled, other.sampled) for one, other in pairs]
+    known = [k for k, one in enumerate(differences) if one.p is not None]
+    adjusted = dict(zip(known, holm([differences[k].p or 0.0 for k in known]).tolist(), strict=True))
+    comparisons, better = [], dict.fromkeys((entry.metric for entry in entries), 0)
+    for k, ((one, other), apart) in enumerate(zip(pairs, differences, strict=True)):
+        tests = _textbook(one, other, cell)
+        comparisons.append(Comparison(one.metric, other.metric, apart, adjusted.get(k), *tests))
+        if apart.value and k in adjusted and adjusted[k] <= alpha:
+            better[other.metric if apart.value > 0 else one.metric] += 1
+    places = [
+        Place(
+            entry.metric,
+            entry.sampled.estimate(),
+            1 + better[entry.metric] if entry.sampled.defined else None,
+            entry.reason,
+        )
+        for entry in entries
+    ]
+    places.sort(key=lambda one: (one.mean.value is None, -(one.mean.value or 0.0), one.metric))
+    return Board(language, dimension, tuple(places), tuple(comparisons))
+
+
+def _textbook(one: _Entry, other: _Entry, cell: Cell | None) -> tuple[Dependent | None, Dependent | None]:
+    if cell is None or one.scores is None or other.scores is None:
+        return None, None
+    if one.pearson is None or other.pearson is None:
+        return None, None
+    alone = Resamples(cell.groups, drawing=False)
+    both = alone.correlation("pearson", one.scores, other.scores, cell.groups).estimate().value
+    if both is None:
+        return None, None
+    n = len(cell.values)
+    return williams(one.pearson, other.pearson, both, n), steiger(one.pearson, other.pearson, both, n)

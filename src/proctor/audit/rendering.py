@@ -1,0 +1,180 @@
+"""An audit as plain data: flat rows, nested JSON, and the keys of the shared task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from pydantic import JsonValue
+
+from proctor.audit.agreement import Agreement, Audit, Ceiling
+from proctor.audit.comparing import Board
+from proctor.audit.frames import ALL
+from proctor.stats import Estimate
+
+__all__ = ["agreement_rows", "official", "to_json"]
+
+_KINDS = ("kendall", "pearson", "spearman", "mean")
+
+
+def official(audit: Audit) -> dict[str, float | None]:
+    """The figures under the keys of MEDIQA-EVAL: `iiyi-en-overall-kendalltau`, …, `ALL-en-ALL-mean`; None
+    where there is no correlation."""
+    figures: dict[str, float | None] = {}
+    for aggregate in audit.aggregates:
+        for row in audit.agreements:
+            if row.language == aggregate.language:
+                for kind in _KINDS:
+                    name = "kendalltau" if kind == "kendall" else kind
+                    figures[_key(row.dataset, row.language, row.dimension, name)] = _of(row, kind).value
+        figures[_key(ALL, aggregate.language, ALL, "mean")] = aggregate.mean.value
+    return figures
+
+
+def agreement_rows(audit: Audit) -> list[dict[str, JsonValue]]:
+    """One flat row per agreement and per aggregate (dimension "ALL"), raters apart included."""
+    rows: list[dict[str, JsonValue]] = []
+    for row in (*audit.agreements, *audit.by_rater):
+        flat: dict[str, JsonValue] = {"metric": audit.metric} | _where(row) | {"rater": row.rater}
+        for kind in _KINDS:
+            flat |= _flat(kind, _of(row, kind))
+        counts = {"ratings": row.mean.n, "answers": row.answers, "groups": row.mean.groups}
+        rows.append(flat | counts | {"raters": row.raters, "reason": row.reason})
+    empty = Estimate(None, None, None, 0, 0)
+    for one in audit.aggregates:
+        flat = {
+            "metric": audit.metric,
+            "dataset": ALL,
+            "language": one.language,
+            "dimension": ALL,
+            "rater": "",
+        }
+        for kind in _KINDS:
+            flat |= _flat(kind, one.mean if kind == "mean" else empty)
+        flat |= {"ratings": None, "answers": None, "groups": one.mean.groups}
+        rows.append(flat | {"raters": None, "reason": one.reason})
+    return rows
+
+
+def to_json(audits: Sequence[Audit], boards: Sequence[Board]) -> dict[str, JsonValue]:
+    """Everything, nested; never NaN."""
+    return {
+        "settings": asdict(audits[0].settings) if audits else {},
+        "metrics": [_audit_json(audit) for audit in audits],
+        "boards": [_board_json(board) for board in boards],
+    }
+
+
+def _audit_json(audit: Audit) -> dict[str, JsonValue]:
+    return {
+        "metric": audit.metric,
+        "notes": list(audit.notes),
+        "agreement": [_row_json(row) for row in audit.agreements],
+        "aggregates": [
+            {
+                "language": one.language,
+                "dimensions": one.dimensions,
+                "mean": _estimate(one.mean),
+                "reason": one.reason or None,
+            }
+            for one in audit.aggregates
+        ],
+        "by_rater": [_row_json(row) for row in audit.by_rater],
+        "by_system": [
+            {
+                "dataset": one.dataset,
+                "language": one.language,
+                "dimension": one.dimension,
+                "kendalltau": one.kendall,
+                "pearson": one.pearson,
+                "spearman": one.spearman,
+                "reason": one.reason or None,
+                "systems": [
+                    {"system": name, "score": score, "rating": rating, "ratings": n}
+                    for name, score, rating, n in one.systems
+                ],
+            }
+            for one in audit.by_system
+        ],
+        "ceilings": [_ceiling_json(one) for one in audit.ceilings],
+    }
+
+
+def _row_json(row: Agreement) -> dict[str, JsonValue]:
+    return (
+        _where(row)
+        | {"rater": row.rater or None}
+        | _four(row)
+        | {
+            "ratings": row.mean.n,
+            "answers": row.answers,
+            "groups": row.mean.groups,
+            "raters": row.raters,
+            "reason": row.reason or None,
+        }
+    )
+
+
+def _ceiling_json(one: Ceiling) -> dict[str, JsonValue]:
+    return (
+        _where(one)
+        | {"first": one.first, "second": one.second}
+        | _four(one)
+        | {"krippendorff_alpha": _estimate(one.alpha), "answers": one.mean.n, "reason": one.reason or None}
+    )
+
+
+def _board_json(board: Board) -> dict[str, JsonValue]:
+    return {
+        "language": board.language,
+        "dimension": board.dimension or ALL,
+        "places": [
+            {
+                "metric": one.metric,
+                "rank": one.rank,
+                "mean": _estimate(one.mean),
+                "reason": one.reason or None,
+            }
+            for one in board.places
+        ],
+        "comparisons": [
+            {
+                "first": one.first,
+                "second": one.second,
+                "difference": one.difference.value,
+                "ci_low": one.difference.ci_low,
+                "ci_high": one.difference.ci_high,
+                "p": one.difference.p,
+                "p_holm": one.p_holm,
+                "williams": None if one.williams is None else asdict(one.williams),
+                "steiger": None if one.steiger is None else asdict(one.steiger),
+            }
+            for one in board.comparisons
+        ],
+    }
+
+
+def _where(row: Agreement | Ceiling) -> dict[str, JsonValue]:
+    return {"dataset": row.dataset, "language": row.language, "dimension": row.dimension}
+
+
+def _four(row: Agreement | Ceiling) -> dict[str, JsonValue]:
+    return {("kendalltau" if kind == "kendall" else kind): _estimate(_of(row, kind)) for kind in _KINDS}
+
+
+def _of(row: Agreement | Ceiling, kind: str) -> Estimate:
+    found: Estimate = getattr(row, kind)
+    return found
+
+
+def _estimate(one: Estimate) -> dict[str, JsonValue]:
+    return {"value": one.value, "ci_low": one.ci_low, "ci_high": one.ci_high}
+
+
+def _flat(kind: str, one: Estimate) -> dict[str, JsonValue]:
+    name = "kendalltau" if kind == "kendall" else kind
+    return {name: one.value, f"{name}_low": one.ci_low, f"{name}_high": one.ci_high}
+
+
+def _key(*parts: str) -> str:
+    return "-".join(part for part in parts if part)

@@ -1,0 +1,18 @@
+"""MEDIQA-EVAL 2026: clinicians' ratings of answers to patients' questions, in English and Chinese."""
+
+from proctor.benchmarks.mediqa_eval.native import (
+    Encounter,
+    read_encounters,
+    read_native_ratings,
+    read_submission,
+)
+from proctor.benchmarks.mediqa_eval.task import DATASETS, DIMENSIONS
+
+__all__ = [
+    "DATASETS",
+    "DIMENSIONS",
+    "Encounter",
+    "read_encounters",
+    "read_native_ratings",
+    "read_submission",
+]
