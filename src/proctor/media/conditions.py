@@ -45,11 +45,12 @@ class Condition:
     """The condition `video`, and the root of all others: everything as it is.
 
     `summary` is the line for `proctor list`; with `sees=False` there is nothing to look at, and no file
-    is opened.
+    is opened; with `borrows=True` it shows other items' media.
     """
 
     summary = "the item's media as they are"
     sees = True
+    borrows = False
 
     def arrange(self, slots: list[Slot], scene: Scene) -> list[Slot]:
         """Says what is shown, before anything is decoded."""
@@ -125,6 +126,7 @@ class OtherVideo(Condition):
     """
 
     summary = "the pictures of another item (seeded), while number, times and labels stay"
+    borrows = True
 
     def arrange(self, slots: list[Slot], scene: Scene) -> list[Slot]:
         other = self._other(scene)

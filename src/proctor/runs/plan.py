@@ -4,13 +4,12 @@ checked before the first call is paid."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from proctor.core import Benchmark, InputError, Item, NeedsReferences, Scorer, System, View
-from proctor.media import CONDITIONS, MediaLibrary, view
+from proctor.core import Benchmark, InputError, Item, NeedsReferences, Scorer, System, VideoClip
+from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, viewer
 from proctor.runs.engine import Job
 from proctor.runs.store import Run, Store
 
@@ -19,22 +18,27 @@ __all__ = ["Plan", "PlanOptions", "chosen_items", "plan", "run_settings"]
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """`limit` takes the first items only; `all_items` also those that do not count."""
+    """`limit` takes the first items only; `all_items` also those that do not count; `skip_broken` leaves out
+    the items whose media are broken, where they are an error else."""
 
     seed: int = 0
     all_items: bool = False
     limit: int | None = None
     budget_s: float | None = None
+    skip_broken: bool = False
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be asked, and what was found on the way."""
+    """What is to be asked, and what was found on the way; `problems` are those of the broken media for which
+    `left_out` items are not asked."""
 
     jobs: list[Job]
     runs: list[Run]
     settled: int
     unsupported: dict[str, int]
+    problems: tuple[MediaProblem, ...] = ()
+    left_out: int = 0
 
     @property
     def to_ask(self) -> int:
@@ -54,14 +58,20 @@ def plan(
 ) -> Plan:
     """The jobs of every system under every condition.
 
-    Items go out group by group, so that a video is decoded once and servers can reuse a common
-    prefix. Raises `InputError` before anything is written: unknown
-    conditions, missing or broken media, other settings or items under a name that the store knows.
+    Items go out video by video, so that each is decoded once and servers can reuse a common prefix. Raises
+    `InputError` before anything is written: unknown conditions, missing or broken media, other settings or
+    items under a name that the store knows.
     """
     options = options or PlanOptions()
-    items = chosen_items(benchmark, options)
-    if any(CONDITIONS.get(condition).sees for condition in conditions):
-        library.check(items)
+    chosen = chosen_items(benchmark, options)
+    shown, problems = _sound(benchmark, conditions, library, options)
+    items = [item for item in chosen if item.id in shown]
+    if not items:
+        raise InputError(
+            benchmark.name,
+            found=f"no item whose media can be read; the first: {problems[0]}",
+            expected="at least one",
+        )
     store.add_benchmark(benchmark)
     jobs: list[Job] = []
     settled = 0
@@ -78,11 +88,10 @@ def plan(
             known = store.settled(run)
             open_items = [item for item in mine if item.id not in known]
             settled += len(mine) - len(open_items)
-            make_view = partial(
-                _view, condition=condition, library=library, seed=options.seed, others=benchmark.items
-            )
+            make_view = viewer(open_items, condition, library, seed=options.seed, others=list(shown.values()))
             jobs.append(Job(run, system, open_items, make_view, scorers))
-    return Plan(jobs, [job.run for job in jobs], settled, unsupported)
+    runs = [job.run for job in jobs]
+    return Plan(jobs, runs, settled, unsupported, tuple(problems), len(chosen) - len(items))
 
 
 def chosen_items(benchmark: Benchmark, options: PlanOptions) -> list[Item]:
@@ -93,12 +102,31 @@ def chosen_items(benchmark: Benchmark, options: PlanOptions) -> list[Item]:
     return items
 
 
-def _view(item: Item, *, condition: str, library: MediaLibrary, seed: int, others: Sequence[Item]) -> View:
-    return view(item, condition, library, seed=seed, others=others)
+def _sound(
+    benchmark: Benchmark, conditions: Sequence[str], library: MediaLibrary, options: PlanOptions
+) -> tuple[dict[str, Item], list[MediaProblem]]:
+    """By id the items whose media may be shown, and what is wrong with those of the others. Where a condition
+    borrows from other items, these are all that count, whatever the limit."""
+    seen = [CONDITIONS.get(condition) for condition in conditions]
+    borrowing = any(condition.borrows for condition in seen)
+    items = chosen_items(benchmark, replace(options, limit=None) if borrowing else options)
+    problems: list[MediaProblem] = []
+    if options.skip_broken and any(condition.sees for condition in seen):
+        problems = library.problems(items)
+    elif any(condition.sees for condition in seen):
+        library.check(items)
+    broken = {item_id for problem in problems for item_id in problem.item_ids}
+    return {item.id: item for item in items if item.id not in broken}, problems
 
 
-def _by_media(item: Item) -> tuple[str, ...]:
-    return tuple(media.source for media in item.media)
+def _by_media(item: Item) -> tuple[tuple[str, float, float], ...]:
+    """Video by video, from its start to its end: what one question shows, the next one shows again."""
+    return tuple(
+        (medium.source, medium.start, float("inf") if medium.end is None else medium.end)
+        if isinstance(medium, VideoClip)
+        else (medium.source, 0.0, 0.0)
+        for medium in item.media
+    )
 
 
 def run_settings(
