@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from functools import cache
 
@@ -26,7 +27,18 @@ app = typer.Typer(
 @cache
 def commands() -> typer.Typer:
     """The program with all its commands, which are imported here and not before."""
-    from proctor.cli import audit, auditing, demo, importing, listing, reporting, results, running, scoring
+    from proctor.cli import (
+        audit,
+        auditing,
+        demo,
+        importing,
+        linting,
+        listing,
+        reporting,
+        results,
+        running,
+        scoring,
+    )
 
     app.command("demo")(demo.demo)
     app.command("list")(listing.list_things)
@@ -39,6 +51,7 @@ def commands() -> typer.Typer:
     app.command("report")(reporting.report)
     app.command("export")(results.export)
     app.add_typer(auditing.group(), name="audit")
+    app.add_typer(linting.group(), name="lint")
     build = typer.Typer(no_args_is_help=True, help="Makes benchmarks.")
     build.command("simulated")(demo.build_simulated)
     build.callback()(_building)
@@ -67,7 +80,7 @@ def main() -> None:
     except ProctorError as error:
         sys.stderr.write(f"proctor: {error}\n")
         sys.exit(1)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         sys.stderr.write("proctor: stopped\n")
         sys.exit(130)
     except BrokenPipeError:
