@@ -1,0 +1,116 @@
+"""`proctor lint`: submissions checked before they are sent, one command per benchmark."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from proctor.cli.output import console, print_json, print_table
+
+if TYPE_CHECKING:
+    from proctor.benchmarks.mediqa_eval import Check
+
+__all__ = ["group"]
+
+
+class LintFormat(StrEnum):
+    """How the list is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+class Split(StrEnum):
+    """The published splits of MEDIQA-EVAL."""
+
+    VALID = "valid"
+    TEST = "test"
+
+
+def group() -> typer.Typer:
+    """The commands below `proctor lint`."""
+    lints = typer.Typer(no_args_is_help=True, help="Checks a submission and lists everything that is wrong.")
+    lints.callback()(_linting)
+    lints.command("mediqa-eval")(mediqa_eval)
+    return lints
+
+
+def _linting() -> None:
+    """Checks a submission and lists everything that is wrong. Exit code 1 where something is."""
+
+
+def mediqa_eval(
+    submission: Annotated[
+        Path,
+        typer.Argument(metavar="SUBMISSION.csv", help="Scores in the task's format.", show_default=False),
+    ],
+    ratings: Annotated[
+        Path, typer.Option("--ratings", help="The rated answers that it must score.", show_default=False)
+    ],
+    split: Annotated[
+        Split | None,
+        typer.Option("--split", help="Expect the rows of this published split.", show_default=False),
+    ] = None,
+    any_scale: Annotated[
+        bool, typer.Option("--any-scale", help="Scores need not lie between 0 and 1.")
+    ] = False,
+    output: Annotated[
+        LintFormat, typer.Option("--format", help="For people or for programs.")
+    ] = LintFormat.TABLE,
+) -> None:
+    """Columns, encoding, languages, dimensions, ranges, rows per dataset, repeated and opted-out rows, texts.
+
+    Example: proctor lint mediqa-eval submission.csv --ratings ratings.csv
+    """
+    from proctor.benchmarks.mediqa_eval import check_submission, read_native_ratings
+
+    table = read_native_ratings(ratings)
+    chosen = split.value if split else None
+    check = check_submission(submission, table, split=chosen, any_scale=any_scale)
+    if output is LintFormat.JSON:
+        print_json(_json(check))
+    else:
+        _print(check)
+    raise typer.Exit(1 if check.errors else 0)
+
+
+def _json(check: Check) -> dict[str, object]:
+    return {
+        "file": str(check.file),
+        "errors": check.errors,
+        "warnings": len(check.findings) - check.errors,
+        "findings": [
+            {
+                "level": one.level,
+                "row": one.fault.row or None,
+                "column": one.fault.column or None,
+                "found": one.fault.found,
+                "expected": one.fault.expected,
+            }
+            for one in check.findings
+        ],
+        "counts": [asdict(one) for one in check.counts],
+    }
+
+
+def _print(check: Check) -> None:
+    for one in check.findings:
+        console.print(str(one), markup=False, highlight=False, soft_wrap=True)
+    if check.counts:
+        print_table(
+            str(check.file),
+            ["dataset", "language", ">rows", ">expected", ">repeated", ">opted out", "as many as"],
+            [
+                [
+                    *(one.dataset, one.language, str(one.rows), str(one.expected)),
+                    *(str(one.repeated), str(one.opted_out), ", ".join(one.splits)),
+                ]
+                for one in check.counts
+            ],
+        )
+    warnings = len(check.findings) - check.errors
+    console.print(f"{check.errors} errors, {warnings} warnings", highlight=False)
