@@ -103,6 +103,7 @@ def audit(table: RatingsTable, metric: MetricScores, settings: CorrelationSettin
     apart, and the ceiling given, where a cell has two or more of them. Raises `InputError` where the
     metric has no score for a rated answer.
 
+    >>> from proctor.audit import Rating
     >>> rows = [(f"e{k}", value) for k, value in enumerate([0.0, 0.5, 1.0, 1.0])]
     >>> table = RatingsTable(tuple(Rating(e, "…", "s1", "overall", "r1", value) for e, value in rows))
     >>> metric = MetricScores("mine", {(e, "s1", "overall"): k / 4 for k, (e, _) in enumerate(rows)})

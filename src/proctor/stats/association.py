@@ -103,7 +103,10 @@ class Resamples:
             return self.sampled(np.full(len(self.weights), np.nan), unit, n=0, groups=0)
         used, own = np.unique(unit, return_inverse=True)
         statistic: Statistic = STATISTICS[kind](first, second, own.astype(np.int64))
-        values = statistic(np.ascontiguousarray(self.weights[:, used]))
+        rows = self.weights[:, used]
+        held = rows.any(axis=1)  # a sample may have drawn none of these units
+        values = np.full(len(rows), np.nan)
+        values[held] = statistic(rows[held])
         return self.sampled(values, unit, n=len(first), groups=n_groups)
 
     def sampled(self, values: Floats, units: Ints, *, n: int, groups: int) -> Sampled:

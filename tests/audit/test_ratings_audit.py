@@ -1,0 +1,279 @@
+"""A metric held against ratings: by item, rater and system, beside other metrics and the raters themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats as reference
+
+from proctor.audit import (
+    ALL,
+    CorrelationSettings,
+    MetricScores,
+    Rating,
+    RatingsTable,
+    agreement_rows,
+    audit,
+    compare,
+    official,
+    read_ratings,
+    read_scores,
+    to_json,
+)
+from proctor.core import InputError
+from proctor.stats import krippendorff_alpha
+
+FEW = CorrelationSettings(draws=200)
+
+
+def two_raters(seed: int = 0, n: int = 40) -> RatingsTable:
+    """Two datasets, three systems, one dimension; everything rated by "a", the first dataset by "b" too."""
+    rng = np.random.default_rng(seed)
+    ratings = []
+    for number in range(n):
+        dataset = "one" if number < n // 2 else "two"
+        for system in ("s1", "s2", "s3"):
+            level = int(rng.integers(0, 3))
+            for rater in "ab" if dataset == "one" else "a":
+                value = float(np.clip(level + rng.integers(-1, 2), 0, 2)) / 2
+                where = {"group": f"e{number}", "dataset": dataset, "language": "en"}
+                ratings.append(
+                    Rating(f"q{number}", f"{number} {system}", system, "good", rater, value, **where)
+                )
+    return RatingsTable(tuple(ratings))
+
+
+def scored(table: RatingsTable, name: str = "mine", seed: int = 1, noise: float = 0.5) -> MetricScores:
+    """The mean rating with noise."""
+    rng = np.random.default_rng(seed)
+    by_key: dict[tuple[str, str, str], list[float]] = {}
+    for one in table.ratings:
+        by_key.setdefault(one.key, []).append(one.value)
+    return MetricScores(
+        name, {key: float(np.mean(values) + noise * rng.normal()) for key, values in by_key.items()}
+    )
+
+
+def plain(metric: MetricScores, table: RatingsTable) -> list[float]:
+    return [float(metric.scores[one.key] or 0.0) for one in table.ratings]
+
+
+def test_every_rating_is_a_pair() -> None:
+    table = two_raters()
+    metric = scored(table)
+    found = audit(table, metric, FEW)
+    assert [
+        (row.dataset, row.mean.n, row.answers, row.mean.groups, row.raters) for row in found.agreements
+    ] == [
+        (ALL, 180, 120, 40, 2),
+        ("one", 120, 60, 20, 2),
+        ("two", 60, 60, 20, 1),
+    ]
+    pairs = plain(metric, table), [one.value for one in table.ratings]
+    row = found.agreements[0]
+    truths = [
+        function(*pairs).statistic
+        for function in (reference.kendalltau, reference.pearsonr, reference.spearmanr)
+    ]
+    assert [row.kendall.value, row.pearson.value, row.spearman.value] == pytest.approx(truths)
+    assert row.mean.value == pytest.approx(np.mean(truths))
+    assert found.aggregates[0].mean == row.mean
+
+
+def test_each_rater_and_their_mean() -> None:
+    table = two_raters()
+    metric = scored(table)
+    rows = {(row.dataset, row.rater): row for row in audit(table, metric, FEW).by_rater}
+    assert set(rows) == {(dataset, rater) for dataset in (ALL, "one") for rater in ("a", "b", "mean")}
+    own = [one for one in table.ratings if one.rater == "b"]
+    scores = [float(metric.scores[one.key] or 0.0) for one in own]
+    expected = float(reference.pearsonr(scores, [one.value for one in own]).statistic)
+    assert rows["one", "b"].pearson.value == pytest.approx(expected)
+    means = rows["one", "mean"]
+    assert (means.mean.n, means.answers) == (60, 60)
+    by_key = {one.key: [two.value for two in table.ratings if two.key == one.key] for one in own}
+    scores = [float(metric.scores[key] or 0.0) for key in by_key]
+    expected = reference.kendalltau(scores, [np.mean(values) for values in by_key.values()]).statistic
+    assert means.kendall.value == pytest.approx(expected)
+
+
+def test_the_ceiling_is_what_one_rater_says_of_the_other() -> None:
+    table = two_raters()
+    ceilings = audit(table, scored(table), FEW).ceilings
+    assert [(one.dataset, one.first, one.second, one.mean.n) for one in ceilings] == [
+        (ALL, "a", "b", 60),
+        ("one", "a", "b", 60),
+    ]
+    shared = [one for one in table.ratings if one.dataset == "one"]
+    a, b = ([one.value for one in shared if one.rater == rater] for rater in "ab")
+    assert ceilings[1].spearman.value == pytest.approx(reference.spearmanr(a, b).statistic)
+    alpha = krippendorff_alpha(
+        [one.value for one in shared], [one.key for one in shared], [one.group for one in shared], draws=200
+    )
+    assert ceilings[1].alpha == alpha
+
+
+def test_systems_by_hand() -> None:
+    values = {"s1": [0.0, 0.5], "s2": [0.5, 0.5], "s3": [1.0, 0.5]}
+    scores = {"s1": [0.3, 0.1], "s2": [0.9, 0.9], "s3": [0.4, 0.6]}
+    ratings = [
+        Rating(f"q{k}", system, system, "good", "r", value)
+        for system, row in values.items()
+        for k, value in enumerate(row)
+    ]
+    metric = MetricScores(
+        "m", {(f"q{k}", s, "good"): v for s, row in scores.items() for k, v in enumerate(row)}
+    )
+    (found,) = audit(RatingsTable(tuple(ratings)), metric, FEW).by_system
+    assert found.systems == (("s1", 0.2, 0.25, 2), ("s2", 0.9, 0.5, 2), ("s3", 0.5, 0.75, 2))
+    # Means 0.2, 0.9, 0.5 against 0.25, 0.5, 0.75: two pairs in order, one not.
+    assert found.kendall == pytest.approx(1 / 3)
+    assert found.spearman == pytest.approx(0.5)
+
+
+def test_what_has_no_correlation_says_why() -> None:
+    table = two_raters()
+    flat = MetricScores("flat", dict.fromkeys(table.keys, 0.5))
+    found = audit(table, flat, FEW)
+    assert {row.reason for row in found.agreements} == {"all scores are 0.5"}
+    assert all(value is None for value in official(found).values())
+    part = dict(scored(table).scores)
+    part.update({one.key: None for one in table.ratings if one.dataset == "one"})
+    found = audit(table, MetricScores("part", part), FEW)
+    assert [(row.dataset, row.reason, row.mean.value is None) for row in found.agreements] == [
+        (ALL, "opted out in one", True),
+        ("one", "opted out", True),
+        ("two", "", False),
+    ]
+    assert found.aggregates[0].reason == "good: opted out in one"
+    same = RatingsTable(tuple(Rating(f"q{k}", "", "s", "good", "r", 1.0) for k in range(5)))
+    assert audit(same, scored(same), FEW).agreements[0].reason == "all ratings are 1"
+    one = RatingsTable(same.ratings[:1])
+    assert audit(one, scored(one), FEW).agreements[0].reason == "fewer than two ratings"
+
+
+def test_a_missing_score_is_an_error() -> None:
+    table = two_raters()
+    with pytest.raises(
+        InputError, match=r"^metric 'm': found nothing, expected a score of \('q0', 's1', 'good'\)$"
+    ):
+        audit(table, MetricScores("m", {}), FEW)
+
+
+def test_metrics_that_cannot_be_told_apart_share_a_rank() -> None:
+    table = two_raters(n=80)
+    metrics = [
+        scored(table, "good", 1),
+        scored(table, "as good", 2),
+        scored(table, "noise", 3, 9.0),
+        MetricScores("flat", dict.fromkeys(table.keys, 1.0)),
+    ]
+    overall, board = compare(table, metrics, CorrelationSettings(draws=500))
+    assert (overall.dimension, board.dimension) == ("", "good")
+    places = {place.metric: place for place in board.places}
+    assert [places[name].rank for name in ("good", "as good", "noise", "flat")] == [1, 1, 3, None]
+    assert places["flat"].reason == "all scores are 1"
+    assert [place.metric for place in board.places][-2:] == ["noise", "flat"]
+    pairs = {(one.first, one.second): one for one in board.comparisons}
+    assert len(pairs) == 6
+    near = pairs["good", "as good"]
+    assert near.p_holm is not None
+    assert near.p_holm > 0.05
+    far = pairs["good", "noise"]
+    assert far.p_holm is not None
+    assert far.p_holm < 0.01
+    assert far.williams is not None
+    assert far.steiger is not None
+    assert far.williams.p == pytest.approx(far.steiger.p, abs=0.01)
+    assert pairs["good", "flat"].p_holm is None
+    assert overall.comparisons[0].williams is None
+    alone = audit(table, metrics[0], CorrelationSettings(draws=500)).agreements[0].mean
+    assert places["good"].mean == alone
+
+
+def test_the_same_metric_twice_is_no_better() -> None:
+    table = two_raters()
+    first, second = scored(table, "x"), scored(table, "y")
+    board = compare(table, [first, second], FEW)[0]
+    assert [place.rank for place in board.places] == [1, 1]
+    assert board.comparisons[0].difference.p == 1.0
+    with pytest.raises(InputError, match=r"^metrics: found x, x, expected each name once$"):
+        compare(table, [first, first], FEW)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from("ab")), min_size=1, max_size=8)
+)
+def test_json_never_holds_nan(rows: list[tuple[int, int, str]]) -> None:
+    ratings = tuple(Rating(f"q{k}", "", "s", "d", rater, v / 2) for k, (v, _, rater) in enumerate(rows))
+    table = RatingsTable(ratings)
+    metric = MetricScores("m", {one.key: float(s) for one, (_, s, _) in zip(ratings, rows, strict=True)})
+    tiny = CorrelationSettings(draws=20)
+    found = audit(table, metric, tiny)
+    boards = compare(table, [metric, MetricScores("n", dict.fromkeys(table.keys, 1.0))], tiny)
+    json.dumps([to_json([found], boards), agreement_rows(found), official(found)], allow_nan=False)
+
+
+HEADER = "item,candidate,system,dimension,rater,value\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("q1,x,s,d,r,1\nq1,x,s,d,r,0\n", "row 3, column 'rater': found a second rating by 'r', after row 2, expected one of each rater"),
+        ("q1,x,s,d,r,1\nq1,y,s,e,r,0\n", "row 3, column 'candidate': found another text, expected that of row 2"),
+        ("q1,x,s,d,r,good\n", "row 2, column 'value': found 'good', expected a finite number"),
+        ("q1,x,,d,r,1\n", "row 2, column 'system': found nothing, expected a name"),
+    ],
+)  # fmt: skip
+def test_bad_ratings(content: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "ratings.csv"
+    file.write_text(HEADER + content, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_ratings(file)
+    assert str(caught.value) == f"{file}: {said}"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("q1,s,d,1\nq1,s,d,1\n", "row 3: found q1, s, d again, expected one score of each"),
+        ("q2,s,d,1\n", "row 2: found q2, s, d, expected an answer that was rated"),
+        ("q1,s,d,1\n", "found no score of q1, t, d, expected one of every rated answer"),
+        ("q1,s,d,\n", "row 2, column 'value': found '', expected a finite number"),
+    ],
+)
+def test_bad_scores(content: str, said: str, tmp_path: Path) -> None:
+    ratings, file = tmp_path / "ratings.csv", tmp_path / "scores.csv"
+    ratings.write_text(HEADER + "q1,x,s,d,r,1\nq1,y,t,d,r,0\n", encoding="utf-8")
+    file.write_text("item,system,dimension,value\n" + content, encoding="utf-8")
+    table = read_ratings(ratings)
+    with pytest.raises(InputError) as caught:
+        read_scores(file, table)
+    assert str(caught.value) == f"{file}: {said}"
+
+
+def test_a_table_checks_what_it_is_given() -> None:
+    good = Rating("q", "x", "s", "d", "r", 1.0)
+    bad: dict[str, Callable[[], RatingsTable]] = {
+        "rating 2 (q, s, d): found a second rating by r, expected one of each rater": lambda: RatingsTable(
+            (good, good)
+        ),
+        "rating 1 (q, s, d): found nan, expected a finite number": lambda: RatingsTable(
+            (Rating("q", "x", "s", "d", "r", float("nan")),)
+        ),
+        "rating 2 (q, s, e): found another candidate, expected one text of each system": lambda: RatingsTable(
+            (good, Rating("q", "y", "s", "e", "r", 1.0))
+        ),
+    }
+    for said, make in bad.items():
+        with pytest.raises(InputError) as caught:
+            make()
+        assert str(caught.value) == said
