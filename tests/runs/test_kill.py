@@ -7,10 +7,8 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +16,7 @@ from pathlib import Path
 from proctor.core import Answer, InputError, Status, generator
 from proctor.runs import FLOOR, Options, Run, Store, results
 from tests.support.faulty_server import FaultyServer
+from tests.support.program import start_proctor, wait_for
 from tests.support.text_folder import answer_tray, item_of, write_text_folder
 
 ITEMS = 500
@@ -37,33 +36,16 @@ class Killed:
 
 
 def start(folder: Path, store: Path, server: FaultyServer) -> subprocess.Popen[str]:
-    """The run in a process group of its own, so that all of it can be killed at once."""
-    arguments = [
-        "run", "simulated", "--data", str(folder), "--store", str(store), "--condition", "text-only",
+    return start_proctor(
+        "run", "simulated", "--data", folder, "--store", store, "--condition", "text-only",
         "--model", "local", "--base-url", server.url, "--concurrency", str(CONCURRENCY),
-    ]  # fmt: skip
-    return subprocess.Popen(
-        [sys.executable, "-c", "from proctor.cli.main import main; main()", *arguments],
-        start_new_session=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    )  # fmt: skip
 
 
 def kill(process: subprocess.Popen[str]) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert process.returncode == -signal.SIGKILL, "the run ended before it was killed"
-
-
-def wait_for(happened: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    """Raises where the process ends, or where it takes far too long, before it happens."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not happened():
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise AssertionError(f"{process.returncode}: {process.stderr.read() if process.stderr else ''}")
-        time.sleep(0.002)
 
 
 def on_disk(store: Path, copy: Path) -> dict[str, Answer]:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["proctor"]
+__all__ = ["proctor", "start_proctor", "wait_for"]
+
+_PROGRAM = (sys.executable, "-c", "from proctor.cli.main import main; main()")
 
 
 def proctor(
@@ -15,10 +19,30 @@ def proctor(
 ) -> subprocess.CompletedProcess[str]:
     """Runs `proctor` and returns what it printed and how it ended."""
     return subprocess.run(
-        [sys.executable, "-c", "from proctor.cli.main import main; main()", *map(str, arguments)],
+        [*_PROGRAM, *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=timeout,
         check=False,
         env=os.environ | environment,
     )
+
+
+def start_proctor(*arguments: str | Path) -> subprocess.Popen[str]:
+    """Starts `proctor` in a process group of its own, so that signals reach it and nobody else."""
+    return subprocess.Popen(
+        [*_PROGRAM, *map(str, arguments)],
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(happened: Callable[[], bool], process: subprocess.Popen[str], patience_s: float = 60.0) -> None:
+    """Raises where the process ends, or where it takes far too long, before it happens."""
+    deadline = time.monotonic() + patience_s
+    while not happened():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise AssertionError(f"{process.returncode}: {process.stderr.read() if process.stderr else ''}")
+        time.sleep(0.002)

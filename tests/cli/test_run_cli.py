@@ -1,0 +1,201 @@
+"""`proctor run` as a process: who may share a store, how it stops, and what its exit code says."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from proctor.core import Status
+from proctor.runs import Store
+from tests.support.faulty_server import Fault, FaultyServer
+from tests.support.program import proctor, start_proctor, wait_for
+from tests.support.text_folder import answer_tray, item_of, write_text_folder
+
+ITEMS = 60
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_text_folder(tmp_path / "data", ITEMS)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "runs.db"
+
+
+def command(folder: Path, store: Path, server: FaultyServer, *more: str) -> list[str | Path]:
+    return [
+        "run", "simulated", "--data", folder, "--store", store, "--condition", "text-only",
+        "--base-url", server.url, *(more or ("--model", "local")),
+    ]  # fmt: skip
+
+
+def statuses(store: Path, system: str = "local") -> Counter[Status]:
+    opened = Store(store, create=False)
+    (run,) = [run for run in opened.runs("simulated") if run.system == system]
+    found = Counter(answer.status for answer in opened.answers(run).values())
+    opened.close()
+    return found
+
+
+def recorded(store: Path) -> set[str]:
+    opened = Store(store, create=False)
+    (run,) = [run for run in opened.runs("simulated") if run.system == "local"]
+    found = opened.settled(run)
+    opened.close()
+    return found
+
+
+def one_line(stderr: str) -> str:
+    """The last line, which is the reason; everything before it is notes."""
+    lines = [line for line in stderr.splitlines() if line]
+    assert "Traceback" not in stderr
+    return lines[-1]
+
+
+def test_two_processes_share_a_store_for_two_models(folder: Path, store: Path) -> None:
+    with FaultyServer(answer_tray, latency_s=0.05) as server:
+        both = [start_proctor(*command(folder, store, server, "--model", name)) for name in ("alpha", "beta")]
+        ends = [process.communicate(timeout=90) for process in both]
+        asked = Counter((request.model, item_of(request)) for request in server.requests)
+    assert [process.returncode for process in both] == [0, 0], ends
+    assert len(asked) == 2 * ITEMS
+    assert set(asked.values()) == {1}
+    for name in ("alpha", "beta"):
+        assert statuses(store, name) == {Status.ANSWERED: ITEMS}
+
+
+def test_the_same_run_twice_is_refused_in_one_line(folder: Path, store: Path) -> None:
+    with FaultyServer(answer_tray, latency_s=0.3) as server:
+        first = start_proctor(*command(folder, store, server), "--concurrency", "1")
+        wait_for(lambda: server.count >= 3, first)
+        second = proctor(*command(folder, store, server))
+        assert first.poll() is None, "the first run was over before the second one began"
+        server.latency_s = 0.0
+        said, complained = first.communicate(timeout=60)
+        asked = Counter(map(item_of, server.requests))
+    assert second.returncode == 1
+    assert second.stdout == ""
+    reason = one_line(second.stderr)
+    assert reason.startswith(f"proctor: {store}: run of local under text-only: found process {first.pid}/")
+    assert reason.endswith("at work on it, expected one process a run: wait for it, or stop it")
+    assert (first.returncode, f"Asked {ITEMS}: {ITEMS} answered; in {store}\n") == (0, said), complained
+    assert set(asked.values()) == {1}
+
+
+def test_ctrl_c_lets_answers_come_in_and_the_next_run_goes_on(folder: Path, store: Path) -> None:
+    with FaultyServer(answer_tray, latency_s=0.1) as server:
+        process = start_proctor(*command(folder, store, server))
+        wait_for(lambda: server.count >= 20, process)
+        process.send_signal(signal.SIGINT)
+        said, complained = process.communicate(timeout=30)
+        there, asked = recorded(store), {item_of(request) for request in server.requests}
+        assert process.returncode == 3
+        assert 20 <= len(there) < ITEMS
+        assert there == asked, "an answer that was under way was lost"
+        assert said == f"Asked {len(there)}: {len(there)} answered; in {store}\n"
+        assert "stopping: waiting for the answers under way (again to stop at once)" in complained
+        left = ITEMS - len(there)
+        assert one_line(complained) == f"{left} items are still to be asked: run the same command again."
+
+        again = proctor(*command(folder, store, server))
+        assert again.returncode == 0
+        assert again.stdout == f"Asked {left}: {left} answered; in {store}\n"
+        assert f"{len(there)} answers are there already; {left} to ask." in again.stderr
+        assert set(Counter(map(item_of, server.requests)).values()) == {1}
+    assert statuses(store) == {Status.ANSWERED: ITEMS}
+
+
+def test_a_second_ctrl_c_stops_at_once(folder: Path, store: Path) -> None:
+    with FaultyServer(answer_tray, latency_s=120.0) as server:
+        process = start_proctor(*command(folder, store, server))
+        wait_for(lambda: server.count >= 8, process)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        while "stopping:" not in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGINT)
+        _, complained = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert one_line(complained) == "proctor: stopped"
+    assert recorded(store) == set()
+
+
+def test_failures_that_stay_are_shown_and_exit_with_3(folder: Path, store: Path) -> None:
+    with FaultyServer(answer_tray, faults=1.0, kinds=[Fault.SERVER_ERROR]) as server:
+        arguments = [*command(folder, store, server), "--retries", "0"]
+        broken = proctor(*arguments)
+        assert broken.returncode == 3
+        assert statuses(store).keys() == {Status.FAILED}
+        failed = statuses(store)[Status.FAILED]
+        assert broken.stdout == f"Asked {failed}: {failed} failed; in {store}\n"
+        assert "gave up after 50 failures in a row: local: HTTP 500: The server had an error" in broken.stderr
+        assert one_line(broken.stderr) == (
+            f"{failed} answers failed (local: HTTP 500: The server had an error): "
+            "run the same command again to ask them again."
+        )
+        server.faults = 0.0
+        healed = proctor(*arguments)
+    assert healed.returncode == 0
+    assert healed.stdout == f"Asked {ITEMS}: {ITEMS} answered; in {store}\n"
+    assert statuses(store) == {Status.ANSWERED: ITEMS}
+
+
+def test_no_access_stops_before_anything_is_recorded(folder: Path, store: Path) -> None:
+    with FaultyServer(answer_tray, faults=1.0, kinds=[Fault.UNAUTHORIZED]) as server:
+        done = proctor(*command(folder, store, server))
+    assert done.returncode == 1
+    assert one_line(done.stderr).startswith("proctor: local: HTTP 401: Incorrect API key provided")
+    assert statuses(store) == {}
+
+
+def test_a_changed_benchmark_is_refused_before_a_call_is_paid(folder: Path, store: Path) -> None:
+    with FaultyServer(answer_tray) as server:
+        assert proctor(*command(folder, store, server), "--limit", "5").returncode == 0
+        path = folder / "questions.json"
+        changed = json.loads(path.read_text())
+        changed["questions"][7]["answer"] += 1
+        path.write_text(json.dumps(changed))
+        paid = server.count
+        done = proctor(*command(folder, store, server))
+        assert server.count == paid == 5
+    assert done.returncode == 1
+    reason = one_line(done.stderr)
+    assert "1 items differ, first q007" in reason
+    assert reason.endswith("expected the same items: use another --store for the changed benchmark")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "reason"),
+    [
+        (["--model", "local", "--settings", "temperatur=0"], 1, "model setting 'temperatur'"),
+        (["--model", "local", "--condition", "vidoe"], 1, "unknown condition 'vidoe': expected one of "),
+        (["--system", "randm"], 1, "unknown system 'randm': expected one of "),
+        ([], 2, "name what answers with --system or --model"),
+        (["--model", "local", "--concurrency", "0"], 2, "Invalid value for '--concurrency'"),
+    ],
+)
+def test_bad_arguments_write_nothing(
+    arguments: list[str], code: int, reason: str, folder: Path, store: Path
+) -> None:
+    base: list[str | Path] = [
+        "run",
+        "simulated",
+        "--data",
+        folder,
+        "--store",
+        store,
+        "--base-url",
+        "http://127.0.0.1:9/v1",
+    ]
+    conditions = [] if "--condition" in arguments else ["--condition", "text-only"]
+    done = proctor(*base, *conditions, *arguments)
+    assert done.returncode == code
+    assert reason in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert not store.exists()
