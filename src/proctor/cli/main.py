@@ -34,6 +34,7 @@ def commands() -> typer.Typer:
         importing,
         linting,
         listing,
+        media,
         reporting,
         results,
         running,
@@ -52,6 +53,8 @@ def commands() -> typer.Typer:
     app.command("export")(results.export)
     app.add_typer(auditing.group(), name="audit")
     app.add_typer(linting.group(), name="lint")
+    app.command("frames")(media.frames)
+    app.add_typer(media.cache_group(), name="cache")
     build = typer.Typer(no_args_is_help=True, help="Makes benchmarks.")
     build.command("simulated")(demo.build_simulated)
     build.callback()(_building)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from proctor.cli.media import CacheFolder, CacheSize, Overlay, OverlayOption, size_in_bytes
 from proctor.cli.models import BaseUrl, ModelOptions, Retries, Settings, Structured, Timeout
 from proctor.cli.options import AllItems, BenchmarkName, Data, Media, Seed, StoreUrl
 from proctor.cli.output import console, note
@@ -57,10 +58,12 @@ def run(
     max_side: Annotated[
         int, typer.Option("--max-side", min=16, help="Longest side of a frame in pixels.")
     ] = 512,
-    cache: Annotated[
-        Path | None,
-        typer.Option("--cache", envvar="PROCTOR_CACHE", help="Where frames are kept.", show_default=False),
-    ] = None,
+    overlay: OverlayOption = Overlay.NONE,
+    cache: CacheFolder = None,
+    cache_size: CacheSize = None,
+    skip_broken: Annotated[
+        bool, typer.Option("--skip-broken", help="Leave out the items whose media are broken.")
+    ] = False,
     concurrency: Annotated[
         int, typer.Option("--concurrency", min=1, help="Questions under way at once.")
     ] = 8,
@@ -102,10 +105,13 @@ def run(
     )
     reader = BENCHMARKS.get(benchmark)
     loaded = reader.load(data, media, seed=seed)
-    frames = MediaSettings(fps=fps, max_frames=max_frames, max_side=max_side)
-    library = MediaLibrary(loaded.media_root, frames, cache)
-    options = PlanOptions(seed=seed, all_items=all_items, limit=limit, budget_s=budget)
-    need_media(loaded, chosen_items(loaded, options), library, chosen, data)
+    frames = MediaSettings(fps=fps, max_frames=max_frames, max_side=max_side, overlay=overlay.value)
+    library = MediaLibrary(loaded.media_root, frames, cache, cache_bytes=size_in_bytes(cache_size))
+    options = PlanOptions(
+        seed=seed, all_items=all_items, limit=limit, budget_s=budget, skip_broken=skip_broken
+    )
+    if not skip_broken:
+        need_media(loaded, chosen_items(loaded, options), library, chosen, data)
     opened = Store(store)
     scorers = [AccuracyScorer()]
     planned = plan(opened, loaded, built, chosen, library, scorers=scorers, options=options)
@@ -118,6 +124,10 @@ def run_plan(store: Store, planned: Plan, limits: Limits) -> Outcome:
     """Asks with a progress bar and a clean stop on Ctrl-C."""
     from proctor.runs import execute
 
+    for problem in planned.problems:
+        note(str(problem))
+    if planned.left_out:
+        note(f"{planned.left_out} items are left out: their media are broken or missing.")
     for system, count in planned.unsupported.items():
         note(
             f"{system} does not answer {count} of the items (their format is not its own): they are not asked."

@@ -1,0 +1,259 @@
+"""`proctor frames` and `proctor cache`, and the options of media that other commands share."""
+
+from __future__ import annotations
+
+import re
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from proctor.cli.options import Output, OutputFormat
+from proctor.cli.output import console, note, print_csv, print_json, print_table
+
+if TYPE_CHECKING:
+    from proctor.core import Frame, Region, VideoClip
+    from proctor.media import KeptEntry, MediaLibrary
+
+__all__ = ["CacheFolder", "CacheSize", "Overlay", "OverlayOption", "cache_group", "frames", "size_in_bytes"]
+
+_UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_DAMAGED_EXIT = 1
+
+
+class Overlay(StrEnum):
+    """What time is burned into each picture."""
+
+    value: Literal["none", "absolute", "clip"]
+    NONE = "none"
+    ABSOLUTE = "absolute"
+    CLIP = "clip"
+
+
+CacheFolder = Annotated[
+    Path | None,
+    typer.Option("--cache", envvar="PROCTOR_CACHE", help="Where frames are kept.", show_default=False),
+]
+CacheSize = Annotated[
+    str | None,
+    typer.Option(
+        "--cache-size",
+        metavar="SIZE",
+        help="Keep the frames below this (20GB, 500MB): what was read longest ago goes first.",
+        show_default=False,
+    ),
+]
+OverlayOption = Annotated[
+    Overlay,
+    typer.Option("--overlay", help="Burn the elapsed time into each frame: the video's, or the clip's."),
+]
+
+
+def size_in_bytes(text: str | None) -> int | None:
+    """Bytes of a size as people write it (powers of ten); None stays None.
+
+    >>> size_in_bytes("1.5GB"), size_in_bytes("800 mb"), size_in_bytes("4096")
+    (1500000000, 800000000, 4096)
+    """
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?B?)", text.strip().upper())
+    unit = "" if found is None or found[2] in {"", "B"} else found[2].removesuffix("B") + "B"
+    if found is None:
+        raise typer.BadParameter(f"found {text!r}, expected a size like 20GB or 500MB")
+    return round(float(found[1]) * _UNITS[unit])
+
+
+def frames(
+    videos: Annotated[
+        list[Path], typer.Argument(metavar="VIDEO...", help="Video files.", show_default=False)
+    ],
+    fps: Annotated[
+        float | None, typer.Option("--fps", min=0.001, help="Frames a second.", show_default=False)
+    ] = None,
+    count: Annotated[
+        int | None,
+        typer.Option(
+            "--count", min=1, help="So many, spread evenly; with --fps: at most.", show_default=False
+        ),
+    ] = None,
+    start: Annotated[float, typer.Option("--start", min=0.0, help="From this second on.")] = 0.0,
+    end: Annotated[float | None, typer.Option("--end", help="Up to this second.", show_default=False)] = None,
+    region: Annotated[
+        str | None,
+        typer.Option("--region", metavar="X,Y,W,H", help="A part, in fractions.", show_default=False),
+    ] = None,
+    max_side: Annotated[int, typer.Option("--max-side", min=16, help="Longest side in pixels.")] = 512,
+    quality: Annotated[int, typer.Option("--quality", min=1, max=95, help="JPEG quality.")] = 85,
+    overlay: OverlayOption = Overlay.NONE,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write the JPEGs into this folder.", show_default=False)
+    ] = None,
+    cache: CacheFolder = None,
+    form: Output = OutputFormat.TABLE,
+) -> None:
+    """Decodes frames into the store, as a run would, and shows what each video is.
+
+    Example: proctor frames videos/v1.mp4 --fps 1 --out frames
+    """
+    from proctor.core import VideoClip
+    from proctor.media import MediaLibrary, MediaSettings
+
+    settings = MediaSettings(max_side=max_side, quality=quality, overlay=overlay.value)
+    rows: list[dict[str, str | int | float]] = []
+    for video in videos:
+        library = MediaLibrary(video.parent, settings, cache)
+        clip = VideoClip(source=video.name, start=start, end=end, region=_region(region))
+        rate = 1.0 if fps is None and count is None else fps
+        shown = _decoded(library, clip, count, rate)
+        if out is not None:
+            _write(out / video.stem, shown)
+        info = library.probe(video.name)
+        rows.append(
+            {
+                "video": str(video),
+                "codec": info.codec,
+                "width": info.width,
+                "height": info.height,
+                "fps": round(info.fps, 3),
+                "duration_s": round(info.duration_s, 3),
+                "start_s": round(info.start_s, 3),
+                "frames": len(shown),
+                "bytes": sum(len(frame.jpeg) for frame in shown),
+            }
+        )
+    _show("Frames", rows, form)
+
+
+def _decoded(library: MediaLibrary, clip: VideoClip, count: int | None, fps: float | None) -> list[Frame]:
+    import asyncio
+
+    from proctor.core import Item
+    from proctor.core.formats import BinaryFormat
+    from proctor.media import view
+
+    item = Item(id=clip.source, group=clip.source, question="?", answer=BinaryFormat(), media=(clip,))
+    return asyncio.run(view(item, "video", library).frames(count=count, fps=fps))
+
+
+def _write(folder: Path, shown: list[Frame]) -> None:
+    from proctor.core import InputError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for number, frame in enumerate(shown):
+            (folder / f"{number:06d}_{frame.time or 0.0:.3f}s.jpg").write_bytes(frame.jpeg)
+    except OSError as error:
+        raise InputError(folder, found=error.strerror or "", expected="a folder to write to") from error
+
+
+def _region(text: str | None) -> Region | None:
+    from pydantic import ValidationError
+
+    from proctor.core import Region
+
+    if text is None:
+        return None
+    try:
+        x, y, width, height = (float(part) for part in text.split(","))
+        return Region(x=x, y=y, width=width, height=height)
+    except (ValueError, ValidationError) as error:
+        raise typer.BadParameter(
+            f"found {text!r}, expected four fractions of the frame, like 0.25,0,0.5,1", param_hint="--region"
+        ) from error
+
+
+def cache_group() -> typer.Typer:
+    """The commands of `proctor cache`."""
+    group = typer.Typer(no_args_is_help=True, help="Looks after the frames that are kept.")
+    group.command("list")(list_kept)
+    group.command("verify")(verify)
+    group.command("prune")(prune)
+    return group
+
+
+def list_kept(cache: CacheFolder = None, form: Output = OutputFormat.TABLE) -> None:
+    """What the frame store holds, the entry that was read longest ago first.
+
+    Example: proctor cache list --format json
+    """
+    from proctor.media import kept
+
+    entries = kept(_folder(cache))
+    _show(f"{_folder(cache)}", [_row(entry) for entry in entries], form)
+    note(f"{len(entries)} entries, {_told(sum(entry.size for entry in entries))}")
+
+
+def verify(
+    cache: CacheFolder = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove what is damaged.")] = False,
+    form: Output = OutputFormat.TABLE,
+) -> None:
+    """Reads every entry; exit code 1 where one is not what was written. A run makes damaged ones anew.
+
+    Example: proctor cache verify --remove
+    """
+    from proctor.media import damaged
+
+    found = damaged(_folder(cache))
+    _show("Damaged entries", [_row(entry) for entry in found], form)
+    for entry in found if remove else ():
+        entry.path.unlink(missing_ok=True)
+    note(f"{len(found)} damaged entries{' removed' if found and remove else ''}")
+    if found and not remove:
+        raise typer.Exit(_DAMAGED_EXIT)
+
+
+def prune(
+    size: Annotated[
+        str,
+        typer.Option("--cache-size", metavar="SIZE", help="So much may stay: 20GB, 0.", show_default=False),
+    ],
+    cache: CacheFolder = None,
+    form: Output = OutputFormat.TABLE,
+) -> None:
+    """Removes what was read longest ago, and nothing that a run is reading.
+
+    Example: proctor cache prune --cache-size 20GB
+    """
+    from proctor.media import kept
+    from proctor.media import prune as remove
+
+    rows = {entry.path: _row(entry) for entry in kept(_folder(cache))}
+    removed = remove(_folder(cache), size_in_bytes(size) or 0)
+    _show("Removed", [rows.get(entry.path) or _row(entry) for entry in removed], form)
+    note(f"{len(removed)} entries removed, {_told(sum(entry.size for entry in removed))}")
+
+
+def _folder(cache: Path | None) -> Path:
+    from proctor.media import cache_folder
+
+    return cache or cache_folder()
+
+
+def _row(entry: KeptEntry) -> dict[str, str | int | float]:
+    used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used_at))
+    return {"of": entry.source(), "bytes": entry.size, "read": used, "entry": str(entry.path)}
+
+
+def _show(title: str, rows: list[dict[str, str | int | float]], form: OutputFormat) -> None:
+    columns = list(rows[0]) if rows else []
+    if form is OutputFormat.JSON:
+        print_json(rows)
+    elif form is OutputFormat.CSV:
+        print_csv(columns, [list(row.values()) for row in rows])
+    elif rows:
+        heads = [column if isinstance(rows[0][column], str) else f">{column}" for column in columns]
+        print_table(title, heads, [[str(value) for value in row.values()] for row in rows])
+    else:
+        console.print(f"{title}: none", markup=False, highlight=False)
+
+
+def _told(size: int) -> str:
+    """
+    >>> _told(123_456_789)
+    '123.5 MB'
+    """
+    return f"{size / 1e6:.1f} MB"

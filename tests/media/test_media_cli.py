@@ -1,0 +1,114 @@
+"""`proctor frames` and `proctor cache`, and a run with media options, as a person calls them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+
+from proctor.cli.media import size_in_bytes
+from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
+from tests.support.program import proctor
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    video = ClockVideo(times_ms=range(0, 4000, 100), rate=10, b_frames=2)
+    write_clock_video(tmp_path / "v.mp4", video)
+    return tmp_path
+
+
+def test_frames_fills_the_store_writes_and_tells(root: Path) -> None:
+    def once() -> list[dict[str, object]]:
+        run = proctor(
+            *("frames", root / "v.mp4", "--fps", "2", "--start", "1", "--out", root / "out"),
+            *("--cache", root / "cache", "--format", "json"),
+        )
+        assert (run.returncode, run.stderr) == (0, "")
+        return list(json.loads(run.stdout))
+
+    (told,) = once()
+    assert {key: told[key] for key in ("codec", "width", "height", "fps", "duration_s", "frames")} == {
+        "codec": "h264",
+        "width": 192,
+        "height": 96,
+        "fps": 10.0,
+        "duration_s": 4.0,
+        "frames": 6,
+    }
+    written = sorted((root / "out" / "v").iterdir())
+    assert [path.name for path in written][::5] == ["000000_1.000s.jpg", "000005_3.500s.jpg"]
+    assert [read_clock(path.read_bytes()) for path in written] == [10, 15, 20, 25, 30, 35]
+    assert once() == [told]
+    assert len(list((root / "cache").rglob("*.zip"))) == 1
+
+
+def test_a_region_and_a_bad_one(root: Path) -> None:
+    given = ("frames", root / "v.mp4", "--count", "1", "--cache", root / "cache")
+    good = proctor(*given, "--region", "0,0,0.5,1", "--out", root / "out")
+    assert good.returncode == 0
+    bad = proctor(*given, "--region", "0,0,2,1")
+    assert bad.returncode == 2
+    assert "expected four fractions of the frame" in " ".join(bad.stderr.split())
+
+
+def test_a_broken_video_is_one_line(root: Path) -> None:
+    (root / "w.mp4").write_bytes(b"")
+    run = proctor("frames", root / "w.mp4", "--cache", root / "cache")
+    assert run.returncode == 1
+    assert run.stderr == (
+        f"proctor: {root}/w.mp4: found an unreadable video (Invalid data found when processing input)\n"
+    )
+
+
+def test_the_cache_is_listed_verified_and_pruned(root: Path) -> None:
+    cache = ("--cache", root / "cache")
+    assert proctor("frames", root / "v.mp4", "--count", "3", *cache).returncode == 0
+    (entry,) = json.loads(proctor("cache", "list", "--format", "json", *cache).stdout)
+    assert (entry["of"], entry["bytes"]) == ("v.mp4", Path(entry["entry"]).stat().st_size)
+    assert proctor("cache", "verify", *cache).stdout == "Damaged entries: none\n"
+    content = bytearray(Path(entry["entry"]).read_bytes())
+    content[200] ^= 1
+    Path(entry["entry"]).write_bytes(content)
+    found = proctor("cache", "verify", *cache)
+    assert (found.returncode, found.stderr) == (1, "1 damaged entries\n")
+    assert proctor("cache", "verify", "--remove", *cache).returncode == 0
+    assert not Path(entry["entry"]).exists()
+    assert proctor("frames", root / "v.mp4", "--count", "3", *cache).returncode == 0
+    pruned = proctor("cache", "prune", "--cache-size", "1KB", "--format", "csv", *cache)
+    assert pruned.stdout.splitlines()[1].startswith("v.mp4,")
+    assert pruned.stderr.startswith("1 entries removed, ")
+    assert json.loads(proctor("cache", "list", "--format", "json", *cache).stdout) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("0", 0), ("12b", 12), ("2k", 2000), ("1.5 GB", 1_500_000_000), ("3TB", 3 * 10**12)]
+)
+def test_sizes(text: str, size: int) -> None:
+    assert size_in_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "GB", "1.5.2GB", "-3MB", "many"])
+def test_sizes_that_are_none(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="expected a size like 20GB or 500MB"):
+        size_in_bytes(text)
+
+
+def test_a_run_leaves_out_broken_media_and_bounds_its_cache(tmp_path: Path) -> None:
+    made = proctor("build", "simulated", "--out", tmp_path / "sim", "--videos", "2", "--seed", "1")
+    assert made.returncode == 0, made.stderr
+    videos = sorted((tmp_path / "sim").rglob("*.mp4"))
+    broken = videos[0]
+    broken.write_bytes(broken.read_bytes()[:2000])
+    given = (
+        *("run", "simulated", "--data", tmp_path / "sim", "--system", "classical-vision"),
+        *("--store", tmp_path / "runs.db", "--cache", tmp_path / "cache", "--cache-size", "1MB"),
+    )
+    refused = proctor(*given)
+    assert refused.returncode == 1
+    assert "found an unreadable video" in refused.stderr
+    gone_on = proctor(*given, "--skip-broken", "--overlay", "clip", "--limit", "40")
+    assert gone_on.returncode == 0, gone_on.stderr
+    assert "items are left out: their media are broken or missing." in gone_on.stderr
