@@ -1,0 +1,94 @@
+"""Text metrics: worked by hand, in two scripts, and against slow definitions written out."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.core import InputError
+from proctor.metrics.text import TEXT_METRICS, bleu, chrf, rouge_l, rouge_n, tokens
+
+WORDS = st.lists(st.sampled_from("abc"), max_size=7).map(" ".join)
+
+
+def test_tokens_of_two_scripts() -> None:
+    assert tokens("Tinea manus? See a specialist.") == ["tinea", "manus", "see", "a", "specialist"]
+    assert tokens("考虑手癣，用1%特比萘芬乳膏。") == [*"考虑手癣用", "1", *"特比萘芬乳膏"]
+    assert tokens("ＭＲＩ検査 かな", "words") == ["mri", *"検査かな"]
+    assert tokens("1,000.5 mg; v2.0.") == ["1,000.5", "mg", "v2.0"]
+    assert tokens("습진 입니다") == ["습진", "입니다"]
+    assert tokens(" …!_ ") == []
+    assert tokens("A b", "characters") == ["a", "b"]
+
+
+def test_rouge_by_hand() -> None:
+    # shared: the, cat (2 of 3 and 2 of 4 words); "the cat" (1 of 2 and 1 of 3 pairs)
+    assert rouge_n("the cat sat", "see the cat run") == pytest.approx(2 * 2 / 7)
+    assert rouge_n("the cat sat", "see the cat run", 2) == pytest.approx(2 * 1 / 5)
+    # clipped: "a" stands twice in one and once in the other
+    assert rouge_n("a a", "a b") == pytest.approx(2 * 1 / 4)
+    assert rouge_l("a b c d", "b x d") == pytest.approx(2 * 2 / 7)
+    # 慢性 shared by both; a tokenizer for Latin script alone would find nothing
+    assert rouge_n("慢性湿疹", "慢性皮炎") == pytest.approx(0.5)
+    with pytest.raises(InputError, match=r"^n: found 0, expected 1 or more$"):
+        rouge_n("a", "a", 0)
+
+
+@given(WORDS, WORDS)
+def test_rouge_l_is_the_longest_common_subsequence(first: str, second: str) -> None:
+    a, b = first.split(), second.split()
+    common = {
+        picked
+        for size in range(len(a) + 1)
+        for picked in combinations(a, size)
+        if any(picked == other for other in combinations(b, size))
+    }
+    longest = max(len(one) for one in common)
+    expected = 2 * longest / (len(a) + len(b)) if a and b else 0.0
+    assert rouge_l(first, second) == pytest.approx(expected)
+
+
+@given(WORDS, st.lists(WORDS.filter(bool), min_size=1, max_size=3))
+def test_all_lie_between_nothing_and_everything(candidate: str, references: list[str]) -> None:
+    for name, metric in TEXT_METRICS.items():
+        value = metric.score(candidate, references, "en")
+        assert 0 <= value <= 1 + 1e-9, name
+        if candidate and len(candidate.split()) >= 4:
+            assert metric.score(candidate, [candidate], "en") == pytest.approx(1), name
+
+
+def test_best_and_mean() -> None:
+    references = ["the cat sat", "no"]
+    best, mean = TEXT_METRICS["rouge-1-best"], TEXT_METRICS["rouge-1-mean"]
+    assert best.score("the cat", references, "en") == pytest.approx(0.8)
+    assert mean.score("the cat", references, "en") == pytest.approx(0.4)
+    with pytest.raises(InputError, match=r"^references: found none, expected one or more$"):
+        best.score("the cat", [], "en")
+
+
+def test_chrf_by_hand() -> None:
+    # thecatsat / thecatran: shared n-grams 7 of 9, 5 of 8, 4 of 7, 3 of 6, 2 of 5, 1 of 4
+    expected = (7 / 9 + 5 / 8 + 4 / 7 + 3 / 6 + 2 / 5 + 1 / 4) / 6
+    assert chrf("the cat sat", ["the cat ran"]) == pytest.approx(expected)
+    assert chrf("慢性湿疹", ["慢性皮炎"]) > 0
+    assert chrf(" ", ["a"]) == 0
+
+
+def test_bleu_by_hand() -> None:
+    # Precisions 5/6, 3/5, 2/4, 1/3 and no brevity penalty: the candidate is as long as the reference.
+    expected = (5 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** 0.25
+    assert bleu("the cat sat on the mat", ["the cat sat on a mat"]) == pytest.approx(expected)
+    # In Chinese single characters are the tokens: 3/4, 2/3, 1/2, and the smoothed 1/2 of 1/1.
+    assert bleu("慢性湿疹", ["慢性湿痒"], "zh") == pytest.approx((3 / 4 * 2 / 3 * 1 / 2 * 1 / 2) ** 0.25)
+    assert bleu("", ["a"]) == 0
+
+
+def test_names_say_what_they_are() -> None:
+    assert {name: metric.name for name, metric in TEXT_METRICS.items()} == {
+        name: name for name in TEXT_METRICS
+    }
+    assert TEXT_METRICS["rouge-l-mean"].label == "ROUGE-L, mean"
+    assert len(TEXT_METRICS) == 13
