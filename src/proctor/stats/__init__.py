@@ -12,9 +12,21 @@ from proctor.stats.multiplicity import holm
 from proctor.stats.options import Options, Resampling
 from proctor.stats.paired import Difference, Pair, paired_difference, paired_differences
 from proctor.stats.ranking import Rank, rank_systems
+from proctor.stats.standings import (
+    RULES,
+    RankingOptions,
+    RankingPlan,
+    Rule,
+    Stability,
+    Standing,
+    Standings,
+    rank_buckets,
+)
 from proctor.stats.sums import sums_interval
+from proctor.stats.voting import borda, copeland, dowdall, minimax
 
 __all__ = [
+    "RULES",
     "Contrast",
     "Dependent",
     "Difference",
@@ -22,19 +34,30 @@ __all__ = [
     "Options",
     "Pair",
     "Rank",
+    "RankingOptions",
+    "RankingPlan",
     "Resamples",
     "Resampling",
+    "Rule",
     "Sampled",
+    "Stability",
+    "Standing",
+    "Standings",
     "average",
+    "borda",
     "contrast",
+    "copeland",
     "correlation",
     "cross_table",
+    "dowdall",
     "group_mean_slices",
     "holm",
     "krippendorff_alpha",
     "mean_interval",
+    "minimax",
     "paired_difference",
     "paired_differences",
+    "rank_buckets",
     "rank_systems",
     "slice_means",
     "steiger",

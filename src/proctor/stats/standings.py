@@ -1,0 +1,348 @@
+"""The ranking over buckets: ranks that hold in each, one order over all, ties broken, and how stable it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.core import InputError, generator
+from proctor.stats.buckets import (
+    BucketSums,
+    Correction,
+    bucket_ranks,
+    bucket_sums,
+    check_systems,
+    resampled_ranks,
+)
+from proctor.stats.clusters import Floats, Groups, Ints
+from proctor.stats.resampling import weights
+from proctor.stats.voting import RANK_RULES, duels, places
+
+__all__ = [
+    "RULES",
+    "RankingOptions",
+    "RankingPlan",
+    "Rule",
+    "Stability",
+    "Standing",
+    "Standings",
+    "rank_buckets",
+]
+
+Rule = Literal["copeland", "borda", "minimax", "dowdall", "mean", "win-rate"]
+RULES: tuple[Rule, ...] = ("copeland", "borda", "minimax", "dowdall", "mean", "win-rate")
+
+_BROKEN_UP_TO = 3  # ties are broken in the first three places
+_INNER_DRAWS = 200  # samples of a sample, to break its ties
+
+
+class RankingOptions(TypedDict, total=False):
+    """The keywords of `rank_buckets`; `RankingPlan` explains them.
+
+    >>> RankingPlan(**RankingOptions(rule="borda")).rule
+    'borda'
+    """
+
+    rule: Rule
+    alpha: float
+    correction: Correction
+    draws: int
+    stability: int
+    level: float
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankingPlan:
+    """How a ranking over buckets is made.
+
+    rule: what makes one order of the buckets' ranks. alpha: the level of the tests. correction: "holm" over
+    the pairs of a bucket, or "none". draws: samples behind the win rates. stability: samples on which the whole
+    is done again, 0 for none. level: that of the intervals of places. seed: the same seed, the same numbers.
+
+    >>> RankingPlan(rule="best")
+    Traceback (most recent call last):
+    proctor.core.errors.InputError: rule: found 'best', expected one of copeland, borda, minimax, dowdall, mean, win-rate
+    """
+
+    rule: Rule = "copeland"
+    alpha: float = 0.05
+    correction: Correction = "holm"
+    draws: int = 10_000
+    stability: int = 0
+    level: float = 0.95
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.rule not in RULES:
+            raise InputError(None, "rule", found=repr(self.rule), expected=f"one of {', '.join(RULES)}")
+        if self.correction not in ("holm", "none"):
+            raise InputError(None, "correction", found=repr(self.correction), expected="'holm' or 'none'")
+        if not 0 < self.alpha < 1:
+            raise InputError(None, "alpha", found=str(self.alpha), expected="a share between 0 and 1")
+        if self.draws < 1 or self.stability < 0:
+            found = f"{self.draws} and {self.stability}"
+            raise InputError(None, "draws and stability", found=found, expected="at least 1, and at least 0")
+        if not 0.5 <= self.level < 1:
+            raise InputError(None, "level", found=str(self.level), expected="a share from 0.5 to below 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Stability:
+    """How a system's place moves when videos are drawn anew: the interval of its place (at `level`), and the
+    chance of each place from 1 on.
+
+    >>> Stability(place_low=1, place_high=2, chances=(0.9, 0.1)).chances[0]
+    0.9
+    """
+
+    place_low: int
+    place_high: int
+    chances: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One system in the ranking.
+
+    `place` is 1 + the number of systems before it; `score` is the rule's; `scores` and `ranks` are per bucket
+    (None where a bucket has no question); `mean` is the mean of the bucket scores; `win_rate` is the mean over
+    buckets of how often it is best in a sample; `tie_broken` says that its place comes from breaking a tie,
+    and `duel_rate` its mean win rate among those it was tied with. `ahead`, `behind` and `tied` count buckets
+    against each other system. `stability` is None where it was not asked for or can't be known.
+
+    >>> Standing("a", 1, 2.0, (0.5,), (1,), 0.5, 0.9).tie_broken
+    False
+    """
+
+    name: str
+    place: int
+    score: float
+    scores: tuple[float | None, ...]
+    ranks: tuple[int | None, ...]
+    mean: float | None
+    win_rate: float | None
+    tie_broken: bool = False
+    duel_rate: float | None = None
+    ahead: dict[str, int] = field(default_factory=dict)
+    behind: dict[str, int] = field(default_factory=dict)
+    tied: dict[str, int] = field(default_factory=dict)
+    stability: Stability | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standings:
+    """The ranking, best first, then by name. `empty` names buckets without questions, which count for
+    nothing. `tau` is the mean of Kendall's τ-b between the ranking and that of every sample, `tau_low` its
+    2.5 % quantile; None without stability, or where all share a place. `p_values` has the adjusted p of every
+    bucket, systems in the order of `systems`.
+
+    >>> rank_buckets([[1, 1], [0, 0]], ["a", "b"], ["v1", "v2"], [0, 0], ["all"], draws=100).empty
+    ()
+    """
+
+    rule: Rule
+    buckets: tuple[str, ...]
+    systems: tuple[Standing, ...]
+    items: int
+    groups: int
+    empty: tuple[str, ...] = ()
+    tau: float | None = None
+    tau_low: float | None = None
+    p_values: tuple[NDArray[np.float64], ...] = ()
+
+
+def rank_buckets(
+    matrix: Sequence[Sequence[float]] | NDArray[Any],
+    names: Sequence[str],
+    groups: Groups,
+    buckets: Sequence[int] | NDArray[Any],
+    bucket_names: Sequence[str],
+    **options: Unpack[RankingOptions],
+) -> Standings:
+    """Ranks the rows of `matrix` (systems × items, higher is better) over buckets of items; options: `RankingPlan`.
+
+    1. In each bucket the rank is 1 + the number of significantly better systems (`bucket_ranks`). 2. The
+    rule makes one score of these ranks ("mean": of the bucket means; "win-rate": of the win rates). 3. Ties
+    that begin in the first three places are broken by the mean over buckets of the win rate: the share of
+    bootstrap samples of groups (`draws`) in which a system has the best mean *of those tied*, k equal ones
+    counting 1/k each. What is equal then too shares its place. With `stability` samples the whole is done
+    again on samples of groups (step 1 by `resampled_ranks`, step 3 with 200 samples of each sample).
+
+    The same whatever systems, groups and items are called and however they are ordered. Missing values have
+    to be dealt with before. Edges: one system is first; without items, or with one group, all share place 1
+    by a rank rule. Raises `InputError` for values that are not finite, lengths that differ, names given twice.
+
+    >>> right = [[1] * 8, [0] * 8, [1] * 8]
+    >>> found = rank_buckets(right, ["a", "b", "c"], list("stuvwxyz"), [0] * 8, ["all"], draws=100)
+    >>> [(one.name, one.place, one.score) for one in found.systems]
+    [('a', 1, 1.0), ('c', 1, 1.0), ('b', 3, -2.0)]
+    """
+    plan = RankingPlan(**options)
+    rule, seed = plan.rule, plan.seed
+    check_systems(names, len(matrix))
+    values = np.asarray(matrix, dtype=np.float64)
+    codes = np.asarray(buckets, dtype=np.int64)
+    sums = bucket_sums(values, groups, codes, len(bucket_names), seed)
+    ranks, p_values = bucket_ranks(sums, alpha=plan.alpha, correction=plan.correction, seed=seed)
+    n_units = sums.counts.shape[1]
+    drawn = np.concatenate(list(weights(n_units, plan.draws, seed))) if n_units else np.zeros((0, 0))
+    sampled = sums.scores(drawn) if n_units else np.zeros((0, len(bucket_names), len(names)))
+    scores = sums.scores()
+    rates = _win_rates(sampled)
+    score = _rule(rule, ranks, scores, rates)
+    place, broken, duel = _broken(score, sampled)
+    moved = _moved(sums, plan) if plan.stability and n_units > 1 else None
+    own = [names[system] for system in sums.order]
+    found = _Numbers(own, place, score, scores, ranks, rates, broken, duel, moved, plan.level)
+    order = sorted(range(len(own)), key=lambda k: (place[k], -float(_mean(scores)[k]), own[k]))
+    tau = _taus(place, moved) if moved is not None else np.zeros(0)
+    filled = sums.counts.sum(axis=1)
+    return Standings(
+        rule=rule,
+        buckets=tuple(bucket_names),
+        systems=tuple(found.standing(k) for k in order),
+        items=int(sums.counts.sum()),
+        groups=n_units,
+        empty=tuple(name for name, size in zip(bucket_names, filled, strict=True) if not size),
+        tau=float(tau.mean()) if tau.size else None,
+        tau_low=float(np.quantile(tau, 0.025)) if tau.size else None,
+        p_values=tuple(table[np.ix_(order, order)] for table in p_values),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """All that standings are made of, systems in their canonical order."""
+
+    names: list[str]
+    place: Ints
+    score: Floats
+    scores: Floats
+    ranks: Floats
+    rates: Floats
+    broken: NDArray[np.bool_]
+    duel: Floats
+    moved: Ints | None
+    level: float
+
+    def standing(self, k: int) -> Standing:
+        """What is known of system k."""
+        filled = ~np.isnan(self.ranks).any(axis=1)
+        ahead, behind = duels(self.ranks[filled])
+        others = [other for other in range(len(self.names)) if other != k]
+        tied = int(filled.sum()) - ahead[k] - behind[k]
+        return Standing(
+            name=self.names[k],
+            place=int(self.place[k]),
+            score=float(self.score[k]),
+            scores=tuple(None if np.isnan(one) else float(one) for one in self.scores[:, k]),
+            ranks=tuple(None if np.isnan(one) else int(one) for one in self.ranks[:, k]),
+            mean=float(_mean(self.scores)[k]) if filled.any() else None,
+            win_rate=float(_mean(self.rates)[k]) if filled.any() else None,
+            tie_broken=bool(self.broken[k]),
+            duel_rate=None if np.isnan(self.duel[k]) else float(self.duel[k]),
+            ahead={self.names[other]: int(ahead[k, other]) for other in others},
+            behind={self.names[other]: int(behind[k, other]) for other in others},
+            tied={self.names[other]: int(tied[other]) for other in others},
+            stability=None
+            if self.moved is None
+            else _stability(self.moved[:, k], self.level, len(others) + 1),
+        )
+
+
+def _rule(rule: Rule, ranks: Floats, scores: Floats, rates: Floats) -> Floats:
+    """The score of every system."""
+    return RANK_RULES[rule](ranks) if rule in RANK_RULES else _mean(scores if rule == "mean" else rates)
+
+
+def _mean(table: Floats) -> Floats:
+    """The mean over buckets, without those that have no items."""
+    there = ~np.isnan(table)
+    count = there.sum(axis=-2)
+    found: Floats = np.divide(
+        np.where(there, table, 0.0).sum(axis=-2), count, out=np.zeros(count.shape), where=count > 0
+    )
+    return found
+
+
+def _win_rates(sampled: Floats) -> Floats:
+    """How often each system is best in each bucket: buckets × systems, of samples × buckets × systems."""
+    rounded = np.round(sampled, 12)
+    there = np.asarray(~np.isnan(rounded).any(axis=2), dtype=np.bool_)
+    highest = np.where(np.isnan(rounded), -np.inf, rounded).max(axis=2, keepdims=True, initial=-np.inf)
+    best = np.asarray(rounded == highest)
+    shares = best / np.maximum(best.sum(axis=2), 1)[..., None]
+    total = np.where(there[..., None], shares, 0.0).sum(axis=0)
+    count = there.sum(axis=0)[:, None]
+    found: Floats = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    return found
+
+
+def _broken(score: Floats, sampled: Floats) -> tuple[Ints, NDArray[np.bool_], Floats]:
+    """Places with the ties of the first three broken; whose were, and their win rates among themselves."""
+    place = places(score)
+    broken, duel = np.zeros(len(score), dtype=np.bool_), np.full(len(score), np.nan)
+    result = place.copy()
+    for first in range(1, _BROKEN_UP_TO + 1):
+        tied = np.flatnonzero(place == first)
+        if len(tied) < 2 or not len(sampled):
+            continue
+        rate = _mean(_win_rates(sampled[:, :, tied]))
+        duel[tied] = rate
+        result[tied] = first - 1 + places(rate)
+        broken[tied] = len(np.unique(result[tied])) > 1
+    return result, broken, duel
+
+
+def _moved(sums: BucketSums, plan: RankingPlan) -> Ints:
+    """The places in every sample: samples × systems."""
+    rng = generator(plan.seed, "samples of samples")
+    parts = []
+    for drawn in weights(sums.counts.shape[1], plan.stability, plan.seed + 1):
+        for some in np.array_split(drawn, max(1, len(drawn) // 100)):
+            ranks = resampled_ranks(sums, some, alpha=plan.alpha, correction=plan.correction)
+            parts.append(
+                np.stack([_place(sums, plan.rule, *one, rng) for one in zip(some, ranks, strict=True)])
+            )
+    return np.concatenate(parts)
+
+
+def _place(sums: BucketSums, rule: Rule, drawn: Floats, ranks: Floats, rng: np.random.Generator) -> Ints:
+    """The places in one sample, whose ties are broken by samples of it."""
+    n_units = len(drawn)
+    if rule == "win-rate":
+        sampled = sums.scores(rng.multinomial(n_units, drawn / n_units, size=_INNER_DRAWS).astype(np.float64))
+        return _broken(_mean(_win_rates(sampled)), sampled)[0]
+    scores = sums.scores(drawn[None])[0]
+    score = _rule(rule, ranks, scores, scores)
+    first = places(score)
+    tied = np.flatnonzero((first <= _BROKEN_UP_TO) & (np.bincount(first)[first] > 1))
+    if not len(tied):
+        return first
+    inner = rng.multinomial(n_units, drawn / n_units, size=_INNER_DRAWS).astype(np.float64)
+    sampled = np.zeros((_INNER_DRAWS, len(sums.counts), len(score)))
+    sampled[:, :, tied] = BucketSums(sums.totals[:, :, tied], sums.counts, tied).scores(inner)
+    return _broken(score, sampled)[0]
+
+
+def _taus(place: Ints, moved: Ints) -> Floats:
+    """Kendall's τ-b between the places and those of every sample, where it is defined."""
+    first, second = np.triu_indices(len(place), 1)
+    own = np.sign(place[first] - place[second])
+    other = np.sign(moved[:, first] - moved[:, second])
+    spread = np.sqrt((own**2).sum() * (other**2).sum(axis=1))
+    there = spread > 0
+    found: Floats = (other @ own)[there] / spread[there]
+    return found
+
+
+def _stability(moved: Ints, level: float, n_systems: int) -> Stability:
+    tail = (1 - level) / 2
+    low, high = np.quantile(moved, (tail, 1 - tail), method="inverted_cdf")
+    chances = np.bincount(moved, minlength=n_systems + 1)[1:] / len(moved)
+    return Stability(int(low), int(high), tuple(chances.tolist()))

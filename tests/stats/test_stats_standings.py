@@ -1,0 +1,283 @@
+"""The ranking over buckets: a ledger of crafted tables by hand, and what must not change it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from proctor.core import InputError
+from proctor.stats import RULES, Standings, borda, copeland, dowdall, holm, minimax, rank_buckets
+from proctor.stats.buckets import bucket_ranks, bucket_sums, resampled_ranks
+from proctor.stats.resampling import weights
+from proctor.stats.signflip import sign_flip
+
+NAN = float("nan")
+
+# Each row: what it shows, a table of ranks (buckets × systems), and Copeland, Borda, minimax, Dowdall by hand.
+LEDGER: list[tuple[str, list[list[float]], list[float], list[float], list[float], list[float]]] = [
+    (
+        "a clear order",
+        [[1, 2, 3], [1, 2, 3]],
+        [2, 0, -2],
+        [4, 0, -4],
+        [0, -2, -2],
+        [2, 1, 2 / 3],
+    ),
+    (
+        "a tie for the first place in one bucket, broken by the other",
+        [[1, 1, 3], [1, 2, 2]],
+        [2, 0, -2],
+        [3, 0, -3],
+        [0, -1, -2],
+        [2, 1.5, 1 / 3 + 1 / 2],
+    ),
+    (
+        "a cycle: a before b before c before a",
+        [[1, 2, 3], [3, 1, 2], [2, 3, 1]],
+        [0, 0, 0],
+        [0, 0, 0],
+        [-1, -1, -1],
+        [11 / 6, 11 / 6, 11 / 6],
+    ),
+    ("all equal", [[1, 1, 1], [1, 1, 1]], [0, 0, 0], [0, 0, 0], [0, 0, 0], [2, 2, 2]),
+    ("one system", [[1], [1]], [0], [0], [0], [2]),
+    (
+        "a system without a rank in the second bucket is behind there",
+        [[1, 2], [NAN, 1]],
+        [0, 0],
+        [0, 0],
+        [0, 0],
+        [1, 1.5],
+    ),
+    ("two without a rank in a bucket tie there", [[1, 2], [NAN, NAN]], [1, -1], [1, -1], [0, -1], [1, 0.5]),
+    (
+        "many small wins against one great one: Copeland and the mean rank part",
+        [[1, 2, 3], [1, 2, 3], [3, 1, 2]],
+        [2, 0, -2],
+        [2, 2, -4],
+        [0, -1, -3],
+        [7 / 3, 2, 7 / 6],
+    ),
+]
+
+
+@pytest.mark.parametrize("row", LEDGER, ids=[row[0] for row in LEDGER])
+def test_ledger_of_rules(row: tuple[str, list[list[float]], Any, Any, Any, Any]) -> None:
+    ranks = np.array(row[1])
+    for rule, expected in zip((copeland, borda, minimax, dowdall), row[2:], strict=True):
+        assert rule(ranks) == pytest.approx(expected), rule.__name__
+
+
+def shaped(*systems: list[list[int]]) -> tuple[NDArray[np.float64], list[str], NDArray[np.int64]]:
+    """Systems as buckets of one answer a video: 12 videos."""
+    matrix = np.array([np.concatenate(system) for system in systems], dtype=np.float64)
+    n_buckets = len(systems[0])
+    return (
+        matrix,
+        [f"v{video}" for _ in range(n_buckets) for video in range(12)],
+        np.repeat(np.arange(n_buckets), 12),
+    )
+
+
+GOOD, MIDDLE, BAD = [1] * 12, [1] * 6 + [0] * 6, [0] * 12
+
+
+def order(found: Standings) -> list[tuple[str, int, float]]:
+    return [(one.name, one.place, one.score) for one in found.systems]
+
+
+def test_ranks_in_buckets_by_hand() -> None:
+    # 12 videos all one way: p = 2/2^12; 6 of 12: p = 2/2^6 = 0.031, with Holm over three pairs 0.0625 not below 0.05.
+    matrix, videos, buckets = shaped([GOOD, GOOD], [MIDDLE, GOOD], [BAD, BAD])
+    found = rank_buckets(matrix, ["a", "b", "c"], videos, buckets, ["x", "y"], draws=200)
+    ranks = {one.name: one.ranks for one in found.systems}
+    assert ranks == {"a": (1, 1), "b": (1, 1), "c": (2, 3)}
+    bare = rank_buckets(matrix, ["a", "b", "c"], videos, buckets, ["x", "y"], draws=200, correction="none")
+    assert {one.name: one.ranks for one in bare.systems} == {"a": (1, 1), "b": (2, 1), "c": (3, 3)}
+    first = bare.systems[0]
+    assert (first.ahead, first.behind, first.tied) == ({"b": 1, "c": 2}, {"b": 0, "c": 0}, {"b": 1, "c": 0})
+    assert [(one.name, one.mean) for one in bare.systems] == [("a", 1.0), ("b", 0.75), ("c", 0.0)]
+
+
+def test_a_tie_in_the_first_places_is_broken_by_the_win_rate() -> None:
+    # b is above a by one video of 12: no rank may come of that, but it wins more samples.
+    matrix, videos, buckets = shaped([[0, *GOOD[1:]]], [GOOD], [BAD])
+    found = rank_buckets(matrix, ["a", "b", "c"], videos, buckets, ["x"], draws=2000)
+    assert order(found) == [("b", 1, 1.0), ("a", 2, 1.0), ("c", 3, -2.0)]
+    best = found.systems[0]
+    assert best.tie_broken
+    # a equals b where the one video is not drawn, (11/12)^12 = 0.352 of samples, and shares the win then.
+    assert best.duel_rate == pytest.approx(1 - 0.352 / 2, abs=0.02)
+    assert best.win_rate == best.duel_rate
+
+
+def test_ties_behind_the_third_place_stay() -> None:
+    matrix, videos, buckets = shaped([GOOD], [GOOD], [GOOD], [BAD], [[1, *BAD[1:]]])
+    found = rank_buckets(matrix, list("abcde"), videos, buckets, ["x"], draws=200)
+    assert [(one.name, one.place, one.tie_broken) for one in found.systems] == [
+        ("a", 1, False),
+        ("b", 1, False),
+        ("c", 1, False),
+        ("e", 4, False),
+        ("d", 4, False),
+    ]
+
+
+def test_all_equal_and_one_system() -> None:
+    matrix, videos, buckets = shaped([MIDDLE, GOOD], [MIDDLE, GOOD])
+    found = rank_buckets(matrix, ["a", "b"], videos, buckets, ["x", "y"], draws=100, stability=20)
+    assert order(found) == [("a", 1, 0.0), ("b", 1, 0.0)]
+    assert found.tau is None
+    assert found.systems[0].stability is not None
+    assert found.systems[0].stability.chances == (1.0, 0.0)
+    alone = rank_buckets(matrix[:1], ["a"], videos, buckets, ["x", "y"], draws=100, stability=20)
+    assert order(alone) == [("a", 1, 0.0)]
+    assert alone.systems[0].win_rate == 1.0
+
+
+def test_an_empty_bucket_counts_for_nothing() -> None:
+    matrix, videos, buckets = shaped([GOOD], [BAD])
+    found = rank_buckets(matrix, ["a", "b"], videos, buckets + 1, ["none", "x"], draws=100)
+    assert found.empty == ("none",)
+    assert [(one.ranks, one.scores, one.mean) for one in found.systems] == [
+        ((None, 1), (None, 1.0), 1.0),
+        ((None, 2), (None, 0.0), 0.0),
+    ]
+    for rule in RULES:
+        other = rank_buckets(matrix, ["a", "b"], videos, buckets + 1, ["none", "x"], draws=100, rule=rule)
+        assert [one.name for one in other.systems] == ["a", "b"]
+
+
+def test_nothing_to_rank_by() -> None:
+    found = rank_buckets(np.zeros((2, 0)), ["b", "a"], [], [], ["x"], draws=10, stability=5)
+    assert [(one.name, one.place, one.mean, one.stability) for one in found.systems] == [
+        ("a", 1, None, None),
+        ("b", 1, None, None),
+    ]
+    one_video = rank_buckets([[1, 1], [0, 0]], ["a", "b"], ["v", "v"], [0, 0], ["x"], draws=10)
+    assert [one.ranks for one in one_video.systems] == [(1,), (1,)]
+
+
+def drawn_case(seed: int) -> tuple[NDArray[np.float64], list[str], NDArray[np.int64], NDArray[np.int64]]:
+    rng = np.random.default_rng(seed)
+    videos, buckets = rng.integers(0, 25, 400), rng.integers(-1, 4, 400)
+    skill = np.linspace(0.3, 0.8, 6)[:, None]
+    return (rng.random((6, 400)) < skill).astype(float), [f"s{k}" for k in range(6)], videos, buckets
+
+
+def test_renaming_and_order_change_nothing() -> None:
+    matrix, names, videos, buckets = drawn_case(3)
+    plain: dict[str, Any] = {"draws": 400, "stability": 50}
+    first = rank_buckets(matrix, names, videos, buckets, list("wxyz"), **plain)
+    rng = np.random.default_rng(0)
+    systems, items = rng.permutation(6), rng.permutation(400)
+    second = rank_buckets(
+        matrix[systems][:, items],
+        [f"z{names[k]}" for k in systems],
+        [f"video {videos[k] * 7 % 25}" for k in items],
+        buckets[items],
+        list("wxyz"),
+        **plain,
+    )
+    assert (first.tau, first.tau_low) == (second.tau, second.tau_low)
+    for one, other in zip(first.systems, second.systems, strict=True):
+        assert other.name == f"z{one.name}"
+        assert (one.place, one.score, one.ranks, one.win_rate) == (
+            other.place,
+            other.score,
+            other.ranks,
+            other.win_rate,
+        )
+        assert one.stability == other.stability
+        assert one.scores == pytest.approx(other.scores)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_finds_the_better_system_and_its_places_add_up(rule: Any) -> None:
+    matrix, names, videos, buckets = drawn_case(5)
+    found = rank_buckets(matrix, names, videos, buckets, list("wxyz"), rule=rule, draws=300, stability=60)
+    assert found.systems[0].name in {"s4", "s5"}
+    assert found.systems[-1].name in {"s0", "s1"}
+    assert found.tau is not None
+    assert found.tau > 0.5
+    for one in found.systems:
+        assert one.stability is not None
+        assert sum(one.stability.chances) == pytest.approx(1)
+        assert one.stability.place_low <= one.stability.place_high
+
+
+def test_ranks_of_samples_agree_with_the_test_itself() -> None:
+    matrix, _, videos, buckets = drawn_case(7)
+    sums = bucket_sums(matrix, videos, buckets, 4)
+    drawn = np.concatenate([*weights(sums.counts.shape[1], 40, 0)])
+    for correction in ("holm", "none"):
+        fast = resampled_ranks(sums, drawn, correction=correction)
+        agree = 0
+        for row, times in enumerate(drawn.astype(int)):
+            for bucket in range(4):
+                copies = np.repeat(sums.totals[bucket], times, axis=0)
+                i, j = np.triu_indices(6, 1)
+                apart = copies[:, i] - copies[:, j]
+                p = sign_flip(apart, 0)
+                p = holm(p) if correction == "holm" else p
+                better = np.where(p <= 0.05, np.sign(apart.sum(axis=0)), 0)
+                slow = 1 + np.bincount(j[better > 0], minlength=6) + np.bincount(i[better < 0], minlength=6)
+                agree += int(np.sum(slow == fast[row, bucket]))
+        assert agree / (40 * 4 * 6) > 0.95  # the rest lie at the very level
+
+
+def test_the_test_holds_its_level_where_answers_of_a_video_go_together() -> None:
+    rng = np.random.default_rng(11)
+    videos = np.repeat(np.arange(30), 12)
+    found = {"clustered": 0, "blind": 0}
+    repeats = {"clustered": 800, "blind": 40}
+    for repeat in range(repeats["clustered"]):
+        lean = rng.beta(0.3, 0.3, (2, 30))[:, videos]  # equal on average, each with videos of its own
+        matrix = (rng.random((2, 360)) < lean).astype(float)
+        for name, groups in (("clustered", videos), ("blind", np.arange(360))):
+            if repeat < repeats[name]:
+                sums = bucket_sums(matrix, groups, np.zeros(360, dtype=np.int64), 1)
+                found[name] += int(bucket_ranks(sums)[0].max() > 1)
+    assert found["clustered"] / repeats["clustered"] <= 0.06
+    assert found["blind"] / repeats["blind"] > 0.3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rule": "best"}, "rule: found 'best', expected one of copeland, borda, minimax"),
+        ({"correction": "bonferroni"}, "correction: found 'bonferroni', expected 'holm' or 'none'"),
+        ({"alpha": 5}, "alpha: found 5, expected a share between 0 and 1"),
+        ({"stability": -1}, "draws and stability: found 10000 and -1"),
+        ({"level": 2}, "level: found 2, expected a share from 0.5"),
+    ],
+)
+def test_settings_that_make_no_sense_are_named(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        rank_buckets([[1.0]], ["a"], ["v"], [0], ["x"], **change)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([[1.0]], ["a", "a"], ["v"], [0], ["x"]), "names: found 2, expected 1, one per system"),
+        (([[1.0], [1.0]], ["a", "a"], ["v"], [0], ["x"]), "names: found a, a, expected each name once"),
+        (
+            ([[1.0]], ["a"], ["v", "w"], [0], ["x"]),
+            "values and buckets: found 1 × 1 and 1, expected systems × 2",
+        ),
+        (([[1.0]], ["a"], ["v"], [3], ["x"]), "buckets: found 3 to 3, expected -1 to 0"),
+        (([[NAN]], ["a"], ["v"], [0], ["x"]), "system 0, value 0: found nan, expected a finite number"),
+    ],
+)
+def test_tables_that_make_no_sense_are_named(arguments: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        rank_buckets(*arguments)
+
+
+def test_ranks_below_one_are_refused() -> None:
+    with pytest.raises(InputError, match="ranks: found 0, expected 1 or more"):
+        copeland(np.array([[0.0, 1.0]]))
