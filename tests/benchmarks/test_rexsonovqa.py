@@ -175,9 +175,8 @@ def _vote_keys(store: Store, run: int) -> list[str]:
 
 
 def test_two_models_side_by_side(store: Store) -> None:
-    found = compare(
-        store, "rexsonovqa", systems=("gemini-3-pro", "qwen3.5-397b"), metrics=("accuracy",), draws=200
-    )
+    options = Options(systems=("gemini-3-pro", "qwen3.5-397b"), draws=200)
+    found = compare(store, "rexsonovqa", options, metrics=("accuracy",))
     (one,) = found.comparisons
     assert one.table is not None
     assert [sum(row) for row in one.table] == [165, 84]
@@ -388,6 +387,5 @@ def test_a_judge_that_had_failed_gives_no_mark(tree: Path, benchmark: Benchmark,
     recorded = READER.read_recorded(tmp_path, benchmark)
     assert f"{VIDEO}/free-01" not in {score.item_id for score in recorded.scores}
     assert any(
-        "1 answers have no mark because the recorded judge's call had failed" in note
-        for note in recorded.notes
+        "1 answers have no mark, since the recorded judge's call failed" in note for note in recorded.notes
     )

@@ -125,6 +125,25 @@ def test_comparing_conditions_and_systems(store: Path) -> None:
     assert one["ci_low"] < one["difference"] < one["ci_high"]
 
 
+def test_a_lead_is_held_against_the_floor(store: Path) -> None:
+    done = proctor(
+        "compare", "rexsonovqa", "--store", store, "--system", "gemini-3-pro", "--against", "shortest-option/text-only",
+        "--metric", "accuracy", "--format", "json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (one,) = json.loads(done.stdout)
+    assert [sum(row) for row in one["table"]] == [165, 84]
+    assert one["second"] == {"system": "shortest-option", "condition": "text-only"}
+    assert one["difference"] == pytest.approx((165 - 191) / 249)
+
+
+def test_answers_that_wait_for_a_judge_are_shown(store: Path) -> None:
+    waiting = [row for row in rows(store, "--system", "text-similarity") if row["metric"] == "rubric"]
+    assert [(row["n"], row["value"], row["answered"], row["unmarked"]) for row in waiting] == [
+        (0, None, 265, 265)
+    ]
+
+
 def test_export_has_the_contract_s_columns(store: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
     done = proctor("export", "rexsonovqa", "--store", store, "--format", "jsonl", "--out", out)
@@ -236,7 +255,7 @@ def test_a_model_on_clips_with_and_without_video(tree: Path, media: Path, tmp_pa
         (
             ["run", "nothing", "--data", ".", "--system", "random"],
             1,
-            "unknown benchmark 'nothing': expected one of rexsonovqa",
+            "unknown benchmark 'nothing': expected one of ",
         ),
         (
             ["run", "rexsonovqa", "--data", "{tree}", "--system", "randm"],

@@ -97,7 +97,9 @@ def _results_table(found: Any) -> None:
     for name, scorer in dict.fromkeys((row.metric, row.scorer) for row in found.rows):
         metric = card.metric(name)
         rows = [row for row in found.rows if (row.metric, row.scorer) == (name, scorer)]
-        by_judge = "" if scorer == "code" else f", by {scorer}"
+        by_judge = (
+            "" if scorer == "code" else f", by {scorer}" if scorer else ", not marked yet (proctor score)"
+        )
         title = f"{card.title}{' (simulated)' if card.simulated else ''}: {metric.label}{by_judge}"
         print_table(title, *_result_cells(rows, metric, found.options.by))
         console.print()
@@ -142,6 +144,15 @@ def compare(
         list[str] | None,
         typer.Option("--metric", help="Only this metric; may be repeated.", show_default=False),
     ] = None,
+    against: Annotated[
+        str,
+        typer.Option(
+            "--against",
+            metavar="SYSTEM/CONDITION",
+            help="Set every run against this one.",
+            show_default=False,
+        ),
+    ] = "",
     output: Output = OutputFormat.TABLE,
     all_items: AllItems = False,
     draws: Draws = 2000,
@@ -149,23 +160,24 @@ def compare(
 ) -> None:
     """Two conditions (or two systems) side by side: cross-setting tables and the paired difference.
 
-    With two or more --system and one --condition, systems are compared; else conditions of each system.
+    With two or more --system and one --condition, systems are compared; else conditions of each system;
+    with --against, each run is set against that one (is the lead over the floor real?).
 
     Example: proctor compare rexsonovqa --store runs.db --condition text-only --condition video
     """
-    from proctor.runs import Store
+    from proctor.runs import Options, Store
     from proctor.runs import compare as compute
 
-    found = compute(
-        Store(store, create=False),
-        benchmark,
+    options = Options(
         systems=tuple(systems or ()),
         conditions=tuple(conditions or ()),
-        metrics=tuple(metrics or ()),
         all_items=all_items,
         draws=draws,
         seed=seed,
     )
+    other = _run_name(against) if against else None
+    opened = Store(store, create=False)
+    found = compute(opened, benchmark, options, against=other, metrics=tuple(metrics or ()))
     if output is OutputFormat.JSON:
         print_json([one.to_json() for one in found.comparisons])
         return
@@ -175,6 +187,13 @@ def compare(
         return
     for one in found.comparisons:
         _comparison_table(one, found.card.metric(one.metric))
+
+
+def _run_name(text: str) -> tuple[str, str]:
+    system, slash, condition = text.rpartition("/")
+    if not slash or not system or not condition:
+        raise typer.BadParameter("expected SYSTEM/CONDITION", param_hint="--against")
+    return system, condition
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

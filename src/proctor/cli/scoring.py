@@ -43,11 +43,13 @@ def score(
 ) -> None:
     """A judge marks the answers that code can't; votes are kept, so none is ever paid twice.
 
+    The floor's systems (text-similarity answers free text) are judged only where --system names them.
+
     Example: proctor score rexsonovqa --store runs.db --model openai:gpt-5.2
     """
     from proctor.benchmarks import BENCHMARKS
     from proctor.judges import JUDGES
-    from proctor.runs import JudgeTally, Store, chosen_runs, judge_all
+    from proctor.runs import FLOOR, JudgeTally, Store, chosen_runs, judge_all
 
     name = judge or BENCHMARKS.get(benchmark).rubric_judge()
     if name is None:
@@ -56,6 +58,8 @@ def score(
     client = ModelOptions(base_url, tuple(settings or ()), timeout, retries, structured).client(model)
     scorer = JUDGES.get(name)(client, opened)
     runs = chosen_runs(opened, benchmark, tuple(systems or ()), tuple(conditions or ()))
+    if not systems:
+        runs = [run for run in runs if run.system not in FLOOR]  # nobody pays a judge for the floor unasked
     opened.declare_metrics(benchmark, scorer.metrics)
 
     async def judging() -> JudgeTally:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, InputError
 from proctor.runs.cards import BenchmarkCard
-from proctor.runs.results import chosen_runs
+from proctor.runs.results import Options, chosen_runs
 from proctor.runs.store import Run, Store
 from proctor.runs.table import ItemTable, load_items, load_labels, load_series
 from proctor.stats import Difference, cross_table, holm, paired_difference
@@ -95,31 +95,49 @@ class Comparisons:
 def compare(
     store: Store,
     benchmark: str,
+    options: Options | None = None,
     *,
-    systems: Sequence[str] = (),
-    conditions: Sequence[str] = (),
+    against: tuple[str, str] | None = None,
     metrics: Sequence[str] = (),
-    all_items: bool = False,
-    draws: int = 2000,
-    seed: int = 0,
 ) -> Comparisons:
-    """Conditions of each system against each other; or, with several systems and one condition, systems.
+    """Conditions of each system against each other; or, with several systems and one condition, systems;
+    or every chosen run against one (`against`: its system and condition).
 
-    Without names, all systems and conditions of the store are taken. Raises `InputError` where that
-    leaves nothing to compare.
+    `options` choose systems and conditions (all, where none are named), items, draws and seed. Raises
+    `InputError` where that leaves nothing to compare.
     """
+    options = options or Options()
     card = store.card(benchmark)
-    runs = chosen_runs(store, benchmark, systems, conditions)
-    order = conditions or card.conditions
-    among_systems = len(conditions) == 1 or len({run.condition for run in runs}) == 1
-    pairs = system_pairs(runs, systems) if among_systems else condition_pairs(runs, order)
+    runs = chosen_runs(store, benchmark, options.systems, options.conditions)
+    if against is not None:
+        other = _one_run(store, benchmark, against)
+        pairs = [(run, other) for run in runs if run != other]
+    elif len(options.conditions) == 1 or len({run.condition for run in runs}) == 1:
+        pairs = system_pairs(runs, options.systems)
+    else:
+        pairs = condition_pairs(runs, options.conditions or card.conditions)
     if not pairs:
         shown = ", ".join(f"{run.system} / {run.condition}" for run in runs) or "no run"
         raise InputError(store.shown, found=shown, expected="two runs or more to compare")
     found = compare_runs(
-        store, benchmark, pairs, metrics=metrics, all_items=all_items, draws=draws, seed=seed
+        store,
+        benchmark,
+        pairs,
+        metrics=metrics,
+        all_items=options.all_items,
+        draws=options.draws,
+        seed=options.seed,
     )
     return Comparisons(card, found)
+
+
+def _one_run(store: Store, benchmark: str, names: tuple[str, str]) -> Run:
+    found = chosen_runs(store, benchmark, names[:1], names[1:])
+    if not found:
+        raise InputError(
+            store.shown, found=f"no run of {names[0]} under {names[1]}", expected="a run of both"
+        )
+    return found[0]
 
 
 def system_pairs(runs: Sequence[Run], order: Sequence[str]) -> list[tuple[Run, Run]]:

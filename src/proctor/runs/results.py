@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import InputError, Metric, Status
+from proctor.core import ACCURACY, InputError, Metric, Status
 from proctor.runs.cards import BenchmarkCard
 from proctor.runs.guessable import GUESSABLE, audit_stored, flag_guessable
 from proctor.runs.store import Run, Store
@@ -111,7 +111,7 @@ def results(store: Store, benchmark: str, options: Options | None = None) -> Res
     rows: list[Result] = []
     for run in chosen_runs(store, benchmark, options.systems, options.conditions):
         outcomes = load_outcomes(store, run, items)
-        for series in _with_headline(load_series(store, run, items), card, items, outcomes):
+        for series in _with_unmarked(load_series(store, run, items), card, items, outcomes):
             metric = card.metric(series.metric)
             labels = load_labels(store, run, items, series.metric, series.scorer) if metric.levels else {}
             levels = _count_levels(labels, len(items.ids), facets)
@@ -196,16 +196,22 @@ def _cell_order(cell: tuple[str, ...]) -> tuple[list[list[tuple[int, float, str]
     return [natural(value) for value in cell], cell
 
 
-def _with_headline(
+def _with_unmarked(
     series: list[Series], card: BenchmarkCard, items: ItemTable, outcomes: Outcomes
 ) -> list[Series]:
-    """The headline stands there even if every answer failed, so that the failures can be seen."""
-    headline = card.metric(card.headline)
-    if any(one.metric == card.headline for one in series) or not np.any(
-        outcomes.asked & items.markable(headline)
-    ):
-        return series
-    return [Series(card.headline, "code", np.full(len(items.ids), np.nan)), *series]
+    """A row for what nobody has marked: answers of a format (all failed, or waiting for a judge) that no
+    score of the run speaks of are shown under the first metric that marks it, or nobody would miss them."""
+    marked = [card.metric(one.metric) for one in series]
+    empty: list[Series] = []
+    for metric in card.metrics:
+        waiting = outcomes.asked & items.markable(metric)
+        spoken_for = [
+            items.markable(other) for other in (*marked, *(card.metric(one.metric) for one in empty))
+        ]
+        if np.any(waiting & ~np.any(spoken_for, axis=0) if spoken_for else waiting):
+            scorer = "code" if metric.name == ACCURACY.name else ""
+            empty.append(Series(metric.name, scorer, np.full(len(items.ids), np.nan)))
+    return [*series, *empty]
 
 
 def _rows(

@@ -18,10 +18,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from proctor.core import Answer, Benchmark, InputError, Item, Metric, Score, Status, Vote
 from proctor.runs import schema
+from proctor.runs.benchmark_rows import benchmark_row, changed_settings, difference, insert_benchmark
 from proctor.runs.cards import BenchmarkCard, card_of
 from proctor.runs.database import open_engine, shown_url
 from proctor.runs.ownership import claim, release
-from proctor.runs.rows import answer_from_row, answer_row, score_row, tags_text, vote_row
+from proctor.runs.rows import answer_from_row, answer_row, score_row, vote_row
 
 __all__ = ["Run", "Store"]
 
@@ -70,18 +71,18 @@ class Store:
         never scored against items that they were not given to."""
         fingerprint = benchmark.fingerprint
         with self.writing() as connection:
-            known = _benchmark_row(connection, benchmark.name)
+            known = benchmark_row(connection, benchmark.name)
             if known is not None and known["fingerprint"] != fingerprint:
                 raise InputError(
                     self.shown,
                     f"benchmark {benchmark.name}",
                     found=f"answers to items with fingerprint {known['fingerprint'][:12]}, "
-                    f"but the data now give {fingerprint[:12]} ({_difference(connection, known['id'], benchmark)})",
+                    f"but the data now give {fingerprint[:12]} ({difference(connection, known['id'], benchmark)})",
                     expected="the same items: use another --store for the changed benchmark",
                 )
             card = card_of(benchmark)
             if known is None:
-                _insert_benchmark(connection, benchmark, fingerprint, card.model_dump(mode="json"))
+                insert_benchmark(connection, benchmark, fingerprint, card.model_dump(mode="json"))
                 return
             before = BenchmarkCard.model_validate(known["card"])
             card = card.with_metrics(before.metrics)
@@ -166,7 +167,7 @@ class Store:
                 raise InputError(
                     self.shown,
                     f"run of {system} under {condition}",
-                    found=f"other settings ({_changed(known['settings'], plain)})",
+                    found=f"other settings ({changed_settings(known['settings'], plain)})",
                     expected="the same settings, or another name with --as",
                 )
             return Run(int(known["id"]), benchmark, system, condition, plain)
@@ -306,7 +307,7 @@ class Store:
     # -- inside
 
     def _benchmark(self, connection: Connection, name: str) -> RowMapping:
-        known = _benchmark_row(connection, name)
+        known = benchmark_row(connection, name)
         if known is None:
             names = connection.scalars(select(schema.benchmarks.c.name)).all()
             raise InputError(
@@ -355,44 +356,3 @@ class Store:
         statement = self._upsert(schema.scores)
         new = {name: statement.excluded[name] for name in ("value", "label", "vote_key")}
         return statement.on_conflict_do_update(index_elements=["run", "metric", "scorer", "item"], set_=new)
-
-
-def _benchmark_row(connection: Connection, name: str) -> RowMapping | None:
-    table = schema.benchmarks
-    return connection.execute(select(table).where(table.c.name == name)).mappings().first()
-
-
-def _insert_benchmark(
-    connection: Connection, benchmark: Benchmark, fingerprint: str, card: dict[str, Any]
-) -> None:
-    table = schema.benchmarks
-    values = {"name": benchmark.name, "fingerprint": fingerprint, "card": card}
-    number = connection.execute(insert(table).values(values).returning(table.c.id)).scalar_one()
-    rows = [
-        {
-            "benchmark": number,
-            "position": position,
-            "item": item.id,
-            "group_name": item.group,
-            "format": item.answer.kind,
-            "tags": tags_text(item),
-            "body": item.model_dump_json(),
-        }
-        for position, item in enumerate(benchmark.items)
-    ]
-    if rows:
-        connection.execute(insert(schema.items), rows)
-
-
-def _difference(connection: Connection, benchmark_id: int, benchmark: Benchmark) -> str:
-    table = schema.items
-    query = select(table.c.item, table.c.body).where(table.c.benchmark == benchmark_id)
-    old = {row.item: row.body for row in connection.execute(query)}
-    new = {item.id: item.model_dump_json() for item in benchmark.items}
-    changed = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
-    return f"{len(changed)} items differ, first {changed[0]}" if changed else "in order only"
-
-
-def _changed(old: dict[str, Any], new: dict[str, Any]) -> str:
-    names = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
-    return "; ".join(f"{name} {old.get(name)!r} then, {new.get(name)!r} now" for name in names[:3])

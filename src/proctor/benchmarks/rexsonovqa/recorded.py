@@ -204,10 +204,10 @@ def _judged(found: _Found, item: Item, result: NativeResult, where: tuple[Path, 
 
 def _notes(found: _Found, missing: int, counted: set[str]) -> tuple[str, ...]:
     lines = (
-        ("recorded calls had failed and count as failed, not as wrong", found.failed),
-        ("choices are read differently from the recorded mark", found.read_differently),
-        ("answers have no mark because the recorded judge's call had failed", found.unjudged),
-        ("verdicts contradict themselves and are kept as given", found.contradictions),
+        ("recorded calls failed; they count as failed, not as wrong", found.failed),
+        ("choices are not read as the recorded mark has them", found.read_differently),
+        ("answers have no mark, since the recorded judge's call failed", found.unjudged),
+        ("verdicts contradict themselves; they are kept as given", found.contradictions),
     )
     notes = [_note(text, ids, counted) for text, ids in lines if ids]
     if missing:
@@ -217,5 +217,6 @@ def _notes(found: _Found, missing: int, counted: set[str]) -> tuple[str, ...]:
 
 def _note(text: str, ids: list[str], counted: set[str]) -> str:
     inside = [item for item in ids if item in counted]
-    beside = f" ({len(ids) - len(inside)} more in items that do not count)" if len(inside) < len(ids) else ""
-    return f"{len(inside)} {text}{beside}" + (f": {', '.join(inside)}" if inside else "")
+    beside = f"{len(ids) - len(inside)} of them in items that do not count" if len(inside) < len(ids) else ""
+    shown = "; ".join(part for part in (", ".join(inside), beside) if part)
+    return f"{len(ids)} {text}: {shown}"
