@@ -217,6 +217,8 @@ def _notes(found: _Found, missing: int, counted: set[str]) -> tuple[str, ...]:
 
 def _note(text: str, ids: list[str], counted: set[str]) -> str:
     inside = [item for item in ids if item in counted]
-    beside = f"{len(ids) - len(inside)} of them in items that do not count" if len(inside) < len(ids) else ""
-    shown = "; ".join(part for part in (", ".join(inside), beside) if part)
-    return f"{len(ids)} {text}: {shown}"
+    beside = len(ids) - len(inside)
+    if not inside:
+        return f"{beside} {text}, in items that do not count"
+    more = f"; {beside} more in items that do not count" if beside else ""
+    return f"{len(inside)} {text}: {', '.join(inside)}{more}"
