@@ -36,7 +36,7 @@ COLUMNS = (
 )
 """The first columns; then come the facets (several values joined by "|"), last the scorer."""
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run a cell that begins so
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # a spreadsheet would run a cell that begins so
 
 
 def export(store: Store, benchmark: str, out: Path, form: ExportFormat, *, all_items: bool = False) -> int:
@@ -59,7 +59,7 @@ def export_rows(
     """The facets' names, and the rows one by one. An answer without a score of a metric that marks its
     format has `value` None."""
     table = load_items(store, card, all_items=all_items)
-    facets = [name for name in table.facet_names() if name not in COLUMNS]
+    facets = [name for name in table.facet_names() if name not in {*COLUMNS, "scorer"}]
     return facets, _rows(store, benchmark, card, table, facets)
 
 

@@ -1,0 +1,119 @@
+"""The export: the same rows in three formats, whole or not at all, and harmless in a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.core import ACCURACY, Answer, Benchmark, InputError, Score
+from proctor.runs import COLUMNS, Store, export
+from proctor.runs.export import ExportFormat
+from tests.support.ledger import HOSTILE, fill_ledger, ledger_benchmark
+from tests.support.program import proctor
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return fill_ledger(tmp_path / "runs.db")
+
+
+def exported(store: Store, folder: Path, form: ExportFormat) -> Path:
+    out = folder / f"rows.{form}"
+    assert export(store, "ledger", out, form) == 8
+    assert sorted(path.name for path in folder.iterdir() if path.name.startswith(".")) == []
+    return out
+
+
+def jsonl(store: Store, folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in exported(store, folder, "jsonl").read_text().splitlines()]
+
+
+def test_export_has_one_row_an_item_and_metric_in_the_contracts_columns(store: Store, tmp_path: Path) -> None:
+    rows = jsonl(store, tmp_path)
+    assert [list(row) for row in rows] == [[*COLUMNS, "duration", "format", "kind", "skills", "scorer"]] * 8
+    assert list(COLUMNS) == [
+        "item", "group", "system", "condition", "status", "metric", "value", "text", "parsed", "latency_s",
+    ]  # fmt: skip
+    assert [(row["item"], row["status"], row["metric"], row["value"]) for row in rows] == [
+        ("q0", "answered", "accuracy", 1.0),
+        ("q1", "answered", "accuracy", 0.0),
+        ("q2", "answered", "accuracy", 1.0),
+        ("q3", "failed", "accuracy", None),
+        ("q4", "timed_out", "accuracy", 0.0),
+        ("q5", "refused", "accuracy", 0.0),
+        ("q6", "answered", "points", 2.0),
+        ("q7", "answered", "points", None),
+    ]
+    assert rows[0]["skills"] == "hands|eyes"
+    assert (rows[1]["text"], rows[1]["parsed"]) == (HOSTILE, None)
+    assert (rows[2]["parsed"], rows[2]["latency_s"], rows[2]["scorer"]) == ("1", 0.5, "code")
+
+
+def test_parquet_holds_the_same_rows(store: Store, tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    table = parquet.read_table(exported(store, tmp_path, "parquet"))
+    assert table.to_pylist() == jsonl(store, tmp_path)
+    assert str(table.schema.field("value").type) == "double"
+
+
+def test_csv_runs_no_formula(store: Store, tmp_path: Path) -> None:
+    with exported(store, tmp_path, "csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    expected = jsonl(store, tmp_path)
+    assert rows[1]["text"] == f"'{HOSTILE}"
+    assert not any(
+        value.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) for row in rows for value in row.values()
+    )
+    plain = [{key: "" if value is None else str(value) for key, value in row.items()} for row in expected]
+    plain[1]["text"] = f"'{HOSTILE}"
+    assert rows == plain
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1"])
+def test_whatever_begins_like_a_formula_gets_an_apostrophe(text: str, tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs.db")
+    store.add_benchmark(ledger_benchmark())
+    run = store.start_run("ledger", text, "video", {})
+    store.write(run, [(Answer(item_id="q0", text=text), [])])
+    out = tmp_path / "rows.csv"
+    export(store, "ledger", out, "csv")
+    with out.open(encoding="utf-8", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["system"], row["text"]) == (f"'{text}", f"'{text}")
+
+
+def test_a_tag_named_like_a_column_does_not_displace_it(tmp_path: Path) -> None:
+    item = ledger_benchmark().items[0].model_copy(update={"tags": {"scorer": "tag", "value": "tag"}})
+    benchmark = Benchmark(
+        name="ledger", title="Ledger", items=(item,), metrics=(ACCURACY,), headline="accuracy"
+    )
+    store = Store(tmp_path / "runs.db")
+    store.add_benchmark(benchmark)
+    run = store.start_run("ledger", "one", "video", {})
+    marked = [(Answer(item_id="q0", text="1"), [Score(item_id="q0", metric="accuracy", value=1.0)])]
+    store.write(run, marked)
+    out = tmp_path / "rows.csv"
+    export(store, "ledger", out, "csv")
+    header, row = csv.reader(out.read_text(encoding="utf-8").splitlines())
+    assert header == [*COLUMNS, "format", "scorer"]
+    named = dict(zip(header, row, strict=True))
+    assert (named["value"], named["scorer"]) == ("1.0", "code")
+
+
+def test_export_that_cannot_be_written_leaves_nothing(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(InputError, match="expected a place to write to"):
+        export(store, "ledger", tmp_path / "taken" / "rows.csv", "csv")
+    assert {path.name for path in tmp_path.iterdir() if "runs.db" not in path.name} == {"taken"}
+
+
+def test_export_on_the_command_line(store: Store, tmp_path: Path) -> None:
+    out = tmp_path / "rows.csv"
+    done = proctor("export", "ledger", "--store", store.shown, "--format", "csv", "--out", out)
+    assert (done.returncode, done.stdout) == (0, f"8 rows in {out}\n")
+    assert out.read_bytes() == exported(store, tmp_path, "csv").read_bytes()

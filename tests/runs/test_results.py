@@ -1,0 +1,215 @@
+"""Numbers worked by hand: what counts, what is missing, and how failed answers are taken."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.core import Answer, Benchmark, InputError, Metric, Score, Status
+from proctor.runs import Options, Result, Store, results
+from proctor.stats import mean_interval
+from tests.support.ledger import JUDGE, fill_ledger, ledger_benchmark
+from tests.support.program import proctor
+
+CONTRACT = {
+    "system": str, "condition": str, "metric": str, "facets": dict, "n": int, "answered": int, "failed": int,
+    "groups": int, "value": float, "ci_low": float, "ci_high": float,
+}  # fmt: skip
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return fill_ledger(tmp_path / "runs.db")
+
+
+def numbers(store: Store, **options: Any) -> list[Result]:
+    return results(store, "ledger", Options(draws=200, **options)).rows
+
+
+def test_every_item_is_accounted_for(store: Store) -> None:
+    accuracy, points = numbers(store)
+    assert (accuracy.metric, accuracy.scorer, accuracy.facets) == ("accuracy", "code", {})
+    assert accuracy.value == 2 / 5
+    assert (accuracy.n, accuracy.groups) == (5, 3)
+    assert (accuracy.answered, accuracy.failed, accuracy.missing, accuracy.unmarked) == (5, 1, 1, 0)
+    assert (accuracy.timed_out, accuracy.refused, accuracy.unreadable) == (1, 1, 1)
+    assert accuracy.answered + accuracy.failed + accuracy.missing == 7
+    assert (points.metric, points.scorer, points.value, points.n, points.groups) == (
+        "points",
+        JUDGE,
+        2.0,
+        1,
+        1,
+    )
+    assert (points.answered, points.unmarked, points.failed, points.missing) == (2, 1, 0, 0)
+    assert (points.ci_low, points.ci_high) == (None, None)
+    assert points.levels == {"full": 1}
+
+
+def test_the_interval_is_that_of_the_scored_items_by_group(store: Store) -> None:
+    accuracy = numbers(store)[0]
+    known = mean_interval(
+        [1, 0, 1, 0, 0], ["v0", "v0", "v1", "v2", "v2"], draws=200, level=0.95, seed=0, bounds=(0, 1)
+    )
+    assert (accuracy.ci_low, accuracy.ci_high) == (known.ci_low, known.ci_high)
+    assert known.ci_low is not None
+    assert known.ci_low < 0.4
+
+
+def test_failed_answers_are_left_out_or_wrong_or_refused(store: Store) -> None:
+    excluded, wrong = numbers(store, failed="exclude")[0], numbers(store, failed="wrong")[0]
+    assert (excluded.value, excluded.n) == (2 / 5, 5)
+    assert (wrong.value, wrong.n, wrong.groups) == (2 / 6, 6, 3)
+    assert wrong.failed == excluded.failed == 1
+    assert wrong.answered == excluded.answered == 5
+    with pytest.raises(
+        InputError,
+        match=re.escape(
+            "one under video: found 1 failed answers, expected none (--failed refuse): "
+            "run the same command again to ask them again"
+        ),
+    ):
+        numbers(store, failed="refuse")
+
+
+def test_a_lower_is_better_metric_takes_its_high_end_for_failed(tmp_path: Path) -> None:
+    error = Metric("error", "Error", high=10.0, higher_is_better=False, formats=("count",))
+    one = ledger_benchmark()
+    benchmark = Benchmark(
+        name="ledger", title="Ledger", items=one.items, metrics=(error,), headline="error", facets=one.facets
+    )
+    store = Store(tmp_path / "runs.db")
+    store.add_benchmark(benchmark)
+    run = store.start_run("ledger", "one", "video", {})
+    store.write(
+        run,
+        [
+            (Answer(item_id="q0", text="2", parsed=2), [Score(item_id="q0", metric="error", value=1.0)]),
+            (Answer(item_id="q2", status=Status.FAILED, reason="HTTP 500"), []),
+        ],
+    )
+    assert [row.value for row in numbers(store)] == [1.0]
+    assert [row.value for row in numbers(store, failed="wrong")] == [5.5]
+
+
+def test_an_item_with_several_values_counts_in_each_and_one_without_in_none(store: Store) -> None:
+    rows = [row for row in numbers(store, by=("skills",)) if row.metric == "accuracy"]
+    found = {row.facets["skills"]: row for row in rows}
+    assert list(found) == ["eyes", "hands"]
+    eyes, hands = found["eyes"], found["hands"]
+    assert (eyes.value, eyes.n, eyes.groups, eyes.failed, eyes.missing) == (2 / 3, 3, 3, 0, 0)
+    assert (hands.value, hands.n, hands.groups, hands.failed, hands.missing) == (1 / 2, 2, 1, 1, 1)
+
+
+def test_two_facets_give_all_combinations_in_natural_order(store: Store) -> None:
+    rows = [row for row in numbers(store, by=("duration", "skills")) if row.metric == "accuracy"]
+    assert [(row.facets, row.value, row.n, row.failed, row.missing) for row in rows] == [
+        ({"duration": "5–10 s", "skills": "eyes"}, 1.0, 2, 0, 0),
+        ({"duration": "5–10 s", "skills": "hands"}, 1.0, 1, 0, 1),
+        ({"duration": "10–20 s", "skills": "eyes"}, 0.0, 1, 0, 0),
+        ({"duration": "10–20 s", "skills": "hands"}, 0.0, 1, 1, 0),
+    ]
+
+
+def test_format_and_group_are_facets_too(store: Store) -> None:
+    by_format = numbers(store, by=("format",))
+    assert [(row.metric, row.facets["format"], row.n) for row in by_format] == [
+        ("accuracy", "count", 5),
+        ("points", "free_text", 1),
+    ]
+    groups = [row for row in numbers(store, by=("group",)) if row.metric == "accuracy"]
+    assert [(row.facets["group"], row.value, row.ci_low) for row in groups] == [
+        ("v0", 0.5, None),
+        ("v1", 1.0, None),
+        ("v2", 0.0, None),
+    ]
+
+
+def test_an_unknown_facet_system_or_condition_is_told_what_there_is(store: Store) -> None:
+    known = "duration, format, group, kind, skills"
+    with pytest.raises(InputError, match=f"found no facet 'kin', expected one of {known}"):
+        numbers(store, by=("kin",))
+    with pytest.raises(InputError, match="found no run with the system 'two', expected one of one"):
+        numbers(store, systems=("two",))
+    with pytest.raises(InputError, match="found no run with the condition 'black', expected one of video"):
+        numbers(store, conditions=("black",))
+
+
+def test_where_every_answer_failed_the_headline_stands_there_without_a_value(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs.db")
+    store.add_benchmark(ledger_benchmark())
+    run = store.start_run("ledger", "one", "video", {})
+    store.write(run, [(Answer(item_id="q0", status=Status.FAILED, reason="HTTP 500"), [])])
+    (row,) = numbers(store)
+    assert (row.metric, row.value, row.ci_low, row.n, row.failed, row.missing) == (
+        "accuracy", None, None, 0, 1, 6,
+    )  # fmt: skip
+    (row,) = numbers(store, failed="wrong")
+    assert (row.value, row.n, row.failed) == (0.0, 1, 1)
+
+
+def test_postgresql_gives_the_same_numbers(store: Store, postgres_url: str) -> None:
+    other = fill_ledger(postgres_url)
+    for by in ((), ("skills",), ("duration", "skills")):
+        assert numbers(other, by=by) == numbers(store, by=by)
+    other.close()
+
+
+def shown(store: Store, *more: str) -> Any:
+    return proctor("results", "ledger", "--store", store.shown, "--draws", "200", *more)
+
+
+def test_json_keeps_the_contract(store: Store) -> None:
+    done = shown(store, "--by", "kind,skills", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert "NaN" not in done.stdout
+    rows = json.loads(done.stdout)
+    assert rows == [row.to_json() for row in numbers(store, by=("kind", "skills"))]
+    for row in rows:
+        assert row.keys() >= CONTRACT.keys()
+        for key, kind in CONTRACT.items():
+            optional = key in {"value", "ci_low", "ci_high"}
+            assert type(row[key]) is kind or (optional and row[key] is None), (key, row[key])
+        assert row["facets"].keys() == {"kind", "skills"}
+        assert all(isinstance(value, str) for value in row["facets"].values())
+        assert all(math.isfinite(row[key]) for key in ("value", "ci_low", "ci_high") if row[key] is not None)
+
+
+@pytest.mark.parametrize(
+    ("policy", "value", "words"),
+    [
+        ("exclude", "40.0 %", "failed answers are left out of the numbers and counted beside them"),
+        ("wrong", "33.3 %", "failed answers count as wrong"),
+    ],
+)
+def test_the_policy_is_printed(policy: str, value: str, words: str, store: Store) -> None:
+    done = shown(store, "--failed", policy)
+    assert done.returncode == 0, done.stderr
+    assert value in done.stdout
+    assert f"--failed {policy}: {words}" in done.stderr
+
+
+def test_refuse_ends_with_1_and_one_line(store: Store) -> None:
+    done = shown(store, "--failed", "refuse", "--format", "json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"proctor: {store.shown}: one under video: found 1 failed answers, expected none (--failed refuse): "
+        "run the same command again to ask them again\n"
+    )
+
+
+def test_csv_says_the_same(store: Store) -> None:
+    done = shown(store, "--by", "skills", "--format", "csv")
+    rows = list(csv.DictReader(done.stdout.splitlines()))
+    expected = numbers(store, by=("skills",))
+    assert [(row["metric"], row["skills"], row["value"], int(row["n"])) for row in rows] == [
+        (row.metric, row.facets["skills"], "" if row.value is None else str(row.value), row.n)
+        for row in expected
+    ]
+    assert "" in {row["value"] for row in rows}
