@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from proctor.audit import CorrelationSettings, audit, official
-from proctor.benchmarks.mediqa_eval import read_encounters, read_native_ratings, read_submission
+from proctor.benchmarks.mediqa_eval import read_encounters, read_native_ratings, read_submission, text_scores
 from proctor.benchmarks.mediqa_eval.task import COLUMNS, DIMENSIONS
 from proctor.core import InputError
 
@@ -277,3 +277,19 @@ def test_bad_encounters(lines: list[object], said: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_encounters(file)
     assert str(caught.value) == f"{file}: {said}"
+
+
+def test_text_metrics_read_chinese(data: Path) -> None:
+    folder = data / "mediqa-eval"
+    table = read_native_ratings(folder / "ratings.csv")
+    encounters = read_encounters(folder / "encounters.jsonl")
+    (metric,) = text_scores(table, encounters, ["rouge-1-mean"])
+    found = official(audit(table, metric, CorrelationSettings(draws=0)))
+    # The task's paper finds −0.004 with a tokenizer that drops everything but Latin script.
+    assert found["ALL-zh-factual-consistency-wgold-mean"] == pytest.approx(0.486, abs=5e-4)
+    key = ("iiyi/ENC00853/en", "SYSTEM003")
+    assert metric.scores[*key, "disagree_flag"] == pytest.approx(1 - (metric.scores[*key, "overall"] or 0))
+    with pytest.raises(
+        InputError, match=r"^encounters: found no encounter iiyi/ENC00854/en, expected one for every"
+    ):
+        text_scores(table, encounters[:1], ["rouge-1-mean"])

@@ -84,6 +84,28 @@ def test_two_metrics_for_programs(task: Path, tmp_path: Path) -> None:
     assert {one["metric"] for one in table} == {"submission_overlap", "flat"}
 
 
+def test_text_metrics_stand_beside_each_other_and_a_submission(task: Path) -> None:
+    command = ("audit", "mediqa-eval", task / "submission_overlap.csv", "--ratings", task / "ratings.csv")
+    some = ("--text-metric", "rouge-1-mean", "--text-metric", "bleu-best", "--draws", "200")
+    done = proctor(*command, "--encounters", task / "encounters.jsonl", *some, "--dimension", "overall")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    titles = [line for line in lines if "rank is" in line]
+    assert [title.split(":")[0] for title in titles] == [
+        "en all dimensions",
+        "en overall",
+        "zh all dimensions",
+    ]
+    best = lines[lines.index(titles[2]) + 2].split()
+    assert best[:3] == ["1", "rouge-1-mean", "0.317"]
+    done = proctor(*command, *some)
+    assert done.returncode == 2
+    assert "--text-metric compares with references" in done.stderr
+    done = proctor(*command, "--encounters", task / "encounters.jsonl", "--text-metric", "meteor")
+    assert done.returncode == 1
+    assert done.stderr.startswith("proctor: text metric: found 'meteor', expected one of rouge-1-best, ")
+
+
 def test_a_bad_file_ends_with_one_line_and_writes_nothing(task: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.csv"
     bad.write_text("a;b\n1;2\n", encoding="utf-8")

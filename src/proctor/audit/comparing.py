@@ -25,8 +25,6 @@ from proctor.stats.clusters import Floats
 
 __all__ = ["Board", "Comparison", "Place", "compare"]
 
-_PEARSON = KINDS.index("pearson")
-
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -45,10 +43,14 @@ class Comparison:
 @dataclass(frozen=True, slots=True)
 class Place:
     """A metric's place: `rank` is 1 + the number of metrics that are significantly better, so metrics that
-    can't be told apart from the best share rank 1. None, with the reason, where it has no correlation."""
+    can't be told apart from the best share rank 1. None, with the reason, where it has no correlation.
+    `kendall`, `pearson` and `spearman` are given on boards of one dimension."""
 
     metric: str
     mean: Estimate
+    kendall: float | None
+    pearson: float | None
+    spearman: float | None
     rank: int | None
     reason: str
 
@@ -66,13 +68,22 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A metric on one board; `scores` and `pearson` only where the board is of one dimension."""
+    """A metric on one board; `kinds` (in the order of `KINDS`) and `scores` only where it is of one dimension."""
 
     metric: str
     sampled: Sampled
     reason: str
-    pearson: float | None = None
+    kinds: tuple[float | None, ...] = (None,) * len(KINDS)
     scores: Floats | None = None
+
+    @property
+    def pearson(self) -> float | None:
+        return self.kinds[KINDS.index("pearson")]
+
+    def place(self, better: int) -> Place:
+        rank = 1 + better if self.sampled.defined else None
+        kendall, pearson, spearman = self.kinds
+        return Place(self.metric, self.sampled.estimate(), kendall, pearson, spearman, rank, self.reason)
 
 
 def compare(
@@ -113,14 +124,22 @@ def compare(
 
 
 def _entry(name: str, measured: Measured, scores: Floats) -> _Entry:
-    pearson = measured.kinds[_PEARSON].estimate().value
-    return _Entry(name, measured.mean, measured.reason, pearson, scores)
+    kinds = tuple(one.whole if one.defined else None for one in measured.kinds)
+    return _Entry(name, measured.mean, measured.reason, kinds, scores)
 
 
 def _board(
     language: str, dimension: str, entries: Sequence[_Entry], alpha: float, cell: Cell | None = None
 ) -> Board:
-    pairs = list(combinations(entries, 2))
+    ordered = sorted(
+        entries,
+        key=lambda one: (
+            not one.sampled.defined,
+            -one.sampled.whole if one.sampled.defined else 0.0,
+            one.metric,
+        ),
+    )
+    pairs = list(combinations(ordered, 2))
     differences = [contrast(one.sampled, other.sampled) for one, other in pairs]
     known = [k for k, one in enumerate(differences) if one.p is not None]
     adjusted = dict(zip(known, holm([differences[k].p or 0.0 for k in known]).tolist(), strict=True))
@@ -130,16 +149,7 @@ def _board(
         comparisons.append(Comparison(one.metric, other.metric, apart, adjusted.get(k), *tests))
         if apart.value and k in adjusted and adjusted[k] <= alpha:
             better[other.metric if apart.value > 0 else one.metric] += 1
-    places = [
-        Place(
-            entry.metric,
-            entry.sampled.estimate(),
-            1 + better[entry.metric] if entry.sampled.defined else None,
-            entry.reason,
-        )
-        for entry in entries
-    ]
-    places.sort(key=lambda one: (one.mean.value is None, -(one.mean.value or 0.0), one.metric))
+    places = [entry.place(better[entry.metric]) for entry in ordered]
     return Board(language, dimension, tuple(places), tuple(comparisons))
 
 

@@ -132,6 +132,9 @@ def _board_json(board: Board) -> dict[str, JsonValue]:
             {
                 "metric": one.metric,
                 "rank": one.rank,
+                "kendalltau": one.kendall,
+                "pearson": one.pearson,
+                "spearman": one.spearman,
                 "mean": _estimate(one.mean),
                 "reason": one.reason or None,
             }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,9 +29,26 @@ Ratings = Annotated[Path, typer.Option("--ratings", help="The human ratings.", s
 Printed = Annotated[
     AuditFormat, typer.Option("--format", help="For people, for programs, or in the shared task's keys.")
 ]
+Dimensions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dimension",
+        help="Compare several metrics on this dimension too; may be repeated.",
+        show_default=False,
+    ),
+]
 AuditDraws = Annotated[
     int, typer.Option("--draws", min=0, help="Bootstrap draws behind each interval; 0 for none.")
 ]
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """How it is drawn, and which boards are printed beside those over all dimensions."""
+
+    draws: int
+    seed: int
+    dimensions: tuple[str, ...]
 
 
 def group() -> typer.Typer:
@@ -47,11 +65,24 @@ def _auditing() -> None:
 
 
 def mediqa_eval(
-    submissions: Annotated[
-        list[Path],
-        typer.Argument(metavar="SUBMISSION.csv…", help="Scores in the task's format; several are compared."),
-    ],
     ratings: Ratings,
+    submissions: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[SUBMISSION.csv]…", help="Scores in the task's format; several are compared."
+        ),
+    ] = None,
+    encounters: Annotated[
+        Path | None,
+        typer.Option(
+            "--encounters", help="The references: adds metrics on text to be compared.", show_default=False
+        ),
+    ] = None,
+    text_metrics: Annotated[
+        list[str] | None,
+        typer.Option("--text-metric", help="Only this metric on text; may be repeated.", show_default=False),
+    ] = None,
+    dimensions: Dimensions = None,
     output: Printed = AuditFormat.TABLE,
     draws: AuditDraws = 2000,
     seed: Seed = 0,
@@ -60,10 +91,23 @@ def mediqa_eval(
 
     Example: proctor audit mediqa-eval submission.csv --ratings ratings.csv --format official
     """
-    from proctor.benchmarks.mediqa_eval import read_native_ratings, read_submission
+    from proctor.benchmarks.mediqa_eval import (
+        read_encounters,
+        read_native_ratings,
+        read_submission,
+        text_scores,
+    )
 
+    if not submissions and encounters is None:
+        raise typer.BadParameter("name a submission, or references with --encounters")
+    if text_metrics and encounters is None:
+        raise typer.BadParameter("--text-metric compares with references: name them with --encounters")
     rated = read_native_ratings(ratings)
-    _audited(rated, [read_submission(file, rated) for file in submissions], output, draws, seed)
+    metrics = [read_submission(file, rated) for file in submissions or ()]
+    if encounters is not None:
+        known = read_encounters(encounters)
+        metrics += text_scores(rated, known, text_metrics or (), file=encounters)
+    _audited(rated, metrics, output, _Wanted(draws, seed, tuple(dimensions or ())))
 
 
 def table(
@@ -74,6 +118,7 @@ def table(
         ),
     ],
     ratings: Ratings,
+    dimensions: Dimensions = None,
     output: Printed = AuditFormat.TABLE,
     draws: AuditDraws = 2000,
     seed: Seed = 0,
@@ -87,36 +132,33 @@ def table(
     from proctor.audit import read_ratings, read_scores
 
     rated = read_ratings(ratings)
-    _audited(rated, [read_scores(file, rated) for file in scores], output, draws, seed)
+    metrics = [read_scores(file, rated) for file in scores]
+    _audited(rated, metrics, output, _Wanted(draws, seed, tuple(dimensions or ())))
 
 
-def _audited(rated: Any, metrics: Sequence[Any], output: AuditFormat, draws: int, seed: int) -> None:
+def _audited(rated: Any, metrics: Sequence[Any], output: AuditFormat, wanted: _Wanted) -> None:
     from proctor.audit import CorrelationSettings, agreement_rows, audit, compare, official, to_json
 
+    settings = CorrelationSettings(draws=wanted.draws, seed=wanted.seed)
+    for one in metrics:
+        for line in one.notes:
+            note(f"{one.name}: {line}")
     if output is AuditFormat.OFFICIAL:
         if len(metrics) != 1:
-            raise typer.BadParameter("--format official takes one file of scores")
-        draws = 0
-    settings = CorrelationSettings(draws=draws, seed=seed)
-    audits = [audit(rated, metric, settings) for metric in metrics]
-    for one in audits:
-        for line in one.notes:
-            note(f"{one.metric}: {line}")
-    if output is AuditFormat.OFFICIAL:
-        print_json(official(audits[0]))
-        return
-    if output is AuditFormat.CSV:
-        rows = [row for one in audits for row in agreement_rows(one)]
+            raise typer.BadParameter("--format official takes the scores of one metric")
+        print_json(official(audit(rated, metrics[0], CorrelationSettings(draws=0))))
+    elif output is AuditFormat.CSV:
+        rows = [row for one in metrics for row in agreement_rows(audit(rated, one, settings))]
         print_csv(list(rows[0]), [list(row.values()) for row in rows])
-        return
-    boards = compare(rated, metrics, settings) if len(metrics) > 1 else ()
-    if output is AuditFormat.JSON:
-        print_json(to_json(audits, boards))
-        return
-    for one in audits:
-        _print_audit(one)
-    for board in boards:
-        _print_board(board)
+    elif output is AuditFormat.JSON:
+        boards = compare(rated, metrics, settings) if len(metrics) > 1 else ()
+        print_json(to_json([audit(rated, one, settings) for one in metrics], boards))
+    elif len(metrics) == 1:
+        _print_audit(audit(rated, metrics[0], settings))
+    else:
+        for board in compare(rated, metrics, settings):
+            if board.dimension in {"", *wanted.dimensions}:
+                _print_board(board)
 
 
 def _print_audit(audit: Any) -> None:
@@ -157,6 +199,8 @@ def _print_audit(audit: Any) -> None:
         )
     _print_systems(audit.by_system)
 
+
+_FEW_PAIRS = 10  # more are in --format json
 
 _COLUMNS = [
     *(
@@ -212,14 +256,25 @@ def _means(systems: Sequence[Any], named: Sequence[str]) -> list[str]:
 
 def _print_board(board: Any) -> None:
     where = " ".join(part for part in (board.language, board.dimension or "all dimensions") if part)
+    kinds = [] if not board.dimension else [">Kendall", ">Pearson", ">Spearman"]
     print_table(
-        f"Leaderboard, {where}: a rank is shared by what can't be told apart from the best below it",
-        [">rank", "metric", ">mean", ">interval", "why none"],
+        f"{where}: rank is 1 + the number of metrics that are significantly better",
+        [">rank", "metric", *kinds, ">mean", ">interval of the mean", "why none"],
         [
-            ["–" if one.rank is None else str(one.rank), one.metric, *_estimate(one.mean), one.reason]
+            [
+                *("–" if one.rank is None else str(one.rank), one.metric),
+                *(_number(value) for value in (one.kendall, one.pearson, one.spearman)[: len(kinds)]),
+                *(*_estimate(one.mean), one.reason),
+            ]
             for one in board.places
         ],
     )
+    if len(board.comparisons) <= _FEW_PAIRS:
+        _print_pairs(board.comparisons)
+    console.print()
+
+
+def _print_pairs(pairs: Sequence[Any]) -> None:
     print_table(
         "Differences of the mean correlation",
         ["metric", "less", ">difference", ">interval", ">p", ">p (Holm)", ">Williams p", ">Steiger p"],
@@ -230,10 +285,9 @@ def _print_board(board: Any) -> None:
                 *(_p(one.difference.p), _p(one.p_holm)),
                 *(_p(None if test is None else test.p) for test in (one.williams, one.steiger)),
             ]
-            for one in board.comparisons
+            for one in pairs
         ],
     )
-    console.print()
 
 
 def _estimate(one: Any) -> list[str]:

@@ -7,6 +7,7 @@ from proctor.benchmarks.mediqa_eval.native import (
     read_native_ratings,
     read_submission,
 )
+from proctor.benchmarks.mediqa_eval.similarity import text_scores
 from proctor.benchmarks.mediqa_eval.task import DATASETS, DIMENSIONS
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "read_encounters",
     "read_native_ratings",
     "read_submission",
+    "text_scores",
 ]
