@@ -10,8 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from proctor.cli.options import Seed
+from proctor.cli.options import AllItems, BenchmarkName, Seed, StoreUrl
 from proctor.cli.output import console, note, print_csv, print_json, print_table
+from proctor.cli.results import DEFAULT_STORE
 
 __all__ = ["group"]
 
@@ -57,6 +58,7 @@ def group() -> typer.Typer:
     audits.callback()(_auditing)
     audits.command("mediqa-eval")(mediqa_eval)
     audits.command("table")(table)
+    audits.command("judges")(judges)
     return audits
 
 
@@ -134,6 +136,29 @@ def table(
     rated = read_ratings(ratings)
     metrics = [read_scores(file, rated) for file in scores]
     _audited(rated, metrics, output, _Wanted(draws, seed, tuple(dimensions or ())))
+
+
+def judges(
+    benchmark: BenchmarkName,
+    judge: Annotated[str, typer.Option("--judge", help="The judge that is audited.", show_default=False)],
+    against: Annotated[
+        str, typer.Option("--against", help="The judge that stands for the raters.", show_default=False)
+    ],
+    store: StoreUrl = DEFAULT_STORE,
+    output: Printed = AuditFormat.TABLE,
+    all_items: AllItems = False,
+    draws: AuditDraws = 2000,
+    seed: Seed = 0,
+) -> None:
+    """How far two judges of a store agree on the answers that both have marked.
+
+    Example: proctor audit judges rexsonovqa --judge three-level[gpt-5.2] --against gemini-3-pro-preview
+    """
+    from proctor.runs import Store, judged_by
+
+    opened = Store(store, create=False)
+    rated, metric = judged_by(opened, benchmark, judge, against, all_items=all_items)
+    _audited(rated, [metric], output, _Wanted(draws, seed, ()))
 
 
 def _audited(rated: Any, metrics: Sequence[Any], output: AuditFormat, wanted: _Wanted) -> None:

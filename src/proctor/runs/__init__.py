@@ -8,6 +8,7 @@ from proctor.runs.export import COLUMNS, export, export_rows
 from proctor.runs.floor import FLOOR, add_floor
 from proctor.runs.guessable import audit_stored, flag_guessable
 from proctor.runs.importing import import_answers
+from proctor.runs.judges import judged_by, judges_of
 from proctor.runs.judging import JudgeTally, judge_all
 from proctor.runs.leaderboard import Leaderboard, LeaderboardRow, leaderboard
 from proctor.runs.official import OfficialSummary, official_summaries
@@ -53,6 +54,8 @@ __all__ = [
     "flag_guessable",
     "import_answers",
     "judge_all",
+    "judged_by",
+    "judges_of",
     "leaderboard",
     "left_failed",
     "official_summaries",
