@@ -149,6 +149,7 @@ class _Reader:
             metrics=(ACCURACY,),
             headline=ACCURACY.name,
             facets=("format", "question_type", "objects", "duration"),
+            buckets=("question_type",),
             conditions=("video", "text-only", "black", "shuffled"),
             media_root=media or data,
             seeds={"simulation": manifest.seed, "options": seed},

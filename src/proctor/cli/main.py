@@ -35,6 +35,7 @@ def commands() -> typer.Typer:
         linting,
         listing,
         media,
+        ranking,
         reporting,
         results,
         running,
@@ -49,6 +50,7 @@ def commands() -> typer.Typer:
     app.command("audit-items")(audit.audit_items)
     app.command("results")(results.results)
     app.command("compare")(results.compare)
+    app.command("rank")(ranking.rank)
     app.command("report")(reporting.report)
     app.command("export")(results.export)
     app.add_typer(auditing.group(), name="audit")

@@ -131,7 +131,9 @@ class Benchmark:
     """Items, their media and the protocol.
 
     `headline` is the metric that ranks, `facets` are the tags that results can be split by, `only`
-    are tag values an item must have to count (unless all items are asked for), `media_root` is where
+    are tag values an item must have to count (unless all items are asked for), `buckets` are the tags whose
+    combinations make the buckets of the ranking, `relevance` is the tag of the items that a second ranking is
+    made of, `media_root` is where
     the media of this machine lie, `seeds` are the draws already made (the options' order …), `notes`
     are what a reader of the numbers should know, `simulated` is shown wherever the name is.
 
@@ -157,6 +159,8 @@ class Benchmark:
     seeds: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     simulated: bool = False
+    buckets: tuple[str, ...] = ()
+    relevance: str = ""
 
     @property
     def fingerprint(self) -> str:

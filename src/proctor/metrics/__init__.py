@@ -1,9 +1,10 @@
 """From parsed answers to numbers, without asking a model."""
 
-from proctor.metrics.accuracy import AccuracyScorer, is_right
+from proctor.metrics.accuracy import MISSING, AccuracyScorer, is_right
 from proctor.metrics.marks import Mark, count_marks, match_times, nominal_marks, set_marks, time_marks
 
 __all__ = [
+    "MISSING",
     "AccuracyScorer",
     "Mark",
     "count_marks",

@@ -7,7 +7,10 @@ from pydantic import JsonValue
 from proctor.core import ACCURACY, NO_ANSWER, Answer, Item, Metric, Score, Status
 from proctor.core.formats import FreeTextFormat, RatingsFormat
 
-__all__ = ["AccuracyScorer", "is_right"]
+__all__ = ["MISSING", "AccuracyScorer", "is_right"]
+
+MISSING = "missing"
+"""The label of the score for an answer that a submission lacks."""
 
 _CAUSES = {Status.TIMED_OUT: "timed out", Status.REFUSED: "refused"}
 
@@ -70,7 +73,7 @@ class AccuracyScorer:
 
     def _verdict(self, item: Item, answer: Answer) -> str:
         if answer.parsed is None:
-            return "missing" if answer.reason == NO_ANSWER else "unreadable"
+            return MISSING if answer.reason == NO_ANSWER else "unreadable"
         return "right" if is_right(item, answer.parsed) else "wrong"
 
 

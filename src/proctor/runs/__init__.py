@@ -13,6 +13,7 @@ from proctor.runs.judging import JudgeTally, judge_all
 from proctor.runs.leaderboard import Leaderboard, LeaderboardRow, leaderboard
 from proctor.runs.official import OfficialSummary, official_summaries
 from proctor.runs.plan import Plan, PlanOptions, chosen_items, plan
+from proctor.runs.ranking import Board, RankedRun, rank_runs
 from proctor.runs.results import FAILED_POLICIES, Options, Result, Results, chosen_runs, results
 from proctor.runs.store import Run, Store
 
@@ -21,6 +22,7 @@ __all__ = [
     "FAILED_POLICIES",
     "FLOOR",
     "BenchmarkCard",
+    "Board",
     "Comparison",
     "Comparisons",
     "Job",
@@ -33,6 +35,7 @@ __all__ = [
     "Outcome",
     "Plan",
     "PlanOptions",
+    "RankedRun",
     "Result",
     "Results",
     "Run",
@@ -60,5 +63,6 @@ __all__ = [
     "left_failed",
     "official_summaries",
     "plan",
+    "rank_runs",
     "results",
 ]

@@ -26,6 +26,8 @@ class BenchmarkCard(BaseModel):
     seeds: dict[str, int]
     notes: tuple[str, ...]
     simulated: bool
+    buckets: tuple[str, ...] = ()
+    relevance: str = ""
 
     def metric(self, name: str) -> Metric:
         """The declaration of a metric; one of an unknown scorer is shown plainly."""
@@ -52,4 +54,6 @@ def card_of(benchmark: Benchmark) -> BenchmarkCard:
         seeds=benchmark.seeds,
         notes=benchmark.notes,
         simulated=benchmark.simulated,
+        buckets=benchmark.buckets,
+        relevance=benchmark.relevance,
     )

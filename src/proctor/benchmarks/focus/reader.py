@@ -110,6 +110,8 @@ class _Reader:
                 "context",
                 "procedure_type",
             ),
+            buckets=("capability", "distribution"),
+            relevance="clinical",
             media_root=media,
             budget_s=track.budget_s,
             notes=_NOTES,

@@ -1,0 +1,236 @@
+"""`proctor rank`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from proctor.cli.options import AllItems, BenchmarkName, Output, OutputFormat, Seed, StoreUrl, Systems
+from proctor.cli.output import console, note, print_csv, print_json, print_table
+from proctor.cli.results import DEFAULT_STORE
+
+if TYPE_CHECKING:
+    from proctor.runs import Board, RankedRun
+
+__all__ = ["board_rows", "rank"]
+
+
+class RuleName(StrEnum):
+    """The rules that make one order of the buckets' ranks."""
+
+    COPELAND = "copeland"
+    BORDA = "borda"
+    MINIMAX = "minimax"
+    DOWDALL = "dowdall"
+    MEAN = "mean"
+    WIN_RATE = "win-rate"
+
+
+class CorrectionName(StrEnum):
+    """What is done about many tests in one bucket."""
+
+    HOLM = "holm"
+    NONE = "none"
+
+
+def rank(
+    benchmark: BenchmarkName,
+    store: StoreUrl = DEFAULT_STORE,
+    condition: Annotated[str, typer.Option("--condition", help="Rank what was answered under it.")] = "video",
+    systems: Systems = None,
+    baselines: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--baseline",
+            help="A system to mark as a baseline; may be repeated. [default: random and majority, where there]",
+            show_default=False,
+        ),
+    ] = None,
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by",
+            metavar="FACET[,FACET]",
+            help="Other buckets than the benchmark's own.",
+            show_default=False,
+        ),
+    ] = "",
+    rule: Annotated[
+        RuleName, typer.Option("--rule", help="What makes one order of the ranks in the buckets.")
+    ] = RuleName.COPELAND,
+    alpha: Annotated[float, typer.Option("--alpha", help="The level of the tests in the buckets.")] = 0.05,
+    correction: Annotated[
+        CorrectionName, typer.Option("--correction", help="For the many tests of a bucket.")
+    ] = CorrectionName.HOLM,
+    stability: Annotated[
+        int, typer.Option("--stability", min=0, help="Samples of videos on which all is done again.")
+    ] = 1000,
+    draws: Annotated[int, typer.Option("--draws", min=100, help="Samples behind the win rates.")] = 10_000,
+    detail: Annotated[
+        bool, typer.Option("--detail", help="Also the buckets one by one, and the duels of all pairs.")
+    ] = False,
+    all_items: AllItems = False,
+    output: Output = OutputFormat.TABLE,
+    seed: Seed = 0,
+) -> None:
+    """Ranks systems over buckets of questions, so that differences which are not real share a rank.
+
+    Example: proctor rank focus --store runs.db --baseline frontier --baseline open-weights --detail
+    """
+    from proctor.runs import Store, rank_runs
+
+    boards = rank_runs(
+        Store(store, create=False),
+        benchmark,
+        condition=condition,
+        systems=tuple(systems or ()),
+        baselines=tuple(baselines or ()),
+        by=tuple(name.strip() for name in by.split(",") if name.strip()),
+        all_items=all_items,
+        rule=rule.value,
+        alpha=alpha,
+        correction=correction.value,
+        stability=stability,
+        draws=draws,
+        seed=seed,
+    )
+    if output is OutputFormat.JSON:
+        print_json([_json(board) for board in boards])
+    elif output is OutputFormat.CSV:
+        rows = [row for board in boards for row in board_rows(board)]
+        print_csv(list(rows[0]), [list(row.values()) for row in rows])
+    else:
+        for board in boards:
+            _print(board, detail)
+
+
+def board_rows(board: Board) -> list[dict[str, Any]]:
+    """One flat row a system."""
+    rows = []
+    for one in board.runs:
+        standing = one.standing
+        stability = standing.stability
+        rows.append(
+            {
+                "board": board.name,
+                "place": standing.place,
+                "system": standing.name,
+                "score": standing.score,
+                "mean": standing.mean,
+                "win_rate": standing.win_rate,
+                "tie_broken": standing.tie_broken,
+                "duel_rate": standing.duel_rate,
+                "place_low": None if stability is None else stability.place_low,
+                "place_high": None if stability is None else stability.place_high,
+                "p_first": None if stability is None else stability.chances[0],
+                "baseline": one.baseline,
+                "below_line": one.below,
+                "missing": one.missing,
+            }
+        )
+    return rows
+
+
+def _json(board: Board) -> dict[str, Any]:
+    standings = board.standings
+    details = [
+        {
+            "ranks": dict(zip(standings.buckets, one.standing.ranks, strict=True)),
+            "scores": dict(zip(standings.buckets, one.standing.scores, strict=True)),
+            "buckets_ahead": one.standing.ahead,
+            "buckets_behind": one.standing.behind,
+            "buckets_tied": one.standing.tied,
+            "chances": None if one.standing.stability is None else list(one.standing.stability.chances),
+        }
+        for one in board.runs
+    ]
+    return {
+        "board": board.name,
+        "rule": standings.rule,
+        "questions": board.items,
+        "left_out": board.left_out,
+        "groups": standings.groups,
+        "empty_buckets": list(standings.empty),
+        "tau": standings.tau,
+        "tau_low": standings.tau_low,
+        "systems": [row | more for row, more in zip(board_rows(board), details, strict=True)],
+        "p_values": {
+            name: table.tolist() for name, table in zip(standings.buckets, standings.p_values, strict=True)
+        },
+    }
+
+
+def _print(board: Board, detail: bool) -> None:
+    standings = board.standings
+    columns = [">place", "system", f">{standings.rule}", ">mean", ">win rate", ">places", ">first", ""]
+    above = [one for one in board.runs if not one.below]
+    below = [one for one in board.runs if one.below]
+    title = f"{board.title} ({board.items} in {standings.groups} groups)"
+    print_table(title, columns, [_cells(one) for one in above])
+    if below:
+        print_table(
+            "Below the line: not better than every baseline by the mean over the buckets",
+            columns,
+            [_cells(one) for one in below],
+        )
+    if detail:
+        _print_buckets(board)
+        _print_duels(board)
+    if standings.empty:
+        note(f"Buckets without questions count for nothing: {', '.join(standings.empty)}.")
+    if board.left_out:
+        note(f"{board.left_out} questions have no mark from some system and are left out for all.")
+    if standings.tau is not None:
+        note(
+            f"Kendall's tau to the ranking of each sample: mean {standings.tau:.2f}, 2.5 % below {standings.tau_low:.2f}."
+        )
+    console.print()
+
+
+def _cells(one: RankedRun) -> list[str]:
+    standing, stability = one.standing, one.standing.stability
+    marks = ["baseline"] if one.baseline else []
+    marks += ["tie broken"] if standing.tie_broken else []
+    marks += [f"{one.missing} missing"] if one.missing else []
+    return [
+        str(standing.place),
+        standing.name,
+        f"{standing.score:g}" if float(standing.score).is_integer() else f"{standing.score:.3f}",
+        _percent(standing.mean),
+        _percent(standing.win_rate),
+        "–" if stability is None else f"{stability.place_low} to {stability.place_high}",
+        "–" if stability is None else _percent(stability.chances[0]),
+        ", ".join(marks),
+    ]
+
+
+def _print_buckets(board: Board) -> None:
+    names = [one.standing.name for one in board.runs]
+    cells = []
+    for number, bucket in enumerate(board.standings.buckets):
+        pairs = [(one.standing.ranks[number], one.standing.scores[number]) for one in board.runs]
+        cells.append(
+            [bucket, *("–" if rank is None else f"{rank}  {_percent(score)}" for rank, score in pairs)]
+        )
+    print_table("Rank and accuracy in each bucket", ["bucket", *(f">{name}" for name in names)], cells)
+
+
+def _print_duels(board: Board) -> None:
+    names = [one.standing.name for one in board.runs]
+    cells = []
+    for one in board.runs:
+        standing = one.standing
+        duels = [
+            f"{standing.ahead[name]}–{standing.behind[name]}–{standing.tied[name]}"
+            if name in standing.ahead
+            else ""
+            for name in names
+        ]
+        cells.append([standing.name, *duels])
+    print_table("Buckets won, lost and tied against each other", ["", *(f">{name}" for name in names)], cells)
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f} %"

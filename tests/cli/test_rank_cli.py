@@ -1,0 +1,143 @@
+"""`proctor rank`: the boards of FOCUS from made-up submissions, whose order is known."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.program import proctor
+
+GROUPS = (
+    ("object_recognition", "object_identification"),
+    ("temporal_grounding", "temporal_localization"),
+    ("aggregation", "object_aggregation"),
+)
+SKILLS = {"strong": 0.95, "fair": 0.7, "frontier": 0.5, "open": 0.45, "weak": 0.2}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """300 yes-or-no questions on 20 videos, all of them in distribution; of one capability none is relevant."""
+    path = tmp_path_factory.mktemp("rank")
+    requests, references = [], []
+    for number in range(300):
+        name = f"q{number:03d}"
+        requests.append(
+            {
+                "qID": name,
+                "videoID": f"v{number % 20:02d}.mp4",
+                "start_time": 0,
+                "end_time": 600,
+                "procedure_type": "sigmoid resection",
+                "question": f"Is object {number} there?",
+            }
+        )
+        references.append(
+            {
+                "qID": name,
+                "primary": GROUPS[number % 3][1],
+                "format": "binary",
+                "format_kwargs": {},
+                "answer": "yes" if number % 2 else "no",
+                "ood": False,
+                "clinical": number % 3 < 2,
+            }
+        )
+    (path / "requests.json").write_text(json.dumps(requests))
+    (path / "references.json").write_text(json.dumps(references))
+    for system, skill in SKILLS.items():
+        rng = random.Random(system)
+        answers = [
+            {
+                "qID": one["qID"],
+                "content": one["answer"] if rng.random() < skill else "perhaps",
+                "latency": 1.0,
+            }
+            for one in references
+        ]
+        (path / f"{system}.json").write_text(json.dumps(answers[10:] if system == "fair" else answers))
+        done = proctor(
+            *("import", "focus", path / f"{system}.json", "--data", path),
+            *("--as", system, "--store", path / "runs.db"),
+        )
+        assert done.returncode == 0, done.stderr
+    return path
+
+
+def rank(folder: Path, *options: str) -> list[dict[str, Any]]:
+    done = proctor(
+        *("rank", "focus", "--store", folder / "runs.db", "--format", "json", "--draws", "500"),
+        *("--stability", "100", "--baseline", "frontier", "--baseline", "open", *options),
+    )
+    assert done.returncode == 0, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+def test_two_boards_with_baselines_and_the_line(folder: Path) -> None:
+    technical, clinical = rank(folder)
+    assert (technical["board"], technical["questions"], technical["groups"]) == ("technical", 300, 20)
+    assert (clinical["board"], clinical["questions"]) == ("clinical", 200)
+    assert clinical["empty_buckets"] == ["aggregation / in"]
+    systems = {one["system"]: one for one in technical["systems"]}
+    assert [one["system"] for one in technical["systems"]][:2] == ["strong", "fair"]
+    assert {name for name, one in systems.items() if one["baseline"]} == {"frontier", "open"}
+    assert {name: one["below_line"] for name, one in systems.items()} == {
+        "strong": False,
+        "fair": False,
+        "weak": True,
+        "frontier": None,
+        "open": None,
+    }
+    assert systems["fair"]["missing"] == 10
+    assert systems["strong"]["score"] == 4.0
+    assert systems["strong"]["chances"][0] > 0.9
+    assert systems["weak"]["buckets_behind"]["strong"] == 3
+    assert set(systems["strong"]["ranks"].values()) == {1}
+
+
+def test_the_mean_is_that_of_the_buckets(folder: Path) -> None:
+    for board in rank(folder):
+        for one in board["systems"]:
+            there = [score for score in one["scores"].values() if score is not None]
+            assert one["mean"] == pytest.approx(sum(there) / len(there))
+
+
+@pytest.mark.parametrize("rule", ["borda", "minimax", "dowdall", "mean", "win-rate"])
+def test_other_rules_on_request(folder: Path, rule: str) -> None:
+    board = rank(folder, "--rule", rule, "--stability", "0")[0]
+    assert board["rule"] == rule
+    assert [one["place"] for one in board["systems"] if one["system"] in {"strong", "weak"}] == [1, 5]
+    assert board["tau"] is None
+
+
+def test_tables_and_csv(folder: Path) -> None:
+    options = ("rank", "focus", "--store", folder / "runs.db", "--draws", "200", "--stability", "20")
+    shown = proctor(*options, "--detail", "--baseline", "frontier")
+    assert shown.returncode == 0, shown.stderr
+    assert "Below the line" in shown.stdout
+    assert "Buckets won, lost and tied against each other" in shown.stdout
+    assert "count for nothing: aggregation / in" in shown.stderr
+    rows = list(csv.DictReader(io.StringIO(proctor(*options, "--format", "csv").stdout)))
+    assert {row["board"] for row in rows} == {"technical", "clinical"}
+    assert {row["system"] for row in rows if row["baseline"] == "True"} == {"random", "majority"}
+
+
+def test_other_buckets_and_wrong_names(folder: Path) -> None:
+    board = rank(folder, "--by", "context,format")[0]
+    assert list(board["p_values"]) == ["medium / binary"]
+    for options, message in (
+        (("--by", "colour"), "found no facet 'colour', expected one of answer_format, capability"),
+        (("--baseline", "best"), "found no run of 'best', expected one of fair, frontier,"),
+        (("--system", "best"), "found no run of 'best', expected one of fair, frontier,"),
+        (("--condition", "audio"), "found no run under audio, expected a system to rank"),
+    ):
+        done = proctor("rank", "focus", "--store", folder / "runs.db", *options)
+        assert done.returncode == 1
+        assert message in done.stderr
