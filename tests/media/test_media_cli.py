@@ -103,7 +103,7 @@ def test_a_run_leaves_out_broken_media_and_bounds_its_cache(tmp_path: Path) -> N
     broken = videos[0]
     broken.write_bytes(broken.read_bytes()[:2000])
     given = (
-        *("run", "simulated", "--data", tmp_path / "sim", "--system", "classical-vision"),
+        *("run", "simulated", "--data", tmp_path / "sim", "--system", "random"),
         *("--store", tmp_path / "runs.db", "--cache", tmp_path / "cache", "--cache-size", "1MB"),
     )
     refused = proctor(*given)

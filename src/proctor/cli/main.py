@@ -57,6 +57,7 @@ def commands() -> typer.Typer:
     app.add_typer(linting.group(), name="lint")
     app.command("frames")(media.frames)
     app.add_typer(media.cache_group(), name="cache")
+    app.command("leaks")(media.leaks)
     build = typer.Typer(no_args_is_help=True, help="Makes benchmarks.")
     build.command("simulated")(demo.build_simulated)
     build.callback()(_building)

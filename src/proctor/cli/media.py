@@ -1,4 +1,4 @@
-"""`proctor frames` and `proctor cache`, and the options of media that other commands share."""
+"""`proctor frames`, `proctor cache` and `proctor leaks`, and the options of media that other commands share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from proctor.core import Frame, Region, VideoClip
     from proctor.media import KeptEntry, MediaLibrary
 
-__all__ = ["CacheFolder", "CacheSize", "Overlay", "OverlayOption", "cache_group", "frames", "size_in_bytes"]
+__all__ = [
+    "CacheFolder",
+    "CacheSize",
+    "Overlay",
+    "OverlayOption",
+    "cache_group",
+    "frames",
+    "leaks",
+    "size_in_bytes",
+]
 
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _DAMAGED_EXIT = 1
@@ -225,6 +234,62 @@ def prune(
     removed = remove(_folder(cache), size_in_bytes(size) or 0)
     _show("Removed", [rows.get(entry.path) or _row(entry) for entry in removed], form)
     note(f"{len(removed)} entries removed, {_told(sum(entry.size for entry in removed))}")
+
+
+def leaks(
+    first: Annotated[Path, typer.Argument(metavar="A", help="A folder, or one file.", show_default=False)],
+    second: Annotated[
+        Path,
+        typer.Argument(metavar="B", help="Another; the same one finds doubles in it.", show_default=False),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="An HTML page with the pairs side by side.", show_default=False),
+    ] = None,
+    fps: Annotated[float, typer.Option("--fps", min=0.01, help="Frames a second that are compared.")] = 2.0,
+    distance: Annotated[
+        float,
+        typer.Option(
+            "--distance", min=0.0, max=0.5, help="Pictures are alike up to this share of their bits."
+        ),
+    ] = 0.18,
+    share: Annotated[
+        float,
+        typer.Option("--share", min=0.0, max=1.0, help="So much of one video must be in the other."),
+    ] = 0.3,
+    cache: CacheFolder = None,
+    form: Output = OutputFormat.TABLE,
+) -> None:
+    """Near-duplicates between two sets of videos or images: training data against a test set.
+
+    Example: proctor leaks train test --out leaks.html
+    """
+    from proctor.media import Tolerance, find_leaks, look_at, write_page
+
+    looked = []
+    for where in (first, second):
+        files, problems = look_at(where, cache, fps=fps)
+        for problem in problems:
+            note(f"left out: {problem}")
+        looked.append(files)
+    found = find_leaks(looked[0], looked[1], Tolerance(distance, share))
+    rows: list[dict[str, str | int | float]] = [
+        {
+            "a": str(leak.first.path),
+            "b": str(leak.second.path),
+            "how": leak.how,
+            "share": round(leak.share, 3),
+            "distance": round(leak.distance, 3),
+            "a_s": leak.times[0] or 0.0,
+            "b_s": leak.times[1] or 0.0,
+        }
+        for leak in found
+    ]
+    _show("Near-duplicates", rows, form)
+    note(f"{len(found)} pairs among {len(looked[0])} × {len(looked[1])} files")
+    if out is not None:
+        write_page(found, out, title=f"{first.name} and {second.name}: {len(found)} near-duplicates")
+        note(f"{out}: the pairs side by side")
 
 
 def _folder(cache: Path | None) -> Path:

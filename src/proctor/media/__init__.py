@@ -3,6 +3,7 @@
 from proctor.media.cache import KeptEntry, damaged, kept, prune
 from proctor.media.catalogue import cache_folder
 from proctor.media.conditions import CONDITIONS, Condition
+from proctor.media.leaks import Leak, Looked, Tolerance, find_leaks, look_at, write_page
 from proctor.media.library import MediaLibrary, MediaProblem
 from proctor.media.settings import MediaSettings
 from proctor.media.video import VideoInfo
@@ -12,14 +13,20 @@ __all__ = [
     "CONDITIONS",
     "Condition",
     "KeptEntry",
+    "Leak",
+    "Looked",
     "MediaLibrary",
     "MediaProblem",
     "MediaSettings",
+    "Tolerance",
     "VideoInfo",
     "cache_folder",
     "damaged",
+    "find_leaks",
     "kept",
+    "look_at",
     "prune",
     "view",
     "viewer",
+    "write_page",
 ]

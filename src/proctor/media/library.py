@@ -88,6 +88,10 @@ class MediaLibrary:
         Raises `InputError` where there is none, or the name leads out of the root."""
         return self._remembered(self._located, source, lambda name: locate(self.root, name))
 
+    def identity(self, source: str) -> str:
+        """The hash of the file's content. Raises `InputError` where it can't be read."""
+        return self._catalogue.identity(self.locate(source))
+
     def missing(self, items: Iterable[Item]) -> list[str]:
         """The names that the items' media have and that are not found, sorted."""
         sources = {medium.source for item in items for medium in item.media}

@@ -6,12 +6,11 @@ from pathlib import Path, PurePosixPath
 
 from proctor.core import InputError
 
-__all__ = ["EXTENSIONS", "find", "locate"]
+__all__ = ["EXTENSIONS", "IMAGE_EXTENSIONS", "VIDEO_EXTENSIONS", "find", "locate"]
 
-EXTENSIONS = (
-    *(".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".mpeg", ".ts", ".wmv", ".flv"),
-    *(".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"),
-)
+VIDEO_EXTENSIONS = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".mpeg", ".ts", ".wmv", ".flv")
+IMAGE_EXTENSIONS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif")
+EXTENSIONS = VIDEO_EXTENSIONS + IMAGE_EXTENSIONS
 """What is tried, in this order, after a name that is no file by itself."""
 
 
