@@ -1,0 +1,36 @@
+"""Orders: held against the right one, counted over many items, and made from many by exact consensus."""
+
+from proctor.metrics.ordering.comparison import Comparison, compare_orders
+from proctor.metrics.ordering.consensus import (
+    MOST_LABELS,
+    Consensus,
+    Repair,
+    kemeny,
+    kemeny_of_votes,
+    nearest_order,
+)
+from proctor.metrics.ordering.marks import (
+    ORDERING_METRICS,
+    PAIR_CHANCE,
+    exact_chance,
+    order_marks,
+    overall_score,
+    place_confusion,
+)
+
+__all__ = [
+    "MOST_LABELS",
+    "ORDERING_METRICS",
+    "PAIR_CHANCE",
+    "Comparison",
+    "Consensus",
+    "Repair",
+    "compare_orders",
+    "exact_chance",
+    "kemeny",
+    "kemeny_of_votes",
+    "nearest_order",
+    "order_marks",
+    "overall_score",
+    "place_confusion",
+]

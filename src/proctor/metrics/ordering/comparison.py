@@ -1,0 +1,128 @@
+"""One order held against the right one: counts first, so that every share can be made from them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+from proctor.core import InputError
+
+__all__ = ["Comparison", "compare_orders"]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What was counted on one order of `frames` labels.
+
+    `places[i]` is where the label that belongs at place i was put (from 0, counting known labels at their
+    first place only), None where it is missing. `adjacent_right` counts the neighbours of the right order
+    that stand in the right order (of `frames` − 1), `all_right` the same of all pairs. `missing`, `repeated`
+    and `unknown` are the labels at fault, in the order in which they are met.
+
+    >>> compare_orders(["D", "B", "A", "C"], ["D", "A", "C"]).missing
+    ('B',)
+    """
+
+    frames: int
+    exact: bool
+    backwards: bool
+    places: tuple[int | None, ...]
+    missing: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def answered(self) -> bool:
+        """Whether any label was placed at all."""
+        return any(place is not None for place in self.places)
+
+    @property
+    def adjacent_right(self) -> int:
+        """Neighbours of the right order that are in order, however far apart they were put."""
+        return sum(self._adjacent())
+
+    @property
+    def all_right(self) -> int:
+        """Pairs of labels, of all n (n − 1) / 2, that are in order."""
+        return sum(_in_order(a, b) for a, b in combinations(self.places, 2))
+
+    @property
+    def tau(self) -> float:
+        """Kendall's tau: 1 for the right order, −1 for it backwards, 0 on average by chance; a pair with a
+        missing label counts as wrong, so no answer is −1 (Kendall 1938, Biometrika 30:81).
+
+        >>> compare_orders("ABCD", "BACD").tau
+        0.6666666666666667
+        """
+        pairs = self.frames * (self.frames - 1) // 2
+        return 2 * self.all_right / pairs - 1
+
+    @property
+    def longest_run(self) -> int:
+        """The most successive frames of the right order that are in order: 1 to `frames`, 0 without an answer.
+
+        >>> [compare_orders("ABCD", order).longest_run for order in ("ABCD", "BCDA", "DCBA", "")]
+        [4, 3, 1, 0]
+        """
+        longest = run = 1
+        for right in self._adjacent():
+            run = run + 1 if right else 1
+            longest = max(longest, run)
+        return longest if self.answered else 0
+
+    @property
+    def first_right(self) -> bool:
+        """Whether the first frame was put first."""
+        return self.places[0] == 0
+
+    @property
+    def last_right(self) -> bool:
+        """Whether the last frame was put last, of the frames that were placed."""
+        placed = [place for place in self.places if place is not None]
+        return bool(placed) and self.places[-1] == max(placed)
+
+    @property
+    def up_to_reversal(self) -> bool:
+        """Whether the order is right, or would be when read from last to first."""
+        return self.exact or self.backwards
+
+    def _adjacent(self) -> list[bool]:
+        return [_in_order(a, b) for a, b in pairwise(self.places)]
+
+
+def compare_orders(reference: Sequence[str], prediction: Sequence[str] | None) -> Comparison:
+    """Holds a predicted order against the right one.
+
+    `reference` holds two or more different labels, first to last; `prediction` any labels, None or empty for
+    no answer. A label that is missing makes its pairs wrong, one that is repeated counts at its first place,
+    one that is unknown is ignored for pairs and places; each of them makes the order wrong. The case of labels
+    counts. Raises `InputError` for a reference with fewer than two labels or with one twice.
+
+    >>> found = compare_orders(["D", "B", "A", "C"], ["D", "A", "X", "B", "A", "C"])
+    >>> found.exact, found.adjacent_right, found.repeated, found.unknown
+    (False, 2, ('A',), ('X',))
+    """
+    if len(reference) < 2 or len(set(reference)) != len(reference):
+        shown = " > ".join(reference)
+        raise InputError(
+            None, "reference", found=repr(shown), expected="two or more different labels in an order"
+        )
+    said = list(prediction or ())
+    known = [label for label in dict.fromkeys(said) if label in reference]
+    place = {label: number for number, label in enumerate(known)}
+    times = Counter(said)
+    return Comparison(
+        frames=len(reference),
+        exact=said == list(reference),
+        backwards=said == list(reference)[::-1],
+        places=tuple(place.get(label) for label in reference),
+        missing=tuple(label for label in reference if label not in place),
+        repeated=tuple(label for label in known if times[label] > 1),
+        unknown=tuple(label for label in times if label not in reference),
+    )
+
+
+def _in_order(first: int | None, second: int | None) -> bool:
+    return first is not None and second is not None and first < second
