@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from proctor.cli.options import Data, TrackName, reader_of
 from proctor.cli.output import console, print_json, print_table
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def group() -> typer.Typer:
     lints = typer.Typer(no_args_is_help=True, help="Checks a submission and lists everything that is wrong.")
     lints.callback()(_linting)
     lints.command("mediqa-eval")(mediqa_eval)
+    lints.command("focus")(focus)
     return lints
 
 
@@ -76,6 +78,45 @@ def mediqa_eval(
     else:
         _print(check)
     raise typer.Exit(1 if check.errors else 0)
+
+
+def focus(
+    submission: Annotated[
+        Path,
+        typer.Argument(metavar="ANSWERS", help="answer.json or responses.json.", show_default=False),
+    ],
+    data: Data,
+    track: TrackName = "",
+    output: Annotated[
+        LintFormat, typer.Option("--format", help="For people or for programs.")
+    ] = LintFormat.TABLE,
+) -> None:
+    """Repeated, missing and unknown questions, answers that can't be read, too long or late ones, odd texts.
+
+    Example: proctor lint focus answer.json --data focus --track procedure
+    """
+    from proctor.benchmarks.focus import lint_submission
+
+    found = lint_submission(submission, reader_of("focus", track).load(data))
+    if output is LintFormat.JSON:
+        counts = {"errors": found.errors, "warnings": len(found.findings) - found.errors}
+        print_json(
+            {"file": str(found.file), "answers": found.answers, "questions": found.questions}
+            | counts
+            | {"by_rule": found.by_rule(), "findings": [asdict(one) for one in found.findings]}
+        )
+    else:
+        for one in found.findings:
+            console.print(str(one), markup=False, highlight=False, soft_wrap=True)
+        of = f"{found.answers} answers to {found.questions} questions"
+        rules = ", ".join(f"{rule} {count}" for rule, count in found.by_rule().items())
+        console.print(
+            f"{of}: {found.errors} errors, {len(found.findings) - found.errors} to look at"
+            + (f" ({rules})" if rules else ""),
+            markup=False,
+            highlight=False,
+        )
+    raise typer.Exit(1 if found.errors else 0)
 
 
 def _json(check: Check) -> dict[str, object]:

@@ -3,6 +3,7 @@
 Source: the design document of the ORena SAVE FOCUS challenge (PROCEDURE track), MICCAI 2026.
 """
 
+from proctor.benchmarks.focus.lint import Finding, Lint, lint_submission
 from proctor.benchmarks.focus.native import (
     NativeReference,
     NativeRequest,
@@ -22,9 +23,12 @@ __all__ = [
     "GROUP_OF",
     "OBJECTS",
     "READER",
+    "Finding",
+    "Lint",
     "NativeReference",
     "NativeRequest",
     "NativeResponse",
+    "lint_submission",
     "read_references",
     "read_requests",
     "read_responses",
