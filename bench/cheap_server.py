@@ -1,7 +1,7 @@
 """A server that costs next to nothing: it counts the bytes of each request and sends one fixed reply.
 
 What a client reaches against it is the client's own limit. It reads no request, so it is no test double:
-for that there is `tests/support/faulty_server.py`.
+for that there is `tests/support/faulty_server.py`. Its first line of output is its port.
 """
 
 from __future__ import annotations
@@ -10,12 +10,7 @@ import asyncio
 import contextlib
 import json
 import re
-import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-
-__all__ = ["REPLY", "cheap_server"]
 
 REPLY = "Answer: 3"
 _LENGTH = re.compile(rb"content-length:\s*(\d+)", re.IGNORECASE)
@@ -73,19 +68,6 @@ async def _serve() -> None:
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     await server.serve_forever()
-
-
-@contextlib.contextmanager
-def cheap_server() -> Iterator[int]:
-    """The server in a process of its own; gives its port on this machine."""
-    command = [sys.executable, "-m", "bench.cheap_server"]
-    root = Path(__file__).resolve().parents[1]
-    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield int(process.stdout.readline())
-        finally:
-            process.terminate()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Answers a second through the whole engine, durable store included, beside what the bare clients reach.
 
-python -m bench.engine --format json
+python bench/engine.py --format json
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ import asyncio
 import base64
 import json
 import os
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.cheap_server import cheap_server
 from proctor.core import ACCURACY, Benchmark, Image, Item, Reference, generator
 from proctor.core.formats import CountFormat
 from proctor.media import MediaLibrary
@@ -130,6 +131,18 @@ def served(library: MediaLibrary, item: Item) -> list[bytes]:
     from proctor.media import view
 
     return [frame.jpeg for frame in asyncio.run(view(item, "video", library).frames())]
+
+
+@contextmanager
+def cheap_server() -> Iterator[int]:
+    """A server in a process of its own that costs next to nothing; gives its port on this machine."""
+    command = [sys.executable, str(Path(__file__).with_name("cheap_server.py"))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield int(process.stdout.readline())
+        finally:
+            process.terminate()
 
 
 async def in_parallel(calls: int, concurrency: int, call: Callable[[int], Awaitable[None]]) -> None:

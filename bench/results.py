@@ -1,12 +1,13 @@
 """Time and memory of `proctor results` over a large store, through the command line.
 
-python -m bench.results --format json
+python bench/results.py --format json
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -108,8 +109,8 @@ def answered(benchmark: Benchmark, system: str, share_right: float) -> Iterator[
         yield answer, [Score(item_id=item.id, metric="accuracy", value=float(right[number]))]
 
 
-def fill(path: Path, items: int, systems: int) -> float:
-    """Writes the store through its own API; returns answers a second."""
+def fill(path: Path, items: int, systems: int) -> None:
+    """Writes the store through its own API, and says how fast."""
     benchmark = make_benchmark(items)
     store = Store(path)
     store.add_benchmark(benchmark)
@@ -125,7 +126,8 @@ def fill(path: Path, items: int, systems: int) -> float:
                 batch = []
         store.write(run, batch)
     store.close()
-    return items * systems / (time.perf_counter() - start)
+    rate = items * systems / (time.perf_counter() - start)
+    sys.stderr.write(f"{systems} × {items} answers written, {rate:.0f} a second\n")
 
 
 def measure(arguments: Sequence[str], rounds: int) -> Measured:
@@ -168,8 +170,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = options.store or Path(folder) / "large.db"
         if not path.exists():
-            rate = fill(path, options.items, options.systems)
-            sys.stderr.write(f"{options.systems} × {options.items} answers written, {rate:.0f} a second\n")
+            filling = (path, options.items, options.systems)
+            # In a process of its own: a child's peak of memory begins with its parent's.
+            writer = multiprocessing.get_context("spawn").Process(target=fill, args=filling)
+            writer.start()
+            writer.join()
+            assert writer.exitcode == 0
         commands = [
             ["results", "large", "--store", str(path), *by]
             for by in ([], ["--by", "question_type"], ["--by", "capability"], ["--by", "question_type,year"])
