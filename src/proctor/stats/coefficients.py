@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ Statistic = Callable[[Floats], Floats]
 """From weights (samples × units) to the correlation in each sample, NaN where it isn't defined."""
 
 _CHUNK = 4_000_000
+_IN_CACHE = 100_000  # numbers that a processor keeps at hand
 
 
 def _pearson(a: Floats, b: Floats, unit: Ints) -> Statistic:
@@ -33,15 +35,21 @@ def _pearson(a: Floats, b: Floats, unit: Ints) -> Statistic:
 
 
 def _spearman(a: Floats, b: Floats, unit: Ints) -> Statistic:
-    step = max(1, _CHUNK // len(unit))
+    first, second = _Levels.of(a, unit), _Levels.of(b, unit)
+    step = max(1, _IN_CACHE // len(unit))
 
     def some(drawn: Floats) -> Floats:
-        times = drawn[:, unit]
-        n = times.sum(axis=1, keepdims=True)
-        x, y = (_mid_ranks(values, times) - (n + 1) / 2 for values in (a, b))
-        x_part = times * x
-        parts = ((x_part * y).sum(axis=1), (x_part * x).sum(axis=1), (times * y * y).sum(axis=1))
-        return _quotient(*(part / n[:, 0] ** 3 for part in parts))
+        # Samples stand in columns here, so that every step runs along whole rows.
+        units = np.ascontiguousarray(drawn.T)
+        times = units[unit]
+        n = times.sum(axis=0)
+        (x, x_count), (y, y_count) = first.ranks(units, n), second.ranks(units, n)
+        parts = (
+            np.einsum("ij,ij,ij->j", times, x[first.level], y[second.level]),
+            np.einsum("ij,ij,ij->j", x_count, x, x),
+            np.einsum("ij,ij,ij->j", y_count, y, y),
+        )
+        return _quotient(*(part / n**3 for part in parts))
 
     def statistic(drawn: Floats) -> Floats:
         return np.concatenate([some(drawn[k : k + step]) for k in range(0, len(drawn), step)])
@@ -49,14 +57,28 @@ def _spearman(a: Floats, b: Floats, unit: Ints) -> Statistic:
     return statistic
 
 
-def _mid_ranks(values: Floats, times: Floats) -> Floats:
-    """The rank of every item in each sample, in which it stands `times` times (samples × items)."""
-    _, level = np.unique(values, return_inverse=True)
-    order = np.argsort(level, kind="stable")
-    starts = np.flatnonzero(np.diff(level[order], prepend=-1))
-    counts = np.add.reduceat(times[:, order], starts, axis=1)
-    ranks: Floats = (np.cumsum(counts, axis=1) - counts / 2 + 0.5)[:, level]
-    return ranks
+@dataclass(frozen=True, slots=True)
+class _Levels:
+    """The distinct values of items, numbered upwards: each item's level, the units of the items in the order of
+    their levels, and where each level starts there."""
+
+    level: Ints
+    units: Ints
+    starts: Ints
+
+    @classmethod
+    def of(cls, values: Floats, unit: Ints) -> _Levels:
+        level = np.unique(values, return_inverse=True)[1]
+        order = np.argsort(level, kind="stable")
+        return cls(level, unit[order], np.flatnonzero(np.diff(level[order], prepend=-1)))
+
+    def ranks(self, times: Floats, n: Floats) -> tuple[Floats, Floats]:
+        """The mid-rank of every level less the mean rank, and how many items are at it, in each sample in which
+        units stand `times` times (units × samples) and `n` items in all; both are levels × samples."""
+        counts = np.add.reduceat(times[self.units], self.starts, axis=0)
+        ranks: Floats = np.cumsum(counts, axis=0)
+        ranks -= counts / 2 + n / 2
+        return ranks, counts
 
 
 def _kendall(a: Floats, b: Floats, unit: Ints) -> Statistic:
