@@ -137,6 +137,42 @@ def test_systems_by_hand() -> None:
     assert found.spearman == pytest.approx(0.5)
 
 
+def test_a_metric_that_likes_long_answers_is_seen() -> None:
+    rng = np.random.default_rng(0)
+    size = rng.integers(1, 30, 90)
+    quality = rng.integers(0, 3, 90) / 2
+    ratings = tuple(
+        Rating(
+            f"q{k}",
+            " ".join(["word"] * int(size[k])),
+            "s",
+            "good",
+            "r",
+            float(quality[k]),
+            group=f"e{k // 3}",
+        )
+        for k in range(90)
+    )
+    table = RatingsTable(ratings)
+    long = MetricScores("long", {one.key: float(size[k]) for k, one in enumerate(ratings)})
+    (found,) = audit(table, long, FEW).by_length
+    assert found.scores.value == pytest.approx(1)
+    assert found.ratings.value == pytest.approx(reference.spearmanr(size, quality).statistic)
+    assert found.excess.p is not None
+    assert found.excess.p < 0.001
+    assert found.partial is None  # nothing is left once length is fixed
+    mixed = MetricScores(
+        "mixed", {one.key: float(quality[k] + size[k] / 30) for k, one in enumerate(ratings)}
+    )
+    (found,) = audit(table, mixed, FEW).by_length
+    ranks = [reference.rankdata(values) for values in (size, quality, quality + size / 30)]
+    residuals = [one - np.polyval(np.polyfit(ranks[0], one, 1), ranks[0]) for one in ranks[1:]]
+    assert found.partial == pytest.approx(reference.pearsonr(*residuals).statistic)
+    flat = MetricScores("flat", dict.fromkeys(table.keys, 1.0))
+    (found,) = audit(table, flat, FEW).by_length
+    assert (found.scores.value, found.partial, found.reason) == (None, None, "all scores are the same")
+
+
 def test_what_has_no_correlation_says_why() -> None:
     table = two_raters()
     flat = MetricScores("flat", dict.fromkeys(table.keys, 0.5))

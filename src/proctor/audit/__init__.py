@@ -3,6 +3,7 @@
 from proctor.audit.agreement import ALL, Aggregate, Agreement, Audit, audit
 from proctor.audit.comparing import Board, Comparison, Place, compare
 from proctor.audit.frames import CorrelationSettings
+from proctor.audit.length import LengthBias
 from proctor.audit.ratings import Key, MetricScores, Rating, RatingsTable
 from proctor.audit.reading import read_ratings, read_scores
 from proctor.audit.rendering import agreement_rows, official, to_json
@@ -16,6 +17,7 @@ __all__ = [
     "Comparison",
     "CorrelationSettings",
     "Key",
+    "LengthBias",
     "MetricScores",
     "Place",
     "Rating",

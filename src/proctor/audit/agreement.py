@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from proctor.audit.frames import ALL, KINDS, Cell, CorrelationSettings, Frame, Measured, paired
+from proctor.audit.length import LengthBias, length_bias, lengths
 from proctor.audit.ratings import MetricScores, RatingsTable
 from proctor.stats import Estimate, Resamples, Sampled, average, krippendorff_alpha
 from proctor.stats.clusters import Floats
@@ -93,6 +94,7 @@ class Audit:
     by_rater: tuple[Agreement, ...]
     by_system: tuple[SystemLevel, ...]
     ceilings: tuple[Ceiling, ...]
+    by_length: tuple[LengthBias, ...]
     notes: tuple[str, ...]
 
 
@@ -117,6 +119,7 @@ def audit(table: RatingsTable, metric: MetricScores, settings: CorrelationSettin
     for language in dict.fromkeys(cell.language for cell in frame.cells):
         mean, count, reason = aggregated(frame.cells, measured, language)
         aggregates.append(Aggregate(language, mean.estimate(), count, reason))
+    known = lengths(table)
     several = [(cell, scores) for cell, scores, reason in pairs if not reason and len(set(cell.raters)) > 1]
     return Audit(
         metric=metric.name,
@@ -127,6 +130,9 @@ def audit(table: RatingsTable, metric: MetricScores, settings: CorrelationSettin
         by_system=tuple(_by_system(cell, scores, reason) for cell, scores, reason in pairs),
         ceilings=tuple(
             row for cell in frame.cells if len(set(cell.raters)) > 1 for row in _ceilings(frame, cell)
+        ),
+        by_length=tuple(
+            length_bias(frame, cell, scores, known) for cell, scores, reason in pairs if not reason
         ),
         notes=metric.notes,
     )

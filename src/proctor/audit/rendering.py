@@ -96,6 +96,19 @@ def _audit_json(audit: Audit) -> dict[str, JsonValue]:
             }
             for one in audit.by_system
         ],
+        "by_length": [
+            {
+                "dataset": one.dataset,
+                "language": one.language,
+                "dimension": one.dimension,
+                "scores": _estimate(one.scores),
+                "ratings": _estimate(one.ratings),
+                "excess": asdict(one.excess),
+                "partial": one.partial,
+                "reason": one.reason or None,
+            }
+            for one in audit.by_length
+        ],
         "ceilings": [_ceiling_json(one) for one in audit.ceilings],
     }
 

@@ -223,6 +223,7 @@ def _print_audit(audit: Any) -> None:
             ],
         )
     _print_systems(audit.by_system)
+    _print_lengths([one for one in audit.by_length if one.dataset == "ALL"])
 
 
 _FEW_PAIRS = 10  # more are in --format json
@@ -268,6 +269,24 @@ def _print_systems(rows: Sequence[Any]) -> None:
                 *(one.dataset, one.language, one.dimension),
                 *_means(one.systems, named),
                 *(_number(value) for value in (one.kendall, one.pearson, one.spearman)),
+            ]
+            for one in rows
+        ],
+    )
+
+
+def _print_lengths(rows: Sequence[Any]) -> None:
+    print_table(
+        "Answer length (Spearman): does the metric like long answers more than the raters do?",
+        [
+            *("language", "dimension", ">with scores", ">with ratings", ">excess", ">interval of the excess"),
+            *(">agreement, length fixed", "why none"),
+        ],
+        [
+            [
+                *(one.language, one.dimension, _number(one.scores.value), _number(one.ratings.value)),
+                *(_number(one.excess.value), _span(one.excess.ci_low, one.excess.ci_high)),
+                *(_number(one.partial), one.reason),
             ]
             for one in rows
         ],
