@@ -12,6 +12,7 @@ from proctor.stats.multiplicity import holm
 from proctor.stats.options import Options, Resampling
 from proctor.stats.paired import Difference, Pair, paired_difference, paired_differences
 from proctor.stats.ranking import Rank, rank_systems
+from proctor.stats.regression import Regression, Term, logistic
 from proctor.stats.standings import (
     RULES,
     RankingOptions,
@@ -36,6 +37,7 @@ __all__ = [
     "Rank",
     "RankingOptions",
     "RankingPlan",
+    "Regression",
     "Resamples",
     "Resampling",
     "Rule",
@@ -43,6 +45,7 @@ __all__ = [
     "Stability",
     "Standing",
     "Standings",
+    "Term",
     "average",
     "borda",
     "contrast",
@@ -53,6 +56,7 @@ __all__ = [
     "group_mean_slices",
     "holm",
     "krippendorff_alpha",
+    "logistic",
     "mean_interval",
     "minimax",
     "paired_difference",
