@@ -1,0 +1,33 @@
+"""ClinicalSkillQA 2026: shuffled key frames of clinical skills, to be put in order with a rationale.
+
+Source: the overview of the shared task at BioNLP 2026.
+"""
+
+from proctor.benchmarks.clinicalskillqa.native import (
+    SCENARIOS,
+    NativePrediction,
+    NativeReference,
+    labels_of,
+    read_predictions,
+    read_references,
+)
+from proctor.benchmarks.clinicalskillqa.published import Published, PublishedRow, published
+from proctor.benchmarks.clinicalskillqa.reader import READER
+from proctor.benchmarks.clinicalskillqa.scoring import NO_RATIONALE_SCORE, Scored, Slice, score_predictions
+
+__all__ = [
+    "NO_RATIONALE_SCORE",
+    "READER",
+    "SCENARIOS",
+    "NativePrediction",
+    "NativeReference",
+    "Published",
+    "PublishedRow",
+    "Scored",
+    "Slice",
+    "labels_of",
+    "published",
+    "read_predictions",
+    "read_references",
+    "score_predictions",
+]

@@ -1,0 +1,135 @@
+"""Reads ClinicalSkillQA as its organisers hand it out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from proctor.benchmarks.clinicalskillqa import recorded
+from proctor.benchmarks.clinicalskillqa.instances import Instance, find_instances
+from proctor.benchmarks.clinicalskillqa.native import SCENARIOS, NativeReference, labels_of, read_references
+from proctor.core import (
+    ACCURACY,
+    Benchmark,
+    Image,
+    InputError,
+    Item,
+    RecordedAnswers,
+    Reference,
+    TagValue,
+)
+from proctor.core.formats import OrderingFormat
+
+__all__ = ["READER", "ClinicalSkillQA"]
+
+_REFERENCES = ("references.json", "references.jsonl")
+
+
+class ClinicalSkillQA:
+    """Reads a folder of instances with their references; see `BenchmarkReader`."""
+
+    @property
+    def name(self) -> str:
+        """As on the command line."""
+        return "clinicalskillqa"
+
+    @property
+    def summary(self) -> str:
+        """One line for `proctor list`."""
+        return "ClinicalSkillQA: shuffled key frames of CPR, AED and BMV, to be put in order"
+
+    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
+        """Reads instances (see `find_instances`) and `references.json` or `references.jsonl`, where `data` has one;
+        without, the items have no reference. Frames are shown under the labels of their files, so the seed draws
+        nothing."""
+        del seed
+        root = media or data
+        if not data.is_dir():
+            raise InputError(data, found="no such folder", expected="a folder of instances")
+        instances = find_instances(data, root)
+        file = next((data / name for name in _REFERENCES if (data / name).is_file()), None)
+        references = read_references(file) if file is not None else {}
+        if file is not None:
+            _check_pairs(file, instances, references)
+        items = tuple(_item(instance, references.get(instance.id)) for instance in instances)
+        return Benchmark(
+            name=self.name,
+            title="ClinicalSkillQA: key frames in order",
+            items=items,
+            metrics=(ACCURACY,),
+            headline=ACCURACY.name,
+            facets=("scenario", "frames"),
+            buckets=("scenario",),
+            conditions=("video", "text-only", "black", "shuffled"),
+            media_root=root,
+            notes=() if file is not None else ("There are no references: answers can't be marked.",),
+        )
+
+    def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
+        """Predictions as JSON, JSON lines or CSV."""
+        return recorded.read_recorded(path, benchmark)
+
+    def rubric_judge(self) -> str | None:
+        """None: orders are marked by code."""
+        return None
+
+    def media_help(self, data: Path, missing: Sequence[str]) -> str:
+        """Where the frames come from."""
+        return (
+            f"{len(missing)} key frames are not below {data}: they are handed out by the organisers of the "
+            "ClinicalSkillQA 2026 shared task, a folder per instance."
+        )
+
+
+READER = ClinicalSkillQA()
+
+
+def _check_pairs(
+    file: Path, instances: Sequence[Instance], references: Mapping[str, NativeReference]
+) -> None:
+    known = {instance.id: instance for instance in instances}
+    for name in sorted(known.keys() - references.keys()):
+        raise InputError(file, f"item {name!r}", found="no reference", expected="one per instance")
+    for name, reference in references.items():
+        if name not in known:
+            raise InputError(
+                file, f"item {name!r}", found="a reference without frames", expected="an instance"
+            )
+        labels = tuple(known[name].pictures)
+        if sorted(reference.order) != sorted(labels):
+            raise InputError(
+                file,
+                f"item {name!r}, field 'order'",
+                found=" > ".join(reference.order),
+                expected=f"the labels of its frames, {', '.join(labels)}",
+            )
+
+
+def _item(instance: Instance, reference: NativeReference | None) -> Item:
+    scenario = instance.scenario or (reference.scenario if reference else None) or ""
+    video = instance.video or (reference.video if reference else "")
+    labels = labels_of(len(instance.pictures))
+    tags: dict[str, TagValue] = {"frames": len(labels)}
+    if scenario:
+        tags["scenario"] = scenario
+    if video:
+        tags["video"] = video
+    return Item(
+        id=instance.id,
+        group=video or instance.id,
+        question=_question(scenario, labels),
+        media=tuple(Image(source=name, label=label) for label, name in instance.pictures.items()),
+        answer=OrderingFormat(labels=labels),
+        reference=Reference(answer=list(reference.order), rationale=reference.rationale)
+        if reference
+        else None,
+        tags=tags,
+    )
+
+
+def _question(scenario: str, labels: Sequence[str]) -> str:
+    shown = next((text for name, text in SCENARIOS.items() if name == scenario), "a clinical procedure")
+    return (
+        f"The pictures {', '.join(labels[:-1])} and {labels[-1]} are key frames of one recording of {shown}, "
+        "in mixed order. In which order were they taken?"
+    )
