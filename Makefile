@@ -44,7 +44,7 @@ layers: install
 	$(BIN)/lint-imports
 
 doctests: install
-	$(BIN)/python -m pytest --quiet --doctest-modules src/proctor/core src/proctor/stats src/proctor/metrics src/proctor/benchmarks
+	$(BIN)/python -m pytest --quiet --doctest-modules src/proctor/core src/proctor/stats src/proctor/metrics src/proctor/audit src/proctor/benchmarks
 
 docs: install ## Write the generated parts of the documentation anew
 	$(BIN)/python tools/docs.py

@@ -129,6 +129,10 @@ BAD_SUBMISSIONS: dict[str, tuple[str | bytes, str]] = {
         appended(2, candidate_author_id="SYSTEM003"),
         "row 34: found iiyi, E1, en, SYSTEM003, disagree_flag, expected an answer that was rated",
     ),
+    "escape sequences": (
+        appended(2, encounter_id="\x1b[31mE9"),
+        "row 34: found iiyi, \\x1b[31mE9, en, SYSTEM001, disagree_flag, expected an answer that was rated",
+    ),
     "a rating without a score": (
         text(rows()[:-1]),
         "found no row for woundcare, E2, zh, SYSTEM002, writing-style, expected one for every rated answer",

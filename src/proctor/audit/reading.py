@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from proctor.audit.ratings import Key, MetricScores, Rating, RatingsTable
-from proctor.audit.tables import Fault, Row, number, read_table
+from proctor.audit.tables import Fault, Row, number, printable, read_table
 
 __all__ = ["RATING_COLUMNS", "SCORE_COLUMNS", "read_ratings", "read_scores"]
 
@@ -57,16 +57,20 @@ def read_scores(file: Path, table: RatingsTable) -> MetricScores:
         key = (item, system, dimension)
         value = _value(file, row)
         if key not in texts:
-            raise Fault(row.number, "", f"{', '.join(key)}", "an answer that was rated").error(file)
+            raise Fault(row.number, "", _shown(key), "an answer that was rated").error(file)
         if row.cells.get("candidate", texts[key]) != texts[key]:
             raise Fault(row.number, "candidate", "another text", "the rated one").error(file)
         if key in scores:
-            raise Fault(row.number, "", f"{', '.join(key)} again", "one score of each").error(file)
+            raise Fault(row.number, "", f"{_shown(key)} again", "one score of each").error(file)
         scores[key] = value
     for key in table.keys:
         if key not in scores:
-            raise Fault(0, "", f"no score of {', '.join(key)}", "one of every rated answer").error(file)
+            raise Fault(0, "", f"no score of {_shown(key)}", "one of every rated answer").error(file)
     return MetricScores(file.stem, scores)
+
+
+def _shown(key: Key) -> str:
+    return ", ".join(printable(part) for part in key)
 
 
 def _named(file: Path, row: Row, column: str) -> str:

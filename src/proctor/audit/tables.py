@@ -12,7 +12,7 @@ from pathlib import Path
 
 from proctor.core import InputError
 
-__all__ = ["Fault", "Row", "Table", "number", "read_table"]
+__all__ = ["Fault", "Row", "Table", "number", "printable", "read_table"]
 
 _NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _OTHER_DELIMITERS = {";": "';'", "\t": "tabs", "|": "'|'"}
@@ -93,6 +93,16 @@ def read_table(file: Path, columns: Sequence[str]) -> Table:
     if not table.rows and not table.faults:
         table.faults.append(Fault(0, "", "no rows", "one or more below the header"))
     return table
+
+
+def printable(text: str) -> str:
+    r"""A cell as it may be shown: at most 80 characters, and nothing that a terminal would obey.
+
+    >>> printable("ENC1\x1b[31m")
+    'ENC1\\x1b[31m'
+    """
+    shown = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text[:80])
+    return shown + ("…" if len(text) > 80 else "")
 
 
 def number(text: str) -> float | None:

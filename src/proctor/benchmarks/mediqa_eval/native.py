@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from proctor.audit import MetricScores, Rating, RatingsTable
 from proctor.audit.ratings import Key
-from proctor.audit.tables import Fault, Row, number, read_table
+from proctor.audit.tables import Fault, Row, number, printable, read_table
 from proctor.benchmarks.mediqa_eval.task import COLUMNS, DATASETS, DIMENSIONS, OPTED_OUT, ORDER, levels
 from proctor.core import InputError
 
@@ -77,7 +77,7 @@ def item_id(dataset: str, encounter: str, language: str) -> str:
 
 def shown(key: Key) -> str:
     """A key as people read it."""
-    return ", ".join((*key[0].split("/"), *key[1:]))
+    return ", ".join(printable(part) for part in (*key[0].split("/"), *key[1:]))
 
 
 def entries(rows: Iterable[Row], *, rated: bool) -> tuple[list[Entry], list[Fault]]:
