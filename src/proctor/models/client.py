@@ -133,7 +133,7 @@ class ModelClient:
         message = ModelRequest(parts=[*head, UserPromptPart(_content(parts))])
         settings: ModelSettings = {**self.spec.settings}  # type: ignore[typeddict-item]
         try:
-            async with asyncio.timeout(self.spec.timeout_s):
+            async with asyncio.timeout(None if self.spec.is_local else self.spec.timeout_s):
                 return await model_request(
                     self._model,
                     [message],

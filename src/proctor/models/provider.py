@@ -41,7 +41,7 @@ def build_model(spec: ModelSpec, http: httpx2.AsyncClient) -> Model:
     from pydantic_ai.exceptions import UserError
 
     try:
-        model = _compatible(spec, http) or _of_provider(spec, http)
+        model = _local(spec) or _compatible(spec, http) or _of_provider(spec, http)
     except (UserError, ImportError) as error:
         reason = one_line(str(error).split(". ")[0])
     else:
@@ -49,6 +49,17 @@ def build_model(spec: ModelSpec, http: httpx2.AsyncClient) -> Model:
         _no_retries(model)
         return model
     raise ConfigurationError(f"{spec.name}: {reason}")
+
+
+def _local(spec: ModelSpec) -> Model | None:
+    """Weights that run in this process, or None where the name asks for a server."""
+    if not spec.is_local:
+        return None
+    from proctor.models.local import LocalModel
+
+    if spec.base_url is not None:
+        raise ConfigurationError(f"{spec.name}: local weights take no base URL")
+    return LocalModel(spec.name, {**spec.settings}, spec.seed)  # type: ignore[typeddict-item]
 
 
 def _compatible(spec: ModelSpec, http: httpx2.AsyncClient) -> Model | None:

@@ -27,8 +27,9 @@ class ModelSpec(BaseModel):
     """A model and how to ask it: plain JSON, without secrets (those come from the environment).
 
     `name` is `provider:model` (`openai:…`, `anthropic:…`, `google:…` and every other provider of
-    pydantic-ai). `base_url` is an OpenAI-compatible server's (vLLM, SGLang, Ollama), `name` then may be
-    the bare name of a model there. `settings` pass through to the provider (temperature, max_tokens …).
+    pydantic-ai), or `transformers:PATH_OR_ID` for weights that run in this process. `base_url` is an
+    OpenAI-compatible server's (vLLM, SGLang, Ollama), `name` then may be the bare name of a model there.
+    `settings` pass through to the provider (temperature, max_tokens …).
     `timeout_s` bounds one attempt, from connecting to the last byte. `retries` further attempts follow a
     fault of the machinery, after waiting `backoff_s` · 2ⁿ with full jitter drawn from `seed`, at most
     `max_wait_s`. `structured` is how a reply of a given form is asked for: by the provider's JSON schema
@@ -46,6 +47,11 @@ class ModelSpec(BaseModel):
     max_wait_s: float = Field(default=60.0, ge=0)
     seed: int = 0
     structured: Literal["auto", "native", "tool", "prompted"] = "auto"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the model runs in this process."""
+        return self.name.startswith("transformers:")
 
     @field_validator("base_url")
     @classmethod

@@ -1,0 +1,297 @@
+"""Local weights: a tiny model that the test makes runs in this process, and behind a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import io
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+from pydantic import BaseModel
+
+from proctor.core import ConfigurationError, Frame, MachineryError, Stopwatch
+from proctor.models import ModelClient, ModelSpec, Reply
+from tests.support.tiny_vlm import make_tiny_vlm
+
+pytestmark = pytest.mark.xdist_group("weights")  # one process loads torch, not all of them
+
+
+@pytest.fixture(scope="module", autouse=True)
+def offline() -> Iterator[None]:
+    """No hub is ever asked."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        yield
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_vlm(tmp_path_factory.mktemp("weights"))
+
+
+def picture(seed: int) -> Frame:
+    pixels = np.random.default_rng(seed).integers(0, 255, (3, 4, 3), dtype=np.uint8)
+    out = io.BytesIO()
+    Pillow.fromarray(pixels).resize((64, 48)).save(out, "JPEG")
+    return Frame(out.getvalue(), float(seed), f"t = {seed}.0 s")
+
+
+def client(weights: Path | str, **settings: object) -> ModelClient:
+    given = {"max_tokens": 8, "batch_size": 4} | settings
+    return ModelClient(ModelSpec.model_validate({"name": f"transformers:{weights}", "settings": given}))
+
+
+def ask_all(
+    model: ModelClient, questions: Sequence[Sequence[str | Frame]], system: str = ""
+) -> list[Reply[None]]:
+    async def run() -> list[Reply[None]]:
+        try:
+            return await asyncio.gather(*(model.ask(parts, system=system) for parts in questions))
+        finally:
+            await model.aclose()
+
+    return asyncio.run(run())
+
+
+def test_several_pictures_are_seen_in_their_order(weights: Path) -> None:
+    one, other = picture(1), picture(2)
+    questions: list[list[str | Frame]] = [
+        [one, other, "Which came first?"],
+        [other, one, "Which came first?"],
+        [one, "Which came first?"],
+        ["Which came first?"],
+    ]
+    replies = ask_all(client(weights), questions)
+    assert len({reply.text for reply in replies}) == 4
+    assert [reply.usage.output_tokens for reply in replies] == [8] * 4
+    assert [reply.finish_reason for reply in replies] == ["length"] * 4
+    tokens = [reply.usage.input_tokens for reply in replies]
+    assert tokens[0] - tokens[2] == 16 + len("t = 2.0 s")  # a picture is 16 tokens, a letter one
+    assert replies[0].usage.cost_usd is None
+
+
+def test_a_batch_says_what_each_question_alone_is_told(weights: Path) -> None:
+    questions: list[list[str | Frame]] = [
+        [picture(k), picture(k + 1), f"Question {'again ' * k}?"] for k in range(6)
+    ]
+    together = ask_all(client(weights), questions)
+    alone = [ask_all(client(weights, batch_size=1), [parts])[0] for parts in questions]
+    assert [reply.text for reply in together] == [reply.text for reply in alone]
+    assert [reply.usage for reply in together] == [reply.usage for reply in alone]
+
+
+def test_the_systems_words_come_first(weights: Path) -> None:
+    plain, told = (ask_all(client(weights), [["Now?"]], system=words)[0] for words in ("", "Be brief."))
+    assert told.usage.input_tokens - plain.usage.input_tokens == len("SYSTEM: Be brief.")
+    assert told.text != plain.text
+
+
+def test_words_are_drawn_by_seed_or_the_likeliest(weights: Path) -> None:
+    def said(**settings: object) -> str:
+        return ask_all(client(weights, max_tokens=12, **settings), [[picture(1), "What?"]])[0].text
+
+    assert said() == said() == said(temperature=0, seed=5)
+    assert said(temperature=5.0, seed=1) == said(temperature=5.0, seed=1)
+    assert said(temperature=5.0, seed=1) != said(temperature=5.0, seed=2)
+
+
+def test_a_stop_sequence_ends_the_words_and_is_not_said(weights: Path) -> None:
+    whole = ask_all(client(weights, max_tokens=8), [["What?"]])[0].text
+    stopped = ask_all(client(weights, max_tokens=8, stop_sequences=[whole[3]]), [["What?"]])[0]
+    assert stopped.text == whole[: whole.index(whole[3])]
+    assert stopped.finish_reason == "stop"
+
+
+def test_other_settings_are_refused(weights: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        client(weights, presence_penalty=1)
+    assert str(caught.value) == (
+        f"transformers:{weights}: unknown model setting 'presence_penalty': expected one of batch_size, "
+        "device, dtype, max_tokens, seed, stop_sequences, temperature, top_k, top_p "
+        "(a server's own settings go into extra_body)"
+    )
+
+
+class Verdict(BaseModel):
+    """What is thought of it."""
+
+    score: int
+
+
+def test_a_form_is_asked_for_in_words(weights: Path) -> None:
+    """Random weights never keep to it: that is the machinery's fault, never a verdict."""
+
+    async def run() -> None:
+        model = client(weights)
+        try:
+            await model.ask(["Well?"], schema=Verdict)
+        finally:
+            await model.aclose()
+
+    with pytest.raises(MachineryError, match="no readable reply in 3 tries"):
+        asyncio.run(run())
+
+
+def test_waiting_for_weights_and_for_others_is_not_the_models_time(weights: Path) -> None:
+    async def run() -> tuple[float, float]:
+        model = client(weights, batch_size=1, max_tokens=40)
+
+        async def one(number: int) -> tuple[float, float]:
+            watch = Stopwatch()
+            with watch.running():
+                await model.ask([picture(number), "What?"])
+            timing = watch.timing()
+            assert timing.model_s is not None
+            assert timing.retry_s is not None
+            return timing.model_s, timing.retry_s
+
+        times = await asyncio.gather(*(one(number) for number in range(6)))
+        await model.aclose()
+        return sum(model_s for model_s, _ in times), max(retry_s for _, retry_s in times)
+
+    started = time.monotonic()
+    asked_s, waited_s = asyncio.run(run())
+    wall_s = time.monotonic() - started
+    assert asked_s < wall_s + 0.2  # one after the other: the sum is not more than the clock
+    assert waited_s > 0.4 * asked_s
+
+
+def test_a_question_that_nobody_waits_for_ends(weights: Path) -> None:
+    async def run() -> float:
+        model = client(weights, max_tokens=4000)
+        task = asyncio.create_task(model.ask([picture(1), "What?"]))
+        await asyncio.sleep(3.0)
+        task.cancel()
+        started = time.monotonic()
+        await asyncio.gather(task, return_exceptions=True)
+        quick = client(weights, max_tokens=1)
+        await quick.ask(["Now?"])
+        return time.monotonic() - started
+
+    assert asyncio.run(run()) < 10
+
+
+@pytest.mark.parametrize(
+    ("where", "text"),
+    [
+        ("{tmp}", "transformers:{tmp}: found no config.json there, expected a folder with weights"),
+        ("./nowhere", "transformers:./nowhere: found no config.json there, expected a folder with weights"),
+    ],
+)
+def test_a_folder_without_weights_is_said_at_once(tmp_path: Path, where: str, text: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        client(where.format(tmp=tmp_path))
+    assert str(caught.value) == text.format(tmp=tmp_path)
+
+
+def test_an_id_that_is_not_in_the_cache_is_said_with_the_first_question(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"^transformers:nobody/nothing: .* couldn't find them"):
+        ask_all(client("nobody/nothing"), [["What?"]])
+
+
+def test_a_base_url_makes_no_sense(weights: Path) -> None:
+    with pytest.raises(ConfigurationError, match="local weights take no base URL"):
+        ModelClient(ModelSpec(name=f"transformers:{weights}", base_url="http://localhost:1"))
+
+
+def test_missing_packages_are_named(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        "proctor.models.local.find_spec", lambda name: None if name == "torch" else real(name)
+    )
+    with pytest.raises(ConfigurationError) as caught:
+        client(weights)
+    assert str(caught.value) == (f"transformers:{weights}: torch missing: pip install 'proctor-eval[local]'")
+
+
+def test_a_processor_that_needs_torchvision_says_so(tmp_path: Path) -> None:
+    """The processor of Qwen's family also reads videos, for which it wants torchvision."""
+    from transformers import Qwen2VLConfig
+
+    if importlib.util.find_spec("torchvision") is not None:
+        pytest.skip("torchvision is installed here")
+    Qwen2VLConfig().save_pretrained(tmp_path)
+    (tmp_path / "preprocessor_config.json").write_text(
+        '{"processor_class": "Qwen2VLProcessor", "image_processor_type": "Qwen2VLImageProcessor"}'
+    )
+    with pytest.raises(ConfigurationError) as caught:
+        ask_all(client(tmp_path), [["What?"]])
+    assert str(caught.value).startswith(
+        f"transformers:{tmp_path}: its processor needs torchvision, which is not installed: "
+        "pip install torchvision ("
+    )
+
+
+def test_a_batch_too_large_for_the_memory_is_halved(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from proctor.models.local_weights import Query, Said, Weights
+
+    sizes: list[int] = []
+    real = Weights._generated
+
+    def full(self: Weights, queries: Sequence[Query], given_up: Callable[[], bool]) -> list[Said]:
+        sizes.append(len(queries))
+        if len(queries) > 1:
+            raise torch.OutOfMemoryError
+        return real(self, queries, given_up)
+
+    monkeypatch.setattr(Weights, "_generated", full)
+    questions: list[list[str | Frame]] = [[picture(k), "What?"] for k in range(4)]
+    replies = ask_all(client(weights), questions)
+    assert sizes == [4, 2, 1, 1, 2, 1, 1]
+    monkeypatch.setattr(Weights, "_generated", real)
+    assert [reply.text for reply in replies] == [reply.text for reply in ask_all(client(weights), questions)]
+
+
+@pytest.fixture(scope="module")
+def served(weights: Path) -> Iterator[str]:
+    """The same weights behind the library's own server."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    program = "from transformers.cli.transformers import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "serve", str(weights), "--port", str(port), "--device", "cpu"],
+        env=os.environ | {"HF_HUB_OFFLINE": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            assert process.poll() is None, "the server ended"
+            assert time.monotonic() < deadline, "the server does not start"
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1).close()
+                break
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.2)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def test_a_real_server_says_what_the_same_weights_say_here(weights: Path, served: str) -> None:
+    questions: list[list[str | Frame]] = [
+        [picture(1), picture(2), "Which came first?"],
+        ["What is this?"],
+    ]
+    spec = ModelSpec(name=str(weights), base_url=served, settings={"max_tokens": 8, "temperature": 0})
+    remote = ask_all(ModelClient(spec), questions)
+    here = ask_all(client(weights), questions)
+    assert [reply.text for reply in remote] == [reply.text for reply in here]
+    assert [reply.usage.output_tokens for reply in remote] == [8, 8]
+    assert [reply.finish_reason for reply in remote] == ["length", "length"]

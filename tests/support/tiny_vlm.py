@@ -1,0 +1,98 @@
+"""A vision-language model of the LLaVA family with random weights, small enough to be made in a second."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["make_tiny_vlm"]
+
+_TEMPLATE = (
+    "{% for message in messages %}{{ message['role'] | upper }}: "
+    "{% for part in message['content'] %}"
+    "{% if part['type'] == 'image' %}<image>{% else %}{{ part['text'] }}{% endif %}{% endfor %}\n"
+    "{% endfor %}{% if add_generation_prompt %}ASSISTANT:{% endif %}"
+)
+_SIDE, _PATCH = 32, 8
+_ASCII = [chr(code) for code in range(33, 127)] + ["\u0120", "\u010a"]  # how space and new line are written
+
+
+def make_tiny_vlm(folder: Path) -> Path:
+    """Writes weights, configuration, tokenizer (one token a letter) and processor into the folder."""
+    import torch
+    from transformers import (
+        CLIPVisionConfig,
+        LlamaConfig,
+        LlavaConfig,
+        LlavaForConditionalGeneration,
+        LlavaProcessor,
+        PreTrainedTokenizerFast,
+    )
+    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
+
+    torch.manual_seed(0)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=_letters_tokenizer(),
+        pad_token="<pad>",
+        bos_token="<s>",
+        eos_token="</s>",
+        extra_special_tokens={"image_token": "<image>"},
+    )
+    image_id = tokenizer.convert_tokens_to_ids("<image>")
+    assert isinstance(image_id, int)
+    size = {"height": _SIDE, "width": _SIDE}
+    processor = LlavaProcessor(
+        image_processor=CLIPImageProcessorPil(size=size, crop_size=size, do_center_crop=False),
+        tokenizer=tokenizer,
+        patch_size=_PATCH,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+        chat_template=_TEMPLATE,
+    )
+    vision = CLIPVisionConfig(
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        image_size=_SIDE,
+        patch_size=_PATCH,
+        projection_dim=16,
+    )
+    text = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        max_position_embeddings=4096,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    config = LlavaConfig(
+        vision_config=vision,
+        text_config=text,
+        image_token_index=image_id,
+        image_seq_length=(_SIDE // _PATCH) ** 2,
+        vision_feature_layer=-1,
+    )
+    model = LlavaForConditionalGeneration(config)
+    for weight in model.parameters():  # far from the usual tiny ones, so that pictures change the words
+        torch.nn.init.normal_(weight, std=0.3)
+    model.save_pretrained(folder)
+    processor.save_pretrained(folder)
+    return folder
+
+
+def _letters_tokenizer() -> object:
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+    special = ["<pad>", "<s>", "</s>", "<image>"]
+    letters = sorted(_ASCII)
+    tokenizer = Tokenizer(
+        models.BPE(vocab={word: k for k, word in enumerate([*special, *letters])}, merges=[])
+    )
+    tokenizer.add_special_tokens([AddedToken(word, special=True) for word in special])
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
