@@ -168,6 +168,7 @@ def test_tags_say_what_a_question_is(benchmark: Benchmark) -> None:
         "capability": "temporal_grounding",
         "primary": "duration_estimation",
         "secondary": ("object_attributes", "causal_consequence_reasoning"),
+        "capabilities": ("temporal_grounding", "object_recognition", "complex_reasoning"),
         "distribution": "out",
         "clinical": True,
         "answer_format": "number",

@@ -133,7 +133,7 @@ def test_other_buckets_and_wrong_names(folder: Path) -> None:
     board = rank(folder, "--by", "context,format")[0]
     assert list(board["p_values"]) == ["medium / binary"]
     for options, message in (
-        (("--by", "colour"), "found no facet 'colour', expected one of answer_format, capability"),
+        (("--by", "colour"), "found no facet 'colour', expected one of answer_format, capabilities"),
         (("--baseline", "best"), "found no run of 'best', expected one of fair, frontier,"),
         (("--system", "best"), "found no run of 'best', expected one of fair, frontier,"),
         (("--condition", "audio"), "found no run under audio, expected a system to rank"),

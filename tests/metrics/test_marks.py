@@ -179,3 +179,11 @@ def test_sums_refuse_what_they_do_not_do() -> None:
         sums_interval(np.ones((2, 1)), ["a", "b"], lambda sums: sums[:, 0], two_level=True)
     with pytest.raises(InputError, match=r"columns: found shape \(2,\), expected items × columns of numbers"):
         sums_interval(np.ones(2), ["a", "b"], lambda sums: sums[:, 0])
+
+
+def test_a_perfect_precision_is_not_known_for_sure() -> None:
+    one = sums_interval(
+        np.ones((8, 2)), list("abcdefgh"), lambda sums: sums[:, 0] / sums[:, 1], bounds=(0, 1)
+    )
+    assert (one.value, one.ci_high) == (1.0, 1.0)
+    assert one.ci_low == pytest.approx(0.025 ** (1 / 8))

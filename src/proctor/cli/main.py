@@ -28,6 +28,7 @@ app = typer.Typer(
 def commands() -> typer.Typer:
     """The program with all its commands, which are imported here and not before."""
     from proctor.cli import (
+        analysing,
         audit,
         auditing,
         demo,
@@ -51,6 +52,7 @@ def commands() -> typer.Typer:
     app.command("results")(results.results)
     app.command("compare")(results.compare)
     app.command("rank")(ranking.rank)
+    app.command("analyse")(analysing.analyse)
     app.command("report")(reporting.report)
     app.command("export")(results.export)
     app.add_typer(auditing.group(), name="audit")

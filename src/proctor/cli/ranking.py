@@ -14,7 +14,7 @@ from proctor.cli.results import DEFAULT_STORE
 if TYPE_CHECKING:
     from proctor.runs import Board, RankedRun
 
-__all__ = ["board_rows", "rank"]
+__all__ = ["Baselines", "board_rows", "rank"]
 
 
 class RuleName(StrEnum):
@@ -35,19 +35,22 @@ class CorrectionName(StrEnum):
     NONE = "none"
 
 
+Baselines = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--baseline",
+        help="A system to mark as a baseline; may be repeated. [default: random and majority, where there]",
+        show_default=False,
+    ),
+]
+
+
 def rank(
     benchmark: BenchmarkName,
     store: StoreUrl = DEFAULT_STORE,
     condition: Annotated[str, typer.Option("--condition", help="Rank what was answered under it.")] = "video",
     systems: Systems = None,
-    baselines: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--baseline",
-            help="A system to mark as a baseline; may be repeated. [default: random and majority, where there]",
-            show_default=False,
-        ),
-    ] = None,
+    baselines: Baselines = None,
     by: Annotated[
         str,
         typer.Option(

@@ -1,5 +1,6 @@
 """Runs: the engine that asks, the store that keeps, and the numbers that follow from it."""
 
+from proctor.runs.analysis import Analysis, analyse, write_tables
 from proctor.runs.cards import BenchmarkCard
 from proctor.runs.compare import Comparison, Comparisons, Side, compare, compare_runs, condition_pairs
 from proctor.runs.engine import Job, Limits, Tally, ask, ask_all
@@ -21,6 +22,7 @@ __all__ = [
     "COLUMNS",
     "FAILED_POLICIES",
     "FLOOR",
+    "Analysis",
     "BenchmarkCard",
     "Board",
     "Comparison",
@@ -43,6 +45,7 @@ __all__ = [
     "Store",
     "Tally",
     "add_floor",
+    "analyse",
     "ask",
     "ask_all",
     "audit_stored",
@@ -65,4 +68,5 @@ __all__ = [
     "plan",
     "rank_runs",
     "results",
+    "write_tables",
 ]

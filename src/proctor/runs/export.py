@@ -18,7 +18,7 @@ from proctor.runs.results import chosen_runs
 from proctor.runs.store import Run, Store
 from proctor.runs.table import ItemTable, Series, load_items, load_series
 
-__all__ = ["COLUMNS", "ExportFormat", "export", "export_rows"]
+__all__ = ["COLUMNS", "ExportFormat", "export", "export_rows", "safe_cell"]
 
 ExportFormat = Literal["jsonl", "csv", "parquet"]
 
@@ -130,12 +130,13 @@ def _write_csv(part: Path, columns: Sequence[str], rows: Iterator[dict[str, Any]
         writer = csv.writer(file)
         writer.writerow(columns)
         for row in rows:
-            writer.writerow([_cell(row[column]) for column in columns])
+            writer.writerow([safe_cell(row[column]) for column in columns])
             count += 1
     return count
 
 
-def _cell(value: Any) -> Any:
+def safe_cell(value: Any) -> Any:
+    """A cell of a CSV file that no spreadsheet takes for a formula: those get a leading apostrophe."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 

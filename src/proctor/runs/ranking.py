@@ -18,7 +18,7 @@ from proctor.runs.store import Run, Store
 from proctor.runs.table import ItemTable, load_items, load_labels, load_outcomes, load_series
 from proctor.stats import RankingOptions, Standing, Standings, rank_buckets
 
-__all__ = ["BASELINES", "Board", "RankedRun", "rank_runs"]
+__all__ = ["BASELINES", "Board", "Entry", "RankedRun", "rank_runs", "ranked_entries"]
 
 BASELINES = ("random", "majority")
 """Where no baseline is named, these, as far as the store has them under `text-only`."""
@@ -52,7 +52,9 @@ class Board:
 
 
 @dataclass(frozen=True)
-class _Entry:
+class Entry:
+    """One system's marks: 1, 0, or NaN where an item has none; `missing` items count as wrong."""
+
     run: Run
     right: NDArray[np.float64]
     missing: NDArray[np.bool_]
@@ -79,7 +81,7 @@ def rank_runs(
     """
     card = store.card(benchmark)
     items = load_items(store, card, all_items=all_items)
-    entries = _entries(store, benchmark, items, condition, systems, baselines)
+    entries = ranked_entries(store, benchmark, items, condition, systems, baselines)
     marked = np.logical_and.reduce([~np.isnan(entry.right) for entry in entries])
     names, codes = _buckets(items, card, by, store.shown)
     boards = [("technical", "All questions", np.ones(len(items.ids), dtype=np.bool_))]
@@ -105,14 +107,15 @@ def rank_runs(
     return found
 
 
-def _entries(
+def ranked_entries(
     store: Store,
     benchmark: str,
     items: ItemTable,
     condition: str,
     systems: Sequence[str],
     baselines: Sequence[str],
-) -> list[_Entry]:
+) -> list[Entry]:
+    """The chosen systems and the baselines, by name (see `rank_runs`)."""
     runs = {(run.system, run.condition): run for run in chosen_runs(store, benchmark)}
     known = sorted({system for system, _ in runs})
     for name in (*systems, *baselines):
@@ -137,7 +140,7 @@ def _entries(
     return [_entry(store, run, items, system in wanted) for system, run in sorted(chosen.items())]
 
 
-def _entry(store: Store, run: Run, items: ItemTable, baseline: bool) -> _Entry:
+def _entry(store: Store, run: Run, items: ItemTable, baseline: bool) -> Entry:
     right = np.full(len(items.ids), np.nan)
     for series in load_series(store, run, items):
         if series.metric == ACCURACY.name:
@@ -147,7 +150,7 @@ def _entry(store: Store, run: Run, items: ItemTable, baseline: bool) -> _Entry:
     missing = ~outcomes.asked
     for place, label in load_labels(store, run, items, ACCURACY.name, AccuracyScorer().name).items():
         missing[place] |= label == MISSING
-    return _Entry(run, right, missing, baseline)
+    return Entry(run, right, missing, baseline)
 
 
 def _buckets(

@@ -32,7 +32,8 @@ def sums_interval(
     `mean_interval`, whole groups only. The interval is the BCa interval over samples of groups with the
     acceleration from leaving out each group (Efron 1987, Journal of the American Statistical Association
     82:171), z widened to √(G / (G − 1)) · t at G − 1 degrees of freedom (Hesterberg 2015, The American
-    Statistician 69:371). Samples in which the statistic is not defined are left out.
+    Statistician 69:371). A value at one of two finite bounds ends where so many groups would all be there with
+    probability (1 − level) / 2. Samples in which the statistic is not defined are left out.
 
     Edges: no items, or a statistic that is not defined: value None; fewer than three groups: no interval.
     Raises `InputError` for values that are not finite, for lengths that differ, and for `two_level`.
@@ -88,4 +89,10 @@ def _ends(
     if not (np.isfinite(low[0]) and np.isfinite(high[0])):
         return None, None
     least, most = plan.bounds or (-np.inf, np.inf)
-    return float(np.clip(low[0], least, most)), float(np.clip(high[0], least, most))
+    first, last = float(np.clip(low[0], least, most)), float(np.clip(high[0], least, most))
+    if plan.bounds is None or not np.isfinite(plan.bounds).all() or not least < most:
+        return first, last
+    unseen = (most - least) * (1 - ((1 - plan.level) / 2) ** (1 / n))
+    return (min(first, most - unseen) if value == most else first), (
+        max(last, least + unseen) if value == least else last
+    )

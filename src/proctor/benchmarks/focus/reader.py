@@ -256,6 +256,7 @@ def _tags(
         "capability": GROUP_OF[key.primary],
         "primary": key.primary,
         "secondary": tuple(dict.fromkeys(key.secondaries)),
+        "capabilities": tuple(dict.fromkeys(GROUP_OF[leaf] for leaf in (key.primary, *key.secondaries))),
         "distribution": "out" if key.ood else "in",
         "clinical": key.clinical,
         "answer_format": key.format,

@@ -1,0 +1,85 @@
+"""`proctor analyse`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from proctor.cli.options import BenchmarkName, Draws, Seed, StoreUrl, Systems
+from proctor.cli.output import console, print_json, print_table
+from proctor.cli.ranking import Baselines
+from proctor.cli.results import DEFAULT_STORE
+
+if TYPE_CHECKING:
+    from proctor.runs import Analysis
+
+__all__ = ["analyse"]
+
+_SHOWN = {
+    "regression": "What goes with a right answer, all else held fixed (odds ratios)",
+    "gaps": "Accuracy on the second less that on the first",
+    "videos": "Spread over the groups",
+    "pairs": "Paired differences",
+    "ensembles": "Submissions together",
+}
+
+
+def analyse(
+    benchmark: BenchmarkName,
+    store: StoreUrl = DEFAULT_STORE,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="A folder for one CSV file a table.", show_default=False),
+    ] = None,
+    condition: Annotated[str, typer.Option("--condition", help="What was answered under it.")] = "video",
+    systems: Systems = None,
+    baselines: Baselines = None,
+    as_json: Annotated[bool, typer.Option("--json", help="All tables as one JSON object.")] = False,
+    stability: Annotated[
+        int, typer.Option("--stability", min=0, help="Samples of videos for the stability of the ranking.")
+    ] = 1000,
+    draws: Draws = 2000,
+    seed: Seed = 0,
+) -> None:
+    """Capabilities and their strata, regression, gaps, spread, pairs, ensembles, failures and further marks.
+
+    Example: proctor analyse focus --store runs.db --baseline frontier --out analysis
+    """
+    from proctor.runs import Store, write_tables
+    from proctor.runs import analyse as compute
+
+    found = compute(
+        Store(store, create=False),
+        benchmark,
+        condition=condition,
+        systems=tuple(systems or ()),
+        baselines=tuple(baselines or ()),
+        draws=draws,
+        stability=stability,
+        seed=seed,
+    )
+    if as_json:
+        print_json(found.tables)
+    else:
+        _print(found)
+    if out is not None:
+        written = write_tables(found, out)
+        if not as_json:
+            console.print(f"{len(written)} tables in {out}", markup=False, highlight=False)
+
+
+def _print(found: Analysis) -> None:
+    for name, title in _SHOWN.items():
+        rows = found.tables[name]
+        if rows:
+            columns = [f">{key}" if isinstance(value, float | int) else key for key, value in rows[0].items()]
+            print_table(title, columns, [[_shown(value) for value in row.values()] for row in rows])
+            console.print()
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,84 @@
+"""How answers fail, by format and cause; and how far off they are, by the marks of their format."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from pydantic import JsonValue
+
+from proctor.core import Item, Status
+from proctor.metrics import Mark, count_marks, nominal_marks, set_marks, time_marks
+from proctor.runs.analysis.gathered import Gathered, Row, numbers
+from proctor.stats import Options
+
+__all__ = ["failure_rows", "mark_rows"]
+
+
+def failure_rows(data: Gathered) -> list[Row]:
+    """Per system and format: how many questions ended how (right, wrong, unreadable, timed out, missing …)."""
+    column = data.items.facet("answer_format" if "answer_format" in data.items.facet_names() else "format")
+    rows = []
+    for entry in data.entries:
+        found: Counter[tuple[str, str]] = Counter()
+        for place, label in data.causes[entry.run.system].items():
+            found[column[place][0] if column[place] else "", label] += 1
+        sizes: Counter[str] = Counter()
+        for (form, _), count in found.items():
+            sizes[form] += count
+        rows += [
+            {
+                "system": entry.run.system,
+                "format": form,
+                "cause": cause,
+                "count": count,
+                "share": count / sizes[form],
+            }
+            for (form, cause), count in sorted(found.items())
+        ]
+    return rows
+
+
+def mark_rows(data: Gathered) -> list[Row]:
+    """Per system and format: the marks beyond accuracy (`proctor.metrics.marks`)."""
+    rows = []
+    for entry in data.entries:
+        answers = data.answers[entry.run.system]
+        by_kind: dict[str, list[tuple[Item, JsonValue]]] = {}
+        for name in data.items.ids:
+            item, answer = data.whole[name], answers.get(name)
+            if item.reference is not None and (answer is None or answer.status is not Status.FAILED):
+                readable = answer is not None and answer.status is Status.ANSWERED
+                value = answer.parsed if answer is not None and readable else None
+                by_kind.setdefault(item.answer.kind, []).append((item, value))
+        for kind, pairs in sorted(by_kind.items()):
+            rows += [
+                {
+                    "system": entry.run.system,
+                    "format": kind,
+                    "metric": mark.metric.name,
+                    "label": mark.metric.label,
+                    "part": mark.part,
+                    "higher_is_better": mark.metric.higher_is_better,
+                }
+                | numbers(mark.estimate)
+                for mark in _marks(kind, pairs, data)
+            ]
+    return rows
+
+
+def _marks(kind: str, pairs: list[tuple[Item, JsonValue]], data: Gathered) -> list[Mark]:
+    # What a format parses to is plain JSON; that its shape is the format's has been checked when it was read.
+    truth: list[Any] = [item.reference.answer if item.reference else None for item, _ in pairs]
+    said: list[Any] = [value for _, value in pairs]
+    groups = [item.group for item, _ in pairs]
+    options = Options(draws=data.draws, seed=data.seed)
+    if kind == "count":
+        return count_marks(truth, said, groups, **options)
+    if kind == "timestamps":
+        return time_marks(truth, said, groups, **options)
+    if kind == "classes":
+        return set_marks(truth, said, groups, **options)
+    if kind in {"binary", "choice"}:
+        return nominal_marks(truth, said, groups, **options)
+    return []

@@ -1,0 +1,67 @@
+"""What all tables of an analysis are made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.core import Answer, InputError, Item
+from proctor.runs.ranking import Entry
+from proctor.runs.results import natural
+from proctor.runs.table import ItemTable
+from proctor.stats import Estimate
+
+__all__ = ["Gathered", "Row", "numbers"]
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The chosen systems on the items that count. `labels` is the tag that an item may carry several values
+    of (its capabilities), `factors` are tags with one value each."""
+
+    items: ItemTable
+    whole: dict[str, Item]
+    entries: list[Entry]
+    answers: dict[str, dict[str, Answer]]
+    causes: dict[str, dict[int, str]]
+    labels: str
+    factors: tuple[str, ...]
+    draws: int = 2000
+    seed: int = 0
+
+    @property
+    def names(self) -> list[str]:
+        """The systems, by name."""
+        return [entry.run.system for entry in self.entries]
+
+    def carriers(self, tag: str) -> dict[str, NDArray[np.bool_]]:
+        """Each value of a tag with the items that carry it."""
+        column = self.items.facet(tag)
+        values = sorted({value for row in column for value in row}, key=natural)
+        return {value: np.array([value in row for row in column], dtype=np.bool_) for value in values}
+
+    def common(self) -> NDArray[np.int64]:
+        """The items that all systems have a mark for."""
+        marked = np.logical_and.reduce([~np.isnan(entry.right) for entry in self.entries])
+        found = np.flatnonzero(marked)
+        if not len(found):
+            raise InputError(
+                None, "marks", found="no question that all systems have a mark for", expected="one"
+            )
+        return found
+
+
+def numbers(estimate: Estimate) -> Row:
+    """An estimate as columns."""
+    return {
+        "n": estimate.n,
+        "groups": estimate.groups,
+        "value": estimate.value,
+        "ci_low": estimate.ci_low,
+        "ci_high": estimate.ci_high,
+    }

@@ -1,0 +1,160 @@
+"""Where systems are good and where not: capabilities alone and together, the model of all, the gap, the videos."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.runs.analysis.gathered import Gathered, Row, numbers
+from proctor.stats import logistic, paired_differences, slice_means, sums_interval
+from proctor.stats.clusters import Floats
+from proctor.stats.resampling import ratio
+
+__all__ = ["capability_rows", "gap_rows", "pair_rows", "regression_rows", "video_rows"]
+
+_UNIT = (0.0, 1.0)
+_LEAST = 10  # questions below which a stratum of two labels says too little to be listed
+
+
+def capability_rows(data: Gathered) -> list[Row]:
+    """Per system and label: accuracy on all questions that carry it, on those that carry it alone, and on
+    those that carry each other label beside it (where there are ten or more)."""
+    carriers = data.carriers(data.labels)
+    single = np.add.reduce([mask.astype(int) for mask in carriers.values()]) == 1
+    slices: list[tuple[str, str, NDArray[np.bool_]]] = []
+    for label, mask in carriers.items():
+        slices += [(label, "all", mask), (label, "alone", mask & single)]
+        slices += [
+            (label, f"with {other}", mask & beside)
+            for other, beside in carriers.items()
+            if other != label and (mask & beside).sum() >= _LEAST
+        ]
+    rows = []
+    for entry in data.entries:
+        marked = np.flatnonzero(~np.isnan(entry.right))
+        found = slice_means(
+            entry.right[marked],
+            data.items.group[marked],
+            np.stack([mask[marked] for _, _, mask in slices], axis=1),
+            len(slices),
+            draws=data.draws,
+            seed=data.seed,
+            bounds=_UNIT,
+        )
+        for (label, stratum, _), one in zip(slices, found, strict=True):
+            rows.append({"system": entry.run.system, "label": label, "stratum": stratum} | numbers(one))
+    return rows
+
+
+def regression_rows(data: Gathered) -> list[Row]:
+    """Logistic regression of right answers on labels, factors and systems, all systems' answers together.
+
+    Of each factor, and of the systems, the first value is what the others are held against. Errors are
+    clustered by group, over all systems at once.
+    """
+    columns: dict[str, list[Floats]] = {}
+    right, groups = [], []
+    for entry in data.entries:
+        marked = np.flatnonzero(~np.isnan(entry.right))
+        right.append(entry.right[marked])
+        groups.append(data.items.group[marked])
+        for name, mask in _columns(data).items():
+            columns.setdefault(name, []).append(mask[marked].astype(np.float64))
+        for name in data.names[1:]:
+            same = np.full(len(marked), float(name == entry.run.system))
+            columns.setdefault(f"system = {name}", []).append(same)
+    joined = {name: np.concatenate(parts) for name, parts in columns.items()}
+    found = logistic(np.concatenate(right), joined, np.concatenate(groups))
+    rows: list[Row] = [
+        {
+            "term": term.name,
+            "odds_ratio": term.odds_ratio,
+            "ci_low": term.ci_low,
+            "ci_high": term.ci_high,
+            "log_odds": term.log_odds,
+            "error": term.error,
+            "p": term.p,
+            "note": "",
+        }
+        for term in found.terms
+    ]
+    empty: Row = dict.fromkeys(("odds_ratio", "ci_low", "ci_high", "log_odds", "error", "p"))
+    rows += [{"term": name} | empty | {"note": "adds nothing to the others"} for name in found.dropped]
+    if found.problem:
+        rows.append({"term": "intercept"} | empty | {"note": found.problem})
+    return rows
+
+
+def _columns(data: Gathered) -> dict[str, NDArray[np.bool_]]:
+    found = {f"{data.labels}: {label}": mask for label, mask in data.carriers(data.labels).items()}
+    for factor in data.factors:
+        for value, mask in list(data.carriers(factor).items())[1:]:
+            found[f"{factor} = {value}"] = mask
+    return found
+
+
+def gap_rows(data: Gathered) -> list[Row]:
+    """Per system and factor of two values: accuracy on the second less that on the first."""
+    rows = []
+    for factor in data.factors:
+        carriers = data.carriers(factor)
+        if len(carriers) != 2:
+            continue
+        (first, ones), (second, others) = carriers.items()
+        for entry in data.entries:
+            marked = np.flatnonzero(~np.isnan(entry.right) & (ones | others))
+            right, inside, outside = entry.right[marked], ones[marked], others[marked]
+            sums = np.stack([right * inside, inside, right * outside, outside], axis=1)
+            one = sums_interval(
+                sums, data.items.group[marked], _gap, draws=data.draws, seed=data.seed, bounds=(-1, 1)
+            )
+            rows.append(
+                {"system": entry.run.system, "factor": factor, "first": first, "second": second}
+                | numbers(one)
+            )
+    return rows
+
+
+def _gap(sums: Floats) -> Floats:
+    return ratio(sums[:, 2], sums[:, 3]) - ratio(sums[:, 0], sums[:, 1])
+
+
+def video_rows(data: Gathered) -> list[Row]:
+    """Per system the spread of the groups' accuracies: what a box plot shows, and the standard deviation."""
+    rows = []
+    for entry in data.entries:
+        marked = np.flatnonzero(~np.isnan(entry.right))
+        group = data.items.group[marked]
+        count = np.bincount(group, minlength=len(data.items.groups)).astype(np.float64)
+        total = np.bincount(group, entry.right[marked], minlength=len(data.items.groups))
+        means = total[count > 0] / count[count > 0]
+        row: Row = {"system": entry.run.system, "groups": len(means)}
+        known = len(means) > 0
+        row["sd"] = float(np.std(means, ddof=1)) if len(means) > 1 else None
+        for name, share in (("lowest", 0), ("q1", 0.25), ("median", 0.5), ("q3", 0.75), ("highest", 1)):
+            row[name] = float(np.quantile(means, share)) if known else None
+        rows.append(row)
+    return rows
+
+
+def pair_rows(data: Gathered) -> list[Row]:
+    """Every pair of systems on the questions that all have a mark for: the difference of their accuracies."""
+    here = data.common()
+    matrix = np.stack([entry.right[here] for entry in data.entries])
+    pairs = paired_differences(matrix, data.items.group[here], draws=data.draws, seed=data.seed, bounds=_UNIT)
+    return [
+        {
+            "first": data.names[pair.first],
+            "second": data.names[pair.second],
+            "n": pair.difference.n,
+            "groups": pair.difference.groups,
+            "difference": pair.difference.value,
+            "ci_low": pair.difference.ci_low,
+            "ci_high": pair.difference.ci_high,
+            "p": pair.difference.p,
+            "p_holm": pair.p_holm,
+            "only_first_right": pair.difference.wins,
+            "only_second_right": pair.difference.losses,
+        }
+        for pair in pairs
+    ]

@@ -1,0 +1,197 @@
+"""The analysis: numbers that can be worked out by hand, from a store of made-up submissions."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.benchmarks.focus import READER
+from proctor.core import InputError, Item
+from proctor.core.formats import (
+    AnswerFormat,
+    BinaryFormat,
+    ClassesFormat,
+    CountFormat,
+    TimestampsFormat,
+)
+from proctor.metrics import AccuracyScorer
+from proctor.runs import Analysis, Store, analyse, import_answers, write_tables
+from proctor.runs.analysis.ensembles import vote
+from tests.support.program import proctor
+
+N = 60
+
+
+def asked(number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A yes-or-no question and a count in turn, on six videos; every third asks of two capabilities."""
+    request = {
+        "qID": f"q{number:02d}",
+        "videoID": f"v{number % 6}.mp4",
+        "start_time": 0,
+        "end_time": 300 if number % 5 else 4000,
+        "procedure_type": "resection",
+        "question": f"Question {number}?",
+    }
+    counts = number % 2
+    reference = {
+        "qID": request["qID"],
+        "primary": "object_aggregation" if counts else "object_identification",
+        "secondaries": ["temporal_ordering"] if number % 3 == 0 else [],
+        "format": "number" if counts else "binary",
+        "answer": str(number % 4) if counts else "yes",
+        "ood": number % 4 < 2,
+        "clinical": number % 7 == 0,
+    }
+    return request, reference
+
+
+def given(system: str, number: int, answer: str) -> str | None:
+    """`one`, `two` and `three` are wrong on different thirds; `mute` leaves out the first ten."""
+    if system == "mute":
+        return None if number < 10 else "what?"
+    wrong = {"one": 0, "two": 1, "three": 2}[system] == number % 3
+    if not wrong:
+        return answer
+    return "9" if answer.isdigit() else "no"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    path = tmp_path_factory.mktemp("analysis")
+    pairs = [asked(number) for number in range(N)]
+    (path / "requests.json").write_text(json.dumps([request for request, _ in pairs]))
+    (path / "references.json").write_text(json.dumps([reference for _, reference in pairs]))
+    benchmark, opened = READER.load(path), Store(str(path / "runs.db"))
+    for system in ("one", "two", "three", "mute"):
+        answers = [
+            (ref["qID"], given(system, number, ref["answer"])) for number, (_, ref) in enumerate(pairs)
+        ]
+        (path / "r.json").write_text(
+            json.dumps([{"qID": name, "content": text} for name, text in answers if text is not None])
+        )
+        recorded = READER.read_recorded(path / "r.json", benchmark)
+        asyncio.run(
+            import_answers(
+                opened, benchmark, recorded, name=system, condition="video", scorers=[AccuracyScorer()]
+            )
+        )
+    return opened
+
+
+@pytest.fixture(scope="module")
+def found(store: Store) -> Analysis:
+    return analyse(store, "focus", baselines=["mute"], draws=200, stability=20)
+
+
+def row(found: Analysis, table: str, **wanted: Any) -> dict[str, Any]:
+    rows = [one for one in found.tables[table] if all(one[key] == value for key, value in wanted.items())]
+    assert len(rows) == 1, rows
+    return rows[0]
+
+
+def test_capabilities_alone_and_together(found: Analysis) -> None:
+    every = row(found, "capabilities", system="one", label="event_understanding", stratum="all")
+    assert (every["n"], every["value"]) == (20, 0.0)  # it is wrong on exactly these
+    alone = row(found, "capabilities", system="one", label="aggregation", stratum="alone")
+    assert (alone["n"], alone["value"]) == (20, 1.0)
+    both = row(found, "capabilities", system="two", label="aggregation", stratum="with event_understanding")
+    assert (both["n"], both["value"]) == (10, 1.0)
+
+
+def test_pairs_and_videos(found: Analysis) -> None:
+    pair = row(found, "pairs", first="one", second="two")
+    assert (pair["difference"], pair["only_first_right"], pair["only_second_right"]) == (0.0, 20, 20)
+    video = row(found, "videos", system="one")
+    # Six videos, number % 6: those of 0 and 3 are all wrong, the four others all right.
+    assert (video["groups"], video["lowest"], video["median"], video["highest"]) == (6, 0.0, 1.0, 1.0)
+    assert video["sd"] == pytest.approx((2 / 3 * 1 / 3 * 6 / 5) ** 0.5)
+
+
+def test_ensembles_and_the_bound(found: Analysis) -> None:
+    values = {one["ensemble"]: one["value"] for one in found.tables["ensembles"]}
+    assert values == {
+        "best": pytest.approx(2 / 3),
+        "vote of the best 3": 1.0,
+        "vote of all": 1.0,
+        "any right (upper bound)": 1.0,
+    }
+    assert "mute" not in found.tables["ensembles"][-1]["systems"]
+
+
+def test_failures_by_format_and_cause(found: Analysis) -> None:
+    causes = {
+        (one["format"], one["cause"]): one["count"]
+        for one in found.tables["failures"]
+        if one["system"] == "mute"
+    }
+    assert causes == {
+        ("binary", "missing"): 5,
+        ("binary", "unreadable"): 25,
+        ("number", "missing"): 5,
+        ("number", "unreadable"): 25,
+    }
+
+
+def test_marks_gaps_and_the_model(found: Analysis) -> None:
+    within = row(found, "marks", system="one", metric="within_one")
+    assert (within["n"], within["value"]) == (30, pytest.approx(2 / 3))
+    gap = row(found, "gaps", system="one", factor="distribution")
+    inside = [number for number in range(N) if number % 4 >= 2]
+    outside = [number for number in range(N) if number % 4 < 2]
+    share = [sum(number % 3 != 0 for number in some) / len(some) for some in (inside, outside)]
+    assert gap["value"] == pytest.approx(share[1] - share[0])
+    # `mute` is never right, so that no odds can be given to it.
+    notes = {one["term"]: one["note"] for one in found.tables["regression"]}
+    assert notes["intercept"] == "some columns tell right from wrong without fail"
+
+
+def test_stability_and_significance_are_there(found: Analysis) -> None:
+    chances = [one["chance"] for one in found.tables["places"] if one["board"] == "technical"]
+    assert len(chances) == 16
+    assert sum(chances) == pytest.approx(4)
+    assert len(found.tables["significance"]) == 2 * 6 * 4  # boards × pairs × buckets
+    assert {one["board"] for one in found.tables["ranking"]} == {"technical", "clinical"}
+
+
+def test_tables_as_files(found: Analysis, tmp_path: Path) -> None:
+    written = write_tables(found, tmp_path / "out")
+    assert {file.stem for file in written} == set(found.tables)
+    with (tmp_path / "out" / "pairs.csv").open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert len(rows) == 6
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="expected a folder to write to"):
+        write_tables(found, tmp_path / "file")
+
+
+def test_the_program(store: Store, tmp_path: Path) -> None:
+    done = proctor(
+        *("analyse", "focus", "--store", store.shown, "--baseline", "mute", "--draws", "100"),
+        *("--stability", "10", "--json", "--out", tmp_path),
+    )
+    assert done.returncode == 0, done.stderr
+    assert set(json.loads(done.stdout)) == {file.stem for file in tmp_path.iterdir()}
+    shown = proctor("analyse", "focus", "--store", store.shown, "--draws", "100", "--stability", "10")
+    assert "Submissions together" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("form", "values", "expected"),
+    [
+        (CountFormat(), [4, 1, None, 2, 9], 2),
+        (BinaryFormat(), [False, True, True], True),
+        (BinaryFormat(), [False, True], False),
+        (ClassesFormat(classes=("clip", "mesh")), [["clip"], ["clip", "mesh"], []], ["clip"]),
+        (TimestampsFormat(several=True), [[10.0, 30.0], [12.0, 31.0], [5.0]], [11.0, 30.5]),
+        (TimestampsFormat(several=True), [[10.0, 30.0], [5.0]], [5.0]),
+        (CountFormat(), [None, None], None),
+    ],
+)
+def test_votes_by_hand(form: AnswerFormat, values: list[Any], expected: Any) -> None:
+    item = Item(id="q", group="v", question="What?", answer=form)
+    assert vote(item, values) == expected
