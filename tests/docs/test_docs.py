@@ -117,7 +117,7 @@ def test_a_command_that_does_not_exist_is_noticed() -> None:
     with pytest.raises(Exception, match="--no-such"):
         parsed("proctor results rexsonovqa --no-such")
     with pytest.raises(KeyError):
-        parsed("proctor rank rexsonovqa")
+        parsed("proctor certify rexsonovqa")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)

@@ -19,7 +19,11 @@ __all__ = ["Regression", "Term", "logistic"]
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One column of the model: its log odds, standard error and p, and the odds ratio with its interval."""
+    """One column of the model: its log odds, standard error and p, and the odds ratio with its interval.
+
+    >>> Term("hard", -0.7, 0.2, 0.001, odds_ratio=0.5, ci_low=0.3, ci_high=0.7).odds_ratio
+    0.5
+    """
 
     name: str
     log_odds: float
