@@ -23,6 +23,7 @@ from proctor.reports.sections import (
     facts,
     headline_section,
     provenance_section,
+    ranking_section,
     statuses_section,
 )
 from proctor.reports.sections.conditions import paired
@@ -96,6 +97,7 @@ def _sections(source: Source, audit: ItemAudit | None) -> list[Section]:
     pairs = paired(source)
     found = [
         headline_section(source),
+        ranking_section(source),
         facets_section(source),
         conditions_section(source, pairs),
         crossings_section(source, pairs),

@@ -7,6 +7,7 @@ from proctor.reports.sections.crossings import crossings_section
 from proctor.reports.sections.facets import facets_section
 from proctor.reports.sections.headline import headline_section
 from proctor.reports.sections.provenance import facts, provenance_section
+from proctor.reports.sections.ranking import ranking_section
 from proctor.reports.sections.statuses import statuses_section
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "facts",
     "headline_section",
     "provenance_section",
+    "ranking_section",
     "statuses_section",
 ]
