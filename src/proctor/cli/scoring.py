@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from proctor.cli.models import BaseUrl, ModelOptions, Retries, Settings, Structured, Timeout
-from proctor.cli.options import BenchmarkName, Conditions, StoreUrl, Systems
+from proctor.cli.options import (
+    BenchmarkName,
+    Conditions,
+    Draws,
+    Output,
+    OutputFormat,
+    Seed,
+    StoreUrl,
+    Systems,
+)
 from proctor.cli.output import console, note
+from proctor.cli.predicting import Marking, mark_file
 from proctor.cli.progress import show_judging, stopping
 from proctor.cli.results import DEFAULT_STORE
 
@@ -20,9 +31,17 @@ UNMARKED_EXIT = 3
 
 def score(
     benchmark: BenchmarkName,
+    predictions: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="PREDICTIONS",
+            help="A file of predictions to mark by code, instead of a store.",
+            show_default=False,
+        ),
+    ] = None,
     model: Annotated[
         str, typer.Option("--model", help="The model that judges, provider:name.", show_default=False)
-    ],
+    ] = "",
     judge: Annotated[
         str,
         typer.Option(
@@ -40,13 +59,60 @@ def score(
     retries: Retries = 6,
     structured: Structured = "auto",
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Answers judged at once.")] = 8,
+    references: Annotated[
+        Path | None,
+        typer.Option("--references", help="With PREDICTIONS: the right answers.", show_default=False),
+    ] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            "--alpha",
+            help="With PREDICTIONS: weight of exact orders (clinicalskillqa: 0.7).",
+            show_default=False,
+        ),
+    ] = None,
+    beta: Annotated[
+        float | None,
+        typer.Option(
+            "--beta",
+            help="With PREDICTIONS: weight of orders against rationales (clinicalskillqa: 0.8).",
+            show_default=False,
+        ),
+    ] = None,
+    draws: Draws = 2000,
+    seed: Seed = 0,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """A judge marks the answers that code can't; votes are kept, so none is ever paid twice.
 
     The floor's systems (text-similarity answers free text) are judged only where --system names them.
 
+    With PREDICTIONS, code marks that file against --references instead; no store and no model are needed.
+
     Example: proctor score rexsonovqa --store runs.db --model openai:gpt-5.2
     """
+    if predictions is not None:
+        if model or judge:
+            raise typer.BadParameter("a file of predictions is marked by code", param_hint="--model")
+        weights = {"alpha": alpha, "beta": beta}
+        mark_file(benchmark, predictions, Marking(references, weights, draws, seed, output))
+        return
+    if not model:
+        raise typer.BadParameter("needed to judge the answers of a store", param_hint="--model")
+    judging_options = ModelOptions(base_url, tuple(settings or ()), timeout, retries, structured)
+    _judge(benchmark, model, judge, store, systems, conditions, judging_options, concurrency)
+
+
+def _judge(
+    benchmark: str,
+    model: str,
+    judge: str,
+    store: str,
+    systems: list[str] | None,
+    conditions: list[str] | None,
+    options: ModelOptions,
+    concurrency: int,
+) -> None:
     from proctor.benchmarks import BENCHMARKS
     from proctor.judges import JUDGES
     from proctor.runs import FLOOR, JudgeTally, Store, chosen_runs, judge_all
@@ -55,7 +121,7 @@ def score(
     if name is None:
         raise typer.BadParameter(f"{benchmark} names no judge of its own", param_hint="--judge")
     opened = Store(store, create=False)
-    client = ModelOptions(base_url, tuple(settings or ()), timeout, retries, structured).client(model)
+    client = options.client(model)
     scorer = JUDGES.get(name)(client, opened)
     runs = chosen_runs(opened, benchmark, tuple(systems or ()), tuple(conditions or ()))
     if not systems:

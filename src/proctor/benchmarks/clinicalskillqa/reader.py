@@ -8,6 +8,9 @@ from pathlib import Path
 from proctor.benchmarks.clinicalskillqa import recorded
 from proctor.benchmarks.clinicalskillqa.instances import Instance, find_instances
 from proctor.benchmarks.clinicalskillqa.native import SCENARIOS, NativeReference, labels_of, read_references
+from proctor.benchmarks.clinicalskillqa.scoring import score_predictions
+from proctor.benchmarks.clinicalskillqa.showing import report
+from proctor.benchmarks.predictions import PredictionReport
 from proctor.core import (
     ACCURACY,
     Benchmark,
@@ -21,6 +24,8 @@ from proctor.core import (
 from proctor.core.formats import OrderingFormat
 
 __all__ = ["READER", "ClinicalSkillQA"]
+
+WEIGHTS = {"alpha": 0.7, "beta": 0.8}
 
 _REFERENCES = ("references.json", "references.jsonl")
 
@@ -72,6 +77,31 @@ class ClinicalSkillQA:
     def rubric_judge(self) -> str | None:
         """None: orders are marked by code."""
         return None
+
+    @property
+    def prediction_weights(self) -> Mapping[str, float]:
+        """Of the overall score (see `overall_score`), as the task sets them."""
+        return dict(WEIGHTS)
+
+    def mark_predictions(
+        self,
+        predictions: Path,
+        references: Path,
+        *,
+        weights: Mapping[str, float],
+        draws: int,
+        seed: int,
+    ) -> PredictionReport:
+        """The task's own figures and those beyond, without a score of the rationales."""
+        unknown = sorted(weights.keys() - WEIGHTS.keys())
+        if unknown:
+            expected = f"one of {', '.join(WEIGHTS)}"
+            raise InputError(None, "weight", found=repr(unknown[0]), expected=expected)
+        chosen = WEIGHTS | dict(weights)
+        scored = score_predictions(
+            predictions, references, alpha=chosen["alpha"], beta=chosen["beta"], draws=draws, seed=seed
+        )
+        return report(scored, predictions, references)
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         """Where the frames come from."""

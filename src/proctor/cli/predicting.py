@@ -1,0 +1,58 @@
+"""`proctor score BENCHMARK PREDICTIONS`: a file of predictions marked against a file of references."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import typer
+
+from proctor.cli.options import OutputFormat
+from proctor.cli.output import note, print_json, print_table
+from proctor.core import InputError
+
+__all__ = ["Marking", "mark_file"]
+
+
+@dataclass(frozen=True)
+class Marking:
+    """The options of marking a file; a weight that is None has the benchmark's default."""
+
+    references: Path | None
+    weights: dict[str, float | None] = field(default_factory=dict)
+    draws: int = 2000
+    seed: int = 0
+    output: OutputFormat = OutputFormat.TABLE
+
+
+def mark_file(benchmark: str, predictions: Path, marking: Marking) -> None:
+    """Marks and prints. Raises `InputError` for a benchmark whose predictions come as runs alone."""
+    from proctor.benchmarks import BENCHMARKS, ScoresPredictions
+
+    reader = BENCHMARKS.get(benchmark)
+    if not isinstance(reader, ScoresPredictions):
+        raise InputError(
+            predictions,
+            f"benchmark {benchmark!r}",
+            found="a file of predictions",
+            expected="no file: import it (proctor import) and score the store",
+        )
+    if marking.references is None:
+        raise typer.BadParameter("a file of predictions needs its references", param_hint="--references")
+    if marking.output is OutputFormat.CSV:
+        raise typer.BadParameter("marks of a file are printed as table or json", param_hint="--format")
+    found = reader.mark_predictions(
+        predictions,
+        marking.references,
+        weights={name: value for name, value in marking.weights.items() if value is not None},
+        draws=marking.draws,
+        seed=marking.seed,
+    )
+    if marking.output is OutputFormat.JSON:
+        print_json(found.json)
+        return
+    for table in found.tables:
+        if table.rows:
+            print_table(table.title, table.columns, table.rows)
+    for line in found.notes:
+        note(line)

@@ -1,0 +1,77 @@
+"""A file of predictions marked on the command line: no store, no model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.program import proctor
+
+KEYS = [
+    {"id": "q1", "order": ["D", "B", "A", "C"], "rationale": "First the scene.", "scenario": "CPR"},
+    {"id": "q2", "order": ["B", "A", "D", "C"], "rationale": "Then the pads.", "scenario": "AED"},
+    {"id": "q3", "order": ["A", "B", "C", "D"], "rationale": "", "scenario": "AED"},
+]
+SAID = [{"id": "q1", "order": "D > B > A > C"}, {"id": "q2", "order": ["B", "A", "A", "C", "Z"]}]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    predictions, references = tmp_path / "said.jsonl", tmp_path / "references.jsonl"
+    for file, rows in ((predictions, SAID), (references, KEYS)):
+        file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return predictions, references
+
+
+def test_json_has_the_tasks_figures_and_null_for_what_was_not_measured(files: tuple[Path, Path]) -> None:
+    done = proctor(
+        "score", "clinicalskillqa", files[0], "--references", files[1], "--format", "json", "--draws", "100"
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    # q1: 3 of 3; q2: B>A, while D is missing: 1 of 3; q3: not there, 0 of 3.
+    assert (found["items"], found["task_accuracy"], found["pairwise_accuracy"]) == (3, 1 / 3, 4 / 9)
+    assert (found["rationale_f1"], found["overall"]) == (None, None)
+    assert found["reason"] == "no text similarity was computed for the rationales"
+    assert (found["alpha"], found["beta"]) == (0.7, 0.8)
+    assert found["unanswered"] == ["q3"]
+    assert found["faults"] == [{"id": "q2", "missing": ["D"], "repeated": ["A"], "unknown": ["Z"]}]
+    assert [row["team"] for row in found["published"] if row["published"]][:2] == ["ZZUNLP", "qqpprun"]
+    chance = {(row["by"], row["value_of"], row["metric"]): row["chance"] for row in found["results"]}
+    assert chance["frames", "4", "task_accuracy"] == 1 / 24
+    assert chance["scenario", "AED", "pairwise_accuracy"] == 0.5
+    assert found["confusion"]["4"][0] == [2, 0, 0, 0, 1]
+
+
+def test_people_read_tables_and_what_is_wrong(files: tuple[Path, Path]) -> None:
+    done = proctor(
+        "score", "clinicalskillqa", files[0], "--references", files[1], "--draws", "100", "--alpha", "0.5"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "33.3 %" in done.stdout
+    assert "Overall score (0–100)" in done.stdout
+    assert "published" in done.stdout
+    assert "1 of 3 items have no answer and are wrong." in done.stderr
+    assert "item 'q2' lacks D; repeats A; invents Z" in done.stderr
+    assert "No rationale F1 and no overall score" in done.stderr
+
+
+def test_what_does_not_go_together_is_said(files: tuple[Path, Path]) -> None:
+    for words, text, code in (
+        (("clinicalskillqa", files[0]), "a file of predictions needs its references", 2),
+        (("clinicalskillqa", files[0], "--model", "m"), "a file of predictions is marked by code", 2),
+        (("rexsonovqa",), "needed to judge the answers of a store", 2),
+        (("focus", files[0], "--references", files[1]), "found a file of predictions, expected no file", 1),
+        (("clinicalskillqa", files[0], "--references", files[1], "--format", "csv"), "as table or json", 2),
+        (
+            ("clinicalskillqa", files[0], "--references", files[1], "--beta", "1.5"),
+            "beta: found 1.5, expected a number from 0 to 1",
+            1,
+        ),
+        (("clinicalskillqa", files[1], "--references", files[0]), "item 'q2', field 'order'", 1),
+    ):
+        done = proctor("score", *words)
+        assert done.returncode == code, done.stderr
+        assert text in " ".join(done.stderr.replace("│", " ").split())
