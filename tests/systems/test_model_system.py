@@ -154,7 +154,7 @@ def test_settings_are_what_changes_the_answers(tmp_path: Path) -> None:
         "structured": "auto",
         "prompt": "mine.txt.j2",
         "prompt_sha256": hashlib.sha256(b"{{ question }}").hexdigest(),
-        "sampling": {"count": 4, "fps": None},
+        "sampling": {"count": 4, "fps": None, "video_as": "frames"},
     }
     asyncio.run(client.aclose())
 

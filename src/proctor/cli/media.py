@@ -41,6 +41,14 @@ class Overlay(StrEnum):
     CLIP = "clip"
 
 
+class VideoAs(StrEnum):
+    """What a model gets of a video."""
+
+    value: Literal["frames", "file"]
+    FRAMES = "frames"
+    FILE = "file"
+
+
 CacheFolder = Annotated[
     Path | None,
     typer.Option("--cache", envvar="PROCTOR_CACHE", help="Where frames are kept.", show_default=False),
@@ -57,6 +65,9 @@ CacheSize = Annotated[
 OverlayOption = Annotated[
     Overlay,
     typer.Option("--overlay", help="Burn the elapsed time into each frame: the video's, or the clip's."),
+]
+VideoAsOption = Annotated[
+    VideoAs, typer.Option("--video-as", help="Send frames, or the clip as a video file (not every model).")
 ]
 
 

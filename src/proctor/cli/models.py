@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -77,19 +77,21 @@ class ModelOptions:
         benchmark: str,
         prompt: Path | None,
         seed: int,
+        video_as: Literal["frames", "file"] = "frames",
     ) -> list[System]:
         """The systems that a command names: built-in ones, and models with their prompt."""
         from proctor.models import load_prompt
         from proctor.systems import SYSTEMS
-        from proctor.systems.model_system import ModelSystem, prompt_for_benchmark
+        from proctor.systems.model_system import ModelSystem, Sampling, prompt_for_benchmark
 
         if not names and not models:
             raise typer.BadParameter("name what answers with --system or --model")
         if name and len(names) + len(models) != 1:
             raise typer.BadParameter("one name can't stand for several systems", param_hint="--as")
         template = load_prompt(prompt) if prompt is not None else prompt_for_benchmark(benchmark)
+        sampling = Sampling(video_as=video_as)
         built: list[System] = [SYSTEMS.get(one)(seed=seed) for one in names]
-        built += [ModelSystem(self.client(model), template, name or None) for model in models]
+        built += [ModelSystem(self.client(model), template, name or None, sampling) for model in models]
         if name and names:
             raise typer.BadParameter("built-in systems keep their own names", param_hint="--as")
         return built

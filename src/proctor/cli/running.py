@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proctor.cli.media import CacheFolder, CacheSize, Overlay, OverlayOption, size_in_bytes
+from proctor.cli.media import (
+    CacheFolder,
+    CacheSize,
+    Overlay,
+    OverlayOption,
+    VideoAs,
+    VideoAsOption,
+    size_in_bytes,
+)
 from proctor.cli.models import BaseUrl, ModelOptions, Retries, Settings, Structured, Timeout
 from proctor.cli.options import AllItems, BenchmarkName, Data, Media, Seed, StoreUrl
 from proctor.cli.output import console, note
@@ -59,6 +67,7 @@ def run(
         int, typer.Option("--max-side", min=16, help="Longest side of a frame in pixels.")
     ] = 512,
     overlay: OverlayOption = Overlay.NONE,
+    video_as: VideoAsOption = VideoAs.FRAMES,
     cache: CacheFolder = None,
     cache_size: CacheSize = None,
     skip_broken: Annotated[
@@ -101,7 +110,13 @@ def run(
     chosen = tuple(conditions or ["video"])
     asked = ModelOptions(base_url, tuple(settings or ()), timeout, retries, structured)
     built = asked.systems(
-        systems or [], models or [], name=name, benchmark=benchmark, prompt=prompt, seed=seed
+        systems or [],
+        models or [],
+        name=name,
+        benchmark=benchmark,
+        prompt=prompt,
+        seed=seed,
+        video_as=video_as.value,
     )
     reader = BENCHMARKS.get(benchmark)
     loaded = reader.load(data, media, seed=seed)

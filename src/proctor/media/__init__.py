@@ -2,15 +2,17 @@
 
 from proctor.media.cache import KeptEntry, damaged, kept, prune
 from proctor.media.catalogue import cache_folder
+from proctor.media.clips import ClipFile
 from proctor.media.conditions import CONDITIONS, Condition
 from proctor.media.leaks import Leak, Looked, Tolerance, find_leaks, look_at, write_page
 from proctor.media.library import MediaLibrary, MediaProblem
 from proctor.media.settings import MediaSettings
 from proctor.media.video import VideoInfo
-from proctor.media.views import view, viewer
+from proctor.media.views import ShowsFiles, view, viewer
 
 __all__ = [
     "CONDITIONS",
+    "ClipFile",
     "Condition",
     "KeptEntry",
     "Leak",
@@ -18,6 +20,7 @@ __all__ = [
     "MediaLibrary",
     "MediaProblem",
     "MediaSettings",
+    "ShowsFiles",
     "Tolerance",
     "VideoInfo",
     "cache_folder",

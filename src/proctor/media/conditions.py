@@ -42,15 +42,17 @@ class Scene:
 
 
 class Condition:
-    """The condition `video`, and the root of all others: everything as it is.
+    """The root of all conditions, which changes nothing.
 
     `summary` is the line for `proctor list`; with `sees=False` there is nothing to look at, and no file
-    is opened; with `borrows=True` it shows other items' media.
+    is opened; with `borrows=True` it shows other items' media; with `unchanged=True` a video file may be
+    given as it is.
     """
 
-    summary = "the item's media as they are"
+    summary = ""
     sees = True
     borrows = False
+    unchanged = False
 
     def arrange(self, slots: list[Slot], scene: Scene) -> list[Slot]:
         """Says what is shown, before anything is decoded."""
@@ -60,6 +62,13 @@ class Condition:
     def paint(self, jpeg: bytes) -> bytes:
         """Changes the pixels of one picture."""
         return jpeg
+
+
+class Video(Condition):
+    """Everything as it is."""
+
+    summary = "the item's media as they are"
+    unchanged = True
 
 
 class TextOnly(Condition):
@@ -172,7 +181,7 @@ class OtherVideo(Condition):
 
 
 CONDITIONS: Registry[Condition] = Registry("condition", group="proctor.conditions")
-CONDITIONS.add("video", Condition())
+CONDITIONS.add("video", Video())
 CONDITIONS.add("text-only", TextOnly())
 CONDITIONS.add("black", Black())
 CONDITIONS.add("shuffled", Shuffled())

@@ -38,11 +38,13 @@ LOCK = "lock"
 @dataclass(frozen=True, slots=True)
 class Shelf:
     """What all pictures of a shelf have in common: the content's hash, and how it was cut, scaled and
-    encoded. The hash of both is the shelf's address; `name` (the source) is for people only."""
+    encoded. The hash of both is the shelf's address; `name` (the source) is for people only, and `suffix` is
+    what the files in the ZIP are called by."""
 
     content: str
     how: dict[str, JsonValue]
     name: str = ""
+    suffix: str = ".jpg"
 
     @property
     def address(self) -> str:
@@ -85,7 +87,7 @@ def write_entry(draft: Path, shelf: Shelf, made: Iterable[Made]) -> str:
     with draft.open("wb") as out, zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         for picture in made:
             told = "still" if picture.time is None else f"{picture.time:.3f}s"
-            name = f"{len(frames):06d}_{told}.jpg"
+            name = f"{len(frames):06d}_{told}{shelf.suffix}"
             archive.writestr(_member(name), picture.jpeg)
             size = len(picture.jpeg)
             place = {"offset": out.tell() - size, "size": size, "crc": zlib.crc32(picture.jpeg)}

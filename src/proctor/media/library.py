@@ -13,10 +13,11 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
-from proctor.core import Image, InputError, Item, Region, VideoClip
+from proctor.core import Image, InputError, Item, Region, VideoClip, content_hash
 from proctor.media.catalogue import Catalogue, cache_folder
+from proctor.media.clips import cut, from_jpegs
 from proctor.media.entries import Key, Made, Shelf, key_of
-from proctor.media.frame_store import FrameStore
+from proctor.media.frame_store import FrameStore, Make
 from proctor.media.index import FrameIndex
 from proctor.media.names import find, locate
 from proctor.media.parallel import Decoding, Texts
@@ -29,8 +30,10 @@ __all__ = ["MediaLibrary", "MediaProblem", "Picture"]
 
 K = TypeVar("K")
 T = TypeVar("T")
+Paint = tuple[Callable[[bytes], bytes], str]
 
 _THREADS = 32  # most of them wait: for a file to be read, or for another one that decodes the same video
+_AT_ONCE = 64
 _TOLERANCE_S = 0.5  # a clip may end this much after its video, as times are often rounded
 
 
@@ -153,6 +156,31 @@ class MediaLibrary:
                 served.update(zip(places, shots, strict=True))
         return [served[place] for place in range(len(pictures))]
 
+    def mp4(self, clip: VideoClip) -> bytes:
+        """The clip as a video file, made once for this cache; scaled to the settings' longest side. Blocks."""
+        path, span = self.locate(clip.source), self.span(clip)
+
+        def make(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[Made]:
+            index = self._catalogue.index(path)
+            yield Made(0, None, cut(path, index, span, clip.region, self.settings.max_side))
+
+        return self._made_file(clip.source, {"span": list(span), "of": _region(clip.region)}, make)
+
+    def mp4_of(self, pictures: Sequence[Picture], times: Sequence[float], paint: Paint) -> bytes:
+        """A video file of pictures at times in seconds from 0 on, each changed by `paint`, whose name is part of
+        what it is kept under. Blocks."""
+        change, name = paint
+        shown: list[JsonValue] = [
+            [self.identity(one.source), one.at, _region(one.region), one.shows, time]
+            for one, time in zip(pictures, times, strict=True)
+        ]
+
+        def make(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[Made]:
+            yield Made(0, None, from_jpegs(self._changed(pictures, times, change)))
+
+        how: dict[str, JsonValue] = {"pictures": content_hash(shown), "paint": name}
+        return self._made_file(pictures[0].source, how, make)
+
     @staticmethod
     def workers() -> ThreadPoolExecutor:
         """The threads that decode, so that nobody's event loop waits."""
@@ -196,9 +224,23 @@ class MediaLibrary:
         served = self._store.serve(shelf, list(dict.fromkeys(keys)), make)
         return [served[key] for key in keys]
 
+    def _made_file(self, source: str, how: dict[str, JsonValue], make: Make) -> bytes:
+        shelf = self._shelf(source, self.locate(source), None)
+        mp4 = Shelf(shelf.content, {**shelf.how, **how, "as": "mp4"}, name=source, suffix=".mp4")
+        return self._store.serve(mp4, [0], make)[0]
+
+    def _changed(
+        self, pictures: Sequence[Picture], times: Sequence[float], change: Callable[[bytes], bytes]
+    ) -> Iterator[tuple[float, bytes]]:
+        """A few at a time, so that a long clip is never in memory."""
+        for start in range(0, len(pictures), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            for time, jpeg in zip(times[part], self.jpegs(pictures[part]), strict=True):
+                yield time, change(jpeg)
+
     def _shelf(self, source: str, path: Path, region: Region | None, *, painted: bool = False) -> Shelf:
         how: dict[str, JsonValue] = {
-            "region": None if region is None else region.model_dump(mode="json"),
+            "region": _region(region),
             "max_side": self.settings.max_side,
             "quality": self.settings.quality,
         }
@@ -213,6 +255,10 @@ class MediaLibrary:
         value = read(key)
         with self._lock:
             return known.setdefault(key, value)
+
+
+def _region(region: Region | None) -> JsonValue:
+    return None if region is None else region.model_dump(mode="json")
 
 
 def _painted(picture: Picture) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from PIL.ImageFont import FreeTypeFont, ImageFont
 
-__all__ = ["FrameEncoder", "blackened", "encode", "paint", "read_image"]
+__all__ = ["FrameEncoder", "blackened", "encode", "fitted", "paint", "read_image", "upright"]
 
 _SMALLEST_TEXT = 10
 _TEXT_SHARE = 0.06  # of the picture's height
@@ -41,7 +41,7 @@ class FrameEncoder:
         turn = frame.rotation % 360  # scaling forgets it
         if self._region is None and frame.format.is_planar and not frame.format.is_rgb:
             # In the decoder's own planes: three times as fast as scaling the finished picture.
-            size = _fitted(frame.width, frame.height, self._settings.max_side, aspect)
+            size = fitted(frame.width, frame.height, self._settings.max_side, aspect)
             if size != (frame.width, frame.height):
                 frame, aspect = self._scaled(frame, size), Fraction(1)
         turns = {90: Transpose.ROTATE_90, 180: Transpose.ROTATE_180, 270: Transpose.ROTATE_270}
@@ -53,6 +53,19 @@ class FrameEncoder:
 
     def _scaled(self, frame: VideoFrame, size: tuple[int, int]) -> VideoFrame:
         return self._scaler.reformat(frame, *size, interpolation="BICUBIC")
+
+
+def upright(frame: VideoFrame, aspect: Fraction, region: Region | None, max_side: int | None) -> Image:
+    """One decoded picture as it is to be shown, cut and scaled, but not encoded."""
+    from PIL.Image import Transpose, fromarray
+
+    turns = {90: Transpose.ROTATE_90, 180: Transpose.ROTATE_180, 270: Transpose.ROTATE_270}
+    turn = frame.rotation % 360
+    picture = fromarray(frame.to_ndarray(format="rgb24"))
+    if turn in turns:
+        picture = picture.transpose(turns[turn])
+        aspect = 1 / aspect if turn % 180 else aspect
+    return _cut_and_scaled(picture, region, max_side, aspect)
 
 
 def read_image(path: Path) -> Image:
@@ -78,16 +91,19 @@ def encode(
 ) -> bytes:
     """Cuts to the region, squares the pixels (`aspect`: width over height of one), scales down to the
     longest side, paints the text at the lower left and encodes. Never enlarges."""
+    picture = _cut_and_scaled(picture, region, settings.max_side, aspect)
+    if text:
+        paint(picture, text)
+    return _jpeg(picture, settings.quality)
+
+
+def _cut_and_scaled(picture: Image, region: Region | None, max_side: int | None, aspect: Fraction) -> Image:
     from PIL.Image import Resampling
 
     if region is not None:
         picture = picture.crop(_box(region, *picture.size))
-    size = _fitted(*picture.size, settings.max_side, aspect)
-    if size != picture.size:
-        picture = picture.resize(size, Resampling.BICUBIC)
-    if text:
-        paint(picture, text)
-    return _jpeg(picture, settings.quality)
+    size = fitted(*picture.size, max_side, aspect)
+    return picture if size == picture.size else picture.resize(size, Resampling.BICUBIC)
 
 
 def paint(picture: Image, text: str) -> None:
@@ -144,7 +160,7 @@ def _box(region: Region, width: int, height: int) -> tuple[int, int, int, int]:
     return left, top, right, bottom
 
 
-def _fitted(width: int, height: int, max_side: int | None, aspect: Fraction) -> tuple[int, int]:
+def fitted(width: int, height: int, max_side: int | None, aspect: Fraction) -> tuple[int, int]:
     """The size to scale to: pixels made square by shrinking the longer direction, then the longest side."""
     wide, high = width * min(aspect, Fraction(1)), height / max(aspect, Fraction(1))
     scale = Fraction(1) if max_side is None else min(Fraction(1), max_side / max(wide, high))

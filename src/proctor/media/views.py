@@ -5,14 +5,29 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
 from proctor.core import Frame, InputError, Item, VideoClip, View, aside
 from proctor.media.ahead import LookAhead, Request
-from proctor.media.conditions import CONDITIONS, Condition, Scene, Slot, time_label
+from proctor.media.clips import ClipFile
+from proctor.media.conditions import CONDITIONS, Condition, Scene, SingleFrame, Slot, time_label
 from proctor.media.library import MediaLibrary, Picture
 from proctor.media.sampling import sample_times
 
-__all__ = ["view", "viewer"]
+__all__ = ["ShowsFiles", "view", "viewer"]
+
+_USUAL_RATE = 25.0
+_MOST_PICTURES = 20_000
+
+
+@runtime_checkable
+class ShowsFiles(Protocol):
+    """A view that can also give an item's clips as video files, for models that take those."""
+
+    async def files(self) -> list[ClipFile]:
+        """Each clip under the condition as an MP4 whose times start at 0: `video` has the file's own pictures,
+        the others have the pictures that `frames` would show at the file's rate (at most 25 a second).
+        Empty where the condition shows nothing, and for an item with images, which come as frames."""
 
 
 def view(
@@ -96,24 +111,59 @@ class _MediaView:
             self._ahead.asked(self._item, Request(count, fps))
         return frames
 
+    async def files(self) -> list[ClipFile]:
+        """As `ShowsFiles` says."""
+        stills = any(not isinstance(medium, VideoClip) for medium in self._item.media)
+        if not self._condition.sees or stills:
+            return []
+        loop = asyncio.get_running_loop()
+        with aside("media"):
+            return await loop.run_in_executor(self._library.workers(), self._files)
+
+    def _files(self) -> list[ClipFile]:
+        library, condition = self._library, self._condition
+        clips = [medium for medium in self._item.media if isinstance(medium, VideoClip)]
+        labels = [f"clip {number + 1}" if len(clips) > 1 else "" for number in range(len(clips))]
+        if condition.unchanged and library.settings.overlay == "none":
+            return [
+                ClipFile(library.mp4(clip), label, library.span(clip))
+                for clip, label in zip(clips, labels, strict=True)
+            ]
+        files = []
+        paint = condition.paint, self._name
+        for clip, label in zip(clips, labels, strict=True):
+            rate = library.probe(clip.source).fps or _USUAL_RATE
+            item = self._item.model_copy(update={"media": (clip,)})
+            alone = _MediaView(item, self._name, library, self._seed, self._others)
+            slots = alone.arranged(_MOST_PICTURES, min(rate, _USUAL_RATE), None)
+            span = library.span(clip)
+            times = [(slot.time or 0.0) - span[0] for slot in slots]
+            first = min(times, default=0.0)
+            mp4 = library.mp4_of([slot.picture for slot in slots], [time - first for time in times], paint)
+            files.append(ClipFile(mp4, label, span))
+            if isinstance(condition, SingleFrame):
+                break
+        return files
+
     def prepare(self, request: Request) -> None:
         """Makes what `frames` would be asked for with this request, without giving it."""
         if self._condition.sees and self._item.media:
-            self._library.jpegs([slot.picture for slot in self._arranged(request.count, request.fps, None)])
+            self._library.jpegs([slot.picture for slot in self.arranged(request.count, request.fps, None)])
 
     def _frames(
         self, count: int | None, fps: float | None, window: tuple[float, float] | None
     ) -> list[Frame]:
-        slots = self._arranged(count, fps, window)
+        slots = self.arranged(count, fps, window)
         jpegs = self._library.jpegs([slot.picture for slot in slots])
         return [
             Frame(self._condition.paint(jpeg), slot.time, slot.label)
             for slot, jpeg in zip(slots, jpegs, strict=True)
         ]
 
-    def _arranged(
+    def arranged(
         self, count: int | None, fps: float | None, window: tuple[float, float] | None
     ) -> list[Slot]:
+        """What is shown for a request, before anything is decoded."""
         slots, whole = self._slots(count, fps, window)
         scene = Scene(self._item, self._others, self._seed, self._library, whole)
         slots = self._condition.arrange(slots, scene)

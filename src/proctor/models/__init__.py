@@ -1,8 +1,8 @@
 """Access to models through one library, and prompts as template files."""
 
-from proctor.models.client import ModelClient
+from proctor.models.client import ModelClient, Part
 from proctor.models.prompts import Prompt, load_prompt
 from proctor.models.reply import Reply
 from proctor.models.spec import ModelSpec, parse_settings
 
-__all__ = ["ModelClient", "ModelSpec", "Prompt", "Reply", "load_prompt", "parse_settings"]
+__all__ = ["ModelClient", "ModelSpec", "Part", "Prompt", "Reply", "load_prompt", "parse_settings"]

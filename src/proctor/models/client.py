@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar, overload
 from pydantic import BaseModel, JsonValue
 
 from proctor.core import Frame, MachineryError, RefusalError, Usage, aside, generator, rebook
+from proctor.media import ClipFile
 from proctor.models.faults import Fault, understand
 from proctor.models.provider import build_model, http_client
 from proctor.models.reply import Reply, UnreadableReplyError, read_usage, read_value
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
 
-__all__ = ["ModelClient"]
+__all__ = ["ModelClient", "Part"]
+
+Part = str | Frame | ClipFile
 
 T = TypeVar("T", bound=BaseModel)
 V = TypeVar("V", bound=BaseModel | None)
@@ -60,18 +63,23 @@ class ModelClient:
             "structured": self.spec.structured,
         }
 
+    @property
+    def takes_video(self) -> bool:
+        """Whether it can be sent a video file."""
+        return bool(self._model.profile.get("supports_video_input", True))
+
     async def aclose(self) -> None:
         """Closes the connections."""
         await self._http.aclose()
 
     @overload
-    async def ask(self, parts: Sequence[str | Frame], *, system: str = "") -> Reply[None]: ...
+    async def ask(self, parts: Sequence[Part], *, system: str = "") -> Reply[None]: ...
     @overload
-    async def ask(self, parts: Sequence[str | Frame], *, system: str = "", schema: type[T]) -> Reply[T]: ...
+    async def ask(self, parts: Sequence[Part], *, system: str = "", schema: type[T]) -> Reply[T]: ...
     async def ask(
-        self, parts: Sequence[str | Frame], *, system: str = "", schema: type[T] | None = None
+        self, parts: Sequence[Part], *, system: str = "", schema: type[T] | None = None
     ) -> Reply[T] | Reply[None]:
-        """Sends texts and pictures, in this order, and returns the reply.
+        """Sends texts, pictures and video files, in this order, and returns the reply.
 
         Before each picture stands its label and time. With `schema` the reply is a value of that form:
         one that is not is asked for again, up to 3 times in all. Faults of the machinery are retried as
@@ -85,7 +93,7 @@ class ModelClient:
         response, usage = await self._request(parts, system, None)
         return _reply(response, usage, None)
 
-    async def _ask_for(self, schema: type[T], parts: Sequence[str | Frame], system: str) -> Reply[T]:
+    async def _ask_for(self, schema: type[T], parts: Sequence[Part], system: str) -> Reply[T]:
         usage, reason = Usage(), ""
         for _ in range(_FORM_TRIES):
             again = [f"Your last reply could not be read ({reason}). Reply again, in the form asked for."]
@@ -98,7 +106,7 @@ class ModelClient:
         raise MachineryError(f"{self.name}: no readable reply in {_FORM_TRIES} tries: {reason}")
 
     async def _request(
-        self, parts: Sequence[str | Frame], system: str, schema: type[BaseModel] | None
+        self, parts: Sequence[Part], system: str, schema: type[BaseModel] | None
     ) -> tuple[ModelResponse, Usage]:
         """A response, and what it and the empty ones before it consumed."""
         usage, empty, faults = Usage(), 0, 0
@@ -122,7 +130,7 @@ class ModelClient:
                 await asyncio.sleep(self._wait(faults + empty - 1, fault.wait_s))
 
     async def _attempt(
-        self, parts: Sequence[str | Frame], system: str, schema: type[BaseModel] | None
+        self, parts: Sequence[Part], system: str, schema: type[BaseModel] | None
     ) -> ModelResponse | Fault:
         import httpx2
         from pydantic_ai.direct import model_request
@@ -173,13 +181,17 @@ def _reply(response: ModelResponse, usage: Usage, value: V) -> Reply[V]:
     return Reply(response.text or "", value, usage, response.finish_reason, response.model_name or "")
 
 
-def _content(parts: Sequence[str | Frame]) -> list[UserContent]:
+def _content(parts: Sequence[Part]) -> list[UserContent]:
     from pydantic_ai.messages import BinaryContent
 
     content: list[UserContent] = []
     for part in parts:
         if isinstance(part, str):
             content.append(part)
+            continue
+        if isinstance(part, ClipFile):
+            content += [part.label] if part.label else []
+            content.append(BinaryContent(part.mp4, media_type="video/mp4", identifier="clip"))
             continue
         if caption := _caption(part):
             content.append(caption)

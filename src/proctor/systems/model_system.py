@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from pydantic import JsonValue
 
-from proctor.core import Answer, Frame, Item, View
+from proctor.core import Answer, ConfigurationError, Frame, Item, View
 from proctor.core.formats import TimestampsFormat, option_letters
-from proctor.models import ModelClient, Prompt, load_prompt
+from proctor.media import ClipFile, ShowsFiles
+from proctor.models import ModelClient, Part, Prompt, load_prompt
 
 __all__ = ["ModelSystem", "Sampling", "prompt_for_benchmark"]
 
@@ -22,10 +24,12 @@ _CLIP = re.compile(r"clip (\d+), ")
 @dataclass(frozen=True)
 class Sampling:
     """Which frames of a video are shown: so many spread evenly, or so many a second (at most `count`
-    where both are given); neither is the view's own rate."""
+    where both are given); neither is the view's own rate. With `video_as="file"` the clip itself is sent, and
+    frames only for items with images."""
 
     count: int | None = None
     fps: float | None = None
+    video_as: Literal["frames", "file"] = "frames"
 
 
 def prompt_for_benchmark(name: str) -> Prompt:
@@ -37,7 +41,8 @@ def prompt_for_benchmark(name: str) -> Prompt:
 class ModelSystem:
     """Asks a model each question once, with what the view shows.
 
-    The prompt is the same under every condition; without frames it says nothing of a video.
+    The prompt is the same under every condition; without frames it says nothing of a video. Raises
+    `ConfigurationError` where video files are to be sent to a model that takes none.
     """
 
     def __init__(
@@ -47,6 +52,11 @@ class ModelSystem:
         name: str | None = None,
         sampling: Sampling = Sampling(),
     ) -> None:
+        if sampling.video_as == "file" and not client.takes_video:
+            raise ConfigurationError(
+                f"{client.name}: this model takes no video files: use --video-as frames, or a provider that "
+                "takes them (google:…, openrouter:…, bedrock:…)"
+            )
         self._client = client
         self._prompt = prompt or load_prompt(_GENERAL)
         self._name = name or client.name
@@ -75,17 +85,20 @@ class ModelSystem:
 
     async def answer(self, item: Item, view: View) -> Answer:
         """The model's words as they came; a reply that the token limit cut says so in `extra`."""
-        frames = await view.frames(count=self._sampling.count, fps=self._sampling.fps)
+        files = await self._files(view)
+        frames = [] if files else await view.frames(count=self._sampling.count, fps=self._sampling.fps)
         system, user = self._prompt.render(
             question=item.question,
             options=list(zip(option_letters(len(item.options)), item.options, strict=True)),
             instruction=item.answer.instruction(item.options),
-            pictures=len(frames),
+            pictures=len(files) or len(frames),
             timed=any(frame.time is not None for frame in frames),
+            video=bool(files),
         )
         span = view.span
-        told = [_told(frame, item, span) for frame in frames]
-        reply = await self._client.ask([*told, user], system=system)
+        shown: list[Part] = [_told(frame, item, span) for frame in frames]
+        shown += [_named(file, item) for file in files]
+        reply = await self._client.ask([*shown, user], system=system)
         return Answer(
             item_id=item.id,
             text=reply.text,
@@ -95,8 +108,27 @@ class ModelSystem:
                 "finish_reason": reply.finish_reason,
                 "cut_off": reply.cut_off,
                 "frames": len(frames),
+                **({"video_bytes": sum(len(file.mp4) for file in files)} if files else {}),
             },
         )
+
+    async def _files(self, view: View) -> list[ClipFile]:
+        if self._sampling.video_as == "frames" or not isinstance(view, ShowsFiles):
+            return []
+        return await view.files()
+
+
+def _named(file: ClipFile, item: Item) -> ClipFile:
+    """The clip with what the model must know of its clock: where the answer is a time of the whole video."""
+    if not isinstance(item.answer, TimestampsFormat) or not file.span[0]:
+        return file
+    begins = f"this video begins at {_clock(file.span[0])} of the recording"
+    return replace(file, label=", ".join(part for part in (file.label, begins) if part))
+
+
+def _clock(time: float) -> str:
+    minutes, seconds = divmod(int(time), 60)
+    return f"{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}"
 
 
 def _told(frame: Frame, item: Item, span: tuple[float, float] | None) -> Frame:
@@ -113,6 +145,5 @@ def _told(frame: Frame, item: Item, span: tuple[float, float] | None) -> Frame:
     time = max(0.0, frame.time - start)
     label = f"{clip[0] if clip else ''}t = {time:.1f} s"
     if asks_for_time:
-        minutes, seconds = divmod(int(time), 60)
-        label += f" ({minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d})"
+        label += f" ({_clock(time)})"
     return replace(frame, time=time, label=label)

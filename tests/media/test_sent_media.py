@@ -1,0 +1,197 @@
+"""What of an item's media reaches a model over the wire: the same prefix for questions on one video, and video
+files where the provider takes them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import av
+import pytest
+
+from proctor.core import (
+    Answer,
+    Benchmark,
+    ConfigurationError,
+    InputError,
+    Item,
+    Reference,
+    VideoClip,
+)
+from proctor.core.formats import AnswerFormat, ChoiceFormat, TimestampsFormat
+from proctor.media import MediaLibrary, view
+from proctor.metrics import AccuracyScorer
+from proctor.models import ModelClient, ModelSpec
+from proctor.runs import Limits, Store, execute, plan
+from proctor.systems.model_system import ModelSystem, Sampling
+from tests.support.clock_video import ClockVideo, write_clock_video
+from tests.support.faulty_server import FaultyServer
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("media")
+    for name, length in (("a", 6000), ("b", 7000)):
+        write_clock_video(
+            root / f"{name}.mp4", ClockVideo(times_ms=range(0, length, 100), rate=10, keyint=10)
+        )
+    return root
+
+
+def question(item_id: str, source: str, start: float, end: float, answer: AnswerFormat | None = None) -> Item:
+    return Item(
+        id=item_id,
+        group=source,
+        question=f"What is {item_id}?",
+        options=("one", "two"),
+        answer=answer or ChoiceFormat(),
+        media=(VideoClip(source=source, start=start, end=end),),
+        reference=Reference(answer="A"),
+    )
+
+
+def test_questions_on_one_window_go_out_together_with_the_same_prefix(root: Path, tmp_path: Path) -> None:
+    """Asked in any order, eight questions on two videos and two windows each reach the server window by window,
+    from a video's start to its end; all that stands before a question is the same to the last byte."""
+    windows = [("b", 3.0, 6.0), ("a", 0.0, 2.0), ("b", 0.0, 3.0), ("a", 0.0, 4.0)]
+    items = [question(f"q{k}{n}", *window) for n in range(2) for k, window in enumerate(windows)]
+    benchmark = Benchmark("toy", "Toy", tuple(items), AccuracyScorer().metrics, "accuracy", media_root=root)
+    store = Store(str(tmp_path / "runs.db"))
+    with FaultyServer("Answer: A", cached_tokens=30) as server:
+
+        async def run() -> int:
+            client = ModelClient(ModelSpec(name="m", base_url=server.url))
+            library = MediaLibrary(root, cache_dir=tmp_path / "cache")
+            planned = plan(store, benchmark, [ModelSystem(client)], ["video"], library, scorers=[])
+            outcome = await execute(store, planned, Limits(concurrency=1))
+            await client.aclose()
+            return outcome.tally.usage.cached_tokens
+
+        assert asyncio.run(run()) == 8 * 30
+    sent = [request.body["messages"] for request in server.requests]
+    asked = [request.text.partition("What is ")[2][:3] for request in server.requests]
+    assert [name[:2] for name in asked] == ["q1", "q1", "q3", "q3", "q2", "q2", "q0", "q0"]
+    prefixes = [json.dumps([messages[0], messages[1]["content"][:-1]]) for messages in sent]
+    assert all("image_url" in prefix for prefix in prefixes)
+    assert prefixes[::2] == prefixes[1::2]
+    assert len(set(prefixes)) == 4
+    pictures = [_pictures(messages) for messages in sent]
+    assert (
+        pictures[2][: len(pictures[0])] == pictures[0]
+    )  # a longer window goes on where the shorter one ends
+
+
+def _pictures(messages: list[Any]) -> list[str]:
+    return [part["image_url"]["url"] for part in messages[1]["content"] if part["type"] == "image_url"]
+
+
+class _Gemini(BaseHTTPRequestHandler):
+    """Answers like Google's API, and keeps what it was asked."""
+
+    asked: ClassVar[list[dict[str, Any]]] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.asked.append(json.loads(body))
+        reply = {
+            "candidates": [
+                {
+                    "content": {"role": "model", "parts": [{"text": "Answer: B"}]},
+                    "finishReason": "STOP",
+                    "index": 0,
+                }
+            ],
+            "usageMetadata": {
+                "promptTokenCount": 90,
+                "cachedContentTokenCount": 60,
+                "candidatesTokenCount": 3,
+                "totalTokenCount": 93,
+            },
+            "modelVersion": "gemini-3-pro",
+        }
+        sent = json.dumps(reply).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(sent)))
+        self.end_headers()
+        self.wfile.write(sent)
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def gemini(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setenv("GOOGLE_API_KEY", "no-key-at-all")
+    _Gemini.asked.clear()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Gemini)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def answered(gemini: str, root: Path, item: Item, condition: str = "video") -> Answer:
+    async def run() -> Answer:
+        client = ModelClient(ModelSpec(name="google:gemini-3-pro", base_url=gemini, retries=0))
+        system = ModelSystem(client, sampling=Sampling(video_as="file"))
+        shown = view(item, condition, MediaLibrary(root, cache_dir=root / "cache"))
+        try:
+            return await system.answer(item.as_asked(), shown)
+        finally:
+            await client.aclose()
+
+    return asyncio.run(run())
+
+
+def test_a_clip_is_sent_as_a_video_file_where_the_provider_takes_it(gemini: str, root: Path) -> None:
+    got = answered(gemini, root, question("q", "a", 1.0, 3.0))
+    parts = _Gemini.asked[0]["contents"][0]["parts"]
+    assert parts[0]["inlineData"]["mime_type"] == "video/mp4"
+    mp4 = base64.urlsafe_b64decode(parts[0]["inlineData"]["data"])
+    with av.open(io.BytesIO(mp4), "r") as container:
+        assert sum(1 for _ in container.decode(video=0)) == 20
+    assert [list(part) for part in parts] == [["inlineData"], ["text"]]
+    assert parts[1]["text"].startswith("The video above is a recording, or a part of one.")
+    assert (got.text, got.usage.cached_tokens) == ("Answer: B", 60)
+    assert (got.extra["frames"], got.extra["video_bytes"]) == (0, len(mp4))
+
+
+def test_where_a_time_is_asked_for_the_model_is_told_when_the_clip_begins(gemini: str, root: Path) -> None:
+    answered(gemini, root, question("q", "a", 1.0, 3.0, TimestampsFormat()))
+    parts = _Gemini.asked[0]["contents"][0]["parts"]
+    assert parts[0]["text"] == "this video begins at 00:00:01 of the recording"
+    assert "inlineData" in parts[1]
+
+
+def test_a_blind_run_sends_no_file(gemini: str, root: Path) -> None:
+    got = answered(gemini, root, question("q", "a", 1.0, 3.0), "text-only")
+    (part,) = _Gemini.asked[0]["contents"][0]["parts"]
+    assert part["text"].startswith("Question: What is q?")
+    assert "video_bytes" not in got.extra
+
+
+def test_where_the_provider_takes_no_files_it_is_said_before_anything_is_asked() -> None:
+    client = ModelClient(ModelSpec(name="qwen", base_url="http://127.0.0.1:9/v1"))
+    with pytest.raises(ConfigurationError) as caught:
+        ModelSystem(client, sampling=Sampling(video_as="file"))
+    assert str(caught.value) == (
+        "qwen: this model takes no video files: use --video-as frames, or a provider that takes them "
+        "(google:…, openrouter:…, bedrock:…)"
+    )
+
+
+def test_a_broken_video_is_no_file(gemini: str, root: Path) -> None:
+    (root / "broken.mp4").write_bytes(b"no video")
+    with pytest.raises(InputError, match=r"broken\.mp4: found an unreadable video"):
+        answered(gemini, root, question("q", "broken", 0.0, 1.0))
+    assert _Gemini.asked == []
