@@ -214,6 +214,7 @@ def test_metrics_that_cannot_be_told_apart_share_a_rank() -> None:
     assert (overall.dimension, board.dimension) == ("", "good")
     places = {place.metric: place for place in board.places}
     assert [places[name].rank for name in ("good", "as good", "noise", "flat")] == [1, 1, 3, None]
+    assert [places[name].ties for name in ("good", "as good", "noise", "flat")] == [(1,), (1,), (2,), ()]
     assert places["flat"].reason == "all scores are 1"
     assert [place.metric for place in board.places][-2:] == ["noise", "flat"]
     pairs = {(one.first, one.second): one for one in board.comparisons}

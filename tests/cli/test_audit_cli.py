@@ -97,7 +97,7 @@ def test_text_metrics_stand_beside_each_other_and_a_submission(task: Path) -> No
         "zh all dimensions",
     ]
     best = lines[lines.index(titles[2]) + 2].split()
-    assert best[:3] == ["1", "rouge-1-mean", "0.317"]
+    assert best[:4] == ["1", "1", "rouge-1-mean", "0.317"]
     done = proctor(*command, *some)
     assert done.returncode == 2
     assert "--text-metric compares with references" in done.stderr

@@ -6,6 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats as reference
 
 from proctor.core import InputError
@@ -17,6 +19,7 @@ from proctor.stats import (
     correlation,
     krippendorff_alpha,
     steiger,
+    tie_groups,
     williams,
 )
 from proctor.stats.clusters import Floats
@@ -234,7 +237,25 @@ def test_williams_by_hand_and_edges() -> None:
         williams(1.2, 0, 0, 10)
 
 
+@given(st.integers(0, 6), st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=9))
+def test_tie_groups_are_the_largest_sets_without_a_difference(
+    count: int, drawn: list[tuple[int, int]]
+) -> None:
+    pairs = [(a, b) for a, b in drawn if a != b and max(a, b) < count]
+    told = {frozenset(pair) for pair in pairs}
+    free = [
+        set(some)
+        for size in range(1, count + 1)
+        for some in itertools.combinations(range(count), size)
+        if not any(frozenset(pair) in told for pair in itertools.combinations(some, 2))
+    ]
+    largest = sorted(tuple(sorted(one)) for one in free if not any(one < other for other in free))
+    assert tie_groups(count, pairs) == largest
+
+
 def test_errors() -> None:
+    with pytest.raises(InputError, match=r"^pair: found 0, 2, expected two of 0 to 1$"):
+        tie_groups(2, [(0, 2)])
     with pytest.raises(InputError, match=r"^values: found 2, 1 and 2, expected pairs with a group each$"):
         Resamples(["a", "b"]).correlation("pearson", [1, 2], [1], ["a", "b"])
     with pytest.raises(InputError, match=r"^two_level: found True, expected False for a correlation$"):

@@ -19,6 +19,7 @@ from proctor.stats import (
     contrast,
     holm,
     steiger,
+    tie_groups,
     williams,
 )
 from proctor.stats.clusters import Floats
@@ -44,7 +45,8 @@ class Comparison:
 class Place:
     """A metric's place: `rank` is 1 + the number of metrics that are significantly better, so metrics that
     can't be told apart from the best share rank 1. None, with the reason, where it has no correlation.
-    `kendall`, `pearson` and `spearman` are given on boards of one dimension."""
+    Metrics that share a number in `ties` can't be told apart (see `tie_groups`). `kendall`, `pearson` and
+    `spearman` are given on boards of one dimension."""
 
     metric: str
     mean: Estimate
@@ -52,6 +54,7 @@ class Place:
     pearson: float | None
     spearman: float | None
     rank: int | None
+    ties: tuple[int, ...]
     reason: str
 
 
@@ -80,10 +83,12 @@ class _Entry:
     def pearson(self) -> float | None:
         return self.kinds[KINDS.index("pearson")]
 
-    def place(self, better: int) -> Place:
+    def place(self, better: int, ties: Sequence[int]) -> Place:
         rank = 1 + better if self.sampled.defined else None
         kendall, pearson, spearman = self.kinds
-        return Place(self.metric, self.sampled.estimate(), kendall, pearson, spearman, rank, self.reason)
+        return Place(
+            self.metric, self.sampled.estimate(), kendall, pearson, spearman, rank, tuple(ties), self.reason
+        )
 
 
 def compare(
@@ -143,14 +148,23 @@ def _board(
     differences = [contrast(one.sampled, other.sampled) for one, other in pairs]
     known = [k for k, one in enumerate(differences) if one.p is not None]
     adjusted = dict(zip(known, holm([differences[k].p or 0.0 for k in known]).tolist(), strict=True))
-    comparisons, better = [], dict.fromkeys((entry.metric for entry in entries), 0)
-    for k, ((one, other), apart) in enumerate(zip(pairs, differences, strict=True)):
-        tests = _textbook(one, other, cell)
-        comparisons.append(Comparison(one.metric, other.metric, apart, adjusted.get(k), *tests))
-        if apart.value and k in adjusted and adjusted[k] <= alpha:
-            better[other.metric if apart.value > 0 else one.metric] += 1
-    places = [entry.place(better[entry.metric]) for entry in ordered]
-    return Board(language, dimension, tuple(places), tuple(comparisons))
+    comparisons = tuple(
+        Comparison(one.metric, other.metric, apart, adjusted.get(k), *_textbook(one, other, cell))
+        for k, ((one, other), apart) in enumerate(zip(pairs, differences, strict=True))
+    )
+    # The first of a pair is never below the second, since they are ordered.
+    told = [
+        pair for k, pair in enumerate(combinations(range(len(ordered)), 2)) if adjusted.get(k, 1) <= alpha
+    ]
+    groups = tie_groups(sum(entry.sampled.defined for entry in ordered), told)
+    places = tuple(
+        entry.place(
+            sum(lower == place for _, lower in told),
+            [number for number, group in enumerate(groups, start=1) if place in group],
+        )
+        for place, entry in enumerate(ordered)
+    )
+    return Board(language, dimension, places, comparisons)
 
 
 def _textbook(one: _Entry, other: _Entry, cell: Cell | None) -> tuple[Dependent | None, Dependent | None]:

@@ -145,6 +145,7 @@ def _board_json(board: Board) -> dict[str, JsonValue]:
             {
                 "metric": one.metric,
                 "rank": one.rank,
+                "ties": list(one.ties),
                 "kendalltau": one.kendall,
                 "pearson": one.pearson,
                 "spearman": one.spearman,

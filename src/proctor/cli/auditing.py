@@ -302,11 +302,11 @@ def _print_board(board: Any) -> None:
     where = " ".join(part for part in (board.language, board.dimension or "all dimensions") if part)
     kinds = [] if not board.dimension else [">Kendall", ">Pearson", ">Spearman"]
     print_table(
-        f"{where}: rank is 1 + the number of metrics that are significantly better",
-        [">rank", "metric", *kinds, ">mean", ">interval of the mean", "why none"],
+        f"{where}: rank is 1 + the number of metrics that are significantly better; those that share a tie can't be told apart",
+        [">rank", "ties", "metric", *kinds, ">mean", ">interval of the mean", "why none"],
         [
             [
-                *("–" if one.rank is None else str(one.rank), one.metric),
+                *("–" if one.rank is None else str(one.rank), " ".join(map(str, one.ties)), one.metric),
                 *(_number(value) for value in (one.kendall, one.pearson, one.spearman)[: len(kinds)]),
                 *(*_estimate(one.mean), one.reason),
             ]

@@ -24,6 +24,7 @@ from proctor.stats.standings import (
     rank_buckets,
 )
 from proctor.stats.sums import sums_interval
+from proctor.stats.ties import tie_groups
 from proctor.stats.voting import borda, copeland, dowdall, minimax
 
 __all__ = [
@@ -66,5 +67,6 @@ __all__ = [
     "slice_means",
     "steiger",
     "sums_interval",
+    "tie_groups",
     "williams",
 ]
