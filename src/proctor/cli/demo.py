@@ -12,6 +12,7 @@ import typer
 from proctor.cli.options import Seed
 from proctor.cli.output import console, interval, note, print_table, share
 from proctor.cli.progress import show_steps
+from proctor.cli.ranking import print_board
 from proctor.cli.reporting import thumbnails_of
 from proctor.cli.running import run_plan
 
@@ -38,7 +39,7 @@ def demo(
     from proctor.media import MediaLibrary, MediaSettings
     from proctor.metrics import AccuracyScorer
     from proctor.reports import write_report
-    from proctor.runs import Limits, PlanOptions, Store, leaderboard, plan
+    from proctor.runs import Limits, PlanOptions, Store, leaderboard, plan, rank_runs
     from proctor.systems import SYSTEMS as KNOWN
 
     started = time.monotonic()
@@ -59,6 +60,8 @@ def demo(
     run_plan(store, planned, Limits(concurrency=4))
     for condition in CONDITIONS:
         print_leaderboard(leaderboard(store, benchmark.name, condition=condition), benchmark.title)
+    for ranking in rank_runs(store, benchmark.name, stability=500, draws=2000, seed=seed):
+        print_board(ranking)
     audit = audit_items(benchmark.items, seed=seed)
     report = out / "report.html"
     write_report(store, benchmark.name, report, thumbnails=thumbnails_of(library), audit=audit)

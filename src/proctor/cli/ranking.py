@@ -14,7 +14,7 @@ from proctor.cli.results import DEFAULT_STORE
 if TYPE_CHECKING:
     from proctor.runs import Board, RankedRun
 
-__all__ = ["Baselines", "board_rows", "rank"]
+__all__ = ["Baselines", "board_rows", "print_board", "rank"]
 
 
 class RuleName(StrEnum):
@@ -106,7 +106,7 @@ def rank(
         print_csv(list(rows[0]), [list(row.values()) for row in rows])
     else:
         for board in boards:
-            _print(board, detail)
+            print_board(board, detail=detail)
 
 
 def board_rows(board: Board) -> list[dict[str, Any]]:
@@ -165,11 +165,14 @@ def _json(board: Board) -> dict[str, Any]:
     }
 
 
-def _print(board: Board, detail: bool) -> None:
+def print_board(board: Board, *, detail: bool = False) -> None:
+    """One board as a table, what stands below the line apart."""
     standings = board.standings
     columns = [">place", "system", f">{standings.rule}", ">mean", ">win rate", ">places", ">first", ""]
-    above = [one for one in board.runs if not one.below]
-    below = [one for one in board.runs if one.below]
+    # The best baseline is the line; the others stand below it, like all that does not beat it.
+    line = max((one.standing.mean or 0.0 for one in board.runs if one.baseline), default=0.0)
+    below = [one for one in board.runs if one.below or (one.baseline and (one.standing.mean or 0.0) < line)]
+    above = [one for one in board.runs if one not in below]
     title = f"{board.title} ({board.items} in {standings.groups} groups)"
     print_table(title, columns, [_cells(one) for one in above])
     if below:
