@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import bisect
-import os
 from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate
@@ -20,6 +19,7 @@ from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, MediaSettings, view
 from proctor.media.decode import Source, decode_at
 from proctor.media.index import read_index
+from proctor.media.library import Picture
 from tests.support.clock_video import ClockVideo, read_clock, shown_by_decoding, write_clock_video
 
 KINDS = [("libx264", suffix) for suffix in (".mp4", ".mkv", ".mov", ".ts", ".avi")]
@@ -96,10 +96,16 @@ def test_the_frame_for_a_time_is_the_last_one_at_or_before_it(
         if data.draw(st.booleans()):
             start, end = sorted((data.draw(times), data.draw(times)))
             window = (start, end) if start < end else None
-        if data.draw(st.booleans()):
-            served = frames(library, clip_item("v"), count=data.draw(st.integers(1, 40)), window=window)
+        count, fps = data.draw(st.integers(1, 40)), data.draw(st.floats(0.2, 30))
+        mode = data.draw(st.sampled_from(["count", "rate", "rate with a cap", "times"]))
+        if mode == "times":
+            at = data.draw(st.lists(times, min_size=1, max_size=20))
+            jpegs = library.jpegs([Picture("v", time) for time in at])
+            served = [Frame(jpeg, time, "") for jpeg, time in zip(jpegs, at, strict=True)]
         else:
-            served = frames(library, clip_item("v"), fps=data.draw(st.floats(0.2, 30)), window=window)
+            wish = {"count": {"count": count}, "rate": {"fps": fps}}.get(mode, {"count": count, "fps": fps})
+            served = frames(library, clip_item("v"), window=window, **wish)  # type: ignore[arg-type]
+            assert mode == "rate" or len(served) <= count
         assert served
         for frame in served:
             assert frame.time is not None
@@ -181,25 +187,3 @@ def test_wishes_that_make_no_sense(tmp_path: Path, wish: dict[str, float], text:
     with pytest.raises(InputError) as caught:
         asyncio.run(view(clip_item("v"), "video", library).frames(**wish))  # type: ignore[arg-type]
     assert str(caught.value) == text
-
-
-@pytest.mark.parametrize(
-    ("name", "count", "duration", "last"),
-    [("02_cups", 300, 10.01, 299299 / 30000), ("04_coffee", 287, 287287 / 30000, 286286 / 30000)],
-)
-def test_the_two_real_clips(tmp_path: Path, name: str, count: int, duration: float, last: float) -> None:
-    """Counts and times as the files' own tables give them (29.97 frames a second, with B-frames)."""
-    if "PROCTOR_DATA" not in os.environ:
-        assert os.environ.get("CI") != "true", "PROCTOR_DATA is not set"
-        pytest.skip("PROCTOR_DATA is not set: no real clips here")
-    library = MediaLibrary(Path(os.environ["PROCTOR_DATA"]) / "video", cache_dir=tmp_path)
-    info = library.probe(name)
-    assert (info.width, info.height, info.codec) == (1280, 720, "h264")
-    assert info.duration_s == pytest.approx(duration, abs=1e-6)
-    served = frames(library, clip_item(name, last - 0.001), fps=30000 / 1001)
-    assert len(served) == 2
-    assert len({frame.jpeg for frame in served}) == 2
-    every = frames(library, clip_item(name), fps=30000 / 1001)
-    assert len(every) == count
-    assert len({frame.jpeg for frame in every}) > 0.95 * count
-    assert every[-1].jpeg == served[-1].jpeg

@@ -54,7 +54,8 @@ def report(
 
 
 def thumbnails_of(library: MediaLibrary) -> Thumbnails:
-    """Small pictures of an item: a few frames of its clip, or its images; none where a file is missing."""
+    """Small pictures of an item, from the frame store: a few frames of its clip, or its images; none where a
+    file is missing or broken."""
     from proctor.media import MediaLibrary, MediaSettings, view
 
     settings = MediaSettings(max_side=_SIDE, quality=70, max_frames=_FRAMES)
@@ -63,7 +64,7 @@ def thumbnails_of(library: MediaLibrary) -> Thumbnails:
     def thumbnails(item: Item) -> list[tuple[str, bytes]]:
         import asyncio
 
-        if small.missing([item]):
+        if small.problems([item]):
             return []
         frames = asyncio.run(view(item, "video", small).frames(count=_FRAMES))
         return [(frame.label, frame.jpeg) for frame in frames]
