@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from proctor.core import Item, ProctorError
@@ -59,8 +58,14 @@ class LookAhead:
     def _work(self) -> None:
         while (task := self._next()) is not None:
             place, request = task
-            with suppress(ProctorError):
+            try:
                 self._prepare(self._items[place], request)
+            except ProctorError:
+                continue  # told when the item itself is asked for
+            except RuntimeError as error:
+                if "interpreter shutdown" in str(error):
+                    return  # the program ends: nobody will ask
+                raise
 
     def _next(self) -> tuple[int, Request] | None:
         with self._guard:
