@@ -132,7 +132,9 @@ def audit(table: RatingsTable, metric: MetricScores, settings: CorrelationSettin
             row for cell in frame.cells if len(set(cell.raters)) > 1 for row in _ceilings(frame, cell)
         ),
         by_length=tuple(
-            length_bias(frame, cell, scores, known) for cell, scores, reason in pairs if not reason
+            length_bias(frame, cell, scores, one.kinds[KINDS.index("spearman")], known)
+            for (cell, scores, reason), one in zip(pairs, measured, strict=True)
+            if not reason
         ),
         notes=metric.notes,
     )

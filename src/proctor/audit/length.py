@@ -10,7 +10,7 @@ import numpy as np
 from proctor.audit.frames import Cell, Frame
 from proctor.audit.ratings import RatingsTable
 from proctor.metrics.text import tokens
-from proctor.stats import Contrast, Estimate, contrast
+from proctor.stats import Contrast, Estimate, Sampled, contrast
 from proctor.stats.clusters import Floats
 
 __all__ = ["LengthBias", "length_bias", "lengths"]
@@ -45,13 +45,15 @@ def lengths(table: RatingsTable) -> dict[tuple[str, str], int]:
     return {(one.item, one.system): len(tokens(one.candidate)) for one in table.ratings}
 
 
-def length_bias(frame: Frame, cell: Cell, scores: Floats, known: dict[tuple[str, str], int]) -> LengthBias:
-    """The bias in one cell, whose ratings have these scores; `known` are the lengths of the answers."""
+def length_bias(
+    frame: Frame, cell: Cell, scores: Floats, agreement: Sampled, known: dict[tuple[str, str], int]
+) -> LengthBias:
+    """The bias in one cell, whose ratings have these scores and go with them by `agreement` (Spearman's ρ);
+    `known` are the lengths of the answers."""
     length = np.array([known[key[:2]] for key in cell.keys], dtype=np.float64)
     samples = frame.samples(cell)
-    with_scores, with_ratings, agreement = (
-        samples.correlation("spearman", first, second, cell.groups)
-        for first, second in ((length, scores), (length, cell.values), (scores, cell.values))
+    with_scores, with_ratings = (
+        samples.correlation("spearman", length, values, cell.groups) for values in (scores, cell.values)
     )
     flat = [
         what
