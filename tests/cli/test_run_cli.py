@@ -95,7 +95,7 @@ def test_ctrl_c_lets_answers_come_in_and_the_next_run_goes_on(folder: Path, stor
         process.send_signal(signal.SIGINT)
         said, complained = process.communicate(timeout=30)
         there, asked = recorded(store), {item_of(request) for request in server.requests}
-        assert process.returncode == 3
+        assert process.returncode == 130
         assert 20 <= len(there) < ITEMS
         assert there == asked, "an answer that was under way was lost"
         assert said == f"Asked {len(there)}: {len(there)} answered; in {store}\n"

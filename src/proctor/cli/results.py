@@ -78,6 +78,7 @@ def results(
         _results_csv(found)
     else:
         _results_table(found)
+    _policy_note(options)
 
 
 def _results_csv(found: Any) -> None:
@@ -91,8 +92,6 @@ def _results_csv(found: Any) -> None:
 
 
 def _results_table(found: Any) -> None:
-    from proctor.runs import FAILED_POLICIES
-
     card = found.card
     for name, scorer in dict.fromkeys((row.metric, row.scorer) for row in found.rows):
         metric = card.metric(name)
@@ -103,10 +102,15 @@ def _results_table(found: Any) -> None:
         title = f"{card.title}{' (simulated)' if card.simulated else ''}: {metric.label}{by_judge}"
         print_table(title, *_result_cells(rows, metric, found.options.by))
         console.print()
-    policy = found.options.failed
+
+
+def _policy_note(options: Any) -> None:
+    from proctor.runs import FAILED_POLICIES
+
+    policy = options.failed
     note(
         f"--failed {policy}: {FAILED_POLICIES[policy]}. Intervals: 95 %, bootstrap over groups, "
-        f"{found.options.draws} draws, seed {found.options.seed}."
+        f"{options.draws} draws, seed {options.seed}."
     )
 
 

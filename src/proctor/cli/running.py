@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["run", "run_plan"]
 
 FAILED_EXIT = 3
+STOPPED_EXIT = 130  # as a shell says it of what Ctrl-C ended
 
 
 def run(
@@ -196,7 +197,9 @@ def report_outcome(planned: Plan, outcome: Outcome, store: Store) -> None:
         note(
             f"{outcome.failed} answers failed ({tally.last_reason or 'see the store'}): run the same command again to ask them again."
         )
-    if outcome.failed or outcome.remaining:
+    if outcome.failed:
         raise typer.Exit(FAILED_EXIT)
+    if outcome.remaining:
+        raise typer.Exit(STOPPED_EXIT)
     names = {run.benchmark for run in planned.runs}
     note(f"Next: proctor results {' '.join(sorted(names))} --store {store.shown}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
 
 from proctor.core.errors import ProctorError
@@ -33,7 +33,7 @@ class Registry(Generic[T]):
         self._what = what
         self._group = group
         self._known: dict[str, T] = {}
-        self._asked_packages = False
+        self._offered: dict[str, EntryPoint] | None = None
 
     def add(self, name: str, thing: T) -> None:
         """Registers; a name that is taken is an error."""
@@ -51,23 +51,27 @@ class Registry(Generic[T]):
         return decorate
 
     def names(self) -> list[str]:
-        """All names, sorted."""
-        self._ask_packages()
-        return sorted(self._known)
+        """All names, sorted. Nothing is loaded for it."""
+        return sorted(self._known.keys() | self._packages().keys())
 
     def get(self, name: str) -> T:
-        """The registered thing, or an error that lists the choices."""
-        self._ask_packages()
+        """The registered thing, or an error that lists the choices. What a package offers is loaded when
+        it is asked for: one that is broken breaks nothing else, and is named in a `ProctorError`."""
         if name not in self._known:
-            raise UnknownNameError(
-                f"unknown {self._what} {name!r}: expected one of {', '.join(self.names())}"
-            )
+            offered = self._packages().get(name)
+            if offered is None:
+                raise UnknownNameError(
+                    f"unknown {self._what} {name!r}: expected one of {', '.join(self.names())}"
+                )
+            try:
+                self._known[name] = offered.load()
+            except (ImportError, AttributeError) as error:
+                raise ProctorError(
+                    f"the {self._what} {name!r} ({offered.value}) can't be loaded: {error}"
+                ) from error
         return self._known[name]
 
-    def _ask_packages(self) -> None:
-        if self._asked_packages:
-            return
-        self._asked_packages = True
-        for point in entry_points(group=self._group):
-            if point.name not in self._known:
-                self._known[point.name] = point.load()
+    def _packages(self) -> dict[str, EntryPoint]:
+        if self._offered is None:
+            self._offered = {point.name: point for point in entry_points(group=self._group)}
+        return self._offered

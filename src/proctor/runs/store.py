@@ -168,7 +168,7 @@ class Store:
                     self.shown,
                     f"run of {system} under {condition}",
                     found=f"other settings ({changed_settings(known['settings'], plain)})",
-                    expected="the same settings, or another name with --as",
+                    expected="the same settings, another name with --as, or another --store",
                 )
             return Run(int(known["id"]), benchmark, system, condition, plain)
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Unpack
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from proctor.core import InputError, Metric
 from proctor.metrics.marks.mark import Mark
@@ -51,6 +50,8 @@ def match_times(
     # A pair that is not allowed costs more than all allowed ones together.
     allowed = apart <= tolerance
     barred = 1.0 + min(len(reference), len(prediction)) * float(apart[allowed].max(initial=0.0))
+    from scipy.optimize import linear_sum_assignment
+
     rows, places = linear_sum_assignment(np.where(allowed, apart, barred))
     return [(int(row), int(place)) for row, place in zip(rows, places, strict=True) if allowed[row, place]]
 

@@ -1,0 +1,40 @@
+"""What packages offer is loaded when it is asked for, and a broken one breaks nothing else."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from proctor.core import ProctorError, Registry, UnknownNameError, registry
+
+
+def offering(monkeypatch: pytest.MonkeyPatch, **points: str) -> Registry[object]:
+    found = [EntryPoint(name, value, "proctor.test") for name, value in points.items()]
+    monkeypatch.setattr(registry, "entry_points", lambda group: found)
+    return Registry("thing", group="proctor.test")
+
+
+def test_a_broken_package_breaks_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    things = offering(monkeypatch, good="json:dumps", gone="no_such_module:x", old="json:no_such_name")
+    assert things.names() == ["gone", "good", "old"]
+    assert callable(things.get("good"))
+    with pytest.raises(
+        ProctorError, match=r"the thing 'gone' \(no_such_module:x\) can't be loaded: No module"
+    ):
+        things.get("gone")
+    with pytest.raises(ProctorError, match=r"the thing 'old' \(json:no_such_name\) can't be loaded"):
+        things.get("old")
+
+
+def test_an_unknown_name_lists_the_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    things = offering(monkeypatch, one="json:dumps")
+    with pytest.raises(UnknownNameError, match="unknown thing 'two': expected one of one"):
+        things.get("two")
+
+
+def test_a_name_is_taken_once() -> None:
+    things: Registry[int] = Registry("thing", group="proctor.none")
+    things.register("a")(1)
+    with pytest.raises(ProctorError, match="the thing 'a' is registered twice"):
+        things.add("a", 2)
