@@ -11,7 +11,7 @@ from proctor.core import ProctorError, Registry, UnknownNameError, registry
 
 def offering(monkeypatch: pytest.MonkeyPatch, **points: str) -> Registry[object]:
     found = [EntryPoint(name, value, "proctor.test") for name, value in points.items()]
-    monkeypatch.setattr(registry, "entry_points", lambda group: found)
+    monkeypatch.setattr(registry, "entry_points", lambda **_: found)
     return Registry("thing", group="proctor.test")
 
 
