@@ -31,6 +31,7 @@ def commands() -> typer.Typer:
         analysing,
         audit,
         auditing,
+        building,
         demo,
         importing,
         linting,
@@ -62,6 +63,7 @@ def commands() -> typer.Typer:
     app.command("leaks")(media.leaks)
     build = typer.Typer(no_args_is_help=True, help="Makes benchmarks.")
     build.command("simulated")(demo.build_simulated)
+    build.command("clinicalskillqa")(building.build_clinicalskillqa)
     build.callback()(_building)
     app.add_typer(build, name="build")
     return app

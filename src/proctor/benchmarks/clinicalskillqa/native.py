@@ -7,18 +7,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from proctor.benchmarks.clinicalskillqa.files import read_unique
 from proctor.core import InputError
 
 __all__ = [
     "SCENARIOS",
+    "About",
     "NativeInstance",
     "NativePrediction",
     "NativeReference",
     "Scenario",
     "labels_of",
+    "read_about",
     "read_instances",
     "read_predictions",
     "read_references",
@@ -85,6 +87,29 @@ class NativePrediction(_Native):
 
     order: Order = ()
     rationale: str = ""
+
+
+class About(BaseModel):
+    """`about.json` of a folder that was built: from what seed, and whether its videos are simulated."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    simulated: bool = False
+    seed: int | None = None
+
+
+def read_about(data: Path) -> About:
+    """What `about.json` says; a folder without it is the task's own. Raises `InputError` where it can't be read."""
+    file = data / "about.json"
+    if not file.is_file():
+        return About()
+    try:
+        return About.model_validate_json(file.read_bytes())
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        place = f"field {field!r}" if field else ""
+        raise InputError(file, place, found=repr(first["input"])[:80], expected=first["msg"]) from error
 
 
 def read_instances(file: Path) -> dict[str, NativeInstance]:

@@ -7,7 +7,13 @@ from pathlib import Path
 
 from proctor.benchmarks.clinicalskillqa import recorded
 from proctor.benchmarks.clinicalskillqa.instances import Instance, find_instances
-from proctor.benchmarks.clinicalskillqa.native import SCENARIOS, NativeReference, labels_of, read_references
+from proctor.benchmarks.clinicalskillqa.native import (
+    SCENARIOS,
+    NativeReference,
+    labels_of,
+    read_about,
+    read_references,
+)
 from proctor.benchmarks.clinicalskillqa.scoring import score_predictions
 from proctor.benchmarks.clinicalskillqa.showing import report
 from proctor.benchmarks.predictions import PredictionReport
@@ -27,6 +33,7 @@ __all__ = ["READER", "ClinicalSkillQA"]
 
 WEIGHTS = {"alpha": 0.7, "beta": 0.8}
 
+_SIMULATED = " (of rendered videos, not real)"
 _REFERENCES = ("references.json", "references.jsonl")
 
 
@@ -54,20 +61,24 @@ class ClinicalSkillQA:
         instances = find_instances(data, root)
         file = next((data / name for name in _REFERENCES if (data / name).is_file()), None)
         references = read_references(file) if file is not None else {}
+        about = read_about(data)
         if file is not None:
             _check_pairs(file, instances, references)
         items = tuple(_item(instance, references.get(instance.id)) for instance in instances)
+        told = all("scenario" in item.tags for item in items)
         return Benchmark(
             name=self.name,
-            title="ClinicalSkillQA: key frames in order",
+            title=f"ClinicalSkillQA: key frames in order{_SIMULATED if about.simulated else ''}",
             items=items,
             metrics=(ACCURACY,),
             headline=ACCURACY.name,
-            facets=("scenario", "frames"),
-            buckets=("scenario",),
+            facets=("scenario", "frames") if told else ("frames",),
+            buckets=("scenario",) if told else ("frames",),
             conditions=("video", "text-only", "black", "shuffled"),
             media_root=root,
             notes=() if file is not None else ("There are no references: answers can't be marked.",),
+            seeds={} if about.seed is None else {"instances": about.seed},
+            simulated=about.simulated,
         )
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:

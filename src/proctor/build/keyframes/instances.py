@@ -1,0 +1,210 @@
+"""Writes a folder of instances: shuffled key frames of videos, with the right orders beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from proctor.benchmarks.clinicalskillqa.native import Scenario, labels_of
+from proctor.build.keyframes.selection import choose, stretches
+from proctor.core import InputError, generator
+from proctor.media import MediaLibrary
+from proctor.media.library import Picture
+from proctor.media.names import VIDEO_EXTENSIONS
+
+__all__ = ["BUILDER_VERSION", "Built", "Plan", "build_instances"]
+
+BUILDER_VERSION = "1"
+"""Changes whenever the same videos and seed give other instances."""
+
+_MOMENT = 946_684_800  # every file is of the first second of 2000: its time says nothing
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is made of each video: up to `per_video` stretches of `seconds`, and of each one instance for every
+    number in `frames`; `apart` is how different two frames are at least (share of their hashes' bits)."""
+
+    frames: tuple[int, ...] = (4, 6)
+    per_video: int = 4
+    seconds: float = 4.0
+    apart: float = 0.02
+    scenario: Scenario | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.frames or len(set(self.frames)) != len(self.frames):
+            raise InputError(None, "frames", found=str(self.frames), expected="numbers of frames, each once")
+        scenarios = (None, *get_args(Scenario))
+        bounds: tuple[tuple[str, float, float, float], ...] = (
+            *(("frames", one, 2, 26) for one in self.frames),
+            ("per_video", self.per_video, 1, 10_000),
+            ("seconds", self.seconds, 0.2, 36_000),
+            ("apart", self.apart, 0, 0.5),
+        )
+        for name, value, low, high in bounds:
+            if not low <= value <= high:
+                raise InputError(None, name, found=f"{value:g}", expected=f"{low:g} to {high:g}")
+        if self.scenario not in scenarios:
+            expected = f"one of {', '.join(get_args(Scenario))}"
+            raise InputError(None, "scenario", found=repr(self.scenario), expected=expected)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What was written, and in how many cases no visibly different frames were found."""
+
+    instances: int
+    videos: int
+    too_alike: int
+    too_short: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    video: str
+    stretch: tuple[float, float]
+    times: list[float]
+    pictures: list[bytes]
+
+
+def build_instances(
+    videos: Path,
+    out: Path,
+    plan: Plan | None = None,
+    *,
+    cache: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Built:
+    """Makes instances of all videos below a folder (by name's ending) in the format of ClinicalSkillQA.
+
+    `out` gets `instances/ID/A.jpg` …, `references.jsonl` (the order, the video and the times, which are for the
+    marker alone) and `about.json` (seed, settings, whether the videos are simulated). What a system could see
+    gives no order away: ids are dealt over all videos, labels are shuffled (every permutation alike), pictures
+    are encoded anew without metadata, and every file has the same time. The same videos, plan and seed give the
+    same files. Nothing is said in words: rationales are empty.
+
+    `progress` is called with videos done and videos in all. Raises `InputError` where `out` is not empty, a video
+    can't be read, there is none, or no instance can be made of them; `about.json` comes last, so a folder with
+    it is complete.
+    """
+    chosen = plan or Plan()
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(out, found="something there already", expected="a new or an empty folder")
+    names = _videos(videos)
+    library = MediaLibrary(videos, cache_dir=cache)
+    drafts: list[_Draft] = []
+    wanted, short = 0, []
+    for number, name in enumerate(names, start=1):
+        found, tried = _drafts(library, name, chosen)
+        drafts += found
+        wanted += tried
+        if not tried:
+            short.append(name)
+        if progress is not None:
+            progress(number, len(names))
+    if not drafts:
+        found_text = f"{len(names)} videos without {min(chosen.frames)} visibly different frames in a stretch"
+        raise InputError(videos, found=found_text, expected="longer or livelier videos")
+    _write(out, drafts, names, chosen, simulated=_simulated(videos))
+    return Built(len(drafts), len(names) - len(short), wanted - len(drafts), tuple(short))
+
+
+def _videos(folder: Path) -> list[str]:
+    if not folder.is_dir():
+        raise InputError(folder, found="no such folder", expected="a folder of videos")
+    found = sorted(
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix.casefold() in VIDEO_EXTENSIONS
+    )
+    if not found:
+        raise InputError(
+            folder, found="no video", expected=f"files such as {', '.join(VIDEO_EXTENSIONS[:4])}"
+        )
+    return found
+
+
+def _drafts(library: MediaLibrary, name: str, plan: Plan) -> tuple[list[_Draft], int]:
+    """The instances of one video, and how many there could have been."""
+    rng = generator(plan.seed, "keyframes", name)
+    found, tried = [], 0
+
+    def grab(times: Sequence[float]) -> list[bytes]:
+        return library.jpegs([Picture(name, time) for time in times])
+
+    for stretch in stretches(library.probe(name).duration_s, plan.seconds, plan.per_video, rng):
+        for count in plan.frames:
+            tried += 1
+            got = choose(stretch, count, plan.apart, grab, rng)
+            if got is not None:
+                found.append(_Draft(name, stretch, *got))
+    return found, tried
+
+
+def _simulated(folder: Path) -> bool:
+    """Whether the folder, or the one it lies in, was written by the simulator."""
+    for manifest in (folder / "manifest.json", folder.parent / "manifest.json"):
+        if manifest.is_file():
+            try:
+                known = json.loads(manifest.read_text(encoding="utf-8"))
+            except (OSError, ValueError) as error:
+                raise InputError(manifest, found=f"no JSON ({error})", expected="a manifest") from error
+            return isinstance(known, dict) and known.get("simulated") is True
+    return False
+
+
+def _write(out: Path, drafts: list[_Draft], names: list[str], plan: Plan, *, simulated: bool) -> None:
+    root = out / "instances"
+    root.mkdir(parents=True, exist_ok=True)
+    mixed = generator(plan.seed, "keyframes", "ids").permutation(len(drafts))
+    digits = len(str(len(drafts)))
+    references = []
+    for number, place in enumerate(mixed, start=1):
+        draft, name = drafts[int(place)], f"i{number:0{digits}d}"
+        labels = labels_of(len(draft.pictures))
+        # shown[k] is the moment, by its place in time, that the label k stands for
+        shown = [
+            int(one) for one in generator(plan.seed, "keyframes", "labels", name).permutation(len(labels))
+        ]
+        _write_frames(root / name, {label: draft.pictures[k] for label, k in zip(labels, shown, strict=True)})
+        order = [labels[shown.index(moment)] for moment in range(len(labels))]
+        references.append(
+            {
+                "id": name,
+                "order": order,
+                "rationale": "",
+                **({"scenario": plan.scenario} if plan.scenario else {}),
+                "video": draft.video,
+                "start": round(draft.stretch[0], 3),
+                "end": round(draft.stretch[1], 3),
+                "times": [round(time, 3) for time in draft.times],
+            }
+        )
+    os.utime(root, (_MOMENT, _MOMENT))
+    lines = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in references)
+    (out / "references.jsonl").write_text(lines, encoding="utf-8")
+    about = {
+        "kind": "clinicalskillqa instances",
+        "builder_version": BUILDER_VERSION,
+        "simulated": simulated,
+        "seed": plan.seed,
+        "videos": len(names),
+        "frames": list(plan.frames),
+        "seconds": plan.seconds,
+        "apart": plan.apart,
+    }
+    (out / "about.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def _write_frames(folder: Path, pictures: dict[str, bytes]) -> None:
+    folder.mkdir()
+    for label, jpeg in pictures.items():
+        file = folder / f"{label}.jpg"
+        file.write_bytes(jpeg)
+        os.utime(file, (_MOMENT, _MOMENT))
+    os.utime(folder, (_MOMENT, _MOMENT))

@@ -1,0 +1,237 @@
+"""Instances from videos: spread, different, shuffled fairly, and silent about their order; and who can order them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.stats import binomtest, chisquare
+
+from proctor.benchmarks.clinicalskillqa import READER, read_references
+from proctor.build.keyframes import Built, Plan, build_instances, choose, stretches
+from proctor.build.simulate import simulate
+from proctor.core import Benchmark, InputError, generator
+from proctor.media import MediaLibrary, view
+from proctor.media.library import Picture
+from proctor.metrics.marks import Mark
+from proctor.metrics.ordering import Comparison, compare_orders, exact_chance, order_marks
+from proctor.systems import SYSTEMS
+
+PLAN = Plan(per_video=10, seconds=2.0, seed=1)
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("simulated")
+    return simulate(folder, videos=21, seconds=21, fps=5, size=(256, 144), seed=3, questions_per_video=1)
+
+
+@pytest.fixture(scope="module")
+def built(videos: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Built]:
+    out = tmp_path_factory.mktemp("task")
+    return out, build_instances(videos / "videos", out, PLAN, cache=tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def benchmark(built: tuple[Path, Built]) -> Benchmark:
+    return READER.load(built[0])
+
+
+def rows(task: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (task / "references.jsonl").read_text("utf-8").splitlines()]
+
+
+# ── what is made ──
+
+
+def test_what_is_made_is_what_the_reader_reads(built: tuple[Path, Built], benchmark: Benchmark) -> None:
+    task, found = built
+    assert (found.videos, found.too_short) == (21, ())
+    assert found.instances + found.too_alike == 21 * 10 * 2
+    assert Counter(item.tags["frames"] for item in benchmark.items).keys() == {4, 6}
+    assert min(Counter(item.tags["frames"] for item in benchmark.items).values()) >= 200
+    assert len(benchmark.items) == found.instances == len(read_references(task / "references.jsonl"))
+    assert benchmark.simulated
+    assert "not real" in benchmark.title
+    assert benchmark.seeds == {"instances": 1}
+    assert len({item.group for item in benchmark.items}) == 21
+
+
+def test_frames_are_spread_over_their_stretch(built: tuple[Path, Built]) -> None:
+    for row in rows(built[0]):
+        slot = (row["end"] - row["start"]) / len(row["times"])
+        places = [int((time - row["start"]) / slot) for time in row["times"]]
+        assert places == list(range(len(row["times"])))
+
+
+def test_the_same_seed_gives_the_same_files_and_another_one_others(videos: Path, tmp_path: Path) -> None:
+    def made(name: str, seed: int) -> dict[str, bytes]:
+        out = tmp_path / name
+        few = tmp_path / "few"
+        few.mkdir(exist_ok=True)
+        for file in sorted((videos / "videos").iterdir())[:2]:
+            if not (few / file.name).exists():
+                (few / file.name).write_bytes(file.read_bytes())
+        build_instances(few, out, Plan(per_video=2, seconds=4, seed=seed), cache=tmp_path / "cache")
+        return {str(file.relative_to(out)): file.read_bytes() for file in out.rglob("*") if file.is_file()}
+
+    first = made("a", 1)
+    assert first == made("b", 1)
+    assert first != made("c", 2)
+
+
+# ── nothing gives the order away ──
+
+
+def test_names_metadata_and_file_times_say_nothing(built: tuple[Path, Built]) -> None:
+    task, _ = built
+    files = sorted((task / "instances").rglob("*.jpg"))
+    assert {file.stat().st_mtime_ns for file in files} == {946_684_800 * 10**9}
+    assert {folder.stat().st_mtime_ns for folder in (task / "instances").iterdir()} == {946_684_800 * 10**9}
+    assert {file.stem for file in files} == set("ABCDEF")
+    for file in files[:200]:
+        with Image.open(file) as opened:
+            assert not opened.getexif()
+            assert set(opened.info) <= {"jfif", "jfif_version", "jfif_unit", "jfif_density"}
+    # Neither the id nor its number says which video, or which part of it, an instance is of.
+    numbers = np.array([int(row["id"].removeprefix("i")) for row in rows(task)], dtype=float)
+    starts = np.array([row["start"] for row in rows(task)])
+    names = np.unique([row["video"] for row in rows(task)], return_inverse=True)[1]
+    assert abs(np.corrcoef(numbers, starts)[0, 1]) < 0.2
+    assert abs(np.corrcoef(numbers, names)[0, 1]) < 0.2
+
+
+def test_every_label_is_as_likely_at_every_place(built: tuple[Path, Built]) -> None:
+    for count in (4, 6):
+        table = np.zeros((count, count))
+        for row in rows(built[0]):
+            if len(row["order"]) == count:
+                for place, label in enumerate(row["order"]):
+                    table["ABCDEF".index(label), place] += 1
+        assert chisquare(table.ravel()).pvalue > 0.001
+
+
+def test_the_size_of_files_says_nothing_about_labels(built: tuple[Path, Built]) -> None:
+    sizes, places = [], []
+    for row in rows(built[0]):
+        own = [
+            (built[0] / "instances" / row["id"] / f"{label}.jpg").stat().st_size
+            for label in sorted(row["order"])
+        ]
+        sizes += [size - float(np.mean(own)) for size in own]
+        places += list(range(len(own)))
+    assert abs(np.corrcoef(sizes, places)[0, 1]) < 0.1
+
+
+# ── who can order them ──
+
+
+def compared(
+    benchmark: Benchmark, name: str, cache: Path, count: int
+) -> tuple[list[Comparison], dict[str, Mark]]:
+    system = SYSTEMS.get(name)(seed=0)
+    library = MediaLibrary(benchmark.media_root, cache_dir=cache)
+    items = [item for item in benchmark.items if item.tags["frames"] == count]
+
+    async def orders() -> list[Any]:
+        return [(await system.answer(item.as_asked(), view(item, "video", library))).parsed for item in items]
+
+    found = []
+    for item, order in zip(items, asyncio.run(orders()), strict=True):
+        assert item.reference is not None
+        key = item.reference.answer
+        assert isinstance(key, list)
+        found.append(compare_orders([str(label) for label in key], order))
+    marks = order_marks(found, [item.group for item in items], draws=500)
+    return found, {mark.metric.name: mark for mark in marks}
+
+
+@pytest.mark.parametrize("count", [4, 6])
+def test_seriation_beats_chance_on_simulated_procedures(
+    benchmark: Benchmark, tmp_path: Path, count: int
+) -> None:
+    chance = exact_chance([count]) or 0.0
+    _, seriation = compared(benchmark, "seriation", tmp_path, count)
+    for name, least in (("task_accuracy", chance), ("up_to_reversal", 0.5)):
+        estimate = seriation[name].estimate
+        assert estimate.ci_low is not None
+        assert estimate.ci_low > least
+    for blind in ("random", "as-given"):
+        _, marks = compared(benchmark, blind, tmp_path, count)
+        for name, level in (("task_accuracy", chance), ("pairwise_accuracy", 0.5)):
+            estimate = marks[name].estimate
+            assert estimate.ci_low is not None
+            assert estimate.ci_high is not None
+            assert estimate.ci_low <= level <= estimate.ci_high
+
+
+@pytest.mark.parametrize("count", [4, 6])
+def test_seriation_is_right_up_to_reversal_on_real_clips(data: Path, tmp_path: Path, count: int) -> None:
+    """Labels are shuffled alike, so whoever does not look is right up to reversal with 2/n! per instance,
+    independently of the clip: the test is exact though there are but two clips."""
+    task = tmp_path / "task"
+    plan = Plan(frames=(count,), per_video=8, seconds=1.0, seed=1)
+    build_instances(data / "video", task, plan, cache=tmp_path / "cache")
+    benchmark = READER.load(task)
+    assert not benchmark.simulated
+    found, _ = compared(benchmark, "seriation", tmp_path / "cache", count)
+    right = sum(one.up_to_reversal for one in found)
+    assert (
+        binomtest(right, len(found), 2 * (exact_chance([count]) or 0.0), alternative="greater").pvalue < 1e-3
+    )
+
+
+# ── parts and faults ──
+
+
+def test_stretches_lie_apart_in_the_video() -> None:
+    for count in (1, 3, 9):
+        found = stretches(20.0, 4.0, count, generator(0, str(count)))
+        assert len(found) == min(count, 5)
+        assert all(start >= 0 and end <= 20 + 1e-9 for start, end in found)
+        assert all(a[1] <= b[0] + 1e-9 for a, b in pairwise(found))
+    assert stretches(3.0, 4.0, 2, generator(0)) == []
+
+
+def test_frames_that_look_the_same_are_not_chosen(videos: Path, tmp_path: Path) -> None:
+    still = next((videos / "videos").iterdir())
+    library = MediaLibrary(still.parent, cache_dir=tmp_path)
+    one = library.jpegs([Picture(still.name, 1.0)])
+    assert choose((0, 4), 4, 0.01, lambda times: one * len(times), generator(0)) is None
+
+
+@pytest.mark.parametrize(
+    ("plan", "text"),
+    [
+        ({"frames": (1,)}, "frames: found 1, expected 2 to 26"),
+        ({"frames": (4, 4)}, "frames: found (4, 4), expected numbers of frames, each once"),
+        ({"per_video": 0}, "per_video: found 0, expected 1 to 10000"),
+        ({"seconds": 0.0}, "seconds: found 0, expected 0.2 to 36000"),
+        ({"apart": 0.9}, "apart: found 0.9, expected 0 to 0.5"),
+        ({"scenario": "ECG"}, "scenario: found 'ECG', expected one of CPR, AED, BMV"),
+    ],
+)
+def test_plans_that_make_no_sense(plan: dict[str, Any], text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Plan(**plan)
+    assert str(caught.value) == text
+
+
+def test_folders_that_can_not_be_used(videos: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="found no such folder, expected a folder of videos"):
+        build_instances(tmp_path / "none", tmp_path / "out")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="found no video, expected files such as"):
+        build_instances(tmp_path / "empty", tmp_path / "out")
+    with pytest.raises(InputError, match="found something there already"):
+        build_instances(videos / "videos", videos)
+    with pytest.raises(InputError, match="expected longer or livelier videos"):
+        build_instances(videos / "videos", tmp_path / "out", Plan(seconds=60), cache=tmp_path / "cache")
+    assert not (tmp_path / "out").exists()
