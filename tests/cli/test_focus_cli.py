@@ -64,3 +64,12 @@ def test_wrong_words_are_named(store: Path, toolkit: Path) -> None:
         1,
         "proctor: --track: found 'frame', expected no track, rexsonovqa has none\n",
     )
+
+
+def test_a_run_knows_its_track(toolkit: Path, tmp_path: Path) -> None:
+    options = ("--data", toolkit, "--system", "random", "--condition", "text-only", "--limit", "3")
+    done = proctor("run", "focus", *options, "--track", "segment", "--store", tmp_path / "runs.db")
+    assert done.returncode == 0, done.stderr
+    again = proctor("run", "focus", *options, "--track", "frame", "--store", tmp_path / "runs.db")
+    assert again.returncode == 1
+    assert "found answers to items with fingerprint" in again.stderr

@@ -19,7 +19,7 @@ from proctor.cli.media import (
     size_in_bytes,
 )
 from proctor.cli.models import BaseUrl, ModelOptions, Retries, Settings, Structured, Timeout
-from proctor.cli.options import AllItems, BenchmarkName, Data, Media, Seed, StoreUrl
+from proctor.cli.options import AllItems, BenchmarkName, Data, Media, Seed, StoreUrl, TrackName, reader_of
 from proctor.cli.output import console, note
 from proctor.cli.progress import show_asking, stopping
 from proctor.cli.results import DEFAULT_STORE
@@ -39,6 +39,7 @@ def run(
     benchmark: BenchmarkName,
     data: Data,
     media: Media = None,
+    track: TrackName = "",
     systems: Annotated[
         list[str] | None,
         typer.Option("--system", help="A built-in system; may be repeated.", show_default=False),
@@ -103,7 +104,6 @@ def run(
     Example: proctor run rexsonovqa --data rexsonovqa --media videos --model openai:gpt-5.2
     --condition video --condition text-only --settings temperature=0 max_tokens=512
     """
-    from proctor.benchmarks import BENCHMARKS
     from proctor.media import MediaLibrary, MediaSettings
     from proctor.metrics import AccuracyScorer
     from proctor.runs import Limits, PlanOptions, Store, add_floor, chosen_items, plan
@@ -119,7 +119,7 @@ def run(
         seed=seed,
         video_as=video_as.value,
     )
-    reader = BENCHMARKS.get(benchmark)
+    reader = reader_of(benchmark, track)
     loaded = reader.load(data, media, seed=seed)
     frames = MediaSettings(fps=fps, max_frames=max_frames, max_side=max_side, overlay=overlay.value)
     library = MediaLibrary(loaded.media_root, frames, cache, cache_bytes=size_in_bytes(cache_size))
