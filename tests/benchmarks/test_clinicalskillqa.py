@@ -351,6 +351,26 @@ def test_no_answer_scores_nothing(tmp_path: Path) -> None:
     assert found.faulty == {}
 
 
+@pytest.mark.parametrize(
+    ("order", "text"),
+    [
+        ("D > B > A", "item 'q1', field 'order': found no C, expected each of A, B, C, D once"),
+        (
+            "D > B > A > C > X > B",
+            "item 'q1', field 'order': found more than one B; the unknown X, expected each",
+        ),
+        ("", "item 'q1': found no answer, expected each of A, B, C, D once"),
+        ("D > B > A > C", "item 'q2': found no answer, expected each of A, B, C, D once"),
+    ],
+)
+def test_a_strict_reading_names_the_first_fault(tmp_path: Path, order: str, text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        scored(tmp_path, [{"id": "q1", "order": order}], strict=True)
+    assert str(caught.value).startswith(f"{tmp_path / 'said.json'}: {text}")
+    whole = [{"id": key["id"], "order": key["order"]} for key in KEYS]
+    assert scored(tmp_path, whole, strict=True).slices[0].marks[0].estimate.value == 1.0
+
+
 def test_a_prediction_for_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"said.json: item 'q7': found an unknown item, expected an item of keys.json"

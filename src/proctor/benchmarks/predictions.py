@@ -46,6 +46,8 @@ class ScoresPredictions(Protocol):
         weights: Mapping[str, float],
         draws: int,
         seed: int,
+        strict: bool = False,
     ) -> PredictionReport:
         """Marks a file; a weight that is not named has its default. Raises `InputError` for what can't be read,
-        and for a weight that it does not know."""
+        for a weight that it does not know, and with `strict` for an answer that is missing or not valid, which
+        is else wrong and counted."""

@@ -22,6 +22,7 @@ class Marking:
     weights: dict[str, float | None] = field(default_factory=dict)
     draws: int = 2000
     seed: int = 0
+    strict: bool = False
     output: OutputFormat = OutputFormat.TABLE
 
 
@@ -47,6 +48,7 @@ def mark_file(benchmark: str, predictions: Path, marking: Marking) -> None:
         weights={name: value for name, value in marking.weights.items() if value is not None},
         draws=marking.draws,
         seed=marking.seed,
+        strict=marking.strict,
     )
     if marking.output is OutputFormat.JSON:
         print_json(found.json)

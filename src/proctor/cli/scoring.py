@@ -79,6 +79,12 @@ def score(
             show_default=False,
         ),
     ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict", help="With PREDICTIONS: an answer that is missing or not valid ends it with an error."
+        ),
+    ] = False,
     draws: Draws = 2000,
     seed: Seed = 0,
     output: Output = OutputFormat.TABLE,
@@ -95,7 +101,7 @@ def score(
         if model or judge:
             raise typer.BadParameter("a file of predictions is marked by code", param_hint="--model")
         weights = {"alpha": alpha, "beta": beta}
-        mark_file(benchmark, predictions, Marking(references, weights, draws, seed, output))
+        mark_file(benchmark, predictions, Marking(references, weights, draws, seed, strict, output))
         return
     if not model:
         raise typer.BadParameter("needed to judge the answers of a store", param_hint="--model")

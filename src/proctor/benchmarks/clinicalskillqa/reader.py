@@ -102,6 +102,7 @@ class ClinicalSkillQA:
         weights: Mapping[str, float],
         draws: int,
         seed: int,
+        strict: bool = False,
     ) -> PredictionReport:
         """The task's own figures and those beyond, without a score of the rationales."""
         unknown = sorted(weights.keys() - WEIGHTS.keys())
@@ -110,7 +111,13 @@ class ClinicalSkillQA:
             raise InputError(None, "weight", found=repr(unknown[0]), expected=expected)
         chosen = WEIGHTS | dict(weights)
         scored = score_predictions(
-            predictions, references, alpha=chosen["alpha"], beta=chosen["beta"], draws=draws, seed=seed
+            predictions,
+            references,
+            alpha=chosen["alpha"],
+            beta=chosen["beta"],
+            draws=draws,
+            seed=seed,
+            strict=strict,
         )
         return report(scored, predictions, references)
 

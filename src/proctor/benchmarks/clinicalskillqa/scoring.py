@@ -82,13 +82,15 @@ def score_predictions(
     beta: float = 0.8,
     draws: int = 2000,
     seed: int = 0,
+    strict: bool = False,
     rationale_f1: float | None = None,
 ) -> Scored:
     """Marks a file of predictions: every reference counts, and what is not answered is wrong.
 
     Intervals are clustered by the source video that the references name, else by item. `rationale_f1` is the
     mean similarity of the rationales over all references, from 0 to 1, where it was computed. Raises `InputError`
-    for files that can't be read, a prediction for an unknown item, and weights outside 0 to 1.
+    for files that can't be read, a prediction for an unknown item, and weights outside 0 to 1; with `strict` also for
+    an item without an answer, and for an order that misses, repeats or invents a label.
     """
     overall_score(
         0, 0, 0, alpha=alpha, beta=beta
@@ -100,6 +102,8 @@ def score_predictions(
         expected = f"an item of {references.name}"
         raise InputError(predictions, f"item {unknown[0]!r}", found="an unknown item", expected=expected)
     compared = {name: _compared(key, answers.get(name)) for name, key in keys.items()}
+    if strict:
+        _check_labels(predictions, keys, compared)
     slices = tuple(_slice(by, value, names, compared, keys, draws, seed) for by, value, names in _parts(keys))
     task, pair = (slices[0].marks[place].estimate.value for place in (0, 1))
     known = rationale_f1 is not None and task is not None and pair is not None
@@ -116,6 +120,19 @@ def score_predictions(
         alpha=alpha,
         beta=beta,
     )
+
+
+def _check_labels(
+    predictions: Path, keys: dict[str, NativeReference], compared: dict[str, Comparison]
+) -> None:
+    for name, one in compared.items():
+        place, expected = f"item {name!r}", f"each of {', '.join(sorted(keys[name].order))} once"
+        if not one.answered and not one.unknown:
+            raise InputError(predictions, place, found="no answer", expected=expected)
+        faults = (("no", one.missing), ("more than one", one.repeated), ("the unknown", one.unknown))
+        said = "; ".join(f"{what} {', '.join(labels)}" for what, labels in faults if labels)
+        if said:
+            raise InputError(predictions, f"{place}, field 'order'", found=said, expected=expected)
 
 
 def _compared(key: NativeReference, answer: NativePrediction | None) -> Comparison:
