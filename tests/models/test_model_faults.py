@@ -26,8 +26,13 @@ SECRET = "sk-proj-THISISSECRET0123456789"
 
 
 def client_of(server: FaultyServer, **changes: Any) -> ModelClient:
-    quick = {"name": "openai:m", "base_url": server.url, "timeout_s": 0.3, "backoff_s": 0.001, "retries": 2}
+    quick = {"name": "openai:m", "base_url": server.url, "timeout_s": 5.0, "backoff_s": 0.001, "retries": 2}
     return ModelClient(ModelSpec.model_validate(quick | changes))
+
+
+def patience(fault: Fault) -> float:
+    """Seconds until a call counts as hanging: short where it does hang, else long enough for a busy machine."""
+    return 1.0 if fault in {Fault.HANG, Fault.SLOW_BODY} else 10.0
 
 
 def ask(server: FaultyServer, **changes: Any) -> Reply[None] | ProctorError:
@@ -67,8 +72,8 @@ def test_every_transient_fault_is_tried_below() -> None:
 
 @pytest.mark.parametrize("fault", REASONS)
 def test_a_fault_is_got_over(fault: Fault) -> None:
-    with FaultyServer("Answer: B", script=[fault, fault], retry_after_s=0, hang_s=1, slow_s=5) as server:
-        reply = ask(server)
+    with FaultyServer("Answer: B", script=[fault, fault], retry_after_s=0, hang_s=3, slow_s=5) as server:
+        reply = ask(server, timeout_s=patience(fault))
     assert isinstance(reply, Reply)
     assert reply.text == "Answer: B"
     assert server.count == 3
@@ -76,8 +81,8 @@ def test_a_fault_is_got_over(fault: Fault) -> None:
 
 @pytest.mark.parametrize("fault", REASONS)
 def test_a_lasting_fault_is_the_machinerys(fault: Fault) -> None:
-    with FaultyServer(faults=1.0, kinds=[fault], retry_after_s=0, hang_s=1, slow_s=5) as server:
-        error = ask(server, retries=1)
+    with FaultyServer(faults=1.0, kinds=[fault], retry_after_s=0, hang_s=3, slow_s=5) as server:
+        error = ask(server, retries=1, timeout_s=patience(fault))
     assert type(error) is MachineryError
     assert str(error).startswith(f"openai:m: {REASONS[fault]}")
     assert str(error).endswith(" (after 2 tries)")
