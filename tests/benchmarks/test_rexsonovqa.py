@@ -205,7 +205,7 @@ def test_other_answers_under_a_known_name_are_refused(store: Store, tree: Path, 
         store, benchmark, recorded, name=MODELS[0], condition="video", scorers=[AccuracyScorer()]
     )
     with pytest.raises(
-        InputError, match=r"expected the same settings, or another name|expected a new name with --as"
+        InputError, match=r"expected the same settings, another name|expected a new name with --as"
     ):
         asyncio.run(importing)
 
