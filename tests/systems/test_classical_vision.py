@@ -218,7 +218,7 @@ def test_its_name_and_settings() -> None:
     system = SYSTEMS.get("classical-vision")(seed=3)
     assert isinstance(system, ClassicalVision)
     assert system.name == "classical-vision"
-    assert system.settings == {"version": "1", "fps": 6.0, "seed": 3}
+    assert system.settings == {"version": "2", "fps": 6.0, "seed": 3}
 
 
 # Detection

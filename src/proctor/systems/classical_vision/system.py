@@ -10,16 +10,17 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from proctor.core import Answer, Frame, Item, System, View
-from proctor.core.formats import FreeTextFormat, RatingsFormat
+from proctor.core.formats import FreeTextFormat, OrderingFormat, RatingsFormat
 from proctor.systems.classical_vision.detection import Picture, detect
 from proctor.systems.classical_vision.reading import answer_from, understood
+from proctor.systems.classical_vision.stills import in_order
 from proctor.systems.classical_vision.tracking import follow
 from proctor.systems.random_guess import RandomGuess
 from proctor.systems.wording import reply
 
 __all__ = ["VERSION", "ClassicalVision", "build"]
 
-VERSION = "1"
+VERSION = "2"
 """Changes whenever the same frames may give another answer."""
 
 _MOST_FRAMES = 3600
@@ -30,7 +31,8 @@ class ClassicalVision:
     """Colour segmentation and tracking, made for the looks and the questions of the simulated procedures.
 
     It reads `fps` frames a second (at most 3600, then spread evenly), in the order in which the view shows
-    them and at the times that the view tells, so disorder in the frames is disorder in its answers. Where
+    them and at the times that the view tells, so disorder in the frames is disorder in its answers. Still
+    pictures that are to be put in order, whatever the wording, are strung together by how far objects move. Where
     it has no frames, or black ones (`text-only`, `black`), or a question whose wording it does not know, it
     answers by a seeded guess that is valid for the format, and so scores at chance. `Answer.extra` says
     which: `{"evidence": "pixels"}`, or `{"evidence": "guess", "because": …}`. It answers every format but
@@ -60,6 +62,10 @@ class ClassicalVision:
 
     async def answer(self, item: Item, view: View) -> Answer:
         """Looks, follows, answers; guesses where there is nothing to go by. Pixels are read off the event loop."""
+        if isinstance(item.answer, OrderingFormat) and view.span is None:
+            stills = await view.frames()
+            if stills:
+                return await asyncio.to_thread(self._put_in_order, item, view, item.answer.labels, stills)
         if not understood(item):
             return self._guessed(item, view, "the wording is not one that it knows")
         frames = await view.frames(fps=self._fps, count=_MOST_FRAMES)
@@ -76,6 +82,14 @@ class ClassicalVision:
             return None, "every frame is black"
         times = [float(index) if frame.time is None else frame.time for index, frame in enumerate(frames)]
         return answer_from(item, follow(times, pictures)), "what it asks for was not found"
+
+    def _put_in_order(self, item: Item, view: View, labels: Sequence[str], frames: Sequence[Frame]) -> Answer:
+        if sorted(frame.label for frame in frames) != sorted(labels):
+            return self._guessed(item, view, "there is not one picture for each label")
+        order = in_order([self._picture(frame.jpeg) for frame in frames])
+        if order is None:
+            return self._guessed(item, view, "no object tells the pictures apart")
+        return reply(item, [frames[place].label for place in order], evidence="pixels")
 
     def _picture(self, jpeg: bytes) -> Picture:
         """What a picture shows; the same bytes are looked at once."""
