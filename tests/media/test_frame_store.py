@@ -289,7 +289,7 @@ def test_a_growing_window_reads_each_group_once(media: Path) -> None:
         frames = asyncio.run(view(clip(), "video", library).frames(fps=1.0, window=(0.0, float(end))))
         assert [read_clock(f.jpeg) for f in frames] == [10 * k for k in range(end)]
     assert sorted(decoded(media / "cache")) == sorted(f"{k}.000s" for k in range(60))
-    assert len(entries(media / "cache")) == 7
+    assert len(entries(media / "cache")) <= 7
 
 
 def test_conditions_share_their_pictures(media: Path) -> None:

@@ -53,16 +53,18 @@ class FrameIndex:
         place = int(np.searchsorted(self.keys, pts, side="right")) - 1
         return int(self.keys[max(place, 0)])
 
-    def rest_of_group(self, times: Sequence[float]) -> list[float]:
-        """Where the times go on in equal steps: the next ones, up to the next place at which decoding can
-        begin. Empty where the steps differ."""
+    def going_on(self, times: Sequence[float], groups: int) -> list[float]:
+        """Where the times go on in equal steps: the next ones, up to the next place at which decoding can begin,
+        or a later one: at most so many of these places on, and not further than the times reach back. Empty
+        where the steps differ."""
         ordered = sorted(times)
         steps = np.diff(ordered)
         if not len(steps) or steps[0] <= 0 or np.ptp(steps) > _FLOAT_NOISE_S:
             return []
-        last = self.at(ordered[-1:])[0]
-        place = int(np.searchsorted(self.keys, last, side="right"))
-        end = int(self.keys[place]) if place < len(self.keys) else int(self.pts[-1]) + 1
+        first, last = self.at([ordered[0], ordered[-1]])
+        after = self.keys[np.searchsorted(self.keys, last, side="right") :][:groups]
+        near = [int(key) for key in after if key <= 2 * last - first]
+        end = max([*near, *(int(key) for key in after[:1])], default=int(self.pts[-1]) + 1)
         ahead = int((self.seconds(end) - ordered[-1]) / steps[0]) + 1
         further = [ordered[-1] + k * float(steps[0]) for k in range(1, ahead + 1)]
         return [time for time in further if self.tick(time) < end]

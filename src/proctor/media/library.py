@@ -215,7 +215,9 @@ class MediaLibrary:
         def make(missing: Sequence[Key], kept: Container[Key]) -> Iterator[Made]:
             wanted = set(missing)
             if any(key in kept for key in keys):  # a window that grows: the next one will go on from here
-                wanted |= {key for key in _further(index, pictures) if key not in kept}
+                wanted |= {
+                    key for key in _further(index, pictures, 2 * self._decoding.cores) if key not in kept
+                }
             yield from self._decoding.pictures(path, index, _texts(wanted), region, self.settings)
 
         shelf = self._shelf(
@@ -265,10 +267,10 @@ def _painted(picture: Picture) -> str:
     return "" if picture.shows is None else clock_text(picture.shows)
 
 
-def _further(index: FrameIndex, pictures: Sequence[Picture]) -> list[Key]:
-    """What a window that goes on like these would show until decoding has to begin anew."""
+def _further(index: FrameIndex, pictures: Sequence[Picture], groups: int) -> list[Key]:
+    """What a window that goes on like these would show next, so far that every core has its part of it."""
     first = pictures[0]
-    times = index.rest_of_group([picture.at or 0.0 for picture in pictures])
+    times = index.going_on([picture.at or 0.0 for picture in pictures], groups)
     further = [replace(first, at=time, shows=_later(first, time)) for time in times]
     return [key_of(pts, _painted(picture)) for pts, picture in zip(index.at(times), further, strict=True)]
 
