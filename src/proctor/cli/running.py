@@ -83,7 +83,7 @@ def run(
         typer.Option(
             "--budget",
             min=0.001,
-            help="Seconds of model time a question; later is wrong.",
+            help="Seconds of model time a question; later is wrong. [default: the benchmark's, if any]",
             show_default=False,
         ),
     ] = None,
@@ -123,8 +123,9 @@ def run(
     loaded = reader.load(data, media, seed=seed)
     frames = MediaSettings(fps=fps, max_frames=max_frames, max_side=max_side, overlay=overlay.value)
     library = MediaLibrary(loaded.media_root, frames, cache, cache_bytes=size_in_bytes(cache_size))
+    budget_s = loaded.budget_s if budget is None else budget
     options = PlanOptions(
-        seed=seed, all_items=all_items, limit=limit, budget_s=budget, skip_broken=skip_broken
+        seed=seed, all_items=all_items, limit=limit, budget_s=budget_s, skip_broken=skip_broken
     )
     if not skip_broken:
         need_media(loaded, chosen_items(loaded, options), library, chosen, data)
@@ -132,7 +133,7 @@ def run(
     scorers = [AccuracyScorer()]
     planned = plan(opened, loaded, built, chosen, library, scorers=scorers, options=options)
     asyncio.run(add_floor(opened, loaded, scorers, seed=seed))
-    outcome = run_plan(opened, planned, Limits(concurrency, budget, give_up_after))
+    outcome = run_plan(opened, planned, Limits(concurrency, budget_s, give_up_after))
     report_outcome(planned, outcome, opened)
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from proctor.cli.models import BaseUrl, ModelOptions, Retries, Settings, Structured, Timeout
 from proctor.cli.options import (
+    AllItems,
     BenchmarkName,
     Conditions,
     Draws,
@@ -23,6 +26,9 @@ from proctor.cli.output import console, note
 from proctor.cli.predicting import Marking, mark_file
 from proctor.cli.progress import show_judging, stopping
 from proctor.cli.results import DEFAULT_STORE
+
+if TYPE_CHECKING:
+    from proctor.models import ModelClient
 
 __all__ = ["score"]
 
@@ -59,6 +65,7 @@ def score(
     retries: Retries = 6,
     structured: Structured = "auto",
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Answers judged at once.")] = 8,
+    all_items: AllItems = False,
     references: Annotated[
         Path | None,
         typer.Option("--references", help="With PREDICTIONS: the right answers.", show_default=False),
@@ -105,18 +112,27 @@ def score(
         return
     if not model:
         raise typer.BadParameter("needed to judge the answers of a store", param_hint="--model")
-    judging_options = ModelOptions(base_url, tuple(settings or ()), timeout, retries, structured)
-    _judge(benchmark, model, judge, store, systems, conditions, judging_options, concurrency)
+    options = ModelOptions(base_url, tuple(settings or ()), timeout, retries, structured)
+    answers = Answers(store, tuple(systems or ()), tuple(conditions or ()), all_items)
+    _judge(benchmark, judge, options.client, model, answers, concurrency)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Which answers of a store are judged."""
+
+    store: str
+    systems: tuple[str, ...]
+    conditions: tuple[str, ...]
+    all_items: bool
 
 
 def _judge(
     benchmark: str,
-    model: str,
     judge: str,
-    store: str,
-    systems: list[str] | None,
-    conditions: list[str] | None,
-    options: ModelOptions,
+    client: Callable[[str], ModelClient],
+    model: str,
+    answers: Answers,
     concurrency: int,
 ) -> None:
     from proctor.benchmarks import BENCHMARKS
@@ -126,17 +142,24 @@ def _judge(
     name = judge or BENCHMARKS.get(benchmark).rubric_judge()
     if name is None:
         raise typer.BadParameter(f"{benchmark} names no judge of its own", param_hint="--judge")
-    opened = Store(store, create=False)
-    client = options.client(model)
-    scorer = JUDGES.get(name)(client, opened)
-    runs = chosen_runs(opened, benchmark, tuple(systems or ()), tuple(conditions or ()))
-    if not systems:
+    opened = Store(answers.store, create=False)
+    scorer = JUDGES.get(name)(client(model), opened)
+    runs = chosen_runs(opened, benchmark, answers.systems, answers.conditions)
+    if not answers.systems:
         runs = [run for run in runs if run.system not in FLOOR]  # nobody pays a judge for the floor unasked
     opened.declare_metrics(benchmark, scorer.metrics)
 
     async def judging() -> JudgeTally:
         with stopping() as stop, show_judging(0) as update:
-            return await judge_all(opened, runs, scorer, concurrency=concurrency, stop=stop, on_change=update)
+            return await judge_all(
+                opened,
+                runs,
+                scorer,
+                all_items=answers.all_items,
+                concurrency=concurrency,
+                stop=stop,
+                on_change=update,
+            )
 
     tally = asyncio.run(judging())
     console.print(

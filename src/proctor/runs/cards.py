@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from proctor.core import Benchmark, Metric
+from proctor.core import Benchmark, Item, Metric
 
 __all__ = ["BenchmarkCard", "card_of"]
 
@@ -33,6 +33,10 @@ class BenchmarkCard(BaseModel):
         """The declaration of a metric; one of an unknown scorer is shown plainly."""
         known = {metric.name: metric for metric in self.metrics}
         return known.get(name, Metric(name, name))
+
+    def counts(self, item: Item) -> bool:
+        """Whether an item counts (see `Benchmark.only`)."""
+        return all(item.tags.get(tag) == value for tag, value in self.only.items())
 
     def with_metrics(self, metrics: Sequence[Metric]) -> BenchmarkCard:
         """The card with further metrics; a name that it has already stays as it is."""

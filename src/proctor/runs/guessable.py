@@ -20,12 +20,8 @@ def audit_stored(
     """Audits the items of a benchmark that a store has answers to."""
     from proctor.build.audit import audit_items
 
-    only = {} if all_items else store.card(benchmark).only
-    items = [
-        item
-        for item in store.items(benchmark)
-        if all(item.tags.get(tag) == value for tag, value in only.items())
-    ]
+    card = store.card(benchmark)
+    items = [item for item in store.items(benchmark) if all_items or card.counts(item)]
     return audit_items(items, seed=seed, draws=draws)
 
 

@@ -29,19 +29,21 @@ async def judge_all(
     runs: Sequence[Run],
     scorer: Scorer,
     *,
+    all_items: bool = False,
     concurrency: int = 8,
     give_up_after: int = 50,
     stop: asyncio.Event | None = None,
     on_change: Callable[[JudgeTally], None] = lambda _: None,
 ) -> JudgeTally:
-    """Marks every answer that the judge applies to and has not marked, failed ones left out.
+    """Marks every answer to an item that counts (or to all) that the judge applies to and has not marked,
+    failed ones left out.
 
     An answer whose verdict fails for good stays unmarked and is counted. After `give_up_after` of
     those in a row the rest is left for the next call. Raises `ConfigurationError` at once.
     """
     tally = JudgeTally()
     stop = stop or asyncio.Event()
-    work = [(run, item, answer) for run in runs for item, answer in _unmarked(store, run, scorer)]
+    work = [(run, item, answer) for run in runs for item, answer in _unmarked(store, run, scorer, all_items)]
     tally.total = len(work)
     left = iter(work)
     done: list[tuple[Run, Score]] = []
@@ -79,12 +81,14 @@ async def judge_all(
     return tally
 
 
-def _unmarked(store: Store, run: Run, scorer: Scorer) -> list[tuple[Item, Answer]]:
+def _unmarked(store: Store, run: Run, scorer: Scorer, all_items: bool) -> list[tuple[Item, Answer]]:
     answers = store.answers(run)
     marked = store.marked(run, scorer.name)
+    card = store.card(run.benchmark)
     return [
         (item, answers[item.id])
         for item in store.items(run.benchmark)
+        if all_items or card.counts(item)
         if item.id in answers
         and item.id not in marked
         and answers[item.id].status is not Status.FAILED
