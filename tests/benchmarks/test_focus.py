@@ -303,7 +303,7 @@ def test_bad_references_are_named(references: list[Any], message: str, tmp_path:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[", r"r.json: found no JSON \("),
+        ("[", r"r.json: line 1, column 2: found expecting value, expected JSON"),
         ("{}", "r.json: found an empty object, expected a list of objects, each with a qID"),
         ("3", "r.json: found int, expected a list of objects, each with a qID"),
         (

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from proctor.benchmarks.files import validated
 from proctor.benchmarks.focus.forms import MAX_CHARS
-from proctor.benchmarks.focus.native import NativeResponse, entries, validated
+from proctor.benchmarks.focus.native import NativeResponse, entries
 from proctor.core import Benchmark, InputError, Item, ParseError
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.hostile import neutral, steers

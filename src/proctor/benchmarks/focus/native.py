@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from proctor.benchmarks.files import read_json, validated
 from proctor.core import InputError
 
 __all__ = [
@@ -19,7 +20,6 @@ __all__ = [
     "read_references",
     "read_requests",
     "read_responses",
-    "validated",
     "write_answer",
     "write_native",
 ]
@@ -81,16 +81,7 @@ def read_responses(file: Path) -> list[NativeResponse]:
 
 def entries(file: Path) -> list[Any]:
     """The raw entries of one of these files; an object from ids to contents is turned into a list."""
-    try:
-        raw = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise InputError(file, found="no such file", expected="a JSON file") from error
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(file, found=f"no JSON ({error})", expected="a JSON file in UTF-8") from error
-    except OSError as error:
-        raise InputError(
-            file, found=error.strerror or "an unreadable file", expected="a JSON file"
-        ) from error
+    raw = read_json(file)
     if isinstance(raw, dict) and raw and "qID" not in raw:
         return [{"qID": name, "content": content} for name, content in raw.items()]
     if isinstance(raw, list):
@@ -100,18 +91,6 @@ def entries(file: Path) -> list[Any]:
         found="an empty object" if raw == {} else type(raw).__name__,
         expected="a list of objects, each with a qID",
     )
-
-
-def validated(model: type[Model], entry: object, file: Path, place: str) -> Model:
-    """One entry, checked. Raises `InputError` that names the field."""
-    try:
-        return TypeAdapter(model).validate_python(entry)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        where = f"{place}, field {field!r}" if field else place
-        found = "nothing" if first["type"] == "missing" else repr(first["input"])[:80]
-        raise InputError(file, where, found=found, expected=first["msg"]) from error
 
 
 def write_native(file: Path, records: Iterable[NativeRequest | NativeReference | NativeResponse]) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
+from proctor.benchmarks.files import read_json, validated
 from proctor.core import InputError
 
 __all__ = [
@@ -89,12 +89,12 @@ class NativeVideo(_Native):
 def read_metadata(data: Path) -> dict[str, NativeVideo]:
     """The video metadata by video name."""
     file = data / "video_metadata_new.json"
-    raw = _json(file)
+    raw = read_json(file, "the benchmark's published files")
     if not isinstance(raw, dict) or not raw:
         raise InputError(file, found=type(raw).__name__, expected="an object with one entry per video")
     videos = {}
     for name, entry in raw.items():
-        video = _validated(NativeVideo, entry, file, f"video {name!r}")
+        video = validated(NativeVideo, entry, file, f"video {name!r}")
         if video.end_time <= video.start_time:
             raise InputError(
                 file,
@@ -168,39 +168,10 @@ def _json_files(folder: Path) -> list[Path]:
 
 
 def _entries(model: type[Model], file: Path) -> list[Model]:
-    raw = _json(file)
+    raw = read_json(file, "the benchmark's published files")
     if not isinstance(raw, list):
         raise InputError(file, found=type(raw).__name__, expected="a list of questions")
-    return [_validated(model, entry, file, f"item {number}") for number, entry in enumerate(raw, start=1)]
-
-
-def _json(file: Path) -> object:
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise InputError(file, found="no such file", expected="the benchmark's published files") from error
-    except OSError as error:
-        raise InputError(
-            file, found=error.strerror or "an unreadable file", expected="a readable file"
-        ) from error
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise InputError(file, place, found=error.msg.lower(), expected="JSON") from error
-    except UnicodeDecodeError as error:
-        raise InputError(
-            file, f"byte {error.start}", found="text that is not UTF-8", expected="UTF-8"
-        ) from error
-
-
-def _validated(model: type[Model], entry: object, file: Path, place: str) -> Model:
-    try:
-        return TypeAdapter(model).validate_python(entry)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        where = f"{place}, field {field!r}" if field else place
-        found = "nothing" if first["type"] == "missing" else repr(first["input"])[:80]
-        raise InputError(file, where, found=found, expected=first["msg"]) from error
+    return [validated(model, entry, file, f"item {number}") for number, entry in enumerate(raw, start=1)]
 
 
 def _plain_name(name: str) -> str:
