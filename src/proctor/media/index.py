@@ -18,6 +18,7 @@ from proctor.media.video import clock_zero, open_video
 __all__ = ["FrameIndex", "read_index"]
 
 _FLOAT_NOISE_S = 1e-6  # 3 * (1 / 30) is a little less than the timestamp of frame 3
+_NEAR_TICK = 1e-5  # in ticks: rounding can reach the next tick, but not cross it from farther off
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,22 @@ class FrameIndex:
 
     def at(self, times: Sequence[float]) -> list[int]:
         """For each time the last timestamp at or before it; before the first picture, the first."""
-        places = np.searchsorted(self.pts, [self.tick(t) for t in times], side="right") - 1
+        places = np.searchsorted(self.pts, self._ticks(times), side="right") - 1
         return [int(pts) for pts in self.pts[np.maximum(places, 0)]]
 
     def tick(self, time: float) -> int:
         """The last tick at or before a time of the video's own clock."""
         return math.floor(Fraction(time + _FLOAT_NOISE_S) / self.time_base) + self.zero
+
+    def _ticks(self, times: Sequence[float]) -> NDArray[np.int64]:
+        """`tick` of many times at once: in floating point, and exactly where that is too near to call."""
+        base = self.time_base
+        moments: NDArray[np.float64] = np.asarray(times, dtype=np.float64) + _FLOAT_NOISE_S
+        scaled = moments * base.denominator / base.numerator
+        ticks: NDArray[np.int64] = np.floor(scaled).astype(np.int64) + self.zero
+        for place in np.flatnonzero(np.abs(scaled - np.rint(scaled)) < _NEAR_TICK):
+            ticks[place] = self.tick(times[int(place)])
+        return ticks
 
     def key_before(self, pts: int) -> int:
         """Where decoding has to begin to get this picture."""
