@@ -5,26 +5,13 @@ The rubric is that of ReXSonoVQA (Wang et al. 2026, arXiv:2604.10916, prompt A4)
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
-from weakref import WeakValueDictionary
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
-from proctor.core import (
-    Answer,
-    Item,
-    MachineryError,
-    Metric,
-    RefusalError,
-    Score,
-    Scorer,
-    Status,
-    Vote,
-    VoteBook,
-    content_hash,
-)
+from proctor.core import Answer, Item, Metric, Score, Scorer, Status, VoteBook
 from proctor.core.formats import FreeTextFormat
+from proctor.judges.asked_once import AskedOnce
 from proctor.judges.hostile import FENCE_CLOSE, FENCE_OPEN, STEERING_FLAG, neutral, steers
 from proctor.judges.verdict import VERDICT_METRICS, ErrorType, Verdict, verdict_scores
 from proctor.models import ModelClient, Prompt, load_prompt
@@ -44,9 +31,8 @@ class ThreeLevelJudge:
 
     def __init__(self, client: ModelClient, votes: VoteBook, prompt: Prompt) -> None:
         self._client = client
-        self._votes = votes
         self._prompt = prompt
-        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._asked = AskedOnce(self.name, client, votes)
 
     @property
     def name(self) -> str:
@@ -78,58 +64,26 @@ class ThreeLevelJudge:
             raise ValueError(f"item {item.id!r}: a failed answer is never marked")
         if answer.status is not Status.ANSWERED or answer.parsed is None:
             return verdict_scores(0, ErrorType.BOTH, item_id=item.id, scorer=self.name)
-        vote = await self._vote(item, str(answer.parsed))
-        try:
-            verdict = Verdict.model_validate(vote.reply)
-        except ValidationError:
-            verdict = None
-        if verdict is None:
-            raise MachineryError(f"{self.name}: the recorded vote {vote.key} is not a verdict")
-        return verdict_scores(
-            verdict.score, verdict.error_type, item_id=item.id, scorer=self.name, vote_key=vote.key
-        )
-
-    async def _vote(self, item: Item, text: str) -> Vote:
-        key = self._key(item, text)
-        lock = self._asking.setdefault(key, asyncio.Lock())
-        async with lock:  # the same answer, marked twice at the same time, is one call
-            known = self._votes.get(key)
-            if known is not None:
-                return known
-            vote = await self._ask(item, text, key)
-            self._votes.put(vote)
-            return self._votes.get(key) or vote  # another process may have been first: its vote stays
-
-    async def _ask(self, item: Item, text: str, key: str) -> Vote:
+        text = str(answer.parsed)
         system, user = self._prompt.render(
             **_known(item), answer=neutral(text), fence_open=FENCE_OPEN, fence_close=FENCE_CLOSE
         )
-        try:
-            reply = await self._client.ask([user], system=system, schema=Verdict)
-        except RefusalError as error:
-            reason = str(error)
-        else:
-            flags = (*reply.value.flags, *((STEERING_FLAG,) if steers(text) else ()))
-            return Vote(
-                key=key,
-                judge=self.name,
-                item_id=item.id,
-                reply=reply.value.model_dump(mode="json"),
-                flags=flags,
-                usage=reply.usage,
-            )
-        raise MachineryError(f"{self.name}: no verdict: {reason}")
-
-    def _key(self, item: Item, text: str) -> str:
-        return content_hash(
-            {
+        steering = (STEERING_FLAG,) if steers(text) else ()
+        verdict, vote = await self._asked.ask(
+            Verdict,
+            [user],
+            system=system,
+            item_id=item.id,
+            content={
                 "judge": "three-level",
-                "model": self._client.name,
-                "model_settings": self._client.settings["model_settings"],
                 "prompt_sha256": self._prompt.sha256,
                 **_known(item),
                 "answer": text,
-            }
+            },
+            flags=lambda said: (*said.flags, *steering),
+        )
+        return verdict_scores(
+            verdict.score, verdict.error_type, item_id=item.id, scorer=self.name, vote_key=vote.key
         )
 
 

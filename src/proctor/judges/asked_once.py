@@ -1,0 +1,96 @@
+"""What every judge shares: a question to a model whose reply is kept as a vote, so that it is paid once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+from weakref import WeakValueDictionary
+
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from proctor.core import MachineryError, RefusalError, Vote, VoteBook, content_hash
+from proctor.models import ModelClient, Part
+
+__all__ = ["AskedOnce"]
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class AskedOnce:
+    """Asks `client` for replies of a given form and keeps each in `votes`, under the name `judge`.
+
+    A vote is found by what led to it: the model, its settings, and `content` (the judge's kind, its
+    prompt's hash, and everything that the prompt was filled with). The same content asked for by several
+    tasks at once is one call.
+    """
+
+    def __init__(self, judge: str, client: ModelClient, votes: VoteBook) -> None:
+        self.judge = judge
+        self._client = client
+        self._votes = votes
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def ask(
+        self,
+        schema: type[T],
+        parts: Sequence[Part],
+        *,
+        content: Mapping[str, JsonValue],
+        item_id: str,
+        system: str = "",
+        flags: Callable[[T], tuple[str, ...]] = lambda _: (),
+    ) -> tuple[T, Vote]:
+        """The reply and its vote, from the book or from the model; `flags` says what of the reply a person
+        should look at.
+
+        Raises `MachineryError` where there is none: no reply, none of the form, a model that declines to
+        judge, or a recorded vote that is not of the form.
+        """
+        key = self._key(content)
+        lock = self._asking.setdefault(key, asyncio.Lock())
+        async with lock:
+            vote = self._votes.get(key)
+            if vote is None:
+                new = await self._cast(schema, parts, key=key, item_id=item_id, system=system, flags=flags)
+                self._votes.put(new)
+                vote = self._votes.get(key) or new  # another process may have been first: its vote stays
+        try:
+            return schema.model_validate(vote.reply), vote
+        except ValidationError:
+            pass  # the error holds the reply's text, which belongs in no message
+        raise MachineryError(f"{self.judge}: the recorded vote {vote.key} is not a verdict")
+
+    async def _cast(
+        self,
+        schema: type[T],
+        parts: Sequence[Part],
+        *,
+        key: str,
+        item_id: str,
+        system: str,
+        flags: Callable[[T], tuple[str, ...]],
+    ) -> Vote:
+        try:
+            reply = await self._client.ask(parts, system=system, schema=schema)
+        except RefusalError as error:
+            reason = str(error)
+        else:
+            return Vote(
+                key=key,
+                judge=self.judge,
+                item_id=item_id,
+                reply=reply.value.model_dump(mode="json"),
+                flags=flags(reply.value),
+                usage=reply.usage,
+            )
+        raise MachineryError(f"{self.judge}: no verdict: {reason}")
+
+    def _key(self, content: Mapping[str, JsonValue]) -> str:
+        return content_hash(
+            {
+                "model": self._client.name,
+                "model_settings": self._client.settings["model_settings"],
+                **content,
+            }
+        )
