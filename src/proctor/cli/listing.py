@@ -19,6 +19,7 @@ class Kind(StrEnum):
 
     BENCHMARKS = "benchmarks"
     SYSTEMS = "systems"
+    METHODS = "methods"
     JUDGES = "judges"
     CONDITIONS = "conditions"
     METRICS = "metrics"
@@ -30,7 +31,7 @@ def list_things(
     store: StoreUrl = DEFAULT_STORE,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """What there is: benchmarks, systems, judges, conditions; metrics and runs of a store.
+    """What there is: benchmarks, systems, methods, judges, conditions; metrics and runs of a store.
 
     Example: proctor list systems
     """
@@ -52,6 +53,10 @@ def _rows(kind: Kind, store: str) -> tuple[list[str], list[list[str]]]:
         from proctor.systems import SYSTEMS
 
         return ["name", "summary"], [[name, _summary(SYSTEMS.get(name))] for name in SYSTEMS.names()]
+    if kind is Kind.METHODS:
+        from proctor.systems import METHODS
+
+        return ["name", "summary"], [[name, _summary(METHODS.get(name))] for name in METHODS.names()]
     if kind is Kind.JUDGES:
         from proctor.judges import JUDGES
 

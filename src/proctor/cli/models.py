@@ -78,23 +78,54 @@ class ModelOptions:
         prompt: Path | None,
         seed: int,
         video_as: Literal["frames", "file"] = "frames",
+        options: Sequence[str] = (),
     ) -> list[System]:
-        """The systems that a command names: built-in ones, and models with their prompt."""
-        from proctor.models import load_prompt
-        from proctor.systems import SYSTEMS
-        from proctor.systems.model_system import ModelSystem, Sampling, prompt_for_benchmark
+        """The systems that a command names: built-in ones, models with their prompt, or one method with
+        the models behind it."""
+        from proctor.systems import METHODS, SYSTEMS
 
         if not names and not models:
             raise typer.BadParameter("name what answers with --system or --model")
+        methods = [one for one in names if one in METHODS.names()]
+        if methods:
+            if len(names) > 1:
+                raise typer.BadParameter(
+                    "a method takes all the models, so it runs alone", param_hint="--system"
+                )
+            return [self._method(methods[0], models, name=name, seed=seed, options=options)]
+        if options:
+            raise typer.BadParameter("only methods have options of their own", param_hint="--option")
         if name and len(names) + len(models) != 1:
             raise typer.BadParameter("one name can't stand for several systems", param_hint="--as")
-        template = load_prompt(prompt) if prompt is not None else prompt_for_benchmark(benchmark)
-        sampling = Sampling(video_as=video_as)
-        built: list[System] = [SYSTEMS.get(one)(seed=seed) for one in names]
-        built += [ModelSystem(self.client(model), template, name or None, sampling) for model in models]
         if name and names:
             raise typer.BadParameter("built-in systems keep their own names", param_hint="--as")
-        return built
+        built: list[System] = [SYSTEMS.get(one)(seed=seed) for one in names]
+        return built + self._prompted(models, name, benchmark, prompt, video_as)
+
+    def _prompted(
+        self,
+        models: Sequence[str],
+        name: str,
+        benchmark: str,
+        prompt: Path | None,
+        video_as: Literal["frames", "file"],
+    ) -> list[System]:
+        from proctor.models import load_prompt
+        from proctor.systems.model_system import ModelSystem, Sampling, prompt_for_benchmark
+
+        template = load_prompt(prompt) if prompt is not None else prompt_for_benchmark(benchmark)
+        sampling = Sampling(video_as=video_as)
+        return [ModelSystem(self.client(model), template, name or None, sampling) for model in models]
+
+    def _method(
+        self, method: str, models: Sequence[str], *, name: str, seed: int, options: Sequence[str]
+    ) -> System:
+        from proctor.models import parse_settings
+        from proctor.systems import METHODS, Renamed
+
+        clients = [self.client(model) for model in models]
+        built = METHODS.get(method)(clients, seed=seed, options=parse_settings(options, what="--option"))
+        return Renamed(built, name) if name else built
 
 
 def spread_settings(arguments: Sequence[str]) -> list[str]:

@@ -42,11 +42,24 @@ def run(
     track: TrackName = "",
     systems: Annotated[
         list[str] | None,
-        typer.Option("--system", help="A built-in system; may be repeated.", show_default=False),
+        typer.Option(
+            "--system",
+            help="A built-in system, may be repeated; or one method, with its --model.",
+            show_default=False,
+        ),
     ] = None,
     models: Annotated[
         list[str] | None,
         typer.Option("--model", help="A model, provider:name; may be repeated.", show_default=False),
+    ] = None,
+    method_options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            metavar="KEY=VALUE",
+            help="An option of the method; may be repeated (proctor list methods).",
+            show_default=False,
+        ),
     ] = None,
     name: Annotated[
         str, typer.Option("--as", help="Keep the results under this name.", show_default=False)
@@ -118,6 +131,7 @@ def run(
         prompt=prompt,
         seed=seed,
         video_as=video_as.value,
+        options=method_options or [],
     )
     reader = reader_of(benchmark, track)
     loaded = reader.load(data, media, seed=seed)

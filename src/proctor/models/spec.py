@@ -82,8 +82,8 @@ class ModelSpec(BaseModel):
         return settings
 
 
-def parse_settings(pairs: Iterable[str]) -> dict[str, JsonValue]:
-    """Settings from `key=value` texts; a value is JSON where it can be read so, else the text itself.
+def parse_settings(pairs: Iterable[str], what: str = "model settings") -> dict[str, JsonValue]:
+    """Settings from `key=value` texts (`what` they are, for errors); a value is JSON where it can be read so, else the text itself.
 
     Raises `InputError` for a text without `=`, and for a key that comes twice.
 
@@ -95,9 +95,9 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, JsonValue]:
         key, found, text = pair.partition("=")
         key = key.strip()
         if not found or not key:
-            raise InputError(None, "model settings", found=repr(key or pair), expected="key=value")
+            raise InputError(None, what, found=repr(key or pair), expected="key=value")
         if key in settings:
-            raise InputError(None, "model settings", found=f"{key!r} twice", expected="each key once")
+            raise InputError(None, what, found=f"{key!r} twice", expected="each key once")
         try:
             settings[key] = json.loads(text)
         except ValueError:
