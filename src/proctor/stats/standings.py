@@ -138,8 +138,8 @@ class Standing:
 class Standings:
     """The ranking, best first, then by name. `empty` names buckets without questions, which count for
     nothing. `tau` is the mean of Kendall's τ-b between the ranking and that of every sample, `tau_low` its
-    2.5 % quantile; None without stability, or where all share a place. `p_values` has the adjusted p of every
-    bucket, systems in the order of `systems`.
+    2.5 % quantile; None without stability, or where all share a place; `taus` has it of every sample for which it
+    is defined. `p_values` has the adjusted p of every bucket, systems in the order of `systems`.
 
     >>> rank_buckets([[1, 1], [0, 0]], ["a", "b"], ["v1", "v2"], [0, 0], ["all"], draws=100).empty
     ()
@@ -154,6 +154,7 @@ class Standings:
     tau: float | None = None
     tau_low: float | None = None
     p_values: tuple[NDArray[np.float64], ...] = ()
+    taus: tuple[float, ...] = ()
 
 
 def rank_buckets(
@@ -212,6 +213,7 @@ def rank_buckets(
         tau=float(tau.mean()) if tau.size else None,
         tau_low=float(np.quantile(tau, 0.025)) if tau.size else None,
         p_values=tuple(table[np.ix_(order, order)] for table in p_values),
+        taus=tuple(tau.tolist()),
     )
 
 
