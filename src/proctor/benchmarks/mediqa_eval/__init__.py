@@ -1,5 +1,12 @@
 """MEDIQA-EVAL 2026: clinicians' ratings of answers to patients' questions, in English and Chinese."""
 
+from proctor.benchmarks.mediqa_eval.answers import (
+    AnswerRow,
+    answers_to_judge,
+    cases_of,
+    rated_cases,
+    submission_text,
+)
 from proctor.benchmarks.mediqa_eval.checks import Check, Count, Finding, check_submission
 from proctor.benchmarks.mediqa_eval.native import (
     Encounter,
@@ -8,18 +15,24 @@ from proctor.benchmarks.mediqa_eval.native import (
     read_submission,
 )
 from proctor.benchmarks.mediqa_eval.similarity import text_scores
-from proctor.benchmarks.mediqa_eval.task import DATASETS, DIMENSIONS
+from proctor.benchmarks.mediqa_eval.task import DATASETS, DIMENSIONS, dimensions
 
 __all__ = [
     "DATASETS",
     "DIMENSIONS",
+    "AnswerRow",
     "Check",
     "Count",
     "Encounter",
     "Finding",
+    "answers_to_judge",
+    "cases_of",
     "check_submission",
+    "dimensions",
+    "rated_cases",
     "read_encounters",
     "read_native_ratings",
     "read_submission",
+    "submission_text",
     "text_scores",
 ]

@@ -7,17 +7,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from proctor.audit import MetricScores, Rating, RatingsTable
 from proctor.audit.ratings import Key
 from proctor.audit.tables import Fault, Row, number, printable, read_table
 from proctor.benchmarks.mediqa_eval.task import COLUMNS, DATASETS, DIMENSIONS, OPTED_OUT, ORDER, levels
 from proctor.core import InputError
+from proctor.judges.dimensions import ReferenceAnswer
 
 __all__ = [
     "Encounter",
     "Entry",
+    "cell_faults",
     "entries",
     "item_id",
     "read_encounters",
@@ -49,7 +51,8 @@ class Entry:
 
 class Encounter(BaseModel):
     """A patient's question in one language, and clinicians' answers to it. `images` are paths below the
-    folder of images."""
+    folder of images. A file gives each reference as a text, or as `{"text": …, "frequency": …,
+    "completeness": …}`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -57,8 +60,20 @@ class Encounter(BaseModel):
     encounter_id: str = Field(min_length=1)
     lang: str
     query: str = Field(min_length=1)
-    references: tuple[str, ...] = Field(min_length=1)
+    expert_answers: tuple[ReferenceAnswer, ...] = Field(alias="references", min_length=1)
     images: tuple[str, ...] = ()
+
+    @field_validator("expert_answers", mode="before")
+    @classmethod
+    def _texts_alone(cls, given: object) -> object:
+        if not isinstance(given, list | tuple):
+            return given
+        return [{"text": one} if isinstance(one, str) else one for one in given]
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The texts of clinicians' answers, as they came."""
+        return tuple(one.text for one in self.expert_answers)
 
     @property
     def item(self) -> str:
@@ -197,27 +212,38 @@ def read_encounters(file: Path) -> tuple[Encounter, ...]:
     return tuple(found.values())
 
 
-def _faults(row: Row, rated: bool) -> list[Fault]:
-    def wrong(column: str, expected: str) -> Fault:
-        cell = cells[column]
-        return Fault(row.number, column, repr(cell)[:80] if cell else "nothing", expected)
-
-    cells = row.cells
-    faults = []
+def cell_faults(row: Row) -> list[Fault]:
+    """What is wrong with a row's cells, those of the rater and the value not looked at."""
+    cells, faults = row.cells, []
     if cells["dataset"] not in DATASETS:
-        faults.append(wrong("dataset", f"one of {', '.join(DATASETS)}"))
-    named = ("encounter_id", "candidate_author_id", *(("rater_id",) if rated else ()))
-    faults += [wrong(name, "a name") for name in named if not cells[name].strip()]
-    value = number(cells["value"])
+        faults.append(_wrong(row, "dataset", f"one of {', '.join(DATASETS)}"))
+    named = ("encounter_id", "candidate_author_id")
+    faults += [_wrong(row, name, "a name") for name in named if not cells[name].strip()]
     if cells["lang"] not in DIMENSIONS:
-        faults.append(wrong("lang", f"one of {', '.join(DIMENSIONS)}"))
+        faults.append(_wrong(row, "lang", f"one of {', '.join(DIMENSIONS)}"))
     elif cells["metric"] not in DIMENSIONS[cells["lang"]]:
-        faults.append(wrong("metric", f"one of {', '.join(DIMENSIONS[cells['lang']])}"))
-    elif rated and value not in levels(cells["metric"]):
-        faults.append(wrong("value", f"one of {', '.join(f'{one:g}' for one in levels(cells['metric']))}"))
-    if value is None and not any(one.column == "value" for one in faults):
-        faults.append(wrong("value", "a finite number"))
+        faults.append(_wrong(row, "metric", f"one of {', '.join(DIMENSIONS[cells['lang']])}"))
     return faults
+
+
+def _faults(row: Row, rated: bool) -> list[Fault]:
+    cells, faults = row.cells, cell_faults(row)
+    if rated and not cells["rater_id"].strip():
+        faults.append(_wrong(row, "rater_id", "a name"))
+    value = number(cells["value"])
+    known = cells["metric"] in DIMENSIONS.get(cells["lang"], ())
+    if rated and known and value not in levels(cells["metric"]):
+        faults.append(
+            _wrong(row, "value", f"one of {', '.join(f'{one:g}' for one in levels(cells['metric']))}")
+        )
+    elif value is None:
+        faults.append(_wrong(row, "value", "a finite number"))
+    return faults
+
+
+def _wrong(row: Row, column: str, expected: str) -> Fault:
+    cell = row.cells[column]
+    return Fault(row.number, column, repr(cell)[:80] if cell else "nothing", expected)
 
 
 def _opted_out_whole(file: Path, rows: Iterable[Entry]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from proctor.judges.dimensions import Dimension
+
 __all__ = [
     "ANSWERS",
     "COLUMNS",
@@ -11,6 +13,7 @@ __all__ = [
     "OPTED_OUT",
     "ORDER",
     "SPLITS",
+    "dimensions",
     "levels",
 ]
 
@@ -57,3 +60,12 @@ def levels(dimension: str) -> tuple[float, ...]:
     (0.0, 1.0)
     """
     return (0.0, 1.0) if dimension == "disagree_flag" else LEVELS
+
+
+def dimensions(language: str) -> tuple[Dimension, ...]:
+    """What answers in a language are judged on, in the task's order.
+
+    >>> [one.name for one in dimensions("zh")]
+    ['factual-consistency-wgold', 'writing-style']
+    """
+    return tuple(Dimension(name, levels(name)) for name in DIMENSIONS[language])
