@@ -1,0 +1,61 @@
+"""From an order to the answer that states it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from pydantic import JsonValue
+
+from proctor.core import Answer, Item, ParseError, Usage
+from proctor.systems.keyframes.labels import read_labels
+from proctor.systems.keyframes.shown import ordering_labels
+from proctor.systems.wording import say
+
+__all__ = ["MOST_RATIONALE", "clipped", "order_answer"]
+
+MOST_RATIONALE = 8000
+"""Characters of a rationale; what is longer is cut, and ends with "…"."""
+
+
+def clipped(text: str, most: int = 300) -> str:
+    """The text in one line, at most so long.
+
+    >>> clipped("hands  on\\nthe chest", 8)
+    'hands o…'
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def order_answer(
+    item: Item, order: Sequence[str], *, rationale: str, usage: Usage, extra: Mapping[str, JsonValue]
+) -> Answer:
+    """The answer that states `order` as it is: what it misses, repeats or invents stays so.
+
+    The rationale stands in `extra["rationale"]`, where recorded predictions have it, too; faults of the order in
+    `extra["labels"]`. An order of fewer than two labels states none: then `parsed` is None, and `problem` says so.
+    """
+    faults = read_labels(order, ordering_labels(item)).faults()
+    kept = rationale.strip()
+    kept = kept if len(kept) <= MOST_RATIONALE else kept[: MOST_RATIONALE - 1] + "…"
+    more: dict[str, JsonValue] = {
+        **({"rationale": kept} if kept else {}),
+        **({"labels": faults} if faults else {}),
+        **extra,
+    }
+    text, parsed, problem = _stated(item, list(order))
+    return Answer(item_id=item.id, text=text, parsed=parsed, problem=problem, usage=usage, extra=more)
+
+
+def _stated(item: Item, order: list[str]) -> tuple[str, JsonValue, str]:
+    """Text, value, and why there is no value; labels that spell no label are told as JSON, which keeps them."""
+    value: JsonValue = [*order]
+    text = say(item.answer, value)
+    try:
+        parsed = item.answer.parse(text)
+    except ParseError as error:
+        return text, None, str(error)
+    if parsed == value:
+        return text, value, ""
+    return json.dumps(order, ensure_ascii=False), value, ""
