@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -17,7 +17,9 @@ from proctor.core.records import Answer, Score, Vote
 __all__ = [
     "Benchmark",
     "BenchmarkReader",
+    "Briefing",
     "Frame",
+    "HasBriefing",
     "HasOfficialFigures",
     "HasTracks",
     "NeedsReferences",
@@ -228,6 +230,30 @@ class HasTracks(Protocol):
 
     def on_track(self, track: str) -> BenchmarkReader:
         """The reader of one track. Raises `InputError` that lists them for an unknown one."""
+
+
+@dataclass(frozen=True)
+class Briefing:
+    """What holds for all questions of a benchmark and stands in none of them: for the models that answer, and
+    for those that judge.
+
+    `definitions` are words with their meaning there; `own_clock` says that questions name times by the clock
+    of the whole video, also where only a part of it is shown.
+
+    >>> Briefing({"Clip": "A small clamp."}).own_clock
+    False
+    """
+
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    own_clock: bool = False
+
+
+@runtime_checkable
+class HasBriefing(Protocol):
+    """A reader whose questions need a briefing."""
+
+    def briefing(self) -> Briefing:
+        """The same for all items; it gives away nothing of any."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
 """Judges: scorers that ask a model, one module per way of marking."""
 
-from proctor.judges.registry import JUDGES, BuildJudge
+from proctor.judges.binary_vote import JUDGE_VOTE
+from proctor.judges.panel import AWAITING_VOTES, PANEL_ACCURACY, UNRESOLVED, Panel
+from proctor.judges.registry import JUDGES, BuildJudge, OfSeveral, build_judge
 from proctor.judges.verdict import (
     CONTRADICTION,
     CONTRADICTION_FLAG,
@@ -15,16 +17,23 @@ from proctor.judges.verdict import (
 )
 
 __all__ = [
+    "AWAITING_VOTES",
     "CONTRADICTION",
     "CONTRADICTION_FLAG",
     "HALF_UNNAMED",
     "JUDGES",
+    "JUDGE_VOTE",
+    "PANEL_ACCURACY",
     "RUBRIC",
     "RUBRIC_BY_ERROR_TYPE",
     "RUBRIC_LABELS",
+    "UNRESOLVED",
     "VERDICT_METRICS",
     "BuildJudge",
     "ErrorType",
+    "OfSeveral",
+    "Panel",
     "Verdict",
+    "build_judge",
     "verdict_scores",
 ]

@@ -22,11 +22,16 @@ class AskedOnce:
 
     A vote is found by what led to it: the model, its settings, and `content` (the judge's kind, its
     prompt's hash, and everything that the prompt was filled with). The same content asked for by several
-    tasks at once is one call.
+    tasks at once is one call. After `give_up_after` replies in a row that did not come, the model is asked no
+    more: who waits for several judges does not wait through every retry of one that is down.
     """
 
-    def __init__(self, judge: str, client: ModelClient, votes: VoteBook) -> None:
+    def __init__(
+        self, judge: str, client: ModelClient, votes: VoteBook, *, give_up_after: int | None = None
+    ) -> None:
         self.judge = judge
+        self._give_up_after = give_up_after
+        self._in_a_row = 0
         self._client = client
         self._votes = votes
         self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -71,11 +76,17 @@ class AskedOnce:
         system: str,
         flags: Callable[[T], tuple[str, ...]],
     ) -> Vote:
+        if self._give_up_after is not None and self._in_a_row >= self._give_up_after:
+            raise MachineryError(f"{self.judge}: not asked any more after {self._in_a_row} faults in a row")
         try:
             reply = await self._client.ask(parts, system=system, schema=schema)
+        except MachineryError:
+            self._in_a_row += 1
+            raise
         except RefusalError as error:
             reason = str(error)
         else:
+            self._in_a_row = 0
             return Vote(
                 key=key,
                 judge=self.judge,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from proctor.core import Registry, Scorer, VoteBook
+from proctor.core import Briefing, InputError, Registry, Scorer, VoteBook
 from proctor.models import ModelClient
 
-__all__ = ["JUDGES", "BuildJudge"]
+__all__ = ["JUDGES", "BuildJudge", "OfSeveral", "build_judge"]
 
 
 class BuildJudge(Protocol):
@@ -18,5 +20,42 @@ class BuildJudge(Protocol):
     def __call__(self, client: ModelClient, votes: VoteBook, *, prompt: Path | None = None) -> Scorer: ...
 
 
-JUDGES: Registry[BuildJudge] = Registry("judge", group="proctor.judges")
+class OfSeveral(ABC):
+    """The factory of a judge that asks several models; the first line of its docstring is its summary."""
+
+    @abstractmethod
+    def build(
+        self,
+        clients: Sequence[ModelClient],
+        votes: VoteBook,
+        *,
+        prompt: Path | None,
+        briefing: Briefing,
+    ) -> Scorer:
+        """The judge; `briefing` is what the benchmark has its judges told. Raises `InputError` for a number of
+        models that it does not take."""
+
+
+JUDGES: Registry[BuildJudge | OfSeveral] = Registry("judge", group="proctor.judges")
 """Factories by name; built-in ones are entry points like everybody's."""
+
+
+def build_judge(
+    name: str,
+    clients: Sequence[ModelClient],
+    votes: VoteBook,
+    *,
+    prompt: Path | None = None,
+    briefing: Briefing | None = None,
+) -> Scorer:
+    """The judge of that name, asking these models.
+
+    Raises `UnknownNameError` for a name that is not registered, and `InputError` for more models than it takes.
+    """
+    factory = JUDGES.get(name)
+    if isinstance(factory, OfSeveral):
+        return factory.build(clients, votes, prompt=prompt, briefing=briefing or Briefing())
+    if len(clients) != 1:
+        found = ", ".join(client.name for client in clients) or "no model"
+        raise InputError(None, f"judge {name}", found=found, expected="one model")
+    return factory(clients[0], votes, prompt=prompt)

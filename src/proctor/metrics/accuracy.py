@@ -7,7 +7,7 @@ from pydantic import JsonValue
 from proctor.core import ACCURACY, NO_ANSWER, Answer, Item, Metric, Score, Status
 from proctor.core.formats import FreeTextFormat, RatingsFormat
 
-__all__ = ["MISSING", "AccuracyScorer", "is_right"]
+__all__ = ["MISSING", "AccuracyScorer", "cause_of", "is_right"]
 
 MISSING = "missing"
 """The label of the score for an answer that a submission lacks."""
@@ -62,7 +62,7 @@ class AccuracyScorer:
             raise ValueError(
                 f"item {item.id!r}: its answers (format {item.answer.kind}) can't be marked by code"
             )
-        label = _CAUSES.get(answer.status) or self._verdict(item, answer)
+        label = cause_of(answer) or ("right" if is_right(item, answer.parsed) else "wrong")
         return Score(
             item_id=item.id,
             metric=ACCURACY.name,
@@ -71,10 +71,22 @@ class AccuracyScorer:
             label=label,
         )
 
-    def _verdict(self, item: Item, answer: Answer) -> str:
-        if answer.parsed is None:
-            return MISSING if answer.reason == NO_ANSWER else "unreadable"
-        return "right" if is_right(item, answer.parsed) else "wrong"
+def cause_of(answer: Answer) -> str:
+    """Why an answer holds no value to be compared: "timed out", "refused", "missing" (a submission lacks it)
+    or "unreadable"; empty where it holds one. All of them are the system's own doing, and wrong.
+
+    Raises `ValueError` for a failed answer, which is nobody's.
+
+    >>> cause_of(Answer(item_id="q1", problem="expected one option")), cause_of(Answer(item_id="q1", parsed="B"))
+    ('unreadable', '')
+    """
+    if answer.status is Status.FAILED:
+        raise ValueError(f"item {answer.item_id!r}: a failed answer is no answer and is never scored")
+    if answer.status in _CAUSES:
+        return _CAUSES[answer.status]
+    if answer.parsed is None:
+        return MISSING if answer.reason == NO_ANSWER else "unreadable"
+    return ""
 
 
 def is_right(item: Item, value: JsonValue) -> bool:
