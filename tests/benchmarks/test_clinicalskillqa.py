@@ -77,7 +77,7 @@ def test_a_folder_per_instance_is_read(folder: Path) -> None:
     first, _, third, _ = benchmark.items
     assert first.answer == OrderingFormat(labels=("A", "B", "C", "D"))
     assert first.media == tuple(Image(source=f"q1/{label}.jpg", label=label) for label in "ABCD")
-    assert (first.group, first.tags) == ("v1", {"frames": 4, "scenario": "CPR", "video": "v1"})
+    assert (first.group, first.tags) == ("v1", {"frames": 4, "neighbours": 3, "scenario": "CPR", "video": "v1"})
     assert first.reference is not None
     assert (first.reference.answer, first.reference.rationale) == (["D", "B", "A", "C"], "First the scene.")
     assert "cardiopulmonary resuscitation" in first.question

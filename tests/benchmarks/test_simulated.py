@@ -17,6 +17,7 @@ from proctor.benchmarks.simulated import READER, deal_options
 from proctor.build.simulate import simulate
 from proctor.core import InputError
 from proctor.core.formats import ChoiceFormat
+from proctor.metrics.ordering import RUN_METRICS
 
 Edit = Callable[[dict[str, Any]], object]
 
@@ -58,7 +59,7 @@ def test_loads_what_the_simulator_wrote(pristine: Path) -> None:
     assert "SIMULATED" in READER.summary
     assert "not real" in benchmark.notes[0]
     assert benchmark.headline == "accuracy"
-    assert [metric.name for metric in benchmark.metrics] == ["accuracy"]
+    assert [metric.name for metric in benchmark.metrics] == ["accuracy", *(one.name for one in RUN_METRICS)]
     assert benchmark.conditions == ("video", "text-only", "black", "shuffled")
     assert benchmark.media_root == pristine
     assert benchmark.seeds == {"simulation": 5, "options": 0}

@@ -29,7 +29,8 @@ from proctor.core import (
     VideoClip,
     generator,
 )
-from proctor.core.formats import AnswerFormat, ChoiceFormat, option_letters
+from proctor.core.formats import AnswerFormat, ChoiceFormat, OrderingFormat, option_letters
+from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS
 
 __all__ = [
     "FORMAT_VERSION",
@@ -146,7 +147,7 @@ class _Reader:
             name=self.name,
             title="Simulated procedures (rendered, not real)",
             items=items,
-            metrics=(ACCURACY,),
+            metrics=(ACCURACY, *RUN_METRICS),
             headline=ACCURACY.name,
             facets=("format", "question_type", "objects", "duration"),
             buckets=("question_type",),
@@ -331,6 +332,8 @@ def _item(question: Question, video: SimulatedVideo, dealt: dict[str, tuple[list
         "objects": _count_bin(question.objects),
         "duration": _duration_bin(end - question.start),
     }
+    if isinstance(question.format, OrderingFormat):
+        tags[NEIGHBOURS] = len(question.format.labels) - 1
     return Item(
         id=question.id,
         group=question.video,

@@ -37,7 +37,7 @@ def demo(
     from proctor.benchmarks import BENCHMARKS
     from proctor.build.audit import audit_items
     from proctor.media import MediaLibrary, MediaSettings
-    from proctor.metrics import AccuracyScorer
+    from proctor.metrics import code_scorers
     from proctor.reports import write_report
     from proctor.runs import Limits, PlanOptions, Store, leaderboard, plan, rank_runs
     from proctor.systems import SYSTEMS as KNOWN
@@ -54,7 +54,7 @@ def demo(
         systems,
         CONDITIONS,
         library,
-        scorers=[AccuracyScorer()],
+        scorers=code_scorers(),
         options=PlanOptions(seed=seed),
     )
     run_plan(store, planned, Limits(concurrency=4))

@@ -35,14 +35,14 @@ def import_recorded(
     Example: proctor import rexsonovqa results/gemini-3-pro --data rexsonovqa --as gemini-3-pro
     """
     from proctor.media import CONDITIONS
-    from proctor.metrics import AccuracyScorer
+    from proctor.metrics import code_scorers
     from proctor.runs import Store, add_floor, import_answers
 
     CONDITIONS.get(condition)
     reader = reader_of(benchmark, track)
     loaded = reader.load(data, seed=seed)
     recorded = reader.read_recorded(path, loaded)
-    scorers = (AccuracyScorer(),)
+    scorers = code_scorers()
     opened = Store(store)
     asyncio.run(import_answers(opened, loaded, recorded, name=name, condition=condition, scorers=scorers))
     asyncio.run(add_floor(opened, loaded, scorers, seed=seed))

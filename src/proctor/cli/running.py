@@ -118,7 +118,7 @@ def run(
     --condition video --condition text-only --settings temperature=0 max_tokens=512
     """
     from proctor.media import MediaLibrary, MediaSettings
-    from proctor.metrics import AccuracyScorer
+    from proctor.metrics import code_scorers
     from proctor.runs import Limits, PlanOptions, Store, add_floor, chosen_items, plan
 
     chosen = tuple(conditions or ["video"])
@@ -144,7 +144,7 @@ def run(
     if not skip_broken:
         need_media(loaded, chosen_items(loaded, options), library, chosen, data)
     opened = Store(store)
-    scorers = [AccuracyScorer()]
+    scorers = code_scorers()
     planned = plan(opened, loaded, built, chosen, library, scorers=scorers, options=options)
     asyncio.run(add_floor(opened, loaded, scorers, seed=seed))
     outcome = run_plan(opened, planned, Limits(concurrency, budget_s, give_up_after))

@@ -15,7 +15,8 @@ class Metric:
     `chance` is the mean that blind guessing reaches where that is one number for all items; `formats`
     are the kinds of answer that it marks (none named: all), so that a failed answer, which has no
     score, is still known to be missing from it; `levels` are the labels of its scores, best first, where
-    it has a few named ones.
+    it has a few named ones. Where the value of an item is a share of several units (pairs of neighbours in an
+    order), `per` is the tag that says of how many: a mean over items is then the share of all their units.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Metric:
     chance: float | None = None
     formats: tuple[str, ...] = ()
     levels: tuple[str, ...] = ()
+    per: str = ""
 
     @property
     def worst(self) -> float:

@@ -215,10 +215,11 @@ def _compare(
     a, b = (~np.isnan(side.values) for side in scored)
     both = np.flatnonzero(a & b)
     declared = card.metric(metric)
+    units = np.repeat(both, items.units(declared, both))
     difference = paired_difference(
-        scored[0].values[both],
-        scored[1].values[both],
-        items.group[both],
+        scored[0].values[units],
+        scored[1].values[units],
+        items.group[units],
         draws=draws,
         seed=seed,
         bounds=(declared.low, declared.high),

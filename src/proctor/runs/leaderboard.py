@@ -132,6 +132,7 @@ def _ranked(
     if not entries:
         return []
     by_name = {entry.run.system: entry for entry in entries}
+    common = np.repeat(common, items.units(metric, common))
     estimates = {name: _estimate(entry, common, items, metric, options) for name, entry in by_name.items()}
     ranks = rank_systems(
         np.stack([entry.series.values[common] for entry in entries]),
@@ -163,7 +164,8 @@ def _ranked(
 
 
 def _unranked(entry: _Entry, items: ItemTable, metric: Metric, options: Options) -> LeaderboardRow:
-    estimate = _estimate(entry, np.flatnonzero(entry.series.marked), items, metric, options)
+    marked = np.flatnonzero(entry.series.marked)
+    estimate = _estimate(entry, np.repeat(marked, items.units(metric, marked)), items, metric, options)
     return LeaderboardRow(
         system=entry.run.system,
         rank=None,

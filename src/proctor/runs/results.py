@@ -56,7 +56,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Result:
-    """One number. `n` is its denominator and `groups` how many clusters that spans; `answered` and
+    """One number. `n` is its denominator (items, or the metric's units: see `Metric.per`) and `groups` how many clusters that spans; `answered` and
     `failed` count answers to the items that the metric marks; `unmarked` of the answered ones have no
     score (a judge that gave none); `missing` items were not asked. `levels` counts the scores by their
     label, where the metric has named levels."""
@@ -283,10 +283,12 @@ def _estimates(
 ) -> list[Estimate]:
     pairs = used[slices.items]
     where = slices.items[pairs]
+    times = items.units(metric, where)
+    where = np.repeat(where, times)
     return slice_means(
         values[where],
         items.group[where],
-        slices.codes[pairs],
+        np.repeat(slices.codes[pairs], times),
         len(slices.facets),
         draws=options.draws,
         level=options.level,

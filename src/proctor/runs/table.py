@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Select, case, select
 
-from proctor.core import Metric, Status
+from proctor.core import InputError, Metric, Status
 from proctor.runs import schema
 from proctor.runs.cards import BenchmarkCard
 from proctor.runs.store import Run, Store
@@ -75,6 +75,20 @@ class ItemTable:
     def markable(self, metric: Metric) -> NDArray[np.bool_]:
         """The items that the metric marks."""
         return np.array([metric.marks(kind) for kind in self.formats], dtype=np.bool_)[self.format]
+
+    def units(self, metric: Metric, places: Ints) -> Ints:
+        """Of how many units (`Metric.per`) the value of each of these items is a share; 1 where that is none. Items
+        repeated so often give the mean over units, and its interval by group. Raises `InputError` where an item's
+        tag is no such number."""
+        if not metric.per:
+            return np.ones(len(places), dtype=np.int64)
+        known = [tags.get(metric.per) for tags in self.tags]
+        counts = np.array([one if isinstance(one, int) and one > 0 else 0 for one in known], dtype=np.int64)
+        times = counts[self.tags_code[places]]
+        if np.any(times == 0):
+            place = f"item {self.ids[int(places[np.argmin(times)])]!r}, tag {metric.per!r}"
+            raise InputError(None, place, found="no number of them", expected=f"one, for {metric.name}")
+        return times
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from proctor.core import (
     TagValue,
 )
 from proctor.core.formats import OrderingFormat
+from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS
 
 __all__ = ["READER", "ClinicalSkillQA"]
 
@@ -70,7 +71,7 @@ class ClinicalSkillQA:
             name=self.name,
             title=f"ClinicalSkillQA: key frames in order{_SIMULATED if about.simulated else ''}",
             items=items,
-            metrics=(ACCURACY,),
+            metrics=(ACCURACY, *RUN_METRICS),
             headline=ACCURACY.name,
             facets=("scenario", "frames") if told else ("frames",),
             buckets=("scenario",) if told else ("frames",),
@@ -157,7 +158,7 @@ def _item(instance: Instance, reference: NativeReference | None) -> Item:
     scenario = instance.scenario or (reference.scenario if reference else None) or ""
     video = instance.video or (reference.video if reference else "")
     labels = labels_of(len(instance.pictures))
-    tags: dict[str, TagValue] = {"frames": len(labels)}
+    tags: dict[str, TagValue] = {"frames": len(labels), NEIGHBOURS: len(labels) - 1}
     if scenario:
         tags["scenario"] = scenario
     if video:

@@ -17,13 +17,17 @@ from proctor.metrics.ordering.marks import (
     overall_score,
     place_confusion,
 )
+from proctor.metrics.ordering.scorer import NEIGHBOURS, RUN_METRICS, OrderingScorer
 
 __all__ = [
     "MOST_LABELS",
+    "NEIGHBOURS",
     "ORDERING_METRICS",
     "PAIR_CHANCE",
+    "RUN_METRICS",
     "Comparison",
     "Consensus",
+    "OrderingScorer",
     "Repair",
     "compare_orders",
     "exact_chance",

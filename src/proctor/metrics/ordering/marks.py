@@ -31,7 +31,14 @@ PAIR_CHANCE = 0.5
 
 _FORMATS = ("ordering",)
 TASK = Metric("task_accuracy", "Task accuracy (exact order)", percent=True, formats=_FORMATS)
-PAIR = Metric("pairwise_accuracy", "Pairwise accuracy", percent=True, chance=PAIR_CHANCE, formats=_FORMATS)
+PAIR = Metric(
+    "pairwise_accuracy",
+    "Pairwise accuracy",
+    percent=True,
+    chance=PAIR_CHANCE,
+    formats=_FORMATS,
+    per="neighbours",
+)
 TAU = Metric("kendall_tau", "Kendall's tau", low=-1.0, chance=0.0, formats=_FORMATS)
 RUN = Metric("longest_run", "Longest run in order, of all frames", percent=True, formats=_FORMATS)
 FIRST = Metric("first_right", "First frame right", percent=True, formats=_FORMATS)

@@ -1,0 +1,118 @@
+"""Metrics whose value is a share of several units: pairwise accuracy counts pairs, not items."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Reference, Status
+from proctor.core.formats import OrderingFormat
+from proctor.metrics import code_scorers
+from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS, compare_orders, order_marks
+from proctor.runs import Store, compare, leaderboard, results
+from proctor.runs.results import Options
+
+ORDERS = {
+    "one": {"q1": "ABCD", "q2": "ACBDEF", "q3": "BADC", "q4": "FEDCBA"},
+    "two": {"q1": "ABDC", "q2": "ABCDEF", "q3": "ABCD", "q4": "ABCDEF"},
+}
+
+
+def benchmark(*, tagged: bool = True) -> Benchmark:
+    items = []
+    for place, frames in enumerate((4, 6, 4, 6)):
+        labels = tuple("ABCDEF"[:frames])
+        items.append(
+            Item(
+                id=f"q{place + 1}",
+                group=f"v{place}",
+                question="In which order were they taken?",
+                answer=OrderingFormat(labels=labels),
+                reference=Reference(answer=[*labels]),
+                tags={"frames": frames, **({NEIGHBOURS: frames - 1} if tagged else {})},
+            )
+        )
+    return Benchmark(
+        "frames", "Frames", tuple(items), (ACCURACY, *RUN_METRICS), "accuracy", facets=("frames",)
+    )
+
+
+def stored(path: Path, loaded: Benchmark) -> Store:
+    store = Store(str(path / "runs.db"))
+    store.add_benchmark(loaded)
+    for system, orders in ORDERS.items():
+        run = store.start_run(loaded.name, system, "video", {})
+        marked = []
+        for item in loaded.items:
+            answer = Answer(item_id=item.id, text=orders[item.id], parsed=[*orders[item.id]])
+            scores = [one for scorer in code_scorers() for one in asyncio.run(scorer.score(item, answer))]
+            marked.append((answer, scores))
+        store.write(run, marked)
+    return store
+
+
+def test_pairwise_accuracy_is_the_share_of_all_pairs(tmp_path: Path) -> None:
+    """By hand: of system one 3 + 4 + 1 + 0 of 3 + 5 + 3 + 5 pairs are in order; as `order_marks` has it."""
+    loaded = benchmark()
+    store = stored(tmp_path, loaded)
+    rows = results(store, "frames", Options(draws=500)).rows
+    (row,) = [one for one in rows if one.system == "one" and one.metric == "pairwise_accuracy"]
+    compared = [
+        compare_orders("ABCDEF"[: 4 + 2 * (place % 2)], said)
+        for place, said in enumerate(ORDERS["one"].values())
+    ]
+    marks = order_marks(compared, ["v0", "v1", "v2", "v3"])
+    assert (row.value, row.n, row.groups, row.answered) == (8 / 16, 16, 4, 4)
+    assert row.value == marks[1].estimate.value
+    by_frames = results(store, "frames", Options(by=("frames",), draws=500)).rows
+    shares = {
+        one.facets["frames"]: (one.value, one.n)
+        for one in by_frames
+        if one.system == "one" and one.metric == "pairwise_accuracy"
+    }
+    assert shares == {"4": (4 / 6, 6), "6": (4 / 10, 10)}
+    for metric, mark in (("kendall_tau", marks[2]), ("longest_run", marks[3]), ("up_to_reversal", marks[6])):
+        (found,) = [one for one in rows if one.system == "one" and one.metric == metric]
+        assert (found.value, found.n) == (pytest.approx(mark.estimate.value), 4)
+
+
+def test_leaderboard_and_comparison_count_pairs_too(tmp_path: Path) -> None:
+    store = stored(tmp_path, benchmark())
+    board = leaderboard(store, "frames", condition="video", metric="pairwise_accuracy")
+    assert [(row.system, row.value, row.n) for row in board.rows] == [("two", 15 / 16, 16), ("one", 0.5, 16)]
+    found = compare(store, "frames", metrics=["pairwise_accuracy"]).comparisons
+    assert [(one.difference.value, one.difference.n) for one in found] == [(-7 / 16, 16)]
+
+
+def test_an_item_that_says_no_number_of_units_is_named(tmp_path: Path) -> None:
+    store = stored(tmp_path, benchmark(tagged=False))
+    with pytest.raises(InputError) as error:
+        results(store, "frames")
+    assert str(error.value) == (
+        "item 'q1', tag 'neighbours': found no number of them, expected one, for pairwise_accuracy"
+    )
+
+
+def test_no_order_has_nothing_in_order_and_a_failed_answer_is_never_marked() -> None:
+    item = benchmark().items[0]
+    scorer = code_scorers()[1]
+    late = asyncio.run(scorer.score(item, Answer(item_id="q1", status=Status.TIMED_OUT)))
+    assert [(one.metric, one.value) for one in late] == [
+        ("pairwise_accuracy", 0.0),
+        ("kendall_tau", -1.0),
+        ("longest_run", 0.0),
+        ("first_right", 0.0),
+        ("last_right", 0.0),
+        ("up_to_reversal", 0.0),
+    ]
+    with pytest.raises(ValueError, match="never scored"):
+        asyncio.run(scorer.score(item, Answer(item_id="q1", status=Status.FAILED)))
+
+
+def test_of_several_accepted_orders_the_nearest_counts() -> None:
+    known = benchmark().items[0]
+    item = known.model_copy(update={"reference": Reference(answer=[*"ABCD"], accepted=([*"BADC"],))})
+    scores = asyncio.run(code_scorers()[1].score(item, Answer(item_id="q1", text="BADC", parsed=[*"BADC"])))
+    assert [one.value for one in scores] == [1.0] * 6
