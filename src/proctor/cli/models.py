@@ -110,12 +110,15 @@ class ModelOptions:
         prompt: Path | None,
         video_as: Literal["frames", "file"],
     ) -> list[System]:
+        from proctor.cli.options import briefing_of
         from proctor.models import load_prompt
         from proctor.systems.model_system import ModelSystem, Sampling, prompt_for_benchmark
 
         template = load_prompt(prompt) if prompt is not None else prompt_for_benchmark(benchmark)
-        sampling = Sampling(video_as=video_as)
-        return [ModelSystem(self.client(model), template, name or None, sampling) for model in models]
+        sampling, briefing = Sampling(video_as=video_as), briefing_of(benchmark)
+        return [
+            ModelSystem(self.client(model), template, name or None, sampling, briefing) for model in models
+        ]
 
     def _method(
         self, method: str, models: Sequence[str], *, name: str, seed: int, options: Sequence[str]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from proctor.core import BenchmarkReader
+from proctor.core import BenchmarkReader, Briefing
 
 __all__ = [
     "AllItems",
@@ -25,6 +25,7 @@ __all__ = [
     "StoreUrl",
     "Systems",
     "TrackName",
+    "briefing_of",
     "reader_of",
 ]
 
@@ -100,3 +101,11 @@ def reader_of(benchmark: str, track: str = "") -> BenchmarkReader:
     if not isinstance(reader, HasTracks):
         raise InputError(None, "--track", found=repr(track), expected=f"no track, {benchmark} has none")
     return reader.on_track(track)
+
+
+def briefing_of(benchmark: str) -> Briefing | None:
+    """What a benchmark has models and judges told, if anything."""
+    from proctor.core import HasBriefing
+
+    reader = reader_of(benchmark)
+    return reader.briefing() if isinstance(reader, HasBriefing) else None

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from proctor.core import Answer, ConfigurationError, Frame, Item, View
+from proctor.core import Answer, Briefing, ConfigurationError, Frame, Item, View, content_hash
 from proctor.core.formats import TimestampsFormat, option_letters
 from proctor.media import ClipFile, ShowsFiles
 from proctor.models import ModelClient, Part, Prompt, load_prompt
@@ -41,7 +41,8 @@ def prompt_for_benchmark(name: str) -> Prompt:
 class ModelSystem:
     """Asks a model each question once, with what the view shows.
 
-    The prompt is the same under every condition; without frames it says nothing of a video. Raises
+    The prompt is the same under every condition; without frames it says nothing of a video. `briefing` is what
+    the benchmark has its models told: words with their meaning, and by which clock. Raises
     `ConfigurationError` where video files are to be sent to a model that takes none.
     """
 
@@ -51,6 +52,7 @@ class ModelSystem:
         prompt: Prompt | None = None,
         name: str | None = None,
         sampling: Sampling = Sampling(),
+        briefing: Briefing | None = None,
     ) -> None:
         if sampling.video_as == "file" and not client.takes_video:
             raise ConfigurationError(
@@ -61,6 +63,7 @@ class ModelSystem:
         self._prompt = prompt or load_prompt(_GENERAL)
         self._name = name or client.name
         self._sampling = sampling
+        self._briefing = briefing
 
     @property
     def name(self) -> str:
@@ -69,13 +72,15 @@ class ModelSystem:
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """The model and its settings, the prompt by name and hash, and the sampling."""
+        """The model and its settings, the prompt by name and hash, the sampling, and the briefing's hash."""
         sampling: dict[str, JsonValue] = {**asdict(self._sampling)}
+        told = self._briefing
         return {
             **self._client.settings,
             "prompt": self._prompt.name,
             "prompt_sha256": self._prompt.sha256,
             "sampling": sampling,
+            **({} if told is None else {"briefing_sha256": content_hash(asdict(told))}),
         }
 
     def supports(self, item: Item) -> bool:
@@ -94,10 +99,11 @@ class ModelSystem:
             pictures=len(files) or len(frames),
             timed=any(frame.time is not None for frame in frames),
             video=bool(files),
+            definitions=[] if self._briefing is None else list(self._briefing.definitions.items()),
         )
-        span = view.span
-        shown: list[Part] = [_told(frame, item, span) for frame in frames]
-        shown += [_named(file, item) for file in files]
+        span, by_own_clock = view.span, self._by_own_clock(item)
+        shown: list[Part] = [_told(frame, span, by_own_clock) for frame in frames]
+        shown += [_named(file) if by_own_clock else file for file in files]
         reply = await self._client.ask([*shown, user], system=system)
         return Answer(
             item_id=item.id,
@@ -112,15 +118,21 @@ class ModelSystem:
             },
         )
 
+    def _by_own_clock(self, item: Item) -> bool:
+        """Whether the model must know the clock of the whole video: the answer is a time of it, or the question
+        names one."""
+        told = self._briefing is not None and self._briefing.own_clock
+        return told or isinstance(item.answer, TimestampsFormat)
+
     async def _files(self, view: View) -> list[ClipFile]:
         if self._sampling.video_as == "frames" or not isinstance(view, ShowsFiles):
             return []
         return await view.files()
 
 
-def _named(file: ClipFile, item: Item) -> ClipFile:
-    """The clip with what the model must know of its clock: where the answer is a time of the whole video."""
-    if not isinstance(item.answer, TimestampsFormat) or not file.span[0]:
+def _named(file: ClipFile) -> ClipFile:
+    """The clip with what the model must know of the whole video's clock."""
+    if not file.span[0]:
         return file
     begins = f"this video begins at {_clock(file.span[0])} of the recording"
     return replace(file, label=", ".join(part for part in (file.label, begins) if part))
@@ -131,19 +143,18 @@ def _clock(time: float) -> str:
     return f"{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}"
 
 
-def _told(frame: Frame, item: Item, span: tuple[float, float] | None) -> Frame:
+def _told(frame: Frame, span: tuple[float, float] | None, by_own_clock: bool) -> Frame:
     """The frame with the time that the model is told.
 
-    From the clip's start, since a model can't know where in a recording the clip lies. Where the answer
-    is a time, or an item has several clips, by the video's own clock, in which the answer is given.
+    From the clip's start, since a model can't know where in a recording the clip lies. Where question or
+    answer speak of times (`by_own_clock`), or an item has several clips, by the video's own clock.
     """
     if frame.time is None:
         return frame
-    asks_for_time = isinstance(item.answer, TimestampsFormat)
     clip = _CLIP.match(frame.label)
-    start = 0.0 if span is None or asks_for_time or clip else span[0]
+    start = 0.0 if span is None or by_own_clock or clip else span[0]
     time = max(0.0, frame.time - start)
     label = f"{clip[0] if clip else ''}t = {time:.1f} s"
-    if asks_for_time:
+    if by_own_clock:
         label += f" ({_clock(time)})"
     return replace(frame, time=time, label=label)

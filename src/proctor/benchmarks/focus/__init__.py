@@ -15,10 +15,11 @@ from proctor.benchmarks.focus.native import (
     write_native,
 )
 from proctor.benchmarks.focus.reader import READER
-from proctor.benchmarks.focus.taxonomy import CAPABILITIES, GROUP_OF, GROUPS, OBJECTS
+from proctor.benchmarks.focus.taxonomy import CAPABILITIES, FOREIGN_OBJECT, GROUP_OF, GROUPS, OBJECTS
 
 __all__ = [
     "CAPABILITIES",
+    "FOREIGN_OBJECT",
     "GROUPS",
     "GROUP_OF",
     "OBJECTS",

@@ -36,9 +36,12 @@ class Question:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options of a multiple choice; empty where the file lists none."""
-        listed = self.arguments.get("options", self.arguments.get("choices", ()))
-        return tuple(str(option) for option in listed)
+        """The options of a multiple choice; empty where the file lists none. Raises `TypeError` for what is no
+        list of texts."""
+        listed = self.arguments.get("options", self.arguments.get("choices", []))
+        if not isinstance(listed, list) or not all(isinstance(option, str) for option in listed):
+            raise TypeError("the options are no list of texts")
+        return tuple(listed)
 
 
 def time_tolerance(duration_s: float) -> float:

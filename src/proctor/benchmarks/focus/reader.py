@@ -12,11 +12,11 @@ from proctor.benchmarks.focus.forms import FORMATS, Question
 from proctor.benchmarks.focus.native import NativeReference, NativeRequest, read_references, read_requests
 from proctor.benchmarks.focus.official import MENDED, figures
 from proctor.benchmarks.focus.recorded import read_recorded
-from proctor.benchmarks.focus.taxonomy import CAPABILITIES, GROUP_OF, OBJECTS
+from proctor.benchmarks.focus.taxonomy import CAPABILITIES, FOREIGN_OBJECT, GROUP_OF, OBJECTS
 from proctor.core import (
-    ACCURACY,
     Benchmark,
     BenchmarkReader,
+    Briefing,
     InputError,
     Item,
     OfficialFigure,
@@ -27,9 +27,11 @@ from proctor.core import (
     VideoClip,
 )
 from proctor.core.formats import AnswerFormat, ChoiceFormat
+from proctor.judges import PANEL_ACCURACY
 
 __all__ = ["READER", "TRACKS", "Track"]
 
+_ANY = "Foreign object"
 _FRAME_S = 0.04  # a frame is the clip of one picture at 25 frames a second
 
 
@@ -55,6 +57,11 @@ TRACKS = {
 }
 
 _NOTES = (
+    (
+        "Free text is right where most judges of a panel say so (proctor score focus). A tie, or a vote that is missing "
+        "and would decide, leaves an answer unresolved: neither right nor wrong, and counted beside the figures. The "
+        "challenge's document names the majority and says nothing of either."
+    ),
     "A late, missing or unreadable answer is wrong, as the challenge has it; scores carry the cause as their label.",
     (
         "Figures are means over questions with intervals over whole videos. The toolkit's own (mean of the videos' "
@@ -99,8 +106,8 @@ class _Reader:
             items=tuple(
                 _item(request, keys[request.qID], self._track, classes, data) for request in requests
             ),
-            metrics=(ACCURACY,),
-            headline=ACCURACY.name,
+            metrics=(PANEL_ACCURACY,),
+            headline=PANEL_ACCURACY.name,
             facets=(
                 "capability",
                 "primary",
@@ -122,8 +129,12 @@ class _Reader:
         return read_recorded(path, benchmark)
 
     def rubric_judge(self) -> str | None:
-        """None yet: free text is left unmarked, and shown so."""
-        return None
+        """Up to three models decide by majority; until then free text is unmarked, and shown so."""
+        return "panel"
+
+    def briefing(self) -> Briefing:
+        """The classes of foreign objects with their definitions; questions name times by the video's own clock."""
+        return Briefing({_ANY: FOREIGN_OBJECT, **OBJECTS}, own_clock=True)
 
     def figures(
         self,
@@ -168,15 +179,14 @@ def _check_pairs(data: Path, requests: Sequence[NativeRequest], keys: dict[str, 
 
 
 def _classes(references: Sequence[NativeReference]) -> tuple[str, ...]:
-    """The known classes and those that only these references name."""
-    named = {
-        " ".join(name.split())
-        for reference in references
-        if reference.format == "fo_class"
-        for name in reference.answer.split(",")
-    }
-    known = {name.casefold() for name in OBJECTS} | {"none", ""}
-    return tuple(sorted({*OBJECTS, *(name for name in named if name.casefold() not in known)}))
+    """The known classes and those that only these references name; of several spellings the first one."""
+    known = {name.casefold(): name for name in OBJECTS}
+    for reference in references:
+        if reference.format == "fo_class":
+            for part in reference.answer.strip().removesuffix(".").split(","):
+                name = " ".join(part.split())
+                known.setdefault(name.casefold(), name)
+    return tuple(sorted(name for folded, name in known.items() if folded not in {"none", ""}))
 
 
 def _item(

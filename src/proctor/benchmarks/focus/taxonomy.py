@@ -7,7 +7,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TypedDict
 
-__all__ = ["CAPABILITIES", "GROUPS", "GROUP_OF", "OBJECTS", "Group"]
+__all__ = ["CAPABILITIES", "FOREIGN_OBJECT", "GROUPS", "GROUP_OF", "OBJECTS", "Group"]
 
 
 class Group(TypedDict):
@@ -44,3 +44,11 @@ CAPABILITIES = tuple(GROUP_OF)
 OBJECTS = MappingProxyType(_objects())
 """Classes of foreign objects with their definitions, in our own words. The list is open: classes that only
 a benchmark's references name are added to it when they are read."""
+
+FOREIGN_OBJECT = (
+    "Anything that is brought wholly into the body cavity during the procedure and has to be retrieved or accounted "
+    "for, and tissue or a stone that has come loose in it and has to be taken out. Instruments that stay connected to "
+    "the outside (graspers, scissors, trocars, staplers, cameras) are none, nor are parts that come off an "
+    "instrument, such as the anvil of a stapler."
+)
+"""What all classes have in common, in our own words."""
