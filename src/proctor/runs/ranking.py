@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Unpack
 
@@ -16,9 +16,9 @@ from proctor.runs.cards import BenchmarkCard
 from proctor.runs.results import chosen_runs, natural
 from proctor.runs.store import Run, Store
 from proctor.runs.table import ItemTable, load_items, load_labels, load_outcomes, load_series
-from proctor.stats import RankingOptions, Standing, Standings, rank_buckets
+from proctor.stats import RankingOptions, RankingPlan, Standing, Standings, rank_buckets
 
-__all__ = ["BASELINES", "Board", "Entry", "RankedRun", "rank_runs", "ranked_entries"]
+__all__ = ["BASELINES", "Board", "Entry", "Marks", "RankedRun", "rank_runs", "ranked_entries"]
 
 BASELINES = ("random", "majority")
 """Where no baseline is named, these, as far as the store has them under `text-only`."""
@@ -39,9 +39,18 @@ class RankedRun:
 
 
 @dataclass(frozen=True)
+class Marks:
+    """What a board was made from: `right` (1 or 0) per system, each item's group, and the number of its bucket."""
+
+    right: dict[str, NDArray[np.float64]]
+    group: NDArray[np.int64]
+    bucket: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class Board:
     """One leaderboard, best first. `left_out` questions have no mark from at least one system (failed, or for
-    a judge to give) and are left out for all."""
+    a judge to give) and are left out for all; `alpha` is the level of its tests."""
 
     name: str
     title: str
@@ -49,6 +58,8 @@ class Board:
     runs: list[RankedRun]
     items: int
     left_out: int
+    alpha: float
+    marks: Marks = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -84,6 +95,7 @@ def rank_runs(
     entries = ranked_entries(store, benchmark, items, condition, systems, baselines)
     marked = np.logical_and.reduce([~np.isnan(entry.right) for entry in entries])
     names, codes = _buckets(items, card, by, store.shown)
+    alpha = RankingPlan(**options).alpha
     boards = [("technical", "All questions", np.ones(len(items.ids), dtype=np.bool_))]
     if card.relevance:
         relevant = [values == ("yes",) for values in items.facet(card.relevance)]
@@ -91,19 +103,16 @@ def rank_runs(
     found = []
     for name, title, asked in boards:
         inside = np.flatnonzero(asked & marked & (codes >= 0))
+        right = {entry.run.system: entry.right[inside] for entry in entries}
+        marks = Marks(right, items.group[inside], codes[inside])
         standings = rank_buckets(
-            np.stack([entry.right[inside] for entry in entries]),
-            [entry.run.system for entry in entries],
-            items.group[inside],
-            codes[inside],
-            names,
-            **options,
+            np.stack(list(right.values())), list(right), marks.group, marks.bucket, names, **options
         )
         left_out = int((asked & (codes >= 0)).sum()) - len(inside)
         missing = {entry.run.system: int(entry.missing[inside].sum()) for entry in entries}
         own = {entry.run.system for entry in entries if entry.baseline}
         runs = _lined(standings, own, missing)
-        found.append(Board(name, title, standings, runs, len(inside), left_out))
+        found.append(Board(name, title, standings, runs, len(inside), left_out, alpha, marks))
     return found
 
 

@@ -1,5 +1,7 @@
 """The analysis of a benchmark's runs: tables, each with its clustered intervals, to read and to plot."""
 
 from proctor.runs.analysis.analyse import Analysis, analyse, write_tables
+from proctor.runs.analysis.boards import duels_of, lead_rows, rule_rows
+from proctor.runs.analysis.gathered import Row
 
-__all__ = ["Analysis", "analyse", "write_tables"]
+__all__ = ["Analysis", "Row", "analyse", "duels_of", "lead_rows", "rule_rows", "write_tables"]

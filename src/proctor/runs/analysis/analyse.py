@@ -6,18 +6,28 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from proctor.core import ACCURACY, InputError
 from proctor.metrics import AccuracyScorer
 from proctor.runs.analysis.answers import failure_rows, mark_rows
+from proctor.runs.analysis.boards import (
+    duel_rows,
+    place_rows,
+    ranking_rows,
+    rule_rows,
+    significance_rows,
+    tau_rows,
+)
 from proctor.runs.analysis.ensembles import ensemble_rows
 from proctor.runs.analysis.gathered import Gathered, Row
+from proctor.runs.analysis.spread import group_rows, video_rows
 from proctor.runs.analysis.strata import (
     capability_rows,
+    factor_rows,
     gap_rows,
     pair_rows,
     regression_rows,
-    video_rows,
 )
 from proctor.runs.export import safe_cell
 from proctor.runs.ranking import Board, rank_runs, ranked_entries
@@ -32,10 +42,20 @@ _FACTORS = ("distribution", "clinical", "context")
 
 @dataclass(frozen=True)
 class Analysis:
-    """The tables by name, each a list of rows with the same columns, and the boards of the ranking."""
+    """The tables by name, each a list of rows with the same columns, and the boards of the ranking. `labels` is the
+    tag that stands for capabilities."""
 
     tables: dict[str, list[Row]]
     boards: list[Board]
+    labels: str
+
+
+class AnalysisOptions(TypedDict, total=False):
+    """How surely: `draws` behind the intervals (2000), samples for the `stability` of the ranking (1000), `seed` (0)."""
+
+    draws: int
+    stability: int
+    seed: int
 
 
 def analyse(
@@ -45,27 +65,29 @@ def analyse(
     condition: str = "video",
     systems: Sequence[str] = (),
     baselines: Sequence[str] = (),
-    draws: int = 2000,
-    stability: int = 1000,
-    seed: int = 0,
+    all_items: bool = False,
+    **options: Unpack[AnalysisOptions],
 ) -> Analysis:
     """Analyses the systems that `rank_runs` would rank.
 
     Labels are the tag `capabilities`, else the benchmark's first facet; factors are `distribution`, `clinical` and
     `context`, else its other facets. Raises `InputError` as `rank_runs` does.
     """
+    draws, seed = options.get("draws", 2000), options.get("seed", 0)
     boards = rank_runs(
         store,
         benchmark,
         condition=condition,
         systems=systems,
         baselines=baselines,
-        stability=stability,
+        all_items=all_items,
+        stability=options.get("stability", 1000),
         seed=seed,
     )
-    items = load_items(store, store.card(benchmark))
+    card = store.card(benchmark)
+    items = load_items(store, card, all_items=all_items)
     entries = ranked_entries(store, benchmark, items, condition, systems, baselines)
-    labels, factors = _tags(items, store.card(benchmark).facets, store.shown)
+    labels, factors = _tags(items, card.facets, store.shown)
     scorer = AccuracyScorer().name
     data = Gathered(
         items=items,
@@ -77,23 +99,31 @@ def analyse(
         },
         labels=labels,
         factors=factors,
+        facets=tuple(
+            dict.fromkeys((*factors, *(name for name in card.facets if name in items.facet_names())))
+        ),
         draws=draws,
         seed=seed,
     )
     tables = {
         "capabilities": capability_rows(data),
         "regression": regression_rows(data),
+        "factors": factor_rows(data),
         "gaps": gap_rows(data),
         "videos": video_rows(data),
+        "groups": group_rows(data),
         "pairs": pair_rows(data),
-        "ranking": _ranking_rows(boards),
-        "places": _place_rows(boards),
-        "significance": _significance_rows(boards),
+        "ranking": ranking_rows(boards),
+        "places": place_rows(boards),
+        "rules": rule_rows(boards),
+        "duels": duel_rows(boards),
+        "significance": significance_rows(boards),
+        "tau": tau_rows(boards),
         "ensembles": ensemble_rows(data),
         "failures": failure_rows(data),
         "marks": mark_rows(data),
     }
-    return Analysis(tables, boards)
+    return Analysis(tables, boards, labels)
 
 
 def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
@@ -123,54 +153,3 @@ def _tags(items: ItemTable, facets: Sequence[str], shown: str) -> tuple[str, tup
         raise InputError(shown, found="no facet", expected="one to analyse by")
     factors = tuple(factor for factor in _FACTORS if factor in known)
     return labels, factors or tuple(facet for facet in facets if facet in known and facet != labels)
-
-
-def _ranking_rows(boards: Sequence[Board]) -> list[Row]:
-    return [
-        {
-            "board": board.name,
-            "system": one.standing.name,
-            "place": one.standing.place,
-            "score": one.standing.score,
-            "mean": one.standing.mean,
-            "win_rate": one.standing.win_rate,
-            "place_low": one.standing.stability.place_low if one.standing.stability else None,
-            "place_high": one.standing.stability.place_high if one.standing.stability else None,
-            "baseline": one.baseline,
-            "tau": board.standings.tau,
-        }
-        for board in boards
-        for one in board.runs
-    ]
-
-
-def _place_rows(boards: Sequence[Board]) -> list[Row]:
-    """The chance of every place, in long form: what a blob plot shows."""
-    return [
-        {"board": board.name, "system": one.standing.name, "place": place, "chance": chance}
-        for board in boards
-        for one in board.runs
-        if one.standing.stability is not None
-        for place, chance in enumerate(one.standing.stability.chances, start=1)
-    ]
-
-
-def _significance_rows(boards: Sequence[Board]) -> list[Row]:
-    """The adjusted p of every pair in every bucket: what a significance map shows."""
-    rows = []
-    for board in boards:
-        names = [one.standing.name for one in board.runs]
-        for bucket, table in zip(board.standings.buckets, board.standings.p_values, strict=True):
-            rows += [
-                {
-                    "board": board.name,
-                    "bucket": bucket,
-                    "first": first,
-                    "second": second,
-                    "p": float(table[i, j]),
-                }
-                for i, first in enumerate(names)
-                for j, second in enumerate(names)
-                if i < j
-            ]
-    return rows

@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 from pydantic import JsonValue
 
 from proctor.core import Item, Status
-from proctor.metrics import Mark, count_marks, nominal_marks, set_marks, time_marks
+from proctor.metrics import MISSING, Mark, count_marks, nominal_marks, set_marks, time_marks
 from proctor.runs.analysis.gathered import Gathered, Row, numbers
+from proctor.runs.ranking import Entry
 from proctor.stats import Options
 
 __all__ = ["failure_rows", "mark_rows"]
 
 
 def failure_rows(data: Gathered) -> list[Row]:
-    """Per system and format: how many questions ended how (right, wrong, unreadable, timed out, missing …)."""
+    """Per system and format: how many questions ended how. Of answers marked by code the cause is the mark's label
+    (right, wrong, unreadable, timed out, refused, missing); of others it is right or wrong by the mark, "not marked"
+    before there is one, and "failed" where asking failed."""
     column = data.items.facet("answer_format" if "answer_format" in data.items.facet_names() else "format")
     rows = []
     for entry in data.entries:
         found: Counter[tuple[str, str]] = Counter()
-        for place, label in data.causes[entry.run.system].items():
-            found[column[place][0] if column[place] else "", label] += 1
+        for place, values in enumerate(column):
+            found[values[0] if values else "", _cause(data, entry, place)] += 1
         sizes: Counter[str] = Counter()
         for (form, _), count in found.items():
             sizes[form] += count
@@ -37,6 +41,18 @@ def failure_rows(data: Gathered) -> list[Row]:
             for (form, cause), count in sorted(found.items())
         ]
     return rows
+
+
+def _cause(data: Gathered, entry: Entry, place: int) -> str:
+    label = data.causes[entry.run.system].get(place)
+    if label:
+        return label
+    if entry.missing[place]:
+        return MISSING
+    if not np.isnan(entry.right[place]):
+        return "right" if entry.right[place] >= 1 else "wrong"
+    answer = data.answers[entry.run.system].get(data.items.ids[place])
+    return "failed" if answer is not None and answer.status is Status.FAILED else "not marked"
 
 
 def mark_rows(data: Gathered) -> list[Row]:

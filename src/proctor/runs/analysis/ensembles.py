@@ -7,16 +7,19 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from proctor.core import Item
 from proctor.core.formats import FreeTextFormat, RatingsFormat
 from proctor.metrics import is_right
 from proctor.runs.analysis.gathered import Gathered, Row, numbers
-from proctor.stats import mean_interval
+from proctor.stats import mean_interval, paired_difference
+from proctor.stats.clusters import Floats
 
-__all__ = ["ensemble_rows", "vote"]
+__all__ = ["BEST", "BOUND", "VOTE_OF_ALL", "ensemble_rows", "vote"]
 
+BEST, VOTE_OF_ALL, BOUND = "best", "vote of all", "any right (upper bound)"
 _FEW = 3
 
 
@@ -52,29 +55,45 @@ def vote(item: Item, values: Sequence[JsonValue]) -> JsonValue:
 
 
 def ensemble_rows(data: Gathered) -> list[Row]:
-    """Accuracy of the best system, of votes of the best three and of all, and of "any of them is right".
+    """Accuracy of the best system, of votes of the best three and of all, and of "any of them is right": over all
+    formats and for each, with the paired difference to the best system.
 
-    Baselines do not vote. Free text can't be voted on; only questions that all systems have a mark for and
-    that code can mark are taken.
+    Baselines do not vote. Free text and ratings can't be voted on; these, and questions without a mark from some
+    system, are `left_out`. Who is best is chosen on the same questions, which flatters the votes of the best.
     """
+    common = [int(place) for place in data.common()]
     here = [
-        int(place)
-        for place in data.common()
+        place
+        for place in common
         if not isinstance(data.whole[data.items.ids[place]].answer, FreeTextFormat | RatingsFormat)
     ]
     voters = [entry for entry in data.entries if not entry.baseline]
     voters.sort(key=lambda entry: (-float(np.mean(entry.right[here])) if here else 0.0, entry.run.system))
-    rows = []
-    sets = [("best", 1), (f"vote of the best {_FEW}", _FEW), ("vote of all", len(voters))]
-    for name, size in sets:
-        if size > len(voters) or (size == 1 and name != "best"):
-            continue
-        chosen = [entry.run.system for entry in voters[:size]]
-        rows.append(_row(data, here, name, chosen, [_voted(data, place, chosen) for place in here]))
     everyone = [entry.run.system for entry in voters]
-    any_right = [float(max(entry.right[place] for entry in voters)) for place in here]
-    rows.append(_row(data, here, "any right (upper bound)", everyone, any_right))
+    made = [(BEST, everyone[:1], np.array([voters[0].right[place] for place in here]))]
+    for name, size in ((f"vote of the best {_FEW}", _FEW), (VOTE_OF_ALL, len(voters))):
+        if size > 1 and (size < len(voters) or name == VOTE_OF_ALL):
+            chosen = everyone[:size]
+            made.append((name, chosen, np.array([_voted(data, place, chosen) for place in here])))
+    bound = np.array([max(entry.right[place] for entry in voters) for place in here])
+    made.append((BOUND, everyone, bound))
+    formats = np.array([data.whole[data.items.ids[place]].answer.kind for place in here])
+    rows = []
+    for kind in ("all", *sorted(set(formats))):
+        inside = np.flatnonzero((formats == kind) | (kind == "all"))
+        groups = data.items.group[np.asarray(here, dtype=np.int64)][inside]
+        best = made[0][2][inside]
+        for name, systems, right in made:
+            row: Row = {"ensemble": name, "format": kind, "systems": " + ".join(systems)}
+            one = mean_interval(right[inside], groups, draws=data.draws, seed=data.seed, bounds=(0, 1))
+            rows.append(row | numbers(one) | _gain(right[inside], best, groups, data))
+            rows[-1]["left_out"] = len(data.items.ids) - len(here) if kind == "all" else 0
     return rows
+
+
+def _gain(right: Floats, best: Floats, groups: NDArray[np.int64], data: Gathered) -> Row:
+    one = paired_difference(right, best, groups, draws=data.draws, seed=data.seed, bounds=(0, 1))
+    return {"gain": one.value, "gain_low": one.ci_low, "gain_high": one.ci_high, "p": one.p}
 
 
 def _voted(data: Gathered, place: int, systems: Sequence[str]) -> float:
@@ -82,11 +101,3 @@ def _voted(data: Gathered, place: int, systems: Sequence[str]) -> float:
     given = [data.answers[system].get(item.id) for system in systems]
     value = vote(item, [None if one is None or one.status != "answered" else one.parsed for one in given])
     return float(value is not None and is_right(item, value))
-
-
-def _row(
-    data: Gathered, here: Sequence[int], name: str, systems: Sequence[str], right: Sequence[float]
-) -> Row:
-    groups = data.items.group[np.asarray(here, dtype=np.int64)]
-    one = mean_interval(right, groups, draws=data.draws, seed=data.seed, bounds=(0, 1))
-    return {"ensemble": name, "systems": " + ".join(systems)} | numbers(one)

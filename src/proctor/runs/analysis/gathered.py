@@ -22,7 +22,7 @@ Row = dict[str, Any]
 @dataclass(frozen=True)
 class Gathered:
     """The chosen systems on the items that count. `labels` is the tag that an item may carry several values
-    of (its capabilities), `factors` are tags with one value each."""
+    of (its capabilities), `factors` are the tags that stand in the regression, `facets` all that results are split by."""
 
     items: ItemTable
     whole: dict[str, Item]
@@ -31,6 +31,7 @@ class Gathered:
     causes: dict[str, dict[int, str]]
     labels: str
     factors: tuple[str, ...]
+    facets: tuple[str, ...]
     draws: int = 2000
     seed: int = 0
 

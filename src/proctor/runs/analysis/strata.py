@@ -10,9 +10,10 @@ from proctor.stats import logistic, paired_differences, slice_means, sums_interv
 from proctor.stats.clusters import Floats
 from proctor.stats.resampling import ratio
 
-__all__ = ["capability_rows", "gap_rows", "pair_rows", "regression_rows", "video_rows"]
+__all__ = ["capability_rows", "factor_rows", "gap_rows", "pair_rows", "regression_rows"]
 
 _UNIT = (0.0, 1.0)
+_MOST_VALUES = 24  # a tag with more values than this is a name, not a facet
 _LEAST = 10  # questions below which a stratum of two labels says too little to be listed
 
 
@@ -43,6 +44,31 @@ def capability_rows(data: Gathered) -> list[Row]:
         )
         for (label, stratum, _), one in zip(slices, found, strict=True):
             rows.append({"system": entry.run.system, "label": label, "stratum": stratum} | numbers(one))
+    return rows
+
+
+def factor_rows(data: Gathered) -> list[Row]:
+    """Per system and value of every facet (context length, distribution, leaf of the taxonomy …): its accuracy."""
+    rows = []
+    for factor in data.facets:
+        carriers = data.carriers(factor)
+        if not 1 < len(carriers) <= _MOST_VALUES:
+            continue
+        for entry in data.entries:
+            marked = np.flatnonzero(~np.isnan(entry.right))
+            found = slice_means(
+                entry.right[marked],
+                data.items.group[marked],
+                np.stack([mask[marked] for mask in carriers.values()], axis=1),
+                len(carriers),
+                draws=data.draws,
+                seed=data.seed,
+                bounds=_UNIT,
+            )
+            rows += [
+                {"system": entry.run.system, "factor": factor, "value_of": value} | numbers(one)
+                for value, one in zip(carriers, found, strict=True)
+            ]
     return rows
 
 
@@ -117,24 +143,6 @@ def gap_rows(data: Gathered) -> list[Row]:
 
 def _gap(sums: Floats) -> Floats:
     return ratio(sums[:, 2], sums[:, 3]) - ratio(sums[:, 0], sums[:, 1])
-
-
-def video_rows(data: Gathered) -> list[Row]:
-    """Per system the spread of the groups' accuracies: what a box plot shows, and the standard deviation."""
-    rows = []
-    for entry in data.entries:
-        marked = np.flatnonzero(~np.isnan(entry.right))
-        group = data.items.group[marked]
-        count = np.bincount(group, minlength=len(data.items.groups)).astype(np.float64)
-        total = np.bincount(group, entry.right[marked], minlength=len(data.items.groups))
-        means = total[count > 0] / count[count > 0]
-        row: Row = {"system": entry.run.system, "groups": len(means)}
-        known = len(means) > 0
-        row["sd"] = float(np.std(means, ddof=1)) if len(means) > 1 else None
-        for name, share in (("lowest", 0), ("q1", 0.25), ("median", 0.5), ("q3", 0.75), ("highest", 1)):
-            row[name] = float(np.quantile(means, share)) if known else None
-        rows.append(row)
-    return rows
 
 
 def pair_rows(data: Gathered) -> list[Row]:
