@@ -1,4 +1,4 @@
-"""`proctor lint`: submissions checked before they are sent, one command per benchmark."""
+"""`proctor lint`: submissions checked before they are sent, one command per benchmark; and workflow files."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ def group() -> typer.Typer:
     lints.callback()(_linting)
     lints.command("mediqa-eval")(mediqa_eval)
     lints.command("focus")(focus)
+    lints.command("workflow")(workflow)
     return lints
 
 
@@ -117,6 +118,28 @@ def focus(
             highlight=False,
         )
     raise typer.Exit(1 if found.errors else 0)
+
+
+def workflow(
+    file: Annotated[Path, typer.Argument(metavar="FILE.yaml", help="A workflow.", show_default=False)],
+    output: Annotated[
+        LintFormat, typer.Option("--format", help="For people or for programs.")
+    ] = LintFormat.TABLE,
+) -> None:
+    """Form, names that nobody defines, cycles, steps that can't be reached, variants that contradict the order.
+
+    Example: proctor lint workflow intubation.yaml
+    """
+    from proctor.systems.workflow import check_workflow
+
+    wrong = [str(one) for one in check_workflow(file)]
+    if output is LintFormat.JSON:
+        print_json({"file": str(file), "errors": len(wrong), "findings": [*wrong]})
+    else:
+        for line in wrong:
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(f"{len(wrong)} errors", highlight=False)
+    raise typer.Exit(1 if wrong else 0)
 
 
 def _json(check: Check) -> dict[str, object]:
