@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
@@ -43,6 +44,13 @@ class BenchmarkCard(BaseModel):
         known = {metric.name for metric in self.metrics}
         added = tuple(metric for metric in metrics if metric.name not in known)
         return self.model_copy(update={"metrics": self.metrics + added})
+
+
+def _widened(metric: Metric, other: Metric) -> Metric:
+    if not metric.formats or not other.formats:
+        return replace(metric, formats=())
+    more = tuple(kind for kind in other.formats if kind not in metric.formats)
+    return replace(metric, formats=metric.formats + more)
 
 
 def card_of(benchmark: Benchmark) -> BenchmarkCard:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from proctor.core import Answer, InputError, Item
 from proctor.runs.cards import BenchmarkCard
@@ -68,15 +69,18 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     items = {item.id: item for item in store.items(benchmark)}
     columns = {name: table.facet(name) for name in facets}
+    markable: dict[tuple[str, str], NDArray[np.bool_]] = {}
     for run in chosen_runs(store, benchmark):
         answers = store.answers(run)
         series = load_series(store, run, table) or [_unscored(card, table)]
+        for one in series:
+            markable[one.metric, one.scorer] = table.markable(card.metric(one.metric), one.scorer)
         for place, name in enumerate(table.ids):
             if name not in answers:
                 continue
             tags = {facet: "|".join(values[place]) for facet, values in columns.items()}
             for one in series:
-                if card.metric(one.metric).marks(items[name].answer.kind):
+                if markable[one.metric, one.scorer][place]:
                     yield _row(run, items[name], answers[name], one, place) | tags | {"scorer": one.scorer}
 
 

@@ -11,7 +11,7 @@ from proctor.core import InputError
 from proctor.judges.verdict import CONTRADICTION
 from proctor.runs.results import chosen_runs
 from proctor.runs.store import Store
-from proctor.runs.table import load_items, load_series
+from proctor.runs.table import load_items, load_raw_series
 
 __all__ = ["judged_by", "judges_of"]
 
@@ -19,7 +19,9 @@ __all__ = ["judged_by", "judges_of"]
 def judges_of(store: Store, benchmark: str) -> list[str]:
     """The names of all scorers that have marked answers, code left out; sorted."""
     table = load_items(store, store.card(benchmark), all_items=True)
-    found = {one.scorer for run in chosen_runs(store, benchmark) for one in load_series(store, run, table)}
+    found = {
+        one.scorer for run in chosen_runs(store, benchmark) for one in load_raw_series(store, run, table)
+    }
     return sorted(found - {"code"})
 
 
@@ -60,7 +62,7 @@ def _marks(store: Store, benchmark: str, judge: str, *, all_items: bool) -> dict
     table = load_items(store, store.card(benchmark), all_items=all_items)
     found: dict[Key, float] = {}
     for run in chosen_runs(store, benchmark):
-        for one in load_series(store, run, table):
+        for one in load_raw_series(store, run, table):
             if one.scorer == judge and one.metric != CONTRADICTION.name:
                 system = _named(run.system, run.condition)
                 found |= {

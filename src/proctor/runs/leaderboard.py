@@ -10,7 +10,7 @@ import numpy as np
 from proctor.core import InputError, Metric, Status
 from proctor.runs.results import Options, chosen_runs
 from proctor.runs.store import Run, Store
-from proctor.runs.table import ItemTable, Series, load_items, load_outcomes, load_series
+from proctor.runs.table import CODE, ItemTable, Series, load_items, load_outcomes, load_series
 from proctor.stats import Estimate, mean_interval, rank_systems
 
 __all__ = ["Leaderboard", "LeaderboardRow", "leaderboard"]
@@ -80,7 +80,7 @@ def leaderboard(
     card = store.card(benchmark)
     declared = card.metric(metric or card.headline)
     items = load_items(store, card, all_items=options.all_items)
-    markable = items.markable(declared)
+    markable = items.markable(declared, CODE if scorer is None else scorer)
     entries = [
         entry
         for run in chosen_runs(store, benchmark, options.systems, (condition,))

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from proctor.core import ACCURACY, HasOfficialFigures, OfficialFigure, Status
+from proctor.core import HasOfficialFigures, OfficialFigure, Status
 from proctor.runs.results import chosen_runs
 from proctor.runs.store import Store
-from proctor.runs.table import load_items, load_outcomes, load_series
+from proctor.runs.table import load_accuracy, load_items, load_outcomes
 
 __all__ = ["OfficialSummary", "official_summaries"]
 
@@ -45,11 +45,10 @@ def official_summaries(
     """The summary of every chosen run, from the marks that the store keeps."""
     items = load_items(store, store.card(benchmark))
     found = []
-    for run in chosen_runs(store, benchmark, systems, conditions):
-        right = np.full(len(items.ids), np.nan)
-        for series in load_series(store, run, items):
-            if series.metric == ACCURACY.name:
-                right = np.where(np.isnan(right), series.values, right)
+    runs = chosen_runs(store, benchmark, systems, conditions)
+    accuracy = load_accuracy(store, runs, items)
+    for run in runs:
+        right = accuracy[run.id].values
         marked = np.flatnonzero(~np.isnan(right))
         late = load_outcomes(store, run, items).where(Status.TIMED_OUT)
         figures = reader.figures(

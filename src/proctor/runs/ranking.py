@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, InputError
-from proctor.metrics import MISSING, AccuracyScorer
 from proctor.runs.cards import BenchmarkCard
 from proctor.runs.results import chosen_runs, natural
 from proctor.runs.store import Run, Store
-from proctor.runs.table import ItemTable, load_items, load_labels, load_outcomes, load_series
+from proctor.runs.table import ItemTable, Series, load_accuracy, load_items, load_outcomes
 from proctor.stats import RankingOptions, RankingPlan, Standing, Standings, rank_buckets
 
 __all__ = ["BASELINES", "Board", "Entry", "Marks", "RankedRun", "rank_runs", "ranked_entries"]
@@ -146,20 +145,18 @@ def ranked_entries(
         chosen[name] = run
     if not set(chosen) - set(wanted):
         raise InputError(store.shown, found=f"no run under {condition}", expected="a system to rank")
-    return [_entry(store, run, items, system in wanted) for system, run in sorted(chosen.items())]
+    accuracy = load_accuracy(store, list(chosen.values()), items)
+    return [
+        _entry(store, run, items, accuracy[run.id], system in wanted)
+        for system, run in sorted(chosen.items())
+    ]
 
 
-def _entry(store: Store, run: Run, items: ItemTable, baseline: bool) -> Entry:
-    right = np.full(len(items.ids), np.nan)
-    for series in load_series(store, run, items):
-        if series.metric == ACCURACY.name:
-            right = np.where(np.isnan(right), series.values, right)
+def _entry(store: Store, run: Run, items: ItemTable, accuracy: Series, baseline: bool) -> Entry:
+    right = accuracy.values.copy()
     outcomes = load_outcomes(store, run, items)
     right[~outcomes.asked] = ACCURACY.worst
-    missing = ~outcomes.asked
-    for place, label in load_labels(store, run, items, ACCURACY.name, AccuracyScorer().name).items():
-        missing[place] |= label == MISSING
-    return Entry(run, right, missing, baseline)
+    return Entry(run, right, ~(outcomes.asked & outcomes.submitted), baseline)
 
 
 def _buckets(

@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, InputError, Metric, Status
+from proctor.judges import UNRESOLVED
 from proctor.runs.cards import BenchmarkCard
 from proctor.runs.guessable import GUESSABLE, audit_stored, flag_guessable
 from proctor.runs.store import Run, Store
 from proctor.runs.table import (
+    CODE,
     ItemTable,
     Outcomes,
     Series,
@@ -56,10 +58,14 @@ class Options:
 
 @dataclass(frozen=True)
 class Result:
-    """One number. `n` is its denominator (items, or the metric's units: see `Metric.per`) and `groups` how many clusters that spans; `answered` and
-    `failed` count answers to the items that the metric marks; `unmarked` of the answered ones have no
-    score (a judge that gave none); `missing` items were not asked. `levels` counts the scores by their
-    label, where the metric has named levels."""
+    """One number. `n` is its denominator (items, or the metric's units: see `Metric.per`) and `groups` how many
+    clusters that spans; `answered` and `failed` count answers to the items that the metric marks.
+
+    Of the answered ones, each counted once: `timed_out`, `refused`, `unreadable` and `not_submitted` (a file of
+    answers lacks it) are the system's own failures. Of the answered ones, no score have those that are
+    `unresolved` (a panel of judges came to no majority) or `unmarked` (a judge that gave none, or was not
+    asked). `missing` items were not asked. `levels` counts the scores by their label, where the metric has named
+    levels."""
 
     system: str
     condition: str
@@ -72,6 +78,8 @@ class Result:
     timed_out: int
     refused: int
     unreadable: int
+    not_submitted: int
+    unresolved: int
     unmarked: int
     missing: int
     groups: int
@@ -111,11 +119,11 @@ def results(store: Store, benchmark: str, options: Options | None = None) -> Res
     rows: list[Result] = []
     for run in chosen_runs(store, benchmark, options.systems, options.conditions):
         outcomes = load_outcomes(store, run, items)
-        for series in _with_unmarked(load_series(store, run, items), card, items, outcomes):
-            metric = card.metric(series.metric)
+        for part in _parts(load_series(store, run, items), card, items, outcomes):
+            metric, series = part.metric, part.series
             labels = load_labels(store, run, items, series.metric, series.scorer) if metric.levels else {}
             levels = _count_levels(labels, len(items.ids), facets)
-            rows.extend(_rows(run, series, metric, items, outcomes, facets, levels, options))
+            rows.extend(_rows(run, part, items, outcomes, facets, levels, options))
     if options.failed == "refuse":
         _refuse_failed(rows, store.shown)
     return Results(card, options, rows)
@@ -196,49 +204,64 @@ def _cell_order(cell: tuple[str, ...]) -> tuple[list[list[tuple[int, float, str]
     return [natural(value) for value in cell], cell
 
 
-def _with_unmarked(
-    series: list[Series], card: BenchmarkCard, items: ItemTable, outcomes: Outcomes
-) -> list[Series]:
-    """A row for what nobody has marked: answers of a format (all failed, or waiting for a judge) that no
-    score of the run speaks of are shown under the first metric that marks it, or nobody would miss them."""
-    marked = [card.metric(one.metric) for one in series]
-    empty: list[Series] = []
+@dataclass(frozen=True)
+class _Part:
+    """One metric by one scorer: its scores, the items that it marks, and those that it left unresolved."""
+
+    metric: Metric
+    series: Series
+    markable: Mask
+    unresolved: Mask
+
+
+def _parts(series: list[Series], card: BenchmarkCard, items: ItemTable, outcomes: Outcomes) -> list[_Part]:
+    """The scores of a run, and what nobody has marked: answers of a format (all failed, or waiting for a judge)
+    that no score of the run speaks of are shown under the first metric that marks it, or nobody would miss them."""
+    nothing = np.full(len(items.ids), np.nan)
+    open_ones = {one.scorer: one.values == 1 for one in series if one.metric == UNRESOLVED.name}
+    none_open = np.zeros(len(items.ids), dtype=np.bool_)
+    found = []
+    for one in series:
+        metric = card.metric(one.metric)
+        unresolved = open_ones.get(one.scorer, none_open) if metric.name == ACCURACY.name else none_open
+        found.append(_Part(metric, one, items.markable(metric, one.scorer), unresolved))
     for metric in card.metrics:
-        waiting = outcomes.asked & items.markable(metric)
-        spoken_for = [
-            items.markable(other) for other in (*marked, *(card.metric(one.metric) for one in empty))
-        ]
-        if np.any(waiting & ~np.any(spoken_for, axis=0) if spoken_for else waiting):
-            scorer = "code" if metric.name == ACCURACY.name else ""
-            empty.append(Series(metric.name, scorer, np.full(len(items.ids), np.nan)))
-    return [*series, *empty]
+        for scorer in (CODE, "") if metric.name == ACCURACY.name else ("",):
+            spoken_for = np.logical_or.reduce([none_open, *(part.markable for part in found)])
+            waiting = items.markable(metric, scorer) & ~spoken_for
+            if np.any(waiting & outcomes.asked):
+                found.append(_Part(metric, Series(metric.name, scorer, nothing), waiting, none_open))
+    return found
 
 
 def _rows(
     run: Run,
-    series: Series,
-    metric: Metric,
+    part: _Part,
     items: ItemTable,
     outcomes: Outcomes,
     slices: _Slices,
     levels: list[dict[str, int]],
     options: Options,
 ) -> list[Result]:
-    markable = items.markable(metric)
+    series, markable = part.series, part.markable
     failed = outcomes.where(Status.FAILED) & markable
     values = series.values.copy()
     if options.failed == "wrong":
-        values[failed] = metric.worst
+        values[failed] = part.metric.worst
     used = ~np.isnan(values) & markable
-    estimates = _estimates(values, used, items, slices, metric, options)
+    estimates = _estimates(values, used, items, slices, part.metric, options)
     answered = outcomes.answered & markable
+    unread = outcomes.where(Status.ANSWERED) & ~outcomes.readable & markable
+    unresolved = answered & ~series.marked & part.unresolved
     counts = {
         "answered": slices.count(answered),
         "failed": slices.count(failed),
         "timed_out": slices.count(outcomes.where(Status.TIMED_OUT) & markable),
         "refused": slices.count(outcomes.where(Status.REFUSED) & markable),
-        "unreadable": slices.count(outcomes.where(Status.ANSWERED) & ~outcomes.readable & markable),
-        "unmarked": slices.count(answered & ~series.marked),
+        "unreadable": slices.count(unread & outcomes.submitted),
+        "not_submitted": slices.count(unread & ~outcomes.submitted),
+        "unresolved": slices.count(unresolved),
+        "unmarked": slices.count(answered & ~series.marked & ~unresolved),
         "missing": slices.count(markable & ~outcomes.asked),
     }
     return [

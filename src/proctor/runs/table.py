@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,21 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Select, case, select
 
-from proctor.core import InputError, Metric, Status
+from proctor.core import ACCURACY, NO_ANSWER, InputError, Metric, Status
 from proctor.runs import schema
 from proctor.runs.cards import BenchmarkCard
 from proctor.runs.store import Run, Store
 
 __all__ = [
+    "CODE",
     "STATUS_CODES",
     "ItemTable",
     "Outcomes",
     "Series",
+    "load_accuracy",
     "load_items",
     "load_labels",
     "load_outcomes",
+    "load_raw_series",
     "load_series",
 ]
+
+CODE = "code"
+"""The scorer that asks no model."""
 
 STATUS_CODES = {status.value: code for code, status in enumerate(Status)}
 _ABSENT = -1
@@ -72,9 +79,10 @@ class ItemTable:
             return self.format, [(kind,) for kind in self.formats]
         return self.tags_code, [_texts(tags.get(name)) for tags in self.tags]
 
-    def markable(self, metric: Metric) -> NDArray[np.bool_]:
-        """The items that the metric marks."""
-        return np.array([metric.marks(kind) for kind in self.formats], dtype=np.bool_)[self.format]
+    def markable(self, metric: Metric, scorer: str = "") -> NDArray[np.bool_]:
+        """The items that the metric marks; where the scorer is code, accuracy is that of what code can compare."""
+        declared = ACCURACY if (metric.name, scorer) == (ACCURACY.name, CODE) else metric
+        return np.array([declared.marks(kind) for kind in self.formats], dtype=np.bool_)[self.format]
 
     def units(self, metric: Metric, places: Ints) -> Ints:
         """Of how many units (`Metric.per`) the value of each of these items is a share; 1 where that is none. Items
@@ -93,10 +101,13 @@ class ItemTable:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """How asking ended: one code an item of the table (`STATUS_CODES`, -1 where it was not asked)."""
+    """How asking ended: one code an item of the table (`STATUS_CODES`, -1 where it was not asked).
+
+    `submitted` is False for answers that only stand for one which a submission lacks."""
 
     status: Ints
     readable: NDArray[np.bool_]
+    submitted: NDArray[np.bool_]
 
     def where(self, status: Status) -> NDArray[np.bool_]:
         """The items that ended so."""
@@ -161,19 +172,56 @@ def load_outcomes(store: Store, run: Run, items: ItemTable) -> Outcomes:
     """How asking ended in one run."""
     table = schema.answers
     code = case(STATUS_CODES, value=table.c.status)
-    query = select(table.c.item, code, table.c.readable).where(table.c.run == run.id)
+    lacking = case((table.c.reason == NO_ANSWER, 1), else_=0)
+    query = select(table.c.item, code, table.c.readable, lacking).where(table.c.run == run.id)
     with store.reading() as connection:
-        rows = np.array(_rows(connection, query), dtype=np.int64).reshape(-1, 3)
+        rows = np.array(_rows(connection, query), dtype=np.int64).reshape(-1, 4)
     place, inside = _places(rows[:, 0], items)
     status = np.full(len(items.ids), _ABSENT, dtype=np.int64)
     readable = np.zeros(len(items.ids), dtype=np.bool_)
+    submitted = np.ones(len(items.ids), dtype=np.bool_)
     status[place] = rows[inside, 1]
     readable[place] = rows[inside, 2]
-    return Outcomes(status, readable)
+    submitted[place] = rows[inside, 3] == 0
+    return Outcomes(status, readable, submitted)
 
 
 def load_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
-    """All scores of one run, by metric and scorer."""
+    """All scores of one run, by metric and scorer, as they are reported.
+
+    A judge's accuracy is completed by code's: a judge marks the answers that code can't, and both together are
+    the accuracy over all questions. Code's own stands beside it.
+    """
+    found = load_raw_series(store, run, items)
+    code = next((one for one in found if (one.metric, one.scorer) == (ACCURACY.name, CODE)), None)
+    if code is None:
+        return found
+    return [
+        Series(one.metric, one.scorer, np.where(one.marked, one.values, code.values))
+        if one.metric == ACCURACY.name
+        else one
+        for one in found
+    ]
+
+
+def load_accuracy(store: Store, runs: Sequence[Run], items: ItemTable) -> dict[int, Series]:
+    """Whether each answer is right, of several runs (by their number) and all by one judge, where one has marked
+    what code can't: that with the most marks, of equals the one with the most models, then the first by name.
+    A run that it has not marked has code's marks alone."""
+    found = {
+        run.id: {one.scorer: one for one in load_series(store, run, items) if one.metric == ACCURACY.name}
+        for run in runs
+    }
+    marks: Counter[str] = Counter()
+    for by_scorer in found.values():
+        marks.update({name: int(one.marked.sum()) for name, one in by_scorer.items() if name != CODE})
+    chosen = min(marks, key=lambda name: (-marks[name], -name.count(","), name), default=CODE)
+    nothing = Series(ACCURACY.name, CODE, np.full(len(items.ids), np.nan))
+    return {run: by_scorer.get(chosen) or by_scorer.get(CODE, nothing) for run, by_scorer in found.items()}
+
+
+def load_raw_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
+    """All scores of one run, by metric and scorer, each as its scorer gave them."""
     table = schema.scores
     query = select(table.c.metric, table.c.scorer).where(table.c.run == run.id).distinct()
     with store.reading() as connection:
