@@ -66,6 +66,7 @@ def thumbnails_of(library: MediaLibrary) -> Thumbnails:
 
         if small.problems([item]):
             return []
+        # Of stills all are shown: the count is for what is sampled.
         frames = asyncio.run(view(item, "video", small).frames(count=_FRAMES))
         return [(frame.label, frame.jpeg) for frame in frames]
 

@@ -10,13 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proctor.core import Answer, Item, Metric, Score, Vote
-from proctor.core.formats import ChoiceFormat
+from proctor.core.formats import ChoiceFormat, OrderingFormat
 from proctor.reports.source import Source
 from proctor.reports.words import clean, plain_name
 from proctor.runs import Run
 from proctor.runs.report_data import load_answers, load_scores
 
 __all__ = ["Limits", "Shown", "Thumbnails", "browser_data"]
+
+_STRIP = 24  # labels of one order
+_LABEL = 40  # characters of one label
 
 Thumbnails = Callable[[Item], list[tuple[str, bytes]]]
 """Small JPEGs of an item, each with its label."""
@@ -97,7 +100,7 @@ class _Maker:
         if item.options:
             found["options"] = [self.text(option) for option in item.options]
         if item.reference is not None:
-            found["reference"] = self.text(_said(item.reference.answer))
+            found["reference"] = self.text(_spoken(item, item.reference.answer))
             if item.reference.accepted:
                 found["accepted"] = [self.text(_said(one)) for one in item.reference.accepted]
             if item.reference.rationale:
@@ -107,22 +110,24 @@ class _Maker:
         pictures = self._pictures(item)
         if pictures:
             found["pictures"] = pictures
+        if isinstance(item.answer, OrderingFormat):
+            found["strip"] = self._order(item.answer.labels)
+            if item.reference is not None:
+                found["order"] = self._order(item.reference.answer)
         return found
 
     def answer(self, run: int, item: Item, answer: Answer, scores: list[Score]) -> dict[str, Any]:
         self.shown.answers += 1
         found: dict[str, Any] = {"run": run, "status": answer.status.value, "text": self.text(answer.text)}
-        if answer.parsed is not None and _said(answer.parsed) != answer.text:
-            found["read"] = self.text(_said(answer.parsed))
+        read = _read(item, answer)
+        if read and read != answer.text:
+            found["read"] = self.text(read)
         for name, said in (("problem", answer.problem), ("reason", answer.reason)):
             if said:
                 found[name] = self.text(said)
-        extra = dict(answer.extra)
-        order = extra.pop("options_shown", None)
-        if isinstance(order, list) and order != list(item.options):
-            found["shown"] = [self.text(_said(option)) for option in order]
-        if extra:
-            found["more"] = self.text(json.dumps(extra, ensure_ascii=False, indent=1))
+        if isinstance(item.answer, OrderingFormat) and isinstance(answer.parsed, list):
+            found["order"] = self._order(answer.parsed)
+        found |= self._beside(item, answer)
         if answer.timing is not None:
             found["seconds"] = round(answer.timing.model_s, 3)
         if answer.usage.requests:
@@ -132,13 +137,31 @@ class _Maker:
         found["outcome"] = _outcome(self.source, item, scores)
         return found
 
+    def _beside(self, item: Item, answer: Answer) -> dict[str, Any]:
+        """What was recorded beside the answer; what people look for first has a place of its own."""
+        found: dict[str, Any] = {}
+        extra = dict(answer.extra)
+        if isinstance(extra.get("rationale"), str):
+            found["why"] = self.text(str(extra.pop("rationale")))
+        order = extra.pop("options_shown", None)
+        if isinstance(order, list) and order != list(item.options):
+            found["shown"] = [self.text(_said(option)) for option in order]
+        if extra:
+            found["more"] = self.text(json.dumps(extra, ensure_ascii=False, indent=1))
+        return found
+
     def vote(self, vote: Vote) -> dict[str, Any]:
         reply = {clean(name): self.text(_said(said)) for name, said in vote.reply.items() if said is not None}
         return {"judge": clean(vote.judge), "reply": reply, "flags": [clean(flag) for flag in vote.flags]}
 
+    def _order(self, labels: Any) -> list[str]:
+        """Labels as a strip shows them: short, and no more than a strip holds."""
+        said = labels if isinstance(labels, list | tuple) else []
+        return [clean(_said(label))[:_LABEL] for label in said[:_STRIP]]
+
     def _mark(self, score: Score) -> dict[str, Any]:
         metric = self.source.metric(score.metric)
-        shown = f"{score.value:g}" if not metric.percent else _yes_or_share(metric, score.value)
+        shown = f"{score.value:.4g}" if not metric.percent else _yes_or_share(metric, score.value)
         found: dict[str, Any] = {"metric": clean(metric.label), "value": shown, "scorer": clean(score.scorer)}
         if score.label and metric.percent:
             found["value"] = clean(score.label)
@@ -216,6 +239,17 @@ def _within(answers: list[list[dict[str, Any]]], most: int) -> int:
 
 def _said(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _spoken(item: Item, value: Any) -> str:
+    """A value of the item's format in words: an order with its arrows, anything else as it is written."""
+    if isinstance(item.answer, OrderingFormat) and isinstance(value, list):
+        return " > ".join(map(_said, value))
+    return _said(value)
+
+
+def _read(item: Item, answer: Answer) -> str:
+    return "" if answer.parsed is None else _spoken(item, answer.parsed)
 
 
 def _yes_or_share(metric: Metric, value: float) -> str:

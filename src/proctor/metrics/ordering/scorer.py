@@ -62,18 +62,18 @@ class OrderingScorer:
         found = [compare_orders([*map(str, key)], [*map(str, said)]) for key in keys]
         best = max(found, key=lambda one: (one.exact, one.adjacent_right, one.all_right))
         return [
-            Score(item_id=item.id, metric=metric.name, value=value, scorer=self.name)
-            for metric, value in zip(RUN_METRICS, _values(best), strict=True)
+            Score(item_id=item.id, metric=metric.name, value=value, scorer=self.name, label=label)
+            for metric, (value, label) in zip(RUN_METRICS, _values(best), strict=True)
         ]
 
 
-def _values(one: Comparison) -> Sequence[float]:
-    """In the order of `RUN_METRICS`."""
+def _values(one: Comparison) -> Sequence[tuple[float, str]]:
+    """Value and label in the order of `RUN_METRICS`."""
+    pairs, frames = one.frames - 1, one.frames
     return (
-        one.adjacent_right / (one.frames - 1),
-        one.tau,
-        one.longest_run / one.frames,
-        float(one.first_right),
-        float(one.last_right),
-        float(one.up_to_reversal),
+        (one.adjacent_right / pairs, f"{one.adjacent_right} of {pairs} pairs"),
+        (one.tau, ""),
+        (one.longest_run / frames, f"{one.longest_run} of {frames} frames"),
+        *((float(given), "yes" if given else "no") for given in (one.first_right, one.last_right)),
+        (float(one.up_to_reversal), "yes" if one.up_to_reversal else "no"),
     )

@@ -201,19 +201,20 @@
     const parts = [make("h3", {}, said(item.id)), said(item.question, "p", { class: "question" })];
     const facets = data.facets.filter(([name]) => item.facets[name]).map(([name, shown]) => `${shown}: ${item.facets[name].join(", ")}`);
     parts.push(said([`group: ${item.group}`, `format: ${item.format}`, ...facets.filter((one) => !one.startsWith("format: "))].join(" · "), "p", { class: "note" }));
-    if (item.pictures) parts.push(pictures(item.pictures));
+    if (item.strip) parts.push(...strips(item));
+    else if (item.pictures) parts.push(pictures(item.pictures));
     if (item.options) parts.push(options(item));
-    else if (item.reference !== undefined) parts.push(line("Reference", item.reference));
+    else if (item.reference !== undefined && !item.order) parts.push(line("Reference", item.reference));
     for (const other of (!item.options && item.accepted) || []) parts.push(line("Also accepted", other));
     if (item.rationale) parts.push(line("Why", item.rationale));
     if (item.answers.length > 1) parts.push(overview(item));
     if (conditions.length === 1) {
-      parts.push(make("h4", {}, "The answers"), make("div", { class: "cards" }, ...item.answers.map((answer) => card(answer, "system"))));
+      parts.push(make("h4", {}, "The answers"), make("div", { class: "cards" }, ...item.answers.map((answer) => card(item, answer, "system"))));
       return parts;
     }
     for (const system of systems) {
       const given = item.answers.filter((answer) => data.runs[answer.run].system === system);
-      if (given.length) parts.push(make("h4", {}, said(system)), make("div", { class: "cards" }, ...given.map((answer) => card(answer, "condition"))));
+      if (given.length) parts.push(make("h4", {}, said(system)), make("div", { class: "cards" }, ...given.map((answer) => card(item, answer, "condition"))));
     }
     return parts;
   }
@@ -243,6 +244,33 @@
     return make("div", { class: "pictures" }, ...shown);
   }
 
+  // An order as a film strip: each label with its picture, where it has one. Where the right order is given, a frame
+  // says whether it stands in its place.
+  function strip(item, order, name, right) {
+    const known = new Map(item.pictures || []);
+    const frames = order.map((label, place) => {
+      const fits = right && right[place] === label;
+      const figure = make("figure", right ? { class: fits ? "fits" : "off" } : {});
+      if (known.has(label)) {
+        const image = make("img", { alt: "", loading: "lazy" });
+        image.src = `data:image/jpeg;base64,${known.get(label)}`;
+        figure.append(image);
+      }
+      const verdict = right ? make("span", { class: fits ? "right" : "wrong" }, fits ? " ✓" : " ✗") : null;
+      figure.append(make("figcaption", {}, said(label), verdict));
+      return make("li", {}, figure);
+    });
+    const list = make("ol", { class: "strip", "aria-label": name }, ...frames);
+    list.style.setProperty("--frames", Math.max(1, order.length));
+    return make("div", { class: "striped" }, make("p", { class: "beside" }, name), list);
+  }
+
+  function strips(item) {
+    const shown = [strip(item, item.strip, "As given")];
+    if (item.order) shown.push(strip(item, item.order, "True order"));
+    return shown;
+  }
+
   function short(answer) {
     if (answer.status !== "answered") return answer.status.replace("_", " ");
     if (answer.problem) return "unreadable";
@@ -264,12 +292,15 @@
     return make("div", { class: "wide" }, table);
   }
 
-  function card(answer, name) {
+  function card(item, answer, name) {
     const run = data.runs[answer.run];
     const head = make("h5", {}, said(run[name], "span"), make("span", { class: answer.outcome }, OUTCOMES[answer.outcome]));
     const parts = [head];
+    const drawn = answer.order && item.strip;
     if (answer.status !== "answered") parts.push(make("p", { class: "flag" }, answer.status.replace("_", " ")));
+    if (drawn) parts.push(strip(item, answer.order, "Predicted order", item.order));
     if (plain(answer.text)) parts.push(said(answer.text, "p", { class: "text" }));
+    if (answer.why !== undefined) parts.push(make("p", { class: "why" }, make("strong", {}, "Rationale: "), said(answer.why)));
     for (const [name, label] of [["read", "Read as"], ["problem", "Not readable"], ["reason", "Because"]]) {
       if (answer[name] !== undefined) parts.push(make("p", { class: "beside" }, `${label}: `, said(answer[name])));
     }
@@ -278,18 +309,19 @@
     if (answer.tokens) spent.push(`${answer.tokens[0]} tokens in, ${answer.tokens[1]} out`);
     if (spent.length) parts.push(make("p", { class: "beside" }, spent.join(" · ")));
     const votes = new Set();
-    for (const one of answer.marks || []) {
-      const label = one.label ? ` (${one.label})` : "";
-      parts.push(said(`${one.metric}: ${one.value}${label}, by ${one.scorer}`, "p", { class: "beside" }));
+    const marks = (answer.marks || []).map((one) => {
       if (one.vote !== undefined) votes.add(one.vote);
-    }
+      return `${one.metric}: ${one.value}${one.label ? ` (${one.label})` : ""}, by ${one.scorer}`;
+    });
+    if (drawn && marks.length) parts.push(said(marks.join(" · "), "p", { class: "beside" }));
+    else for (const mark of marks) parts.push(said(mark, "p", { class: "beside" }));
     for (const place of votes) if (data.votes[place]) parts.push(vote(data.votes[place]));
     if (answer.shown) {
       const rows = answer.shown.map((option, place) => make("li", {}, `${letter(place)}. `, said(option)));
       parts.push(make("details", {}, make("summary", {}, "It saw the options in this order"), make("ol", { class: "options" }, ...rows)));
     }
     if (answer.more) parts.push(make("details", {}, make("summary", {}, "Recorded beside it"), said(answer.more, "pre")));
-    return make("div", { class: "card" }, ...parts);
+    return make("div", { class: drawn ? "card whole" : "card" }, ...parts);
   }
 
   function vote(one) {
