@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from proctor.core import MachineryError, RefusalError, Vote, VoteBook, content_hash
-from proctor.models import ModelClient, Part
+from proctor.models import Part, Reply
 
-__all__ = ["AskedOnce"]
+__all__ = ["AskedOnce", "Asks"]
 
 T = TypeVar("T", bound=BaseModel)
+
+
+class Asks(Protocol):
+    """What is asked: a model's client, or something that puts its questions to one."""
+
+    @property
+    def name(self) -> str:
+        """The model's."""
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """What changes its replies, with the model's own under `model_settings`."""
+
+    async def ask(self, parts: Sequence[Part], *, system: str = "", schema: type[T]) -> Reply[T]:
+        """As `ModelClient.ask`."""
 
 
 class AskedOnce:
@@ -27,7 +42,7 @@ class AskedOnce:
     """
 
     def __init__(
-        self, judge: str, client: ModelClient, votes: VoteBook, *, give_up_after: int | None = None
+        self, judge: str, client: Asks, votes: VoteBook, *, give_up_after: int | None = None
     ) -> None:
         self.judge = judge
         self._give_up_after = give_up_after

@@ -2,6 +2,7 @@
 
 from proctor.judges.dimensions.case import Case, Dimension, RatedCase, ReferenceAnswer
 from proctor.judges.dimensions.clients import ClientPool
+from proctor.judges.dimensions.driving import NOT_JUDGED, CountedVotes, Progress, judge_cases
 from proctor.judges.dimensions.protocol import (
     DIMENSION_JUDGES,
     BuildDimensionJudge,
@@ -16,15 +17,19 @@ __all__ = [
     "DIMENSION_JUDGES",
     "IMAGES_ABSENT",
     "IMAGES_BROKEN",
+    "NOT_JUDGED",
     "BuildDimensionJudge",
     "Case",
     "ClientPool",
+    "CountedVotes",
     "Dimension",
     "DimensionJudge",
     "DimensionScores",
     "JudgesAll",
     "Materials",
+    "Progress",
     "RatedCase",
     "ReferenceAnswer",
+    "judge_cases",
     "read_options",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar, runtime_checkable
 
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from proctor.core import InputError, Registry, VoteBook
 from proctor.judges.dimensions.case import Case
@@ -19,6 +19,7 @@ __all__ = [
     "DimensionJudge",
     "JudgesAll",
     "Materials",
+    "NoOptions",
     "read_options",
 ]
 
@@ -70,6 +71,12 @@ DIMENSION_JUDGES: Registry[BuildDimensionJudge] = Registry(
     "judge of dimensions", group="proctor.dimension_judges"
 )
 """Factories by name; built-in ones are entry points like everybody's."""
+
+
+class NoOptions(BaseModel):
+    """The form of the options of a judge that has none."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def read_options(judge: str, form: type[T], options: Mapping[str, str]) -> T:

@@ -1,0 +1,79 @@
+"""The judge `rubric-judge`: three described levels per dimension; overall and disagreement follow from them.
+
+After hgkai26 (Gangavarapu 2026, in section 6.5 of the overview): a discrete scale of 0, 0.5 and 1 with a
+rubric, and an overall score and an indicator of disagreement that are derived. The overview does not say
+how. Here overall is the lower of completeness and factual accuracy, which keeps both of the task's rules
+(and is what clinicians gave in 330 of 363 ratings of the validation data), and a candidate disagrees with
+the references where its factual accuracy is 0 (327 of 363). Unlike that system it is shown the references.
+"""
+
+from __future__ import annotations
+
+from pydantic import JsonValue
+
+from proctor.core import VoteBook
+from proctor.judges.dimensions.asking import CaseAsker, load_prompts
+from proctor.judges.dimensions.case import Case
+from proctor.judges.dimensions.forms import rating_form
+from proctor.judges.dimensions.protocol import DimensionJudge, Materials, NoOptions, read_options
+from proctor.judges.dimensions.scores import DimensionScores
+from proctor.models import ModelClient
+
+__all__ = ["DERIVED", "RubricJudge", "build"]
+
+NAME = "rubric-judge"
+
+DERIVED = ("disagree_flag", "overall")
+"""What the model is not asked for."""
+
+_SCALE: dict[str, JsonValue] = {"low": "0", "middle": "0.5", "high": "1", "whole": False, "with_reason": True}
+
+
+class RubricJudge:
+    """Asks one model for a level on each dimension that is not derived."""
+
+    def __init__(self, client: ModelClient, votes: VoteBook) -> None:
+        self._client = client
+        self._asker = CaseAsker(NAME, self.name, client, votes, load_prompts("rubric"), _SCALE)
+
+    @property
+    def name(self) -> str:
+        """With the model."""
+        return f"{NAME}[{self._client.name}]"
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """The model's, and the prompts."""
+        return {**self._client.settings, **self._asker.settings}
+
+    async def judge(self, case: Case) -> DimensionScores:
+        """The scores of one answer (see `DimensionJudge`)."""
+        asked = tuple(one for one in case.dimensions if one.name not in DERIVED)
+        heard = await self._asker.ask(case, rating_form(asked, only_levels=True))
+        if heard.value is None or heard.vote is None:
+            return DimensionScores.none(case, heard.reason, flags=heard.flags)
+        levels = heard.value.scores
+        derived: dict[str, float] = {}
+        if len(asked) < len(case.dimensions):
+            derived = {
+                "overall": min(levels["completeness"], levels["factual-accuracy"]),
+                "disagree_flag": float(levels["factual-accuracy"] == 0),
+            }
+        names = [one.name for one in case.dimensions]
+        return DimensionScores(
+            values={name: (levels | derived)[name] for name in names},
+            flags=heard.flags,
+            evidence=({"judge": self.name, "reason": heard.value.reason, **heard.pictures.evidence},),
+            votes=(heard.vote.key,),
+        )
+
+
+def build(materials: Materials) -> DimensionJudge:
+    """Three described levels (0, 0.5, 1) per dimension; overall and disagreement are derived.
+
+    Temperature 0 where the model's settings name no other. Raises `ConfigurationError` unless there is
+    exactly one model.
+    """
+    read_options(NAME, NoOptions, materials.options)
+    client = materials.clients.client(materials.clients.only(NAME), {"temperature": 0.0})
+    return RubricJudge(client, materials.votes)
