@@ -37,6 +37,7 @@ def commands() -> typer.Typer:
         linting,
         listing,
         media,
+        pose,
         ranking,
         reporting,
         results,
@@ -61,6 +62,7 @@ def commands() -> typer.Typer:
     app.command("frames")(media.frames)
     app.add_typer(media.cache_group(), name="cache")
     app.command("leaks")(media.leaks)
+    app.command("pose")(pose.pose)
     build = typer.Typer(no_args_is_help=True, help="Makes benchmarks.")
     build.command("simulated")(demo.build_simulated)
     build.command("clinicalskillqa")(building.build_clinicalskillqa)
