@@ -13,12 +13,29 @@ if TYPE_CHECKING:
     from proctor.core import System
     from proctor.models import ModelClient
 
-__all__ = ["BaseUrl", "ModelOptions", "Retries", "Settings", "Structured", "Timeout", "spread_settings"]
+__all__ = [
+    "BaseUrl",
+    "BaseUrls",
+    "ModelOptions",
+    "Retries",
+    "Settings",
+    "Structured",
+    "Timeout",
+    "spread_settings",
+]
 
 BaseUrl = Annotated[
     str | None,
     typer.Option(
         "--base-url", help="An OpenAI-compatible server (vLLM, SGLang, Ollama).", show_default=False
+    ),
+]
+BaseUrls = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--base-url",
+        help="An OpenAI-compatible server (vLLM, SGLang, Ollama): one for all models, or one for each.",
+        show_default=False,
     ),
 ]
 Settings = Annotated[
@@ -54,14 +71,33 @@ class ModelOptions:
 
     def client(self, model: str) -> ModelClient:
         """Access to one model."""
+        return self._client(model, self.base_url, ())
+
+    def clients(self, models: Sequence[str], base_urls: Sequence[str]) -> list[ModelClient]:
+        """Access to several models, each named as NAME or, with settings of its own on top of the shared ones,
+        as "NAME KEY=VALUE …"; at one server, or each at its own."""
+        if len(base_urls) not in {0, 1, len(models)}:
+            raise typer.BadParameter(
+                f"expected one for all models, or one for each ({len(models)})", param_hint="--base-url"
+            )
+        places = list(base_urls) * len(models) if len(base_urls) == 1 else list(base_urls)
+        built = []
+        for number, model in enumerate(models):
+            name, *own = model.split() or [""]
+            built.append(self._client(name, places[number] if places else self.base_url, own))
+        return built
+
+    def _client(self, model: str, base_url: str | None, own: Sequence[str]) -> ModelClient:
         from proctor.models import ModelClient, ModelSpec, parse_settings
 
         if self.structured not in {"auto", "native", "tool", "prompted"}:
             raise typer.BadParameter("expected auto, native, tool or prompted", param_hint="--structured")
+        if not model:
+            raise typer.BadParameter("expected a model, provider:name", param_hint="--model")
         spec = ModelSpec(
             name=model,
-            base_url=self.base_url,
-            settings=parse_settings(self.settings),
+            base_url=base_url,
+            settings=parse_settings(self.settings) | parse_settings(own),
             timeout_s=self.timeout_s,
             retries=self.retries,
             structured=self.structured,  # type: ignore[arg-type]

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from proctor.core import Status
-from proctor.runs import JudgeTally, Tally
+from proctor.core import Status, Usage
+from proctor.runs import JudgeTally, PaidVotes, Tally
 
-__all__ = ["show_asking", "show_judging", "show_steps", "stopping"]
+__all__ = ["cost_of", "show_asking", "show_judging", "show_steps", "stopping"]
 
 _EVERY_S = 10.0  # without a terminal: a line now and then, so that a log shows life
 
@@ -62,23 +62,29 @@ def show_asking(total: int) -> Iterator[Callable[[Tally], None]]:
             failed = tally.by_status[Status.FAILED]
             parts = [f"{tally.done - failed} answered", f"{failed} failed", f"{tally.rate:.1f}/s"]
             if tally.usage.requests:
-                cost = tally.usage.cost_usd
-                parts.append("cost unknown" if cost is None else f"${cost:.4f}")
+                parts.append(cost_of(tally.usage))
             line.update(tally.done, tally.total, ", ".join(parts))
 
         yield update
 
 
 @contextmanager
-def show_judging(total: int) -> Iterator[Callable[[JudgeTally], None]]:
-    """A bar over the answers that a judge marks."""
+def show_judging(total: int, paid: PaidVotes) -> Iterator[Callable[[JudgeTally], None]]:
+    """A bar over the answers that a judge marks, with what its new votes cost so far."""
     with _line("judging", total) as line:
 
         def update(tally: JudgeTally) -> None:
-            done = tally.marked + tally.unmarked
-            line.update(done, tally.total, f"{tally.marked} marked, {tally.unmarked} without a verdict")
+            parts = [f"{tally.marked} marked", f"{tally.unmarked} without a verdict"]
+            parts += [f"{tally.unresolved} unresolved"] if tally.unresolved else []
+            parts += [f"{paid.count} new votes, {cost_of(paid.usage)}"] if paid.count else []
+            line.update(tally.done, tally.total, ", ".join(parts))
 
         yield update
+
+
+def cost_of(usage: Usage) -> str:
+    """What something cost, where that is known."""
+    return "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,6 +50,12 @@ def results(
             show_default=False,
         ),
     ] = "",
+    flags: Annotated[
+        bool,
+        typer.Option(
+            "--flags", help="The judges' votes that a person should look at, with the answers, instead."
+        ),
+    ] = False,
 ) -> None:
     """Numbers with their intervals, denominators and what is missing.
 
@@ -58,8 +65,11 @@ def results(
     from proctor.runs import Options, Store
     from proctor.runs import results as compute
 
+    chosen = (tuple(systems or ()), tuple(conditions or ()))
+    if flags:
+        _show_flags(Store(store, create=False), benchmark, chosen, output)
+        return
     if summary:
-        chosen = (tuple(systems or ()), tuple(conditions or ()))
         show_summaries(Store(store, create=False), benchmark, summary, chosen, output, (draws, seed))
         return
     options = Options(
@@ -68,8 +78,8 @@ def results(
         all_items=all_items,
         draws=draws,
         seed=seed,
-        systems=tuple(systems or ()),
-        conditions=tuple(conditions or ()),
+        systems=chosen[0],
+        conditions=chosen[1],
     )
     found = compute(Store(store, create=False), benchmark, options)
     if output is OutputFormat.JSON:
@@ -79,6 +89,40 @@ def results(
     else:
         _results_table(found)
     _policy_note(options)
+
+
+def _show_flags(
+    store: Any, benchmark: str, chosen: tuple[tuple[str, ...], tuple[str, ...]], output: OutputFormat
+) -> None:
+    from proctor.reports.words import clean
+    from proctor.runs import flagged_votes
+    from proctor.runs.export import safe_cell
+
+    found = flagged_votes(store, benchmark, *chosen)
+    if output is OutputFormat.JSON:
+        print_json([one.to_json() for one in found])
+        return
+    columns = ["system", "condition", "item", "judge", "flags", "reply", "text"]
+    rows = [
+        [
+            one.system,
+            one.condition,
+            one.item,
+            one.judge,
+            ", ".join(one.flags),
+            json.dumps(one.reply, ensure_ascii=False),
+            one.text,
+        ]
+        for one in found
+    ]
+    if output is OutputFormat.CSV:
+        print_csv(columns, [[safe_cell(cell) for cell in row] for row in rows])
+        return
+    print_table(
+        f"{benchmark}: flagged votes",
+        columns,
+        [[" ".join(clean(cell).split()) for cell in row] for row in rows],
+    )
 
 
 def _results_csv(found: Any) -> None:
@@ -117,7 +161,15 @@ def _policy_note(options: Any) -> None:
 def _result_cells(rows: list[Any], metric: Any, by: tuple[str, ...]) -> tuple[list[str], list[list[str]]]:
     beside = [
         name
-        for name in ("timed_out", "refused", "unreadable", "unmarked", "missing")
+        for name in (
+            "timed_out",
+            "refused",
+            "unreadable",
+            "not_submitted",
+            "unresolved",
+            "unmarked",
+            "missing",
+        )
         if any(getattr(row, name) for row in rows)
     ]
     levels = list(dict.fromkeys([*metric.levels, *(level for row in rows for level in row.levels)]))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from proctor.cli.models import BaseUrl, ModelOptions, Retries, Settings, Structured, Timeout
+from proctor.cli.judging import Answers, How, judge_answers
+from proctor.cli.models import BaseUrls, ModelOptions, Retries, Settings, Structured, Timeout
 from proctor.cli.options import (
     AllItems,
     BenchmarkName,
@@ -22,17 +20,10 @@ from proctor.cli.options import (
     StoreUrl,
     Systems,
 )
-from proctor.cli.output import console, note
 from proctor.cli.predicting import Marking, mark_file
-from proctor.cli.progress import show_judging, stopping
 from proctor.cli.results import DEFAULT_STORE
 
-if TYPE_CHECKING:
-    from proctor.models import ModelClient
-
 __all__ = ["score"]
-
-UNMARKED_EXIT = 3
 
 
 def score(
@@ -45,9 +36,15 @@ def score(
             show_default=False,
         ),
     ] = None,
-    model: Annotated[
-        str, typer.Option("--model", help="The model that judges, provider:name.", show_default=False)
-    ] = "",
+    models: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            metavar="NAME [KEY=VALUE …]",
+            help="The model that judges, provider:name, with settings of its own; several make a panel.",
+            show_default=False,
+        ),
+    ] = None,
     judge: Annotated[
         str,
         typer.Option(
@@ -59,7 +56,7 @@ def score(
     store: StoreUrl = DEFAULT_STORE,
     systems: Systems = None,
     conditions: Conditions = None,
-    base_url: BaseUrl = None,
+    base_urls: BaseUrls = None,
     settings: Settings = None,
     timeout: Timeout = 180.0,
     retries: Retries = 6,
@@ -105,67 +102,14 @@ def score(
     Example: proctor score rexsonovqa --store runs.db --model openai:gpt-5.2
     """
     if predictions is not None:
-        if model or judge:
+        if models or judge:
             raise typer.BadParameter("a file of predictions is marked by code", param_hint="--model")
         weights = {"alpha": alpha, "beta": beta}
         mark_file(benchmark, predictions, Marking(references, weights, draws, seed, strict, output))
         return
-    if not model:
+    if not models:
         raise typer.BadParameter("needed to judge the answers of a store", param_hint="--model")
-    options = ModelOptions(base_url, tuple(settings or ()), timeout, retries, structured)
-    answers = Answers(store, tuple(systems or ()), tuple(conditions or ()), all_items)
-    _judge(benchmark, judge, options.client, model, answers, concurrency)
-
-
-@dataclass(frozen=True)
-class Answers:
-    """Which answers of a store are judged."""
-
-    store: str
-    systems: tuple[str, ...]
-    conditions: tuple[str, ...]
-    all_items: bool
-
-
-def _judge(
-    benchmark: str,
-    judge: str,
-    client: Callable[[str], ModelClient],
-    model: str,
-    answers: Answers,
-    concurrency: int,
-) -> None:
-    from proctor.benchmarks import BENCHMARKS
-    from proctor.judges import JUDGES
-    from proctor.runs import FLOOR, JudgeTally, Store, chosen_runs, judge_all
-
-    name = judge or BENCHMARKS.get(benchmark).rubric_judge()
-    if name is None:
-        raise typer.BadParameter(f"{benchmark} names no judge of its own", param_hint="--judge")
-    opened = Store(answers.store, create=False)
-    scorer = JUDGES.get(name)(client(model), opened)
-    runs = chosen_runs(opened, benchmark, answers.systems, answers.conditions)
-    if not answers.systems:
-        runs = [run for run in runs if run.system not in FLOOR]  # nobody pays a judge for the floor unasked
-    opened.declare_metrics(benchmark, scorer.metrics)
-
-    async def judging() -> JudgeTally:
-        with stopping() as stop, show_judging(0) as update:
-            return await judge_all(
-                opened,
-                runs,
-                scorer,
-                all_items=answers.all_items,
-                concurrency=concurrency,
-                stop=stop,
-                on_change=update,
-            )
-
-    tally = asyncio.run(judging())
-    console.print(
-        f"{tally.marked} answers marked by {scorer.name} in {opened.shown}", markup=False, highlight=False
-    )
-    left = tally.total - tally.marked
-    if left:
-        note(f"{left} answers have no mark ({tally.last_reason or 'stopped'}): run the same command again.")
-        raise typer.Exit(UNMARKED_EXIT)
+    options = ModelOptions(None, tuple(settings or ()), timeout, retries, structured)
+    answers = Answers(store, benchmark, tuple(systems or ()), tuple(conditions or ()), all_items)
+    how = How(judge, concurrency, draws, seed, output)
+    judge_answers(answers, options.clients(models, base_urls or ()), how)

@@ -1,16 +1,18 @@
 """Runs: the engine that asks, the store that keeps, and the numbers that follow from it."""
 
+from proctor.runs.agreement import JudgeAgreement, JudgePair, judge_agreement
 from proctor.runs.analysis import Analysis, analyse, write_tables
 from proctor.runs.cards import BenchmarkCard
 from proctor.runs.compare import Comparison, Comparisons, Side, compare, compare_runs, condition_pairs
 from proctor.runs.engine import Job, Limits, Tally, ask, ask_all
 from proctor.runs.execute import Outcome, execute, left_failed
 from proctor.runs.export import COLUMNS, export, export_rows
+from proctor.runs.flagged import FlaggedVote, flagged_votes
 from proctor.runs.floor import FLOOR, add_floor
 from proctor.runs.guessable import audit_stored, flag_guessable
 from proctor.runs.importing import import_answers
 from proctor.runs.judges import judged_by, judges_of
-from proctor.runs.judging import JudgeTally, judge_all
+from proctor.runs.judging import JudgeTally, PaidVotes, judge_all
 from proctor.runs.leaderboard import Leaderboard, LeaderboardRow, leaderboard
 from proctor.runs.official import OfficialSummary, official_summaries
 from proctor.runs.plan import Plan, PlanOptions, chosen_items, plan
@@ -27,7 +29,10 @@ __all__ = [
     "Board",
     "Comparison",
     "Comparisons",
+    "FlaggedVote",
     "Job",
+    "JudgeAgreement",
+    "JudgePair",
     "JudgeTally",
     "Leaderboard",
     "LeaderboardRow",
@@ -35,6 +40,7 @@ __all__ = [
     "OfficialSummary",
     "Options",
     "Outcome",
+    "PaidVotes",
     "Plan",
     "PlanOptions",
     "RankedRun",
@@ -58,7 +64,9 @@ __all__ = [
     "export",
     "export_rows",
     "flag_guessable",
+    "flagged_votes",
     "import_answers",
+    "judge_agreement",
     "judge_all",
     "judged_by",
     "judges_of",

@@ -40,10 +40,11 @@ class BenchmarkCard(BaseModel):
         return all(item.tags.get(tag) == value for tag, value in self.only.items())
 
     def with_metrics(self, metrics: Sequence[Metric]) -> BenchmarkCard:
-        """The card with further metrics; a name that it has already stays as it is."""
-        known = {metric.name for metric in self.metrics}
-        added = tuple(metric for metric in metrics if metric.name not in known)
-        return self.model_copy(update={"metrics": self.metrics + added})
+        """The card with further metrics. A name that it has already stays as it is, but that it marks the formats
+        of both: a judge gives the accuracy of answers that code can't compare."""
+        given = {metric.name: metric for metric in metrics}
+        known = tuple(_widened(metric, given.pop(metric.name, metric)) for metric in self.metrics)
+        return self.model_copy(update={"metrics": (*known, *given.values())})
 
 
 def _widened(metric: Metric, other: Metric) -> Metric:
