@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -68,7 +68,7 @@ def pose(
         print_table("Pose", ["image", "sentence"], lines)
 
 
-def _looked(source: PoseSource, file: Path, name: str, marked: dict[str, Region]) -> dict[str, object]:
+def _looked(source: PoseSource, file: Path, name: str, marked: dict[str, Region]) -> dict[str, Any]:
     from proctor.core import InputError
     from proctor.media.pose import facts_of, sentences
 
