@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import math
 import os
 import socket
 import struct
@@ -27,7 +28,7 @@ from aiohttp import web
 
 from proctor.core import generator
 
-__all__ = ["TRANSIENT", "Fault", "FaultyServer", "Request", "faulty_server"]
+__all__ = ["TRANSIENT", "Fault", "FaultyServer", "Request", "Tokens", "faulty_server"]
 
 
 class Fault(StrEnum):
@@ -122,7 +123,38 @@ class Request:
         return "\n".join(self.texts)
 
 
-Reply = str | Callable[[Request], str]
+@dataclass(frozen=True)
+class Tokens:
+    """A reply token by token, each with the probabilities of what could have stood there; they are sent to
+    those that ask for them. A token without alternatives is certain."""
+
+    said: Sequence[tuple[str, dict[str, float]]]
+
+    @property
+    def text(self) -> str:
+        """The whole reply."""
+        return "".join(token for token, _ in self.said)
+
+    @property
+    def logprobs(self) -> dict[str, Any]:
+        """As the protocol has them."""
+        return {"content": [_token(token, others or {token: 1.0}) for token, others in self.said]}
+
+
+def _token(token: str, others: dict[str, float]) -> dict[str, Any]:
+    def one(text: str) -> dict[str, Any]:
+        chance = others.get(text, 0.0)
+        return {
+            "token": text,
+            "bytes": list(text.encode()),
+            "logprob": math.log(chance) if chance > 0 else -9999.0,
+        }
+
+    likely = sorted(others, key=lambda text: -others[text])
+    return one(token) | {"top_logprobs": [one(text) for text in likely]}
+
+
+Reply = str | Callable[[Request], str | Tokens]
 
 
 class FaultyServer:
@@ -235,7 +267,8 @@ class FaultyServer:
 
     def _completion(self, request: Request) -> dict[str, Any]:
         fault = request.fault
-        text = self._reply if isinstance(self._reply, str) else self._reply(request)
+        reply = self._reply if isinstance(self._reply, str) else self._reply(request)
+        text = reply.text if isinstance(reply, Tokens) else reply
         message: dict[str, Any] = {"role": "assistant", "content": text}
         if fault is Fault.EMPTY_CONTENT:
             message["content"] = ""
@@ -243,7 +276,12 @@ class FaultyServer:
             message["content"] = None
         if fault is Fault.REFUSAL:
             message |= {"content": None, "refusal": "I can't help with that."}
-        choice = {"index": 0, "finish_reason": _FINISH.get(fault, "stop") if fault else "stop"}
+        choice: dict[str, Any] = {
+            "index": 0,
+            "finish_reason": _FINISH.get(fault, "stop") if fault else "stop",
+        }
+        if isinstance(reply, Tokens) and request.body.get("logprobs"):
+            choice |= {"logprobs": reply.logprobs}
         prompt_tokens = sum(len(said) for said in request.texts) // 4 + 85 * len(request.image_bytes)
         prompt_tokens += self.cached_tokens
         completion_tokens = len(text) // 4 + 1

@@ -2,7 +2,7 @@
 
 from proctor.models.client import ModelClient, Part
 from proctor.models.prompts import Prompt, load_prompt
-from proctor.models.reply import Reply
+from proctor.models.reply import Reply, Token
 from proctor.models.spec import ModelSpec, parse_settings
 
-__all__ = ["ModelClient", "ModelSpec", "Part", "Prompt", "Reply", "load_prompt", "parse_settings"]
+__all__ = ["ModelClient", "ModelSpec", "Part", "Prompt", "Reply", "Token", "load_prompt", "parse_settings"]

@@ -13,7 +13,7 @@ from proctor.core import Frame, MachineryError, RefusalError, Usage, aside, gene
 from proctor.media import ClipFile
 from proctor.models.faults import Fault, understand
 from proctor.models.provider import build_model, http_client
-from proctor.models.reply import Reply, UnreadableReplyError, read_usage, read_value
+from proctor.models.reply import Reply, UnreadableReplyError, read_tokens, read_usage, read_value
 from proctor.models.spec import ModelSpec
 
 if TYPE_CHECKING:
@@ -178,7 +178,8 @@ def _says_something(response: ModelResponse) -> bool:
 
 
 def _reply(response: ModelResponse, usage: Usage, value: V) -> Reply[V]:
-    return Reply(response.text or "", value, usage, response.finish_reason, response.model_name or "")
+    model, tokens = response.model_name or "", read_tokens(response)
+    return Reply(response.text or "", value, usage, response.finish_reason, model, tokens)
 
 
 def _content(parts: Sequence[Part]) -> list[UserContent]:

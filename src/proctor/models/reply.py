@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -12,10 +14,19 @@ from proctor.core import Usage
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
 
-__all__ = ["Reply", "UnreadableReplyError", "read_usage", "read_value"]
+__all__ = ["Reply", "Token", "UnreadableReplyError", "read_tokens", "read_usage", "read_value"]
 
 V_co = TypeVar("V_co", bound=BaseModel | None, covariant=True)
 T = TypeVar("T", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of a reply, and what could have stood in its place with which probability, itself included:
+    those that the server lists, so that they need not add up to 1."""
+
+    text: bytes
+    chances: Mapping[bytes, float]
 
 
 @dataclass(frozen=True)
@@ -24,7 +35,8 @@ class Reply(Generic[V_co]):
     requests for it consumed, `model` is what the server says it is.
 
     `finish_reason` is "stop", "length" (cut off: the text is what came until then), another word of the
-    library's, or None where the server gave none.
+    library's, or None where the server gave none. `tokens` make up the text where their probabilities
+    were asked for by a setting (`openai_logprobs`) and the server gives them; else there are none.
     """
 
     text: str
@@ -32,6 +44,7 @@ class Reply(Generic[V_co]):
     usage: Usage
     finish_reason: str | None
     model: str
+    tokens: tuple[Token, ...] = ()
 
     @property
     def cut_off(self) -> bool:
@@ -84,6 +97,29 @@ def read_usage(response: ModelResponse, unpriced: set[str]) -> Usage:
         cached_tokens=usage.cache_read_tokens,
         cost_usd=cost,
     )
+
+
+def read_tokens(response: ModelResponse) -> tuple[Token, ...]:
+    """The tokens of a reply with their probabilities, as OpenAI's protocols give them; none where they came
+    in no form or another."""
+    from pydantic_ai.messages import TextPart
+
+    texts = [part.provider_details for part in response.parts if isinstance(part, TextPart)]
+    for details in (response.provider_details, *texts):
+        said = (details or {}).get("logprobs")
+        if isinstance(said, list):
+            return tuple(_token(one) for one in said)
+    return ()
+
+
+def _token(said: Mapping[str, Any]) -> Token:
+    others = {_bytes(one): math.exp(one["logprob"]) for one in said["top_logprobs"]}
+    return Token(_bytes(said), {_bytes(said): math.exp(said["logprob"])} | others)
+
+
+def _bytes(said: Mapping[str, Any]) -> bytes:
+    """A token may end within a character; servers that list no bytes give its text."""
+    return bytes(said["bytes"]) if said["bytes"] is not None else str(said["token"]).encode()
 
 
 def _unfenced(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -69,18 +69,19 @@ class CaseAsker:
         case: Case,
         form: type[T],
         *,
+        names: Sequence[str] | None = None,
         flags: Callable[[T], tuple[str, ...]] = lambda _: (),
     ) -> Heard[T]:
         """The reply to a case; none where the machinery fails or the model declines. `flags` says what of
         the reply a person should look at. Raises `InputError` for a language or a dimension that the
-        prompt does not speak of."""
+        prompt does not speak of; of `names` only, where not all dimensions are asked for."""
         prompt = self._prompts.get(case.language)
         if prompt is None:
             known = ", ".join(self._prompts)
             raise InputError(case.id, "language", found=repr(case.language), expected=f"one of {known}")
         pictures = await look(case)
         system, user = prompt.render(**self._filled(case, pictures))
-        for one in form.model_json_schema()["properties"]:
+        for one in [dimension.name for dimension in case.dimensions] if names is None else names:
             if one not in system:
                 raise InputError(prompt.name, found=f"nothing about {one!r}", expected="every dimension")
         own = steering_flags(case)

@@ -49,7 +49,8 @@ class RubricJudge:
     async def judge(self, case: Case) -> DimensionScores:
         """The scores of one answer (see `DimensionJudge`)."""
         asked = tuple(one for one in case.dimensions if one.name not in DERIVED)
-        heard = await self._asker.ask(case, rating_form(asked, only_levels=True))
+        names = [one.name for one in asked]
+        heard = await self._asker.ask(case, rating_form(asked, only_levels=True), names=names)
         if heard.value is None or heard.vote is None:
             return DimensionScores.none(case, heard.reason, flags=heard.flags)
         levels = heard.value.scores
@@ -59,9 +60,8 @@ class RubricJudge:
                 "overall": min(levels["completeness"], levels["factual-accuracy"]),
                 "disagree_flag": float(levels["factual-accuracy"] == 0),
             }
-        names = [one.name for one in case.dimensions]
         return DimensionScores(
-            values={name: (levels | derived)[name] for name in names},
+            values={one.name: (levels | derived)[one.name] for one in case.dimensions},
             flags=heard.flags,
             evidence=({"judge": self.name, "reason": heard.value.reason, **heard.pictures.evidence},),
             votes=(heard.vote.key,),
