@@ -19,12 +19,12 @@ from proctor.build.simulate import (
     Renderer,
     Scene,
     Script,
-    Tracks,
     draw_script,
     observe,
     simulate,
 )
 from proctor.build.simulate.truth import sighting
+from proctor.build.tracks import Annotation
 from proctor.core import InputError
 
 Pixels = NDArray[np.int16]
@@ -43,9 +43,9 @@ def frames_of(path: Path) -> list[Pixels]:
         return [frame.to_ndarray(format="rgb24").astype(np.int16) for frame in file.decode(video=0)]
 
 
-def truth_of(folder: Path, video: str) -> tuple[EventLog, Tracks]:
+def truth_of(folder: Path, video: str) -> tuple[EventLog, Annotation]:
     log = EventLog.model_validate_json((folder / "events" / f"{video}.json").read_text())
-    tracks = Tracks.model_validate_json((folder / "tracks" / f"{video}.json").read_text())
+    tracks = Annotation.model_validate_json((folder / "tracks" / f"{video}.json").read_text())
     return log, tracks
 
 
@@ -118,20 +118,20 @@ def test_boxes_hold_the_colour_of_their_class(folder: Path) -> None:
     for name in videos(folder):
         frames = frames_of(folder / "videos" / f"{name}.mp4")
         _, tracks = truth_of(folder, name)
-        for moment in tracks.moments:
-            picture = frames[round(moment.time * FPS)]
-            for seen in moment.objects:
-                if seen.box is None or seen.visibility < 0.85:
+        for second, objects in tracks.by_second().items():
+            picture = frames[second * FPS]
+            for seen in objects:
+                if seen.box is None or (seen.visibility or 0) < 0.85:
                     continue
-                left, right = (round(edge * 320) for edge in (seen.box.x, seen.box.x + seen.box.width))
-                top, bottom = (round(edge * 180) for edge in (seen.box.y, seen.box.y + seen.box.height))
+                left, right = (round(edge) for edge in (seen.box.x, seen.box.x + seen.box.width))
+                top, bottom = (round(edge) for edge in (seen.box.y, seen.box.y + seen.box.height))
                 mask = COLOURS[seen.class_name](picture)
                 inside = mask[top:bottom, left:right]
                 around = mask[max(0, top - 5) : bottom + 5, max(0, left - 5) : right + 5]
-                assert inside.mean() > LEAST_SHARE[seen.class_name], (name, moment.time, seen)
-                assert around.sum() - inside.sum() <= 0.1 * inside.sum(), (name, moment.time, seen)
+                assert inside.mean() > LEAST_SHARE[seen.class_name], (name, second, seen)
+                assert around.sum() - inside.sum() <= 0.1 * inside.sum(), (name, second, seen)
                 wide, high = (float(np.ptp(np.flatnonzero(inside.any(axis=axis)))) for axis in (0, 1))
-                assert max(wide / (right - left), high / (bottom - top)) > 0.4, (name, moment.time, seen)
+                assert max(wide / (right - left), high / (bottom - top)) > 0.4, (name, second, seen)
                 checked[seen.class_name] += 1
     assert min(checked.values()) >= 5, checked
 
@@ -141,16 +141,17 @@ def test_what_is_not_there_or_hidden_leaves_no_pixel(folder: Path) -> None:
     for name in videos(folder):
         frames = frames_of(folder / "videos" / f"{name}.mp4")
         _, tracks = truth_of(folder, name)
-        for moment in tracks.moments:
-            picture = frames[round(moment.time * FPS)]
+        by_second = tracks.by_second()
+        for second in range(tracks.video.whole_seconds):
+            picture, objects = frames[second * FPS], by_second.get(second, [])
             for class_name, colour in COLOURS.items():
-                mine = [seen for seen in moment.objects if seen.class_name == class_name]
-                thread = class_name == "clip" and any(seen.class_name == "sponge" for seen in moment.objects)
+                mine = [seen for seen in objects if seen.class_name == class_name]
+                thread = class_name == "clip" and any(seen.class_name == "sponge" for seen in objects)
                 if all(seen.box is None for seen in mine) and not thread:  # the sponge's thread is blue too
                     stray = (
                         200 if class_name == "sponge" else 12
                     )  # highlights and the shine of metal are white too
-                    assert colour(picture).sum() <= stray, (name, moment.time, class_name)
+                    assert colour(picture).sum() <= stray, (name, second, class_name)
                     absent += not mine
                     hidden += bool(mine)
     assert absent > 30
@@ -243,23 +244,41 @@ def test_every_object_is_plainly_seen_and_covers_really_cover() -> None:
             assert min(share for time, share in times.items() if event.start < time < event.end) == 0.0, event
 
 
-def test_a_box_may_end_at_the_edge_whatever_the_size() -> None:
-    for height, width in ((180, 320), (216, 384), (144, 254), (360, 642)):
-        for side in range(1, 40):
+def test_a_box_holds_all_pixels_up_to_the_edge() -> None:
+    for height, width in ((180, 320), (216, 384)):
+        for side in (1, 2, 39):
             shown = np.zeros((height, width), dtype=bool)
             shown[-side:, -side:] = True
-            box = sighting("clip-1", "clip", shown, 4 * side * side).box
+            box = sighting(3, "clip-1", "clip", shown, 4 * side * side).box
             assert box is not None
-            assert box.x + box.width == pytest.approx(1, abs=1e-9)
-            assert box.y + box.height == pytest.approx(1, abs=1e-9)
-            assert box.width * width == pytest.approx(side, abs=0.1)
-    nothing = sighting("clip-1", "clip", np.zeros((9, 16), dtype=bool), 10)
-    assert (nothing.box, nothing.visibility) == (None, 0.0)
+            assert (box.x + box.width, box.y + box.height) == (width, height)
+            assert (box.width, box.height) == (side, side)
+    nothing = sighting(3, "clip-1", "clip", np.zeros((9, 16), dtype=bool), 10)
+    assert (nothing.box, nothing.visibility, nothing.occluded) == (None, 0.0, True)
+    whole = sighting(3, "clip-1", "clip", np.ones((9, 16), dtype=bool), 9 * 16)
+    assert (whole.visibility, whole.occluded, whole.clear) == (1.0, False, True)
+
+
+def test_tracks_name_the_video_and_the_moments_of_the_log(folder: Path) -> None:
+    for name in videos(folder):
+        log, tracks = truth_of(folder, name)
+        assert tracks.video.model_dump() == {
+            "id": name,
+            "file": f"{name}.mp4",
+            "width": 320,
+            "height": 180,
+            "seconds": SECONDS,
+            "fps": FPS,
+            "procedure": "simulated procedure",
+        }
+        for kind, edge, moment in (("inserted", "start", "insertion"), ("retrieved", "end", "retrieval")):
+            logged = {(event.instance, getattr(event, edge)) for event in log.events if event.kind == kind}
+            assert {(one.instance, one.time) for one in tracks.moments if one.kind == moment} == logged
 
 
 def test_a_script_without_events_is_just_tissue() -> None:
     truth = observe(Script("v", 8.0, ()), Renderer(Script("v", 8.0, ()), (256, 144), 0))
-    assert [moment.objects for moment in truth.tracks.moments] == [()] * 8
+    assert (truth.tracks.sightings, truth.tracks.moments, truth.tracks.video.seconds) == ((), (), 8.0)
 
 
 def test_the_picture_moves_and_is_textured() -> None:

@@ -16,7 +16,6 @@ from proctor.build.simulate import (
     CLASSES,
     QUESTION_TYPES,
     RULES,
-    Offer,
     Renderer,
     Truth,
     ask,
@@ -24,6 +23,7 @@ from proctor.build.simulate import (
     observe,
     offers,
 )
+from proctor.build.tracks import Offer
 from proctor.core import Item, Reference
 from proctor.core.formats import ChoiceFormat
 
@@ -55,9 +55,13 @@ class Files:
 
     def __init__(self, truth: Truth) -> None:
         self.events: list[dict[str, Any]] = truth.log.model_dump(mode="json")["events"]
+        tracks = truth.tracks.model_dump(mode="json")
+        self.size = (tracks["video"]["width"], tracks["video"]["height"])
         self.moments: dict[float, list[dict[str, Any]]] = {
-            moment["time"]: moment["objects"] for moment in truth.tracks.model_dump(mode="json")["moments"]
+            float(second): [] for second in range(int(tracks["video"]["seconds"]))
         }
+        for one in tracks["sightings"]:
+            self.moments[float(one["second"])].append(one)
 
     def times(self, kind: str, edge: str, name: str | None = None) -> list[float]:
         return sorted(
@@ -105,8 +109,8 @@ def where(files: Files, text: str) -> str:
     (one,) = [
         o for o in files.moments[at(text)] if o["class_name"] == named(text)[0] and o["visibility"] > 0.5
     ]
-    x = one["box"]["x"] + one["box"]["width"] / 2
-    y = one["box"]["y"] + one["box"]["height"] / 2
+    x = (one["box"]["x"] + one["box"]["width"] / 2) / files.size[0]
+    y = (one["box"]["y"] + one["box"]["height"] / 2) / files.size[1]
     return f"{'upper' if y < 0.5 else 'lower'} {'left' if x < 0.5 else 'right'}"
 
 
@@ -180,7 +184,7 @@ def test_both_answers_of_every_yes_or_no_rule_occur(truths: dict[int, dict[str, 
 def test_orders_and_firsts_are_a_second_apart(truths: dict[int, dict[str, Truth]]) -> None:
     for some in truths.values():
         for truth in some.values():
-            first = truth.first_seen()
+            first = truth.first_in()
             for offer in offers(truth):
                 if offer.rule == "order-seen":
                     times = [first[str(name)] for name in offer.answer]  # type: ignore[union-attr]

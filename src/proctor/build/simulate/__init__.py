@@ -4,15 +4,13 @@ Script of events → state of the scene at a time → picture → video; and gro
 here shows a real patient, and everything that is written says so.
 """
 
-from proctor.build.simulate.balance import choose
 from proctor.build.simulate.looks import CLASSES, ObjectClass
-from proctor.build.simulate.offers import Offer
 from proctor.build.simulate.questions import QUESTION_TYPES, RULES, offers
 from proctor.build.simulate.render import Picture, Renderer
 from proctor.build.simulate.scene import Scene, SceneState
 from proctor.build.simulate.script import Event, Script, draw_script
 from proctor.build.simulate.simulation import SIMULATOR_VERSION, ask, observe, simulate
-from proctor.build.simulate.truth import EventLog, Moment, Sighting, Tracks, Truth
+from proctor.build.simulate.truth import EventLog, Truth
 
 __all__ = [
     "CLASSES",
@@ -21,19 +19,14 @@ __all__ = [
     "SIMULATOR_VERSION",
     "Event",
     "EventLog",
-    "Moment",
     "ObjectClass",
-    "Offer",
     "Picture",
     "Renderer",
     "Scene",
     "SceneState",
     "Script",
-    "Sighting",
-    "Tracks",
     "Truth",
     "ask",
-    "choose",
     "draw_script",
     "observe",
     "offers",

@@ -17,11 +17,12 @@ from proctor.benchmarks.simulated import (
     SimulatedVideo,
     deal_options,
 )
-from proctor.build.simulate.balance import choose
 from proctor.build.simulate.questions import QUESTION_TYPES, offers
 from proctor.build.simulate.render import Renderer
 from proctor.build.simulate.script import Script, draw_script
-from proctor.build.simulate.truth import EventLog, Moment, Tracks, Truth, sighting
+from proctor.build.simulate.truth import EventLog, Truth, moments_of, sighting
+from proctor.build.tracks.annotation import Annotation, Video
+from proctor.build.tracks.balance import choose
 from proctor.core import InputError, generator
 from proctor.core.formats import ChoiceFormat
 
@@ -29,6 +30,9 @@ __all__ = ["SIMULATOR_VERSION", "ask", "observe", "simulate"]
 
 SIMULATOR_VERSION = "1"
 """Changes whenever the same seed gives other pictures, events or questions."""
+
+PROCEDURE = "simulated procedure"
+"""The kind of procedure that the tracks name, so that nobody takes them for an operation's."""
 
 _NOTE = (
     "rendered by proctor.build.simulate from a script of events; no patient, no operation. "
@@ -59,7 +63,8 @@ def simulate(
 
     The folder is what the benchmark `simulated` reads: `manifest.json`, `questions.json`, `videos/*.mp4`
     (H.264, `fps` frames a second, `size` = width and height in pixels, both even), `events/*.json` (the
-    event log) and `tracks/*.json` (per whole second the boxes of all instances). The same arguments give
+    event log) and `tracks/*.json` (per whole second the boxes of all instances, with the moments of insertion and
+    retrieval: an `Annotation` of `proctor.build.tracks`). The same arguments give
     the same ground truth and questions byte for byte, and the same decoded frames with the same encoder.
 
     A video gets `questions_per_video` questions, fewer if it has not so much to ask; see
@@ -77,7 +82,7 @@ def simulate(
         file = f"videos/{name}.mp4"
         script = draw_script(seed, name, round(seconds * fps) / fps)
         renderer = Renderer(script, size, seed)
-        truths[name] = truth = observe(script, renderer)
+        truths[name] = truth = observe(script, renderer, fps)
         _write(out / "events" / f"{name}.json", truth.log)
         _write(out / "tracks" / f"{name}.json", truth.tracks)
         _film(renderer, script.seconds, fps, out / file)
@@ -153,23 +158,29 @@ def _check(videos: int, seconds: float, fps: int, size: tuple[int, int], questio
         )
 
 
-def observe(script: Script, renderer: Renderer) -> Truth:
+def observe(script: Script, renderer: Renderer, fps: int = 10) -> Truth:
     """The ground truth of one video: its script, and what the renderer shows at every whole second."""
-    moments = []
+    sightings = []
     for second in range(math.ceil(script.seconds)):
         owner = renderer.picture(float(second)).owner
-        present = []
         for instance, index in renderer.instances.items():
             mine = [event for event in script.events if event.instance == instance]
             gone = any(event.kind == "retrieved" and event.end < second for event in mine)
             area = renderer.sprites[instance].area
-            seen = sighting(instance, mine[0].class_name, owner == index, area)
+            seen = sighting(second, instance, mine[0].class_name, owner == index, area)
             if seen.box is not None or (mine[0].start <= second and not gone):
-                present.append(seen)
-        moments.append(Moment(time=float(second), objects=tuple(present)))
-    log = EventLog(video=script.video, seconds=script.seconds, events=script.events)
-    tracks = Tracks(video=script.video, width=renderer.width, height=renderer.height, moments=tuple(moments))
-    return Truth(log, tracks)
+                sightings.append(seen)
+    video = Video(
+        id=script.video,
+        file=f"{script.video}.mp4",
+        width=renderer.width,
+        height=renderer.height,
+        seconds=script.seconds,
+        fps=fps,
+        procedure=PROCEDURE,
+    )
+    tracks = Annotation(video=video, sightings=tuple(sightings), moments=moments_of(script.events))
+    return Truth(EventLog(video=script.video, seconds=script.seconds, events=script.events), tracks)
 
 
 def _film(renderer: Renderer, seconds: float, fps: int, path: Path) -> None:

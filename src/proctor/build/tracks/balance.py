@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 
-from proctor.build.simulate.offers import Offer
+from proctor.build.tracks.offers import Offer
 
 __all__ = ["FORMATS", "choose"]
 
@@ -14,39 +15,56 @@ FORMATS = ("choice", "count", "binary", "classes", "timestamps", "ordering")
 """The formats, in the order in which they take turns."""
 
 
-def choose(pool: dict[str, list[Offer]], per_video: int, rng: np.random.Generator) -> dict[str, list[Offer]]:
+def choose(
+    pool: dict[str, list[Offer]],
+    per_video: int,
+    rng: np.random.Generator,
+    *,
+    formats: tuple[str, ...] = FORMATS,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, list[Offer]]:
     """`per_video` questions of each video, the formats taking turns; fewer where there are not so many offers.
 
     Where a format has nothing (more) to ask of a video, its turn goes to the next format. Among the offers
     of a format the one is taken that disturbs these balances least, ties by lot: answers within a rule and
     within a format, answers given what the text tells, rules, and within a video how often each class is
     named in questions and offered as an option (a class that is asked about more often would be suspected
-    of being there).
+    of being there). `progress` is called with turns done and turns in all.
     """
     chosen: dict[str, list[Offer]] = {video: [] for video in pool}
+    left = {
+        video: {form: [one for one in offers if one.format.kind == form] for form in formats}
+        for video, offers in pool.items()
+    }
     ledger = _Ledger(pool)
     for turn in range(per_video):
-        formats = [FORMATS[(turn + step) % len(FORMATS)] for step in range(len(FORMATS))]
-        for video, offers in pool.items():
-            taken = {_text(offer) for offer in chosen[video]}
-            open_offers = [offer for offer in offers if _text(offer) not in taken]
-            best = _best(open_offers, formats, ledger, video, rng)
+        order = [formats[(turn + step) % len(formats)] for step in range(len(formats))]
+        for video, by_format in left.items():
+            best = _best(by_format, order, ledger, video, rng)
             if best is not None:
                 ledger.add(best, video)
                 chosen[video].append(best)
+                form = best.format.kind
+                by_format[form] = [one for one in by_format[form] if _text(one) != _text(best)]
+        if progress is not None:
+            progress(turn + 1, per_video)
     return chosen
 
 
-def _text(offer: Offer) -> tuple[str, frozenset[str]]:
+def _text(offer: Offer) -> tuple[str, frozenset[str], float | None]:
     """What makes two questions of one video the same; of two choices with one stem only one is asked."""
-    return offer.question, frozenset(getattr(offer.format, "labels", ()))
+    return offer.question, frozenset(getattr(offer.format, "labels", ())), offer.end
 
 
 def _best(
-    offers: list[Offer], formats: list[str], ledger: _Ledger, video: str, rng: np.random.Generator
+    by_format: dict[str, list[Offer]],
+    formats: list[str],
+    ledger: _Ledger,
+    video: str,
+    rng: np.random.Generator,
 ) -> Offer | None:
     for form in formats:
-        asked = [offer for offer in offers if offer.format.kind == form]
+        asked = by_format[form]
         if asked:
             lots = rng.random(len(asked))
             costs = [ledger.cost(offer, video) + lot for offer, lot in zip(asked, lots, strict=True)]

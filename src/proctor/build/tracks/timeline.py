@@ -1,0 +1,104 @@
+"""What questions need to know of an annotated video up to a time: who came, who went, who is to be seen when."""
+
+from __future__ import annotations
+
+from proctor.build.tracks.annotation import Annotation, Moment, MomentKind, Sighting
+
+__all__ = ["Timeline"]
+
+_CALM_S = 1.5  # around a moment of importance nobody can say to the second what is in view
+
+
+class Timeline:
+    """An annotated video up to `end` seconds (without it: all of it). Nothing later is known here.
+
+    What is said about whole seconds (`quiet`) and about instances (`plain`) may be said better by somebody who
+    knows more than an annotation does: the simulator overrides both.
+    """
+
+    def __init__(self, annotation: Annotation, end: float | None = None) -> None:
+        self.annotation = annotation
+        self.end = annotation.video.seconds if end is None else end
+        self._moments = [one for one in annotation.moments if one.time <= self.end]
+        self._by_second = {
+            second: seen for second, seen in annotation.by_second().items() if second <= self.end
+        }
+
+    def moments(self, kind: MomentKind, class_name: str | None = None) -> list[Moment]:
+        """Insertions or retrievals, of one class or of all, in order of time."""
+        return [one for one in self._moments if one.kind == kind and class_name in {None, one.class_name}]
+
+    def insertions(self, class_name: str | None = None) -> list[Moment]:
+        """Insertions, in order of time."""
+        return self.moments("insertion", class_name)
+
+    def retrievals(self, class_name: str | None = None) -> list[Moment]:
+        """Retrievals, in order of time."""
+        return self.moments("retrieval", class_name)
+
+    def first(self, kind: MomentKind) -> dict[str, float]:
+        """Per class to which it happens: when it does so first, in order of time."""
+        found: dict[str, float] = {}
+        for one in self.moments(kind):
+            found.setdefault(one.class_name, one.time)
+        return found
+
+    def first_in(self) -> dict[str, float]:
+        """Per class that is inserted: when that happens first, in order of time."""
+        return self.first("insertion")
+
+    def first_out(self) -> dict[str, float]:
+        """Per class that is retrieved: when that happens first, in order of time."""
+        return self.first("retrieval")
+
+    def inside(self, class_name: str | None = None) -> list[str]:
+        """The instances that were inserted and are still in the body at the end, in order of insertion."""
+        there: dict[str, None] = {}
+        for one in self._moments:
+            if class_name in {None, one.class_name}:
+                if one.kind == "insertion":
+                    there[one.instance] = None
+                else:
+                    there.pop(one.instance, None)
+        return list(there)
+
+    def in_view(self, second: int) -> list[Sighting]:
+        """What is plainly to be seen at a second."""
+        return [one for one in self._by_second.get(second, []) if one.clear]
+
+    def shown(self, class_name: str) -> list[int]:
+        """The seconds at which something of a class is to be seen inside the body, be it in part."""
+        return [
+            second
+            for second, seen in sorted(self._by_second.items())
+            if any(one.class_name == class_name and one.box is not None and one.in_patient for one in seen)
+        ]
+
+    def quiet(self) -> list[int]:
+        """Seconds of which it can be said what is in view: the same instances a second before, then and a second
+        after, each plainly to be seen once or not at all, and nothing is just coming or going."""
+        changes = [one.time for one in self._moments]
+        return [
+            second
+            for second in range(2, int(self.end))
+            if all(self._settled(second + step) for step in (-1, 0, 1))
+            and self._names(second - 1) == self._names(second) == self._names(second + 1)
+            and not any(abs(second - time) < _CALM_S for time in changes)
+        ]
+
+    def plain(self, instance: str) -> bool:
+        """Whether the instance can be followed from its insertion on, as far as is known."""
+        del instance
+        return True
+
+    def times_to_ask(self) -> list[int]:
+        """The quiet seconds that questions may ask about."""
+        return self.quiet()
+
+    def _names(self, second: int) -> list[str]:
+        return [one.instance for one in self.in_view(second)]
+
+    def _settled(self, second: int) -> bool:
+        seen = self._by_second.get(second, [])
+        instances = [one.instance for one in seen]
+        return len(set(instances)) == len(instances) and all(one.clear or one.box is None for one in seen)
