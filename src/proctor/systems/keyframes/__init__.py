@@ -1,8 +1,8 @@
 """What methods that order key frames with a model share: the frames by label, replies, and the answer."""
 
-from proctor.systems.keyframes.answering import MOST_RATIONALE, clipped, order_answer
+from proctor.systems.keyframes.answering import MOST_RATIONALE, clipped, in_turn, order_answer
 from proctor.systems.keyframes.asking import Asking
-from proctor.systems.keyframes.labels import LabelReading, read_labels
+from proctor.systems.keyframes.labels import LabelReading, read_labels, spelled
 from proctor.systems.keyframes.replies import LabelList, OrderReply, Reply
 from proctor.systems.keyframes.shown import KeyFrames, key_frames, ordering_labels, orders_frames
 
@@ -15,9 +15,11 @@ __all__ = [
     "OrderReply",
     "Reply",
     "clipped",
+    "in_turn",
     "key_frames",
     "order_answer",
     "ordering_labels",
     "orders_frames",
     "read_labels",
+    "spelled",
 ]

@@ -12,7 +12,7 @@ from proctor.systems.keyframes.labels import read_labels
 from proctor.systems.keyframes.shown import ordering_labels
 from proctor.systems.wording import say
 
-__all__ = ["MOST_RATIONALE", "clipped", "order_answer"]
+__all__ = ["MOST_RATIONALE", "clipped", "in_turn", "order_answer"]
 
 MOST_RATIONALE = 8000
 """Characters of a rationale; what is longer is cut, and ends with "…"."""
@@ -26,6 +26,20 @@ def clipped(text: str, most: int = 300) -> str:
     """
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def in_turn(order: Sequence[str], seen: Mapping[str, str], steps: Mapping[str, str]) -> str:
+    """A rationale put together from notes: of each label in turn what is seen, and which step that is.
+
+    >>> in_turn(["B", "A"], {"B": "Hands on the chest.", "A": ""}, {"B": "compressions"})
+    'First B: Hands on the chest (compressions). Then A: nothing was noted.'
+    """
+    turns = []
+    for place, label in enumerate(order):
+        words, step = seen.get(label, "").strip().rstrip("."), steps.get(label, "")
+        shown = f"{words} ({step})" if words and step else words or step or "nothing was noted"
+        turns.append(f"{'Then' if place else 'First'} {label}: {shown}.")
+    return " ".join(turns)
 
 
 def order_answer(

@@ -28,7 +28,9 @@ class Asking:
         self.calls = 0
         self.images = 0
 
-    async def ask(self, prompt: Prompt, schema: type[T], shown: Sequence[Part] = (), **values: object) -> T:
+    async def ask(
+        self, prompt: Prompt, schema: type[T], shown: Sequence[Part] = (), /, **values: object
+    ) -> T:
         """What is shown, then the prompt filled in; the reply in its form.
 
         Raises `MachineryError` (no reply, none of the form), `RefusalError`, `ConfigurationError`.

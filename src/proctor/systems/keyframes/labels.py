@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-__all__ = ["LabelReading", "read_labels"]
+__all__ = ["LabelReading", "read_labels", "spelled"]
 
 _ENDING = re.compile(r"\.(?:jpe?g|png|webp|bmp|gif|tiff?)$", re.IGNORECASE)
 _WORD = re.compile(r"^(?:key[ _-]?frame|frame|image|picture|photo|img|pic|label)[ _:#-]*", re.IGNORECASE)
@@ -43,8 +43,8 @@ def read_labels(names: Iterable[str], labels: Sequence[str]) -> LabelReading:
     >>> read_labels(["b", "A.jpg", "Frame B", "7"], ["A", "B", "C"])
     LabelReading(said=('B', 'A', 'B', '7'), known=('B', 'A'), missing=('C',), repeated=('B',), unknown=('7',))
     """
-    spelled = {label.casefold(): label for label in labels}
-    said = tuple(_label(name, labels, spelled) for name in names)
+    known_by = {label.casefold(): label for label in labels}
+    said = tuple(_label(name, labels, known_by) for name in names)
     known = tuple(dict.fromkeys(label for label in said if label in labels))
     return LabelReading(
         said=said,
@@ -55,11 +55,20 @@ def read_labels(names: Iterable[str], labels: Sequence[str]) -> LabelReading:
     )
 
 
-def _label(name: str, labels: Sequence[str], spelled: dict[str, str]) -> str:
+def spelled(names: Iterable[str]) -> list[str]:
+    """Names of facts or steps as a workflow spells them, each once.
+
+    >>> spelled([" Pads_On", "pads_on", "hands on chest"])
+    ['pads_on', 'hands_on_chest']
+    """
+    return list(dict.fromkeys("_".join(name.casefold().replace("-", " ").split()) for name in names))
+
+
+def _label(name: str, labels: Sequence[str], known_by: dict[str, str]) -> str:
     if name in labels:
         return name
     plain = _ENDING.sub("", re.split(r"[/\\]", name.strip(_AROUND))[-1]).strip(_AROUND)
     for form in (plain, _WORD.sub("", plain).strip(_AROUND)):
-        if form.casefold() in spelled:
-            return spelled[form.casefold()]
+        if form.casefold() in known_by:
+            return known_by[form.casefold()]
     return " ".join(name.split())[:40]

@@ -1,0 +1,346 @@
+"""Evidence first, then an order: with a good model, a mediocre one and a broken one."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.core import ConfigurationError, Frame, InputError, Item, Status, generator
+from proctor.core.formats import BinaryFormat, OrderingFormat
+from proctor.models import ModelClient, ModelSpec
+from proctor.systems import METHODS
+from tests.support.faulty_server import Fault, FaultyServer, Request
+from tests.support.key_frame_model import Instances, KeyFrameModel, run_method, sent
+from tests.support.snapshot import assert_frozen
+from tests.systems.test_ordering_systems import Shown
+
+METHOD = ("evidence-flow-m", "evidence-flow-r")
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+
+@pytest.fixture(scope="module")
+def unnamed(instances: Instances) -> Instances:
+    """The same, with a question that names no procedure."""
+    items = [
+        item.model_copy(
+            update={"question": item.question.replace("cardiopulmonary resuscitation", "a procedure")}
+        )
+        for item in instances.items
+    ]
+    return instances.only(*items)
+
+
+def swapped(seed: int) -> Callable[[list[str]], list[str]]:
+    """Exchanges two neighbours in every other order."""
+    draw = generator(seed, "swap")
+
+    def swap(order: list[str]) -> list[str]:
+        if len(order) < 2 or draw.random() < 0.3:
+            return order
+        at = int(draw.integers(len(order) - 1))
+        return [*order[:at], order[at + 1], order[at], *order[at + 2 :]]
+
+    return swap
+
+
+# ── end to end ──
+
+
+@pytest.mark.parametrize("name", METHOD)
+def test_with_a_good_model_every_order_is_right(instances: Instances, name: str) -> None:
+    with FaultyServer(KeyFrameModel(instances.places)) as server:
+        answers = run_method(name, instances, server)
+    assert instances.right(answers) == 1.0
+    for item, answer in zip(instances.items, answers, strict=True):
+        n = int(str(item.tags["frames"]))
+        pairs = n * (n - 1) // 2
+        assert answer.extra["calls"] == answer.usage.requests == 2 + n + pairs
+        assert answer.extra["images"] == 3 * n + 2 * pairs
+        assert "first " in str(answer.extra["rationale"])
+        assert len(json.dumps(answer.extra)) < 20_000
+    assert server.count == sum(int(str(answer.extra["calls"])) for answer in answers)
+    assert sum(len(request.image_bytes) for request in server.requests) == sum(
+        int(str(answer.extra["images"])) for answer in answers
+    )
+
+
+def test_only_neighbours_of_the_draft_are_compared_where_that_is_asked_for(instances: Instances) -> None:
+    with FaultyServer(KeyFrameModel(instances.places)) as server:
+        answers = run_method("evidence-flow-m", instances, server, pairs="draft")
+    assert instances.right(answers) == 1.0
+    for item, answer in zip(instances.items, answers, strict=True):
+        n = int(str(item.tags["frames"]))
+        assert (answer.extra["calls"], answer.extra["images"]) == (2 + n + n - 1, 3 * n + 2 * (n - 1))
+    shown = [sent(request) for request in server.requests]
+    for one in shown:
+        labels = [label for label, _ in one.pictures]
+        assert labels == sorted(labels)  # the draft is not told by the order of the pictures
+
+
+def test_rules_mend_what_a_mediocre_model_gets_wrong(instances: Instances) -> None:
+    with FaultyServer(KeyFrameModel(instances.places, order=swapped(1))) as server:
+        led = run_method("evidence-flow-m", instances, server)
+    with FaultyServer(KeyFrameModel(instances.places, order=swapped(1))) as server:
+        ruled = run_method("evidence-flow-r", instances, server)
+    assert instances.right(led) < 0.8 < instances.right(ruled) == 1.0
+    mended = [answer for answer in ruled if answer.extra["correction"]["moved"]]  # type: ignore[index,call-overload]
+    assert len(mended) == round((1 - instances.right(led)) * len(led))
+    told: Any = mended[0].extra["correction"]
+    b, a = told["moved"][0]
+    assert [(one["earlier"], one["later"], one["mended"]) for one in told["violations"]] == [
+        (b, a, True)
+    ] * len(told["violations"])
+    assert {one["kind"] for one in told["violations"]} >= {"step", "pair"}
+    assert f"{b} comes before {a}: {b} shows " in str(mended[0].extra["rationale"])
+
+
+def test_without_certainty_nothing_is_corrected(instances: Instances) -> None:
+    model = KeyFrameModel(
+        instances.places, order=lambda order: order[::-1], certain=False, step=lambda _: None
+    )
+    with FaultyServer(model) as server:
+        answers = run_method("evidence-flow-r", instances, server)
+    assert instances.right(answers) == 0.0
+    for answer in answers:
+        told: Any = answer.extra["correction"]
+        assert (told["violations"], told["moved"], told["model_order"]) == ([], [], answer.parsed)
+
+
+def test_the_overview_chooses_the_procedure_where_the_question_names_none(unnamed: Instances) -> None:
+    with FaultyServer(KeyFrameModel(unnamed.places)) as server:
+        answers = run_method("evidence-flow-r", unnamed, server)
+    assert unnamed.right(answers) == 1.0
+    assert {answer.extra["evidence"]["procedure"] for answer in answers} == {"cpr"}  # type: ignore[index,call-overload]
+    assert "aed (the use of an automated external defibrillator):" in server.requests[0].text
+    other = KeyFrameModel(
+        unnamed.places, reply={"OverviewReply": {"summary": "a tea party", "procedure": "tea"}}
+    )
+    with FaultyServer(other) as server:
+        answers = run_method("evidence-flow-r", unnamed, server)
+    assert unnamed.right(answers) == 1.0  # by the pairs
+    assert {answer.extra["evidence"]["procedure"] for answer in answers} == {None}  # type: ignore[index,call-overload]
+    frame = next(request for request in server.requests if sent(request).form == "FrameReply")
+    assert 'Leave "step", "true_facts" and "false_facts" empty.' in frame.text
+
+
+def test_without_pictures_the_question_alone_is_put_to_the_model(instances: Instances) -> None:
+    blind = {"OrderReply": {"rationale": "a guess", "order": ["A", "B", "C", "D"]}}
+    with FaultyServer(KeyFrameModel(instances.places, reply=blind)) as server:
+        answers = run_method("evidence-flow-r", instances, server, condition="text-only")
+    assert {(answer.extra["calls"], answer.extra["images"]) for answer in answers} == {(1, 0)}
+    assert "shown above" not in server.requests[0].text
+    assert "There is no picture of A, B, C, D" in server.requests[0].text
+
+
+# ── broken models ──
+
+PROSE = "The pictures show a resuscitation. I would say A comes first, then B."
+BROKEN: dict[str, tuple[Any, Status, Any]] = {
+    "prose": (lambda _: PROSE, Status.FAILED, None),
+    "a list": (["D", "B"], Status.FAILED, None),
+    "missing": ({"rationale": "", "order": ["B", "A"]}, Status.ANSWERED, ["B", "A"]),
+    "twice": (
+        {"rationale": "", "order": ["B", "A", "B", "C", "D"]},
+        Status.ANSWERED,
+        ["B", "A", "B", "C", "D"],
+    ),
+    "lower case": ({"rationale": "", "order": ["d", "b", "a", "c"]}, Status.ANSWERED, ["D", "B", "A", "C"]),
+    "file names": (
+        {"rationale": "", "order": ["D.jpg", "B.jpg", "A.jpg", "C.JPG"]},
+        Status.ANSWERED,
+        list("DBAC"),
+    ),
+    "one text": ({"rationale": "", "order": "D > B > A > C"}, Status.ANSWERED, list("DBAC")),
+    "unknown": (
+        {"rationale": "", "order": ["X", "A", "B", "C", "D"]},
+        Status.ANSWERED,
+        ["X", "A", "B", "C", "D"],
+    ),
+    "empty": ({"rationale": "", "order": []}, Status.ANSWERED, None),
+    "one label": ({"rationale": "", "order": ["A"]}, Status.ANSWERED, None),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_every_broken_order_has_a_status(instances: Instances, case: str) -> None:
+    reply, status, parsed = BROKEN[case]
+    with FaultyServer(KeyFrameModel(instances.places, certain=False, reply={"OrderReply": reply})) as server:
+        answer = run_method("evidence-flow-m", instances.first(4), server)[0]
+    assert (answer.status, answer.parsed) == (status, parsed)
+    if status is Status.FAILED:
+        assert "no readable reply in 3 tries" in answer.reason
+    elif parsed is None:
+        assert answer.problem.startswith("expected the labels A, B, C, D in an order")
+    assert ("labels" in answer.extra) == (case in {"missing", "twice", "unknown", "empty", "one label"})
+
+
+def test_the_ruled_variant_takes_each_label_at_its_first_place_and_adds_none(instances: Instances) -> None:
+    reply = {"OrderReply": {"rationale": "", "order": ["X", "B", "A", "B"]}}
+    unsure = KeyFrameModel(instances.places, certain=False, step=lambda _: None, reply=reply)
+    with FaultyServer(unsure) as server:
+        answer = run_method("evidence-flow-r", instances.first(4), server)[0]
+    assert answer.parsed == ["B", "A"]
+    assert answer.extra["labels"] == {"missing": ["C", "D"]}
+    assert answer.extra["correction"]["model_order"] == ["X", "B", "A", "B"]  # type: ignore[index,call-overload]
+
+
+@pytest.mark.parametrize("form", ["OverviewReply", "FrameReply", "PairReply"])
+def test_evidence_that_the_model_leaves_out_stays_missing(instances: Instances, form: str) -> None:
+    with FaultyServer(KeyFrameModel(instances.places, reply={form: {}})) as server:
+        answer = run_method("evidence-flow-r", instances.first(4), server)[0]
+    assert answer.status is Status.ANSWERED
+    told: Any = answer.extra["evidence"]
+    empty = {
+        "OverviewReply": told["overview"] == "" and told["draft"] == [],
+        "FrameReply": {one["step"] for one in told["frames"].values()} == {None},
+        "PairReply": {one["earlier"] for one in told["pairs"]} == {None},
+    }
+    assert [name for name, is_so in empty.items() if is_so] == [form]
+
+
+@pytest.mark.parametrize("form", ["OverviewReply", "FrameReply", "PairReply", "OrderReply"])
+def test_prose_instead_of_evidence_fails_for_good(instances: Instances, form: str) -> None:
+    with FaultyServer(KeyFrameModel(instances.places, reply={form: lambda _: PROSE})) as server:
+        answer = run_method("evidence-flow-m", instances.first(4), server)[0]
+    assert (answer.status, answer.parsed, answer.text) == (Status.FAILED, None, "")
+    assert answer.reason.startswith("openai:m: no readable reply in 3 tries")
+
+
+@pytest.mark.parametrize("call", [0, 1, 6, 11])
+def test_a_refusal_at_any_call_is_a_refusal(instances: Instances, call: int) -> None:
+    script = [*[None] * call, Fault.CONTENT_FILTER]
+    with FaultyServer(KeyFrameModel(instances.places), script=script) as server:
+        answer = run_method("evidence-flow-m", instances.first(4), server)[0]
+    assert (answer.status, answer.text) == (Status.REFUSED, "")
+    assert server.count == call + 1
+
+
+def test_faults_on_the_way_change_no_answer(instances: Instances) -> None:
+    some = [Fault.SERVER_ERROR, None, Fault.TRUNCATED_JSON, Fault.EMPTY_CONTENT, None, Fault.RESET]
+    with FaultyServer(KeyFrameModel(instances.places), script=some) as server:
+        answers = run_method("evidence-flow-r", instances, server)
+    assert instances.right(answers) == 1.0
+    with FaultyServer(KeyFrameModel(instances.places), faults=1.0, kinds=[Fault.UNAVAILABLE]) as server:
+        answers = run_method("evidence-flow-r", instances, server)
+    assert {answer.status for answer in answers} == {Status.FAILED}
+
+
+def test_a_model_that_breaks_every_time_in_another_way_crashes_nothing(instances: Instances) -> None:
+    draw = generator(7, "broken")
+    ways: list[Callable[[str], str]] = [
+        lambda good: good,
+        lambda _: PROSE,
+        lambda _: "{}",
+        lambda good: good.lower(),
+        lambda good: good.replace('"A"', '"A.jpg"'),
+        lambda good: good.replace('"A"', '"B"'),
+        lambda good: good[: len(good) // 2],
+        lambda good: f"```json\n{good}\n```",
+        lambda _: "null",
+        lambda _: '{"order": "", "seen": "\\u0000\\ud83d", "step": "compress", "true_facts": ["no_such"]}',
+    ]
+    model = KeyFrameModel(instances.places)
+
+    def reply(request: Request) -> str:
+        return ways[int(draw.integers(len(ways)))](model(request))
+
+    with FaultyServer(reply, faults=0.05, kinds=[Fault.UNAVAILABLE, Fault.CONTENT_FILTER]) as server:
+        found = [answer for name in METHOD for answer in run_method(name, instances, server)]
+    for answer in found:
+        assert answer.status in {Status.ANSWERED, Status.REFUSED, Status.FAILED}
+        assert bool(answer.reason) == (answer.status is not Status.ANSWERED)
+        assert not answer.reason.startswith(("KeyError", "TypeError", "ValueError", "IndexError"))
+
+
+# ── settings, options, prompts ──
+
+
+def built(name: str, **options: Any) -> Any:
+    return METHODS.get(name)(
+        [ModelClient(ModelSpec(name="openai:m", base_url="http://localhost:9/v1"))], options=options
+    )
+
+
+def test_settings_are_what_changes_the_answers(tmp_path: Path) -> None:
+    one = built("evidence-flow-r", scenario="CPR")
+    assert one.name == "evidence-flow-r[openai:m]"
+    assert set(one.settings) == {
+        *("model", "base_url", "model_settings", "structured"),
+        *("workflows", "version", "pairs", "prompts_sha256"),
+    }
+    assert list(one.settings["workflows"]) == ["cpr"]
+    assert set(one.settings["prompts_sha256"]) == {"overview", "frame", "pair", "decision"}
+    assert one.settings != built("evidence-flow-r").settings
+    other = Item(id="q", group="g", question="?", answer=BinaryFormat())
+    assert not one.supports(other)
+    with pytest.raises(ValueError, match="the format binary has no order"):
+        asyncio.run(one.answer(other, None))
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"pairs": "some"}, "evidence-flow-m: option 'pairs': Input should be 'all' or 'draft'"),
+        (
+            {"speed": 1},
+            "evidence-flow-m: option 'speed': Extra inputs are not permitted (its options: scenario,",
+        ),
+        (
+            {"scenario": "ecg"},
+            "evidence-flow-m: option 'scenario': found 'ecg', expected one of cpr, aed, bmv",
+        ),
+    ],
+)
+def test_options_that_it_does_not_have(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        built("evidence-flow-m", **options)
+    assert str(caught.value).startswith(text)
+    with pytest.raises(ConfigurationError, match="evidence-flow-m: found 0 models, expected one"):
+        METHODS.get("evidence-flow-m")([], options={})
+    with pytest.raises(InputError, match=r"no\.yaml: found No such file or directory"):
+        built("evidence-flow-m", workflow="no.yaml")
+
+
+@pytest.mark.parametrize("shown", ["named", "unnamed", "nothing"])
+def test_the_prompts_are_frozen(shown: str) -> None:
+    """Each prompt once, on made-up pictures; without pictures there is the decision alone."""
+    question = "In which order were the key frames of one recording of {} taken?"
+    item = Item(
+        id="q1",
+        group="v1",
+        question=question.format("a procedure" if shown == "unnamed" else "cardiopulmonary resuscitation"),
+        answer=OrderingFormat(labels=("A", "B", "C")),
+    )
+
+    frames = (
+        [] if shown == "nothing" else [Frame(b"picture " + label.encode(), None, label) for label in "AB"]
+    )
+    places = {sent_digest(frame.jpeg): place for place, frame in enumerate(frames)}
+    model = KeyFrameModel(
+        places, reply={} if frames else {"OrderReply": {"rationale": "", "order": list("ABC")}}
+    )
+
+    async def run(url: str) -> None:
+        client = ModelClient(ModelSpec(name="openai:m", base_url=url))
+        await METHODS.get("evidence-flow-m")([client], options={}).answer(item, Shown(frames))
+        await client.aclose()
+
+    with FaultyServer(model) as server:
+        asyncio.run(run(server.url))
+    texts: dict[str, str] = {}
+    for request in server.requests:
+        texts.setdefault(sent(request).form, "\n-----\n".join(request.texts))
+    assert_frozen(
+        "\n".join(f"===== {form}\n{text}\n" for form, text in texts.items()),
+        SNAPSHOTS / f"evidence_flow_{shown}.txt",
+    )
+
+
+def sent_digest(jpeg: bytes) -> str:
+    return hashlib.sha256(jpeg).hexdigest()

@@ -1,0 +1,117 @@
+"""Rules that evidence gives, by hand; and the corrected order against all orders."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proctor.systems.evidence_flow import (
+    Constraint,
+    Evidence,
+    FrameEvidence,
+    PairEvidence,
+    constraints,
+    correct,
+)
+from proctor.systems.evidence_flow.replies import FrameReply, PairReply
+from proctor.systems.workflow import built_in
+
+CPR = built_in("cpr")
+
+
+def note(
+    step: str | None, *, certain: bool = True, true: tuple[str, ...] = (), false: tuple[str, ...] = ()
+) -> Any:
+    return FrameEvidence("", step, certain and step is not None, true, false)
+
+
+def rules(
+    frames: dict[str, FrameEvidence], pairs: tuple[PairEvidence, ...] = ()
+) -> list[tuple[str, str, str]]:
+    found = constraints(Evidence(workflow=CPR, frames=frames, pairs=pairs))
+    return [(one.earlier, one.later, one.kind) for one in found]
+
+
+def test_which_rules_the_evidence_gives() -> None:
+    assert rules({"A": note("compress"), "B": note("call_help")}) == [("B", "A", "step")]
+    assert rules({"A": note("compress"), "B": note("ventilate")}) == []  # they take turns
+    assert rules({"A": note("compress"), "B": note("call_help", certain=False)}) == []
+    assert rules({"A": note(None), "B": note("call_help")}) == []
+    # The chest is bare in A and not yet in B, which shows a step before it is covered again.
+    bare, dressed = note(None, true=("chest_bare",)), note("call_help", false=("chest_bare",))
+    assert rules({"A": bare, "B": dressed}) == [("B", "A", "lasting")]
+    # Not in B, and nobody knows whether it is covered again there.
+    assert rules({"A": bare, "B": note(None, false=("chest_bare",))}) == []
+    assert rules({"A": bare, "B": note("aftercare", false=("chest_bare",))}) == []
+    # What is merely not seen is not denied.
+    assert rules({"A": bare, "B": note("call_help")}) == []
+
+
+def test_pairs_give_rules_where_they_are_certain() -> None:
+    sure = PairEvidence.of("A", "B", PairReply(change="x", earlier="picture b", certain=True))
+    assert (sure.earlier, sure.later) == ("B", "A")
+    assert rules({}, (sure,)) == [("B", "A", "pair")]
+    for reply in (
+        PairReply(change="x", earlier="B"),
+        PairReply(change="x", earlier="C", certain=True),
+        PairReply(change="x", earlier="unclear", certain=True),
+    ):
+        assert rules({}, (PairEvidence.of("A", "B", reply),)) == []
+
+
+def test_names_that_the_workflow_does_not_know_are_left_out() -> None:
+    reply = FrameReply(
+        step="Check Response",
+        certain=True,
+        true_facts=["Chest bare", "sunshine", "hands_on_chest"],
+        false_facts=["hands_on_chest"],
+    )
+    found = FrameEvidence.of(reply, CPR)
+    assert (found.step, found.certain, found.true_facts, found.false_facts) == (
+        "check_response",
+        True,
+        ("chest_bare",),
+        (),
+    )
+    assert FrameEvidence.of(FrameReply(step="dance", certain=True), CPR).certain is False
+
+
+def test_contradictions_stay_and_are_told() -> None:
+    a, b = Constraint("A", "B", "pair", "one way"), Constraint("B", "A", "step", "the other")
+    found = correct(["B", "A", "C"], [a, b])
+    assert (found.order, found.violated, found.broken, found.moved) == (("B", "A", "C"), (a,), (a,), ())
+    twice = correct(["B", "A", "C"], [a, b, Constraint("A", "B", "lasting", "and again")])
+    assert twice.order == ("A", "B", "C")
+    assert twice.told(["B", "A", "C"])["given_up"] == [b.told()]
+    assert correct(["B", "A"], [Constraint("A", "Z", "pair", "")]).order == ("B", "A")
+
+
+def test_too_many_frames_stay_as_they_are_and_say_so() -> None:
+    labels = [chr(65 + k) for k in range(15)]
+    rule = Constraint("B", "A", "pair", "")
+    found = correct(labels, [rule])
+    assert (list(found.order), found.broken, found.because) == (labels, (rule,), "more than 14 frames")
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.permutations(list("ABCDE")),
+    st.lists(st.tuples(st.sampled_from("ABCDE"), st.sampled_from("ABCDE")), max_size=9),
+)
+def test_the_corrected_order_breaks_the_least_and_is_the_nearest(
+    order: list[str], pairs: list[tuple[str, str]]
+) -> None:
+    known = [Constraint(a, b, "pair", "") for a, b in dict.fromkeys(pairs) if a != b]
+
+    def cost(one: tuple[str, ...]) -> tuple[int, int]:
+        place = {label: number for number, label in enumerate(one)}
+        broken = sum(place[rule.earlier] > place[rule.later] for rule in known)
+        return broken, sum(place[a] > place[b] for k, a in enumerate(order) for b in order[k + 1 :])
+
+    found = correct(order, known)
+    assert cost(found.order) == min(cost(one) for one in permutations("ABCDE"))
+    assert len(found.broken) == cost(found.order)[0]
+    assert len(found.moved) == cost(found.order)[1]
