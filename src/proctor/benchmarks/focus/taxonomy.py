@@ -47,8 +47,8 @@ a benchmark's references name are added to it when they are read."""
 
 FOREIGN_OBJECT = (
     "Anything that is brought wholly into the body cavity during the procedure and has to be retrieved or accounted "
-    "for, and tissue or a stone that has come loose in it and has to be taken out. Instruments that stay connected to "
-    "the outside (graspers, scissors, trocars, staplers, cameras) are none, nor are parts that come off an "
+    "for, and tissue or a stone that has come loose in it and has to be taken out. Not meant are instruments that "
+    "stay connected to the outside (graspers, scissors, trocars, staplers, cameras) and parts that come off an "
     "instrument, such as the anvil of a stapler."
 )
 """What all classes have in common, in our own words."""
