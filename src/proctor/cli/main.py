@@ -34,6 +34,7 @@ def commands() -> typer.Typer:
         building,
         demo,
         importing,
+        judge,
         linting,
         listing,
         media,
@@ -49,6 +50,7 @@ def commands() -> typer.Typer:
     app.command("list")(listing.list_things)
     app.command("run")(running.run)
     app.command("score")(scoring.score)
+    app.add_typer(judge.group(), name="judge")
     app.command("import")(importing.import_recorded)
     app.command("audit-items")(audit.audit_items)
     app.command("results")(results.results)

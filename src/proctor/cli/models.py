@@ -11,7 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from proctor.core import System
-    from proctor.models import ModelClient
+    from proctor.models import ModelClient, ModelSpec
 
 __all__ = [
     "BaseUrl",
@@ -71,11 +71,19 @@ class ModelOptions:
 
     def client(self, model: str) -> ModelClient:
         """Access to one model."""
-        return self._client(model, self.base_url, ())
+        from proctor.models import ModelClient
+
+        return ModelClient(self._spec(model, self.base_url, ()))
 
     def clients(self, models: Sequence[str], base_urls: Sequence[str]) -> list[ModelClient]:
-        """Access to several models, each named as NAME or, with settings of its own on top of the shared ones,
-        as "NAME KEY=VALUE …"; at one server, or each at its own."""
+        """Access to several models (see `specs`)."""
+        from proctor.models import ModelClient
+
+        return [ModelClient(one) for one in self.specs(models, base_urls)]
+
+    def specs(self, models: Sequence[str], base_urls: Sequence[str]) -> list[ModelSpec]:
+        """Several models, each named as NAME or, with settings of its own on top of the shared ones, as
+        "NAME KEY=VALUE …"; at one server, or each at its own."""
         if len(base_urls) not in {0, 1, len(models)}:
             raise typer.BadParameter(
                 f"expected one for all models, or one for each ({len(models)})", param_hint="--base-url"
@@ -84,17 +92,17 @@ class ModelOptions:
         built = []
         for number, model in enumerate(models):
             name, *own = model.split() or [""]
-            built.append(self._client(name, places[number] if places else self.base_url, own))
+            built.append(self._spec(name, places[number] if places else self.base_url, own))
         return built
 
-    def _client(self, model: str, base_url: str | None, own: Sequence[str]) -> ModelClient:
-        from proctor.models import ModelClient, ModelSpec, parse_settings
+    def _spec(self, model: str, base_url: str | None, own: Sequence[str]) -> ModelSpec:
+        from proctor.models import ModelSpec, parse_settings
 
         if self.structured not in {"auto", "native", "tool", "prompted"}:
             raise typer.BadParameter("expected auto, native, tool or prompted", param_hint="--structured")
         if not model:
             raise typer.BadParameter("expected a model, provider:name", param_hint="--model")
-        spec = ModelSpec(
+        return ModelSpec(
             name=model,
             base_url=base_url,
             settings=parse_settings(self.settings) | parse_settings(own),
@@ -102,7 +110,6 @@ class ModelOptions:
             retries=self.retries,
             structured=self.structured,  # type: ignore[arg-type]
         )
-        return ModelClient(spec)
 
     def systems(
         self,

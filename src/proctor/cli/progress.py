@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -15,7 +16,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from proctor.core import Status, Usage
 from proctor.runs import JudgeTally, PaidVotes, Tally
 
-__all__ = ["cost_of", "show_asking", "show_judging", "show_steps", "stopping"]
+if TYPE_CHECKING:
+    from proctor.judges.dimensions import Progress as Rating
+
+__all__ = ["cost_of", "show_asking", "show_judging", "show_rating", "show_steps", "stopping"]
 
 _EVERY_S = 10.0  # without a terminal: a line now and then, so that a log shows life
 
@@ -78,6 +82,19 @@ def show_judging(total: int, paid: PaidVotes) -> Iterator[Callable[[JudgeTally],
             parts += [f"{tally.unresolved} unresolved"] if tally.unresolved else []
             parts += [f"{paid.count} new votes, {cost_of(paid.usage)}"] if paid.count else []
             line.update(tally.done, tally.total, ", ".join(parts))
+
+        yield update
+
+
+@contextmanager
+def show_rating(total: int, paid: PaidVotes) -> Iterator[Callable[[Rating], None]]:
+    """A bar over the answers that a judge of dimensions rates, with what its new votes cost so far."""
+    with _line("judging", total) as line:
+
+        def update(progress: Rating) -> None:
+            parts = [f"{progress.missing} with a score missing"] if progress.missing else []
+            parts += [f"{paid.count} new votes, {cost_of(paid.usage)}"] if paid.count else []
+            line.update(progress.done, progress.total, ", ".join(parts))
 
         yield update
 

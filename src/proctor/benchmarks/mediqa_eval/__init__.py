@@ -5,9 +5,9 @@ from proctor.benchmarks.mediqa_eval.answers import (
     answers_to_judge,
     cases_of,
     rated_cases,
-    submission_text,
 )
 from proctor.benchmarks.mediqa_eval.checks import Check, Count, Finding, check_submission
+from proctor.benchmarks.mediqa_eval.judged import Judged, rated_scores
 from proctor.benchmarks.mediqa_eval.native import (
     Encounter,
     read_encounters,
@@ -25,14 +25,15 @@ __all__ = [
     "Count",
     "Encounter",
     "Finding",
+    "Judged",
     "answers_to_judge",
     "cases_of",
     "check_submission",
     "dimensions",
     "rated_cases",
+    "rated_scores",
     "read_encounters",
     "read_native_ratings",
     "read_submission",
-    "submission_text",
     "text_scores",
 ]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,9 +12,9 @@ from proctor.audit.tables import Fault, read_table
 from proctor.benchmarks.mediqa_eval.native import Encounter, cell_faults, item_id
 from proctor.benchmarks.mediqa_eval.task import COLUMNS, dimensions
 from proctor.core import InputError
-from proctor.judges.dimensions import Case, DimensionScores, RatedCase
+from proctor.judges.dimensions import Case, RatedCase
 
-__all__ = ["AnswerRow", "answers_to_judge", "cases_of", "rated_cases", "submission_text"]
+__all__ = ["AnswerRow", "answers_to_judge", "cases_of", "rated_cases"]
 
 _LOOKED_AT = tuple(name for name in COLUMNS if name not in {"rater_id", "value"})
 
@@ -107,25 +105,6 @@ def rated_cases(
         )
         for key, rated in given.items()
     }
-
-
-def submission_text(
-    rows: Iterable[AnswerRow], scores: Mapping[tuple[str, str], DimensionScores], judge: str
-) -> tuple[str, list[AnswerRow]]:
-    """A submission in the task's columns, `rater_id` being the judge, and the rows that are not in it
-    since their answer has no score on the dimension."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    missing = []
-    for one in rows:
-        said = scores.get(one.key[:2])
-        if said is None or one.dimension not in said.values:
-            missing.append(one)
-            continue
-        cells = (one.dataset, one.encounter, one.language, one.candidate, one.system, one.dimension)
-        writer.writerow((*cells, judge, f"{said.values[one.dimension]:.10g}"))
-    return text.getvalue(), missing
 
 
 def _case(encounter: Encounter, candidate: str, image_root: Path | None) -> Case:

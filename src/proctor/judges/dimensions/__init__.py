@@ -2,7 +2,7 @@
 
 from proctor.judges.dimensions.case import Case, Dimension, RatedCase, ReferenceAnswer
 from proctor.judges.dimensions.clients import ClientPool
-from proctor.judges.dimensions.driving import NOT_JUDGED, CountedVotes, Progress, judge_cases
+from proctor.judges.dimensions.driving import NOT_JUDGED, Progress, judge_cases
 from proctor.judges.dimensions.protocol import (
     DIMENSION_JUDGES,
     BuildDimensionJudge,
@@ -21,7 +21,6 @@ __all__ = [
     "BuildDimensionJudge",
     "Case",
     "ClientPool",
-    "CountedVotes",
     "Dimension",
     "DimensionJudge",
     "DimensionScores",

@@ -1,4 +1,4 @@
-"""A judge over many answers: some at once, stopped when told to, and what it cost."""
+"""A judge over many answers: some at once, and stopped when told to."""
 
 from __future__ import annotations
 
@@ -6,32 +6,15 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from proctor.core import ProctorError, Usage, Vote, VoteBook
+from proctor.core import ProctorError
 from proctor.judges.dimensions.case import Case
 from proctor.judges.dimensions.protocol import DimensionJudge, JudgesAll
 from proctor.judges.dimensions.scores import DimensionScores
 
-__all__ = ["NOT_JUDGED", "CountedVotes", "Progress", "judge_cases"]
+__all__ = ["NOT_JUDGED", "Progress", "judge_cases"]
 
 NOT_JUDGED = "not judged: stopped before"
 """The reason of scores that are missing since the work was stopped, or given up, before their turn."""
-
-
-class CountedVotes:
-    """A book of votes that says what the new ones cost."""
-
-    def __init__(self, votes: VoteBook) -> None:
-        self._votes = votes
-        self.usage = Usage()
-
-    def get(self, key: str) -> Vote | None:
-        """See `VoteBook`."""
-        return self._votes.get(key)
-
-    def put(self, vote: Vote) -> None:
-        """See `VoteBook`."""
-        self._votes.put(vote)
-        self.usage += vote.usage
 
 
 @dataclass
