@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from proctor.core import ConfigurationError
 
-__all__ = ["Encoder", "Similarity", "default_similarity"]
+__all__ = ["Encoder", "Similarity", "default_encoder", "default_similarity"]
 
 Vectors = NDArray[np.float32]
 
@@ -52,7 +52,7 @@ class Similarity:
 
 
 @cache
-def default_similarity() -> Similarity:
+def default_encoder() -> Encoder:
     """all-MiniLM-L6-v2 (Reimers and Gurevych 2019, EMNLP) from the package that carries its weights, on the
     processor, without network. It was trained on English. Raises `ConfigurationError` without the extra."""
     try:
@@ -76,4 +76,10 @@ def default_similarity() -> Similarity:
         )
         return np.asarray(found, dtype=np.float32)
 
-    return Similarity(encode)
+    return encode
+
+
+@cache
+def default_similarity() -> Similarity:
+    """Likeness by `default_encoder`, whose errors it raises."""
+    return Similarity(default_encoder())

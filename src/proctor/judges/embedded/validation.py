@@ -1,0 +1,103 @@
+"""How well the judge does on encounters that it has not learned from: nested cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.core import InputError
+from proctor.judges.dimensions import RatedCase
+from proctor.judges.embedded.answers import Answers, read_answers
+from proctor.judges.embedded.folds import Split, fold_numbers, folds, parted
+from proctor.judges.embedded.learning import Learned, Recipe, learn, relative
+from proctor.metrics.text.embedding import Encoder
+
+__all__ = ["RatedAnswers", "out_of_fold", "read_rated", "split_encounters", "train"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RatedAnswers:
+    """Rated answers of one language, read once. `ratings` (rows × dimensions) are on the scale 0 to 1 from
+    the lowest to the highest level; `places` are the rows' places among the cases given."""
+
+    answers: Answers
+    dimensions: tuple[str, ...]
+    ratings: Floats
+    lowest: Floats
+    span: Floats
+    split: Split
+    places: tuple[int, ...]
+
+
+def read_rated(rated: Sequence[RatedCase], encoder: Encoder | None = None) -> tuple[RatedAnswers, ...]:
+    """Rated answers by language. Raises `InputError` for none, for an answer that was not rated on all its
+    dimensions, and for what `read_answers` refuses."""
+    if not rated:
+        raise InputError(None, "ratings", found="none", expected="answers with ratings")
+    return tuple(
+        _read(rated, [k for k, one in enumerate(rated) if one.case.language == language], encoder)
+        for language in dict.fromkeys(one.case.language for one in rated)
+    )
+
+
+def train(known: RatedAnswers, recipe: Recipe) -> Learned:
+    """Learns from all rated answers of a language."""
+    return learn(known.answers, known.ratings, known.dimensions, known.split, recipe)
+
+
+def out_of_fold(known: RatedAnswers, recipe: Recipe, *, folds_seed: int | None = None) -> Floats:
+    """A score of every answer by a judge that learned from other folds: rows × dimensions, on the task's scale.
+
+    Choices of designs, calibration and everything else are made anew inside the training folds of each
+    outer fold. `folds_seed` draws other outer folds than the recipe's seed. With `Recipe.grouped` False
+    the folds leak, inner and outer: answers to one encounter lie on both sides.
+    """
+    scores = np.full(known.ratings.shape, np.nan)
+    seed = recipe.seed if folds_seed is None else folds_seed
+    for inside, outside in folds(known.split, recipe.folds, seed, "outer", grouped=recipe.grouped):
+        learned = learn(
+            known.answers.part(inside),
+            known.ratings[inside],
+            known.dimensions,
+            known.split.part(inside),
+            recipe,
+        )
+        scores[outside] = relative(learned.rate(known.answers.part(outside)))
+    return np.asarray(known.lowest + known.span * scores, dtype=np.float64)
+
+
+def split_encounters(known: RatedAnswers, recipe: Recipe) -> tuple[int, int]:
+    """How many encounters the outer folds part, and how many there are."""
+    number = fold_numbers(known.split, recipe.folds, recipe.seed, "outer", grouped=recipe.grouped)
+    return parted(known.split, number), len(set(known.split.groups))
+
+
+def _read(rated: Sequence[RatedCase], places: Sequence[int], encoder: Encoder | None) -> RatedAnswers:
+    inside = [rated[k] for k in places]
+    dimensions = inside[0].case.dimensions
+    names = tuple(one.name for one in dimensions)
+    for one in inside:
+        if one.case.dimensions != dimensions or set(one.values) != set(names):
+            raise InputError(
+                None,
+                f"case {one.case.id}",
+                found=f"ratings of {', '.join(sorted(one.values))}",
+                expected=f"one of each of {', '.join(names)}",
+            )
+    lowest = np.array([one.levels[0] for one in dimensions])
+    span = np.array([one.levels[-1] for one in dimensions]) - lowest
+    values = np.array([[one.values[name] for name in names] for one in inside])
+    return RatedAnswers(
+        read_answers([one.case for one in inside], encoder),
+        names,
+        (values - lowest) / span,
+        lowest,
+        span,
+        Split(tuple(one.case.encounter for one in inside), tuple(one.case.dataset for one in inside)),
+        tuple(places),
+    )

@@ -1,0 +1,135 @@
+"""Views of answers, fitted to training answers: blocks of columns of comparable size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.core import generator
+from proctor.judges.embedded.answers import BESIDE_OTHERS, Answers, Part
+from proctor.judges.embedded.designs import VIEWS
+
+__all__ = ["Views", "fit_views"]
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+_FARTHEST = 4.0  # standardised measures are cut there
+_WAVES = 400
+_LEAST_TEXTS = 2  # n-grams of fewer training texts are left out
+
+
+@dataclass(frozen=True)
+class Views:
+    """How answers become blocks of columns; everything in it was learned from training answers alone.
+
+    `scaling` holds, per view, each column's mean and the block's size, so that every block has mean 0 and
+    mean squared length 1 over the training answers.
+    """
+
+    columns: tuple[int, ...]
+    centre: Floats
+    spread: Floats
+    waves: Floats
+    phases: Floats
+    grams: dict[str, tuple[str, ...]]
+    rarity: dict[str, Floats]
+    scaling: dict[str, tuple[Floats, float]]
+
+    def blocks(self, answers: Answers) -> dict[str, Floats]:
+        """The blocks of answers: rows × columns, by view."""
+        raw = _raw(self, answers)
+        return {name: (raw[name] - mean) / size for name, (mean, size) in self.scaling.items()}
+
+
+def fit_views(answers: Answers, rows: Rows, seed: int, *, alone: bool = False) -> Views:
+    """Fits all views to these rows of answers; `alone` leaves out the measures that look at other answers."""
+    columns = tuple(
+        k for k, name in enumerate(answers.names) if not (alone and name.startswith(BESIDE_OTHERS))
+    )
+    training = answers.measured[rows][:, list(columns)]
+    centre, spread = _moments(training)
+    rng = generator(seed, "embedded-judge", "waves")
+    # exp(−|x − y|² / 2n) for n measures: a Gaussian kernel of the width that random pairs are apart.
+    waves = rng.standard_normal((len(columns), _WAVES)) / np.sqrt(len(columns))
+    phases = rng.uniform(0, 2 * np.pi, _WAVES)
+    grams: dict[str, tuple[str, ...]] = {}
+    rarity: dict[str, Floats] = {}
+    parts: tuple[Part, ...] = ("candidate", "references", "query")
+    for part in parts:
+        grams[part], rarity[part] = _vocabulary(answers, part, rows)
+    unscaled = Views(columns, centre, spread, waves, phases, grams, rarity, {})
+    scaling = {}
+    for name, block in _raw(unscaled, answers).items():
+        mean = block[rows].mean(axis=0)
+        size = float(np.sqrt(((block[rows] - mean) ** 2).sum(axis=1).mean()))
+        scaling[name] = (mean, size if size > 1e-9 else 1.0)
+    return Views(columns, centre, spread, waves, phases, grams, rarity, scaling)
+
+
+def _raw(views: Views, answers: Answers) -> dict[str, Floats]:
+    measured = (answers.measured[:, list(views.columns)] - views.centre) / views.spread
+    measured = np.clip(np.nan_to_num(measured, nan=0.0), -_FARTHEST, _FARTHEST)
+    wording = _tfidf(answers, "candidate", views, "candidate")
+    expected = _tfidf(answers, "references", views, "candidate")
+    meaning, meant, asked = (answers.meanings[part] for part in ("candidate", "references", "query"))
+    blocks = {
+        "measures": measured,
+        "bends": np.cos(measured @ views.waves + views.phases),
+        "wording": wording,
+        "wording-apart": np.abs(wording - expected),
+        "wording-shared": np.minimum(wording, expected),
+        "wording-of-references": _tfidf(answers, "references", views, "references"),
+        "wording-of-all": _mean_by(wording, answers.question),
+        "wording-of-query": _tfidf(answers, "query", views, "query"),
+        "meaning": meaning,
+        "meaning-of-references": meant,
+        "meaning-of-query": asked,
+        "meaning-shared": meaning * meant,
+        "meaning-apart": np.abs(meaning - meant),
+    }
+    return {name: blocks[name] for name in VIEWS}
+
+
+def _moments(values: Floats) -> tuple[Floats, Floats]:
+    """Mean and spread of each column over what is known of it; 0 and 1 where nothing is."""
+    known = ~np.isnan(values)
+    count = np.maximum(known.sum(axis=0), 1)
+    centre = np.where(known, values, 0.0).sum(axis=0) / count
+    squares = np.where(known, (values - centre) ** 2, 0.0).sum(axis=0) / count
+    spread = np.sqrt(squares)
+    return centre, np.where(spread > 1e-9, spread, 1.0)
+
+
+def _vocabulary(answers: Answers, part: Part, rows: Rows) -> tuple[tuple[str, ...], Floats]:
+    """The n-grams of two or more of the rows' texts, sorted, and ln((1 + n) / (1 + texts with it)) + 1."""
+    counts = answers.counts(part)
+    having = np.asarray((counts.table[rows] > 0).sum(axis=0)).ravel()
+    kept = sorted((name, k) for name, k in counts.column.items() if having[k] >= _LEAST_TEXTS)
+    within = having[[k for _, k in kept]]
+    return tuple(name for name, _ in kept), np.log((1 + len(rows)) / (1 + within)) + 1
+
+
+def _tfidf(answers: Answers, texts: Part, views: Views, vocabulary: Part) -> Floats:
+    """TF-IDF (1 + ln of counts, times rarity) of a part's texts, each row of length 1, or 0 without n-grams."""
+    counts = answers.counts(texts)
+    names = views.grams[vocabulary]
+    times = np.zeros((len(answers), len(names)))
+    places = [(k, counts.column[name]) for k, name in enumerate(names) if name in counts.column]
+    if places:
+        here, there = (list(one) for one in zip(*places, strict=True))
+        times[:, here] = counts.table[:, there].toarray()
+    found = np.where(times > 0, (np.log(np.maximum(times, 1)) + 1) * views.rarity[vocabulary], 0.0)
+    length = np.linalg.norm(found, axis=1, keepdims=True)
+    return np.asarray(found / np.where(length > 0, length, 1.0), dtype=np.float64)
+
+
+def _mean_by(values: Floats, group: Sequence[int] | Rows) -> Floats:
+    """Each row's mean over the rows of its group."""
+    code = np.asarray(group)
+    sums = np.zeros((int(code.max()) + 1, values.shape[1]))
+    np.add.at(sums, code, values)
+    return np.asarray(sums[code] / np.bincount(code)[code][:, None], dtype=np.float64)
