@@ -393,3 +393,22 @@ def test_the_published_overall_follows_from_the_rounded_parts_for_six_of_seven()
     assert [row.overall for row in published().teams] == sorted(
         (row.overall for row in published().teams), reverse=True
     )
+
+
+def test_the_published_teams_stand_beside_real_instances_alone(folder: Path) -> None:
+    """Figures of the task's own test set say nothing beside rendered videos."""
+    loaded = BENCHMARKS.get("clinicalskillqa").load(folder)
+    assert loaded.published is not None
+    assert loaded.published.of("accuracy")[0] == ("ZZUNLP", 0.63)
+    assert loaded.published.of("pairwise_accuracy")[-1] == ("zhkun", 0.51)
+    assert [metric.name for metric in loaded.published.metrics] == [
+        "overall",
+        "accuracy",
+        "pairwise_accuracy",
+        "rationale_f1",
+    ]
+    assert "not on these items" in loaded.published.note
+    (folder / "about.json").write_text(
+        json.dumps({"kind": "clinicalskillqa instances", "simulated": True}), encoding="utf-8"
+    )
+    assert BENCHMARKS.get("clinicalskillqa").load(folder).published is None

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Reference, Status
+from proctor.core import (
+    ACCURACY,
+    Answer,
+    Benchmark,
+    InputError,
+    Item,
+    PublishedRow,
+    PublishedTable,
+    Reference,
+    Status,
+)
 from proctor.core.formats import OrderingFormat
 from proctor.metrics import code_scorers
 from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS, compare_orders, order_marks
+from proctor.reports import write_report
 from proctor.runs import Store, compare, leaderboard, results
 from proctor.runs.results import Options
+from tests.support.program import proctor
 
 ORDERS = {
     "one": {"q1": "ABCD", "q2": "ACBDEF", "q3": "BADC", "q4": "FEDCBA"},
@@ -116,3 +129,26 @@ def test_of_several_accepted_orders_the_nearest_counts() -> None:
     item = known.model_copy(update={"reference": Reference(answer=[*"ABCD"], accepted=([*"BADC"],))})
     scores = asyncio.run(code_scorers()[1].score(item, Answer(item_id="q1", text="BADC", parsed=[*"BADC"])))
     assert [one.value for one in scores] == [1.0] * 6
+
+
+def test_published_figures_stay_beside_the_results(tmp_path: Path) -> None:
+    """They are shown, marked and in their own order, and never enter a number."""
+    table = PublishedTable(
+        "A paper, table 2",
+        "On other items.",
+        (ACCURACY,),
+        (PublishedRow("a team", {"accuracy": 0.63}), PublishedRow("none", {})),
+    )
+    store = stored(tmp_path, replace(benchmark(), published=table))
+    assert store.card("frames").published == table
+    assert {row.system for row in results(store, "frames").rows} == {"one", "two"}
+    out = tmp_path / "report.html"
+    write_report(store, "frames", out)
+    page = out.read_text(encoding="utf-8")
+    assert "A paper, table 2." in page
+    assert "a team" in page
+    shown = proctor("results", "frames", "--store", str(tmp_path / "runs.db"))
+    assert [line.split()[:5] for line in shown.stdout.splitlines() if "published" in line][:1] == [
+        ["a", "team", "published", "63.0", "%"]
+    ]
+    assert "published: A paper, table 2. On other items." in shown.stderr

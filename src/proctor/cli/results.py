@@ -64,6 +64,7 @@ def results(
     from proctor.cli.summaries import show_summaries
     from proctor.runs import Options, Store
     from proctor.runs import results as compute
+    from proctor.runs.report_data import chance_level
 
     chosen = (tuple(systems or ()), tuple(conditions or ()))
     if flags:
@@ -81,13 +82,16 @@ def results(
         systems=chosen[0],
         conditions=chosen[1],
     )
-    found = compute(Store(store, create=False), benchmark, options)
+    opened = Store(store, create=False)
+    found = compute(opened, benchmark, options)
     if output is OutputFormat.JSON:
         print_json([row.to_json() for row in found.rows])
     elif output is OutputFormat.CSV:
         _results_csv(found)
     else:
-        _results_table(found)
+        items = opened.items(benchmark)
+        counted = [item for item in items if all_items or found.card.counts(item)]
+        _results_table(found, {one.name: chance_level(one, counted) for one in found.card.metrics})
     _policy_note(options)
 
 
@@ -135,7 +139,7 @@ def _results_csv(found: Any) -> None:
     )
 
 
-def _results_table(found: Any) -> None:
+def _results_table(found: Any, chances: dict[str, float | None]) -> None:
     card = found.card
     for name, scorer in dict.fromkeys((row.metric, row.scorer) for row in found.rows):
         metric = card.metric(name)
@@ -144,8 +148,30 @@ def _results_table(found: Any) -> None:
             "" if scorer == "code" else f", by {scorer}" if scorer else ", not marked yet (proctor score)"
         )
         title = f"{card.title}{' (simulated)' if card.simulated else ''}: {metric.label}{by_judge}"
-        print_table(title, *_result_cells(rows, metric, found.options.by))
+        chance = None if found.options.by else chances.get(name)
+        columns, cells = _result_cells(rows, metric, found.options.by)
+        print_table(
+            title if chance is None else f"{title} (by lot {share(metric, chance)})",
+            columns,
+            [*cells, *_published_cells(card, metric, columns)],
+        )
         console.print()
+    if card.published is not None:
+        note(f"published: {card.published.source}. {card.published.note}")
+
+
+def _published_cells(card: Any, metric: Any, columns: list[str]) -> list[list[str]]:
+    """Rows of the table for what others published of this metric; they have no interval and no denominator."""
+    if card.published is None:
+        return []
+    rest = ["–"] * (len(columns) - 3)
+    where = columns.index(">value")
+    shown = []
+    for system, value in card.published.of(metric.name):
+        cells = [system, "published", *rest]
+        cells.insert(where, share(metric, value))
+        shown.append(cells)
+    return shown
 
 
 def _policy_note(options: Any) -> None:

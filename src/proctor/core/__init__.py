@@ -28,6 +28,7 @@ from proctor.core.protocols import (
     View,
     VoteBook,
 )
+from proctor.core.published import PublishedRow, PublishedTable
 from proctor.core.records import NO_ANSWER, Answer, Score, Status, Timing, Usage, Vote
 from proctor.core.registry import Registry, UnknownNameError
 from proctor.core.seeds import generator
@@ -54,6 +55,8 @@ __all__ = [
     "OfficialFigure",
     "ParseError",
     "ProctorError",
+    "PublishedRow",
+    "PublishedTable",
     "RecordedAnswers",
     "Reference",
     "RefusalError",

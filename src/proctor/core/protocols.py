@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from proctor.core.fingerprint import fingerprint
 from proctor.core.item import Item
 from proctor.core.metric import Metric
+from proctor.core.published import PublishedTable
 from proctor.core.records import Answer, Score, Vote
 
 __all__ = [
@@ -137,7 +138,8 @@ class Benchmark:
     combinations make the buckets of the ranking, `relevance` is the tag of the items that a second ranking is
     made of, `media_root` is where
     the media of this machine lie, `seeds` are the draws already made (the options' order …), `notes`
-    are what a reader of the numbers should know, `simulated` is shown wherever the name is.
+    are what a reader of the numbers should know, `simulated` is shown wherever the name is, `published`
+    are the figures of others to stand beside.
 
     >>> from proctor.core import ACCURACY
     >>> from proctor.core.formats import BinaryFormat
@@ -163,6 +165,7 @@ class Benchmark:
     simulated: bool = False
     buckets: tuple[str, ...] = ()
     relevance: str = ""
+    published: PublishedTable | None = None
 
     @property
     def fingerprint(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from proctor.core import Benchmark, Item, Metric
+from proctor.core import Benchmark, Item, Metric, PublishedTable
 
 __all__ = ["BenchmarkCard", "card_of"]
 
@@ -29,6 +29,7 @@ class BenchmarkCard(BaseModel):
     simulated: bool
     buckets: tuple[str, ...] = ()
     relevance: str = ""
+    published: PublishedTable | None = None
 
     def metric(self, name: str) -> Metric:
         """The declaration of a metric; one of an unknown scorer is shown plainly."""
@@ -69,4 +70,5 @@ def card_of(benchmark: Benchmark) -> BenchmarkCard:
         simulated=benchmark.simulated,
         buckets=benchmark.buckets,
         relevance=benchmark.relevance,
+        published=benchmark.published,
     )

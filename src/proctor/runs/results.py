@@ -117,9 +117,11 @@ def results(store: Store, benchmark: str, options: Options | None = None) -> Res
         items = load_items(store, card, all_items=options.all_items)
     facets = _Slices.of(items, options.by, store.shown)
     rows: list[Result] = []
+    declared = {metric.name: place for place, metric in enumerate(card.metrics)}
     for run in chosen_runs(store, benchmark, options.systems, options.conditions):
         outcomes = load_outcomes(store, run, items)
-        for part in _parts(load_series(store, run, items), card, items, outcomes):
+        parts = _parts(load_series(store, run, items), card, items, outcomes)
+        for part in sorted(parts, key=lambda one: declared.get(one.series.metric, len(declared))):
             metric, series = part.metric, part.series
             labels = load_labels(store, run, items, series.metric, series.scorer) if metric.levels else {}
             levels = _count_levels(labels, len(items.ids), facets)

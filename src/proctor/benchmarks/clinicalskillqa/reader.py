@@ -14,6 +14,7 @@ from proctor.benchmarks.clinicalskillqa.native import (
     read_about,
     read_references,
 )
+from proctor.benchmarks.clinicalskillqa.published import published
 from proctor.benchmarks.clinicalskillqa.scoring import score_predictions
 from proctor.benchmarks.clinicalskillqa.showing import report
 from proctor.benchmarks.predictions import PredictionReport
@@ -23,12 +24,16 @@ from proctor.core import (
     Image,
     InputError,
     Item,
+    Metric,
+    PublishedRow,
+    PublishedTable,
     RecordedAnswers,
     Reference,
     TagValue,
 )
 from proctor.core.formats import OrderingFormat
 from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS
+from proctor.metrics.ordering.marks import PAIR
 
 __all__ = ["READER", "ClinicalSkillQA"]
 
@@ -80,6 +85,7 @@ class ClinicalSkillQA:
             notes=() if file is not None else ("There are no references: answers can't be marked.",),
             seeds={} if about.seed is None else {"instances": about.seed},
             simulated=about.simulated,
+            published=None if about.simulated else _published(),
         )
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
@@ -131,6 +137,27 @@ class ClinicalSkillQA:
 
 
 READER = ClinicalSkillQA()
+
+
+def _published() -> PublishedTable:
+    """The shared task's results as rows to stand beside: on its own test set, which is not these items."""
+    known = published()
+    f1 = Metric("rationale_f1", "Rationale (BERTScore F1)", percent=True)
+    overall = Metric("overall", "Overall", high=100.0)
+    rows = tuple(
+        PublishedRow(
+            row.team,
+            {
+                "overall": row.overall,
+                ACCURACY.name: row.task_accuracy,
+                PAIR.name: row.pairwise_accuracy,
+                f1.name: row.bertscore_f1,
+            },
+        )
+        for row in known.teams
+    )
+    note = f"On the task's own test set, not on these items. {known.note}"
+    return PublishedTable(known.source, note, (overall, ACCURACY, PAIR, f1), rows)
 
 
 def _check_pairs(
