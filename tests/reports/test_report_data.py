@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.core import ACCURACY, Answer, Item, Metric, Reference, Score, Status, Timing, Usage
+from proctor.core import ACCURACY, NO_ANSWER, Answer, Item, Metric, Reference, Score, Status, Timing, Usage
 from proctor.core.formats import AnswerFormat, BinaryFormat, ChoiceFormat, CountFormat, FreeTextFormat
 from proctor.runs import Run, Store
 from proctor.runs.report_data import (
@@ -25,7 +25,7 @@ from tests.support.report_store import a_benchmark
 @pytest.fixture
 def empty(tmp_path: Path) -> tuple[Store, Run, ItemTable]:
     store = Store(tmp_path / "runs.db")
-    benchmark = a_benchmark(items=6, groups=3)
+    benchmark = a_benchmark(items=7, groups=3)
     store.add_benchmark(benchmark)
     run = store.start_run("toy", "one", "video", {})
     return store, run, load_items(store, store.card("toy"))
@@ -78,11 +78,13 @@ def test_every_item_ends_one_way(empty: tuple[Store, Run, ItemTable]) -> None:
         answered(2, status=Status.REFUSED),
         answered(3, status=Status.TIMED_OUT),
         answered(4, status=Status.FAILED),
+        Answer(item_id=items.ids[5], reason=NO_ANSWER, problem=NO_ANSWER),
     ]
     store.write(run, [(answer, []) for answer in given])
     assert status_counts(store, run, items) == {
         "readable": 1,
         "unreadable": 1,
+        "not_submitted": 1,
         "refused": 1,
         "timed_out": 1,
         "failed": 1,

@@ -136,13 +136,14 @@ def load_consumption(store: Store, run: Run, items: ItemTable) -> Consumption:
 
 
 def status_counts(store: Store, run: Run, items: ItemTable) -> dict[str, int]:
-    """How asking ended in one run, every item once: `readable` and `unreadable` answers, `refused`,
-    `timed_out`, `failed`, and items that were `not_asked`."""
+    """How asking ended in one run, every item once: `readable` and `unreadable` answers, those that a submission
+    lacks (`not_submitted`), `refused`, `timed_out`, `failed`, and items that were `not_asked`."""
     outcomes: Outcomes = load_outcomes(store, run, items)
     answered = outcomes.where(Status.ANSWERED)
     return {
         "readable": int(np.sum(answered & outcomes.readable)),
-        "unreadable": int(np.sum(answered & ~outcomes.readable)),
+        "unreadable": int(np.sum(answered & ~outcomes.readable & outcomes.submitted)),
+        "not_submitted": int(np.sum(answered & ~outcomes.submitted)),
         "refused": int(np.sum(outcomes.where(Status.REFUSED))),
         "timed_out": int(np.sum(outcomes.where(Status.TIMED_OUT))),
         "failed": int(np.sum(outcomes.where(Status.FAILED))),

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from proctor.reports.blocks import Block, Cell, Column, Folded, Prose, Section, Span, Table
 from proctor.reports.source import Key, Source
-from proctor.reports.words import CONDITION_WORDS, interval, value
+from proctor.reports.words import CONDITION_WORDS, interval, plain_name, value
 from proctor.runs import Leaderboard, LeaderboardRow, Result, leaderboard
 
 __all__ = ["condition_line", "headline_section", "span_of"]
 
-_BESIDE = ("answered", "failed", "timed_out", "refused", "unreadable", "unmarked", "missing")
+_BESIDE = (
+    "answered",
+    "failed",
+    "timed_out",
+    "refused",
+    "unreadable",
+    "not_submitted",
+    "unresolved",
+    "unmarked",
+    "missing",
+)
 _QUIET = {"missing": "not asked"}
 
 
@@ -87,7 +97,7 @@ def _board(source: Source, key: Key, condition: str) -> list[Block]:
         Column(metric.label, numeric=True),
         Column(f"{level} interval", numeric=True),
         Column(_ends(source, key)),
-        Column("Items", numeric=True),
+        Column(plain_name(metric.per) if metric.per else "Items", numeric=True),
         Column("Groups", numeric=True),
         *(Column(_QUIET.get(name, name.replace("_", " ")).capitalize(), numeric=True) for name in beside),
     )
@@ -177,6 +187,11 @@ def _notes(source: Source, board: Leaderboard, results: dict[str, Result]) -> li
     if chance is not None:
         notes.append(
             f"The broken line in the bars is what guessing by lot reaches: {value(board.metric, chance)}."
+        )
+    if any(row.unresolved for row in results.values()):
+        notes.append(
+            "Unresolved answers were judged, and the panel came to no majority (a tie, or a vote that is missing "
+            "and would decide): they are neither right nor wrong, and in no average."
         )
     if any(row.unmarked for row in results.values()):
         notes.append("Unmarked answers came, but no marker gave them a score: they are in no average.")

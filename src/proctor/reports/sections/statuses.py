@@ -12,6 +12,7 @@ __all__ = ["statuses_section"]
 _NAMES = {
     "readable": "answered",
     "unreadable": "answered, unreadable",
+    "not_submitted": "not submitted",
     "refused": "refused",
     "timed_out": "timed out",
     "failed": "failed",
@@ -46,7 +47,7 @@ def statuses_section(source: Source) -> Section | None:
     return Section(
         key="statuses",
         title=title,
-        lead="Unreadable, refused and timed-out answers are the system's own failures and count as wrong. Failed ones are "
+        lead="Unreadable, refused and timed-out answers, and those that a submission lacks, are the system's own failures and count as wrong. Failed ones are "
         "faults of the machinery: they are not answers, and are asked again when the run is resumed.",
         blocks=[Figure(draw_bars("statuses-0", title, Bars(rows, parts, counts)), "Items by run.", table)],
     )
