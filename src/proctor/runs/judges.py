@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from proctor.audit import MetricScores, Rating, RatingsTable
 from proctor.audit.ratings import Key
 from proctor.core import InputError
-from proctor.judges.verdict import CONTRADICTION
+from proctor.judges import CONTRADICTION, UNRESOLVED
 from proctor.runs.results import chosen_runs
 from proctor.runs.store import Store
 from proctor.runs.table import load_items, load_raw_series
 
 __all__ = ["judged_by", "judges_of"]
+
+_OWN = {CONTRADICTION.name, UNRESOLVED.name}
 
 
 def judges_of(store: Store, benchmark: str) -> list[str]:
@@ -30,8 +32,8 @@ def judged_by(
 ) -> tuple[RatingsTable, MetricScores]:
     """What `against` said as ratings, and what `judge` said of the same answers as a metric.
 
-    A dimension is a metric that both gave (a judge's contradictions are no score of an answer and are
-    left out), a system is a run: its system and condition. Answers that only one of the two has marked
+    A dimension is a metric that both gave (that a judge contradicts itself, or a panel comes to no majority, is no
+    score of an answer and is left out), a system is a run: its system and condition. Answers that only one of the two has marked
     are left out and counted in the notes. Raises `InputError` for an unknown judge, for one against
     itself, and where they share nothing.
     """
@@ -63,7 +65,7 @@ def _marks(store: Store, benchmark: str, judge: str, *, all_items: bool) -> dict
     found: dict[Key, float] = {}
     for run in chosen_runs(store, benchmark):
         for one in load_raw_series(store, run, table):
-            if one.scorer == judge and one.metric != CONTRADICTION.name:
+            if one.scorer == judge and one.metric not in _OWN:
                 system = _named(run.system, run.condition)
                 found |= {
                     (table.ids[place], system, one.metric): float(one.values[place])
