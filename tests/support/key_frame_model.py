@@ -132,12 +132,12 @@ class KeyFrameModel:
         said = self.reply.get(asked.form)
         if callable(said):
             return str(said(asked))
+        if not asked.form and said is None:
+            return f"Answer: {' > '.join(self.order(self._in_time(asked)))}"
         return json.dumps(said if said is not None else self._good(asked))
 
     def _good(self, asked: Sent) -> dict[str, Any]:
-        labels = sorted(
-            (label for label, _ in asked.pictures), key=lambda one: self.places[dict(asked.pictures)[one]]
-        )
+        labels = self._in_time(asked)
         if asked.form in {"OverviewReply", "ProcedureReply"}:
             return {
                 "summary": "a rescuer and a patient",
@@ -149,10 +149,15 @@ class KeyFrameModel:
         if asked.form in {"PairReply", "VoteReply"}:
             return {
                 "change": "what changed",
+                "reason": f"picture {labels[0]} is the earlier one",
                 "earlier": self.earlier(labels[0], labels[1]),
                 "certain": self.certain,
             }
         return self._frame(self.step(self.places[asked.pictures[0][1]]))
+
+    def _in_time(self, asked: Sent) -> list[str]:
+        seen = dict(asked.pictures)
+        return sorted(seen, key=lambda label: self.places[seen[label]])
 
     def _frame(self, name: str | None) -> dict[str, Any]:
         step = self.workflow.step(name)
@@ -172,20 +177,29 @@ class KeyFrameModel:
 
 
 def run_method(
-    name: str, instances: Instances, server: FaultyServer, *, condition: str = "video", **options: JsonValue
+    name: str,
+    instances: Instances,
+    server: FaultyServer,
+    *,
+    condition: str = "video",
+    models: Sequence[str] = ("openai:m",),
+    **options: JsonValue,
 ) -> list[Answer]:
     """The answers of a method to all instances, as the engine records them."""
 
     async def run() -> list[Answer]:
-        spec = ModelSpec(name="openai:m", base_url=server.url, backoff_s=0.001, retries=2, timeout_s=5)
-        client = ModelClient(spec)
+        clients = [
+            ModelClient(ModelSpec(name=model, base_url=server.url, backoff_s=0.001, retries=2, timeout_s=5))
+            for model in models
+        ]
         try:
-            system = METHODS.get(name)([client], seed=0, options=options)
+            system = METHODS.get(name)(clients, seed=0, options=options)
             return [
                 await ask(system, item, lambda one: view(one, condition, instances.library))
                 for item in instances.items
             ]
         finally:
-            await client.aclose()
+            for client in clients:
+                await client.aclose()
 
     return asyncio.run(run())

@@ -1,0 +1,162 @@
+"""`consensus`: the order that several systems, models or samples agree on most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pydantic import JsonValue
+
+from proctor.core import Answer, Item, ParseError, RefusalError, Status, System, Usage, View
+from proctor.metrics.ordering import MOST_LABELS, Consensus, kemeny
+from proctor.models import ModelClient
+from proctor.systems.consensus.members import METHOD, members
+from proctor.systems.keyframes import clipped, order_answer, ordering_labels, orders_frames, read_labels
+
+__all__ = ["ConsensusOfSystems", "build"]
+
+VERSION = "1"
+"""Changes whenever the same votes may give another answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Vote:
+    """One member's order, with each known label at its first place; empty where it gave none, and then `why`."""
+
+    name: str
+    order: tuple[str, ...]
+    why: str
+    rationale: str
+    usage: Usage
+
+
+class ConsensusOfSystems:
+    """Asks its members one after the other and answers with the exact Kemeny consensus of their orders.
+
+    It makes the calls of all members together, with their images; the plain model makes one with all n images.
+    Members count alike. An order may lack labels: it then has no say about them. A member that refuses, or states no
+    order, has no vote, and `extra` says so; where all refuse, so does the consensus, and where nobody states an order,
+    neither does it. A fault of the machinery in one member fails the whole answer: with fewer voters it would be
+    another system's. Up to `MOST_LABELS` (14) labels: items with more are not supported.
+
+    `Answer.extra`: `rationale` (of the member whose order is nearest to the consensus, `rationale_of`), `agreement`
+    (share of pairwise votes that the order keeps, 0.5 to 1: its confidence), `against`, `even` (neighbours in the order
+    that as many members have the other way round, or none at all: they stand as given), `unanimous`, `members`
+    (of each `name`, `order`, and `why` it has none).
+    """
+
+    def __init__(self, voters: Sequence[tuple[str, System]], seed: int) -> None:
+        self._voters = list(voters)
+        self._seed = seed
+
+    @property
+    def name(self) -> str:
+        """With its members; the samples of one are told by their number."""
+        counted: dict[str, int] = {}
+        for name, _ in self._voters:
+            plain = name.partition("#")[0]
+            counted[plain] = counted.get(plain, 0) + 1
+        shown = [name if count == 1 else f"{count} × {name}" for name, count in counted.items()]
+        return f"{METHOD}[{', '.join(shown)}]"
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """Those of each member, and the seed from which the samples count."""
+        return {
+            "version": VERSION,
+            "seed": self._seed,
+            "members": {name: dict(system.settings) for name, system in self._voters},
+        }
+
+    def supports(self, item: Item) -> bool:
+        """Orderings of up to `MOST_LABELS` labels that every member supports."""
+        fits = orders_frames(item) and len(ordering_labels(item)) <= MOST_LABELS
+        return fits and all(system.supports(item) for _, system in self._voters)
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        """Raises `RefusalError` where all members refuse, `MachineryError` where a call of one fails for good,
+        `ValueError` for another format."""
+        labels = ordering_labels(item)
+        votes = [await _asked(name, system, item, view) for name, system in self._voters]
+        if all(vote.why.startswith(_REFUSED) for vote in votes):
+            raise RefusalError(f"{METHOD}: all {len(votes)} members refused: {votes[0].why}")
+        orders = [vote.order for vote in votes if vote.order]
+        found = kemeny([_as_given(orders, labels), *orders], [0.0, *[1.0] * len(orders)]) if orders else None
+        usage = sum((vote.usage for vote in votes), Usage())
+        chosen = _nearest(votes, found)
+        extra: dict[str, JsonValue] = {
+            "agreement": found.agreement if found is not None else None,
+            "against": found.against if found is not None else None,
+            "even": _even(found.order, orders) if found is not None else [],
+            "unanimous": len({vote.order for vote in votes}) == 1 and bool(orders),
+            **({"rationale_of": chosen.name} if chosen is not None else {}),
+            "members": [
+                {"name": vote.name, "order": [*vote.order], **({"why": vote.why} if vote.why else {})}
+                for vote in votes
+            ],
+        }
+        order = found.order if found is not None else ()
+        rationale = chosen.rationale if chosen is not None else ""
+        return order_answer(item, order, rationale=rationale, usage=usage, extra=extra)
+
+
+_REFUSED = "refused: "
+
+
+async def _asked(name: str, system: System, item: Item, view: View) -> _Vote:
+    try:
+        answer = await system.answer(item, view)
+    except RefusalError as error:
+        return _Vote(name, (), f"{_REFUSED}{error}", "", Usage())
+    rationale = answer.extra.get("rationale")
+    told = rationale if isinstance(rationale, str) else ""
+    if answer.status is not Status.ANSWERED:
+        return _Vote(name, (), f"{answer.status.value}: {answer.reason}", told, answer.usage)
+    try:
+        parsed = answer.parsed if answer.parsed is not None else item.answer.parse(answer.text)
+    except ParseError as error:
+        return _Vote(name, (), str(error), told, answer.usage)
+    said = [str(label) for label in parsed] if isinstance(parsed, list) else []
+    order = read_labels(said, ordering_labels(item)).known
+    if len(order) < 2:
+        return _Vote(name, (), f"no two labels in {clipped(answer.text, 80)!r}", told, answer.usage)
+    return _Vote(name, order, "", told, answer.usage)
+
+
+def _as_given(orders: Sequence[Sequence[str]], labels: Sequence[str]) -> list[str]:
+    """The labels that are in some order, as given: ties among best orders fall to those that stand first here, and
+    not to those that the first member happens to name first."""
+    named = {label for order in orders for label in order}
+    return [label for label in labels if label in named]
+
+
+def _even(order: Sequence[str], orders: Sequence[Sequence[str]]) -> list[JsonValue]:
+    found: list[JsonValue] = []
+    for one, other in pairwise(order):
+        about = [vote for vote in orders if one in vote and other in vote]
+        if 2 * sum(vote.index(one) < vote.index(other) for vote in about) == len(about):
+            found.append([one, other])
+    return found
+
+
+def _nearest(votes: Sequence[_Vote], found: Consensus | None) -> _Vote | None:
+    """Whose rationale is told: of the members that have one, the one with the fewest pairs against the consensus."""
+    if found is None:
+        return None
+    place = {label: number for number, label in enumerate(found.order)}
+
+    def apart(vote: _Vote) -> int:
+        pairs = [(a, b) for k, a in enumerate(vote.order) for b in vote.order[k + 1 :]]
+        possible = len(place) * (len(place) - 1) // 2
+        return sum(place[a] > place[b] for a, b in pairs) + possible - len(pairs)
+
+    return min((vote for vote in votes if vote.order and vote.rationale), key=apart, default=None)
+
+
+def build(clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[str, JsonValue]) -> System:
+    """The order that several models, samples, systems or methods agree on most, by exact Kemeny.
+
+    The k-th sample of a method draws with `seed` + k.
+    """
+    return ConsensusOfSystems(members(clients, seed=seed, options=options), seed)

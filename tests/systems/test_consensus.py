@@ -1,0 +1,280 @@
+"""The order that several agree on: samples, models, systems and methods; who does not vote, and why."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from proctor.core import (
+    Answer,
+    ConfigurationError,
+    Item,
+    MachineryError,
+    RefusalError,
+    Status,
+    System,
+    Usage,
+    View,
+    generator,
+)
+from proctor.core.formats import OrderingFormat
+from proctor.models import ModelClient, ModelSpec
+from proctor.systems import METHODS
+from proctor.systems.consensus import ConsensusOfSystems
+from tests.support.faulty_server import Fault, FaultyServer
+from tests.support.key_frame_model import Instances, KeyFrameModel, run_method
+from tests.systems.test_ordering_systems import Shown
+
+
+def swapped(seed: int, share: float) -> Callable[[list[str]], list[str]]:
+    """Exchanges two neighbours in a share of the orders."""
+    draw = generator(seed, "swap")
+
+    def swap(order: list[str]) -> list[str]:
+        if draw.random() >= share:
+            return order
+        at = int(draw.integers(len(order) - 1))
+        return [*order[:at], order[at + 1], order[at], *order[at + 2 :]]
+
+    return swap
+
+
+# ── end to end ──
+
+
+def test_samples_of_a_mediocre_model_agree_on_the_right_order(instances: Instances) -> None:
+    with FaultyServer(KeyFrameModel(instances.places, order=swapped(2, 0.7))) as server:
+        answers = run_method("consensus", instances, server, samples=15)
+    alone = [
+        [member["order"] for member in answer.extra["members"]]  # type: ignore[union-attr, index, call-overload]
+        for answer in answers
+    ]
+    keys = [item.reference.answer for item in instances.items if item.reference]
+    single = [order == key for orders, key in zip(alone, keys, strict=True) for order in orders]
+    assert sum(single) / len(single) < 0.6
+    assert instances.right(answers) == 1.0
+    for item, answer in zip(instances.items, answers, strict=True):
+        assert answer.usage.requests == 15
+        assert 0.5 < float(str(answer.extra["agreement"])) <= 1
+        assert answer.extra["unanimous"] == (answer.extra["agreement"] == 1.0)
+        assert len(item.answer.labels) == item.tags["frames"]  # type: ignore[union-attr]
+    assert server.count == 15 * len(instances.items)
+
+
+def test_several_models_vote_together(instances: Instances) -> None:
+    good, bad = (
+        KeyFrameModel(instances.places),
+        KeyFrameModel(instances.places, order=lambda order: order[::-1]),
+    )
+    with FaultyServer(lambda request: (bad if request.model == "m2" else good)(request)) as server:
+        models = ("openai:m1", "openai:m2", "openai:m3")
+        answers = run_method("consensus", instances, server, models=models)
+    assert instances.right(answers) == 1.0
+    assert [answer.extra["agreement"] for answer in answers] == [pytest.approx(2 / 3)] * len(answers)
+    assert {request.model for request in server.requests} == {"m1", "m2", "m3"}
+
+
+def test_methods_and_systems_vote_together(instances: Instances) -> None:
+    one = instances.first(4)
+    own: dict[str, Any] = {"pairwise-vote.samples": 1, "evidence-flow-m.pairs": "draft"}
+    with FaultyServer(KeyFrameModel(instances.places)) as server:
+        answer = run_method(
+            "consensus",
+            one,
+            server,
+            over="pairwise-vote,evidence-flow-m,seriation",
+            **own,
+        )[0]
+    assert one.right([answer]) == 1.0
+    members: Any = answer.extra["members"]
+    assert [member["name"] for member in members] == [
+        "pairwise-vote[openai:m]",
+        "evidence-flow-m[openai:m]",
+        "seriation",
+    ]
+    assert members[0]["order"] == members[1]["order"] == answer.parsed
+    assert answer.usage.requests == server.count == 12 + (2 + 4 + 3)
+    assert answer.extra["rationale_of"] in {"pairwise-vote[openai:m]", "evidence-flow-m[openai:m]"}
+    assert answer.extra["rationale"]
+
+
+def test_a_refusal_of_one_is_told_and_of_all_is_a_refusal(instances: Instances) -> None:
+    one = instances.first(4)
+    with FaultyServer(KeyFrameModel(instances.places), script=[None, Fault.CONTENT_FILTER]) as server:
+        answer = run_method("consensus", one, server, samples=3)[0]
+    members: Any = answer.extra["members"]
+    assert one.right([answer]) == 1.0
+    assert [bool(member["order"]) for member in members] == [True, False, True]
+    assert members[1]["why"].startswith("refused: openai:m")
+    with FaultyServer(KeyFrameModel(instances.places), script=[Fault.CONTENT_FILTER] * 3) as server:
+        answer = run_method("consensus", one, server, samples=3)[0]
+    assert (answer.status, answer.text) == (Status.REFUSED, "")
+    assert answer.reason.startswith("consensus: all 3 members refused: refused: openai:m")
+
+
+def test_a_fault_of_one_fails_the_answer(instances: Instances) -> None:
+    with FaultyServer(KeyFrameModel(instances.places), script=[None, *[Fault.UNAVAILABLE] * 3]) as server:
+        answer = run_method("consensus", instances.first(4), server, samples=2)[0]
+    assert (answer.status, answer.text) == (Status.FAILED, "")
+
+
+@pytest.mark.parametrize(
+    ("said", "order"),
+    [
+        ("I can't tell.", None),
+        ("A", None),
+        ("b > a > c > d", list("BACD")),
+        ("Answer: C.jpg, B.jpg, A.jpg, D.jpg", list("CBAD")),
+        ("B > A", list("BA")),
+        ("B > B > A", list("BA")),
+    ],
+)
+def test_what_a_broken_model_says_is_an_order_or_none(
+    instances: Instances, said: str, order: list[str] | None
+) -> None:
+    with FaultyServer(said) as server:
+        answer = run_method("consensus", instances.first(4), server, samples=2)[0]
+    assert (answer.status, answer.parsed) == (Status.ANSWERED, order)
+    members: Any = answer.extra["members"]
+    assert all(bool(member.get("why")) == (order is None) for member in members)
+    assert (answer.extra["agreement"] is None) == (order is None)
+    assert ("labels" in answer.extra) == (order is None or len(order) < 4)
+
+
+# ── by hand ──
+
+
+class Says:
+    """A member that says what it is told to."""
+
+    def __init__(self, name: str, said: str | Exception, rationale: str = "") -> None:
+        self.name = name
+        self._said = said
+        self._rationale = rationale
+        self.settings: dict[str, Any] = {"said": str(said)}
+
+    def supports(self, item: Item) -> bool:
+        return item.id != "odd"
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        if isinstance(self._said, Exception):
+            raise self._said
+        extra: dict[str, Any] = {"rationale": self._rationale} if self._rationale else {}
+        return Answer(item_id=item.id, text=self._said, usage=Usage(requests=1, cost_usd=0.5), extra=extra)
+
+
+def together(*members: Says, labels: str = "ABC") -> Answer:
+    voters: list[tuple[str, System]] = [(member.name, member) for member in members]
+    item = Item(id="q1", group="v1", question="?", answer=OrderingFormat(labels=tuple(labels)))
+    return asyncio.run(ConsensusOfSystems(voters, 0).answer(item, Shown([])))
+
+
+def test_a_consensus_by_hand() -> None:
+    found = together(
+        Says("x", "A > B > C", "because x"), Says("y", "B > C > A", "because y"), Says("z", "A > C > B")
+    )
+    # A before B 2 of 3, A before C 2 of 3, B before C 2 of 3: six of nine votes are kept.
+    assert found.parsed == ["A", "B", "C"]
+    assert found.extra["agreement"] == pytest.approx(6 / 9)
+    assert found.extra["against"] == 3.0
+    assert (found.extra["rationale"], found.extra["rationale_of"]) == ("because x", "x")
+    assert (found.usage.requests, found.usage.cost_usd) == (3, 1.5)
+    assert found.extra["unanimous"] is False
+
+
+def test_an_even_vote_stands_as_given_and_says_so() -> None:
+    found = together(Says("x", "C > B > A"), Says("y", "A > B > C"))
+    assert (found.parsed, found.extra["agreement"]) == (["A", "B", "C"], 0.5)
+    assert found.extra["even"] == [["A", "B"], ["B", "C"]]
+    assert together(Says("y", "A > B > C"), Says("x", "C > B > A")).parsed == found.parsed
+
+
+def test_what_nobody_names_is_missing() -> None:
+    found = together(Says("x", "B > A"), Says("y", "no idea"))
+    assert (found.parsed, found.extra["labels"]) == (["B", "A"], {"missing": ["C"]})
+    none = together(Says("x", "A"), Says("y", "B"))
+    assert (none.parsed, none.extra["agreement"], none.text) == (None, None, "Answer: none")
+
+
+def test_the_machinery_of_one_member_is_raised() -> None:
+    with pytest.raises(MachineryError, match="down"):
+        together(Says("x", "B > A"), Says("y", MachineryError("down")))
+    with pytest.raises(RefusalError, match="all 2 members refused: refused: no"):
+        together(Says("x", RefusalError("no")), Says("y", RefusalError("never")))
+
+
+def test_items_that_one_member_does_not_support() -> None:
+    both = ConsensusOfSystems([("x", Says("x", "")), ("y", Says("y", ""))], 0)
+    labels = OrderingFormat(labels=("A", "B"))
+    assert both.supports(Item(id="q", group="g", question="?", answer=labels))
+    assert not both.supports(Item(id="odd", group="g", question="?", answer=labels))
+
+
+# ── options ──
+
+
+def built(*models: str, seed: int = 0, **options: Any) -> Any:
+    clients = [ModelClient(ModelSpec(name=name, base_url="http://localhost:9/v1")) for name in models]
+    return METHODS.get("consensus")(clients, seed=seed, options=options)
+
+
+def test_names_and_settings() -> None:
+    one = built("openai:m", samples=5)
+    assert one.name == "consensus[5 × openai:m]"
+    assert list(one.settings["members"]) == [f"openai:m#{k}" for k in range(1, 6)]
+    two = built("openai:m", over="seriation,random,pairwise-vote", seed=3)
+    assert two.name == "consensus[seriation, random, pairwise-vote[openai:m]]"
+    assert two.settings["members"]["random"]["seed"] == 3
+    assert built(over="seriation,as-given").name == "consensus[seriation, as-given]"
+
+
+@pytest.mark.parametrize(
+    ("models", "options", "text"),
+    [
+        (
+            ["openai:m"],
+            {},
+            "consensus: found one vote, expected two or more: several --model, --option samples=5, or",
+        ),
+        ([], {}, "consensus: found no model for model, expected one or more (--model)"),
+        (
+            [],
+            {"over": "seriation,pairwise-vote"},
+            "consensus: found no model for pairwise-vote, expected one or more",
+        ),
+        (["openai:m"], {"over": "seriation,random"}, "consensus: found 1 models that nobody in 'over' asks"),
+        (
+            ["openai:m"],
+            {"over": "consensus"},
+            "consensus: option 'over': found 'consensus', expected one of as-given, ",
+        ),
+        (
+            ["openai:m"],
+            {"over": "model,model"},
+            "consensus: option 'over': found 'model' twice, expected each once",
+        ),
+        (["openai:m"] * 2, {}, "consensus: found a model twice, expected each once (samples repeats them)"),
+        (
+            ["openai:m"],
+            {"samples": 0},
+            "consensus: option 'samples': Input should be greater than or equal to 1",
+        ),
+        (
+            ["openai:m"],
+            {"seriation.start": "plainer"},
+            "consensus: option 'seriation.start': found no method 'seriation'",
+        ),
+        (
+            ["openai:m"],
+            {"over": "pairwise-vote", "samples": 2, "pairwise-vote.sample": 1},
+            "pairwise-vote: option 'sample': Extra inputs are not permitted (its options: samples,",
+        ),
+    ],
+)
+def test_options_that_make_no_sense(models: list[str], options: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        built(*models, **options)
+    assert str(caught.value).startswith(text)
