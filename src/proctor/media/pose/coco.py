@@ -79,6 +79,11 @@ class KeypointFile:
         self._poses = _by_name(file, native)
 
     @property
+    def sees(self) -> bool:
+        """It goes by the image's name."""
+        return False
+
+    @property
     def settings(self) -> dict[str, JsonValue]:
         """The file by hash."""
         return {"pose": "keypoints", "pose_sha256": self._sha256}

@@ -82,6 +82,11 @@ class PoseNetwork:
         self._input, self._side = _layout(weights, self._session)
 
     @property
+    def sees(self) -> bool:
+        """It looks at the picture."""
+        return True
+
+    @property
     def settings(self) -> dict[str, JsonValue]:
         """The weights by hash, and the thresholds."""
         return {

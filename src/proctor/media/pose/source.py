@@ -17,7 +17,12 @@ __all__ = ["PoseSource", "marked_region", "marked_regions", "open_pose"]
 
 
 class PoseSource(Protocol):
-    """Finds the people in pictures."""
+    """Finds the people in pictures. Where it does not look at the picture itself (`sees` is False) it goes by the
+    name alone, and so knows what a view under another condition may not show."""
+
+    @property
+    def sees(self) -> bool:
+        """Whether it looks at the picture."""
 
     @property
     def settings(self) -> dict[str, JsonValue]:

@@ -1,0 +1,215 @@
+"""`perceive-and-plan`: first a description of each frame by itself, then a plan of the order without any picture.
+
+After the system of ZZUNLP (in the overview of ClinicalSkillQA 2026): structured perception with enlarged details, a
+plan in a fresh conversation under rules of basic life support with visual anchors, and a check of it. The prompts are
+this project's own: those of the paper are not public.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from proctor.core import Answer, Item, System, View
+from proctor.media.pose import Pose, marked_regions, open_pose
+from proctor.models import ModelClient, Prompt, load_prompt
+from proctor.systems.keyframes import (
+    Asking,
+    KeyFrames,
+    clipped,
+    key_frames,
+    order_answer,
+    orders_frames,
+    read_labels,
+)
+from proctor.systems.methods import method_options, only_client
+from proctor.systems.perceive_and_plan.looking import Look, looks_at
+from proctor.systems.perceive_and_plan.replies import CheckReply, Description, PlanReply
+from proctor.systems.workflow import Offer, Workflow
+
+__all__ = ["Options", "PerceiveAndPlan", "build"]
+
+VERSION = "1"
+"""Changes whenever the same replies may give another answer; prompts have hashes of their own."""
+
+METHOD = "perceive-and-plan"
+PROMPTS = ("perceive", "plan", "check")
+
+_MOST_STEPS = 26
+_MOST_PROBLEMS = 12
+_MOST_REASON = 4000  # characters of the plan's rationale that the check is told
+
+
+class Options(BaseModel):
+    """`insets` whether details are enlarged; `pose` a network or a file of keypoints that tells where head and chest
+    are, `head` and `chest` marked places instead (x,y,width,height in fractions); `scenario` (cpr, aed, bmv) or
+    `workflow` (a file) say what the procedure is."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    insets: bool = True
+    pose: str | None = None
+    head: str | None = None
+    chest: str | None = None
+    scenario: str | None = None
+    workflow: str | None = None
+
+
+class PerceiveAndPlan:
+    """Describes each frame, plans the order from the descriptions, checks the plan.
+
+    For n frames shown it makes n + 2 calls with n images: n descriptions of 1 picture each, then, without any picture,
+    the plan and its check. Each picture is sent with two details enlarged beside it (see `proctor.media.saliency`), in
+    one image and without its label. Under a condition that shows no frames it makes the 2 calls without images.
+
+    The check may revise the order once: its order is taken where it asks for it and names every label once, or where
+    the plan did not name every label either; else the plan stays. A file of keypoints serves only under the condition
+    `video`, since it would tell a blind run what it may not see.
+
+    `Answer.extra`: `rationale` (the plan's, or the check's where it revised with a reason), `described`, `insets`,
+    `plan`, `check` (problems, `revised`), `calls`, `images`; `labels` where the order misses, repeats or invents.
+    """
+
+    def __init__(self, client: ModelClient, options: Options) -> None:
+        self._client = client
+        self._options = options
+        self._offer = Offer(METHOD, scenario=options.scenario, workflow=options.workflow)
+        self._pose = None if options.pose is None else open_pose(Path(options.pose))
+        self._marked = marked_regions({"head": options.head, "chest": options.chest})
+        self._prompts: dict[str, Prompt] = {
+            name: load_prompt(Path(__file__).with_name(f"{name}.txt.j2")) for name in PROMPTS
+        }
+
+    @property
+    def name(self) -> str:
+        """With the model, since another model is another system."""
+        return f"{METHOD}[{self._client.name}]"
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """The model, the prompts and workflows by hash, and how details are found."""
+        return {
+            **self._client.settings,
+            **self._offer.settings,
+            "version": VERSION,
+            "insets": self._options.insets,
+            **({} if self._pose is None else self._pose.settings),
+            **{name: region.model_dump(mode="json") for name, region in self._marked.items()},
+            "prompts_sha256": {name: prompt.sha256 for name, prompt in self._prompts.items()},
+        }
+
+    def supports(self, item: Item) -> bool:
+        """Orderings alone."""
+        return orders_frames(item)
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        """Raises `MachineryError` and `RefusalError` where a call ends so, `InputError` for an image that the
+        keypoints lack, `ValueError` for another format."""
+        frames = await key_frames(item, view)
+        looks = await asyncio.to_thread(self._looks, item, frames, view.condition)
+        asking = Asking(self._client)
+        described = await self._perceive(asking, frames.shown, looks)
+        workflows = self._offer.of(item.question)
+        plan = await self._plan(asking, item, frames, described, workflows)
+        check = await self._check(asking, item, frames.labels, described, workflows, plan)
+        revised = _revises(check, plan, frames.labels)
+        extra: dict[str, JsonValue] = {
+            "described": {label: {**parts} for label, parts in described.items()},
+            "insets": {
+                label: [what or "stands out" for _, what in look.insets]
+                for label, look in zip(frames.shown, looks, strict=True)
+            },
+            "plan": {"order": list(_said(plan.order, frames.labels)), "steps": _steps(plan)},
+            "check": {"problems": _problems(check), "revised": revised},
+            **asking.counts(),
+        }
+        order = check.order if revised else plan.order
+        rationale = check.rationale if revised and check.rationale else plan.rationale
+        return order_answer(
+            item, _said(order, frames.labels), rationale=rationale, usage=asking.usage, extra=extra
+        )
+
+    def _looks(self, item: Item, frames: KeyFrames, condition: str) -> list[Look]:
+        poses: list[Pose | None] = [None] * len(frames.frames)
+        if self._options.insets and self._pose is not None and (self._pose.sees or condition == "video"):
+            poses = [self._pose.look(frame.jpeg, f"{item.id}/{frame.label}") for frame in frames.frames]
+        return looks_at(frames.frames, poses, self._marked, insets=self._options.insets)
+
+    async def _perceive(
+        self, asking: Asking, labels: Sequence[str], looks: Sequence[Look]
+    ) -> dict[str, dict[str, str]]:
+        described = {}
+        for label, look in zip(labels, looks, strict=True):
+            said = await asking.ask(self._prompts["perceive"], Description, [look.frame], insets=look.insets)
+            described[label] = said.parts()
+        return described
+
+    async def _plan(
+        self,
+        asking: Asking,
+        item: Item,
+        frames: KeyFrames,
+        described: Mapping[str, Mapping[str, str]],
+        workflows: Sequence[Workflow],
+    ) -> PlanReply:
+        return await asking.ask(
+            self._prompts["plan"],
+            PlanReply,
+            question=item.question,
+            labels=frames.labels,
+            unseen=frames.unseen,
+            described=described,
+            workflows=workflows,
+        )
+
+    async def _check(
+        self,
+        asking: Asking,
+        item: Item,
+        labels: Sequence[str],
+        described: Mapping[str, Mapping[str, str]],
+        workflows: Sequence[Workflow],
+        plan: PlanReply,
+    ) -> CheckReply:
+        return await asking.ask(
+            self._prompts["check"],
+            CheckReply,
+            question=item.question,
+            labels=labels,
+            described=described,
+            workflows=workflows,
+            order=_said(plan.order, labels),
+            steps=_steps(plan),
+            rationale=clipped(plan.rationale, _MOST_REASON),
+        )
+
+
+def _said(order: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
+    return read_labels(order, labels).said
+
+
+def _revises(check: CheckReply, plan: PlanReply, labels: Sequence[str]) -> bool:
+    new = read_labels(check.order, labels)
+    return (
+        check.revise and len(new.said) > 1 and (new.complete or not read_labels(plan.order, labels).complete)
+    )
+
+
+def _steps(plan: PlanReply) -> list[JsonValue]:
+    return [step.told() for step in plan.steps[:_MOST_STEPS]]
+
+
+def _problems(check: CheckReply) -> list[JsonValue]:
+    return [problem.told() for problem in check.problems[:_MOST_PROBLEMS]]
+
+
+def build(clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[str, JsonValue]) -> System:
+    """Each frame described by itself, with details enlarged; then a plan without pictures, checked once (ZZUNLP).
+
+    It draws nothing, so the seed changes nothing.
+    """
+    del seed
+    return PerceiveAndPlan(only_client(METHOD, clients), method_options(METHOD, Options, options))

@@ -1,0 +1,200 @@
+"""`prompted-order`: one question with all frames, worded in one of several ways, and what helps beside it.
+
+After the system of FBK (in the overview of ClinicalSkillQA 2026): several formulations, frames renamed at random,
+demonstrations, and sentences from human pose. The prompts are this project's own: those of the paper are not public.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from proctor.core import Answer, Frame, Item, System, View, generator
+from proctor.media.pose import facts_of, marked_regions, open_pose, sentences
+from proctor.models import ModelClient, Part, load_prompt
+from proctor.systems.keyframes import (
+    Asking,
+    KeyFrames,
+    OrderReply,
+    clipped,
+    key_frames,
+    order_answer,
+    orders_frames,
+)
+from proctor.systems.methods import method_options, only_client
+from proctor.systems.prompted_order.demonstrations import Demonstration, Demonstrations, Picked
+from proctor.systems.prompted_order.names import Names, drawn_names, kept_names
+from proctor.systems.workflow import Offer
+
+__all__ = ["FORMULATIONS", "Options", "PromptedOrder", "build"]
+
+VERSION = "1"
+"""Changes whenever the same replies may give another answer; prompts have hashes of their own."""
+
+METHOD = "prompted-order"
+
+FORMULATIONS = {"direct": "direct", "stepwise": "stepwise", "clinical-rules": "clinical_rules"}
+"""Ways to word the question, and the file of each: asked at once, worked out in steps, by the procedure's rules."""
+
+_MOST_POSE = 700  # characters of the sentences on one picture
+
+
+class Options(BaseModel):
+    """`formulation` is the wording; `rename` whether frames get random names; `demonstrations` a file or folder of
+    solved instances, of which `shots` are shown; `pose` a network or a file of keypoints, `head`, `chest` and `device`
+    marked places (x,y,width,height in fractions); `scenario` or `workflow` whose rules are told (clinical-rules)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    formulation: Literal["direct", "stepwise", "clinical-rules"] = "direct"
+    rename: Literal["none", "random"] = "random"
+    demonstrations: str | None = None
+    shots: int = Field(default=2, ge=1, le=8)
+    pose: str | None = None
+    head: str | None = None
+    chest: str | None = None
+    device: str | None = None
+    scenario: str | None = None
+    workflow: str | None = None
+
+
+class PromptedOrder:
+    """Asks once for the order of all frames.
+
+    For n frames and demonstrations of d₁ … dₖ frames it makes 1 call with n + d₁ + … + dₖ images; k is `shots`, 0
+    without demonstrations, and fewer where not so many are left once the item itself is passed over. Without frames it
+    makes 1 call with no image, and shows no demonstration.
+
+    With `rename="random"` each frame gets a drawn name for the length of the call (the draw belongs to seed and item);
+    question, reply and rationale are told with the labels again. With `pose` each picture's sentences stand in the
+    prompt; keypoints of a file are those of the image `ITEM/LABEL`, and only under the condition `video`.
+
+    `Answer.extra`: `rationale`, `calls`, `images`, `names` (label to name, where renamed), `pose` (label to
+    sentences), `demonstrations` (ids shown) and `passed_over`; `labels` where the order misses, repeats or invents.
+    """
+
+    def __init__(self, client: ModelClient, options: Options, *, seed: int = 0) -> None:
+        self._client = client
+        self._options = options
+        self._seed = seed
+        self._offer = Offer(METHOD, scenario=options.scenario, workflow=options.workflow)
+        file = f"{FORMULATIONS[options.formulation]}.txt.j2"
+        self._prompt = load_prompt(Path(__file__).with_name(file))
+        self._pose = None if options.pose is None else open_pose(Path(options.pose))
+        self._marked = marked_regions(
+            {"head": options.head, "chest": options.chest, "device": options.device}
+        )
+        given = options.demonstrations
+        self._demonstrations = None if given is None else Demonstrations(Path(given))
+
+    @property
+    def name(self) -> str:
+        """With the model, since another model is another system."""
+        return f"{METHOD}[{self._client.name}]"
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """The model, the wording by name and hash, the renaming with its seed, and by hash what is shown beside."""
+        options, shown = self._options, self._demonstrations
+        return {
+            **self._client.settings,
+            "version": VERSION,
+            "formulation": options.formulation,
+            "prompt_sha256": self._prompt.sha256,
+            "rename": options.rename,
+            "seed": self._seed,
+            **({} if shown is None else {"demonstrations": shown.sha256, "shots": options.shots}),
+            **({} if self._pose is None else self._pose.settings),
+            **{name: region.model_dump(mode="json") for name, region in self._marked.items()},
+            **(self._offer.settings if options.formulation == "clinical-rules" else {}),
+        }
+
+    def supports(self, item: Item) -> bool:
+        """Orderings alone."""
+        return orders_frames(item)
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        """Raises `MachineryError` and `RefusalError` where the call ends so, `InputError` for an image that the
+        keypoints lack and a demonstration that can't be read, `ValueError` for another format."""
+        frames = await key_frames(item, view)
+        names = self._names(frames.labels, item.id)
+        poses = await asyncio.to_thread(self._told, item, frames, view.condition)
+        picked = await asyncio.to_thread(self._picked, item, frames)
+        asking = Asking(self._client)
+        said = await asking.ask(
+            self._prompt,
+            OrderReply,
+            [*self._examples(picked), *_renamed(frames, names)],
+            question=names.asked(item.question),
+            names=sorted(names.of(frames.labels)),
+            shown=names.of(frames.shown),
+            unseen=names.of(frames.unseen),
+            examples=len(picked.shown),
+            poses={names.by_label[label]: text for label, text in poses.items()},
+            workflows=self._offer.of(item.question),
+        )
+        extra: dict[str, JsonValue] = {**asking.counts()}
+        if names.changed:
+            extra["names"] = {**names.by_label}
+        if poses:
+            extra["pose"] = {**poses}
+        if self._demonstrations is not None:
+            extra["demonstrations"] = [one.id for one in picked.shown]
+            extra["passed_over"] = {**picked.passed_over}
+        order, rationale = names.order(said.order), names.told(said.rationale)
+        return order_answer(item, order, rationale=rationale, usage=asking.usage, extra=extra)
+
+    def _names(self, labels: Sequence[str], *where: str) -> Names:
+        if self._options.rename == "none":
+            return kept_names(labels)
+        return drawn_names(labels, generator(self._seed, METHOD, "names", *where))
+
+    def _told(self, item: Item, frames: KeyFrames, condition: str) -> dict[str, str]:
+        """What the joints in each picture say; what they don't decide is left out. A file of keypoints is silent
+        under any condition but video: it would tell a blind run what it may not see."""
+        if self._pose is None or not (self._pose.sees or condition == "video"):
+            return {}
+        told = {}
+        for frame in frames.frames:
+            pose = self._pose.look(frame.jpeg, f"{item.id}/{frame.label}")
+            said = sentences(facts_of(pose, self._marked), unknown=False)
+            told[frame.label] = clipped(" ".join(said), _MOST_POSE)
+        return told
+
+    def _picked(self, item: Item, frames: KeyFrames) -> Picked:
+        if self._demonstrations is None or not frames.frames:
+            return Picked((), {})
+        return self._demonstrations.pick(item.id, frames.frames, self._options.shots)
+
+    def _examples(self, picked: Picked) -> list[Part]:
+        parts: list[Part] = []
+        for number, one in enumerate(picked.shown, start=1):
+            names = self._names(list(one.frames), "demonstration", one.id)
+            parts += [
+                replace(frame, label=f"Example {number}, picture {names.by_label[label]}")
+                for label, frame in one.frames.items()
+            ]
+            parts.append(_solved(number, one, names))
+        return parts
+
+
+def _solved(number: int, one: Demonstration, names: Names) -> str:
+    because = f" {names.asked(one.rationale.strip())}" if one.rationale.strip() else ""
+    return f"Example {number}, solved: {' > '.join(names.of(one.order))}.{because}"
+
+
+def _renamed(frames: KeyFrames, names: Names) -> list[Frame]:
+    return [
+        replace(frame, label=f"Picture {names.by_label[label]}")
+        for label, frame in zip(frames.shown, frames.frames, strict=True)
+    ]
+
+
+def build(clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[str, JsonValue]) -> System:
+    """One question with all frames: a choice of wordings, random names, demonstrations, pose (FBK)."""
+    return PromptedOrder(only_client(METHOD, clients), method_options(METHOD, Options, options), seed=seed)

@@ -1,0 +1,506 @@
+"""One question with all frames: what is sent, what is undone, and what becomes of broken replies."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from proctor.core import Answer, ConfigurationError, Frame, InputError, Item, Status, generator
+from proctor.core.formats import OrderingFormat
+from proctor.media import view
+from proctor.models import ModelClient, ModelSpec
+from proctor.systems import METHODS
+from proctor.systems.prompted_order import (
+    FORMULATIONS,
+    Demonstrations,
+    Names,
+    PromptedOrder,
+    drawn_names,
+    kept_names,
+)
+from tests.media.test_pose_files import CATEGORIES, image, numbers
+from tests.support.faulty_server import Fault, FaultyServer, Request
+from tests.support.figures import kneeler, manikin, standing
+from tests.support.key_frame_model import Instances, KeyFrameModel, made_instances, run_method, sent
+from tests.support.program import proctor
+from tests.support.snapshot import assert_frozen
+from tests.systems.test_ordering_systems import Shown, picture
+
+NAME = "prompted-order"
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+
+@pytest.fixture(scope="module")
+def instances(tmp_path_factory: pytest.TempPathFactory) -> Instances:
+    return made_instances(tmp_path_factory.mktemp("instances"))
+
+
+def only(instances: Instances, frames: int) -> Instances:
+    item = next(item for item in instances.items if item.tags["frames"] == frames)
+    benchmark = type(instances.benchmark)(**{**vars(instances.benchmark), "items": (item,)})
+    return Instances(benchmark, instances.library, instances.places)
+
+
+def keys(instances: Instances) -> list[Any]:
+    return [item.reference.answer for item in instances.items if item.reference is not None]
+
+
+class Asked(KeyFrameModel):
+    """A good model that looks at the pictures of the question, and not at the examples before it."""
+
+    def __call__(self, request: Request) -> str:
+        asked = sent(request)
+        mine = [(name, digest) for name, digest in asked.pictures if not name.startswith("Example")]
+        said = self.order(sorted((name for name, _ in mine), key=lambda name: self.places[dict(mine)[name]]))
+        return json.dumps({"rationale": f"{said[0]} shows it first, then {said[1].lower()}.", "order": said})
+
+
+# ── end to end ──
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("rename", ["none", "random"])
+def test_with_a_good_model_every_order_is_right_in_one_call(
+    instances: Instances, formulation: str, rename: str
+) -> None:
+    with FaultyServer(Asked(instances.places)) as server:
+        answers = run_method(NAME, instances, server, formulation=formulation, rename=rename)
+    assert [answer.parsed for answer in answers] == keys(instances)
+    assert server.count == len(answers)
+    for item, answer, request in zip(instances.items, answers, server.requests, strict=False):
+        n = item.tags["frames"]
+        assert (answer.extra["calls"], answer.extra["images"], len(request.image_bytes)) == (1, n, n)
+        order: Any = answer.parsed
+        assert answer.extra["rationale"] == (
+            f"{order[0]} shows it first, then {order[1] if rename == 'random' else order[1].lower()}."
+        )
+        assert ("names" in answer.extra) == (rename == "random")
+
+
+def test_a_mediocre_model_is_reported_as_it_is(instances: Instances) -> None:
+    turned = Asked(instances.places, order=lambda order: [order[1], order[0], *order[2:]])
+    with FaultyServer(turned) as server:
+        answers = run_method(NAME, instances, server)
+    for key, answer in zip(keys(instances), answers, strict=True):
+        assert answer.parsed == [key[1], key[0], *key[2:]]
+        assert answer.status is Status.ANSWERED
+
+
+def test_names_leave_no_label_in_the_request(instances: Instances) -> None:
+    one = only(instances, 6)
+    with FaultyServer(Asked(instances.places)) as server:
+        answer = run_method(NAME, one, server)[0]
+        again = run_method(NAME, one, server)[0]
+    names: Any = answer.extra["names"]
+    assert again.extra["names"] == names
+    assert len(set(names.values())) == 6
+    text = server.requests[0].text
+    words = set(text.replace(",", " ").replace(".", " ").split())
+    assert not words & {"B", "C", "D", "E", "F"}
+    assert set(names.values()) <= words
+    shown = [name for name, _ in sent(server.requests[0]).pictures]
+    assert shown == list(names.values())  # given in the same order as ever, under other names
+
+
+def alphabetical(request: Request) -> str:
+    return json.dumps({"rationale": "", "order": sorted(name for name, _ in sent(request).pictures)})
+
+
+def test_renaming_undoes_a_bias_for_the_alphabet(instances: Instances) -> None:
+    """A model that goes by the names alone gives the labels in their order; under drawn names it gives no order
+    that the labels tell, and so is measured by two runs that differ in nothing else."""
+    with FaultyServer(alphabetical) as server:
+        plain = run_method(NAME, instances, server, rename="none")
+        random = run_method(NAME, instances, server, rename="random")
+    labels = [list(item.answer.labels) for item in instances.items if item.answer.kind == "ordering"]
+    assert [answer.parsed for answer in plain] == labels
+    assert sum(answer.parsed == own for answer, own in zip(random, labels, strict=True)) <= 1
+    assert all(sorted(map(str, a.parsed or ())) == own for a, own in zip(random, labels, strict=True))  # type: ignore[arg-type]
+
+
+def test_two_runs_that_differ_in_the_renaming_can_be_compared(instances: Instances, tmp_path: Path) -> None:
+    task = instances.benchmark.media_root
+    assert task is not None
+    store = tmp_path / "runs.db"
+    with FaultyServer(alphabetical) as server:
+        for rename in ("none", "random"):
+            run = proctor(
+                *("run", "clinicalskillqa", "--data", task, "--system", NAME, "--model", "openai:m"),
+                *("--base-url", server.url, "--option", f"rename={rename}", "--as", f"names-{rename}"),
+                *("--store", store, "--cache", tmp_path / "cache", "--limit", "6"),
+            )
+            assert run.returncode == 0, run.stderr
+    told = proctor(
+        *("compare", "clinicalskillqa", "--system", "names-none", "--system", "names-random"),
+        *("--store", store, "--format", "json"),
+    )
+    assert told.returncode == 0, told.stderr
+    assert "names-random" in told.stdout
+
+
+def test_without_pictures_the_question_alone_is_put(instances: Instances) -> None:
+    blind = json.dumps({"rationale": "a guess", "order": ["A", "B", "C", "D"]})
+    with FaultyServer(blind) as server:
+        answer = run_method(NAME, only(instances, 4), server, condition="text-only", rename="none")[0]
+    assert (answer.extra["calls"], answer.extra["images"]) == (1, 0)
+    assert "There is no picture of A, B, C, D." in server.requests[0].text
+    assert "shown above" not in server.requests[0].text
+    assert answer.parsed == list("ABCD")
+
+
+# ── broken models ──
+
+PROSE = "A comes first."
+
+
+def replied(instances: Instances, order: Any, rename: str) -> tuple[Answer, Any]:
+    """What becomes of an order, told in the names that are shown where it has the labels in braces."""
+    one = only(instances, 4)
+
+    def reply(request: Request) -> str:
+        names = dict(zip("ABCD", (name for name, _ in sent(request).pictures), strict=True))
+        said = json.loads(json.dumps(order).replace("{", "⟨").replace("}", "⟩"))
+
+        def told(text: str) -> str:
+            for label, name in names.items():
+                text = text.replace(f"⟨{label}⟩", name).replace(f"⟨{label.lower()}⟩", name.lower())
+            return text
+
+        listed = [told(name) for name in said] if isinstance(said, list) else told(said)
+        return json.dumps({"rationale": "", "order": listed})
+
+    with FaultyServer(reply) as server:
+        answer = run_method(NAME, one, server, rename=rename)[0]
+    return answer, answer.extra.get("labels")
+
+
+@pytest.mark.parametrize("rename", ["none", "random"])
+@pytest.mark.parametrize(
+    ("order", "parsed", "faults"),
+    [
+        (["{D}", "{B}", "{A}", "{C}"], list("DBAC"), None),
+        (["{d}", "{b}", "{a}", "{c}"], list("DBAC"), None),
+        (["{D}.jpg", "x/{B}.JPG", "Picture {A}", "frame_{C}"], list("DBAC"), None),
+        ("{D} > {B} > {A} > {C}", list("DBAC"), None),
+        (["{D}", "{B}"], list("DB"), {"missing": ["A", "C"]}),
+        (["{D}", "{B}", "{D}", "{A}", "{C}"], list("DBDAC"), {"repeated": ["D"]}),
+        (["{D}", "zebra", "{B}", "{A}", "{C}"], ["D", "zebra", "B", "A", "C"], {"unknown": ["zebra"]}),
+        (["{D}"], None, {"missing": ["A", "B", "C"]}),
+        ([], None, {"missing": list("ABCD")}),
+    ],
+)
+def test_orders_with_faults_are_told_as_they_came(
+    instances: Instances, rename: str, order: Any, parsed: Any, faults: Any
+) -> None:
+    answer, found = replied(instances, order, rename)
+    assert (answer.status, answer.parsed, found) == (Status.ANSWERED, parsed, faults)
+    assert bool(answer.problem) == (parsed is None)
+
+
+def test_a_label_that_was_never_shown_is_no_answer_under_other_names(instances: Instances) -> None:
+    """A model that answers A > B > C > D out of habit has not named one picture."""
+    answer, found = replied(instances, ["A", "B", "C", "D"], "random")
+    assert answer.parsed == [f"{label} (not shown)" for label in "ABCD"]
+    assert found["missing"] == list("ABCD")
+    assert answer.text.startswith("[")  # told so that it reads back as it is
+
+
+def test_prose_fails_and_a_refusal_is_a_refusal(instances: Instances) -> None:
+    one = only(instances, 4)
+    with FaultyServer(PROSE) as server:
+        answer = run_method(NAME, one, server)[0]
+    assert (answer.status, answer.text) == (Status.FAILED, "")
+    assert "no readable reply in 3 tries" in answer.reason
+    assert server.count == 3
+    with FaultyServer(script=[Fault.CONTENT_FILTER]) as server:
+        assert run_method(NAME, one, server)[0].status is Status.REFUSED
+    with FaultyServer(faults=1.0, kinds=[Fault.RESET]) as server:
+        assert run_method(NAME, one, server)[0].status is Status.FAILED
+
+
+# ── pose ──
+
+
+def keypoints(file: Path, item: str) -> Path:
+    poses: dict[str, list[Any]] = {
+        "A": [manikin(), kneeler()],
+        "B": [manikin(), standing()],
+        "C": [],
+        "D": [],
+    }
+    images = [image(number, f"instances/{item}/{label}.jpg") for number, label in enumerate(poses)]
+    notes = [
+        {"image_id": number, "category_id": 1, "keypoints": numbers(joints)}
+        for number, people in enumerate(poses.values())
+        for joints in people
+    ]
+    file.write_text(json.dumps({"images": images, "annotations": notes, "categories": CATEGORIES}))
+    return file
+
+
+def test_sentences_from_pose_stand_in_the_prompt(instances: Instances, tmp_path: Path) -> None:
+    one = only(instances, 4)
+    item = one.items[0].id
+    file = keypoints(tmp_path / "k.json", item)
+    with FaultyServer(Asked(instances.places)) as server:
+        answer = run_method(NAME, one, server, pose=str(file), device="0.9,0.1,0.05,0.05")[0]
+        blind = run_method(NAME, one, server, pose=str(file), condition="shuffled")[0]
+    assert answer.parsed == keys(one)[0]
+    said: Any = answer.extra["pose"]
+    assert "has a hand on the manikin's chest" in said["A"]
+    assert "keeps the hands off the manikin" in said["B"]
+    assert said["C"] == "No person is seen. The manikin is not found."
+    assert "nknown" not in "".join(said.values())
+    names: Any = answer.extra["names"]
+    for label in "ABCD":
+        assert f"- {names[label]}: {said[label]}" in server.requests[0].text
+    # Keypoints of a file would tell under other conditions what may not be seen.
+    assert "pose" not in blind.extra
+    assert "From the joints" not in server.requests[1].text
+
+
+def test_an_image_without_keypoints_stops_the_run(instances: Instances, tmp_path: Path) -> None:
+    file = keypoints(tmp_path / "k.json", "other")
+    one = only(instances, 4)
+    with FaultyServer() as server, pytest.raises(InputError) as caught:
+        run_method(NAME, one, server, pose=str(file))
+    assert str(caught.value) == (
+        f"{file}: image '{one.items[0].id}/A': found none with this name, expected one image"
+    )
+    assert server.count == 0
+
+
+# ── demonstrations ──
+
+
+def solved(folder: Path, ids: Sequence[str], start: int = 0) -> Path:
+    """A file of solved instances with pictures of their own."""
+    folder.mkdir(exist_ok=True)
+    rows = []
+    for number, one in enumerate(ids):
+        frames = {}
+        for place, label in enumerate("ABC"):
+            name = f"{one}{label}.png"
+            noise = generator(start + 10 * number + place, "demonstration").integers(
+                0, 255, (24, 32, 3), "uint8"
+            )
+            Image.fromarray(noise).resize((320, 240), Image.Resampling.NEAREST).save(folder / name)
+            frames[label] = name
+        rows.append(
+            {
+                "id": one,
+                "frames": frames,
+                "order": ["C", "A", "B"],
+                "rationale": f"Frame A of {one} is second.",
+            }
+        )
+    (folder / "solved.json").write_text(json.dumps(rows))
+    return folder / "solved.json"
+
+
+def test_demonstrations_stand_before_the_question(instances: Instances, tmp_path: Path) -> None:
+    file = solved(tmp_path / "d", ["d1", "d2", "d3"])
+    one = only(instances, 4)
+    with FaultyServer(Asked(instances.places)) as server:
+        answer = run_method(NAME, one, server, demonstrations=str(file), rename="none")[0]
+        named = run_method(NAME, one, server, demonstrations=str(file), shots=3)[0]
+    with FaultyServer(json.dumps({"rationale": "", "order": list("ABCD")})) as blind:
+        plain = run_method(NAME, one, blind, demonstrations=str(file), condition="text-only")[0]
+    assert answer.parsed == named.parsed == keys(one)[0]
+    assert (answer.extra["calls"], answer.extra["images"]) == (1, 4 + 2 * 3)
+    assert answer.extra["demonstrations"] == ["d1", "d2"]
+    assert named.extra["images"] == 4 + 3 * 3
+    texts = server.requests[0].texts
+    assert texts[1:5] == (
+        "Example 1, picture A",
+        "Example 1, picture B",
+        "Example 1, picture C",
+        "Example 1, solved: C > A > B. Frame A of d1 is second.",
+    )
+    assert "The examples above are solved. Now solve this one." in texts[-1]
+    solved_under_names = next(text for text in server.requests[1].texts if "solved:" in text)
+    assert "C > A > B" not in solved_under_names
+    assert "Frame A" not in solved_under_names
+    assert (plain.extra["images"], plain.extra["demonstrations"]) == (0, [])
+    assert "examples" not in blind.requests[0].text
+
+
+def test_the_item_that_is_asked_is_never_shown_solved(instances: Instances, tmp_path: Path) -> None:
+    """Neither by its id, nor by a picture, whatever its name and encoding are."""
+    one = only(instances, 4)
+    item = one.items[0]
+    file = solved(tmp_path / "d", ["d1", item.id, "d2"])
+    frames = asyncio.run(view(item, "video", one.library).frames())
+    with Image.open(io.BytesIO(frames[2].jpeg)) as opened:
+        opened.convert("RGB").resize((200, 112)).save(tmp_path / "d" / "d1B.png")
+    with FaultyServer(Asked(instances.places)) as server:
+        answer = run_method(NAME, one, server, demonstrations=str(file))[0]
+    assert answer.extra["demonstrations"] == ["d2"]
+    assert answer.extra["passed_over"] == {
+        "d1": "its picture B is one of the item's",
+        item.id: "it is the item",
+    }
+    assert answer.extra["images"] == 4 + 3
+    assert "Example 2" not in server.requests[0].text
+
+
+def test_the_tasks_own_folder_serves_as_demonstrations(instances: Instances) -> None:
+    task = instances.benchmark.media_root
+    assert task is not None
+    demonstrations = Demonstrations(task)
+    item = instances.items[0]
+    frames = asyncio.run(view(item, "video", instances.library).frames())
+    picked = demonstrations.pick(item.id, frames, 3)
+    assert len(picked.shown) == 3
+    assert item.id in picked.passed_over
+    by_id = {one.id: one for one in instances.items}
+    for one in picked.shown:
+        reference = by_id[one.id].reference
+        assert reference is not None
+        assert list(one.order) == reference.answer
+        assert sorted(one.frames) == sorted(one.order)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("[]", "found no demonstration, expected a list of them"),
+        ("{", "found no JSON (Expecting property name"),
+        ('[{"id": "x"}]', "order: found Field required, expected id, order, rationale, frames"),
+        ('[{"id": "x", "order": ["A", "A"]}]', "item 'x': found A > A, expected each label once"),
+        ('[{"id": "x", "order": ["A", "B"]}, {"id": "x", "order": ["A", "B"]}]', "item 'x': found it twice"),
+    ],
+)
+def test_files_of_demonstrations_with_a_fault(tmp_path: Path, content: str, text: str) -> None:
+    file = tmp_path / "d.json"
+    file.write_text(content)
+    with pytest.raises(InputError) as caught:
+        Demonstrations(file)
+    assert str(caught.value).startswith(f"{file}: {text}")
+
+
+def test_demonstrations_without_their_pictures(tmp_path: Path) -> None:
+    file = tmp_path / "d.json"
+    file.write_text('[{"id": "x", "order": ["A", "B"], "frames": {"A": "a.png"}}]')
+    with pytest.raises(InputError, match="item 'x': found A, expected pictures of A, B"):
+        Demonstrations(file).pick("i", [], 1)
+    file.write_text('[{"id": "x", "order": ["A", "B"], "frames": {"A": "a.png", "B": "../b.png"}}]')
+    with pytest.raises(InputError, match=r"item 'x': found the picture 'b\.png' outside of the folder"):
+        Demonstrations(file).pick("i", [], 1)
+    with pytest.raises(
+        InputError, match="found nothing there, expected a file or a folder of demonstrations"
+    ):
+        Demonstrations(tmp_path / "none")
+    with pytest.raises(
+        InputError, match=r"found no references, expected references\.jsonl or references\.json"
+    ):
+        Demonstrations(tmp_path)
+    (tmp_path / "references.json").write_text('[{"id": "../x", "order": ["A", "B"]}]')
+    with pytest.raises(InputError, match="found an id that is no name of a folder"):
+        Demonstrations(tmp_path).pick("i", [], 1)
+
+
+# ── names ──
+
+
+def test_names_are_drawn_alike_for_all_and_go_back() -> None:
+    first = [drawn_names("ABCD", generator(0, str(seed))).by_label["A"] for seed in range(300)]
+    later = sum(
+        list(drawn_names("ABCD", generator(0, str(seed))).by_label.values())
+        == sorted(drawn_names("ABCD", generator(0, str(seed))).by_label.values())
+        for seed in range(300)
+    )
+    assert len(set(first)) > 250
+    assert later < 30  # 300 / 24 by chance
+    names = Names({"A": "K7Q", "B": "B4X", "C": "Z2Z"})
+    assert names.order(["z2z", "K7Q.png", "picture B4X", "C"]) == ("C", "A", "B", "C (not shown)")
+    assert names.told("K7Q, then b4x. AK7Q is nothing.") == "A, then B. AK7Q is nothing."
+    assert names.asked("Is C before B? Pictures A and C. Frame A is one. D > A") == (
+        "Is Z2Z before B4X? Pictures K7Q and Z2Z. Frame K7Q is one. D > A"
+    )
+    kept = kept_names("AB")
+    assert (kept.asked("A > B"), kept.order(["b", "x"]), kept.told("A")) == ("A > B", ("B", "x"), "A")
+
+
+# ── what is recorded, and the prompts ──
+
+
+def system(**options: Any) -> PromptedOrder:
+    client = ModelClient(ModelSpec(name="openai:m", base_url="http://localhost:9/v1"))
+    built = METHODS.get(NAME)([client], seed=4, options=options)
+    assert isinstance(built, PromptedOrder)
+    return built
+
+
+def test_settings_say_all_that_changes_the_answers(tmp_path: Path) -> None:
+    plain = system().settings
+    assert {key: plain[key] for key in ("formulation", "rename", "seed", "version")} == {
+        "formulation": "direct",
+        "rename": "random",
+        "seed": 4,
+        "version": "1",
+    }
+    assert "workflows" not in plain
+    other = system(
+        formulation="clinical-rules",
+        demonstrations=str(solved(tmp_path / "d", ["d1"])),
+        pose=str(keypoints(tmp_path / "k.json", "i")),
+        chest="0,0,1,1",
+    ).settings
+    assert other["prompt_sha256"] != plain["prompt_sha256"]
+    assert set(other) - set(plain) == {"demonstrations", "shots", "pose", "pose_sha256", "chest", "workflows"}
+
+
+def test_options_that_it_does_not_have() -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"prompted-order: option 'rename': Input should be 'none' or 'random'"
+    ):
+        system(rename="some")
+    with pytest.raises(
+        ConfigurationError, match=r"option 'shot'.*\(its options: formulation, rename, demonstrations"
+    ):
+        system(shot=1)
+    with pytest.raises(ConfigurationError, match="prompted-order: found 0 models, expected one"):
+        METHODS.get(NAME)([], seed=0, options={})
+    with pytest.raises(InputError, match="chest: found '1', expected four fractions"):
+        system(chest="1")
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_the_prompts_are_frozen(formulation: str, tmp_path: Path) -> None:
+    one = Item(
+        id="q1",
+        group="v1",
+        question="The pictures A, B and C are key frames of one recording of cardiopulmonary resuscitation, in mixed "
+        "order. In which order were they taken?",
+        answer=OrderingFormat(labels=("A", "B", "C")),
+    )
+    frames = [Frame(picture(step), None, label) for step, label in enumerate("AB")]
+    notes = {
+        "images": [image(1, "q1/A.jpg"), image(2, "q1/B.jpg")],
+        "annotations": [{"image_id": 1, "category_id": 1, "keypoints": numbers(kneeler())}],
+        "categories": CATEGORIES,
+    }
+    (tmp_path / "k.json").write_text(json.dumps(notes))
+    options = {"demonstrations": str(solved(tmp_path / "d", ["d1"])), "pose": str(tmp_path / "k.json")}
+    reply = json.dumps({"rationale": "", "order": []})
+
+    async def run(url: str) -> None:
+        client = ModelClient(ModelSpec(name="openai:m", base_url=url))
+        try:
+            built = METHODS.get(NAME)([client], seed=0, options={"formulation": formulation, **options})
+            await built.answer(one, Shown(frames))
+        finally:
+            await client.aclose()
+
+    with FaultyServer(reply) as server:
+        asyncio.run(run(server.url))
+    texts = server.requests[0].texts
+    assert_frozen("\n---\n".join(texts) + "\n", SNAPSHOTS / f"prompted_order_{formulation}.txt")
