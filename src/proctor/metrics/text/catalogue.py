@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 
 from proctor.core import InputError
+from proctor.metrics.text.bertscore import BertScoreSettings, BertSimilarity, load_bertscore
+from proctor.metrics.text.bleurt import Bleurt, load_bleurt
 from proctor.metrics.text.embedding import default_similarity
+from proctor.metrics.text.encoders import EncoderSettings
 from proctor.metrics.text.rouge import rouge_l, rouge_n
 from proctor.metrics.text.translation import bleu, chrf
 
-__all__ = ["TEXT_METRICS", "TextMetric", "best", "mean"]
+__all__ = ["TEXT_METRICS", "TextMetric", "best", "mean", "text_metrics"]
 
 Pairwise = Callable[[str, str, str], float]
 """From candidate, reference and language to a number from 0 to 1."""
@@ -21,7 +25,8 @@ Pairwise = Callable[[str, str, str], float]
 class TextMetric:
     """How alike a text is to its references, 0 to 1 (embeddings: from −1); more is better.
 
-    `prepare` may be told all texts beforehand, which some metrics read faster at once; `extra` names the
+    `prepare` may be told all texts beforehand, and then `prepare_pairs` all (candidate, reference) pairs, which some
+    metrics read faster at once; `notes` says afterwards what a reader of the scores should know; `extra` names the
     optional dependencies that it needs.
 
     >>> TEXT_METRICS["rouge-1-best"].score("chronic eczema", ["Eczema.", "Chronic eczema"], "en")
@@ -33,6 +38,8 @@ class TextMetric:
     score: Callable[[str, Sequence[str], str], float]
     prepare: Callable[[Sequence[str]], None] = lambda _: None
     extra: str = ""
+    prepare_pairs: Callable[[Sequence[tuple[str, str]]], None] = lambda _: None
+    notes: Callable[[], tuple[str, ...]] = lambda: ()
 
 
 def best(pairwise: Pairwise, candidate: str, references: Sequence[str], language: str) -> float:
@@ -92,6 +99,59 @@ def _prepare_embeddings(texts: Sequence[str]) -> None:
     default_similarity().prepare(texts)
 
 
+@cache
+def _bert(name: str = "", layer: int | None = None) -> BertSimilarity:
+    """BERTScore by an encoder; none is the embedded one. Loaded when it is first asked."""
+    encoder = EncoderSettings(name=name, layer=layer) if name else EncoderSettings()
+    return BertSimilarity(lambda: load_bertscore(BertScoreSettings(encoder)))
+
+
+@cache
+def _bleurt(folder: str) -> Bleurt:
+    return load_bleurt(Path(folder))
+
+
+def _without_language(alike: Callable[[str, str], float]) -> Pairwise:
+    return lambda candidate, reference, _language: alike(candidate, reference)
+
+
+def _bertscores(name: str = "bertscore", encoder: str = "", layer: int | None = None) -> list[TextMetric]:
+    bert = _bert(encoder, layer)
+    label = f"BERTScore F1 ({encoder})" if encoder else "BERTScore F1"
+    return [
+        TextMetric(
+            f"{name}-{over.__name__}",
+            f"{label}, {over.__name__}",
+            partial(over, _without_language(bert)),
+            bert.prepare,
+            "semantic",
+            notes=lambda: bert.notes,
+        )
+        for over in (best, mean)
+    ]
+
+
+def _bleurts(folder: str) -> list[TextMetric]:
+    bleurt = _bleurt(folder)
+
+    def notes() -> tuple[str, ...]:
+        return (
+            (f"{bleurt.cut} pairs are longer than the checkpoint reads and were cut",) if bleurt.cut else ()
+        )
+
+    return [
+        TextMetric(
+            f"bleurt:{folder}-{over.__name__}",
+            f"BLEURT, {over.__name__}",
+            partial(over, _without_language(bleurt)),
+            extra="semantic",
+            prepare_pairs=bleurt.prepare_pairs,
+            notes=notes,
+        )
+        for over in (best, mean)
+    ]
+
+
 def _declared() -> dict[str, TextMetric]:
     pairs: dict[str, tuple[str, Pairwise]] = {
         "rouge-1": ("ROUGE-1", _rouge_1),
@@ -108,13 +168,45 @@ def _declared() -> dict[str, TextMetric]:
         for name, (label, one) in pairs.items()
         for over in (best, mean)
     }
+    found["bleu-all"] = TextMetric("bleu-all", "BLEU, all references together", bleu)
     for over in (best, mean):
         name = f"embedding-{over.__name__}"
         label = f"Sentence embeddings, {over.__name__}"
         found[name] = TextMetric(name, label, partial(over, _embedding), _prepare_embeddings, "semantic")
-    found["bleu-all"] = TextMetric("bleu-all", "BLEU, all references together", bleu)
-    return found
+    return found | {one.name: one for one in _bertscores()}
 
 
 TEXT_METRICS = _declared()
 """All text metrics by name: `-best` and `-mean` over the references."""
+
+
+def text_metrics(names: Sequence[str] = ()) -> list[TextMetric]:
+    """The metrics of these names, each once; none named: all that need no extra.
+
+    Beside the names in `TEXT_METRICS`: "all" is all of them; "bertscore:ENCODER" and "bertscore:ENCODER@LAYER" are
+    BERTScore, best and mean, by another encoder (a folder or a model's id); "bleurt:FOLDER" is BLEURT by the
+    checkpoint in a folder, best and mean. Raises `InputError` for an unknown name, and what `load_bleurt` raises.
+
+    >>> [metric.name for metric in text_metrics(["bleu-all", "bertscore:roberta-large@17", "bleu-all"])]
+    ['bleu-all', 'bertscore:roberta-large@17-best', 'bertscore:roberta-large@17-mean']
+    """
+    if not names:
+        return [metric for metric in TEXT_METRICS.values() if not metric.extra]
+    found = [metric for name in names for metric in _named(name)]
+    return list({metric.name: metric for metric in found}.values())
+
+
+def _named(name: str) -> list[TextMetric]:
+    if name == "all":
+        return list(TEXT_METRICS.values())
+    if name in TEXT_METRICS:
+        return [TEXT_METRICS[name]]
+    kind, _, rest = name.partition(":")
+    if kind == "bleurt" and rest:
+        return _bleurts(rest)
+    if kind == "bertscore" and rest:
+        encoder, at, layer = rest.rpartition("@")
+        numbered = bool(at) and layer.isdecimal()
+        return _bertscores(name, encoder if numbered else rest, int(layer) if numbered else None)
+    expected = f"one of {', '.join(TEXT_METRICS)}, all, bertscore:ENCODER[@LAYER], bleurt:FOLDER"
+    raise InputError(None, "text metric", found=repr(name), expected=expected)

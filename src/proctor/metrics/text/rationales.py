@@ -1,0 +1,91 @@
+"""Rationales of answers, held against the rationale that stands in the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from proctor.core import Answer, Item, Metric, Score, Status
+from proctor.metrics.text.bertscore import BertScore
+
+__all__ = ["NO_RATIONALE", "RATIONALE_F1", "RationaleScorer", "rationale_f1", "rationale_of"]
+
+RATIONALE_F1 = Metric("rationale_f1", "Rationale, BERTScore F1", formats=("ordering",))
+
+NO_RATIONALE = "no rationale"
+"""The label of the score of an answer that gives no reason."""
+
+
+def rationale_of(answer: Answer) -> str:
+    """The rationale of an answer: the text under `rationale` in its `extra`, empty where there is none.
+
+    >>> rationale_of(Answer(item_id="q1", parsed=["B", "A"], extra={"rationale": " First the pads. "}))
+    'First the pads.'
+    """
+    found = answer.extra.get("rationale")
+    return found.strip() if isinstance(found, str) else ""
+
+
+def rationale_f1(
+    said: Mapping[str, tuple[str, str]], bertscore: BertScore
+) -> tuple[dict[str, float], tuple[str, ...]]:
+    """By key the BERTScore F1, 0 to 1, of (rationale, reference's rationale); one without text is 0, and so is one
+    below 0 (which a rescaled F1 can be). And what the scorer notes of the texts."""
+    told = {key: pair for key, pair in said.items() if pair[0].strip()}
+    scores = bertscore.score(list(told.values()))
+    known = dict(zip(told, scores.f1.tolist(), strict=True))
+    return {key: min(1.0, max(0.0, known.get(key, 0.0))) for key in said}, scores.notes
+
+
+class RationaleScorer:
+    """`RATIONALE_F1` for answers in a run: 0 for an answer without an order or without a rationale.
+
+    `prepare` may be told all answers beforehand, which are then scored at once. The name holds the BERTScore's hash,
+    since another encoder gives other numbers.
+    """
+
+    def __init__(self, bertscore: BertScore) -> None:
+        self._bertscore = bertscore
+        self._known: dict[tuple[str, str], float] = {}
+
+    @property
+    def name(self) -> str:
+        """With the hash."""
+        return f"bertscore[{self._bertscore.hash}]"
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The one."""
+        return (RATIONALE_F1,)
+
+    def applies(self, item: Item) -> bool:
+        """To orders whose reference has a rationale."""
+        return (
+            item.answer.kind == "ordering"
+            and item.reference is not None
+            and bool(item.reference.rationale.strip())
+        )
+
+    def prepare(self, answers: Sequence[tuple[Item, Answer]]) -> None:
+        """Scores all these rationales at once."""
+        pairs = [
+            (rationale_of(answer), item.reference.rationale)
+            for item, answer in answers
+            if item.reference is not None and self.applies(item)
+        ]
+        new = {
+            str(number): pair for number, pair in enumerate(dict.fromkeys(pairs)) if pair not in self._known
+        }
+        found, _ = rationale_f1(new, self._bertscore)
+        self._known |= {new[key]: value for key, value in found.items()}
+
+    async def score(self, item: Item, answer: Answer) -> list[Score]:
+        """The one score. Raises `ValueError` for a failed answer, and for an item that it does not apply to."""
+        if answer.status is Status.FAILED:
+            raise ValueError(f"item {item.id!r}: a failed answer is never marked")
+        if item.reference is None or not self.applies(item):
+            raise ValueError(f"item {item.id!r}: its reference has no rationale")
+        self.prepare([(item, answer)])
+        given = answer.status is Status.ANSWERED and bool(answer.parsed) and bool(rationale_of(answer))
+        value = self._known[rationale_of(answer), item.reference.rationale] if given else 0.0
+        label = "" if given else NO_RATIONALE
+        return [Score(item_id=item.id, metric=RATIONALE_F1.name, value=value, scorer=self.name, label=label)]
