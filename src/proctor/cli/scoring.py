@@ -20,7 +20,7 @@ from proctor.cli.options import (
     StoreUrl,
     Systems,
 )
-from proctor.cli.predicting import Marking, mark_file
+from proctor.cli.predicting import Marking, SimilarityOptions, mark_file
 from proctor.cli.results import DEFAULT_STORE
 
 __all__ = ["score"]
@@ -83,6 +83,31 @@ def score(
             show_default=False,
         ),
     ] = None,
+    encoder: Annotated[
+        str,
+        typer.Option(
+            "--encoder",
+            help="With PREDICTIONS: the encoder of BERTScore, a folder or a model's id. [default: all-MiniLM-L6-v2]",
+            show_default=False,
+        ),
+    ] = "",
+    layer: Annotated[
+        int | None,
+        typer.Option(
+            "--layer",
+            help="With PREDICTIONS: the encoder's layer. [default: the known best]",
+            show_default=False,
+        ),
+    ] = None,
+    rescale: Annotated[
+        str,
+        typer.Option(
+            "--rescale",
+            metavar="FILE|LANGUAGE",
+            help="With PREDICTIONS: a baseline file for BERTScore, or the language of one of bert-score's own.",
+            show_default=False,
+        ),
+    ] = "",
     strict: Annotated[
         bool,
         typer.Option(
@@ -105,7 +130,13 @@ def score(
         if models or judge:
             raise typer.BadParameter("a file of predictions is marked by code", param_hint="--model")
         weights = {"alpha": alpha, "beta": beta}
-        mark_file(benchmark, predictions, Marking(references, weights, draws, seed, strict, output))
+        mark_file(
+            benchmark,
+            predictions,
+            Marking(
+                references, weights, draws, seed, strict, output, SimilarityOptions(encoder, layer, rescale)
+            ),
+        )
         return
     if not models:
         raise typer.BadParameter("needed to judge the answers of a store", param_hint="--model")

@@ -12,8 +12,9 @@ from proctor.benchmarks.clinicalskillqa.native import (
     read_references,
 )
 from proctor.benchmarks.clinicalskillqa.published import Published, PublishedRow, published
+from proctor.benchmarks.clinicalskillqa.rationales import NO_RATIONALE_SCORE, Rationales
 from proctor.benchmarks.clinicalskillqa.reader import READER
-from proctor.benchmarks.clinicalskillqa.scoring import NO_RATIONALE_SCORE, Scored, Slice, score_predictions
+from proctor.benchmarks.clinicalskillqa.scoring import Scored, Slice, score_predictions
 
 __all__ = [
     "NO_RATIONALE_SCORE",
@@ -23,6 +24,7 @@ __all__ = [
     "NativeReference",
     "Published",
     "PublishedRow",
+    "Rationales",
     "Scored",
     "Slice",
     "labels_of",

@@ -34,6 +34,7 @@ from proctor.core import (
 from proctor.core.formats import OrderingFormat
 from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS
 from proctor.metrics.ordering.marks import PAIR
+from proctor.metrics.text import BertScoreSettings, load_bertscore
 
 __all__ = ["READER", "ClinicalSkillQA"]
 
@@ -110,8 +111,9 @@ class ClinicalSkillQA:
         draws: int,
         seed: int,
         strict: bool = False,
+        similarity: BertScoreSettings | None = None,
     ) -> PredictionReport:
-        """The task's own figures and those beyond, without a score of the rationales."""
+        """The task's own figures and those beyond; rationales by BERTScore."""
         unknown = sorted(weights.keys() - WEIGHTS.keys())
         if unknown:
             expected = f"one of {', '.join(WEIGHTS)}"
@@ -125,6 +127,7 @@ class ClinicalSkillQA:
             draws=draws,
             seed=seed,
             strict=strict,
+            bertscore=lambda: load_bertscore(similarity or BertScoreSettings()),
         )
         return report(scored, predictions, references)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,13 @@ from proctor.benchmarks.clinicalskillqa.native import (
     read_predictions,
     read_references,
 )
+from proctor.benchmarks.clinicalskillqa.rationales import (
+    OVERALL,
+    Rationales,
+    rationale_marks,
+    score_rationales,
+    tracking_mark,
+)
 from proctor.benchmarks.clinicalskillqa.recorded import spelled
 from proctor.core import InputError
 from proctor.metrics.marks import Mark
@@ -26,17 +33,16 @@ from proctor.metrics.ordering import (
     overall_score,
     place_confusion,
 )
+from proctor.metrics.text import RATIONALE_F1, BertScore
 
-__all__ = ["NO_RATIONALE_SCORE", "Scored", "Slice", "score_predictions"]
-
-NO_RATIONALE_SCORE = "no text similarity was computed for the rationales"
-"""Why the rationale's F1, and with it the overall score, is not there."""
+__all__ = ["Scored", "Slice", "score_predictions"]
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
     """The marks of some of the items: `by` and `value` say which ("scenario", "CPR"; "all", ""), `chance` is the
-    task accuracy of orders by lot."""
+    task accuracy of orders by lot. The first two marks are task and pairwise accuracy; where rationales were scored
+    their F1 and the overall score follow at the end, and of all items whether F1 goes with the order."""
 
     by: str
     value: str
@@ -50,19 +56,31 @@ class Scored:
     """What `score_predictions` gives.
 
     `comparisons` has one entry per reference, `unanswered` are items without any order, `confusion` is
-    `place_confusion`. Where `rationale_f1` is None, so is `overall`, and `rationale_reason` says why: what was not
-    measured is not 0.
+    `place_confusion`. Where `rationales` is None, there is no F1 and no overall score, and `rationale_reason` says
+    why: what was not measured is not 0.
     """
 
     comparisons: dict[str, Comparison]
     unanswered: tuple[str, ...]
     slices: tuple[Slice, ...]
     confusion: dict[int, NDArray[int64]]
-    rationale_f1: float | None
+    rationales: Rationales | None
     rationale_reason: str
-    overall: float | None
     alpha: float
     beta: float
+
+    @property
+    def rationale_f1(self) -> float | None:
+        """The mean F1 over all items, 0 to 1, where rationales were scored."""
+        return self._whole(RATIONALE_F1.name)
+
+    @property
+    def overall(self) -> float | None:
+        """The task's overall score, 0 to 100, where rationales were scored."""
+        return self._whole(OVERALL.name)
+
+    def _whole(self, name: str) -> float | None:
+        return next((mark.estimate.value for mark in self.slices[0].marks if mark.metric.name == name), None)
 
     @property
     def faulty(self) -> dict[str, Comparison]:
@@ -83,13 +101,13 @@ def score_predictions(
     draws: int = 2000,
     seed: int = 0,
     strict: bool = False,
-    rationale_f1: float | None = None,
+    bertscore: Callable[[], BertScore] | None = None,
 ) -> Scored:
     """Marks a file of predictions: every reference counts, and what is not answered is wrong.
 
-    Intervals are clustered by the source video that the references name, else by item. `rationale_f1` is the
-    mean similarity of the rationales over all references, from 0 to 1, where it was computed. Raises `InputError`
-    for files that can't be read, a prediction for an unknown item, and weights outside 0 to 1; with `strict` also for
+    Intervals are clustered by the source video that the references name, else by item. `bertscore` gives what scores
+    the rationales; it is not called where no reference has one. Without it, and without the extra that it needs,
+    there is no F1 and no overall score, with the reason. Raises what else it raises, and `InputError` for files that can't be read, a prediction for an unknown item, and weights outside 0 to 1; with `strict` also for
     an item without an answer, and for an order that misses, repeats or invents a label.
     """
     overall_score(
@@ -104,22 +122,32 @@ def score_predictions(
     compared = {name: _compared(key, answers.get(name)) for name, key in keys.items()}
     if strict:
         _check_labels(predictions, keys, compared)
-    slices = tuple(_slice(by, value, names, compared, keys, draws, seed) for by, value, names in _parts(keys))
-    task, pair = (slices[0].marks[place].estimate.value for place in (0, 1))
-    known = rationale_f1 is not None and task is not None and pair is not None
+    rationales, reason = score_rationales(keys, answers, bertscore)
+    plan = _Plan(keys, rationales.f1 if rationales else {}, (alpha, beta), draws, seed)
     return Scored(
         comparisons=compared,
         unanswered=tuple(name for name in keys if name not in answers or not answers[name].order),
-        slices=slices,
+        slices=tuple(
+            _slice(by, value, {name: compared[name] for name in names}, plan)
+            for by, value, names in _parts(keys)
+        ),
         confusion=place_confusion(list(compared.values())),
-        rationale_f1=rationale_f1,
-        rationale_reason="" if rationale_f1 is not None else NO_RATIONALE_SCORE,
-        overall=overall_score(task or 0.0, pair or 0.0, rationale_f1 or 0.0, alpha=alpha, beta=beta)
-        if known
-        else None,
+        rationales=rationales,
+        rationale_reason=reason,
         alpha=alpha,
         beta=beta,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What all slices are made from."""
+
+    keys: dict[str, NativeReference]
+    f1: dict[str, float]
+    weights: tuple[float, float]
+    draws: int
+    seed: int
 
 
 def _check_labels(
@@ -152,16 +180,13 @@ def _parts(keys: dict[str, NativeReference]) -> list[tuple[str, str, list[str]]]
     return parts
 
 
-def _slice(
-    by: str,
-    value: str,
-    names: Sequence[str],
-    compared: dict[str, Comparison],
-    keys: dict[str, NativeReference],
-    draws: int,
-    seed: int,
-) -> Slice:
-    some = [compared[name] for name in names]
-    groups = [keys[name].video or name for name in names]
-    marks = order_marks(some, groups, draws=draws, seed=seed)
+def _slice(by: str, value: str, compared: dict[str, Comparison], plan: _Plan) -> Slice:
+    some = list(compared.values())
+    groups = [plan.keys[name].video or name for name in compared]
+    marks = order_marks(some, groups, draws=plan.draws, seed=plan.seed)
+    marks += rationale_marks(
+        compared, groups, plan.f1, weights=plan.weights, draws=plan.draws, seed=plan.seed
+    )
+    if plan.f1 and by == "all":
+        marks.append(tracking_mark(compared, groups, plan.f1, draws=plan.draws, seed=plan.seed))
     return Slice(by, value, len(some), exact_chance([one.frames for one in some]), tuple(marks))

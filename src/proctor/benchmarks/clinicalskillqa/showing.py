@@ -8,14 +8,22 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from proctor.benchmarks.clinicalskillqa.published import published
+from proctor.benchmarks.clinicalskillqa.rationales import OVERALL
 from proctor.benchmarks.clinicalskillqa.scoring import Scored, Slice
 from proctor.benchmarks.predictions import PredictionReport, PredictionTable
 from proctor.metrics.marks import Mark
 from proctor.metrics.ordering import Comparison
+from proctor.metrics.text import RATIONALE_F1
 
 __all__ = ["report"]
 
 _DASH = "–"
+
+OTHER_ENCODER = (
+    "The published rows used another encoder, which their paper does not name: their F1 and overall scores are not to "
+    "be compared with these"
+)
+"""What a reader of the published table must know."""
 
 
 def report(scored: Scored, predictions: Path, references: Path) -> PredictionReport:
@@ -37,6 +45,7 @@ def _json(scored: Scored, predictions: Path, references: Path) -> dict[str, Json
         "rationale_f1": scored.rationale_f1,
         "overall": scored.overall,
         "reason": scored.rationale_reason or None,
+        "rationales": _rationales(scored),
         "alpha": scored.alpha,
         "beta": scored.beta,
         "results": [row for part in scored.slices for row in _rows(part)],
@@ -69,6 +78,16 @@ def _chance(mark: Mark, part: Slice) -> float | None:
     return part.chance if mark.metric.name == "task_accuracy" else mark.metric.chance
 
 
+def _rationales(scored: Scored) -> JsonValue:
+    if scored.rationales is None:
+        return None
+    return {
+        "hash": scored.rationales.hash,
+        "notes": [*scored.rationales.notes, OTHER_ENCODER],
+        "f1": {**scored.rationales.f1},
+    }
+
+
 def _fault(name: str, one: Comparison) -> JsonValue:
     return {
         "id": name,
@@ -93,8 +112,11 @@ def _tables(scored: Scored, predictions: Path) -> tuple[PredictionTable, ...]:
                 )
                 for mark in whole.marks
             ),
-            ("Rationale F1", _number(scored.rationale_f1), _DASH, _DASH),
-            ("Overall score (0–100)", _number(scored.overall), _DASH, _DASH),
+            *(
+                ()
+                if scored.rationales
+                else tuple((mark.label, _DASH, _DASH, _DASH) for mark in (RATIONALE_F1, OVERALL))
+            ),
         ),
     )
     parts = PredictionTable(
@@ -145,6 +167,9 @@ def _notes(scored: Scored) -> tuple[str, ...]:
         found = (("lacks", one.missing), ("repeats", one.repeated), ("invents", one.unknown))
         said = "; ".join(f"{what} {', '.join(labels)}" for what, labels in found if labels)
         lines.append(f"  item {name!r} {said}")
+    if scored.rationales is not None:
+        lines.append(f"Rationales: BERTScore F1 by {scored.rationales.hash}. {OTHER_ENCODER}.")
+        lines += [f"Rationales: {one}." for one in scored.rationales.notes]
     if scored.rationale_reason:
         lines.append(f"No rationale F1 and no overall score: {scored.rationale_reason}.")
     return tuple(lines)
