@@ -14,6 +14,7 @@ import pytest
 from proctor.benchmarks import BENCHMARKS
 from proctor.benchmarks.focus import (
     CAPABILITIES,
+    FOREIGN_OBJECT,
     GROUPS,
     OBJECTS,
     READER,
@@ -26,8 +27,8 @@ from proctor.benchmarks.focus import (
     write_answer,
     write_native,
 )
-from proctor.core import Benchmark, InputError, Item, RecordedAnswers, Score, Status
-from proctor.core.formats import ChoiceFormat, FreeTextFormat, PatternFormat, TimestampsFormat
+from proctor.core import Benchmark, HasBriefing, InputError, Item, RecordedAnswers, Score, Status
+from proctor.core.formats import ChoiceFormat, ClassesFormat, FreeTextFormat, PatternFormat, TimestampsFormat
 from proctor.metrics import AccuracyScorer
 
 REQUEST: dict[str, Any] = {
@@ -262,6 +263,29 @@ def test_the_formats_without_data(tmp_path: Path) -> None:
     assert answers == ["to keep the bowel aside", "2/4", "B", "B) right", ["Sponge", "Tape"]]
 
 
+def test_classes_that_only_references_name_are_known_once(tmp_path: Path) -> None:
+    answers = ["Tape, sponge.", "tape", " Surgical  Tape ,TAPE", "none"]
+    requests = [REQUEST | {"qID": f"q{number}"} for number in range(4)]
+    references = [
+        REFERENCE | {"qID": f"q{number}", "format": "fo_class", "answer": answer}
+        for number, answer in enumerate(answers)
+    ]
+    items = READER.load(folder(tmp_path, requests, references)).items
+    assert isinstance(items[0].answer, ClassesFormat)
+    assert set(items[0].answer.classes) == {*OBJECTS, "Tape", "Surgical Tape"}
+    keys = [item.reference.answer for item in items if item.reference]
+    assert keys == [["Sponge", "Tape"], ["Tape"], ["Surgical Tape", "Tape"], []]
+
+
+def test_models_and_judges_are_told_what_the_words_mean() -> None:
+    assert isinstance(READER, HasBriefing)
+    told = READER.briefing()
+    assert list(told.definitions) == ["Foreign object", *OBJECTS]
+    assert told.definitions["Foreign object"] == FOREIGN_OBJECT
+    assert told.own_clock
+    assert READER.rubric_judge() == "panel"
+
+
 def drop(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda entry: {key: value for key, value in entry.items() if key != name}
 
@@ -291,6 +315,10 @@ def drop(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
         (
             [REFERENCE | {"format_kwargs": {"threshold_seconds": "x"}}],
             r"field 'format_kwargs': found \{'threshold_seconds': 'x'\}, expected the arguments of the format time",
+        ),
+        (
+            [REFERENCE | {"format": "multiple_choice", "format_kwargs": {"options": "AB"}}],
+            r"field 'format_kwargs': found \{'options': 'AB'\}, expected the arguments of the format multiple_choice",
         ),
         ([7], r"entry 1: found 7, expected Input should be a valid dictionary"),
     ],

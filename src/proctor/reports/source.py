@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from proctor.core import Item, Metric
+from proctor.core import ACCURACY, Item, Metric
 from proctor.reports.words import natural
 from proctor.runs import BenchmarkCard, Options, Result, Run, Store, chosen_runs, results
 from proctor.runs.report_data import chance_level
-from proctor.runs.table import ItemTable, load_items
+from proctor.runs.table import CODE, ItemTable, load_items
 
 __all__ = ["BASELINE", "Key", "Source"]
 
@@ -80,7 +80,13 @@ class Source:
         order = {metric.name: place for place, metric in enumerate(self.card.metrics)}
         there = {Key(row.metric, row.scorer) for row in self.overall}
         return sorted(
-            there, key=lambda key: (key.metric != self.card.headline, order.get(key.metric, len(order)), key)
+            there,
+            key=lambda key: (
+                key.metric != self.card.headline,
+                order.get(key.metric, len(order)),
+                not key.scorer,  # what waits for a judge comes after what is marked
+                key,
+            ),
         )
 
     @cached_property
@@ -124,6 +130,8 @@ class Source:
         several = sum(other.metric == key.metric for other in self.keys) > 1
         return f"{label}, marked by {key.scorer}" if several else label
 
+        if not key.scorer:
+            return f"{label}, not marked yet"
     def chance(self, key: Key, facet: str = "", value: str = "") -> float | None:
         """What blind guessing reaches on all items, or on those with one value of a facet."""
         items = self.items
@@ -131,7 +139,8 @@ class Source:
             items = [
                 item for item, values in zip(items, self.table.facet(facet), strict=True) if value in values
             ]
-        return chance_level(self.metric(key.metric), items)
+        by_code = key == Key(ACCURACY.name, CODE)  # of the formats that code compares, free text is none
+        return chance_level(ACCURACY if by_code else self.metric(key.metric), items)
 
     def axis(self, key: Key) -> tuple[float, float]:
         """The range on which a metric is drawn: its bounds, widened where a value lies outside."""

@@ -1,0 +1,84 @@
+"""Free text by a panel in the report: what is unresolved, not submitted or waiting is shown, each as itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from proctor.core import (
+    ACCURACY,
+    NO_ANSWER,
+    Answer,
+    Benchmark,
+    Item,
+    Metric,
+    Reference,
+    Score,
+)
+from proctor.core.formats import BinaryFormat, FreeTextFormat
+from proctor.judges import PANEL_ACCURACY, UNRESOLVED
+from proctor.reports.report import write_report
+from proctor.reports.source import Key, Source
+from proctor.runs import Options, Store
+
+PANEL = "panel[a, b]"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    items = [
+        Item(
+            id=f"{kind}{number}",
+            group=f"v{number}",
+            question="Is it there, or why?",
+            answer=BinaryFormat(strict=True) if kind == "yes" else FreeTextFormat(),
+            reference=Reference(answer=True if kind == "yes" else "to press"),
+            tags={"kind": kind},
+        )
+        for kind in ("yes", "text")
+        for number in range(3)
+    ]
+    metrics: tuple[Metric, ...] = (PANEL_ACCURACY, UNRESOLVED)
+    opened = Store(tmp_path / "runs.db")
+    opened.add_benchmark(Benchmark("mixed", "Mixed", tuple(items), metrics, "accuracy", facets=("kind",)))
+    for system in ("judged", "waiting"):
+        run = opened.start_run("mixed", system, "video", {})
+        for item in items:
+            code = isinstance(item.answer, BinaryFormat)
+            answer = Answer(item_id=item.id, text="yes", parsed=True if code else "yes")
+            marks = [Score(item_id=item.id, metric=ACCURACY.name, value=1.0, label="right")] if code else []
+            if item.id == "yes2":
+                answer = Answer(item_id=item.id, reason=NO_ANSWER, problem=NO_ANSWER)
+                marks = [Score(item_id=item.id, metric=ACCURACY.name, value=0.0, label="missing")]
+            if system == "judged" and not code:
+                marks = [Score(item_id=item.id, metric=UNRESOLVED.name, value=1, scorer=PANEL, label="tie")]
+                if item.id == "text0":
+                    marks = [Score(item_id=item.id, metric=UNRESOLVED.name, value=0, scorer=PANEL)]
+                    marks += [Score(item_id=item.id, metric=ACCURACY.name, value=1, scorer=PANEL)]
+            opened.write(run, [(answer, marks)])
+    return opened
+
+
+def test_what_waits_for_a_judge_stands_last_and_says_so(store: Store) -> None:
+    source = Source(store, "mixed", Options(draws=100))
+    keys = [key for key in source.keys if key.metric == "accuracy"]
+    assert [source.label(key) for key in keys] == [
+        "Accuracy, marked by code",
+        "Accuracy, marked by panel[a, b]",
+        "Accuracy, not marked yet",
+    ]
+    assert source.chance(Key("accuracy", "code")) == 0.5  # yes or no; free text is not code's
+    assert source.chance(Key("accuracy", PANEL)) is None
+
+
+def test_the_headline_says_what_is_in_no_average(store: Store, tmp_path: Path) -> None:
+    found = write_report(store, "mixed", tmp_path / "report.html", options=Options(draws=100))
+    text = found.path.read_text(encoding="utf-8")
+    assert "the panel came to no majority" in text
+    for column in ("Unresolved", "Not submitted", "Unmarked"):
+        assert f"<bdi>{column}</bdi></th>" in text
+    source = Source(store, "mixed", Options(draws=100))
+    (row,) = [one for one in source.overall if (one.metric, one.scorer) == ("accuracy", PANEL)]
+    assert (row.n, row.unresolved, row.not_submitted, row.unmarked, row.answered) == (4, 2, 1, 0, 6)
+    assert row.value == 3 / 4
