@@ -78,6 +78,7 @@ def test_sections_come_in_order_each_with_a_title_and_a_link(page: Page, written
     assert keys == [
         "leaderboard",
         "facets",
+        "analysis",
         "conditions",
         "crossings",
         "consumption",

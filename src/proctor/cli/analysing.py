@@ -31,7 +31,9 @@ def analyse(
     store: StoreUrl = DEFAULT_STORE,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="A folder for one CSV file a table.", show_default=False),
+        typer.Option(
+            "--out", help="A folder for one CSV file a table, and one SVG file a picture.", show_default=False
+        ),
     ] = None,
     condition: Annotated[str, typer.Option("--condition", help="What was answered under it.")] = "video",
     systems: Systems = None,
@@ -47,6 +49,7 @@ def analyse(
 
     Example: proctor analyse focus --store runs.db --baseline frontier --out analysis
     """
+    from proctor.reports import write_pictures
     from proctor.runs import Store, write_tables
     from proctor.runs import analyse as compute
 
@@ -65,14 +68,17 @@ def analyse(
     else:
         _print(found)
     if out is not None:
-        written = write_tables(found, out)
+        tables, pictures = write_tables(found, out), write_pictures(found, out)
         if not as_json:
-            console.print(f"{len(written)} tables in {out}", markup=False, highlight=False)
+            line = f"{len(tables)} tables and {len(pictures)} pictures in {out}"
+            console.print(line, markup=False, highlight=False)
 
 
 def _print(found: Analysis) -> None:
     for name, title in _SHOWN.items():
-        rows = found.tables[name]
+        rows = [
+            row for row in found.tables[name] if row.get("part", "all") == row.get("format", "all") == "all"
+        ]
         if rows:
             columns = [f">{key}" if isinstance(value, float | int) else key for key, value in rows[0].items()]
             print_table(title, columns, [[_shown(value) for value in row.values()] for row in rows])

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from proctor.core import Metric
 
-__all__ = ["console", "interval", "note", "print_csv", "print_json", "print_table", "share"]
+__all__ = ["console", "interval", "note", "print_csv", "print_json", "print_table", "print_tsv", "share"]
 
 _WIDE = 200  # of what is no terminal: nobody wants a table that is wrapped in a file
 
@@ -32,6 +32,13 @@ def print_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     writer = csv.writer(sys.stdout)
     writer.writerow(columns)
     writer.writerows(rows)
+
+
+def print_tsv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Tab-separated lines on standard output; a tab or a line's end within a cell becomes a space."""
+    for row in (columns, *rows):
+        cells = ("" if cell is None else " ".join(str(cell).split()) for cell in row)
+        sys.stdout.write("\t".join(cells) + "\n")
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

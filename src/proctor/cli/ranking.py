@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from proctor.cli.options import AllItems, BenchmarkName, Output, OutputFormat, Seed, StoreUrl, Systems
-from proctor.cli.output import console, note, print_csv, print_json, print_table
+from proctor.cli.options import AllItems, BenchmarkName, Seed, StoreUrl, Systems
+from proctor.cli.output import console, note, print_csv, print_json, print_table, print_tsv
 from proctor.cli.results import DEFAULT_STORE
 
 if TYPE_CHECKING:
@@ -33,6 +33,15 @@ class CorrectionName(StrEnum):
 
     HOLM = "holm"
     NONE = "none"
+
+
+class RankFormat(StrEnum):
+    """How boards are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    TSV = "tsv"
 
 
 Baselines = Annotated[
@@ -72,17 +81,34 @@ def rank(
     ] = 1000,
     draws: Annotated[int, typer.Option("--draws", min=100, help="Samples behind the win rates.")] = 10_000,
     detail: Annotated[
-        bool, typer.Option("--detail", help="Also the buckets one by one, and the duels of all pairs.")
+        bool,
+        typer.Option(
+            "--detail", help="Also the buckets one by one, the duels of all pairs, and all other rules."
+        ),
     ] = False,
+    mine: Annotated[
+        str,
+        typer.Option(
+            "--mine",
+            metavar="SYSTEM",
+            help="Also bucket by bucket: is the lead of this system over the baselines real?",
+            show_default=False,
+        ),
+    ] = "",
     all_items: AllItems = False,
-    output: Output = OutputFormat.TABLE,
+    output: Annotated[
+        RankFormat, typer.Option("--format", help="For people or for programs.")
+    ] = RankFormat.TABLE,
     seed: Seed = 0,
 ) -> None:
     """Ranks systems over buckets of questions, so that differences which are not real share a rank.
 
-    Example: proctor rank focus --store runs.db --baseline frontier --baseline open-weights --detail
+    With `--mine` and a format for programs other than JSON, the leads are printed and not the boards.
+
+    Example: proctor rank focus --store runs.db --baseline frontier --baseline open-weights --mine my-model
     """
     from proctor.runs import Store, rank_runs
+    from proctor.runs.analysis import lead_rows
 
     boards = rank_runs(
         Store(store, create=False),
@@ -99,21 +125,27 @@ def rank(
         draws=draws,
         seed=seed,
     )
-    if output is OutputFormat.JSON:
-        print_json([_json(board) for board in boards])
-    elif output is OutputFormat.CSV:
-        rows = [row for board in boards for row in board_rows(board)]
-        print_csv(list(rows[0]), [list(row.values()) for row in rows])
-    else:
+    leads = {board.name: lead_rows(board, mine, seed=seed) if mine else [] for board in boards}
+    if output is RankFormat.JSON:
+        print_json([_json(board) | ({"leads": leads[board.name]} if mine else {}) for board in boards])
+    elif output is RankFormat.TABLE:
         for board in boards:
             print_board(board, detail=detail)
+            _print_leads(leads[board.name])
+    else:
+        rows = [row for board in boards for row in (leads[board.name] if mine else board_rows(board))]
+        write = print_csv if output is RankFormat.CSV else print_tsv
+        write(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def board_rows(board: Board) -> list[dict[str, Any]]:
-    """One flat row a system."""
+    """One flat row a system; `mean` is the pre-evaluation score, `won`, `lost` and `tied` are duels with the others."""
+    from proctor.runs.analysis import duels_of
+
     rows = []
     for one in board.runs:
         standing = one.standing
+        won, lost, tied = duels_of(standing)
         stability = standing.stability
         rows.append(
             {
@@ -121,6 +153,9 @@ def board_rows(board: Board) -> list[dict[str, Any]]:
                 "place": standing.place,
                 "system": standing.name,
                 "score": standing.score,
+                "won": won,
+                "lost": lost,
+                "tied": tied,
                 "mean": standing.mean,
                 "win_rate": standing.win_rate,
                 "tie_broken": standing.tie_broken,
@@ -137,6 +172,8 @@ def board_rows(board: Board) -> list[dict[str, Any]]:
 
 
 def _json(board: Board) -> dict[str, Any]:
+    from proctor.runs.analysis import rule_rows
+
     standings = board.standings
     details = [
         {
@@ -158,6 +195,9 @@ def _json(board: Board) -> dict[str, Any]:
         "empty_buckets": list(standings.empty),
         "tau": standings.tau,
         "tau_low": standings.tau_low,
+        "rules": [
+            {name: row[name] for name in ("rule", "system", "place", "score")} for row in rule_rows([board])
+        ],
         "systems": [row | more for row, more in zip(board_rows(board), details, strict=True)],
         "p_values": {
             name: table.tolist() for name, table in zip(standings.buckets, standings.p_values, strict=True)
@@ -168,7 +208,17 @@ def _json(board: Board) -> dict[str, Any]:
 def print_board(board: Board, *, detail: bool = False) -> None:
     """One board as a table, what stands below the line apart."""
     standings = board.standings
-    columns = [">place", "system", f">{standings.rule}", ">mean", ">win rate", ">places", ">first", ""]
+    columns = [
+        ">place",
+        "system",
+        f">{standings.rule}",
+        ">won–lost–tied",
+        ">pre-eval",
+        ">win rate",
+        ">places",
+        ">first",
+        "",
+    ]
     # The best baseline is the line; the others stand below it, like all that does not beat it.
     line = max((one.standing.mean or 0.0 for one in board.runs if one.baseline), default=0.0)
     below = [one for one in board.runs if one.below or (one.baseline and (one.standing.mean or 0.0) < line)]
@@ -182,6 +232,7 @@ def print_board(board: Board, *, detail: bool = False) -> None:
             [_cells(one) for one in below],
         )
     if detail:
+        _print_rules(board)
         _print_buckets(board)
         _print_duels(board)
     if standings.empty:
@@ -196,6 +247,8 @@ def print_board(board: Board, *, detail: bool = False) -> None:
 
 
 def _cells(one: RankedRun) -> list[str]:
+    from proctor.runs.analysis import duels_of
+
     standing, stability = one.standing, one.standing.stability
     marks = ["baseline"] if one.baseline else []
     marks += ["tie broken"] if standing.tie_broken else []
@@ -204,12 +257,56 @@ def _cells(one: RankedRun) -> list[str]:
         str(standing.place),
         standing.name,
         f"{standing.score:g}" if float(standing.score).is_integer() else f"{standing.score:.3f}",
+        "–".join(str(count) for count in duels_of(standing)),
         _percent(standing.mean),
         _percent(standing.win_rate),
         "–" if stability is None else f"{stability.place_low} to {stability.place_high}",
         "–" if stability is None else _percent(stability.chances[0]),
         ", ".join(marks),
     ]
+
+
+def _print_rules(board: Board) -> None:
+    from proctor.runs.analysis import rule_rows
+
+    rows = rule_rows([board])
+    rules = list(dict.fromkeys(row["rule"] for row in rows))
+    cells = {(row["system"], row["rule"]): f"{row['place']}  {row['score']:.4g}" for row in rows}
+    names = [one.standing.name for one in board.runs]
+    print_table(
+        "Place and score under every rule (ties not broken)",
+        ["system", *(f">{rule}" for rule in rules)],
+        [[name, *(cells[name, rule] for rule in rules)] for name in names],
+    )
+
+
+def _print_leads(rows: list[dict[str, Any]]) -> None:
+    """Whether one system's lead is real, bucket by bucket; a table for each that it is held against."""
+    for other in dict.fromkeys(row["against"] for row in rows):
+        here = [row for row in rows if row["against"] == other]
+        print_table(
+            f"{here[0]['system']} against {other}",
+            ["bucket", ">questions", ">groups", ">lead", ">95 % interval", ">p", "verdict"],
+            [
+                [
+                    row["bucket"],
+                    str(row["n"]),
+                    str(row["groups"]),
+                    _points(row["lead"]),
+                    "–"
+                    if row["ci_low"] is None
+                    else f"{100 * row['ci_low']:.1f} to {100 * row['ci_high']:.1f}",
+                    "–" if row["p"] is None else f"{row['p']:.3f}",
+                    row["verdict"],
+                ]
+                for row in here
+            ],
+        )
+        console.print()
+
+
+def _points(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:+.1f} pts"
 
 
 def _print_buckets(board: Board) -> None:

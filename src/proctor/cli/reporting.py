@@ -10,6 +10,7 @@ import typer
 
 from proctor.cli.options import AllItems, BenchmarkName, Draws, Failed, FailedOption, Media, Seed, StoreUrl
 from proctor.cli.output import console, note
+from proctor.cli.ranking import Baselines
 from proctor.cli.results import DEFAULT_STORE
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def report(
     out: Annotated[Path, typer.Option("--out", help="The HTML file to write.")] = Path("report.html"),
     store: StoreUrl = DEFAULT_STORE,
     media: Media = None,
+    baselines: Baselines = None,
     failed: FailedOption = Failed.EXCLUDE,
     all_items: AllItems = False,
     draws: Draws = 2000,
@@ -47,7 +49,15 @@ def report(
     flag_guessable(opened, benchmark, audit)
     options = Options(failed=failed.value, all_items=all_items, draws=draws, seed=seed)
     thumbnails = None if media is None else thumbnails_of(MediaLibrary(media))
-    summary = write_report(opened, benchmark, out, options=options, thumbnails=thumbnails, audit=audit)
+    summary = write_report(
+        opened,
+        benchmark,
+        out,
+        options=options,
+        thumbnails=thumbnails,
+        audit=audit,
+        baselines=tuple(baselines or ()),
+    )
     console.print(f"{out}: {summary.bytes / 1e6:.1f} MB", markup=False, highlight=False)
     for line in summary.left_out:
         note(line)

@@ -61,11 +61,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing with what it shows in words; `numbers` is the table behind it, folded away."""
+    """A drawing with what it shows in words; the numbers behind it are folded away: as a table (`numbers`),
+    or where they are many as the lines of a CSV file (`csv`)."""
 
     svg: str
     caption: str
     numbers: Table | None = None
+    csv: str = ""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +15,8 @@ from proctor.reports.blocks import Section
 from proctor.reports.browser import Limits, browser_data
 from proctor.reports.page import render_page
 from proctor.reports.sections import (
+    analysis_of,
+    analysis_section,
     audit_section,
     conditions_section,
     consumption_section,
@@ -23,6 +25,7 @@ from proctor.reports.sections import (
     facts,
     headline_section,
     provenance_section,
+    published_section,
     ranking_section,
     statuses_section,
 )
@@ -56,15 +59,16 @@ def write_report(
     thumbnails: Callable[[Item], list[tuple[str, bytes]]] | None = None,
     max_items: int = 2000,
     audit: ItemAudit | None = None,
+    baselines: Sequence[str] = (),
 ) -> ReportSummary:
     """Writes the report of one benchmark; the file appears only when it is whole.
 
     `thumbnails` gives an item's small JPEGs (label, bytes; up to 8 kB each); it is asked once an item.
-    The item browser holds up to `max_items` items. The same store and options give the same bytes.
+    `baselines` are marked in the ranking. The item browser holds up to `max_items` items. The same store and options give the same bytes.
     Raises `InputError` where there is no run, where `out` can't be written, and as `results` does.
     """
     options = options or Options()
-    source = Source(store, benchmark, options)
+    source = Source(store, benchmark, options, baselines)
     if not source.runs:
         raise InputError(store.shown, f"benchmark {benchmark}", found="no run", expected="at least one")
     sections = _sections(source, audit)
@@ -95,10 +99,13 @@ def write_report(
 
 def _sections(source: Source, audit: ItemAudit | None) -> list[Section]:
     pairs = paired(source)
+    analysis = analysis_of(source)
     found = [
         headline_section(source),
-        ranking_section(source),
+        published_section(source),
+        ranking_section(source, analysis),
         facets_section(source),
+        analysis_section(source, analysis),
         conditions_section(source, pairs),
         crossings_section(source, pairs),
         consumption_section(source),

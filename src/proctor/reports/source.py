@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -28,9 +29,10 @@ class Key:
 
 
 class Source:
-    """One benchmark in one store, under one set of options."""
+    """One benchmark in one store, under one set of options; `baselines` are marked in the ranking (see `rank_runs`)."""
 
-    def __init__(self, store: Store, benchmark: str, options: Options) -> None:
+    def __init__(self, store: Store, benchmark: str, options: Options, baselines: Sequence[str] = ()) -> None:
+        self.baselines = tuple(baselines)
         self.store = store
         self.benchmark = benchmark
         self.options = options
@@ -128,10 +130,10 @@ class Source:
         """A metric's label; with its scorer where several scorers gave it."""
         label = self.metric(key.metric).label
         several = sum(other.metric == key.metric for other in self.keys) > 1
-        return f"{label}, marked by {key.scorer}" if several else label
-
         if not key.scorer:
             return f"{label}, not marked yet"
+        return f"{label}, marked by {key.scorer}" if several else label
+
     def chance(self, key: Key, facet: str = "", value: str = "") -> float | None:
         """What blind guessing reaches on all items, or on those with one value of a facet."""
         items = self.items

@@ -20,6 +20,8 @@ __all__ = [
     "draw_labels",
     "draw_ticks",
     "label_width",
+    "plain_axis",
+    "ratio_axis",
     "signed_axis",
     "value_axis",
 ]
@@ -30,6 +32,7 @@ LABEL = 30
 CHARACTER = 7.2
 """Pixels of an average letter."""
 _STEPS = (1, 2, 2.5, 5, 10)
+_DECADES, _FINE = 3, 2
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,24 @@ def signed_axis(metric: Metric, low: float, high: float, *, lines: int = 6) -> A
         unit,
         signed=True,
     )
+
+
+def plain_axis(low: float, high: float, *, lines: int = 4) -> Axis:
+    """An axis of plain numbers from low to high."""
+    return _axis(low, high, lines, 1, "", signed=False)
+
+
+def ratio_axis(low: float, high: float) -> Axis:
+    """An axis of ratios on a logarithmic scale, between 1/1000 and 1000; limits and ticks are log10 of them."""
+    first = max(_floor_log10(min(low, 0.5)), -_DECADES)
+    last = min(-_floor_log10(1 / max(high, 2.0)), _DECADES)
+    fine = last - first <= _FINE
+    whole = [
+        digit * 10.0**power for power in range(first, last + 1) for digit in ((1, 2, 5) if fine else (1,))
+    ]
+    inside = [one for one in whole if 10.0**first <= one <= 10.0**last]
+    labels = tuple(f"{one:g}" for one in inside)
+    return Axis((float(first), float(last)), tuple(math.log10(one) for one in inside), labels)
 
 
 def label_width(names: Sequence[str]) -> float:
@@ -90,7 +111,7 @@ def _axis(low: float, high: float, lines: int, scale: float, unit: str, *, signe
     if last * step < high * scale - 1e-9 and abs((last + 1) * step - high * scale) < 1e-9:
         last += 1
     whole = [step * number for number in range(first, last + 1)]
-    digits = 0 if all(abs(number - round(number)) < 1e-9 for number in whole) else 1 if step >= 0.1 else 2
+    digits = next((n for n in range(4) if all(abs(round(one, n) - one) < 1e-9 for one in whole)), 4)
     sign = "+" if signed else ""
     labels = tuple(
         (f"{number:{sign}.{digits}f}" if abs(number) > 1e-12 else "0").replace("-", "−") + unit

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Blobs", "draw_blobs"]
 
-_WIDTH, _ROW, _FOOT = 960, 22, 26
+_WIDTH, _ROW, _FOOT = 960, 22, 32
 _CELL = 44  # the most pixels of a place, so that three systems do not fill a page
 _SEEN = 0.004  # a chance below this would be a speck
 
@@ -52,7 +52,8 @@ def _draw_places(axes: Axes, n_places: int, n_rows: int, cell: float) -> None:
     for place in range(1, n_places + 1):
         axes.plot([place, place], [-0.5, n_rows - 0.5], color=GRID, linewidth=1, zorder=0)
         if place == 1 or place % step == 0:
-            put(axes, place, n_rows - 0.5, str(place), color=FAINT, fontsize=10, ha="center", va="top")
+            put(axes, place, n_rows - 0.5 + 14 / _ROW, str(place), color=FAINT, fontsize=10, ha="center")
+    put(axes, 0.5 - 10 / cell, n_rows - 0.5 + 14 / _ROW, "place", color=FAINT, fontsize=10, ha="right")
 
 
 def _draw_row(axes: Axes, row: int, chances: Sequence[float], own: int, size: float) -> None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
+
+import numpy as np
 
 from proctor.reports.words import clean
 
@@ -30,9 +32,12 @@ __all__ = [
     "MOST_SERIES",
     "PAPER",
     "SERIES",
+    "SHAPES",
     "bare_axes",
     "drawing",
     "put",
+    "stamp",
+    "standalone",
     "svg",
 ]
 
@@ -43,6 +48,16 @@ SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7a
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
 MOST_SERIES = len(SERIES)
+
+SHAPES = {
+    "square": ((-1, -1), (1, -1), (1, 1), (-1, 1)),
+    "up": ((-1, 0.8), (1, 0.8), (0, -0.9)),
+    "down": ((-1, -0.8), (1, -0.8), (0, 0.9)),
+    "left": ((0.8, -1), (0.8, 1), (-0.9, 0)),
+    "right": ((-0.8, -1), (-0.8, 1), (0.9, 0)),
+    "diamond": ((0, -1), (1, 0), (0, 1), (-1, 0)),
+}
+"""Outlines in a box from −1 to 1, y downwards."""
 
 _CLASSES = {INK: "ink", FAINT: "faint", GRID: "grid", PAPER: "paper"} | {
     colour: f"s{place}" for place, colour in enumerate(SERIES)
@@ -72,7 +87,8 @@ _SETTINGS: dict[Any, Any] = {
     "path.simplify": False,
     "path.snap": False,
 }
-_SMALL = 600  # pixels; what is not wider keeps its size
+_SMALL = 760  # pixels; what is not wider keeps its size
+_NARROW = 460  # and what is not wider than this shrinks to a phone's width
 _DPI = 72  # so that one unit of the drawing is one pixel of the page
 
 
@@ -115,6 +131,43 @@ def put(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
     axes.text(x, y, clean(text).replace("\n", " "), parse_math=False, **merged)
 
 
+def stamp(
+    axes: Axes,
+    points: Sequence[tuple[float, float]],
+    shape: str,
+    size: float | tuple[float, float],
+    **style: Any,
+) -> None:
+    """The same shape (a key of `SHAPES`) at all points as one element, however many.
+
+    `points` are data, `size` is pixels (or width and height); `style` is that of a patch.
+    """
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    if not points:
+        return
+    box = axes.get_window_extent()
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    unit = np.array([(right - left) / box.width, (bottom - top) / box.height]) * np.array(size) / 2
+    outline = np.array(SHAPES[shape])
+    corners = np.array(points)[:, None, :] + (outline * unit)[None]
+    closed = np.concatenate([corners, corners[:, :1]], axis=1)
+    codes = [Path.MOVETO] + [Path.LINETO] * (len(outline) - 1) + [Path.CLOSEPOLY]
+    path = Path(closed.reshape(-1, 2), np.tile(codes, len(points)))
+    axes.add_patch(PathPatch(path, **({"linewidth": 0, "clip_on": False} | style)))
+
+
+def standalone(drawn: str) -> str:
+    """A drawing as a file of its own: on white, in its own colours."""
+    head, _, body = drawn.partition(">")
+    font = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+    ground = '<rect width="100%" height="100%" fill="#ffffff"/>'
+    start, end = body.rpartition("</desc>")[:2]
+    rest = body[len(start) + len(end) :]
+    return f'{head} xmlns="http://www.w3.org/2000/svg" font-family="{font}">{start}{end}{ground}{rest}\n'
+
+
 def svg(figure: Figure, *, key: str, title: str, description: str) -> str:
     """The figure as inline SVG. `key` is unique on the page; title and description are for readers who
     do not see it."""
@@ -124,6 +177,7 @@ def svg(figure: Figure, *, key: str, title: str, description: str) -> str:
     width, height = (f"{side * _DPI:.0f}" for side in figure.get_size_inches())
     used = set(re.findall(r"#([\w.-]+)", raw.getvalue().decode()))
     classes = "drawing" if float(width) > _SMALL else "drawing small"
+    classes += " narrow" if float(width) <= _NARROW else ""
     body = "".join(_element(child, key, used) for child in root)
     label = f'<title id="{key}-t">{_text(title)}</title><desc id="{key}-d">{_text(description)}</desc>'
     return (

@@ -18,6 +18,7 @@ __all__ = ["Dot", "Panel", "draw_dots"]
 
 _WIDTH, _ACROSS = 960, 3
 _ROW, _HEAD, _FOOT, _GAP = 20, 40, 28, 40
+_BOLD = 7.8  # pixels of an average bold letter
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,16 @@ def draw_dots(
             axes = bare_axes(figure, box)
             axes.set_xlim(*axis.limits)
             axes.set_ylim(len(rows) - 0.5, -0.5)
-            _draw_panel(axes, panel, axis)
+            _draw_panel(axes, panel, axis, int((width + _GAP - 12) / _BOLD))
             if right == 0:
                 draw_labels(axes, names, axis)
         return svg(figure, key=key, title=title, description=_described(rows, panels, metric))
 
 
-def _draw_panel(axes: Axes, panel: Panel, axis: Axis) -> None:
+def _draw_panel(axes: Axes, panel: Panel, axis: Axis, room: int) -> None:
     count = len(panel.dots)
     draw_ticks(axes, axis, count)
-    put(axes, axis.limits[0], -0.5 - 24 / _ROW, shorten(panel.name, 34), fontweight="bold")
+    put(axes, axis.limits[0], -0.5 - 24 / _ROW, shorten(panel.name, room), fontweight="bold")
     if panel.chance is not None:
         axes.plot([panel.chance] * 2, [-0.5, count - 0.5], color=FAINT, linewidth=1, linestyle=(0, (4, 3)))
         put(axes, panel.chance, -0.5 - 8 / _ROW, "chance", color=FAINT, fontsize=10, ha="center")

@@ -1,5 +1,6 @@
 """The report's sections, one module each: a store's numbers in, blocks out."""
 
+from proctor.reports.sections.analysis import analysis_of, analysis_section
 from proctor.reports.sections.auditing import audit_section
 from proctor.reports.sections.conditions import conditions_section
 from proctor.reports.sections.consumption import consumption_section
@@ -7,10 +8,13 @@ from proctor.reports.sections.crossings import crossings_section
 from proctor.reports.sections.facets import facets_section
 from proctor.reports.sections.headline import headline_section
 from proctor.reports.sections.provenance import facts, provenance_section
+from proctor.reports.sections.published import published_section
 from proctor.reports.sections.ranking import ranking_section
 from proctor.reports.sections.statuses import statuses_section
 
 __all__ = [
+    "analysis_of",
+    "analysis_section",
     "audit_section",
     "conditions_section",
     "consumption_section",
@@ -19,6 +23,7 @@ __all__ = [
     "facts",
     "headline_section",
     "provenance_section",
+    "published_section",
     "ranking_section",
     "statuses_section",
 ]

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from proctor.reports.blocks import Block, Cell, Column, Figure, Folded, Prose, Section, Table
-from proctor.reports.figures import Blobs, draw_blobs
+from dataclasses import replace
+
+from proctor.reports.blocks import Block, Cell, Column, Folded, Prose, Section, Table
+from proctor.reports.pictures import board_pictures, tau_picture
 from proctor.reports.source import Source
-from proctor.runs import Board, RankedRun, rank_runs
-from proctor.runs.ranking import BASELINES
+from proctor.runs import Analysis, Board, RankedRun
+from proctor.runs.analysis import duels_of, rule_rows
 
 __all__ = ["ranking_section"]
 
-_DRAWS, _STABILITY = 2000, 500
 
-
-def ranking_section(source: Source) -> Section | None:
-    """None where the benchmark has no buckets, or nobody but baselines was asked under the first condition."""
-    condition = source.conditions[0]
-    asked = {run.system for run in source.runs if run.condition == condition}
-    if not source.card.buckets or not asked - set(BASELINES):
+def ranking_section(source: Source, analysis: Analysis | str | None) -> Section | None:
+    """None where the benchmark has no buckets, or there is no analysis of it."""
+    if not source.card.buckets or not isinstance(analysis, Analysis):
         return None
-    boards = rank_runs(
-        source.store,
-        source.benchmark,
-        condition=condition,
-        systems=tuple(sorted(asked)),
-        all_items=source.options.all_items,
-        draws=_DRAWS,
-        stability=_STABILITY,
-        seed=source.options.seed,
-    )
     blocks: list[Block | str] = []
-    for number, board in enumerate(boards):
-        blocks.append(f"{board.title}, {condition}")
-        blocks.extend(_board(board, f"ranking-{number}"))
+    for board in analysis.boards:
+        blocks.append(f"{board.title}, {source.conditions[0]} ({board.name} board)")
+        blocks.extend(_board(analysis, board))
+    tau = tau_picture(analysis)
+    if tau is not None:
+        blocks += [tau.title, tau.figure]
     return Section(
         key="ranking",
         title="Ranking over buckets",
@@ -44,11 +35,8 @@ def ranking_section(source: Source) -> Section | None:
     )
 
 
-def _board(board: Board, key: str) -> list[Block]:
+def _board(analysis: Analysis, board: Board) -> list[Block]:
     blocks: list[Block] = [_places_table(board)]
-    if any(one.standing.stability for one in board.runs):
-        blocks.append(_blobs(board, key))
-    blocks.append(Folded("Bucket by bucket", (_buckets_table(board), _duels_table(board))))
     notes = []
     if board.standings.empty:
         notes.append(f"Buckets without questions count for nothing: {', '.join(board.standings.empty)}.")
@@ -56,25 +44,38 @@ def _board(board: Board, key: str) -> list[Block]:
         notes.append(f"{board.left_out} questions without a mark from some system are left out for all.")
     if board.standings.tau is not None:
         notes.append(
-            f"Kendall's τ between this ranking and that of a sample of the groups is {board.standings.tau:.2f} on average."
+            f"Kendall's τ between this ranking and that of a sample of the groups is {board.standings.tau:.2f} on average, "
+            f"and in 97.5 % of the samples above {board.standings.tau_low:.2f}."
         )
-    return [*blocks, Prose(" ".join(notes), quiet=True)] if notes else blocks
+    if notes:
+        blocks.append(Prose(" ".join(notes), quiet=True))
+    blocks += [
+        replace(one.figure, caption=f"{one.title}. {one.figure.caption}")
+        for one in board_pictures(analysis, board)
+    ]
+    tables = (_rules_table(board), _buckets_table(board), _duels_table(board))
+    blocks.append(Folded("Other rules, bucket by bucket, and system by system", tables))
+    return blocks
 
 
 def _places_table(board: Board) -> Table:
     columns = (
         Column("System"),
         Column("Place", numeric=True),
+        Column("Score", numeric=True),
+        Column("Won, lost, tied", numeric=True),
+        Column("Pre-evaluation score", numeric=True),
+        Column("Win rate", numeric=True),
         Column("Places", numeric=True),
         Column("First", numeric=True),
-        Column("Score", numeric=True),
-        Column("Mean of buckets", numeric=True),
-        Column("Win rate", numeric=True),
-        Column(""),
+        Column("Remarks"),
     )
     rows = tuple(_row(one) for one in board.runs)
     caption = (
-        f"{board.items} questions in {board.standings.groups} groups, {len(board.standings.buckets)} buckets."
+        f"{board.items} questions in {board.standings.groups} groups, {len(board.standings.buckets)} buckets. Won, lost and tied "
+        "are duels with each other system; the pre-evaluation score is the mean of the accuracies in the buckets: who has not "
+        "more of it than every baseline stands below the line; places is the 95 % interval of the place, first the chance of "
+        "the first place, when groups are drawn anew."
     )
     return Table(caption, columns, rows)
 
@@ -82,53 +83,50 @@ def _places_table(board: Board) -> Table:
 def _row(one: RankedRun) -> tuple[Cell | str | int, ...]:
     standing, stability = one.standing, one.standing.stability
     remarks = ["tie broken"] if standing.tie_broken else []
-    remarks += ["below the line: does not beat every baseline"] if one.below else []
+    remarks += ["below the line"] if one.below else []
     remarks += [f"{one.missing} missing"] if one.missing else []
     return (
         Cell(standing.name, badge="baseline" if one.baseline else ""),
         Cell(str(standing.place), strong=True),
-        "–" if stability is None else f"{stability.place_low} to {stability.place_high}",
-        "–" if stability is None else _percent(stability.chances[0]),
         f"{standing.score:+g}".replace("-", "−"),
+        "–".join(str(count) for count in duels_of(standing)),
         _percent(standing.mean),
         _percent(standing.win_rate),
+        "–" if stability is None else f"{stability.place_low} to {stability.place_high}",
+        "–" if stability is None else _percent(stability.chances[0]),
         ", ".join(remarks),
     )
 
 
-def _blobs(board: Board, key: str) -> Figure:
-    names = [one.standing.name for one in board.runs]
-    chances = [one.standing.stability.chances if one.standing.stability else () for one in board.runs]
-    blobs = Blobs(names, chances, [one.standing.place for one in board.runs])
-    columns = (Column("System"), *(Column(str(place + 1), numeric=True) for place in range(len(names))))
-    numbers = Table(
-        "The chance of every place.",
-        columns,
-        tuple(
-            (Cell(name), *(_percent(one) for one in row)) for name, row in zip(names, chances, strict=True)
-        ),
-    )
-    caption = "The chance of every place when groups are drawn anew and all is done again; a ring is the place above."
-    return Figure(draw_blobs(key, f"Places: {board.title}", blobs), caption, numbers)
+def _rules_table(board: Board) -> Table:
+    """Place and score under every rule side by side."""
+    found = rule_rows([board])
+    rules = list(dict.fromkeys(row["rule"] for row in found))
+    cells = {(row["system"], row["rule"]): f"{row['place']} ({row['score']:.4g})" for row in found}
+    rows: list[tuple[Cell | str | int, ...]] = [
+        (Cell(one.standing.name), *(cells[one.standing.name, rule].replace("-", "−") for rule in rules))
+        for one in board.runs
+    ]
+    caption = "Place (score) under every rule, ties not broken: how far the rule decides."
+    return Table(caption, (Column("System"), *(Column(rule, numeric=True) for rule in rules)), tuple(rows))
 
 
 def _buckets_table(board: Board) -> Table:
-    names = [one.standing.name for one in board.runs]
-    rows = []
-    for number, bucket in enumerate(board.standings.buckets):
-        cells: list[Cell | str | int] = [Cell(bucket)]
-        for one in board.runs:
-            rank, score = one.standing.ranks[number], one.standing.scores[number]
-            cells.append("–" if rank is None else f"{rank} ({_percent(score)})")
-        rows.append(tuple(cells))
-    columns = (Column("Bucket"), *(Column(name, numeric=True) for name in names))
-    return Table("Rank and accuracy in each bucket.", columns, tuple(rows))
+    buckets = board.standings.buckets
+    rows: list[tuple[Cell | str | int, ...]] = []
+    for one in board.runs:
+        pairs = zip(one.standing.ranks, one.standing.scores, strict=True)
+        cells = ["–" if rank is None else f"{rank} ({_percent(score)})" for rank, score in pairs]
+        rows.append((Cell(one.standing.name), *cells))
+    columns = (Column("System"), *(Column(bucket, numeric=True) for bucket in buckets))
+    return Table("Rank (accuracy) in each bucket.", columns, tuple(rows))
 
 
 def _duels_table(board: Board) -> Table:
+    """Columns are numbered as the rows are: fifty names would not fit."""
     names = [one.standing.name for one in board.runs]
     rows: list[tuple[Cell | str | int, ...]] = []
-    for one in board.runs:
+    for number, one in enumerate(board.runs, start=1):
         standing = one.standing
         duels = [
             f"{standing.ahead[name]}–{standing.behind[name]}–{standing.tied[name]}"
@@ -136,9 +134,12 @@ def _duels_table(board: Board) -> Table:
             else ""
             for name in names
         ]
-        rows.append((Cell(standing.name), *duels))
-    columns = (Column("System"), *(Column(name, numeric=True) for name in names))
-    return Table("Buckets won, lost and tied against each other system.", columns, tuple(rows))
+        rows.append((Cell(standing.name), str(number), *duels))
+    heads = (Column(str(number), numeric=True) for number in range(1, len(names) + 1))
+    caption = (
+        "Buckets won, lost and tied by the row against the column; columns are numbered as the rows are."
+    )
+    return Table(caption, (Column("System"), Column("Row", numeric=True), *heads), tuple(rows))
 
 
 def _percent(value: float | None) -> str:

@@ -2,6 +2,15 @@
 
 from proctor.runs.analysis.analyse import Analysis, analyse, write_tables
 from proctor.runs.analysis.boards import duels_of, lead_rows, rule_rows
-from proctor.runs.analysis.gathered import Row
+from proctor.runs.analysis.gathered import NothingInCommonError, Row
 
-__all__ = ["Analysis", "Row", "analyse", "duels_of", "lead_rows", "rule_rows", "write_tables"]
+__all__ = [
+    "Analysis",
+    "NothingInCommonError",
+    "Row",
+    "analyse",
+    "duels_of",
+    "lead_rows",
+    "rule_rows",
+    "write_tables",
+]

@@ -27,6 +27,7 @@ from proctor.runs.analysis.strata import (
     factor_rows,
     gap_rows,
     pair_rows,
+    reference_values,
     regression_rows,
 )
 from proctor.runs.export import safe_cell
@@ -43,11 +44,13 @@ _FACTORS = ("distribution", "clinical", "context")
 @dataclass(frozen=True)
 class Analysis:
     """The tables by name, each a list of rows with the same columns, and the boards of the ranking. `labels` is the
-    tag that stands for capabilities."""
+    tag that stands for capabilities, `reference` the values that the regression holds the others against (of
+    each factor, and the system)."""
 
     tables: dict[str, list[Row]]
     boards: list[Board]
     labels: str
+    reference: dict[str, str]
 
 
 class AnalysisOptions(TypedDict, total=False):
@@ -123,7 +126,7 @@ def analyse(
         "failures": failure_rows(data),
         "marks": mark_rows(data),
     }
-    return Analysis(tables, boards, labels)
+    return Analysis(tables, boards, labels, reference_values(data))
 
 
 def write_tables(analysis: Analysis, folder: Path) -> list[Path]:

@@ -14,9 +14,13 @@ from proctor.runs.results import natural
 from proctor.runs.table import ItemTable
 from proctor.stats import Estimate
 
-__all__ = ["Gathered", "Row", "numbers"]
+__all__ = ["Gathered", "NothingInCommonError", "Row", "numbers"]
 
 Row = dict[str, Any]
+
+
+class NothingInCommonError(InputError):
+    """No question has a mark from every system, so that they can't be compared."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Gathered:
         marked = np.logical_and.reduce([~np.isnan(entry.right) for entry in self.entries])
         found = np.flatnonzero(marked)
         if not len(found):
-            raise InputError(
+            raise NothingInCommonError(
                 None, "marks", found="no question that all systems have a mark for", expected="one"
             )
         return found

@@ -10,7 +10,7 @@ from proctor.stats import logistic, paired_differences, slice_means, sums_interv
 from proctor.stats.clusters import Floats
 from proctor.stats.resampling import ratio
 
-__all__ = ["capability_rows", "factor_rows", "gap_rows", "pair_rows", "regression_rows"]
+__all__ = ["capability_rows", "factor_rows", "gap_rows", "pair_rows", "reference_values", "regression_rows"]
 
 _UNIT = (0.0, 1.0)
 _MOST_VALUES = 24  # a tag with more values than this is a name, not a facet
@@ -109,6 +109,12 @@ def regression_rows(data: Gathered) -> list[Row]:
     if found.problem:
         rows.append({"term": "intercept"} | empty | {"note": found.problem})
     return rows
+
+
+def reference_values(data: Gathered) -> dict[str, str]:
+    """What the terms of the regression are held against: the first value of each factor, and the first system."""
+    firsts = {factor: next(iter(data.carriers(factor)), "") for factor in data.factors}
+    return {factor: value for factor, value in firsts.items() if value} | {"system": data.names[0]}
 
 
 def _columns(data: Gathered) -> dict[str, NDArray[np.bool_]]:

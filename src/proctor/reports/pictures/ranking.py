@@ -1,0 +1,178 @@
+"""Pictures of a ranking: how stable it is, how far the rule decides, and who is better than whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proctor.core import ACCURACY
+from proctor.reports.figures import (
+    MOST_ON_PODIUM,
+    Blobs,
+    Box,
+    Podium,
+    RankLines,
+    Verdicts,
+    draw_blobs,
+    draw_box_rows,
+    draw_podium,
+    draw_rank_lines,
+    draw_verdict_panels,
+    draw_verdicts,
+    plain_axis,
+    value_axis,
+)
+from proctor.reports.pictures.picture import Picture, picture
+from proctor.reports.words import plain_name
+from proctor.runs import Analysis, Board
+from proctor.runs.analysis import Row
+
+__all__ = ["board_pictures", "podium_picture", "tau_picture"]
+
+_MOST_IN_PANELS = 20  # systems in the small maps of single buckets
+
+
+def board_pictures(analysis: Analysis, board: Board) -> list[Picture]:
+    """Blobs of places, lines over the rules, and the significance maps of one board."""
+    names = [one.standing.name for one in board.runs]
+    found = []
+    if any(one.standing.stability for one in board.runs):
+        found.append(_blobs(analysis, board, names))
+    if len(names) > 1:
+        found += [_rules(analysis, board, names), _duels(analysis, board, names)]
+        found.append(_buckets(analysis, board, names))
+    return found
+
+
+def _of(analysis: Analysis, table: str, board: Board) -> list[Row]:
+    return [row for row in analysis.tables[table] if row["board"] == board.name]
+
+
+def _blobs(analysis: Analysis, board: Board, names: list[str]) -> Picture:
+    chances = [one.standing.stability.chances if one.standing.stability else () for one in board.runs]
+    blobs = Blobs(names, chances, [one.standing.place for one in board.runs])
+    caption = (
+        "The chance of every place (from left to right) when groups are drawn anew and all is done again: the area of a "
+        "blob is the chance; a ring is the place above."
+    )
+    title = f"Places: {board.title}"
+    name = f"places-{board.name}"
+    rows = [row for row in _of(analysis, "places", board) if row["chance"] > 0]
+    return picture(
+        name,
+        "How stable the places are",
+        "places",
+        draw_blobs(name, title, blobs),
+        caption=caption,
+        rows=rows,
+    )
+
+
+def _rules(analysis: Analysis, board: Board, names: list[str]) -> Picture:
+    rows = _of(analysis, "rules", board)
+    rules = list(dict.fromkeys(row["rule"] for row in rows))
+    place = {(row["system"], row["rule"]): row["place"] for row in rows}
+    lines = RankLines(names, rules, [[place[name, rule] for rule in rules] for name in names])
+    caption = (
+        "The place of every system (the number in the mark) under each rule, from the same ranks in the buckets; ties are "
+        "not broken here. Lines that run level do not depend on the rule."
+    )
+    key = f"rules-{board.name}"
+    drawn = draw_rank_lines(key, f"Places by rule: {board.title}", lines)
+    return picture(key, "How far the rule decides", "rules", drawn, caption=caption, rows=rows)
+
+
+def _duels(analysis: Analysis, board: Board, names: list[str]) -> Picture:
+    rows = _of(analysis, "duels", board)
+    number = {name: place for place, name in enumerate(names)}
+    signs: list[list[int | None]] = [[None] * len(names) for _ in names]
+    texts = [[""] * len(names) for _ in names]
+    for row in rows:
+        i, j = number[row["first"]], number[row["second"]]
+        sign = (row["won"] > row["lost"]) - (row["won"] < row["lost"])
+        signs[i][j], signs[j][i] = sign, -sign
+        texts[i][j] = f"{row['won']}–{row['lost']}–{row['tied']}"
+        texts[j][i] = f"{row['lost']}–{row['won']}–{row['tied']}"
+    caption = (
+        "Over all buckets: a triangle up where the row is ahead of the column in more buckets than behind, one down where it "
+        "is behind in more; below it, where there is room, the buckets won, lost and tied. Numbers are rows of the board."
+    )
+    key = f"significance-{board.name}"
+    drawn = draw_verdicts(key, f"Who beats whom: {board.title}", names, Verdicts("all", signs, texts))
+    return picture(key, "Who beats whom", "duels", drawn, caption=caption, rows=rows)
+
+
+def _buckets(analysis: Analysis, board: Board, names: list[str]) -> Picture:
+    rows = _of(analysis, "significance", board)
+    first = names[:_MOST_IN_PANELS]
+    number = {name: place for place, name in enumerate(first)}
+    panels = []
+    for bucket in board.standings.buckets:
+        if bucket in board.standings.empty:
+            continue
+        signs: list[list[int | None]] = [[None] * len(first) for _ in first]
+        for row in rows:
+            if row["bucket"] == bucket and row["first"] in number and row["second"] in number:
+                i, j = number[row["first"]], number[row["second"]]
+                sign = 0 if not row["better"] else 1 if row["better"] == row["first"] else -1
+                signs[i][j], signs[j][i] = sign, -sign
+        panels.append(Verdicts(plain_name(bucket), signs))
+    limit = f" Drawn for the first {len(first)} of {len(names)}." if len(first) < len(names) else ""
+    caption = (
+        f"In each bucket: who is significantly better (paired test over groups, adjusted for all pairs, level {board.alpha:g}). "
+        f"Numbers are the rows of the board above.{limit}"
+    )
+    key = f"significance-buckets-{board.name}"
+    drawn = draw_verdict_panels(key, f"Significance in each bucket: {board.title}", first, panels)
+    return picture(
+        key, "Who is better in which bucket", "significance", drawn, caption=caption, rows=_wide(rows)
+    )
+
+
+def _wide(rows: Sequence[Row]) -> list[Row]:
+    """One row a pair with p of every bucket: a tenth of the long form."""
+    found: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        pair = found.setdefault(
+            (row["first"], row["second"]), {"first": row["first"], "second": row["second"]}
+        )
+        pair[f"p, {row['bucket']}"] = row["p"]
+    return list(found.values())
+
+
+def tau_picture(analysis: Analysis) -> Picture | None:
+    """The spread of Kendall's τ over samples, a row a board; None without stability."""
+    rows = [row for row in analysis.tables["tau"] if row["samples"]]
+    if not rows:
+        return None
+    boxes = [Box(row["p2_5"], row["q1"], row["median"], row["q3"], row["p97_5"]) for row in rows]
+    low = min([0.0, *(row["p2_5"] for row in rows)])
+    texts = [f"mean {row['mean']:.2f}, median {row['median']:.2f}" for row in rows]
+    names = [f"{row['board']} board" for row in rows]
+    axis = plain_axis(low, 1.0)
+    drawn = draw_box_rows("tau", "Kendall's τ", names, boxes, texts, axis, "Kendall's τ (1: the same order)")
+    caption = (
+        f"Agreement of the ranking with those of {rows[0]['samples']} samples of groups: the box holds half of the samples, "
+        "the whiskers 95 %, the thick line is the median."
+    )
+    return picture("tau", "Agreement with rankings of samples", "tau", drawn, caption=caption, rows=rows)
+
+
+def podium_picture(analysis: Analysis) -> Picture | None:
+    """The first six systems on every group; None where there is one system alone."""
+    names = [one.standing.name for one in analysis.boards[0].runs][:MOST_ON_PODIUM]
+    rows = [row for row in analysis.tables["groups"] if row["system"] in names]
+    if len(names) < 2 or not rows:
+        return None
+    value = {(row["group"], row["system"]): row["value"] for row in rows}
+    groups = list(dict.fromkeys(row["group"] for row in rows))
+    values = [[value[group, name] for name in names] for group in groups]
+    places = [[1 + sum(other > one for other in line) for one in line] for line in values]
+    axis = value_axis(ACCURACY, min(min(line) for line in values), max(max(line) for line in values), lines=5)
+    drawn = draw_podium("podium", "Podium", Podium(names, values, places), axis)
+    whole = len(analysis.boards[0].runs)
+    limit = f" Places are among the first {len(names)} of {whole} on the board." if len(names) < whole else ""
+    caption = (
+        f"Every mark is one of {len(groups)} groups (videos), at the system's accuracy there, in the field of the place it "
+        f"has there; equal ones share a place. Lines join the marks of a group.{limit}"
+    )
+    return picture("podium", "Podium", "groups", drawn, caption=caption, rows=rows)
