@@ -240,6 +240,10 @@ class _Book:
 
         return Store(self._file)
 
+    def close(self) -> None:
+        if "_store" in vars(self):
+            self._store.close()
+
     def get(self, key: str) -> Vote | None:
         return self._store.get(key)
 
@@ -267,7 +271,8 @@ def _judge(wanted: _Wanted, work: _Work, votes: Path, concurrency: int) -> tuple
     from proctor.judges.dimensions import DIMENSION_JUDGES, ClientPool, Materials, judge_cases
     from proctor.runs import PaidVotes
 
-    pool, paid = ClientPool(wanted.specs), PaidVotes(_Book(votes))
+    pool, book = ClientPool(wanted.specs), _Book(votes)
+    paid = PaidVotes(book)
     judge = DIMENSION_JUDGES.get(wanted.judge)(Materials(pool, paid, wanted.options))
     cases = list(work.cases.values())
 
@@ -277,6 +282,7 @@ def _judge(wanted: _Wanted, work: _Work, votes: Path, concurrency: int) -> tuple
                 return await judge_cases(judge, cases, concurrency=concurrency, stop=stop, on_change=update)
         finally:
             await pool.aclose()
+            book.close()
 
     said = dict(zip(work.cases, asyncio.run(judging()), strict=True))
     return Judged(judge.name, judge.settings, work.rows, work.cases, said), paid

@@ -21,6 +21,7 @@ class Kind(StrEnum):
     SYSTEMS = "systems"
     METHODS = "methods"
     JUDGES = "judges"
+    DIMENSION_JUDGES = "dimension-judges"
     CONDITIONS = "conditions"
     METRICS = "metrics"
     RUNS = "runs"
@@ -31,7 +32,7 @@ def list_things(
     store: StoreUrl = DEFAULT_STORE,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """What there is: benchmarks, systems, methods, judges, conditions; metrics and runs of a store.
+    """What there is: benchmarks, systems, methods, judges (also of dimensions), conditions; metrics and runs of a store.
 
     Example: proctor list systems
     """
@@ -61,6 +62,11 @@ def _rows(kind: Kind, store: str) -> tuple[list[str], list[list[str]]]:
         from proctor.judges import JUDGES
 
         return ["name", "summary"], [[name, _summary(JUDGES.get(name))] for name in JUDGES.names()]
+    if kind is Kind.DIMENSION_JUDGES:
+        from proctor.judges.dimensions import DIMENSION_JUDGES
+
+        known = DIMENSION_JUDGES
+        return ["name", "summary"], [[name, _summary(known.get(name))] for name in known.names()]
     if kind is Kind.CONDITIONS:
         from proctor.media import CONDITIONS
 

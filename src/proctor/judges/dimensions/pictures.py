@@ -55,14 +55,21 @@ async def look(case: Case) -> Pictures:
     )
 
 
-@lru_cache(maxsize=32)
 def _load(root: Path, names: tuple[str, ...], label: str) -> Pictures:
     frames, problems = [], []
     for place, name in enumerate(names, start=1):
         try:
-            jpeg = encode(read_image(locate(root, name)), None, _SETTINGS)
+            file = locate(root, name)
+            stamp = file.stat()
+            jpeg = _jpeg(file, stamp.st_mtime_ns, stamp.st_size)
         except InputError as error:
             problems.append(str(error))
         else:
             frames.append(Frame(jpeg, None, label.format(place=place, count=len(names))))
     return Pictures(tuple(frames), len(names), (IMAGES_BROKEN,) if problems else (), tuple(problems))
+
+
+@lru_cache(maxsize=128)
+def _jpeg(file: Path, changed_ns: int, size: int) -> bytes:  # noqa: ARG001 - a file that changed is read anew
+    """A picture as it is sent; several systems answer to the same one, and several members look at it."""
+    return encode(read_image(file), None, _SETTINGS)
