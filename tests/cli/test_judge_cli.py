@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import io
 import json
 import signal
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from proctor.cli.main import main
 from tests.support.dimension_cases import ENGLISH, picture, rating
 from tests.support.faulty_server import Fault, FaultyServer, Request, Tokens
-from tests.support.program import start_proctor, wait_for
+from tests.support.program import start_proctor, wait_for, within
 
 COLUMNS = [
     "dataset",
@@ -78,22 +74,6 @@ def judge(
     )
     files: list[str | Path] = ["--ratings", ratings, "--encounters", encounters, "--out", out]
     return within("judge", "mediqa-eval", *files, *model, *more)
-
-
-def within(*arguments: str | Path) -> tuple[int, str]:
-    """The program in this process: its exit code, and what it printed."""
-    out = io.StringIO()
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(out),
-    ):
-        patch.setattr(sys, "argv", ["proctor", *map(str, arguments)])
-        try:
-            main()
-        except SystemExit as end:
-            return int(end.code or 0), out.getvalue()
-    return 0, out.getvalue()
 
 
 def test_a_submission_of_the_real_answers_passes_lint_and_audit(data: Path, tmp_path: Path) -> None:

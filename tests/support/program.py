@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
 import time
+import unittest.mock
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["proctor", "start_proctor", "wait_for"]
+__all__ = ["proctor", "start_proctor", "wait_for", "within"]
 
 _PROGRAM = (sys.executable, "-c", "from proctor.cli.main import main; main()")
 
@@ -26,6 +29,23 @@ def proctor(
         check=False,
         env=os.environ | environment,
     )
+
+
+def within(*arguments: str | Path) -> tuple[int, str]:
+    """The program in this process: its exit code, and what it printed."""
+    out = io.StringIO()
+    with (
+        unittest.mock.patch.object(sys, "argv", ["proctor", *map(str, arguments)]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(out),
+    ):
+        from proctor.cli.main import main
+
+        try:
+            main()
+        except SystemExit as end:
+            return int(end.code or 0), out.getvalue()
+    return 0, out.getvalue()
 
 
 def start_proctor(*arguments: str | Path) -> subprocess.Popen[str]:
