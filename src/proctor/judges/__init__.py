@@ -2,6 +2,7 @@
 
 from proctor.judges.binary_vote import JUDGE_VOTE
 from proctor.judges.panel import AWAITING_VOTES, PANEL_ACCURACY, UNRESOLVED, Panel
+from proctor.judges.rationale import RATIONALE_METRICS, TEXT_ONLY_FLAG, FramesOf
 from proctor.judges.registry import JUDGES, BuildJudge, OfSeveral, build_judge
 from proctor.judges.verdict import (
     CONTRADICTION,
@@ -24,13 +25,16 @@ __all__ = [
     "JUDGES",
     "JUDGE_VOTE",
     "PANEL_ACCURACY",
+    "RATIONALE_METRICS",
     "RUBRIC",
     "RUBRIC_BY_ERROR_TYPE",
     "RUBRIC_LABELS",
+    "TEXT_ONLY_FLAG",
     "UNRESOLVED",
     "VERDICT_METRICS",
     "BuildJudge",
     "ErrorType",
+    "FramesOf",
     "OfSeveral",
     "Panel",
     "Verdict",
