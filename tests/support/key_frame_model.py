@@ -67,13 +67,13 @@ class Sent:
 
 
 def made_instances(
-    folder: Path, *, videos: int = 5, per_video: int = 1, scenario: str | None = "CPR"
+    folder: Path, *, videos: int = 5, frames: tuple[int, ...] = (4, 6), scenario: str | None = "CPR"
 ) -> Instances:
-    """Instances of four and of six frames, of simulated videos."""
+    """Instances of simulated videos, one of each number of frames a video."""
     source = simulate(
         folder / "simulated", videos=videos, seconds=12, fps=5, size=(256, 144), seed=5, questions_per_video=1
     )
-    plan = Plan(per_video=per_video, seconds=2.0, seed=1, scenario=scenario)  # type: ignore[arg-type]
+    plan = Plan(frames=frames, per_video=1, seconds=2.0, seed=1, scenario=scenario)  # type: ignore[arg-type]
     build_instances(source / "videos", folder / "task", plan, cache=folder / "cache")
     benchmark = READER.load(folder / "task")
     library = MediaLibrary(benchmark.media_root, cache_dir=folder / "cache")
@@ -83,12 +83,12 @@ def made_instances(
         assert item.reference is not None
         order = item.reference.answer
         assert isinstance(order, list)
-        frames = asyncio.run(view(item, "video", library).frames())
-        own = {hashlib.sha256(frame.jpeg).hexdigest(): order.index(frame.label) for frame in frames}
+        seen = asyncio.run(view(item, "video", library).frames())
+        own = {hashlib.sha256(frame.jpeg).hexdigest(): order.index(frame.label) for frame in seen}
         if own.keys().isdisjoint(places):  # a moment may be in two instances, at different places
             places |= own
             items.append(item)
-    assert {item.tags["frames"] for item in items} == {4, 6}
+    assert {item.tags["frames"] for item in items} == set(frames)
     return Instances(replace(benchmark, items=tuple(items)), library, places)
 
 

@@ -16,7 +16,8 @@ from proctor.core.formats import BinaryFormat, OrderingFormat
 from proctor.models import ModelClient, ModelSpec
 from proctor.systems import METHODS
 from tests.support.faulty_server import Fault, FaultyServer, Request
-from tests.support.key_frame_model import Instances, KeyFrameModel, run_method, sent
+from tests.support.key_frame_model import Instances, KeyFrameModel, made_instances, run_method, sent
+from tests.support.program import proctor
 from tests.support.snapshot import assert_frozen
 from tests.systems.test_ordering_systems import Shown
 
@@ -136,6 +137,20 @@ def test_without_pictures_the_question_alone_is_put_to_the_model(instances: Inst
     assert {(answer.extra["calls"], answer.extra["images"]) for answer in answers} == {(1, 0)}
     assert "shown above" not in server.requests[0].text
     assert "There is no picture of A, B, C, D" in server.requests[0].text
+
+
+def test_from_the_command_line(tmp_path: Path) -> None:
+    made = made_instances(tmp_path, videos=2, frames=(4,))
+    with FaultyServer(KeyFrameModel(made.places)) as server:
+        done = proctor(
+            *("run", "clinicalskillqa", "--data", tmp_path / "task", "--store", tmp_path / "runs.db"),
+            *("--system", "evidence-flow-r", "--model", "openai:m", "--base-url", server.url),
+            *("--option", "scenario=cpr", "--option", "pairs=draft"),
+        )
+    assert (done.returncode, server.count) == (0, len(made.items) * (2 + 4 + 3)), done.stderr
+    shown = proctor("results", "clinicalskillqa", "--store", tmp_path / "runs.db", "--format", "json")
+    rows = [row for row in json.loads(shown.stdout) if row["system"] == "evidence-flow-r[openai:m]"]
+    assert {row["metric"]: row["value"] for row in rows}["accuracy"] == 1.0
 
 
 # ── broken models ──

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import combinations, permutations
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proctor.core import generator
 from proctor.systems.evidence_flow import (
     Constraint,
     Evidence,
@@ -18,6 +20,7 @@ from proctor.systems.evidence_flow import (
 )
 from proctor.systems.evidence_flow.replies import FrameReply, PairReply
 from proctor.systems.workflow import built_in
+from tests.support.key_frame_model import STEPS
 
 CPR = built_in("cpr")
 
@@ -115,3 +118,36 @@ def test_the_corrected_order_breaks_the_least_and_is_the_nearest(
     assert cost(found.order) == min(cost(one) for one in permutations("ABCDE"))
     assert len(found.broken) == cost(found.order)[0]
     assert len(found.moved) == cost(found.order)[1]
+
+
+def simulated(wrong: float, trials: int = 250) -> tuple[float, float]:
+    """The share of right orders, the model's own and the corrected: six frames, of three draws each exchanges two
+    neighbours with probability 0.3, and 60 % of the evidence is called certain, of which the share `wrong` is wrong."""
+    draw = generator(0, "noise", str(wrong))
+    own_right = corrected_right = 0
+    for _ in range(trials):
+        truth = [str(label) for label in draw.permutation(list("ABCDEF"))]
+        own = truth[:]
+        for _ in range(int(draw.binomial(3, 0.3))):
+            at = int(draw.integers(5))
+            own[at], own[at + 1] = own[at + 1], own[at]
+        frames = {}
+        for place, label in enumerate(truth):
+            step = STEPS[place] if draw.random() >= wrong else STEPS[int(draw.integers(6))]
+            frames[label] = note(step, certain=bool(draw.random() < 0.6))
+        pairs = [
+            PairEvidence(a, b, "", b if draw.random() < wrong else a, bool(draw.random() < 0.6))
+            for a, b in combinations(truth, 2)
+        ]
+        found = correct(own, constraints(Evidence(workflow=CPR, frames=frames, pairs=tuple(pairs))))
+        own_right += own == truth
+        corrected_right += list(found.order) == truth
+    return own_right / trials, corrected_right / trials
+
+
+@pytest.mark.parametrize(("wrong", "helps"), [(0.0, True), (0.1, True), (0.3, False)])
+def test_rules_help_as_long_as_what_is_called_certain_mostly_is_so(wrong: float, helps: bool) -> None:
+    """The documentation says so with these figures."""
+    own, corrected = simulated(wrong)
+    assert (corrected > own + 0.05) == helps
+    assert helps or corrected < own - 0.1
