@@ -347,6 +347,17 @@ def test_without_model_or_judge_nothing_is_guessed(tmp_path: Path) -> None:
     assert not (tmp_path / "mine.votes.db").exists()
 
 
+def test_a_learned_judge_is_looked_for_in_its_folder_and_asks_no_model(tmp_path: Path) -> None:
+    ratings, encounters = small(tmp_path)
+    (tmp_path / "learned").mkdir()
+    code, said = judge(
+        ratings, encounters, tmp_path / "mine.csv", "--judge", f"embedded:{tmp_path / 'learned'}"
+    )
+    assert (code, said.count("\n")) == (1, 1)
+    assert said.startswith(f"proctor: {tmp_path / 'learned'}")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["encounters.jsonl", "learned", "ratings.csv"]
+
+
 @pytest.mark.parametrize(
     ("where", "text"),
     [
