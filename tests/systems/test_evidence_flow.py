@@ -246,7 +246,16 @@ def test_faults_on_the_way_change_no_answer(instances: Instances) -> None:
     assert {answer.status for answer in answers} == {Status.FAILED}
 
 
-def test_a_model_that_breaks_every_time_in_another_way_crashes_nothing(instances: Instances) -> None:
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *(("evidence-flow-m", {}), ("evidence-flow-r", {}), ("stage-score", {}), ("pairwise-vote", {})),
+        ("consensus", {"over": "model,stage-score,seriation", "samples": 2}),
+    ],
+)
+def test_a_model_that_breaks_every_time_in_another_way_crashes_nothing(
+    instances: Instances, name: str, options: dict[str, Any]
+) -> None:
     draw = generator(7, "broken")
     ways: list[Callable[[str], str]] = [
         lambda good: good,
@@ -266,10 +275,11 @@ def test_a_model_that_breaks_every_time_in_another_way_crashes_nothing(instances
         return ways[int(draw.integers(len(ways)))](model(request))
 
     with FaultyServer(reply, faults=0.05, kinds=[Fault.UNAVAILABLE, Fault.CONTENT_FILTER]) as server:
-        found = [answer for name in METHOD for answer in run_method(name, instances, server)]
+        found = run_method(name, instances, server, **options)
     for answer in found:
         assert answer.status in {Status.ANSWERED, Status.REFUSED, Status.FAILED}
         assert bool(answer.reason) == (answer.status is not Status.ANSWERED)
+        assert bool(answer.problem) == (answer.status is Status.ANSWERED and answer.parsed is None)
         assert not answer.reason.startswith(("KeyError", "TypeError", "ValueError", "IndexError"))
 
 
