@@ -72,8 +72,8 @@ class BertScore:
     ...         return {text: TextTokens(np.array([ord(c) for c in text]), np.eye(128, dtype=np.float32)[
     ...                 [ord(c) for c in text]], empty=not text) for text in texts}
     >>> found = BertScore(Letters()).score([("abc", "ab"), ("", "ab")])
-    >>> [round(value, 3) for value in (*found.f1, found.precision[0], found.recall[0])], found.notes
-    ([0.8, 0.0, 0.667, 1.0], ('1 text is empty and scores 0',))
+    >>> found.f1.round(3).tolist(), found.precision.round(3).tolist(), found.notes
+    ([0.8, 0.0], [0.667, 0.0], ('1 text is empty and scores 0',))
     """
 
     def __init__(
