@@ -86,6 +86,10 @@ class Demonstrations:
                 shown.append(one)
         return Picked(tuple(shown), passed_over)
 
+    def all(self) -> Iterator[Demonstration]:
+        """Each of them, read when it comes and not kept."""
+        return map(self._load, self._entries)
+
     def _in_turn(self, item: str, passed_over: dict[str, str]) -> Iterator[Demonstration]:
         for entry in self._entries:
             if entry.id == item:

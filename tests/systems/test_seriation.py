@@ -1,0 +1,142 @@
+"""Seriation beyond colours: motion between pictures, and a direction that is stated, learned or unknown."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from proctor.core import ConfigurationError, Frame, generator
+from proctor.models import ModelClient, ModelSpec
+from proctor.systems import METHODS
+from proctor.systems.seriation import Learned, Seriation, learned, moved
+from tests.support.key_frame_model import Instances, made_instances
+from tests.support.program import proctor
+from tests.systems.test_ordering_systems import Shown, asked, item, picture
+
+NAME = "seriation-directed"
+
+
+def ground(shift: int, bright: int = 0, size: tuple[int, int] = (160, 90)) -> bytes:
+    """A smooth random ground, shifted to the right by so many points."""
+    from scipy.ndimage import gaussian_filter
+
+    noise = gaussian_filter(generator(1, "ground").normal(0, 1, (90, 260)), 3)
+    points = (128 + 90 * noise / np.abs(noise).max())[:, 60 - shift : 220 - shift] + bright
+    out = io.BytesIO()
+    Image.fromarray(points.clip(0, 255).astype(np.uint8)).resize(size).convert("RGB").save(
+        out, "JPEG", quality=95
+    )
+    return out.getvalue()
+
+
+# ── motion ──
+
+
+def test_motion_is_as_long_as_the_shift_and_explains_the_picture() -> None:
+    far, left = moved([ground(0), ground(4), ground(12)])
+    assert far[0, 1] == pytest.approx(4 / 160, rel=0.15)
+    assert far[1, 2] == pytest.approx(8 / 160, rel=0.15)
+    assert far[0, 2] == pytest.approx(12 / 160, rel=0.15)
+    assert left.max() < 0.03  # moved back, little is left
+    for table in (far, left):
+        assert np.array_equal(table, table.T)
+        assert not table.diagonal().any()
+
+
+def test_what_moving_does_not_explain_is_left() -> None:
+    _, left = moved([ground(0), ground(0, bright=60)])
+    _, other = moved([ground(0), ground(4)])
+    assert left[0, 1] > 5 * other[0, 1]
+
+
+def test_pictures_of_another_size_can_be_compared() -> None:
+    far, _ = moved([ground(0), ground(0, size=(320, 180)), ground(8, size=(80, 90))])
+    assert far[0, 1] < 0.2 * far[0, 2]
+
+
+def test_motion_orders_what_colours_alone_do_not() -> None:
+    """A ground that drifts: all pictures are about as unlike in colour as far ones are, and near in motion."""
+    steps = {"A": ground(20), "B": ground(0), "C": ground(30), "D": ground(10)}
+    found = asked("seriation", steps)
+    assert found.parsed in (list("BDAC"), list("CADB"))
+    assert found.extra["evidence"] == "pixels"
+
+
+# ── direction ──
+
+
+def test_a_direction_is_learned_only_where_a_coin_would_not_show_it() -> None:
+    assert Learned(dict.fromkeys("abcdef", True)).start("z") == "plainer"
+    assert Learned(dict.fromkeys("abcdef", False)).start("z") == "busier"
+    assert (
+        Learned(dict.fromkeys("abcdef", True)).start("a") == "given"
+    )  # its own vote does not count: 5 are too few
+    assert Learned({name: name < "e" for name in "abcdefgh"}).start("z") == "given"
+    assert Learned({}).start("z") == "given"
+
+
+def test_what_is_learned_is_which_end_is_plainer() -> None:
+    found = learned(
+        [
+            ("x", picture(0, 0), picture(1, 4)),
+            ("y", picture(0, 4), picture(1, 0)),
+            ("z", picture(0), picture(0)),
+        ]
+    )
+    assert found.votes == {"x": True, "y": False}
+    steps = {"A": picture(1, 2), "B": picture(2, 3), "C": picture(0, 1), "D": picture(3, 5)}
+    prior = Learned(dict.fromkeys("abcdef", False))
+    system = Seriation(prior=prior)
+    answer = asyncio.run(
+        system.answer(item(), Shown([Frame(jpeg, None, label) for label, jpeg in steps.items()]))
+    )
+    assert answer.parsed == list("DBAC")
+    assert answer.extra["start"] == "busier"
+    assert system.name == NAME
+    assert system.settings["start"] == {"plainer_of_solved": [0, 6]}
+
+
+@pytest.fixture(scope="module")
+def instances(tmp_path_factory: pytest.TempPathFactory) -> Instances:
+    return made_instances(tmp_path_factory.mktemp("instances"))
+
+
+def test_the_direction_comes_from_solved_instances_on_the_command_line(
+    instances: Instances, tmp_path: Path
+) -> None:
+    task = instances.benchmark.media_root
+    assert task is not None
+    run = proctor(
+        *("run", "clinicalskillqa", "--data", task, "--system", NAME, "--option", f"learn={task}"),
+        *("--store", tmp_path / "runs.db", "--cache", tmp_path / "cache"),
+    )
+    assert run.returncode == 0, run.stderr
+    told = proctor("export", "clinicalskillqa", "--store", tmp_path / "runs.db", "--out", tmp_path / "o.csv")
+    assert told.returncode == 0, told.stderr
+    assert NAME in (tmp_path / "o.csv").read_text("utf-8")
+
+
+def test_options_that_make_no_sense(instances: Instances) -> None:
+    client = ModelClient(ModelSpec(name="openai:m", base_url="http://localhost:9/v1"))
+
+    def built(clients: list[Any], **options: Any) -> Any:
+        return METHODS.get(NAME)(clients, seed=0, options=options)
+
+    assert built([], start="busier").settings["start"] == "busier"
+    with pytest.raises(ConfigurationError, match="seriation-directed: found 1 models, expected none"):
+        built([client], start="busier")
+    for options in ({}, {"start": "given", "learn": "x"}):
+        with pytest.raises(ConfigurationError, match="expected one of the options start and learn"):
+            built([], **options)
+    with pytest.raises(ConfigurationError, match=r"option 'start': .*\(its options: start, learn\)"):
+        built([], start="left")
+    task = instances.benchmark.media_root
+    votes = built([], learn=str(task)).settings["start"]["plainer_of_solved"]
+    assert task is not None
+    assert votes[1] == len((task / "references.jsonl").read_text("utf-8").splitlines())
