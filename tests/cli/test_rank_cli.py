@@ -124,9 +124,32 @@ def test_tables_and_csv(folder: Path) -> None:
     assert "Below the line" in shown.stdout
     assert "Buckets won, lost and tied against each other" in shown.stdout
     assert "count for nothing: aggregation / in" in shown.stderr
+    assert "Place and score under every rule" in shown.stdout
+    lines = proctor(*options, "--format", "tsv").stdout.splitlines()
+    assert lines[0].split("\t")[:6] == ["board", "place", "system", "score", "won", "lost"]
+    assert len(lines) == 1 + 2 * 7
     rows = list(csv.DictReader(io.StringIO(proctor(*options, "--format", "csv").stdout)))
     assert {row["board"] for row in rows} == {"technical", "clinical"}
     assert {row["system"] for row in rows if row["baseline"] == "True"} == {"random", "majority"}
+
+
+def test_my_own_lead_bucket_by_bucket(folder: Path) -> None:
+    technical, clinical = rank(folder, "--mine", "weak", "--stability", "0")
+    assert {(one["bucket"], one["against"]) for one in technical["leads"]} == {
+        (bucket, other)
+        for bucket in ("all", "object_recognition / in", "temporal_grounding / in", "aggregation / in")
+        for other in ("frontier", "open")
+    }
+    assert {one["verdict"] for one in technical["leads"]} == {"behind"}
+    assert not any(one["bucket"] == "aggregation / in" for one in clinical["leads"])  # nobody was asked
+    assert {one["rule"] for one in technical["rules"]} >= {"copeland", "borda", "win-rate"}
+    options = ("rank", "focus", "--store", folder / "runs.db", "--draws", "100", "--stability", "0")
+    shown = proctor(*options, "--baseline", "frontier", "--mine", "strong")
+    assert "strong against frontier" in shown.stdout
+    assert "ahead" in shown.stdout
+    wrong = proctor(*options, "--mine", "nobody")
+    assert wrong.returncode == 1
+    assert "found 'nobody', expected one of" in wrong.stderr
 
 
 def test_other_buckets_and_wrong_names(folder: Path) -> None:

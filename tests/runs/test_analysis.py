@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from proctor.benchmarks.focus import READER
@@ -21,7 +22,10 @@ from proctor.core.formats import (
 )
 from proctor.metrics import AccuracyScorer
 from proctor.runs import Analysis, Store, analyse, import_answers, write_tables
+from proctor.runs.analysis import lead_rows, rule_rows
 from proctor.runs.analysis.ensembles import vote
+from proctor.runs.ranking import Board, Marks, RankedRun
+from proctor.stats import rank_buckets
 from tests.support.program import proctor
 
 N = 60
@@ -157,6 +161,61 @@ def test_stability_and_significance_are_there(found: Analysis) -> None:
     assert {one["board"] for one in found.tables["ranking"]} == {"technical", "clinical"}
 
 
+def test_what_a_vote_gains_is_paired_with_the_best(found: Analysis) -> None:
+    """Alone each is right on two of three questions; of three, two always are."""
+    vote_of_all = row(found, "ensembles", ensemble="vote of all", format="all")
+    assert (vote_of_all["n"], vote_of_all["gain"]) == (60, pytest.approx(1 / 3))
+    assert vote_of_all["left_out"] == 0
+    counts = row(found, "ensembles", ensemble="vote of all", format="count")
+    assert (counts["n"], counts["value"]) == (30, 1.0)
+
+
+def test_groups_and_whiskers(found: Analysis) -> None:
+    """Of each video one system is wrong on everything, all others right: two share the first place."""
+    of_one = {
+        one["system"]: (one["value"], one["place"])
+        for one in found.tables["groups"]
+        if one["group"] == "v0.mp4"
+    }
+    assert of_one == {"one": (0.0, 3), "two": (1.0, 1), "three": (1.0, 1), "mute": (0.0, 3)}
+    video = row(found, "videos", system="one", part="all")
+    # Quartiles of 0, 0, 1, 1, 1, 1 are 0.25 and 1: 0 lies within 1.5 widths of the box.
+    assert [video[name] for name in ("whisker_low", "q1", "q3", "whisker_high")] == [0.0, 0.25, 1.0, 1.0]
+
+
+def test_facets_have_their_accuracies(found: Analysis) -> None:
+    long = row(found, "factors", system="two", factor="context", value_of="long")
+    inside = [number for number in range(N) if number % 5 == 0]
+    assert (long["n"], long["value"]) == (12, sum(number % 3 != 1 for number in inside) / len(inside))
+
+
+def test_rules_and_leads_from_marks_worked_by_hand() -> None:
+    """Ten videos, one question a bucket each. In the first bucket `a` is right on all, `b` on none: p of the
+    sign flip is 2 / 2^10. In the second both are right; there is no lead to show."""
+    groups = np.repeat(np.arange(10), 2)
+    buckets = np.tile([0, 1], 10)
+    right = {"a": np.ones(20), "b": np.tile([0.0, 1.0], 10)}
+    standings = rank_buckets(list(right.values()), list(right), groups, buckets, ["x", "y"], draws=100)
+    ranked = [RankedRun(one, one.name == "b", None, 0) for one in standings.systems]
+    board = Board("technical", "All", standings, ranked, 20, 0, 0.05, Marks(right, groups, buckets))
+    places = {(one["system"], one["rule"]): (one["place"], one["score"]) for one in rule_rows([board])}
+    assert places["a", "copeland"] == (1, 1.0)
+    assert places["b", "borda"] == (2, -1.0)
+    assert places["b", "minimax"] == (2, -1.0)
+    assert (places["a", "dowdall"], places["b", "dowdall"]) == ((1, 2.0), (2, 1.5))
+    assert (places["a", "mean"], places["b", "mean"]) == ((1, 1.0), (2, 0.5))
+    assert (places["a", "win-rate"], places["b", "win-rate"]) == ((1, 0.75), (2, 0.25))
+    leads = {one["bucket"]: one for one in lead_rows(board, "a", draws=100)}
+    assert {name: (one["lead"], one["p"], one["verdict"]) for name, one in leads.items()} == {
+        "all": (0.5, 2 / 2**10, "ahead"),
+        "x": (1.0, 2 / 2**10, "ahead"),
+        "y": (0.0, 1.0, "not shown"),
+    }
+    assert lead_rows(board, "b", ["a"], draws=100)[1]["verdict"] == "behind"
+    with pytest.raises(InputError, match=r"board technical: found 'c', expected one of a, b$"):
+        lead_rows(board, "c")
+
+
 def test_tables_as_files(found: Analysis, tmp_path: Path) -> None:
     written = write_tables(found, tmp_path / "out")
     assert {file.stem for file in written} == set(found.tables)
@@ -174,7 +233,8 @@ def test_the_program(store: Store, tmp_path: Path) -> None:
         *("--stability", "10", "--json", "--out", tmp_path),
     )
     assert done.returncode == 0, done.stderr
-    assert set(json.loads(done.stdout)) == {file.stem for file in tmp_path.iterdir()}
+    assert set(json.loads(done.stdout)) == {file.stem for file in tmp_path.glob("*.csv")}
+    assert {"pairs", "failures", "places-technical"} <= {file.stem for file in tmp_path.glob("*.svg")}
     shown = proctor("analyse", "focus", "--store", store.shown, "--draws", "100", "--stability", "10")
     assert "Submissions together" in shown.stdout
 

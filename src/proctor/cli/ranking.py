@@ -282,6 +282,8 @@ def _print_rules(board: Board) -> None:
 
 def _print_leads(rows: list[dict[str, Any]]) -> None:
     """Whether one system's lead is real, bucket by bucket; a table for each that it is held against."""
+    from proctor.reports.words import p_value
+
     for other in dict.fromkeys(row["against"] for row in rows):
         here = [row for row in rows if row["against"] == other]
         print_table(
@@ -296,7 +298,7 @@ def _print_leads(rows: list[dict[str, Any]]) -> None:
                     "–"
                     if row["ci_low"] is None
                     else f"{100 * row['ci_low']:.1f} to {100 * row['ci_high']:.1f}",
-                    "–" if row["p"] is None else f"{row['p']:.3f}",
+                    p_value(row["p"]),
                     row["verdict"],
                 ]
                 for row in here

@@ -11,7 +11,7 @@ from proctor.reports.figures.forest import Forest, draw_forest
 from proctor.reports.figures.heat import Heat, draw_heat
 from proctor.reports.figures.podium import MOST_ON_PODIUM, Podium, draw_podium
 from proctor.reports.figures.ranklines import RankLines, draw_rank_lines
-from proctor.reports.figures.shares import SharePanel, draw_shares
+from proctor.reports.figures.shares import Part, SharePanel, draw_shares
 from proctor.reports.figures.slopes import Slopes, draw_slopes
 from proctor.reports.figures.verdicts import Verdicts, draw_verdict_panels, draw_verdicts
 
@@ -28,6 +28,7 @@ __all__ = [
     "Forest",
     "Heat",
     "Panel",
+    "Part",
     "Podium",
     "RankLines",
     "SharePanel",

@@ -13,11 +13,20 @@ from proctor.reports.words import shorten
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["SharePanel", "draw_shares"]
+__all__ = ["Part", "SharePanel", "draw_shares"]
 
 _WIDTH, _ACROSS, _ROW, _HEAD, _FOOT, _GAP, _KEY = 960, 3, 20, 28, 22, 30, 30
 _COLOURS = (SERIES[0], SERIES[7], SERIES[5], SERIES[4], SERIES[3], SERIES[6], SERIES[2], SERIES[1])
 _DEEP = {SERIES[0], SERIES[6], SERIES[2], SERIES[1]}
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a stretch of a bar is: its letter, its name, and the number of its colour (0 to 7), the same in all drawings."""
+
+    letter: str
+    name: str
+    look: int
 
 
 @dataclass(frozen=True)
@@ -29,9 +38,9 @@ class SharePanel:
 
 
 def draw_shares(
-    key: str, title: str, rows: Sequence[str], parts: Sequence[tuple[str, str]], panels: Sequence[SharePanel]
+    key: str, title: str, rows: Sequence[str], parts: Sequence[Part], panels: Sequence[SharePanel]
 ) -> str:
-    """`parts` are letters with names, at most eight. Every bar is its row's whole; its letter stands in a part that
+    """Every bar is its row's whole; its letter stands in a part that
     has room for it."""
     names = [shorten(row, LABEL) for row in rows]
     left = label_width(names)
@@ -47,7 +56,7 @@ def draw_shares(
             axes.set_ylim(len(rows) - 0.5, -0.5)
             put(axes, 0, -0.5 - 13 / _ROW, shorten(panel.name, int(width / 6.8)), fontweight="bold")
             for row, counts in enumerate(panel.counts):
-                _draw_bar(axes, row, counts, [letter for letter, _ in parts], width)
+                _draw_bar(axes, row, counts, parts, width)
             for tick in (0, 0.5, 1):
                 put(
                     axes,
@@ -66,37 +75,38 @@ def draw_shares(
         return svg(figure, key=key, title=title, description=_described(rows, parts, panels))
 
 
-def _draw_bar(axes: Axes, row: int, counts: Sequence[int], letters: Sequence[str], width: float) -> None:
+def _draw_bar(axes: Axes, row: int, counts: Sequence[int], parts: Sequence[Part], width: float) -> None:
     whole, start = sum(counts), 0.0
     if not whole:
         axes.plot([0, 0], [row - 0.3, row + 0.3], color=GRID, linewidth=1)
         return
-    for colour, letter, count in zip(_COLOURS, letters, counts, strict=False):
-        share = count / whole
+    for part, count in zip(parts, counts, strict=True):
+        colour, share = _COLOURS[part.look], count / whole
         if not count:
             continue
         axes.barh(row, share, left=start, height=0.76, facecolor=colour, edgecolor=PAPER, linewidth=0.6)
         if share * width >= 11:
             ink = PAPER if colour in _DEEP else DARK
-            put(axes, start + share / 2, row, letter, color=ink, fontsize=10, ha="center")
+            put(axes, start + share / 2, row, part.letter, color=ink, fontsize=10, ha="center")
         start += share
 
 
-def _draw_key(axes: Axes, parts: Sequence[tuple[str, str]], start: float, width: float) -> None:
+def _draw_key(axes: Axes, parts: Sequence[Part], start: float, width: float) -> None:
     x = start + 14 / width
     up = -0.5 - (_HEAD + 14) / _ROW
-    for colour, (letter, name) in zip(_COLOURS, parts, strict=False):
+    for part in parts:
+        colour = _COLOURS[part.look]
         axes.plot([x + 7 / width], [up], "s", color=colour, markersize=14, markeredgewidth=0, clip_on=False)
         ink = PAPER if colour in _DEEP else DARK
-        put(axes, x + 7 / width, up, letter, color=ink, fontsize=10, ha="center")
-        put(axes, x + 18 / width, up, name)
-        x += (38 + CHARACTER * len(name)) / width
+        put(axes, x + 7 / width, up, part.letter, color=ink, fontsize=10, ha="center")
+        put(axes, x + 18 / width, up, part.name)
+        x += (38 + CHARACTER * len(part.name)) / width
 
 
-def _described(rows: Sequence[str], parts: Sequence[tuple[str, str]], panels: Sequence[SharePanel]) -> str:
+def _described(rows: Sequence[str], parts: Sequence[Part], panels: Sequence[SharePanel]) -> str:
     lines = []
     for panel in panels[:10]:
         for row, counts in list(zip(rows, panel.counts, strict=True))[:10]:
-            shown = [f"{count} {name}" for count, (_, name) in zip(counts, parts, strict=True) if count]
+            shown = [f"{count} {part.name}" for count, part in zip(counts, parts, strict=True) if count]
             lines.append(f"{shorten(panel.name, 40)}, {shorten(row, 40)}: {', '.join(shown)}")
     return "; ".join(lines) + ". All numbers stand below."

@@ -168,7 +168,7 @@ def _gaps(analysis: Analysis, order: Sequence[str]) -> list[Picture]:
 
 def _signed(rows: Sequence[Row], middle: str) -> Axis:
     ends = [row[name] for row in rows for name in (middle, "ci_low", "ci_high") if row[name] is not None]
-    return signed_axis(ACCURACY, min([0.0, *ends]), max([0.0, *ends]), lines=5)
+    return signed_axis(ACCURACY, min([-0.01, *ends]), max([0.01, *ends]), lines=5)
 
 
 def _box(row: Row, beyond: Sequence[float]) -> Box | None:
@@ -221,7 +221,7 @@ def _spread_by_label(analysis: Analysis, order: Sequence[str]) -> Picture | None
         panels.append(BoxPanel(f"{plain_name(part)} ({count} groups)", boxes))
     drawn = draw_boxes("videos-labels", "Spread over groups by label", order, panels, _AXIS)
     caption = (
-        f"The same for each of the {plain_name(analysis.labels)}, on the questions that carry it; groups beyond the whiskers "
+        f"The same for each value of {plain_name(analysis.labels)}, on the questions that carry it; groups beyond the whiskers "
         "are not drawn."
     )
     title = "Spread over groups by label"
@@ -236,7 +236,7 @@ def _regression(analysis: Analysis) -> Picture | None:
     axis = ratio_axis(min(row["ci_low"] for row in shown), max(row["ci_high"] for row in shown))
     dots = [Dot(*(_log(row[name]) for name in ("odds_ratio", "ci_low", "ci_high"))) for row in shown]
     texts = [
-        f"{row['odds_ratio']:.2f} ({row['ci_low']:.2f} to {row['ci_high']:.2f}), p {p_value(row['p'])}"
+        f"{_odds(row['odds_ratio'])} ({_odds(row['ci_low'])} to {_odds(row['ci_high'])}), p {p_value(row['p'])}"
         for row in shown
     ]
     forest = Forest(
@@ -256,6 +256,11 @@ def _regression(analysis: Analysis) -> Picture | None:
     return picture(
         "regression", "What goes with a right answer", "regression", drawn, caption=caption, rows=rows
     )
+
+
+def _odds(ratio: float) -> str:
+    """Two digits behind the point, or two that tell something."""
+    return f"{ratio:.2f}" if 0.095 <= ratio < 1000 else f"{ratio:.2g}"
 
 
 def _log(ratio: float) -> float:

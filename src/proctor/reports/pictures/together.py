@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proctor.core import ACCURACY
-from proctor.reports.figures import Dot, Forest, SharePanel, draw_forest, draw_shares, signed_axis
+from proctor.reports.figures import Dot, Forest, Part, SharePanel, draw_forest, draw_shares, signed_axis
 from proctor.reports.pictures.picture import Picture, gap_text, percent, picture
 from proctor.reports.words import plain_name
 from proctor.runs import Analysis
@@ -34,8 +34,8 @@ def together_pictures(analysis: Analysis) -> list[Picture]:
 def _ensembles(analysis: Analysis) -> Picture | None:
     rows = analysis.tables["ensembles"]
     whole = [row for row in rows if row["format"] == "all" and row["value"] is not None]
-    if not whole:
-        return None
+    if not whole or whole[0]["systems"] == whole[-1]["systems"]:
+        return None  # one system alone
     best = whole[0]
     forest = Forest(
         [f"{row['ensemble']}: {percent(row['value'])}" for row in whole],
@@ -45,7 +45,7 @@ def _ensembles(analysis: Analysis) -> Picture | None:
         (0.0, "best alone"),
     )
     ends = [row[name] for row in whole for name in ("gain_low", "gain_high") if row[name] is not None]
-    axis = signed_axis(ACCURACY, min([0.0, *ends]), max([0.0, *ends]), lines=5)
+    axis = signed_axis(ACCURACY, min([-0.01, *ends]), max([0.01, *ends]), lines=5)
     drawn = draw_forest("ensembles", "Submissions together", forest, axis)
     out = (
         f" {best['left_out']} questions can't be voted on (free text, or a mark is missing)."
@@ -72,7 +72,8 @@ def _failures(analysis: Analysis, order: Sequence[str]) -> Picture | None:
         lines = [[counts.get((form, name, cause), 0) for cause in causes] for name in order]
         size = max(sum(line) for line in lines)
         panels.append(SharePanel(f"{plain_name(form) or 'no format'} ({size} questions)", lines))
-    parts = [(_LETTERS[cause], cause) for cause in causes]
+    looks = {cause: look for look, cause in enumerate(_LETTERS)}
+    parts = [Part(_LETTERS[cause], cause, looks[cause]) for cause in causes]
     drawn = draw_shares("failures", "How answers end", order, parts, panels)
     caption = "How answers end, by format and cause: the share of a format's questions. Failed and unmarked ones are not scored."
     return picture("failures", "How answers fail", "failures", drawn, caption=caption, rows=rows)

@@ -113,8 +113,8 @@ def regression_rows(data: Gathered) -> list[Row]:
 
 def reference_values(data: Gathered) -> dict[str, str]:
     """What the terms of the regression are held against: the first value of each factor, and the first system."""
-    firsts = {factor: next(iter(data.carriers(factor)), "") for factor in data.factors}
-    return {factor: value for factor, value in firsts.items() if value} | {"system": data.names[0]}
+    values = {factor: list(data.carriers(factor)) for factor in data.factors}
+    return {factor: some[0] for factor, some in values.items() if len(some) > 1} | {"system": data.names[0]}
 
 
 def _columns(data: Gathered) -> dict[str, NDArray[np.bool_]]:

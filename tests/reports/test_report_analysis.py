@@ -1,0 +1,177 @@
+"""The analysis in the report and as files: every picture, its numbers, with few and with many systems."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import re
+from html import unescape
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from proctor.core import InputError
+from proctor.reports import write_pictures, write_report
+from proctor.reports.figures import (
+    Box,
+    Dot,
+    Forest,
+    Part,
+    Podium,
+    RankLines,
+    SharePanel,
+    Verdicts,
+    draw_box_rows,
+    draw_forest,
+    draw_podium,
+    draw_rank_lines,
+    draw_shares,
+    draw_verdicts,
+    plain_axis,
+    ratio_axis,
+)
+from proctor.reports.pictures.picture import picture
+from proctor.runs import Analysis, Options, Store, analyse
+from tests.support.chromium import open_page
+from tests.support.many_systems import BASE, many_systems
+
+TITLES = (
+    "Who beats whom",
+    "Who is better in which bucket",
+    "How stable the places are",
+    "How far the rule decides",
+    "Agreement with rankings of samples",
+    "Accuracy by capabilities",
+    "Labels alone and together",
+    "Length of the context",
+    "Distribution: “out” less “in”",
+    "Spread over groups",
+    "What goes with a right answer",
+    "Paired differences",
+    "Podium",
+    "Submissions together",
+    "How answers fail",
+)
+
+
+@pytest.fixture(scope="module", params=[3, 10])
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return many_systems(tmp_path_factory.mktemp("many"), request.param, questions=240, videos=12)
+
+
+@pytest.fixture(scope="module")
+def page(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("page") / "report.html"
+    found = write_report(store, "focus", out, options=Options(draws=100), baselines=BASE[:1], max_items=5)
+    assert {"ranking", "analysis"} <= set(found.sections)
+    assert found.bytes < 3_000_000
+    return out
+
+
+def test_every_picture_is_there_with_its_numbers(page: Path) -> None:
+    text = unescape(page.read_text(encoding="utf-8"))
+    assert [title for title in TITLES if title not in text] == []
+    figures = re.findall(r"<figure>.*?</figure>\s*<details>", text, re.DOTALL)
+    assert len(figures) > 15
+    analysis = text[text.index('<section id="analysis"') :]
+    analysis = analysis[: analysis.index("</section>")]
+    assert analysis.count("<figure>") == analysis.count("<summary>The numbers as") >= 10
+    assert 'badge">baseline' in text
+
+
+def test_hostile_names_stay_text(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert "<b>a very" not in text.partition('<script id="data"')[0]
+
+
+def test_drawings_fit_without_scripts_on_a_screen_and_a_phone(chromium: str, page: Path) -> None:
+    """No text of a drawing leaves it, and the page does not scroll sideways."""
+
+    async def work() -> list[tuple[int, list[str]]]:
+        found = []
+        async with open_page(chromium) as browser:
+            for width in (1280, 390):
+                await browser.resize(width, 900)
+                await browser.open(page.as_uri() + f"?{width}")
+                wide = await browser.evaluate("document.documentElement.scrollWidth - innerWidth")
+                cut = await browser.evaluate(
+                    "[...document.querySelectorAll('#ranking svg.drawing, #analysis svg.drawing')].flatMap(s => {"
+                    " const b = s.getBoundingClientRect();"
+                    " return [...s.querySelectorAll('text')].filter(t => { const r = t.getBoundingClientRect();"
+                    "  return r.left < b.left - 1 || r.right > b.right + 1 || r.top < b.top - 1 || r.bottom > b.bottom + 1;"
+                    " }).map(t => s.querySelector('title').textContent + ': ' + t.textContent) })"
+                )
+                found.append((wide, cut))
+        return found
+
+    found = asyncio.run(work())
+    assert [cut for _, cut in found] == [[], []]
+    assert all(wide <= 0 for wide, _ in found)
+
+
+@pytest.fixture(scope="module")
+def analysis(store: Store) -> Analysis:
+    return analyse(store, "focus", baselines=BASE, draws=100, stability=20)
+
+
+def test_pictures_as_files_are_whole_drawings(analysis: Analysis, tmp_path: Path) -> None:
+    written = write_pictures(analysis, tmp_path)
+    assert len(written) == len({file.name for file in written}) >= 20
+    for file in written:
+        root = ElementTree.parse(file).getroot()
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert root.find("{http://www.w3.org/2000/svg}rect") is not None
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="expected a folder to write to"):
+        write_pictures(analysis, tmp_path / "file")
+
+
+def test_few_numbers_are_a_table_and_many_are_csv() -> None:
+    rows = [{"system": "=1+1", "value": 0.123456789, "n": k} for k in range(41)]
+    few = picture("a", "A", "t", "<svg/>", caption="c", rows=rows[:40]).figure
+    assert few.numbers is not None
+    assert few.csv == ""
+    many = picture("a", "A", "t", "<svg/>", caption="c", rows=rows).figure
+    assert many.numbers is None
+    first = next(csv.DictReader(io.StringIO(many.csv)))
+    assert first == {"system": "'=1+1", "value": "0.12346", "n": "0"}
+
+
+def texts(svg: str) -> list[str]:
+    return ["".join(one.itertext()) for one in ElementTree.fromstring(svg).iter("text")]
+
+
+def test_a_filled_dot_is_an_interval_without_the_mark_and_long_ones_end_in_arrows() -> None:
+    axis = ratio_axis(0.5, 2.0)
+    assert axis.labels == ("0.1", "0.2", "0.5", "1", "2", "5", "10")
+    dots = [Dot(0.3, 0.1, 0.5), Dot(0.1, -0.1, 0.3), Dot(0.5, -2.0, 3.0), Dot()]
+    forest = Forest(list("abcd"), dots, ["1", "2", "3", "–"], "odds", (0.0, "none"))
+    drawn = draw_forest("k", "t", forest, axis)
+    assert drawn.count("f-paper") == 2  # hollow: the second and the third
+    assert drawn.count(" z") >= 2  # two arrows
+    assert {"a", "b", "c", "d", "odds", "none"} <= set(texts(drawn))
+
+
+def test_lines_that_share_a_place_stand_apart_and_keep_its_number() -> None:
+    lines = RankLines(["a", "b", "c"], ["one", "two"], [[1, 3], [1, 1], [3, 1]])
+    shown = texts(draw_rank_lines("k", "t", lines))
+    assert sorted(text for text in shown if text.isdigit()) == ["1", "1", "1", "1", "3", "3"]
+    assert shown.count("a") == 2
+
+
+def test_other_drawings_say_their_numbers_to_those_who_do_not_see_them() -> None:
+    verdicts = Verdicts("all", [[None, 1], [-1, None]], [["", "3–0–1"], ["0–3–1", ""]])
+    assert "a better than b" in draw_verdicts("k", "t", ["a", "b"], verdicts)
+    podium = Podium(["a", "b"], [[1.0, 0.5], [0.2, 0.2]], [[1, 2], [1, 1]])
+    assert "a: first on 2, second on 0" in draw_podium("k", "t", podium, plain_axis(0, 1))
+    box = draw_box_rows("k", "t", ["a"], [Box(0, 0.1, 0.2, 0.3, 0.4)], ["x"], plain_axis(0, 1), "h")
+    assert "a median 0.2, quartiles 0.1 and 0.3" in box
+    parts = [Part("R", "right", 0), Part("W", "wrong", 1)]
+    shares = draw_shares("k", "t", ["a", "b"], parts, [SharePanel("count", [[3, 1], [0, 0]])])
+    assert "count, a: 3 right, 1 wrong" in shares
+
+
+def test_plain_axes_do_not_round_their_labels_away() -> None:
+    assert plain_axis(0.0, 1.0).labels == ("0", "0.25", "0.50", "0.75", "1.00")
