@@ -1,12 +1,9 @@
-"""Annotations and other tools' files: what is written is read again, as CVAT means it, and hostile files are refused."""
+"""Annotations and other tools' files: what is written is read again, as CVAT means it."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -22,11 +19,12 @@ from proctor.build.tracks import (
     TrackFormat,
     Video,
     read_annotations,
+    read_cvat,
     to_cvat,
     write_annotations,
 )
-from proctor.build.tracks.cvat_reading import read_cvat
 from proctor.core import InputError
+from tests.support.track_files import COCO, CVAT, attribute, box, from_cvat, write
 
 # Round trips
 
@@ -121,43 +119,6 @@ def test_two_places_in_one_second_survive(tmp_path: Path) -> None:
 
 
 # CVAT's meaning
-
-CVAT = """<?xml version="1.0" encoding="utf-8"?>
-<annotations>
-  <version>1.1</version>
-  <meta>
-    <task>
-      <id>5</id><name>case 7</name><size>100</size><mode>interpolation</mode>
-      <start_frame>0</start_frame><stop_frame>99</stop_frame>
-      <original_size><width>640</width><height>480</height></original_size>
-    </task>
-    <source>case-7.mp4</source>
-  </meta>
-  {tracks}
-</annotations>
-"""
-
-
-def box(frame: int, left: float = 0, *, more: str = "", inner: str = "") -> str:
-    return (
-        (
-            f'<box frame="{frame}" xtl="{left}" ytl="10" xbr="{left + 20}" ybr="40" outside="0" occluded="0" '
-            f'keyframe="1" z_order="0">{inner}</box>'
-        )
-        if not more
-        else (
-            f'<box frame="{frame}" xtl="{left}" ytl="10" xbr="{left + 20}" ybr="40" {more} z_order="0">{inner}</box>'
-        )
-    )
-
-
-def attribute(name: str, value: str) -> str:
-    return f'<attribute name="{name}">{value}</attribute>'
-
-
-def from_cvat(*boxes: str, fps: float = 10) -> Annotation:
-    tracks = f'<track id="3" label="Sponge" source="manual">{"".join(boxes)}</track>'
-    return read_cvat(Path("x.xml"), CVAT.format(tracks=tracks).encode(), Given(fps=fps))
 
 
 def places(annotation: Annotation) -> dict[int, float | None]:
@@ -260,29 +221,6 @@ def test_the_file_for_cvat_declares_what_it_uses() -> None:
 
 # COCO's
 
-COCO: dict[str, Any] = {
-    "images": [
-        {"id": 1, "width": 64, "height": 48, "frame_index": 0},
-        {"id": 2, "width": 64, "height": 48, "frame_index": 12},
-        {"id": 3, "width": 64, "height": 48, "frame_index": 25},
-        {"id": 4, "width": 64, "height": 48, "frame_index": 52},
-    ],
-    "categories": [{"id": 7, "name": "Needle", "supercategory": "object"}],
-    "annotations": [
-        {"id": 1, "image_id": 1, "category_id": 7, "bbox": [1, 2, 3, 4], "track_id": 5},
-        {"id": 2, "image_id": 2, "category_id": 7, "bbox": [9, 9, 9, 9], "track_id": 5},
-        {"id": 3, "image_id": 3, "category_id": 7, "bbox": [2, 2, 3, 4],
-         "attributes": {"track_id": 5, "occluded": True, "keyframe": True, "colour": "grey"}},
-        {"id": 4, "image_id": 4, "category_id": 7, "bbox": [0, 0, 0, 0], "instance": "n",
-         "attributes": {"outside": True}},
-    ],
-}  # fmt: skip
-
-
-def write(path: Path, content: object) -> Path:
-    path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return path
-
 
 def test_the_image_nearest_to_a_second_stands_for_it(tmp_path: Path) -> None:
     (found,) = read_annotations(
@@ -307,138 +245,3 @@ def test_several_videos_in_one_file_and_a_folder_of_files(tmp_path: Path) -> Non
     assert [one.video.id for one in read_annotations([tmp_path])] == ["a", "b", "c"]
     with pytest.raises(InputError, match=r"found video 'c' again, expected each video once; c\.xml has it"):
         read_annotations([tmp_path, tmp_path / "c.xml"])
-
-
-# Broken files
-
-TRACK = f'<track id="0" label="Clip">{box(0)}</track>'
-LAUGHS = (
-    '<?xml version="1.0"?><!DOCTYPE lolz [<!ENTITY lol "lol"><!ENTITY lol2 "&lol;&lol;&lol;&lol;">]>'
-    "<annotations>&lol2;</annotations>"
-)
-OUTSIDE = '<!DOCTYPE a [<!ENTITY secret SYSTEM "file:///etc/passwd">]><annotations>&secret;</annotations>'
-
-
-def cvat(tracks: str = TRACK, edit: Callable[[str], str] = str) -> str:
-    return edit(CVAT.format(tracks=tracks))
-
-
-def coco(edit: Callable[[Any], object]) -> dict[str, Any]:
-    content = json.loads(json.dumps(COCO))
-    edit(content)
-    return dict(content)
-
-
-BROKEN: list[tuple[str, object, str]] = [
-    ("empty", "", "found an empty file, expected CVAT"),
-    ("prose", "the sponge is at the left", "found b'the sponge is at the left', expected CVAT"),
-    ("billion laughs", LAUGHS, "line 1: found a document type (<!DOCTYPE …>), expected XML without one"),
-    ("external entity", OUTSIDE, "line 1: found a document type (<!DOCTYPE …>), expected XML without one"),
-    ("an entity of nobody", cvat("&what;"), "line 12, column 3: found undefined entity, expected well-formed XML"),
-    ("cut off", cvat()[:-30], "expected well-formed XML"),
-    ("deep", "<a>" * 40 + "</a>" * 40, "line 1: found elements 33 deep, expected at most 32"),
-    ("another root", "<html></html>", "line 1: found <html>, expected <annotations>, as CVAT has it"),
-    ("an odd encoding", '<?xml version="1.0" encoding="klingon"?><a/>', "unknown encoding"),
-    ("for images", cvat('<image id="0" name="a.jpg"/>'), "found CVAT for images, expected CVAT for video 1.1"),
-    ("no size", cvat(edit=lambda t: t.replace("original_size", "size_of_old")), "found no <original_size>"),
-    ("size in words", cvat(edit=lambda t: t.replace(">640<", ">wide<")), "<width>: found 'wide', expected a number"),
-    ("no label", cvat('<track id="0">' + box(0) + "</track>"), "line 12, <track>: found no label"),
-    ("no key frame", cvat('<track id="0" label="x"/>'), "line 12, <track> 0: found no key frame"),
-    ("a polygon", cvat('<track id="0" label="x"><polygon frame="0"/></track>'), "found <polygon>, expected <box>"),
-    ("no corner", cvat(edit=lambda t: t.replace('xbr="20"', "")), "line 12, <box>: found no xbr, expected a number"),
-    ("nan", cvat(edit=lambda t: t.replace('xbr="20"', 'xbr="nan"')), "<box>: found xbr 'nan', expected a number"),
-    ("a flag", cvat(edit=lambda t: t.replace('outside="0"', 'outside="no"')), "found outside 'no', expected 0 or 1"),
-    ("half a frame", cvat(edit=lambda t: t.replace('frame="0" x', 'frame="0.5" x')), "found frame 0.5, expected"),
-    ("backwards", cvat(f'<track id="0" label="x">{box(9)}{box(4)}</track>'), "found key frame 4 after 9, expected"),
-    ("two names", cvat(f'<track id="0" label="x">{box(0, inner=attribute("instance", "a"))}'
-                       f'{box(4, inner=attribute("instance", "b"))}</track>'), "found instance 'b', expected 'a'"),
-    ("a time in words", cvat(f'<track id="0" label="x">{box(0, inner=attribute("inserted_at", "soon"))}</track>'),
-     "<track> 0: found inserted_at 'soon', expected seconds or hh:mm:ss"),
-    ("a share above 1", cvat(f'<track id="0" label="x">{box(0, inner=attribute("visibility", "7"))}</track>'),
-     "field 'visibility': found 7.0, expected"),
-    ("broken json", '{"images": [1, 2', "line 1, column 17: found expecting ',' delimiter, expected JSON"),
-    ("other json", {"a": 1}, "found JSON with a, expected CVAT for video 1.1 (XML), COCO (JSON)"),
-    ("deep json", '{"images":' + "[" * 100_000 + "]" * 100_000 + "}", "found JSON nested too deep"),
-    ("no images", coco(lambda c: c.update(images=[])), "images: found none, expected one or more"),
-    ("images missing", coco(lambda c: c.pop("images")), "field 'images': found nothing, expected a list"),
-    ("an image twice", coco(lambda c: c["images"].append({"id": 1})), "images, entry 5: found id 1 again"),
-    ("no such image", coco(lambda c: c["annotations"][0].update(image_id=99)),
-     "annotations, entry 1: found image_id 99, expected the id of an image"),
-    ("no such class", coco(lambda c: c["annotations"][1].update(category_id=0)),
-     "annotations, entry 2: found category_id 0, expected the id of a category"),
-    ("no such video", coco(lambda c: c["images"][2].update(video_id=8)), "images, entry 3: found video_id 8"),
-    ("no instance", coco(lambda c: c["annotations"][0].pop("track_id")),
-     "annotations, entry 1: found no instance, expected track_id or instance"),
-    ("three numbers", coco(lambda c: c["annotations"][0].update(bbox=[1, 2, 3])),
-     "annotations, entry 1, field 'bbox.3': found nothing"),
-    ("infinite", coco(lambda c: c["annotations"][0].update(bbox=[1, 2, 3, float("inf")])), "field 'bbox.3': found inf"),
-    ("no time", coco(lambda c: c["images"][0].pop("frame_index")), "image 1: found no time, expected time, frame"),
-    ("no picture size", coco(lambda c: [one.pop("width") for one in c["images"]]), "found no width and height"),
-    ("an odd share", coco(lambda c: c["annotations"][2]["attributes"].update(visibility="much")),
-     "annotations, entry 3, field 'visibility': found 'much', expected a number"),
-    ("a newer file", {"kind": "annotated video", "format_version": 2},
-     "field 'format_version': found 2, written by a newer version of Proctor, expected at most 1"),
-    ("no video", {"kind": "annotated video"}, "field 'video': found nothing, expected Field required"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("content", "error"), [one[1:] for one in BROKEN], ids=[one[0] for one in BROKEN])
-def test_a_broken_file_is_refused_in_one_line(content: object, error: str, tmp_path: Path) -> None:
-    file = write(tmp_path / "tracks", content)
-    with pytest.raises(InputError) as caught:
-        read_annotations([file], Given(fps=10))
-    text = str(caught.value)
-    assert text.startswith(f"{file}: ")
-    assert "\n" not in text
-    assert error in text
-    assert ", expected " in text
-
-
-@pytest.mark.parametrize(
-    ("edit", "error"),
-    [
-        (lambda c: c["video"].update(fps=0.5), "field 'video.fps': found 0.5, expected "),
-        (lambda c: c["video"].update(id="a\nb"), "expected a name is printable text on one line"),
-        (lambda c: c["sightings"][0].update(second=-1), "field 'sightings.0.second': found -1, expected "),
-        (
-            lambda c: c["sightings"][0].update(colour="red"),
-            "field 'sightings.0.colour': found 'red', expected ",
-        ),
-        (
-            lambda c: c["sightings"][0].update(attributes={"hidden": "x"}),
-            "the attribute 'hidden' has a meaning",
-        ),
-        (lambda c: c["moments"][0].update(kind="lost"), "field 'moments.0.kind': found 'lost', expected "),
-    ],
-)
-def test_a_broken_file_of_our_own(edit: Callable[[Any], object], error: str, tmp_path: Path) -> None:
-    annotation = from_cvat(box(0, inner=attribute("inserted_at", "1")))
-    content = annotation.model_dump(mode="json")
-    edit(content)
-    with pytest.raises(InputError) as caught:
-        read_annotations([write(tmp_path / "own.json", content)])
-    assert error in str(caught.value)
-
-
-def test_without_a_frame_rate_cvat_is_asked_back(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.xml", cvat())
-    with pytest.raises(InputError, match="found no frame rate, CVAT keeps none, expected --fps"):
-        read_annotations([file])
-    with pytest.raises(InputError, match=r"^fps: found 0, expected 1 to 1000$"):
-        Given(fps=0)
-
-
-def test_what_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="found no such file or folder, expected tracks"):
-        read_annotations([tmp_path / "none.xml"])
-    with pytest.raises(InputError, match=r"found no \.xml or \.json file, expected files of tracks"):
-        read_annotations([tmp_path])
-
-
-def test_names_that_no_file_should_have() -> None:
-    video = Video(id="../../etc", file="x", width=9, height=9, seconds=2, fps=25)
-    one = Annotation(video=video)
-    assert list(write_annotations([one], "json")) == ["_.._etc.json"]
-    other = Annotation(video=video.model_copy(update={"id": "../..\\etc"}))
-    with pytest.raises(InputError, match=re.escape("found a second file _.._etc.json, expected plain names")):
-        write_annotations([one, other], "json")

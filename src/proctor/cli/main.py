@@ -68,6 +68,8 @@ def commands() -> typer.Typer:
     build = typer.Typer(no_args_is_help=True, help="Makes benchmarks.")
     build.command("simulated")(demo.build_simulated)
     build.command("clinicalskillqa")(building.build_clinicalskillqa)
+    build.command("focus")(building.build_focus)
+    build.command("convert")(building.build_convert)
     build.callback()(_building)
     app.add_typer(build, name="build")
     return app

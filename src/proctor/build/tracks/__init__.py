@@ -9,13 +9,24 @@ from proctor.build.tracks.completion import Completion, Filled, complete
 from proctor.build.tracks.cvat_reading import read_cvat
 from proctor.build.tracks.cvat_writing import to_cvat
 from proctor.build.tracks.faults import Given
+from proctor.build.tracks.focus import BUILDER_VERSION, FocusBuilt, ask_focus, build_focus
+from proctor.build.tracks.focus_asking import SEEN_IN_TRAINING, FocusPlan
 from proctor.build.tracks.offers import Dialect, Offer
-from proctor.build.tracks.reading import KINDS, TrackFormat, files_of, read_annotations, write_annotations
+from proctor.build.tracks.reading import (
+    KINDS,
+    TrackFormat,
+    files_of,
+    read_annotations,
+    write_annotations,
+    write_folder,
+)
 from proctor.build.tracks.rules import TRACK_RULES
 from proctor.build.tracks.timeline import Timeline
 
 __all__ = [
+    "BUILDER_VERSION",
     "KINDS",
+    "SEEN_IN_TRAINING",
     "TRACK_RULES",
     "Annotation",
     "Box",
@@ -23,6 +34,8 @@ __all__ = [
     "Dialect",
     "Filled",
     "Finding",
+    "FocusBuilt",
+    "FocusPlan",
     "Given",
     "Moment",
     "Offer",
@@ -30,6 +43,8 @@ __all__ = [
     "Timeline",
     "TrackFormat",
     "Video",
+    "ask_focus",
+    "build_focus",
     "choose",
     "complete",
     "files_of",
@@ -40,4 +55,5 @@ __all__ = [
     "to_coco",
     "to_cvat",
     "write_annotations",
+    "write_folder",
 ]

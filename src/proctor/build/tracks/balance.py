@@ -83,6 +83,7 @@ class _Ledger:
     def __init__(self, pool: dict[str, list[Offer]]) -> None:
         self._used: Counter[tuple[str, ...]] = Counter()
         self._keys: dict[tuple[str, ...], set[str]] = {}
+        self._rarest: dict[tuple[str, ...], int] = {}  # by scope; forgotten when an answer is taken in it
         for offer in (offer for offers in pool.values() for offer in offers):
             for scope in self._scopes(offer):
                 self._keys.setdefault(scope, set()).add(offer.key)
@@ -106,7 +107,9 @@ class _Ledger:
         return uses | {("offered", video, name): _OFFERED for name in offer.choices}
 
     def add(self, offer: Offer, video: str) -> None:
-        self._used.update((*scope, offer.key) for scope in self._scopes(offer))
+        for scope in self._scopes(offer):
+            self._used[*scope, offer.key] += 1
+            self._rarest.pop(scope, None)
         self._used.update(self._uses(offer, video).keys())
 
     def cost(self, offer: Offer, video: str) -> float:
@@ -115,11 +118,16 @@ class _Ledger:
         An answer that few videos can give comes first where it can be had.
         """
         ahead = sum(
-            _WITHIN[scope[0]]
-            * (self._used[*scope, offer.key] - min(self._used[*scope, key] for key in self._keys[scope]))
+            _WITHIN[scope[0]] * (self._used[*scope, offer.key] - self._least(scope))
             for scope in self._scopes(offer)
         )
         common = _COMMON * self._common[offer.rule, offer.key]
         return (
             ahead + common + sum(weight * self._used[use] for use, weight in self._uses(offer, video).items())
         )
+
+    def _least(self, scope: tuple[str, ...]) -> int:
+        """How often the rarest answer within a scope was taken."""
+        if scope not in self._rarest:
+            self._rarest[scope] = min(self._used[*scope, key] for key in self._keys[scope])
+        return self._rarest[scope]

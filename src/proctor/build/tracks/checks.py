@@ -89,7 +89,7 @@ def _class_changes(annotation: Annotation) -> Iterator[Finding]:
         named.setdefault(moment.instance, []).append((moment.time, moment.class_name))
     for instance, said in named.items():
         for (_, one), (time, other) in pairwise(sorted(said)):
-            if one != other:
+            if (official_name(one) or one) != (official_name(other) or other):
                 yield Finding("class-changes", annotation.video.id, instance, time, f"{one}, then {other}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -14,9 +14,10 @@ from proctor.build.tracks.coco import read_coco, to_coco
 from proctor.build.tracks.cvat_reading import read_cvat
 from proctor.build.tracks.cvat_writing import to_cvat
 from proctor.build.tracks.faults import Given, checked
+from proctor.build.tracks.whole import whole_folder
 from proctor.core import InputError
 
-__all__ = ["KINDS", "TrackFormat", "files_of", "read_annotations", "write_annotations"]
+__all__ = ["KINDS", "TrackFormat", "files_of", "read_annotations", "write_annotations", "write_folder"]
 
 TrackFormat = Literal["cvat", "coco", "json"]
 KINDS: tuple[TrackFormat, ...] = get_args(TrackFormat)
@@ -44,23 +45,27 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
     return found
 
 
-def read_annotations(paths: Sequence[Path], given: Given | None = None) -> list[Annotation]:
+def read_annotations(
+    paths: Sequence[Path],
+    given: Given | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Annotation]:
     """The annotations in files or folders, each video once, in order of the video's name.
 
-    The kind of a file is seen from its content. Raises `InputError` for an unreadable or a too large file
+    `progress` is called with files done and files in all. The kind of a file is seen from its content. Raises `InputError` for an unreadable or a too large file
     (512 MiB), for one of another kind, for whatever is wrong in it, and for a video that comes twice.
     """
     found: dict[str, tuple[Path, Annotation]] = {}
-    for file in files_of(paths):
+    files = files_of(paths)
+    for number, file in enumerate(files, start=1):
         for one in _read(file, given or Given()):
             if one.video.id in found:
-                first = found[one.video.id][0]
-                raise InputError(
-                    file,
-                    found=f"video {one.video.id!r} again",
-                    expected=f"each video once; {first.name} has it",
-                )
+                expected = f"each video once; {found[one.video.id][0].name} has it"
+                raise InputError(file, found=f"video {one.video.id!r} again", expected=expected)
             found[one.video.id] = (file, one)
+        if progress is not None:
+            progress(number, len(files))
     return [one for _, (_, one) in sorted(found.items())]
 
 
@@ -130,6 +135,16 @@ def write_annotations(annotations: Sequence[Annotation], kind: TrackFormat) -> d
             )
         found[name] = to_cvat(one) if kind == "cvat" else _dump(one.model_dump(mode="json"))
     return found
+
+
+def write_folder(annotations: Sequence[Annotation], kind: TrackFormat, out: Path) -> list[str]:
+    """Writes what `write_annotations` makes into the new folder `out`, all of it or nothing; returns the names.
+    Raises `InputError` where `out` holds something."""
+    contents = write_annotations(annotations, kind)
+    with whole_folder(out) as half:
+        for name, content in contents.items():
+            (half / name).write_bytes(content)
+    return list(contents)
 
 
 def _dump(value: object) -> bytes:

@@ -78,11 +78,16 @@ class Timeline:
         """Seconds of which it can be said what is in view: the same instances a second before, then and a second
         after, each plainly to be seen once or not at all, and nothing is just coming or going."""
         changes = [one.time for one in self._moments]
+        seconds = range(int(self.end) + 1)
+        names = [[one.instance for one in self.in_view(second)] for second in seconds]
+        settled = [self._settled(second) for second in seconds]
         return [
             second
-            for second in range(2, int(self.end))
-            if all(self._settled(second + step) for step in (-1, 0, 1))
-            and self._names(second - 1) == self._names(second) == self._names(second + 1)
+            for second in seconds[2:-1]
+            if settled[second - 1]
+            and settled[second]
+            and settled[second + 1]
+            and names[second - 1] == names[second] == names[second + 1]
             and not any(abs(second - time) < _CALM_S for time in changes)
         ]
 
@@ -94,9 +99,6 @@ class Timeline:
     def times_to_ask(self) -> list[int]:
         """The quiet seconds that questions may ask about."""
         return self.quiet()
-
-    def _names(self, second: int) -> list[str]:
-        return [one.instance for one in self.in_view(second)]
 
     def _settled(self, second: int) -> bool:
         seen = self._by_second.get(second, [])

@@ -1,0 +1,176 @@
+"""Which questions FOCUS asks of annotated videos: at which times, from which offers, and how they are balanced."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from proctor.build.tracks.annotation import Annotation
+from proctor.build.tracks.balance import choose
+from proctor.build.tracks.focus_rules import FOCUS_RULES
+from proctor.build.tracks.focus_words import ASKED, FocusDialect, focus_words
+from proctor.build.tracks.giveaway import foregone, gives_away
+from proctor.build.tracks.offers import Offer
+from proctor.build.tracks.timeline import Timeline
+from proctor.build.tracks.vocabulary import ARISING, official_name
+from proctor.core import InputError, generator
+
+__all__ = ["SEEN_IN_TRAINING", "Chosen", "FocusPlan", "choose_questions"]
+
+SEEN_IN_TRAINING = ("cholecystectomy", "proctocolectomy", "rectal resection", "sigmoid resection")
+"""The kinds of procedure in the challenge's training data; all others are out of distribution."""
+
+_FORMATS = ("choice", "count", "binary", "percentage", "classes", "timestamps", "pattern")
+_SECONDS_ASKED = 8  # seconds of a video that questions asked at one time may name
+_OF_A_RULE = 24  # offers of one rule of one video among which is chosen
+_CALM_S = 1.0  # nothing comes or goes so close to the time at which is asked
+_EARLIEST_S = 8.0
+_MOST_SHARE = {"binary": 0.5}  # of one answer among those of a format
+_MOST_OF_OTHERS = 0.4
+_ENOUGH = 10  # questions of a format from which on that is held to
+_NAMES = "a name without a comma, and not none"
+
+
+@dataclass(frozen=True)
+class FocusPlan:
+    """How questions are made: how many of a video, at how many times besides its end they are asked, the kinds
+    of procedure that count as seen in training (part of their name is enough), and the seed."""
+
+    per_video: int = 40
+    times: int = 4
+    in_distribution: tuple[str, ...] = SEEN_IN_TRAINING
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value, low, high in (("per_video", self.per_video, 1, 1000), ("times", self.times, 0, 100)):
+            if not low <= value <= high:
+                raise InputError(None, name, found=str(value), expected=f"{low} to {high}")
+
+
+class _Asking(Timeline):
+    """A video up to the time at which is asked; questions name a few of its quiet seconds, drawn by lot."""
+
+    def __init__(self, annotation: Annotation, end: float, rng: np.random.Generator) -> None:
+        super().__init__(annotation, end)
+        quiet = self.quiet()
+        some = rng.choice(len(quiet), min(_SECONDS_ASKED, len(quiet)), replace=False) if quiet else ()
+        self._asked = sorted(quiet[int(index)] for index in some)
+
+    def times_to_ask(self) -> list[int]:
+        return self._asked
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The questions of every video by its id, and how many were dropped so that no answer is too common."""
+
+    offers: dict[str, list[Offer]]
+    dropped: int
+
+
+def choose_questions(
+    annotations: Sequence[Annotation],
+    plan: FocusPlan,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Chosen:
+    """The questions on all videos, chosen by the plan; `progress` is called with steps done and steps in all.
+
+    Raises `InputError` for a class whose name no list of classes could hold.
+    """
+    for one in annotations:
+        for name in one.classes:
+            if "," in name or name.casefold() == "none":
+                raise InputError(
+                    None, f"video {one.video.id!r}", found=f"the class {name!r}", expected=_NAMES
+                )
+    steps = len(annotations) + plan.per_video  # to look at every video, and then to choose in turns
+
+    def looked(done: int) -> None:
+        if progress is not None:
+            progress(done, steps)
+
+    pool = _pool(annotations, plan, looked)
+    rng = generator(plan.seed, "build focus", "questions")
+    found = choose(
+        pool, plan.per_video, rng, formats=_FORMATS, progress=lambda done, _: looked(len(annotations) + done)
+    )
+    return _trimmed(found, generator(plan.seed, "build focus", "trim"))
+
+
+def _pool(
+    annotations: Sequence[Annotation], plan: FocusPlan, looked: Callable[[int], None]
+) -> dict[str, list[Offer]]:
+    """All offers of every video that give nothing away."""
+    names = sorted({name for one in annotations for name in one.classes})
+    inserted = {one.class_name for some in annotations for one in some.moments if one.kind == "insertion"}
+    arising = {name for name in names if official_name(name) in ARISING and name not in inserted}
+    if not names:
+        return {one.video.id: [] for one in annotations}
+    say = focus_words(names)
+    pool: dict[str, list[Offer]] = {}
+    for number, one in enumerate(annotations, start=1):
+        pool[one.video.id] = _offers(one, say, arising, plan)
+        looked(number)
+    known = foregone(pool)
+    return {
+        video: [one for one in offers if (one.rule, one.mentions) not in known]
+        for video, offers in pool.items()
+    }
+
+
+def _offers(annotation: Annotation, say: FocusDialect, arising: set[str], plan: FocusPlan) -> list[Offer]:
+    video = annotation.video.id
+    found: list[Offer] = []
+    for end in _times(annotation, plan):
+        rng = generator(plan.seed, "build focus", "seconds", video, f"{end:g}")
+        line = _Asking(annotation, end, rng)
+        for rule, offering in FOCUS_RULES.items():
+            for offer in offering(line, say):
+                foreign = ASKED[rule].inserted and arising & {*offer.mentions, *offer.choices}
+                if not foreign and not gives_away(offer, end):
+                    found.append(replace(offer, rule=rule, end=end))
+    lots = generator(plan.seed, "build focus", "lots", video)
+    kept: list[Offer] = []
+    for rule in FOCUS_RULES:
+        some = [one for one in found if one.rule == rule]
+        drawn = lots.choice(len(some), min(_OF_A_RULE, len(some)), replace=False) if some else ()
+        kept += [some[index] for index in sorted(int(one) for one in drawn)]
+    return kept
+
+
+def _times(annotation: Annotation, plan: FocusPlan) -> list[float]:
+    """The times at which is asked: the end of the video, and whole seconds at which nothing comes or goes, one
+    from each of as many equal parts of them."""
+    video = annotation.video
+    calm = [
+        second
+        for second in range(int(_EARLIEST_S), int(video.seconds))
+        if not any(abs(moment.time - second) < _CALM_S for moment in annotation.moments)
+    ]
+    rng = generator(plan.seed, "build focus", "times", video.id)
+    parts = np.array_split(np.array(calm, dtype=np.int64), plan.times) if plan.times else []
+    drawn = [float(part[int(rng.integers(len(part)))]) for part in parts if len(part)]
+    return [*drawn, video.seconds]
+
+
+def _trimmed(chosen: dict[str, list[Offer]], rng: np.random.Generator) -> Chosen:
+    """Without so many of a format's commonest answer that it would be worth giving always."""
+    kept = {video: list(offers) for video, offers in chosen.items()}
+    dropped = 0
+    for form in _FORMATS:
+        most = _MOST_SHARE.get(form, _MOST_OF_OTHERS)
+        while True:
+            asked = [(v, one) for v, some in kept.items() for one in some if one.format.kind == form]
+            keys = Counter(one.key for _, one in asked)
+            if len(asked) < _ENOUGH or max(keys.values()) <= max(most * len(asked), 1):
+                break
+            key = keys.most_common(1)[0][0]
+            common = [pair for pair in asked if pair[1].key == key]
+            video, offer = common[int(rng.integers(len(common)))]
+            kept[video].remove(offer)
+            dropped += 1
+    return Chosen(kept, dropped)

@@ -1,0 +1,192 @@
+"""Rules that only FOCUS asks by: what is left inside, when it was last seen, how long, which one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from proctor.build.tracks.annotation import Moment
+from proctor.build.tracks.offers import Dialect, Offer, clock, third
+from proctor.build.tracks.rules import TRACK_RULES, Rule, only_one
+from proctor.build.tracks.timeline import Timeline
+from proctor.build.tracks.vocabulary import STAYING, official_name
+from proctor.core.formats import CountFormat, PatternFormat, PercentageFormat, TimestampsFormat
+
+__all__ = ["FOCUS_RULES"]
+
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
+_SHARE_TOLERANCE = 5.0  # percentage points of a share that is watched, not counted
+_COUNTED_TOLERANCE = 1.0  # and of one that is counted
+_LINES_APART = 0.04  # of the picture's size: nearer to a line of the grid a cell is a matter of taste
+_A_WHILE_S = 5  # what is seen again sooner is the same one as a rule
+_UNSURE = 3.0  # percentage points that half-hidden objects may make
+
+
+def _part_of_the_video(time: float, line: Timeline) -> str:
+    return third(min(time, line.end - 1), line.end)
+
+
+# What is left
+
+
+def _remain(line: Timeline, say: Dialect) -> Iterator[Offer]:
+    for name in say.names:
+        yield from say.count(say.text("remain", name), len(line.inside(name)), name, (name,))
+
+
+def _remain_all(line: Timeline, say: Dialect) -> Iterator[Offer]:
+    yield from say.count(say.text("remain-all"), len(line.inside()))
+
+
+def _kinds_left(line: Timeline, say: Dialect) -> Iterator[Offer]:
+    left = {name for name in say.names if line.inside(name)}
+    yield say.kinds(say.text("kinds-left"), left)
+
+
+def _out_share(line: Timeline, say: Dialect) -> Iterator[Offer]:
+    inserted = {moment.instance for moment in line.insertions()}
+    if inserted:
+        share = 100 * (len(inserted) - len(line.inside())) / len(inserted)
+        form = PercentageFormat(tolerance=_COUNTED_TOLERANCE)
+        yield Offer(say.text("out-share"), form, float(round(share)), str(round(share)))
+
+
+def _all_out(line: Timeline, say: Dialect) -> Iterator[Offer]:
+    for name in line.first_in():
+        yield say.yes_no(say.text("all-out", name), not line.inside(name), name, (name,))
+
+
+def _nothing_left(line: Timeline, say: Dialect) -> Iterator[Offer]:
+    must_go = [name for name in line.first_in() if official_name(name) not in STAYING]
+    if must_go:
+        left = any(line.inside(name) for name in must_go)
+        yield say.yes_no(say.text("nothing-left"), not left, "", ())
+
+
+# When, and how long
+
+
+def _last_seen(line: Timeline, say: Dialect) -> Iterator[Offer]:
+    for name in say.names:
+        shown = line.shown(name)
+        if shown and any(one.class_name == name for one in line.in_view(shown[-1])):
+            yield say.when(say.text("last-seen", name), line.end, [float(shown[-1])], (name,))
+
+
+def _when_nth(line: Timeline, say: Dialect) -> Iterator[Offer]:
+    for name in line.first_in():
+        moments = line.insertions(name)
+        for nth, moment in list(zip(_ORDINALS, moments, strict=False))[1:]:
+            question = say.text("when-nth", name, nth=nth)
+            yield say.when(question, line.end, [moment.time], (name,))
+
+
+def _stay(line: Timeline, say: Dialect) -> Iterator[Offer]:
+    for name in line.first_in():
+        came, went = line.insertions(name), line.retrievals(name)
+        if len(came) == len(went) == 1 and came[0].instance == went[0].instance:
+            seconds = went[0].time - came[0].time
+            # two moments, and either may be off
+            form = TimestampsFormat(tolerance=2 * say.tolerance(line.end))
+            key = f"quarter {int(4 * seconds / (line.end + 1))}"
+            question = say.text("stay", name)
+            yield Offer(question, form, say.moments([seconds]), key, name, mentions=(name,))
+
+
+def _view_share(line: Timeline, say: Dialect) -> Iterator[Offer]:
+    seconds = int(line.end)
+    for name in say.names:
+        shown = set(line.shown(name))
+        some = len(shown)
+        changes = sum((second in shown) != (second + 1 in shown) for second in range(-1, seconds + 1))
+        clear = sum(
+            any(one.class_name == name for one in line.in_view(second)) for second in range(seconds + 1)
+        )
+        share = 100 * some / (seconds + 1)
+        unsure = 100 * (some - clear) / (seconds + 1) > _UNSURE
+        coarse = 100 * changes / (seconds + 1) > _SHARE_TOLERANCE  # a change is known to a second
+        if some and not unsure and not coarse:
+            form = PercentageFormat(tolerance=_SHARE_TOLERANCE)
+            key = f"fifth {int(min(share, 99) / 20)}"
+            question = say.text("view-share", name)
+            yield Offer(question, form, float(round(share)), key, name, mentions=(name,))
+
+
+# Where, and which one
+
+
+def _cell(line: Timeline, say: Dialect) -> Iterator[Offer]:
+    video = line.annotation.video
+    for second in line.times_to_ask():
+        for name in say.names:
+            seen = only_one(line, second, name)
+            if seen is None or seen.box is None:
+                continue
+            x, y = seen.box.centre[0] / video.width, seen.box.centre[1] / video.height
+            near = min(abs(place - edge) for place in (x, y) for edge in (1 / 3, 2 / 3))
+            if near < _LINES_APART or not (0 <= x < 1 and 0 <= y < 1):
+                continue
+            answer = f"{int(3 * y) + 1}/{int(3 * x) + 1}"
+            question = say.text("cell", name, time=clock(second))
+            form = PatternFormat(pattern="[1-3]/[1-3]")
+            yield Offer(question, form, answer, answer, name, mentions=(name,))
+
+
+def _numbered(line: Timeline, name: str) -> dict[str, int]:
+    """The number of every instance of a class in order of insertion; none where one came twice, or only one came."""
+    moments: list[Moment] = line.insertions(name)
+    numbers = {moment.instance: number for number, moment in enumerate(moments, start=1)}
+    return numbers if len(numbers) == len(moments) > 1 else {}
+
+
+def _which_first_out(line: Timeline, say: Dialect) -> Iterator[Offer]:
+    for name in say.names:
+        numbers, out = _numbered(line, name), line.retrievals(name)
+        if out and out[0].instance in numbers:
+            number = numbers[out[0].instance]
+            question = say.text("which-first-out", name)
+            yield Offer(question, CountFormat(), number, str(number), name, mentions=(name,))
+
+
+def _which_at(line: Timeline, say: Dialect) -> Iterator[Offer]:
+    for name in say.names:
+        numbers = _numbered(line, name)
+        for second in line.times_to_ask() if numbers else ():
+            seen = only_one(line, second, name)
+            number = numbers.get(seen.instance) if seen else None
+            if number is not None:
+                question = say.text("which-at", name, time=clock(second))
+                cue = _part_of_the_video(second, line)
+                yield Offer(question, CountFormat(), number, str(number), cue, mentions=(name,))
+
+
+def _same(line: Timeline, say: Dialect) -> Iterator[Offer]:
+    for name in say.names:
+        if not _numbered(line, name):
+            continue
+        alone = [(t, seen.instance) for t in line.times_to_ask() if (seen := only_one(line, t, name))]
+        for (one, a), (other, b) in combinations(alone, 2):
+            if other - one < _A_WHILE_S:
+                continue
+            question = say.text("same", name, time=clock(one), later=clock(other))
+            yield say.yes_no(question, a == b, _part_of_the_video(other - one, line), (name,))
+
+
+FOCUS_RULES: dict[str, Rule] = {
+    **TRACK_RULES,
+    "cell": _cell,
+    "last-seen": _last_seen,
+    "when-nth": _when_nth,
+    "stay": _stay,
+    "view-share": _view_share,
+    "remain": _remain,
+    "remain-all": _remain_all,
+    "kinds-left": _kinds_left,
+    "out-share": _out_share,
+    "all-out": _all_out,
+    "nothing-left": _nothing_left,
+    "which-first-out": _which_first_out,
+    "which-at": _which_at,
+    "same": _same,
+}
+"""All rules by which FOCUS asks, the common ones first."""

@@ -1,0 +1,260 @@
+"""How FOCUS asks, and what each rule of questions tests: texts, capabilities, clinical relevance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from pydantic import JsonValue
+
+from proctor.benchmarks.focus.forms import time_tolerance
+from proctor.build.tracks.offers import Dialect, Offer, orders
+from proctor.core.formats import PatternFormat, option_letters
+
+__all__ = ["ASKED", "Asked", "FocusDialect", "focus_words"]
+
+_MOST = 20  # a larger number of events is a matter of patience
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a rule asks and tests: its text, the primary capability and others of FOCUS's taxonomy, whether the
+    answer matters at the operating table, and whether it is about insertions (so not about what arises in the
+    body)."""
+
+    text: str
+    primary: str
+    secondaries: tuple[str, ...] = ()
+    clinical: bool = False
+    inserted: bool = True
+
+
+_NUMBERED = "Number the {many} in the order in which they were brought into the patient. "
+
+ASKED = MappingProxyType(
+    {
+        "seen": Asked(
+            "Has {an_a} been brought into the patient so far?",
+            "object_identification",
+            ("fo_interaction_recognition",),
+        ),
+        "seen-at": Asked(
+            "Is {an_a} in view at {time}?",
+            "object_identification",
+            ("temporal_localization",),
+            inserted=False,
+        ),
+        "kinds-seen": Asked(
+            "Which kinds of foreign object have been brought into the patient so far?",
+            "object_aggregation",
+            ("object_identification",),
+            clinical=True,
+        ),
+        "kinds-seen-at": Asked(
+            "Which kinds of foreign object are in view at {time}?",
+            "object_identification",
+            ("object_aggregation",),
+            inserted=False,
+        ),
+        "never": Asked(
+            "Which of these has not been brought into the patient so far?",
+            "object_identification",
+            ("object_aggregation",),
+        ),
+        "how-many": Asked(
+            "How many times has {an_a} been brought into the patient so far?",
+            "event_aggregation",
+            ("object_identification",),
+            clinical=True,
+        ),
+        "how-many-at": Asked(
+            "How many foreign objects are in view at {time}?", "object_aggregation", inserted=False
+        ),
+        "plural": Asked(
+            "Which of these has been brought into the patient more than once so far?",
+            "event_aggregation",
+            ("object_identification",),
+        ),
+        "how-many-out": Asked(
+            "How many foreign objects have been taken out of the patient so far?",
+            "event_aggregation",
+            ("fo_interaction_recognition",),
+            clinical=True,
+            inserted=False,
+        ),
+        "when-seen": Asked(
+            "When was {an_a} first brought into the patient?",
+            "temporal_localization",
+            ("fo_interaction_recognition",),
+        ),
+        "when-each": Asked(
+            "At which times was {an_a} brought into the patient?",
+            "temporal_localization",
+            ("event_aggregation",),
+        ),
+        "when-out": Asked(
+            "When was {an_a} taken out of the patient?",
+            "temporal_localization",
+            ("fo_interaction_recognition",),
+            clinical=True,
+            inserted=False,
+        ),
+        "before": Asked(
+            "Was {an_a} brought into the patient before the first {b} was?",
+            "temporal_ordering",
+            ("object_identification",),
+        ),
+        "first-seen": Asked(
+            "Which of these was brought into the patient first?",
+            "temporal_ordering",
+            ("object_identification",),
+        ),
+        "order-seen": Asked(
+            "In which order were these first brought into the patient?",
+            "temporal_ordering",
+            ("fo_interaction_recognition",),
+        ),
+        "order-out": Asked(
+            "In which order were these first taken out of the patient?",
+            "temporal_ordering",
+            ("fo_interaction_recognition",),
+            inserted=False,
+        ),
+        "out": Asked(
+            "Has {an_a} been taken out of the patient so far?",
+            "fo_interaction_recognition",
+            ("object_identification",),
+            clinical=True,
+        ),
+        "kinds-out": Asked(
+            "Which kinds of foreign object have been taken out of the patient so far?",
+            "object_aggregation",
+            ("fo_interaction_recognition",),
+            clinical=True,
+            inserted=False,
+        ),
+        "first-out": Asked(
+            "Which of these was taken out of the patient first?",
+            "temporal_ordering",
+            ("object_identification",),
+            inserted=False,
+        ),
+        "where": Asked(
+            "In which part of the picture is the {a} at {time}?",
+            "spatial_localization_camera",
+            ("object_identification",),
+            inserted=False,
+        ),
+        "cell": Asked(
+            "Divide the picture into three rows and three columns, counted from the top and from the left. In "
+            "which row and which column (row/column) is the middle of the {a} at {time}?",
+            "spatial_localization_camera",
+            ("object_identification",),
+            inserted=False,
+        ),
+        "last-seen": Asked(
+            "When was {an_a} last in view?",
+            "temporal_localization",
+            ("object_identification",),
+            clinical=True,
+            inserted=False,
+        ),
+        "when-nth": Asked(
+            "When was {an_a} brought into the patient for the {nth} time?",
+            "temporal_localization",
+            ("event_aggregation",),
+        ),
+        "stay": Asked(
+            "How long did the {a} stay in the patient, as hh:mm:ss?",
+            "duration_estimation",
+            ("temporal_localization",),
+        ),
+        "view-share": Asked(
+            "In what percentage of the video so far is at least one {a} in view?",
+            "duration_estimation",
+            ("object_aggregation",),
+            inserted=False,
+        ),
+        "remain": Asked(
+            "How many of the {many} that were brought into the patient are still inside?",
+            "object_aggregation",
+            ("event_aggregation", "multi_step_reasoning"),
+            clinical=True,
+        ),
+        "remain-all": Asked(
+            "How many of the foreign objects that were brought into the patient are still inside?",
+            "object_aggregation",
+            ("event_aggregation", "multi_step_reasoning"),
+            clinical=True,
+        ),
+        "kinds-left": Asked(
+            "Of which kinds of foreign object that were brought into the patient is one still inside?",
+            "object_aggregation",
+            ("multi_step_reasoning",),
+            clinical=True,
+        ),
+        "out-share": Asked(
+            "What percentage of the foreign objects that were brought into the patient has been taken out again?",
+            "event_aggregation",
+            ("multi_step_reasoning",),
+            clinical=True,
+        ),
+        "all-out": Asked(
+            "Have all {many} that were brought into the patient been taken out again?",
+            "multi_step_reasoning",
+            ("object_aggregation", "event_aggregation"),
+            clinical=True,
+        ),
+        "nothing-left": Asked(
+            "Has everything that was brought into the patient and must not stay been taken out again? (Clips, "
+            "meshes, drains and absorbable hemostatic agents may stay.)",
+            "multi_step_reasoning",
+            ("functional_reasoning", "object_aggregation"),
+            clinical=True,
+        ),
+        "which-first-out": Asked(
+            _NUMBERED + "Which number was taken out first?", "instance_matching", ("temporal_ordering",)
+        ),
+        "which-at": Asked(
+            _NUMBERED + "Which number is in view at {time}?", "instance_matching", ("temporal_ordering",)
+        ),
+        "same": Asked(
+            "Is the {a} in view at {time} the same one as the {a} in view at {later}?",
+            "instance_matching",
+            ("temporal_localization",),
+        ),
+    }
+)
+"""Every rule by its name: those that any annotated video is asked by, and those of FOCUS alone."""
+
+
+class FocusDialect(Dialect):
+    """FOCUS has no format for an order, so it is asked for as a pattern of letters; times are whole seconds."""
+
+    def tolerance(self, end: float) -> float:
+        """As the toolkit has it."""
+        return time_tolerance(end)
+
+    def moments(self, times: list[float]) -> list[JsonValue]:
+        """Times as hh:mm:ss can say them."""
+        return [float(int(time + 0.5)) for time in times]
+
+    def order(self, question: str, times: dict[str, float]) -> Iterator[Offer]:
+        """Three or four classes with letters in alphabetical order; the answer is their letters in order of time."""
+        for some in orders(times):
+            listed = sorted(some)
+            letters = dict(zip(listed, option_letters(len(listed)), strict=True))
+            named = ", ".join(f"{letter}: {self.phrase(name)}" for name, letter in letters.items())
+            answer = "-".join(letters[name] for name in sorted(some, key=lambda name: times[name]))
+            last = letters[listed[-1]]
+            form = PatternFormat(pattern=rf"[A-{last}](-[A-{last}]){{{len(some) - 1}}}")
+            text = f"{question} {named}. Join the letters with hyphens."
+            yield Offer(text, form, answer, answer, "+".join(listed), choices=tuple(listed))
+
+
+def focus_words(names: Sequence[str]) -> FocusDialect:
+    """FOCUS's way of asking about these classes."""
+    phrases = {name: name.casefold() for name in names}
+    texts = {rule: asked.text for rule, asked in ASKED.items()}
+    return FocusDialect(names=tuple(sorted(names)), phrases=phrases, texts=texts, most=_MOST)

@@ -1,0 +1,48 @@
+"""Annotations without rendered pictures: from the simulator's scripts, a box of fixed size where an object lies."""
+
+from __future__ import annotations
+
+from proctor.build.simulate import Event, Scene, draw_script
+from proctor.build.tracks import Annotation, Box, Moment, Sighting, Video
+
+__all__ = ["drawn"]
+
+WIDTH, HEIGHT, SIDE = 384, 216, 24
+
+
+def drawn(seed: int, name: str, seconds: float = 60.0, procedure: str = "") -> tuple[Annotation, list[Event]]:
+    """The annotation of one procedure as an annotator would draw it, and the events that it is of."""
+    script = draw_script(seed, name, seconds)
+    scene = Scene(script, (WIDTH, HEIGHT), seed)
+    classes = {event.instance: event.class_name for event in script.events}
+    sightings = []
+    for second in range(int(seconds)):
+        for placed in scene.at(float(second)).objects:
+            if not (0 < placed.x < WIDTH and 0 < placed.y < HEIGHT):
+                continue
+            covered = any(
+                event.kind == "hidden"
+                and event.instance == placed.instance
+                and event.start <= second < event.end
+                for event in script.events
+            )
+            box = Box(x=placed.x - SIDE / 2, y=placed.y - SIDE / 2, width=SIDE, height=SIDE)
+            sightings.append(
+                Sighting(
+                    second=second,
+                    instance=placed.instance,
+                    class_name=classes[placed.instance],
+                    box=None if covered else box,
+                )
+            )
+    moments: list[Moment] = []
+    for event in script.events:
+        named = {"instance": event.instance, "class_name": event.class_name}
+        if event.kind == "inserted":
+            moments.append(Moment(kind="insertion", time=event.start, **named))
+        elif event.kind == "retrieved":
+            moments.append(Moment(kind="retrieval", time=event.end, **named))
+    video = Video(
+        id=name, file=f"{name}.mp4", width=WIDTH, height=HEIGHT, seconds=seconds, fps=25, procedure=procedure
+    )
+    return Annotation(video=video, sightings=tuple(sightings), moments=tuple(moments)), list(script.events)
