@@ -152,6 +152,40 @@ def test_it_equals_the_package_on_500_pairs(theirs: Theirs, cutting: TokenEncode
     )
 
 
+def test_roberta_reads_the_first_word_as_a_word(tmp_path: Path) -> None:
+    # The package asks for the space that RoBERTa wants before a text; transformers 5 does not hear it any more when a
+    # text is encoded, so here its tokenizer is told when it is loaded, as ours is.
+    import torch
+    from bert_score import BERTScorer
+    from transformers import AutoTokenizer, RobertaConfig, RobertaModel, RobertaTokenizer
+
+    known = [
+        "<s>",
+        "<pad>",
+        "</s>",
+        "<unk>",
+        "<mask>",
+        "\u0120",
+        *"abcdefghijklmnopqrstuvwxyz",
+        "\u0120a",
+        "\u0120t",
+    ]
+    vocab = {token: number for number, token in enumerate(known)}
+    merges = [("\u0120", "a"), ("\u0120", "t")]
+    RobertaTokenizer(vocab=vocab, merges=merges, model_max_length=60).save_pretrained(tmp_path)
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
+    config = RobertaConfig(vocab_size=len(known), max_position_embeddings=62, initializer_range=0.4, **sizes)
+    RobertaModel(config).save_pretrained(tmp_path)
+    pairs = [("a test", "the cat"), ("tea", "a tea at the sea"), ("the long " * 30, "tea")]
+    ours = BertScore(load_encoder(EncoderSettings(str(tmp_path), 2, "cut", "cpu")))
+    theirs = BERTScorer(model_type=str(tmp_path), num_layers=2, nthreads=0, device="cpu")
+    assert np.abs(table(ours.score(pairs)) - Theirs(theirs).score(pairs)).max() > 1e-3
+    theirs._tokenizer = AutoTokenizer.from_pretrained(tmp_path, add_prefix_space=True)
+    assert np.abs(table(ours.score(pairs)) - Theirs(theirs).score(pairs)).max() < 1e-5
+    assert "1 text is longer than" in ours.score(pairs).notes[0]
+
+
 def test_what_the_package_pads_can_only_raise_its_scores(theirs: Theirs, cutting: TokenEncoder) -> None:
     # In a batch of several pairs its padding counts as a token of similarity 0, which is nearest where all others
     # are negative: there its score of a pair depends on the pairs beside it, and ours does not.
