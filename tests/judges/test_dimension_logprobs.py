@@ -73,13 +73,16 @@ def test_the_score_is_the_mean_of_the_levels_and_not_the_one_that_was_drawn() ->
     }
 
 
-def test_what_is_asked_is_frozen() -> None:
-    with FaultyServer(lambda _: reply(CERTAIN)) as server:
-        judged("logprob-judge", server, [case()])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_is_asked_is_frozen(language: str) -> None:
+    names = ORDER if language == "en" else ("factual-consistency-wgold", "writing-style")
+    with FaultyServer(lambda _: reply({name: {"1": 1.0} for name in names})) as server:
+        judged("logprob-judge", server, [case(language=language)])
     body = server.requests[0].body
     assert (body["logprobs"], body["top_logprobs"], body["temperature"]) == (True, 20, 0.0)
     form = json.dumps(body["response_format"], indent=1)
-    assert_frozen("\n---\n".join([*server.requests[0].texts, form]), SNAPSHOTS / "logprob-judge_en.txt")
+    asked = "\n---\n".join([*server.requests[0].texts, form])
+    assert_frozen(asked, SNAPSHOTS / f"logprob-judge_{language}.txt")
 
 
 def test_what_the_list_leaves_out_is_left_out_of_the_mean() -> None:
