@@ -44,6 +44,7 @@ def commands() -> typer.Typer:
         results,
         running,
         scoring,
+        training,
     )
 
     app.command("demo")(demo.demo)
@@ -61,6 +62,7 @@ def commands() -> typer.Typer:
     app.command("export")(results.export)
     app.add_typer(auditing.group(), name="audit")
     app.add_typer(linting.group(), name="lint")
+    app.add_typer(training.group(), name="train")
     app.command("frames")(media.frames)
     app.add_typer(media.cache_group(), name="cache")
     app.command("leaks")(media.leaks)

@@ -168,7 +168,7 @@ def build(materials: Materials) -> DimensionJudge:
 
     Raises `InputError` for a folder without a learned judge.
     """
-    return EmbeddedJudge.load(read_options("embedded-judge", _Options, materials.options).folder)
+    return EmbeddedJudge.load(read_options("embedded", _Options, materials.options).folder)
 
 
 def _scale(levels: Sequence[float]) -> str:

@@ -14,7 +14,7 @@ from proctor.judges.embedded.designs import Design, draw_designs
 from proctor.judges.embedded.folds import Split, folds
 from proctor.judges.embedded.views import Views, fit_views
 
-__all__ = ["Learned", "Recipe", "learn", "relative", "task_figure"]
+__all__ = ["Learned", "Recipe", "learn", "learn_each", "relative", "task_figure"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -82,41 +82,56 @@ def relative(rated: Floats) -> Floats:
 def learn(
     answers: Answers, ratings: Floats, dimensions: Sequence[str], split: Split, recipe: Recipe
 ) -> Learned:
-    """Learns from all answers that `split` knows and their ratings (rows × dimensions, 0 to 1).
+    """Learns from answers and their ratings (rows × dimensions, 0 to 1).
 
     Each design is judged by its mean figure over dimensions, its predictions for every inner fold coming
     from the other folds. Everything (views, standardisation, choice, calibration) is learned from these
     answers alone. Raises `InputError` for fewer encounters than folds, and for a dimension on which all
     ratings are the same.
     """
+    return learn_each(answers, ratings, dimensions, split, recipe, (recipe.kept,))[0]
+
+
+def learn_each(
+    answers: Answers,
+    ratings: Floats,
+    dimensions: Sequence[str],
+    split: Split,
+    recipe: Recipe,
+    numbers: Sequence[int],
+) -> list[Learned]:
+    """As `learn`, once for each number of designs that are averaged; the designs are tried only once."""
     for name, column in zip(dimensions, ratings.T, strict=True):
         if len(column) and np.ptp(column) == 0:
             raise InputError(
                 None, f"ratings of {name!r}", found=f"all {column[0]:g}", expected="some that differ"
             )
     designs = draw_designs(recipe.seed, recipe.designs, alone=recipe.alone)
-    rows = np.arange(len(answers), dtype=np.int64)
     held_out = np.zeros((len(designs), *ratings.shape))
     for inside, outside in folds(split, recipe.folds, recipe.seed, "inner", grouped=recipe.grouped):
         held_out[:, outside] = _predictions(answers, ratings, inside, outside, designs, recipe)
     figures = np.array([_mean_figure(one, ratings) for one in held_out])
-    chosen = np.argsort(-figures, kind="stable")[: recipe.kept]
+    order = np.argsort(-figures, kind="stable")
+    rows = np.arange(len(answers), dtype=np.int64)
+    views, blocks = fit_views(answers, rows, recipe.seed, alone=recipe.alone)
+    products = {name: block @ block.T for name, block in blocks.items()}
     mean, spread = held_out.mean(axis=1), held_out.std(axis=1)
     spread = np.where(spread > 1e-9, spread, 1.0)
-    curve = _curve(((held_out - mean[:, None]) / spread[:, None])[chosen].mean(axis=0), ratings)
-    views = fit_views(answers, rows, recipe.seed, alone=recipe.alone)
-    blocks = views.blocks(answers)
-    products = {name: block @ block.T for name, block in blocks.items()}
-    weights = {name: np.zeros((block.shape[1], ratings.shape[1])) for name, block in blocks.items()}
-    for k in chosen:
-        dual = _dual(products, rows, designs[k], ratings) / spread[k] / len(chosen)
-        for name, weight in designs[k].weights.items():
-            weights[name] += weight * (blocks[name].T @ dual)
-    offset = -(mean / spread)[chosen].mean(axis=0)
-    used = {name: one for name, one in weights.items() if one.any()}
-    return Learned(
-        tuple(dimensions), views, used, offset, curve, tuple(chosen.tolist()), tuple(figures[chosen].tolist())
-    )
+    found = []
+    for number in numbers:
+        chosen = order[:number]
+        # The average of ridge regressions is one linear function of each view: their weights add up.
+        dual = {name: np.zeros(ratings.shape) for name in blocks}
+        for k in chosen:
+            own = _dual(products, rows, designs[k], ratings) / spread[k] / len(chosen)
+            for name, weight in designs[k].weights.items():
+                dual[name] += weight * own
+        weights = {name: blocks[name].T @ one for name, one in dual.items() if one.any()}
+        averaged = ((held_out - mean[:, None]) / spread[:, None])[chosen].mean(axis=0)
+        offset = -(mean / spread)[chosen].mean(axis=0)
+        best = (tuple(chosen.tolist()), tuple(figures[chosen].tolist()))
+        found.append(Learned(tuple(dimensions), views, weights, offset, _curve(averaged, ratings), *best))
+    return found
 
 
 def task_figure(scores: Floats, ratings: Floats) -> float:
@@ -143,9 +158,9 @@ def _predictions(
     answers: Answers, ratings: Floats, inside: Rows, outside: Rows, designs: Sequence[Design], recipe: Recipe
 ) -> Floats:
     """What each design, fitted to some rows, predicts for others: designs × rows × dimensions."""
-    views = fit_views(answers, inside, recipe.seed, alone=recipe.alone)
+    _, blocks = fit_views(answers, inside, recipe.seed, alone=recipe.alone)
     both = np.concatenate([inside, outside])
-    products = {name: block[both] @ block[inside].T for name, block in views.blocks(answers).items()}
+    products = {name: block[both] @ block[inside].T for name, block in blocks.items()}
     here = np.arange(len(inside))
     there = np.arange(len(inside), len(both))
     found = []

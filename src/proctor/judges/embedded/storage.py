@@ -192,7 +192,7 @@ def _weights(file: Path) -> _Found:
         ) from error
     if odd:
         raise InputError(
-            file, found=f"the type {odd[0]}", expected=f"only {', '.join(sorted(ALLOWED_TYPES))}"
+            file, found=f"the type {', '.join(odd[:4])}", expected=f"only {', '.join(sorted(ALLOWED_TYPES))}"
         )
     try:
         plain = skops.load(file, trusted=[])

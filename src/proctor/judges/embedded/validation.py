@@ -12,10 +12,10 @@ from proctor.core import InputError
 from proctor.judges.dimensions import RatedCase
 from proctor.judges.embedded.answers import Answers, read_answers
 from proctor.judges.embedded.folds import Split, fold_numbers, folds, parted
-from proctor.judges.embedded.learning import Learned, Recipe, learn, relative
+from proctor.judges.embedded.learning import Learned, Recipe, learn, learn_each, relative
 from proctor.metrics.text.embedding import Encoder
 
-__all__ = ["RatedAnswers", "out_of_fold", "read_rated", "split_encounters", "train"]
+__all__ = ["RatedAnswers", "out_of_fold", "out_of_fold_each", "read_rated", "split_encounters", "train"]
 
 Floats = NDArray[np.float64]
 
@@ -57,18 +57,22 @@ def out_of_fold(known: RatedAnswers, recipe: Recipe, *, folds_seed: int | None =
     outer fold. `folds_seed` draws other outer folds than the recipe's seed. With `Recipe.grouped` False
     the folds leak, inner and outer: answers to one encounter lie on both sides.
     """
-    scores = np.full(known.ratings.shape, np.nan)
+    return out_of_fold_each(known, recipe, (recipe.kept,), folds_seed=folds_seed)[0]
+
+
+def out_of_fold_each(
+    known: RatedAnswers, recipe: Recipe, numbers: Sequence[int], *, folds_seed: int | None = None
+) -> list[Floats]:
+    """As `out_of_fold`, once for each number of designs that are averaged."""
+    scores = [np.full(known.ratings.shape, np.nan) for _ in numbers]
     seed = recipe.seed if folds_seed is None else folds_seed
     for inside, outside in folds(known.split, recipe.folds, seed, "outer", grouped=recipe.grouped):
-        learned = learn(
-            known.answers.part(inside),
-            known.ratings[inside],
-            known.dimensions,
-            known.split.part(inside),
-            recipe,
-        )
-        scores[outside] = relative(learned.rate(known.answers.part(outside)))
-    return np.asarray(known.lowest + known.span * scores, dtype=np.float64)
+        answers, split = known.answers.part(inside), known.split.part(inside)
+        learned = learn_each(answers, known.ratings[inside], known.dimensions, split, recipe, numbers)
+        new = known.answers.part(outside)
+        for table, one in zip(scores, learned, strict=True):
+            table[outside] = known.lowest + known.span * relative(one.rate(new))
+    return scores
 
 
 def split_encounters(known: RatedAnswers, recipe: Recipe) -> tuple[int, int]:

@@ -41,12 +41,14 @@ class Views:
 
     def blocks(self, answers: Answers) -> dict[str, Floats]:
         """The blocks of answers: rows × columns, by view."""
-        raw = _raw(self, answers)
-        return {name: (raw[name] - mean) / size for name, (mean, size) in self.scaling.items()}
+        return _scaled(_raw(self, answers), self.scaling)
 
 
-def fit_views(answers: Answers, rows: Rows, seed: int, *, alone: bool = False) -> Views:
-    """Fits all views to these rows of answers; `alone` leaves out the measures that look at other answers."""
+def fit_views(
+    answers: Answers, rows: Rows, seed: int, *, alone: bool = False
+) -> tuple[Views, dict[str, Floats]]:
+    """Fits all views to these rows of answers, and gives the blocks of all rows; `alone` leaves out the
+    measures that look at other answers."""
     columns = tuple(
         k for k, name in enumerate(answers.names) if not (alone and name.startswith(BESIDE_OTHERS))
     )
@@ -63,11 +65,16 @@ def fit_views(answers: Answers, rows: Rows, seed: int, *, alone: bool = False) -
         grams[part], rarity[part] = _vocabulary(answers, part, rows)
     unscaled = Views(columns, centre, spread, waves, phases, grams, rarity, {})
     scaling = {}
-    for name, block in _raw(unscaled, answers).items():
+    raw = _raw(unscaled, answers)
+    for name, block in raw.items():
         mean = block[rows].mean(axis=0)
         size = float(np.sqrt(((block[rows] - mean) ** 2).sum(axis=1).mean()))
         scaling[name] = (mean, size if size > 1e-9 else 1.0)
-    return Views(columns, centre, spread, waves, phases, grams, rarity, scaling)
+    return Views(columns, centre, spread, waves, phases, grams, rarity, scaling), _scaled(raw, scaling)
+
+
+def _scaled(raw: dict[str, Floats], scaling: dict[str, tuple[Floats, float]]) -> dict[str, Floats]:
+    return {name: (raw[name] - mean) / size for name, (mean, size) in scaling.items()}
 
 
 def _raw(views: Views, answers: Answers) -> dict[str, Floats]:
@@ -117,14 +124,16 @@ def _tfidf(answers: Answers, texts: Part, views: Views, vocabulary: Part) -> Flo
     """TF-IDF (1 + ln of counts, times rarity) of a part's texts, each row of length 1, or 0 without n-grams."""
     counts = answers.counts(texts)
     names = views.grams[vocabulary]
-    times = np.zeros((len(answers), len(names)))
+    found = np.zeros((len(answers), len(names)))
     places = [(k, counts.column[name]) for k, name in enumerate(names) if name in counts.column]
     if places:
-        here, there = (list(one) for one in zip(*places, strict=True))
-        times[:, here] = counts.table[:, there].toarray()
-    found = np.where(times > 0, (np.log(np.maximum(times, 1)) + 1) * views.rarity[vocabulary], 0.0)
-    length = np.linalg.norm(found, axis=1, keepdims=True)
-    return np.asarray(found / np.where(length > 0, length, 1.0), dtype=np.float64)
+        here, there = (np.array(one) for one in zip(*places, strict=True))
+        times = counts.table[:, there].astype(np.float64)
+        times.data = (np.log(times.data) + 1) * views.rarity[vocabulary][here[times.indices]]
+        length = np.sqrt(np.asarray(times.power(2).sum(axis=1)).ravel())
+        times.data /= np.repeat(length, np.diff(times.indptr))
+        found[:, here] = times.toarray()
+    return found
 
 
 def _mean_by(values: Floats, group: Sequence[int] | Rows) -> Floats:

@@ -1,0 +1,130 @@
+"""`proctor train embedded-judge`, and what it wrote as a judge of `proctor judge`."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.program import proctor
+from tests.support.rated_answers import made_up
+
+_NAMES = {
+    "disagree_flag": ("disagree_flag",),
+    "overall": ("completeness", "factual-accuracy", "relevance", "writing-style", "overall"),
+}
+_CHINESE = ("factual-consistency-wgold", "writing-style")
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ratings and encounters in the task's files, made up."""
+    folder = tmp_path_factory.mktemp("task")
+    encounters: dict[str, dict[str, object]] = {}
+    rows = []
+    for number, one in enumerate(made_up(10, signal=0.9)):
+        case = one.case
+        name = case.encounter.replace("one", "iiyi").replace("two", "woundcare")
+        dataset, encounter = name.split("/")
+        encounters[f"{name}/{case.language}"] = {
+            "dataset": dataset,
+            "encounter_id": encounter,
+            "lang": case.language,
+            "query": case.query,
+            "references": [reference.text for reference in case.references],
+        }
+        given = (
+            {metric: value for own, value in one.values.items() for metric in _NAMES[own]}
+            if case.language == "en"
+            else dict.fromkeys(_CHINESE, one.values["overall"])
+        )
+        rows += [
+            {
+                "dataset": dataset,
+                "encounter_id": encounter,
+                "lang": case.language,
+                "candidate": case.candidate,
+                "candidate_author_id": f"SYSTEM{number % 3}",
+                "metric": metric,
+                "rater_id": "A1",
+                "value": value,
+            }
+            for metric, value in given.items()
+        ]
+    text = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in encounters.values())
+    (folder / "encounters.jsonl").write_text(text, encoding="utf-8")
+    with (folder / "ratings.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return folder
+
+
+def arguments(task: Path, out: Path) -> Iterator[str | Path]:
+    yield from ("train", "embedded-judge", "--ratings", task / "ratings.csv")
+    yield from ("--encounters", task / "encounters.jsonl", "--out", out, "--draws", "100")
+
+
+@pytest.fixture(scope="module")
+def trained(task: Path) -> tuple[Path, str]:
+    out = task / "judge"
+    done = proctor(*arguments(task, out), timeout=300)
+    assert done.returncode == 0, done.stderr
+    return out, done.stdout
+
+
+def test_it_says_how_well_it_does_on_encounters_it_has_not_learned_from(trained: tuple[Path, str]) -> None:
+    out, said = trained
+    assert "Agreement on encounters it did not learn from (5 folds" in said
+    lines = [line.split() for line in said.splitlines()]
+    shown = {(line[0], line[1]) for line in lines if len(line) > 8}
+    assert {("en", "ALL"), ("en", "overall"), ("zh", "ALL"), ("zh", "writing-style")} <= shown
+    assert "learned from 30 in en, 30 in zh" in said
+    assert sorted(one.name for one in out.iterdir()) == ["manifest.json", "weights.skops"]
+
+
+def test_it_judges_without_a_look_at_ratings(trained: tuple[Path, str], task: Path, tmp_path: Path) -> None:
+    """The ratings turned round, and even left out: the same submission."""
+    with (task / "ratings.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    hidden = ("rater_id", "value")
+    written = []
+    for name, columns in (
+        ("turned", list(rows[0])),
+        ("without", [one for one in rows[0] if one not in hidden]),
+    ):
+        answers = tmp_path / f"{name}.csv"
+        with answers.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, columns, extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows([row | {"value": 1 - float(row["value"]), "rater_id": "other"} for row in rows])
+        done = proctor(
+            *("judge", "mediqa-eval", "--judge", f"embedded:{trained[0]}", "--ratings", answers),
+            *("--encounters", task / "encounters.jsonl", "--out", tmp_path / f"{name}-scores.csv"),
+        )
+        assert done.returncode == 0, done.stderr
+        written.append((tmp_path / f"{name}-scores.csv").read_text(encoding="utf-8"))
+    assert written[0] == written[1]
+    linted = proctor("lint", "mediqa-eval", tmp_path / "turned-scores.csv", "--ratings", task / "ratings.csv")
+    assert linted.returncode == 0, linted.stdout
+
+
+def test_nothing_is_overwritten_nor_half_written(
+    trained: tuple[Path, str], task: Path, tmp_path: Path
+) -> None:
+    done = proctor(*arguments(task, trained[0]))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.endswith("judge: found something there already, expected a new folder\n")
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    (bad / "ratings.csv").write_bytes((task / "ratings.csv").read_bytes())
+    whole = (task / "encounters.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (bad / "encounters.jsonl").write_text("".join(whole[1:]), encoding="utf-8")
+    done = proctor(*arguments(bad, bad / "judge"))
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "found no encounter woundcare/0/en, expected one for every answer" in done.stderr
+    assert not (bad / "judge").exists()
