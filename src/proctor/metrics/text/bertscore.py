@@ -190,11 +190,16 @@ class BertSimilarity:
             self._encoded = score.encode(texts)
             self.notes = (score.hash, *score.notes(self._encoded))
 
+    def prepare_pairs(self, pairs: Sequence[Pair]) -> None:
+        """Scores the (candidate, reference) pairs that are not known yet."""
+        new = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
+        if new:
+            found = self._load().score(new, self._encoded).f1.tolist()
+            self._known |= dict(zip(new, found, strict=True))
+
     def __call__(self, candidate: str, reference: str) -> float:
-        pair = (candidate, reference)
-        if pair not in self._known:
-            self._known[pair] = float(self._load().score([pair], self._encoded).f1[0])
-        return self._known[pair]
+        self.prepare_pairs([(candidate, reference)])
+        return self._known[candidate, reference]
 
 
 def _matched(pairs: Sequence[Pair], known: Encoded, weighed: Mapping[str, Floats]) -> Floats:

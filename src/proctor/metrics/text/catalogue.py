@@ -125,7 +125,8 @@ def _bertscores(name: str = "bertscore", encoder: str = "", layer: int | None = 
             partial(over, _without_language(bert)),
             bert.prepare,
             "semantic",
-            notes=lambda: bert.notes,
+            bert.prepare_pairs,
+            lambda: bert.notes,
         )
         for over in (best, mean)
     ]
