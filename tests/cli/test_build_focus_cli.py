@@ -126,7 +126,7 @@ def test_tracks_go_from_tool_to_tool(here: Program, tracks: Path, tmp_path: Path
         out = tmp_path / to
         done = here("build", "convert", tracks, "--to", to, "--out", out)
         assert done.returncode == 0, done.stderr
-        assert f"3 videos in {files} files in {out}" in done.stdout
+        assert f"3 videos in {files} file{'s' if files > 1 else ''} in {out}" in done.stdout
         assert read_annotations([out]) == before
     done = here("build", "convert", tracks, "--to", "coco", "--out", tmp_path / "coco")
     assert (done.returncode, "found something there already" in done.stderr) == (1, True)
@@ -134,7 +134,7 @@ def test_tracks_go_from_tool_to_tool(here: Program, tracks: Path, tmp_path: Path
 
 def test_filling_is_told_and_marked(here: Program, doubtful: Path, tmp_path: Path) -> None:
     done = here("build", "convert", doubtful, "--to", "json", "--out", tmp_path / "out", "--fill", "5")
-    assert "; 1 gaps filled" in done.stdout
+    assert "; 1 gap filled" in done.stdout
     one = read_annotations([tmp_path / "out" / "case-1.json"])[0]
     assert sum(seen.filled for seen in one.sightings) == 3
     assert complete(one, 5).filled == ()

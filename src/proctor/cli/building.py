@@ -39,7 +39,7 @@ class TracksFormat(StrEnum):
 Tracks = Annotated[
     list[Path],
     typer.Argument(
-        metavar="TRACKS...",
+        metavar="TRACKS",
         help="CVAT for video 1.1, COCO or Proctor's own files, or folders of them.",
         show_default=False,
     ),
@@ -188,12 +188,10 @@ def build_convert(
     annotations = [one.annotation for one in completions]
     files = write_folder(annotations, to.value, out)
     filled = sum(len(one.filled) for one in completions)
-    console.print(
-        f"{len(annotations)} videos in {len(files)} files in {out}"
-        + (f"; {filled} gaps filled" if filled else ""),
-        markup=False,
-        highlight=False,
-    )
+    said = f"{_number(len(annotations), 'video')} in {_number(len(files), 'file')} in {out}"
+    if filled:
+        said += f"; {_number(filled, 'gap')} filled"
+    console.print(said, markup=False, highlight=False)
 
 
 def _completed(tracks: Sequence[Path], given: Given, fill: int) -> list[Completion]:
@@ -243,10 +241,18 @@ def _print_findings(completions: Sequence[Completion]) -> None:
         finding.kind for one in completions for finding in one.findings if not finding.needs_person
     )
     filled = sum(len(one.filled) for one in completions)
-    said = [f"{len(completions)} videos", f"{len(undecided)} to be decided", f"{filled} gaps filled"]
+    said = [
+        _number(len(completions), "video"),
+        f"{len(undecided)} to be decided",
+        f"{_number(filled, 'gap')} filled",
+    ]
     if noted:
         said.append("noted: " + ", ".join(f"{kind} {number}" for kind, number in sorted(noted.items())))
     console.print("; ".join(said), markup=False, highlight=False)
+
+
+def _number(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
 def _print_built(built: FocusBuilt, out: Path) -> None:
