@@ -50,7 +50,8 @@ class Rating:
 @dataclass(frozen=True)
 class RatingsTable:
     """Ratings, each rater's of an answer's dimension once. `order` lists (language, dimension) as results
-    are to be shown; what it leaves out follows in the order of the ratings.
+    are to be shown; what it leaves out follows in the order of the ratings. `lower_is_better` names the
+    dimensions on which a lower rating is the better one.
 
     Raises `InputError` for a value that is not finite, a rater's second rating of one key, and a key with
     two candidates.
@@ -62,6 +63,7 @@ class RatingsTable:
 
     ratings: tuple[Rating, ...]
     order: tuple[tuple[str, str], ...] = ()
+    lower_is_better: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         seen: set[tuple[Key, str]] = set()

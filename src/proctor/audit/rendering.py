@@ -8,11 +8,14 @@ from dataclasses import asdict
 from pydantic import JsonValue
 
 from proctor.audit.agreement import Agreement, Audit, Ceiling
+from proctor.audit.bias import Bias, LengthSlope
+from proctor.audit.calibration import Calibration
 from proctor.audit.comparing import Board
 from proctor.audit.frames import ALL
+from proctor.audit.whole import Audits, Portrait
 from proctor.stats import Estimate
 
-__all__ = ["agreement_rows", "official", "to_json"]
+__all__ = ["agreement_rows", "official", "to_json", "whole_json"]
 
 _KINDS = ("kendall", "pearson", "spearman", "mean")
 
@@ -63,6 +66,51 @@ def to_json(audits: Sequence[Audit], boards: Sequence[Board]) -> dict[str, JsonV
         "metrics": [_audit_json(audit) for audit in audits],
         "boards": [_board_json(board) for board in boards],
     }
+
+
+def whole_json(found: Audits) -> dict[str, JsonValue]:
+    """What `to_json` gives, and beside it what each metric's scores mean and favour, and what all stands on."""
+    boards = found.boards if len(found.metrics) > 1 else ()
+    return to_json(found.each, boards) | {
+        "portraits": [_portrait_json(one) for one in found.portraits],
+        "coverage": [asdict(one) | {"raters": list(one.raters)} for one in found.coverage],
+        "scored": [asdict(one) for one in found.scored],
+    }
+
+
+def _portrait_json(portrait: Portrait) -> dict[str, JsonValue]:
+    return {
+        "metric": portrait.metric,
+        "calibration": [_calibration_json(one) for one in portrait.calibration],
+        "bias": [_bias_json(one) for one in portrait.bias],
+        "length_slopes": [_bias_json(one) for one in portrait.length_slopes],
+    }
+
+
+def _calibration_json(one: Calibration) -> dict[str, JsonValue]:
+    return {
+        "dataset": one.dataset,
+        "language": one.language,
+        "dimension": one.dimension,
+        "bins": [
+            {
+                "low": part.low,
+                "high": part.high,
+                "score": part.score,
+                "rating": _estimate(part.rating),
+                "ratings": part.rating.n,
+                "groups": part.rating.groups,
+            }
+            for part in one.bins
+        ],
+        "levels": [asdict(level) for level in one.levels],
+        "reason": one.reason or None,
+    }
+
+
+def _bias_json(one: Bias | LengthSlope) -> dict[str, JsonValue]:
+    flat: dict[str, JsonValue] = asdict(one)
+    return flat | {"dimension": one.dimension or ALL, "reason": one.reason or None}
 
 
 def _audit_json(audit: Audit) -> dict[str, JsonValue]:

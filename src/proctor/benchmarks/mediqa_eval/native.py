@@ -12,7 +12,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from proctor.audit import MetricScores, Rating, RatingsTable
 from proctor.audit.ratings import Key
 from proctor.audit.tables import Fault, Row, number, printable, read_table
-from proctor.benchmarks.mediqa_eval.task import COLUMNS, DATASETS, DIMENSIONS, OPTED_OUT, ORDER, levels
+from proctor.benchmarks.mediqa_eval.task import (
+    COLUMNS,
+    DATASETS,
+    DIMENSIONS,
+    LOWER_IS_BETTER,
+    OPTED_OUT,
+    ORDER,
+    levels,
+)
 from proctor.core import InputError
 from proctor.judges.dimensions import ReferenceAnswer
 
@@ -155,7 +163,7 @@ def read_native_ratings(file: Path) -> RatingsTable:
         )
         for one in good
     )
-    return RatingsTable(ratings, ORDER)
+    return RatingsTable(ratings, ORDER, LOWER_IS_BETTER)
 
 
 def read_submission(file: Path, table: RatingsTable) -> MetricScores:

@@ -10,6 +10,7 @@ __all__ = [
     "DATASETS",
     "DIMENSIONS",
     "LEVELS",
+    "LOWER_IS_BETTER",
     "OPTED_OUT",
     "ORDER",
     "SPLITS",
@@ -24,6 +25,8 @@ DIMENSIONS = {
     "zh": ("factual-consistency-wgold", "writing-style"),
 }
 """What clinicians rated, by language."""
+
+LOWER_IS_BETTER = frozenset({"disagree_flag"})
 
 ORDER = tuple((language, dimension) for language, names in DIMENSIONS.items() for dimension in names)
 
