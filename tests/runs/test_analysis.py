@@ -195,7 +195,9 @@ def test_rules_and_leads_from_marks_worked_by_hand() -> None:
     groups = np.repeat(np.arange(10), 2)
     buckets = np.tile([0, 1], 10)
     right = {"a": np.ones(20), "b": np.tile([0.0, 1.0], 10)}
-    standings = rank_buckets(list(right.values()), list(right), groups, buckets, ["x", "y"], draws=100)
+    standings = rank_buckets(
+        np.stack(list(right.values())), list(right), groups, buckets, ["x", "y"], draws=100
+    )
     ranked = [RankedRun(one, one.name == "b", None, 0) for one in standings.systems]
     board = Board("technical", "All", standings, ranked, 20, 0, 0.05, Marks(right, groups, buckets))
     places = {(one["system"], one["rule"]): (one["place"], one["score"]) for one in rule_rows([board])}
