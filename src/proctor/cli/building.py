@@ -154,12 +154,7 @@ def build_focus(
     if out is not None and not stop:
         with show_steps("choosing questions", questions) as progress:
             built = build(completions, out, plan, sources=files_of(tracks), progress=progress)
-    if output is FindingsFormat.JSON:
-        print_json(_findings_json(completions, built))
-    else:
-        _print_findings(completions)
-        if built is not None and out is not None:
-            _print_built(built, out)
+    _tell(completions, built, out, output)
     if stop and undecided:
         if not check_only:
             note(
@@ -206,6 +201,17 @@ def _completed(tracks: Sequence[Path], given: Given, fill: int) -> list[Completi
             completions.append(complete(one, fill))
             progress(number, len(annotations))
     return completions
+
+
+def _tell(
+    completions: Sequence[Completion], built: FocusBuilt | None, out: Path | None, output: FindingsFormat
+) -> None:
+    if output is FindingsFormat.JSON:
+        print_json(_findings_json(completions, built))
+        return
+    _print_findings(completions)
+    if built is not None and out is not None:
+        _print_built(built, out)
 
 
 def _findings_json(completions: Sequence[Completion], built: FocusBuilt | None) -> dict[str, object]:
