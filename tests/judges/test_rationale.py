@@ -15,7 +15,8 @@ from PIL import Image
 from proctor.core import Answer, Frame, InputError, Item, MachineryError, Reference, Score, Status, Vote
 from proctor.core.formats import FreeTextFormat, OrderingFormat
 from proctor.judges import JUDGES
-from proctor.judges.rationale import RATIONALE_METRICS, FramesOf, RationaleJudge, build
+from proctor.judges.rationale import RATIONALE_METRICS, RationaleJudge, build
+from proctor.judges.registry import FramesOf
 from proctor.models import ModelClient, ModelSpec
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.snapshot import assert_frozen

@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from proctor.cli.options import OutputFormat, briefing_of, reader_of
 from proctor.cli.output import console, note, print_json, print_table
+from proctor.cli.predicting import SimilarityOptions
 from proctor.cli.progress import cost_of, show_judging, stopping
+from proctor.core import InputError
 
 if TYPE_CHECKING:
-    from proctor.core import Scorer
+    from proctor.core import Frame, Item, Scorer
+    from proctor.judges import FramesOf
     from proctor.models import ModelClient
     from proctor.runs import JudgeAgreement, JudgeTally, PaidVotes, Run, Store
 
-__all__ = ["UNMARKED_EXIT", "Answers", "How", "judge_answers"]
+__all__ = ["UNMARKED_EXIT", "Answers", "How", "judge_answers", "mark_rationales"]
 
 UNMARKED_EXIT = 3
 
@@ -43,6 +47,32 @@ class How:
     draws: int
     seed: int
     output: OutputFormat
+    media: Path | None = None
+
+
+def mark_rationales(answers: Answers, similarity: SimilarityOptions, how: How) -> None:
+    """Holds the rationales of a store's answers against the references' by BERTScore; no model is asked."""
+    from proctor.metrics.text import RationaleScorer, load_bertscore
+    from proctor.runs import PaidVotes, Store, chosen_runs
+
+    store = Store(answers.store, create=False)
+    scorer = RationaleScorer(load_bertscore(similarity.settings()))
+    items = [item for item in store.items(answers.benchmark) if scorer.applies(item)]
+    if not items:
+        raise InputError(
+            store.shown,
+            f"benchmark {answers.benchmark}",
+            found="no reference with a rationale",
+            expected="some",
+        )
+    runs = chosen_runs(store, answers.benchmark, answers.systems, answers.conditions)
+    for run in runs:
+        given = store.answers(run)
+        scorer.prepare([(item, given[item.id]) for item in items if item.id in given])
+    store.declare_metrics(answers.benchmark, scorer.metrics)
+    paid = PaidVotes(store)
+    tally = _judged(store, runs, scorer, paid, answers.all_items, how.concurrency)
+    _show(_Outcome(store, answers, runs, scorer, tally, paid), how)
 
 
 def judge_answers(answers: Answers, clients: Sequence[ModelClient], how: How) -> None:
@@ -56,7 +86,9 @@ def judge_answers(answers: Answers, clients: Sequence[ModelClient], how: How) ->
         raise typer.BadParameter(f"{answers.benchmark} names no judge of its own", param_hint="--judge")
     store = Store(answers.store, create=False)
     paid = PaidVotes(store)
-    scorer = build_judge(name, clients, paid, briefing=briefing_of(answers.benchmark))
+    frames = None if how.media is None else _frames_of(how.media)
+    briefing = briefing_of(answers.benchmark)
+    scorer = build_judge(name, clients, paid, briefing=briefing, frames=frames)
     runs = chosen_runs(store, answers.benchmark, answers.systems, answers.conditions)
     if not answers.systems:
         runs = [run for run in runs if run.system not in FLOOR]  # nobody pays a judge for the floor unasked
@@ -68,6 +100,18 @@ def judge_answers(answers: Answers, clients: Sequence[ModelClient], how: How) ->
         reason = tally.last_reason or ("no reply came" if tally.awaiting else "stopped")
         note(f"{tally.left} answers {lack} ({reason}): run the same command again.")
         raise typer.Exit(UNMARKED_EXIT)
+
+
+def _frames_of(media: Path) -> FramesOf:
+    """An item's frames as a system gets them under the condition `video`."""
+    from proctor.media import MediaLibrary, view
+
+    library = MediaLibrary(media)
+
+    async def frames(item: Item) -> Sequence[Frame]:
+        return await view(item, "video", library).frames()
+
+    return frames
 
 
 @dataclass(frozen=True)

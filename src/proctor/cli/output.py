@@ -18,8 +18,8 @@ __all__ = ["console", "interval", "note", "print_csv", "print_json", "print_tabl
 
 _WIDE = 200  # of what is no terminal: nobody wants a table that is wrapped in a file
 
-console = Console(width=None if sys.stdout.isatty() else _WIDE)
-_notes = Console(stderr=True, soft_wrap=True)
+console = Console(width=None if sys.stdout.isatty() else _WIDE, emoji=False)
+_notes = Console(stderr=True, soft_wrap=True, emoji=False)
 
 
 def print_json(value: Any) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from proctor.cli.options import OutputFormat
 from proctor.cli.output import note, print_json, print_table
 from proctor.core import InputError
+
+if TYPE_CHECKING:
+    from proctor.metrics.text import BertScoreSettings
 
 __all__ = ["Marking", "SimilarityOptions", "mark_file"]
 
@@ -21,6 +25,13 @@ class SimilarityOptions:
     encoder: str = ""
     layer: int | None = None
     rescale: str = ""
+
+    def settings(self) -> BertScoreSettings:
+        """The same in the library's words."""
+        from proctor.metrics.text import EMBEDDED_ENCODER, BertScoreSettings, EncoderSettings
+
+        encoder = EncoderSettings(self.encoder or EMBEDDED_ENCODER, self.layer)
+        return BertScoreSettings(encoder, rescale=self.rescale)
 
 
 @dataclass(frozen=True)
@@ -39,7 +50,6 @@ class Marking:
 def mark_file(benchmark: str, predictions: Path, marking: Marking) -> None:
     """Marks and prints. Raises `InputError` for a benchmark whose predictions come as runs alone."""
     from proctor.benchmarks import BENCHMARKS, ScoresPredictions
-    from proctor.metrics.text import EMBEDDED_ENCODER, BertScoreSettings, EncoderSettings
 
     reader = BENCHMARKS.get(benchmark)
     if not isinstance(reader, ScoresPredictions):
@@ -53,8 +63,6 @@ def mark_file(benchmark: str, predictions: Path, marking: Marking) -> None:
         raise typer.BadParameter("a file of predictions needs its references", param_hint="--references")
     if marking.output is OutputFormat.CSV:
         raise typer.BadParameter("marks of a file are printed as table or json", param_hint="--format")
-    chosen = marking.similarity
-    encoder = EncoderSettings(chosen.encoder or EMBEDDED_ENCODER, chosen.layer)
     found = reader.mark_predictions(
         predictions,
         marking.references,
@@ -62,7 +70,7 @@ def mark_file(benchmark: str, predictions: Path, marking: Marking) -> None:
         draws=marking.draws,
         seed=marking.seed,
         strict=marking.strict,
-        similarity=BertScoreSettings(encoder, rescale=chosen.rescale),
+        similarity=marking.similarity.settings(),
     )
     if marking.output is OutputFormat.JSON:
         print_json(found.json)

@@ -53,7 +53,7 @@ def _line(what: str, total: int) -> Iterator[_Line]:
         TextColumn("{task.fields[text]}", markup=False),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), refresh_per_second=4) as progress:
+    with Progress(*columns, console=Console(stderr=True, emoji=False), refresh_per_second=4) as progress:
         yield _Line(progress, progress.add_task(what, total=total, text=""), what)
 
 

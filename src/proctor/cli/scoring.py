@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from proctor.cli.judging import Answers, How, judge_answers
+from proctor.cli.judging import Answers, How, judge_answers, mark_rationales
 from proctor.cli.models import BaseUrls, ModelOptions, Retries, Settings, Structured, Timeout
 from proctor.cli.options import (
     AllItems,
@@ -24,6 +24,9 @@ from proctor.cli.predicting import Marking, SimilarityOptions, mark_file
 from proctor.cli.results import DEFAULT_STORE
 
 __all__ = ["score"]
+
+BERTSCORE = "bertscore"
+"""In the place of a judge: texts are held against texts."""
 
 
 def score(
@@ -49,7 +52,8 @@ def score(
         str,
         typer.Option(
             "--judge",
-            help="A judge (proctor list judges). [default: the benchmark's own]",
+            help="A judge (proctor list judges), or bertscore: rationales held against the references', without a model. "
+            "[default: the benchmark's own]",
             show_default=False,
         ),
     ] = "",
@@ -62,6 +66,10 @@ def score(
     retries: Retries = 6,
     structured: Structured = "auto",
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Answers judged at once.")] = 8,
+    media: Annotated[
+        Path | None,
+        typer.Option("--media", help="Where the frames lie that a judge is to see.", show_default=False),
+    ] = None,
     all_items: AllItems = False,
     references: Annotated[
         Path | None,
@@ -87,7 +95,7 @@ def score(
         str,
         typer.Option(
             "--encoder",
-            help="With PREDICTIONS: the encoder of BERTScore, a folder or a model's id. [default: all-MiniLM-L6-v2]",
+            help="The encoder of BERTScore, a folder or a model's id. [default: all-MiniLM-L6-v2]",
             show_default=False,
         ),
     ] = "",
@@ -95,7 +103,7 @@ def score(
         int | None,
         typer.Option(
             "--layer",
-            help="With PREDICTIONS: the encoder's layer. [default: the known best]",
+            help="The encoder's layer. [default: the known best]",
             show_default=False,
         ),
     ] = None,
@@ -104,7 +112,7 @@ def score(
         typer.Option(
             "--rescale",
             metavar="FILE|LANGUAGE",
-            help="With PREDICTIONS: a baseline file for BERTScore, or the language of one of bert-score's own.",
+            help="A baseline file for BERTScore, or the language of one of bert-score's own.",
             show_default=False,
         ),
     ] = "",
@@ -138,9 +146,12 @@ def score(
             ),
         )
         return
+    answers = Answers(store, benchmark, tuple(systems or ()), tuple(conditions or ()), all_items)
+    how = How(judge, concurrency, draws, seed, output, media)
+    if judge == BERTSCORE:
+        mark_rationales(answers, SimilarityOptions(encoder, layer, rescale), how)
+        return
     if not models:
         raise typer.BadParameter("needed to judge the answers of a store", param_hint="--model")
     options = ModelOptions(None, tuple(settings or ()), timeout, retries, structured)
-    answers = Answers(store, benchmark, tuple(systems or ()), tuple(conditions or ()), all_items)
-    how = How(judge, concurrency, draws, seed, output)
     judge_answers(answers, options.clients(models, base_urls or ()), how)

@@ -2,8 +2,8 @@
 
 from proctor.judges.binary_vote import JUDGE_VOTE
 from proctor.judges.panel import AWAITING_VOTES, PANEL_ACCURACY, UNRESOLVED, Panel
-from proctor.judges.rationale import RATIONALE_METRICS, TEXT_ONLY_FLAG, FramesOf
-from proctor.judges.registry import JUDGES, BuildJudge, OfSeveral, build_judge
+from proctor.judges.rationale import RATIONALE_METRICS, TEXT_ONLY_FLAG
+from proctor.judges.registry import JUDGES, BuildJudge, FramesOf, OfSeveral, SeesFrames, build_judge
 from proctor.judges.verdict import (
     CONTRADICTION,
     CONTRADICTION_FLAG,
@@ -37,6 +37,7 @@ __all__ = [
     "FramesOf",
     "OfSeveral",
     "Panel",
+    "SeesFrames",
     "Verdict",
     "build_judge",
     "verdict_scores",

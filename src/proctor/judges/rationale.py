@@ -7,15 +7,15 @@ aspects are those of this project.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from proctor.core import Answer, Frame, Item, Metric, Score, Scorer, Status, VoteBook
+from proctor.core import Answer, Item, Metric, Score, Scorer, Status, VoteBook
 from proctor.core.formats import OrderingFormat
 from proctor.judges.asked_once import AskedOnce
 from proctor.judges.hostile import FENCE_CLOSE, FENCE_OPEN, STEERING_FLAG, neutral, steers
+from proctor.judges.registry import FramesOf
 from proctor.metrics.text import NO_RATIONALE, rationale_of
 from proctor.models import ModelClient, Prompt, load_prompt
 
@@ -23,7 +23,6 @@ __all__ = [
     "CUT_FLAG",
     "RATIONALE_METRICS",
     "TEXT_ONLY_FLAG",
-    "FramesOf",
     "RationaleJudge",
     "RationaleVerdict",
     "build",
@@ -31,9 +30,6 @@ __all__ = [
 
 _PROMPT = Path(__file__).with_name("rationale.txt.j2")
 _MOST = 6000  # characters of a rationale; no reason for so few pictures is longer
-
-FramesOf = Callable[[Item], Awaitable[Sequence[Frame]]]
-"""Gives an item's frames with their labels, in the item's order; none where they are not at hand."""
 
 TEXT_ONLY_FLAG = "text-only"
 """In the flags of a vote that was cast without the frames."""
@@ -88,14 +84,19 @@ class RationaleJudge:
         self, client: ModelClient, votes: VoteBook, prompt: Prompt, frames: FramesOf | None = None
     ) -> None:
         self._client = client
+        self._votes = votes
         self._prompt = prompt
         self._frames = frames
         self._asked = AskedOnce(self.name, client, votes)
 
     @property
     def name(self) -> str:
-        """With the model, since another model is another judge."""
-        return f"rationale[{self._client.name}]"
+        """With the model, since another model is another judge, and so is one that sees the frames."""
+        return f"rationale{'+frames' if self._frames else ''}[{self._client.name}]"
+
+    def with_frames(self, frames: FramesOf) -> RationaleJudge:
+        """The same judge, which sees the frames as well."""
+        return RationaleJudge(self._client, self._votes, self._prompt, frames)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -190,11 +191,9 @@ def _known(item: Item) -> dict[str, JsonValue]:
     }
 
 
-def build(
-    client: ModelClient, votes: VoteBook, *, prompt: Path | None = None, frames: FramesOf | None = None
-) -> Scorer:
+def build(client: ModelClient, votes: VoteBook, *, prompt: Path | None = None) -> Scorer:
     """Why frames were put in this order: coverage, grounding, correctness, consistency, each 1 to 5.
 
     Raises `InputError` for a prompt that can't be read.
     """
-    return RationaleJudge(client, votes, load_prompt(prompt or _PROMPT), frames)
+    return RationaleJudge(client, votes, load_prompt(prompt or _PROMPT))

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from proctor.core import Briefing, InputError, Registry, Scorer, VoteBook
+from proctor.core import Briefing, Frame, InputError, Item, Registry, Scorer, VoteBook
 from proctor.models import ModelClient
 
-__all__ = ["JUDGES", "BuildJudge", "OfSeveral", "build_judge"]
+__all__ = ["JUDGES", "BuildJudge", "FramesOf", "OfSeveral", "SeesFrames", "build_judge"]
+
+FramesOf = Callable[[Item], Awaitable[Sequence[Frame]]]
+"""Gives an item's frames with their labels, in the item's order; none where they are not at hand."""
+
+
+@runtime_checkable
+class SeesFrames(Protocol):
+    """A judge that can be shown what the answer speaks of; without, it reads text alone."""
+
+    def with_frames(self, frames: FramesOf) -> Scorer:
+        """The same judge with the frames, under a name of its own."""
 
 
 class BuildJudge(Protocol):
@@ -47,14 +58,27 @@ def build_judge(
     *,
     prompt: Path | None = None,
     briefing: Briefing | None = None,
+    frames: FramesOf | None = None,
 ) -> Scorer:
-    """The judge of that name, asking these models.
+    """The judge of that name, asking these models, and shown `frames` where they are given.
 
-    Raises `UnknownNameError` for a name that is not registered, and `InputError` for more models than it takes.
+    Raises `UnknownNameError` for a name that is not registered, and `InputError` for more models than it takes, and for
+    frames that it can't be shown.
     """
+    built = _built(name, clients, votes, prompt, briefing or Briefing())
+    if frames is None:
+        return built
+    if isinstance(built, SeesFrames):
+        return built.with_frames(frames)
+    raise InputError(None, f"judge {name}", found="frames to see", expected="none: it reads text alone")
+
+
+def _built(
+    name: str, clients: Sequence[ModelClient], votes: VoteBook, prompt: Path | None, briefing: Briefing
+) -> Scorer:
     factory = JUDGES.get(name)
     if isinstance(factory, OfSeveral):
-        return factory.build(clients, votes, prompt=prompt, briefing=briefing or Briefing())
+        return factory.build(clients, votes, prompt=prompt, briefing=briefing)
     if len(clients) != 1:
         found = ", ".join(client.name for client in clients) or "no model"
         raise InputError(None, f"judge {name}", found=found, expected="one model")

@@ -1,0 +1,117 @@
+"""Rationales of a store's answers on the command line: by BERTScore without a model, and by a judge that may see the
+frames."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from tests.support.faulty_server import FaultyServer
+from tests.support.program import proctor
+
+KEYS = [
+    {
+        "id": "q1",
+        "order": ["B", "A", "C"],
+        "rationale": "The scene is checked before the pads.",
+        "video": "v1",
+    },
+    {"id": "q2", "order": ["A", "C", "B"], "rationale": "Compressions follow the breaths.", "video": "v2"},
+    {"id": "q3", "order": ["A", "B", "C"], "rationale": "", "video": "v3"},
+]
+SAID = [
+    {"id": "q1", "order": ["B", "A", "C"], "rationale": "The scene is checked before the pads."},
+    {"id": "q2", "order": ["A", "C", "B"]},
+    {"id": "q3", "order": ["A", "B", "C"], "rationale": "As they are."},
+]
+ASPECTS = ("coverage", "grounding", "correctness", "consistency")
+VERDICT = json.dumps({name: {"reason": "because", "score": 4} for name in ASPECTS})
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> tuple[Path, Path]:
+    folder = tmp_path / "task"
+    for place, key in enumerate(KEYS):
+        (folder / str(key["id"])).mkdir(parents=True)
+        for number, label in enumerate("ABC"):
+            picture = Image.new("RGB", (24, 16), (40 * number, 60 * place, 90))
+            picture.save(folder / str(key["id"]) / f"{label}.jpg")
+    (folder / "references.json").write_text(json.dumps(KEYS), encoding="utf-8")
+    said = tmp_path / "said.json"
+    said.write_text(json.dumps(SAID), encoding="utf-8")
+    store = tmp_path / "runs.db"
+    done = proctor(
+        "import", "clinicalskillqa", said, "--data", folder, "--as", "mine", "--store", store
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return store, folder
+
+
+def rows(store: Path, start: str) -> list[dict[str, Any]]:
+    done = proctor("results", "clinicalskillqa", "--store", store, "--system", "mine", "--format", "json")
+    return [row for row in json.loads(done.stdout) if row["metric"].startswith(start)]
+
+
+def test_bertscore_marks_rationales_without_a_model(stored: tuple[Path, Path]) -> None:
+    store, _ = stored
+    done = proctor("score", "clinicalskillqa", "--store", store, "--judge", "bertscore", "--system", "mine")
+    assert done.returncode == 0, done.stderr
+    assert "2 answers marked by bertscore[all-MiniLM-L6-v2_L5_no-idf" in done.stdout
+    (row,) = rows(store, "rationale_f1")
+    assert (row["value"], row["n"]) == (pytest.approx(0.5, abs=1e-6), 2)  # q1 says the same, q2 nothing
+    again = proctor("score", "clinicalskillqa", "--store", store, "--judge", "bertscore", "--system", "mine")
+    assert "0 answers marked" in again.stdout
+
+
+def test_bertscore_says_where_there_is_nothing_to_mark(tmp_path: Path, stored: tuple[Path, Path]) -> None:
+    _, folder = stored
+    keys = [{**key, "rationale": ""} for key in KEYS]
+    (folder / "references.json").write_text(json.dumps(keys), encoding="utf-8")
+    other = tmp_path / "other.db"
+    done = proctor(
+        "import", "clinicalskillqa", tmp_path / "said.json", "--data", folder, "--as", "mine", "--store", other
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    done = proctor("score", "clinicalskillqa", "--store", other, "--judge", "bertscore")
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith(
+        "benchmark clinicalskillqa: found no reference with a rationale, expected some"
+    )
+
+
+def test_a_judge_that_sees_the_frames_is_another_judge(stored: tuple[Path, Path]) -> None:
+    store, folder = stored
+    with FaultyServer(VERDICT) as server:
+        options = [
+            "score", "clinicalskillqa", "--store", store, "--judge", "rationale", "--system", "mine",
+            "--model", "judge-1", "--base-url", server.url, "--structured", "prompted",
+        ]  # fmt: skip
+        blind = proctor(*options)
+        assert blind.returncode == 0, blind.stderr
+        assert {request.image_bytes for request in server.requests} == {()}
+        asked = len(server.requests)
+        seeing = proctor(*options, "--media", folder)
+        assert seeing.returncode == 0, seeing.stderr
+        shown = [len(request.image_bytes) for request in server.requests[asked:]]
+    assert asked == 2  # q2 has no rationale: nothing to judge
+    assert shown == [3, 3]
+    judges = {row["scorer"].split("[")[0] for row in rows(store, "rationale_grounding")}
+    assert judges == {"rationale", "rationale+frames"}
+
+
+def test_a_judge_of_text_alone_refuses_frames(stored: tuple[Path, Path]) -> None:
+    store, folder = stored
+    with FaultyServer(VERDICT) as server:
+        done = proctor(
+            "score", "clinicalskillqa", "--store", store, "--judge", "three-level", "--model", "judge-1",
+            "--base-url", server.url, "--media", folder,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert (
+        done.stderr.strip()
+        == "proctor: judge three-level: found frames to see, expected none: it reads text alone"
+    )
