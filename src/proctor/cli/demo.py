@@ -17,11 +17,12 @@ from proctor.cli.reporting import thumbnails_of
 from proctor.cli.running import run_plan
 
 if TYPE_CHECKING:
-    from proctor.runs import Leaderboard
+    from proctor.runs import Leaderboard, Store
 
 __all__ = ["build_simulated", "demo", "print_leaderboard"]
 
 SYSTEMS = ("random", "majority", "longest-option", "shortest-option", "text-similarity", "classical-vision")
+ORDERING_SYSTEMS = ("random", "as-given", "seriation", "classical-vision")
 CONDITIONS = ("video", "text-only", "black", "shuffled")
 
 
@@ -30,7 +31,8 @@ def demo(
     videos: Annotated[int, typer.Option("--videos", min=2, help="Simulated procedures.")] = 12,
     seed: Seed = 0,
 ) -> None:
-    """The whole way on simulated procedures, without network or keys: six systems, four conditions, a report.
+    """The whole way on simulated procedures, without network or keys: six systems, four conditions, key frames
+    to be put in order, and two reports.
 
     Example: proctor demo --out demo
     """
@@ -65,10 +67,43 @@ def demo(
     audit = audit_items(benchmark.items, seed=seed)
     report = out / "report.html"
     write_report(store, benchmark.name, report, thumbnails=thumbnails_of(library), audit=audit)
+    frames = _put_in_order(out, folder, store, seed)
     console.print(
-        f"{report} written; {time.monotonic() - started:.0f} s in all.", markup=False, highlight=False
+        f"{report} and {frames} written; {time.monotonic() - started:.0f} s in all.",
+        markup=False,
+        highlight=False,
     )
     note(f"Next: open {report}; the same on your own model: proctor run --help")
+
+
+def _put_in_order(out: Path, videos: Path, store: Store, seed: int) -> Path:
+    """Shuffled key frames of the same videos, put in order; the report that shows them as film strips."""
+    from proctor.benchmarks import BENCHMARKS
+    from proctor.build.keyframes import Plan, build_instances
+    from proctor.media import MediaLibrary, MediaSettings
+    from proctor.metrics import code_scorers
+    from proctor.reports import write_report
+    from proctor.runs import Limits, PlanOptions, leaderboard, plan
+    from proctor.systems import SYSTEMS as KNOWN
+
+    task = out / "key-frames"
+    if not (task / "about.json").is_file():
+        drawn = Plan(per_video=3, seconds=3.0, seed=seed)
+        with show_steps("looking for key frames", 0) as progress:
+            build_instances(videos / "videos", task, drawn, cache=out / "frames", progress=progress)
+    benchmark = BENCHMARKS.get("clinicalskillqa").load(task, task, seed=seed)
+    library = MediaLibrary(benchmark.media_root, MediaSettings(), out / "frames")
+    systems = [KNOWN.get(name)(seed=seed) for name in ORDERING_SYSTEMS]
+    options = PlanOptions(seed=seed)
+    planned = plan(store, benchmark, systems, ("video",), library, scorers=code_scorers(), options=options)
+    run_plan(store, planned, Limits(concurrency=4))
+    for metric in ("accuracy", "pairwise_accuracy"):
+        print_leaderboard(
+            leaderboard(store, benchmark.name, condition="video", metric=metric), benchmark.title
+        )
+    report = out / "key-frames.html"
+    write_report(store, benchmark.name, report, thumbnails=thumbnails_of(library))
+    return report
 
 
 def build_simulated(
