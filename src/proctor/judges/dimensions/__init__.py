@@ -9,6 +9,7 @@ from proctor.judges.dimensions.protocol import (
     DimensionJudge,
     JudgesAll,
     Materials,
+    ReadsScores,
     read_options,
 )
 from proctor.judges.dimensions.scores import IMAGES_ABSENT, IMAGES_BROKEN, DimensionScores
@@ -28,6 +29,7 @@ __all__ = [
     "Materials",
     "Progress",
     "RatedCase",
+    "ReadsScores",
     "ReferenceAnswer",
     "judge_cases",
     "read_options",

@@ -70,17 +70,19 @@ class CaseAsker:
         form: type[T],
         *,
         names: Sequence[str] | None = None,
+        more: Mapping[str, JsonValue] | None = None,
         flags: Callable[[T], tuple[str, ...]] = lambda _: (),
     ) -> Heard[T]:
-        """The reply to a case; none where the machinery fails or the model declines. `flags` says what of
-        the reply a person should look at. Raises `InputError` for a language or a dimension that the
+        """The reply to a case; none where the machinery fails or the model declines. `more` is what the
+        prompt is filled with for this case alone (already made harmless), `flags` says what of the reply a
+        person should look at. Raises `InputError` for a language or a dimension that the
         prompt does not speak of; of `names` only, where not all dimensions are asked for."""
         prompt = self._prompts.get(case.language)
         if prompt is None:
             known = ", ".join(self._prompts)
             raise InputError(case.id, "language", found=repr(case.language), expected=f"one of {known}")
         pictures = await look(case)
-        system, user = prompt.render(**self._filled(case, pictures))
+        system, user = prompt.render(**self._filled(case, pictures), **(more or {}))
         for one in [dimension.name for dimension in case.dimensions] if names is None else names:
             if one not in system:
                 raise InputError(prompt.name, found=f"nothing about {one!r}", expected="every dimension")
@@ -92,7 +94,7 @@ class CaseAsker:
                 [*pictures.frames, user],
                 system=system,
                 item_id=case.id,
-                content=self._content(case, prompt, pictures),
+                content=self._content(case, prompt, pictures) | dict(more or {}),
                 flags=lambda said: (*flags(said), *shown),
             )
         except MachineryError as error:

@@ -24,21 +24,32 @@ class Rated(BaseModel):
     def scores(self) -> dict[str, float]:
         """The scores by dimension."""
         said = self.model_dump()
-        return {name: float(value) for name, value in said.items() if name != "reason"}
+        return {name: float(value) for name, value in said.items() if name not in {"reason", "cited"}}
 
     @property
     def reason(self) -> str:
         """Why, in the judge's words; empty where the form does not ask."""
         return str(self.model_dump().get("reason", ""))
 
+    @property
+    def cited(self) -> tuple[int, ...]:
+        """The passages that the rating rests on, by number, each once; none where the form does not ask."""
+        return tuple(dict.fromkeys(self.model_dump().get("cited", ())))
+
 
 @lru_cache(maxsize=64)
 def rating_form(
-    dimensions: tuple[Dimension, ...], *, only_levels: bool = False, whole: bool = False, reason: bool = True
+    dimensions: tuple[Dimension, ...],
+    *,
+    only_levels: bool = False,
+    whole: bool = False,
+    reason: bool = True,
+    cites: bool = False,
 ) -> type[Rated]:
     """The form of a rating on these dimensions: any number on the scale, or one of the levels alone.
 
     `whole`: levels are counted (0, 1, 2 …) instead of named, so that each is one character.
+    `cites`: passages that the rating rests on are named by their numbers, whichever these are.
 
     >>> form = rating_form((Dimension("overall", (0.0, 0.5, 1.0)),), only_levels=True, reason=False)
     >>> form.model_validate_json('{"overall": 0.5}').scores
@@ -48,6 +59,9 @@ def rating_form(
     if reason:
         why = Field(alias="reason", description="One or two sentences that give the reason.")
         fields["why"] = (str, why)
+    if cites:
+        about_cited = "The numbers of the passages that the rating rests on."
+        fields["by"] = (list[int], Field(alias="cited", max_length=20, description=about_cited))
     for place, one in enumerate(dimensions):
         kind, about = _number(one, only_levels=only_levels, whole=whole)
         fields[f"score_{place}"] = (kind, Field(alias=one.name, **about))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from proctor.core import InputError, Registry, VoteBook
-from proctor.judges.dimensions.case import Case
+from proctor.judges.dimensions.case import Case, RatedCase
 from proctor.judges.dimensions.clients import ClientPool
 from proctor.judges.dimensions.scores import DimensionScores
 
@@ -20,6 +21,7 @@ __all__ = [
     "JudgesAll",
     "Materials",
     "NoOptions",
+    "ReadsScores",
     "read_options",
 ]
 
@@ -51,14 +53,24 @@ class JudgesAll(Protocol):
         """The scores of each answer, in the order of the cases."""
 
 
+class ReadsScores(Protocol):
+    """Reads scores that were given before, from a file in the task's form."""
+
+    def __call__(self, file: Path) -> Mapping[Case, Mapping[str, float]]:
+        """The scores of each case by dimension; a dimension that the file opts out of is left out. Raises
+        `InputError`, with the row, for a file that is not in the form or lacks a case."""
+
+
 @dataclass(frozen=True)
 class Materials:
-    """What a judge is made from: models to ask, a book for its votes, and its own options as typed by a
-    person (read them with `read_options`)."""
+    """What a judge is made from: models to ask, a book for its votes, its own options as typed by a person
+    (read them with `read_options`), rated answers to learn from, and a reader of recorded scores."""
 
     clients: ClientPool
     votes: VoteBook
     options: Mapping[str, str] = field(default_factory=dict)
+    rated: Sequence[RatedCase] = ()
+    recorded: ReadsScores | None = None
 
 
 class BuildDimensionJudge(Protocol):
