@@ -124,8 +124,19 @@ _TEXTS = {
 
 def _metrics() -> str:
     from proctor.core import ACCURACY
-    from proctor.judges import VERDICT_METRICS
+    from proctor.judges import JUDGE_VOTE, RATIONALE_METRICS, UNRESOLVED, VERDICT_METRICS
+    from proctor.metrics.ordering import RUN_METRICS
+    from proctor.metrics.text import RATIONALE_F1
 
+    known = (
+        ACCURACY,
+        *RUN_METRICS,
+        RATIONALE_F1,
+        *RATIONALE_METRICS,
+        *VERDICT_METRICS,
+        UNRESOLVED,
+        JUDGE_VOTE,
+    )
     rows = [
         [
             f"`{metric.name}`",
@@ -136,7 +147,7 @@ def _metrics() -> str:
             ", ".join(f"`{name}`" for name in metric.formats),
             "; ".join(metric.levels) or "–",
         ]
-        for metric in (ACCURACY, *VERDICT_METRICS)
+        for metric in known
     ]
     heads = ["Metric", "Label", "One item", "Better", "Shown", "Answer formats", "Levels"]
     return _table(heads, rows)
