@@ -1,6 +1,6 @@
 """The audit: a judge or metric held against human ratings, whatever they rate."""
 
-from proctor.audit.agreement import ALL, Aggregate, Agreement, Audit, audit
+from proctor.audit.agreement import ALL, Aggregate, Agreement, Audit, Ceiling, SystemLevel, audit
 from proctor.audit.bias import Bias, LengthSlope
 from proctor.audit.calibration import Calibration, RatedLevel, ScoreBin
 from proctor.audit.comparing import Board, Comparison, Place, compare
@@ -22,6 +22,7 @@ __all__ = [
     "Bias",
     "Board",
     "Calibration",
+    "Ceiling",
     "Comparison",
     "CorrelationSettings",
     "Coverage",
@@ -36,6 +37,7 @@ __all__ = [
     "RatingsTable",
     "ScoreBin",
     "Scored",
+    "SystemLevel",
     "agreement_rows",
     "audit",
     "compare",

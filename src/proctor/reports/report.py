@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from proctor.build.audit import ItemAudit
 from proctor.core import InputError, Item
 from proctor.reports.blocks import Section
 from proctor.reports.browser import Limits, browser_data
-from proctor.reports.page import render_page
+from proctor.reports.page import render_page, write_whole
 from proctor.reports.sections import (
     analysis_of,
     analysis_section,
@@ -85,7 +83,7 @@ def write_report(
         left_out=left_out,
         version=proctor.__version__,
     )
-    written = _write(out, page)
+    written = write_whole(out, page)
     return ReportSummary(
         path=out,
         bytes=written,
@@ -114,18 +112,3 @@ def _sections(source: Source, audit: ItemAudit | None) -> list[Section]:
         provenance_section(source),
     ]
     return [section for section in found if section is not None]
-
-
-def _write(out: Path, page: str) -> int:
-    part = out.with_name(f".{out.name}.{os.getpid()}.part")
-    raw = page.encode("utf-8")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(raw)
-        part.replace(out)
-    except OSError as error:
-        raise InputError(out, found=error.strerror or str(error), expected="a place to write to") from error
-    finally:
-        with suppress(OSError):  # where there is no such folder, there is no such file either
-            part.unlink()
-    return len(raw)

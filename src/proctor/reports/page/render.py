@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,30 @@ from proctor.reports.words import clean, thousands
 if TYPE_CHECKING:
     from jinja2 import Template
 
-__all__ = ["embedded_json", "render_page"]
+__all__ = ["Browser", "embedded_json", "render_page"]
 
 _UNSAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
+
+
+@dataclass(frozen=True)
+class Browser:
+    """What stands at the page's end to browse in: its heading, a sentence on it, its script, and styles beyond
+    those that all pages share."""
+
+    title: str
+    lead: str
+    script: str
+    style: str = ""
+
+
+def items_browser() -> Browser:
+    """The browser of a store's report."""
+    return Browser(
+        "Items and answers",
+        "Every question with its key, what each system answered, and how it was marked. Choose on the left, read "
+        "on the right; the address keeps your filters.",
+        _part("browser.js"),
+    )
 
 
 def embedded_json(value: Any) -> str:
@@ -31,12 +53,16 @@ def embedded_json(value: Any) -> str:
     return text.translate(_UNSAFE)
 
 
-def render_page(*, sections: Sequence[Section], data: Any, **context: Any) -> str:
-    """The whole page. `context` is what the template's head names: title, simulated, facts, shown,
-    left_out, version."""
-    style, script = (_part(name) for name in ("report.css", "browser.js"))
+def render_page(
+    *, sections: Sequence[Section], data: Any, browser: Browser | None = None, **context: Any
+) -> str:
+    """The whole page; its browser is that of items unless another is given. `context` is what the template's
+    head names: title, simulated, facts, shown, left_out, version."""
+    browser = browser or items_browser()
+    style, script = _part("report.css") + browser.style, browser.script
     page: str = _template().render(
         sections=sections,
+        browser=browser,
         data=embedded_json(data),
         style=style,
         style_hash=_hash(style),

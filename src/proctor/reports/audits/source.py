@@ -1,0 +1,102 @@
+"""What an audit's report is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from proctor.audit import ALL, Audits, Board, RatingsTable
+from proctor.benchmarks.mediqa_eval import Encounter
+from proctor.core import Item
+from proctor.judges.dimensions import Case
+
+__all__ = ["AuditSource", "Question", "Reference", "asked", "encountered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a good answer says. `frequency` and `completeness` as the data give them, None where they don't."""
+
+    text: str
+    frequency: float | None = None
+    completeness: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What was asked: its text, references, most reliable first, and the names of its images."""
+
+    text: str
+    references: tuple[Reference, ...] = ()
+    images: tuple[str, ...] = ()
+
+
+def asked(items: Iterable[Item]) -> dict[str, Question]:
+    """The questions of a benchmark by item, with the reference answers that are texts."""
+    found = {}
+    for item in items:
+        texts = [] if item.reference is None else [item.reference.answer, *item.reference.accepted]
+        references = tuple(Reference(one) for one in texts if isinstance(one, str))
+        found[item.id] = Question(item.question, references)
+    return found
+
+
+def encountered(encounters: Iterable[Encounter]) -> dict[str, Question]:
+    """Patients' questions by item, with clinicians' answers as judges get them, most reliable first."""
+    found = {}
+    for one in encounters:
+        case = Case(one.item, "", one.dataset, one.lang, one.query, one.expert_answers, "", ())
+        references = tuple(
+            Reference(each.text, each.frequency, each.completeness) for each in case.sorted_references
+        )
+        found[one.item] = Question(one.query, references, one.images)
+    return found
+
+
+@dataclass(frozen=True)
+class AuditSource:
+    """Several metrics held against one table of ratings; `questions` by item, none where no texts are at hand;
+    `image_root` is the folder of their images, None where they are not at hand. `raters` says in a word or two
+    who rated."""
+
+    title: str
+    found: Audits
+    questions: Mapping[str, Question] = field(default_factory=dict)
+    image_root: Path | None = None
+    raters: str = "the raters"
+
+    @property
+    def table(self) -> RatingsTable:
+        """The ratings."""
+        return self.found.table
+
+    @property
+    def languages(self) -> list[str]:
+        """The languages, in order; '' where none are named."""
+        return list(dict.fromkeys(language for language, _ in self.table.dimensions))
+
+    @property
+    def datasets(self) -> list[str]:
+        """All together, then each where there are several."""
+        several = self.table.datasets
+        return [ALL, *(several if len(several) > 1 else ())]
+
+    @property
+    def level(self) -> str:
+        """The level of the intervals."""
+        return f"{100 * self.found.settings.level:g} %"
+
+    def dimensions(self, language: str) -> list[str]:
+        """A language's dimensions, in order."""
+        return [dimension for one, dimension in self.table.dimensions if one == language]
+
+    def board(self, language: str, dimension: str = "") -> Board:
+        """The metrics ranked on a dimension, or on the mean over a language's dimensions."""
+        return next(
+            one for one in self.found.boards if (one.language, one.dimension) == (language, dimension)
+        )
+
+    def ranked(self, language: str) -> list[str]:
+        """The metrics' names, best first by the mean over a language's dimensions."""
+        return [place.metric for place in self.board(language).places]
