@@ -1,0 +1,180 @@
+"""The index of a folder of documents: built once, found by the hashes of what it was built from.
+
+`INDEX/<mark>/` is whole or not there: it is built beside and moved into place. The mark follows from the
+documents' names and bytes and from the settings, so an index of other documents is never taken for theirs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from proctor.core import ConfigurationError, InputError, content_hash
+from proctor.judges.retrieval.documents import document_hashes, read_document
+from proctor.judges.retrieval.loading import load_sentence_encoder
+from proctor.judges.retrieval.passages import Chunking, Passage, passages_of
+from proctor.judges.retrieval.ranking import PassageIndex
+from proctor.metrics.text.encoders import EMBEDDED_ENCODER
+
+__all__ = ["IndexSettings", "Opened", "default_folder", "open_index"]
+
+_FORMAT = "proctor passages 1"
+_TABLE = "passages"
+_LOCK = ".lock"
+_BUILDING = ".building-"
+_MARK = 24  # hex digits
+
+
+class IndexSettings(BaseModel):
+    """What changes an index beside its documents. `encoder` is "all-MiniLM-L6-v2" (embedded; trained on
+    English) or a folder with a model of sentence-transformers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    chunking: Chunking = Chunking()
+    encoder: str = EMBEDDED_ENCODER
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An index with what it is of: documents by name with the hash of their bytes; `built` says whether that
+    was done now."""
+
+    index: PassageIndex
+    documents: Mapping[str, str]
+    mark: str
+    built: bool
+
+
+def default_folder(documents: Path) -> Path:
+    """Where the index of a folder is kept where no place is named: beside it."""
+    whole = documents.resolve()
+    return whole.with_name(f"{whole.name}.index")
+
+
+def open_index(documents: Path, folder: Path | None = None, settings: IndexSettings | None = None) -> Opened:
+    """The index of a folder of documents as they are now; built where `folder` has none of them, and then the
+    index of other documents or settings that was there is removed. Two processes build it once.
+
+    Raises `InputError` for documents that can't be read, a `folder` with files that are no index, and an
+    index that is damaged; `ConfigurationError` without the extra `retrieval`.
+    """
+    settings = settings or IndexSettings()
+    known = document_hashes(documents)
+    folder = default_folder(documents) if folder is None else folder
+    _refuse_inside(documents, folder)
+    stated: dict[str, JsonValue] = {"format": _FORMAT, "settings": settings.model_dump(mode="json")}
+    mark = content_hash({**stated, "documents": dict(known)})[:_MARK]
+    built = False
+    if not (folder / mark).is_dir():
+        with _alone(folder):
+            if not (folder / mark).is_dir():
+                _build(documents, known, folder / mark, settings)
+                built = True
+    return Opened(_opened(folder / mark, settings), known, mark, built)
+
+
+def _build(documents: Path, known: Mapping[str, str], target: Path, settings: IndexSettings) -> None:
+    passages = tuple(
+        passages_of((read_document(documents, source, known) for source in known), settings.chunking)
+    )
+    vectors = load_sentence_encoder(settings.encoder)([one.text for one in passages])
+    part = target.with_name(f"{_BUILDING}{target.name}")
+    part.mkdir()
+    try:
+        _write(part, passages, np.asarray(vectors, dtype=np.float32))
+        told = {"format": _FORMAT, "settings": settings.model_dump(mode="json"), "passages": len(passages)}
+        (part / "index.json").write_text(json.dumps(told | {"documents": dict(known)}, indent=1), "utf-8")
+        part.replace(target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    for other in target.parent.iterdir():
+        if other.is_dir() and other != target:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def _write(folder: Path, passages: Sequence[Passage], vectors: np.ndarray[Any, np.dtype[np.float32]]) -> None:
+    import pyarrow as pa
+
+    flat = pa.array(vectors.ravel(), pa.float32())
+    columns = {
+        "place": pa.array(range(len(passages)), pa.int64()),
+        "id": pa.array([one.id for one in passages], pa.string()),
+        "source": pa.array([one.source for one in passages], pa.string()),
+        "page": pa.array([one.page for one in passages], pa.int64()),
+        "start": pa.array([one.start for one in passages], pa.int64()),
+        "text": pa.array([one.text for one in passages], pa.string()),
+        "vector": pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1]),
+    }
+    _lancedb().connect(folder).create_table(_TABLE, pa.table(columns))
+
+
+def _opened(folder: Path, settings: IndexSettings) -> PassageIndex:
+    try:
+        told = json.loads((folder / "index.json").read_text("utf-8"))
+        table = _lancedb().connect(folder).open_table(_TABLE)
+        rows = table.to_arrow().drop_columns(["vector"]).to_pylist()
+        rows.sort(key=lambda row: int(row["place"]))
+        if len(rows) != told["passages"]:
+            raise ValueError(f"{len(rows)} passages instead of {told['passages']}")
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:200]
+    else:
+        passages = tuple(
+            Passage(row["id"], row["source"], row["page"], row["start"], row["text"]) for row in rows
+        )
+        return PassageIndex(passages, table, load_sentence_encoder(settings.encoder))
+    raise InputError(folder, found=f"a damaged index ({reason})", expected="one as it was built: remove it")
+
+
+def _lancedb() -> Any:
+    try:
+        import lancedb
+    except ImportError as error:
+        raise ConfigurationError(
+            f"retrieval needs the extra 'retrieval' (pip install 'proctor-eval[retrieval]'): {error}"
+        ) from error
+    return lancedb
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Makes the folder, and keeps other builders out. What one of them left half-built is removed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        strange = next((one.name for one in folder.iterdir() if not _ours(one)), None)
+        if strange is not None:
+            raise InputError(folder, found=f"a folder with {strange!r}", expected="an empty one, or an index")
+        with (folder / _LOCK).open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for left in folder.glob(f"{_BUILDING}*"):
+                shutil.rmtree(left, ignore_errors=True)
+            yield
+    except OSError as error:
+        raise InputError(
+            folder, found=error.strerror or str(error), expected="a place for the index"
+        ) from error
+
+
+def _ours(entry: Path) -> bool:
+    name = entry.name
+    return (
+        name == _LOCK
+        or name.startswith(_BUILDING)
+        or (len(name) == _MARK and set(name) <= set("0123456789abcdef") and entry.is_dir())
+    )
+
+
+def _refuse_inside(documents: Path, folder: Path) -> None:
+    inside, outside = documents.resolve(), folder.resolve()
+    if outside == inside or inside in outside.parents:
+        raise InputError(folder, found="a place inside the documents", expected="one beside them")
