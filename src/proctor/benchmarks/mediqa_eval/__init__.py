@@ -14,6 +14,7 @@ from proctor.benchmarks.mediqa_eval.native import (
     read_native_ratings,
     read_submission,
 )
+from proctor.benchmarks.mediqa_eval.recorded import recorded_scores
 from proctor.benchmarks.mediqa_eval.similarity import text_scores
 from proctor.benchmarks.mediqa_eval.task import DATASETS, DIMENSIONS, dimensions
 
@@ -35,5 +36,6 @@ __all__ = [
     "read_encounters",
     "read_native_ratings",
     "read_submission",
+    "recorded_scores",
     "text_scores",
 ]

@@ -17,11 +17,12 @@ from proctor.judges.dimensions.steering import steering_flags
 from proctor.judges.hostile import FENCE_CLOSE, FENCE_OPEN, neutral
 from proctor.models import Prompt, load_prompt
 
-__all__ = ["CaseAsker", "Heard", "load_prompts"]
+__all__ = ["CaseAsker", "Heard", "Prompts", "load_prompts"]
 
 T = TypeVar("T", bound=BaseModel)
 
 Prompts = Mapping[str, Prompt]
+"""The prompts of a judge, by language."""
 
 
 @dataclass(frozen=True)
