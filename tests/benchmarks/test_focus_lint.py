@@ -83,16 +83,43 @@ CASES: list[tuple[str, list[Any], list[Finding]]] = [
     (
         "no text",
         [entry("q1", None), *GOOD[1:]],
-        [Finding("entry", "q1", "entry 1: field 'content': None", "Input should be a valid string")],
+        [Finding("entry", "q1", "None as 'content' (entry 1)", "a text")],
     ),
     (
         "no entry",
         [*GOOD, 3],
+        [Finding("entry", "", "3 (entry 4)", "an object with qID and content")],
+    ),
+    (
+        "a field is missing",
+        [{"qID": "q1"}, *GOOD[1:]],
+        [Finding("entry", "q1", "no field 'content' (entry 1)", "one")],
+    ),
+    (
+        "a latency that is no time",
+        [entry("q1", latency="slow"), entry("q2", latency=-1), *GOOD[2:]],
         [
-            Finding(
-                "entry", "", "entry 4: 3", "Input should be a valid dictionary or instance of NativeResponse"
-            )
+            Finding("entry", "q1", "'slow' as 'latency' (entry 1)", "seconds as a number"),
+            Finding("entry", "q2", "-1 as 'latency' (entry 2)", "0 or more"),
         ],
+    ),
+    (
+        "an id that is no text",
+        [*GOOD, {"qID": 4, "content": "x"}, {"qID": "", "content": "x"}],
+        [
+            Finding("entry", "", "4 as 'qID' (entry 4)", "a text"),
+            Finding("entry", "", "'' as 'qID' (entry 5)", "a text that is not empty"),
+        ],
+    ),
+    (
+        "half a character",
+        [*GOOD[:2], entry("q3", "\ud800")],
+        [Finding("entry", "q3", "'\\ud800' as 'content' (entry 3)", "a text that UTF-8 can hold")],
+    ),
+    (
+        "a line ends as on Windows",
+        [GOOD[0], entry("q2", "to hold\r\nit"), GOOD[2]],
+        [],
     ),
     (
         "speaks to the judge",
@@ -132,10 +159,48 @@ def test_every_rule(case: tuple[str, list[Any], list[Finding]], folder: Path) ->
     assert found.errors == sum(one.error for one in case[2])
 
 
-def test_what_is_no_list_is_an_input_error(folder: Path) -> None:
-    (folder / "answer.json").write_text('"yes"')
-    with pytest.raises(InputError, match="found str, expected a list of objects, each with a qID"):
+def test_what_a_file_names_twice_is_told_and_not_read_as_its_last(folder: Path) -> None:
+    file, benchmark = folder / "answer.json", READER.load(folder)
+    file.write_text('{"q1": "no", "q2": "to hold it", "q1": "yes", "q3": "none"}')
+    assert lint_submission(file, benchmark).findings == (
+        Finding("duplicate", "q1", "entry 3 again", "one answer; the first is entry 1"),
+    )
+    with pytest.raises(InputError, match="entry 3: found q1 again, expected each qID once"):
+        READER.read_recorded(file, benchmark)
+    file.write_text('[{"qID": "q1", "content": "no", "content": "yes"}]')
+    first = lint_submission(file, benchmark).findings[0]
+    assert first == Finding("entry", "q1", "the field 'content' twice (entry 1)", "each field once")
+    with pytest.raises(
+        InputError, match="entry 1: found the field 'content' twice, expected each field once"
+    ):
+        READER.read_recorded(file, benchmark)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('"yes"', "found no list, expected a list of objects, each with a qID"),
+        ("3", "found no list, expected a list of objects, each with a qID"),
+        ("{}", "found an empty object, expected a list"),
+        ('{"qID": "q1", "content": "yes"}', "found an object with one entry's fields, expected a list"),
+        ('[{"qID": "q1",', "line 1, column 15: found expecting property name"),
+        ("", "line 1, column 1: found expecting value, expected JSON"),
+        ("[" * 100_000, "found lists or objects nested too deep, expected JSON"),
+        ("[" + "9" * 5000 + "]", "found a number of thousands of digits, expected JSON"),
+    ],
+)
+def test_what_is_no_list_is_an_input_error(folder: Path, text: str, message: str) -> None:
+    (folder / "answer.json").write_text(text)
+    with pytest.raises(InputError, match=message):
         lint_submission(folder / "answer.json", READER.load(folder))
+
+
+def test_an_id_moves_no_cursor(folder: Path) -> None:
+    (folder / "answer.json").write_text(json.dumps([*GOOD, entry("q\x1b[2Jx\nerror: none")]))
+    done = proctor("lint", "focus", folder / "answer.json", "--data", folder)
+    assert done.returncode == 1
+    assert "\x1b" not in done.stdout
+    assert len(done.stdout.splitlines()) == 2
 
 
 def test_the_program_says_it_and_ends_with_one(folder: Path) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -15,10 +16,16 @@ __all__ = ["read_json", "validated"]
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def read_json(file: Path, expected: str = "a JSON file") -> object:
-    """The value in a JSON file in UTF-8. Raises `InputError` that names the place of the fault."""
+def read_json(
+    file: Path,
+    expected: str = "a JSON file",
+    *,
+    pairs: Callable[[list[tuple[str, Any]]], object] | None = None,
+) -> object:
+    """The value in a JSON file in UTF-8; `pairs` makes what stands for an object, where a key given twice matters.
+    Raises `InputError` that names the place of the fault."""
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
+        return json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=pairs)
     except FileNotFoundError as error:
         raise InputError(file, found="no such file", expected=expected) from error
     except OSError as error:
@@ -30,6 +37,10 @@ def read_json(file: Path, expected: str = "a JSON file") -> object:
         raise InputError(
             file, f"byte {error.start}", found="text that is not UTF-8", expected="UTF-8"
         ) from error
+    except RecursionError as error:
+        raise InputError(file, found="lists or objects nested too deep", expected="JSON") from error
+    except ValueError as error:  # Python reads no whole number of more than 4,300 digits
+        raise InputError(file, found="a number of thousands of digits", expected="JSON") from error
 
 
 def validated(model: type[Model], entry: object, file: Path, place: str) -> Model:

@@ -97,6 +97,7 @@ def focus(
     Example: proctor lint focus answer.json --data focus --track procedure
     """
     from proctor.benchmarks.focus import lint_submission
+    from proctor.reports.words import clean
 
     found = lint_submission(submission, reader_of("focus", track).load(data))
     if output is LintFormat.JSON:
@@ -108,7 +109,8 @@ def focus(
         )
     else:
         for one in found.findings:
-            console.print(str(one), markup=False, highlight=False, soft_wrap=True)
+            line = " ".join(clean(str(one)).split())  # ids are text by an unknown author, too
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
         of = f"{found.answers} answers to {found.questions} questions"
         rules = ", ".join(f"{rule} {count}" for rule, count in found.by_rule().items())
         console.print(

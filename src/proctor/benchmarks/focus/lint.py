@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from proctor.benchmarks.files import validated
+from pydantic import ValidationError
+
 from proctor.benchmarks.focus.forms import MAX_CHARS
-from proctor.benchmarks.focus.native import NativeResponse, entries
-from proctor.core import Benchmark, InputError, Item, ParseError
+from proctor.benchmarks.focus.native import NativeResponse, Repeated, entries
+from proctor.core import Benchmark, Item, ParseError
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.hostile import neutral, steers
 
@@ -67,11 +68,11 @@ def lint_submission(file: Path, benchmark: Benchmark) -> Lint:
     findings: list[Finding] = []
     for number, entry in enumerate(raw, start=1):
         try:
-            response = validated(NativeResponse, entry, file, f"entry {number}")
-        except InputError as error:
-            findings.append(_broken(number, entry, error, file))
-            name = entry.get("qID") if isinstance(entry, dict) else None
-            seen.setdefault(str(name), number)
+            response = NativeResponse.model_validate(entry)
+        except ValidationError as error:
+            broken = _broken(number, entry, error)
+            findings.append(broken)
+            seen.setdefault(broken.question, number)
             continue
         name = response.qID
         if name in seen:
@@ -91,16 +92,35 @@ def lint_submission(file: Path, benchmark: Benchmark) -> Lint:
     return Lint(file, len(raw), len(items), tuple(findings))
 
 
-def _broken(number: int, entry: object, error: InputError, file: Path) -> Finding:
-    name = entry.get("qID") if isinstance(entry, dict) else None
-    said = str(error).removeprefix(f"{file}: entry {number}").lstrip(":, ")
-    found, _, expected = said.partition(", expected ")
-    return Finding(
-        "entry",
-        name if isinstance(name, str) else "",
-        f"entry {number}: {found.replace('found ', '')}",
-        expected,
-    )
+def _broken(number: int, entry: object, error: ValidationError) -> Finding:
+    fault = error.errors(include_url=False)[0]
+    field, value = ".".join(str(part) for part in fault["loc"]), _shown(fault["input"])
+    expected = _EXPECTED.get(fault["type"], fault["msg"])
+    named = dict(entry) if isinstance(entry, Repeated) else entry
+    name = named.get("qID") if isinstance(named, dict) else None
+    if isinstance(entry, Repeated):
+        found, expected = f"the field {_shown(entry.key)} twice", "each field once"
+    elif fault["type"] == "missing":
+        found = f"no field {field!r}"
+    else:
+        found = f"{value} as {field!r}" if field else value
+    known = isinstance(name, str) and fault["type"] != "string_unicode"
+    return Finding("entry", str(name) if known else "", f"{found} (entry {number})", expected)
+
+
+_EXPECTED = {
+    "missing": "one",
+    "model_type": "an object with qID and content",
+    "string_type": "a text",
+    "string_unicode": "a text that UTF-8 can hold",
+    "string_too_short": "a text that is not empty",
+    "value_error": "a text that UTF-8 can hold",
+    "float_type": "seconds as a number",
+    "float_parsing": "seconds as a number",
+    "finite_number": "a finite number",
+    "greater_than_equal": "0 or more",
+}
+"""What was expected, by the kind of fault."""
 
 
 def _answer(item: Item, response: NativeResponse, budget_s: float | None) -> Iterator[Finding]:
@@ -121,11 +141,14 @@ def _answer(item: Item, response: NativeResponse, budget_s: float | None) -> Ite
 
 def _suspicions(text: str) -> Sequence[str]:
     found = [f"text that speaks to its judge: {_shown(text)}"] if steers(text) else []
-    hidden = len(text) - len(neutral(text))
+    plain = text.replace("\r\n", "\n")
+    hidden = len(plain) - len(neutral(plain))
     if hidden and not found:
         found.append(f"{hidden} hidden characters: {_shown(text)}")
     return found
 
 
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 80 else text[:77] + "...")
+def _shown(value: object) -> str:
+    text = repr(value[:81] if isinstance(value, str) else value)
+    quote = text[-1] if isinstance(value, str) else ""
+    return text if len(text) <= 82 else text[:78] + "..." + quote

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
 from proctor.benchmarks.files import read_json, validated
 from proctor.core import InputError
@@ -16,6 +16,7 @@ __all__ = [
     "NativeReference",
     "NativeRequest",
     "NativeResponse",
+    "Repeated",
     "entries",
     "read_references",
     "read_requests",
@@ -23,6 +24,22 @@ __all__ = [
     "write_answer",
     "write_native",
 ]
+
+
+def _storable(text: str) -> str:
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise ValueError("half of a surrogate pair, which is no character")
+    return text
+
+
+class Repeated(list[tuple[str, Any]]):
+    """An object of a file that names a key twice: its pairs, since a dictionary would keep the last alone."""
+
+    @property
+    def key(self) -> str:
+        """The first key that comes again."""
+        names = [name for name, _ in self]
+        return next(name for place, name in enumerate(names) if name in names[:place])
 
 
 class _Native(BaseModel):
@@ -56,7 +73,7 @@ class NativeReference(_Native):
 class NativeResponse(_Native):
     """One answer; `latency` is in seconds, None where nobody measured it (the answer file of a container)."""
 
-    content: str
+    content: Annotated[str, AfterValidator(_storable)]
     latency: float | None = Field(default=None, ge=0)
 
 
@@ -80,17 +97,23 @@ def read_responses(file: Path) -> list[NativeResponse]:
 
 
 def entries(file: Path) -> list[Any]:
-    """The raw entries of one of these files; an object from ids to contents is turned into a list."""
-    raw = read_json(file)
-    if isinstance(raw, dict) and raw and "qID" not in raw:
-        return [{"qID": name, "content": content} for name, content in raw.items()]
+    """The raw entries of one of these files; an object from ids to contents is turned into a list, an id that it
+    names twice is there twice. An entry that names a field twice is a `Repeated`."""
+    raw = read_json(file, pairs=_object)
+    if isinstance(raw, Repeated) or (isinstance(raw, dict) and raw and "qID" not in raw):
+        pairs = raw if isinstance(raw, Repeated) else raw.items()
+        return [{"qID": name, "content": content} for name, content in pairs]
     if isinstance(raw, list):
         return raw
-    raise InputError(
-        file,
-        found="an empty object" if raw == {} else type(raw).__name__,
-        expected="a list of objects, each with a qID",
-    )
+    found = "no list"
+    if isinstance(raw, dict):
+        found = "an object with one entry's fields" if raw else "an empty object"
+    raise InputError(file, found=found, expected="a list of objects, each with a qID")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Repeated:
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else Repeated(pairs)
 
 
 def write_native(file: Path, records: Iterable[NativeRequest | NativeReference | NativeResponse]) -> None:
@@ -108,6 +131,10 @@ def write_answer(file: Path, responses: Sequence[NativeResponse]) -> None:
 def _unique(model: type[Model], file: Path) -> list[Model]:
     found: dict[str, Model] = {}
     for number, entry in enumerate(entries(file), start=1):
+        if isinstance(entry, Repeated):
+            raise InputError(
+                file, f"entry {number}", found=f"the field {entry.key!r} twice", expected="each field once"
+            )
         one = validated(model, entry, file, f"entry {number}")
         if one.qID in found:
             raise InputError(file, f"entry {number}", found=f"{one.qID} again", expected="each qID once")
