@@ -20,7 +20,8 @@ def rank_gaps(table: RatingsTable, metric: MetricScores) -> dict[Key, float]:
     Answers with equal scores share the places that they take together, from first to last, and so do those
     with equal ratings; the gap is what lies between the two ranges, over the number of answers, and 0 where
     they touch. A metric that puts answers in the raters' order thus has no gap anywhere, however many answers
-    got the same rating. Answers of a dimension that the metric left out are not in it.
+    got the same rating. Answers of a dimension that the metric left out, or gave all the same score, are not in
+    it: there is nothing to compare.
 
     >>> from proctor.audit import Rating
     >>> values = {"e1": 0.0, "e2": 0.5, "e3": 0.5, "e4": 1.0}
@@ -35,7 +36,7 @@ def rank_gaps(table: RatingsTable, metric: MetricScores) -> dict[Key, float]:
             continue
         answers = cell.rater_mean()
         scores, reason = paired(answers, metric)
-        if reason:
+        if reason or np.ptp(scores) == 0:
             continue
         (low, high), (least, most) = _places(scores), _places(answers.values)
         above, below = np.maximum(low - most, 0), np.maximum(least - high, 0)

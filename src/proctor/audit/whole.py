@@ -62,10 +62,10 @@ class Audits:
     before it is asked for, nor twice.
 
     >>> from proctor.audit import Rating
-    >>> table = RatingsTable((Rating("e1", "Eczema.", "s1", "overall", "r1", 0.5),))
-    >>> found = Audits(table, [MetricScores("mine", {("e1", "s1", "overall"): 0.2})])
-    >>> found.coverage[0].ratings, found.gaps["mine"]
-    (1, {('e1', 's1', 'overall'): 0.0})
+    >>> table = RatingsTable(tuple(Rating(e, "Eczema.", "s1", "overall", "r1", v) for e, v in (("a", 0), ("b", 1))))
+    >>> found = Audits(table, [MetricScores("mine", {key: number for number, key in enumerate(table.keys)})])
+    >>> found.coverage[0].ratings, list(found.gaps["mine"].values())
+    (2, [0.0, 0.0])
     """
 
     def __init__(

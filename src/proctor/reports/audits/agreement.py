@@ -73,7 +73,7 @@ def raters_section(source: AuditSource) -> Section:
             *(">Spearman", ">Krippendorff's α", ">Interval of α", ">Answers", "Why none"),
         )
         blocks.append(
-            Table(
+            with_reasons(
                 "One rater against another on the answers that both rated, and α of all raters.", heads, rows
             )
         )

@@ -97,6 +97,11 @@ class AuditSource:
             one for one in self.found.boards if (one.language, one.dimension) == (language, dimension)
         )
 
+    def main_board(self, language: str) -> Board:
+        """The board of a language over its dimensions; of its one dimension where it has no other."""
+        dimensions = self.dimensions(language)
+        return self.board(language, dimensions[0] if len(dimensions) == 1 else "")
+
     def ranked(self, language: str) -> list[str]:
-        """The metrics' names, best first by the mean over a language's dimensions."""
-        return [place.metric for place in self.board(language).places]
+        """The metrics' names, best first on a language's main board."""
+        return [place.metric for place in self.main_board(language).places]

@@ -30,7 +30,7 @@ def leaderboard_section(source: AuditSource) -> Section:
     blocks: list[Block | str] = []
     for number_, language in enumerate(source.languages):
         blocks.append(spoken_language(language))
-        board = source.board(language)
+        board = source.main_board(language)
         drawn = [place for place in board.places if place.mean.value is not None][:_MOST_DRAWN]
         if drawn:
             blocks.append(_forest(source, language, drawn, f"board-{number_}"))
@@ -64,17 +64,20 @@ def comparison_section(source: AuditSource) -> Section | None:
     blocks: list[Block | str] = []
     for number_, language in enumerate(source.languages):
         blocks.append(spoken_language(language))
-        board = source.board(language)
+        board = source.main_board(language)
         told = [one for one in board.comparisons if one.difference.value is not None]
         if told and len(told) <= _MOST_PAIRS_DRAWN:
             blocks.append(_differences(language, told, f"pairs-{number_}"))
-        table = _pairs(board, f"{spoken_language(language)}, mean over the dimensions.")
-        blocks.append(table if len(table.rows) <= _MOST_PAIRS_DRAWN else _folded(table))
+        if len(source.dimensions(language)) > 1:
+            table = _pairs(board, f"{spoken_language(language)}, mean over the dimensions.")
+            blocks.append(table if len(table.rows) <= _MOST_PAIRS_DRAWN else _folded(table))
         tables = tuple(
             _pairs(source.board(language, one), f"{spoken_language(language)}, {plain_name(one)}.")
             for one in source.dimensions(language)
         )
-        blocks.append(Folded("Each dimension, with the tests of the textbooks", tables))
+        blocks += (
+            [Folded("Each dimension, with the tests of the textbooks", tables)] if len(tables) > 1 else tables
+        )
     return Section(
         key="pairs",
         title="Metrics compared in pairs",
@@ -132,7 +135,7 @@ def _places(source: AuditSource, board: Board) -> Table:
                 Cell(one.reason and f"no correlation: {one.reason}", span=drawn),
             )
         )
-    what = plain_name(board.dimension) if board.dimension else "mean over the dimensions"
+    what = plain_name(board.dimension) or "mean over the dimensions"
     heads = columns("Metric", ">Rank", ">Ties", *(f">{kind}" for kind in kinds), ">Mean")
     tail = columns(f">{source.level} interval", f"{number(ends[0])} to {number(ends[1])}")
     return Table(f"{spoken_language(board.language)}, {what}.", (*heads, *tail), tuple(rows))

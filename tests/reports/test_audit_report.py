@@ -1,0 +1,249 @@
+"""The report of an audit: its numbers are the audit's, and faults that were planted show."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.audit import Audits, RatingsTable, whole_json
+from proctor.core import InputError
+from proctor.reports.audits import AuditSource, AuditSummary, write_audit_report
+from proctor.reports.audits.cells import number
+from tests.support.audit_page import FEW, Tables, embedded, ends, planted_source, read, signed
+from tests.support.planted_metrics import planted
+from tests.support.program import proctor
+
+
+@pytest.fixture(scope="module")
+def source() -> AuditSource:
+    return planted_source("long", "fair", "flat")
+
+
+@pytest.fixture(scope="module")
+def summary(source: AuditSource, tmp_path_factory: pytest.TempPathFactory) -> AuditSummary:
+    return write_audit_report(source, tmp_path_factory.mktemp("audit") / "audit.html")
+
+
+def found_in(rows: list[list[str]], *starts: list[str]) -> None:
+    """Every list of cells begins a row."""
+    missing = [start for start in starts if not any(row[: len(start)] == start for row in rows)]
+    assert starts
+    assert missing == []
+
+
+def test_boards_and_pairs_are_those_of_the_audit(source: AuditSource, summary: AuditSummary) -> None:
+    page, data = read(summary), json.loads(json.dumps(whole_json(source.found)))
+    for board in data["boards"]:
+        alone = board["dimension"] != "ALL"
+        if not alone and board["language"] == "zh":  # one dimension: its own board is shown
+            continue
+        for place in board["places"]:
+            kinds = [number(place[kind]) for kind in ("kendalltau", "pearson", "spearman")] if alone else []
+            rank = "–" if place["rank"] is None else str(place["rank"])
+            ties = ", ".join(map(str, place["ties"])) or "–"
+            found_in(page.rows("leaderboard"), [place["metric"], rank, ties, *kinds, *ends(place["mean"])])
+        shown = [
+            [pair["first"], pair["second"], *signed({"value": pair["difference"]} | pair)]
+            for pair in board["comparisons"]
+        ]
+        found_in(page.rows("pairs"), *shown)
+
+
+def test_agreement_and_length_are_those_of_the_audit(source: AuditSource, summary: AuditSummary) -> None:
+    page, data = read(summary), json.loads(json.dumps(whole_json(source.found)))
+    for metric in data["metrics"][:2]:
+        for row in metric["agreement"]:
+            kinds = [number(row[kind]["value"]) for kind in ("kendalltau", "pearson", "spearman")]
+            found_in(page.rows("agreement"), [row["dimension"], row["dataset"], *kinds, *ends(row["mean"])])
+        for row in metric["by_length"]:
+            if row["dataset"] == "ALL":
+                shown = [metric["metric"], row["dimension"], *ends(row["scores"]), *ends(row["ratings"])]
+                found_in(page.rows("bias"), [*shown, *signed(row["excess"]), number(row["partial"])])
+
+
+def test_bias_and_calibration_are_those_of_the_audit(source: AuditSource, summary: AuditSummary) -> None:
+    page, data = read(summary), json.loads(json.dumps(whole_json(source.found)))
+    for portrait in data["portraits"]:
+        for row in portrait["bias"]:
+            name = "mean over the dimensions" if row["dimension"] == "ALL" else row["dimension"]
+            found_in(page.rows("bias"), [portrait["metric"], name, row["value"], *signed(row["favour"])])
+        for row in portrait["calibration"]:
+            for part in row["bins"]:
+                shown = [row["dimension"], f"{number(part['low'])} to {number(part['high'])}"]
+                shown += [number(part["score"]), *ends(part["rating"]), str(part["ratings"])]
+                found_in(page.rows("calibration"), shown)
+
+
+def test_a_judge_that_likes_long_answers_shows(summary: AuditSummary) -> None:
+    page = read(summary)
+    said = page.texts["bias"]
+    assert (
+        len(
+            re.findall(
+                r"Likes long answers beyond their ratings: long \(\+0\.\d+, 0\.\d+ to 0\.\d+\)\.", said
+            )
+        )
+        == 2
+    )
+    assert len(re.findall(r"Not sure to like either: fair \(", said)) == 2
+    slopes = [row for row in page.rows("bias") if row[0] == "long" and row[1] == "mean over the dimensions"]
+    assert slopes
+    assert "signs are turned" in said
+
+
+def test_a_constant_metric_has_a_reason_and_no_number(summary: AuditSummary) -> None:
+    page = read(summary)
+    rows = [row for row in page.rows("agreement") if row[-1] == "constant: all scores are 1"]
+    assert {row[0] for row in rows} == {"flat"}
+    assert len(rows) == 9
+    assert "no correlation: flag: all scores are 1; overall: all scores are 1" in page.texts["leaderboard"]
+    assert not re.search(r"\bnan\b", summary.path.read_text(encoding="utf-8"), re.IGNORECASE)
+
+
+def test_every_section_is_there_and_the_same_source_gives_the_same_page(
+    source: AuditSource, summary: AuditSummary, tmp_path: Path
+) -> None:
+    assert summary.sections == (
+        *("leaderboard", "pairs", "agreement", "raters", "systems"),
+        *("calibration", "bias", "counts"),
+    )
+    assert (summary.items, summary.answers, summary.left_out) == (120, 360, ())
+    again = write_audit_report(source, tmp_path / "again.html")
+    assert again.path.read_bytes() == summary.path.read_bytes()
+    ids = [known["id"] for _, known in read(summary).elements if known.get("id")]
+    assert len(ids) == len(set(ids))
+
+
+def test_one_metric_alone_and_raters_of_the_same_answers(tmp_path: Path) -> None:
+    table, metrics = planted(5)
+    second = tuple(
+        replace(one, rater="q", value=1 - one.value) for one in table.ratings if one.system == "s1"
+    )
+    found = Audits(RatingsTable((*table.ratings, *second)), [metrics["fair"]], FEW)
+    page = read(write_audit_report(AuditSource("One", found), tmp_path / "one.html"))
+    assert "pairs" not in page.sections
+    ceiling = found.each[0].ceilings[0]
+    row = next(row for row in page.rows("raters") if row[0] == "flag")
+    assert row[4:6] == [
+        number(ceiling.mean.value),
+        f"{number(ceiling.mean.ci_low)} to {number(ceiling.mean.ci_high)}",
+    ]
+    assert number(ceiling.alpha.value) in row
+    (tmp_path / "audit").mkdir()
+    with pytest.raises(InputError, match=r"audit: found .*, expected a place to write to$"):
+        write_audit_report(AuditSource("One", found), tmp_path / "audit")
+    with pytest.raises(InputError, match=r"^metrics: found none, expected one or more$"):
+        write_audit_report(AuditSource("None", Audits(table, [], FEW)), tmp_path / "none.html")
+
+
+def test_disagreement_puts_questions_in_order(source: AuditSource, summary: AuditSummary) -> None:
+    data = embedded(summary)
+    assert data["metrics"] == ["long", "fair", "flat"]
+    gaps = source.found.gaps
+    assert gaps["flat"] == {}
+
+    def apart(item: dict[str, Any]) -> float:
+        means = []
+        for answer in item["answers"]:
+            own = [
+                abs(gap)
+                for name in ("long", "fair")
+                for (where, system, _), gap in gaps[name].items()
+                if (where, system) == (item["id"], answer["system"])
+            ]
+            means.append(sum(own) / len(own))
+        return max(means)
+
+    order = [apart(item) for item in data["items"]]
+    assert order == pytest.approx(sorted(order, reverse=True), abs=1e-3)  # the page's gaps have four digits
+    item = data["items"][0]
+    assert item["references"] == [["Usual.", 3, 0.5], ["Rare.", None, None]]
+    first = item["answers"][0]
+    assert [len(mark) for mark in first["marks"]] == [4] * len(first["marks"])
+    assert first["marks"][0][2][2] == 1.0  # the constant's score is shown,
+    assert first["marks"][0][3][2] is None  # and has no gap
+
+
+# -- on the command line
+
+
+def test_the_real_data(data: Path, tmp_path: Path) -> None:
+    task, out = data / "mediqa-eval", tmp_path / "audit.html"
+    done = proctor(
+        *("audit", "mediqa-eval", task / "submission_overlap.csv", "--ratings", task / "ratings.csv"),
+        *("--encounters", task / "encounters.jsonl", "--text-metric", "rouge-l-mean", "--draws", "100"),
+        *("--report", out, "--format", "json"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"{out}: " in done.stderr.replace("\n", "")
+    found = json.loads(done.stdout)
+    page = Tables(out.read_text(encoding="utf-8"))
+    for board in found["boards"]:
+        for place in board["places"]:
+            assert any(
+                row[0] == place["metric"] and ends(place["mean"])[0] in row
+                for row in page.rows("leaderboard")
+            )
+    slope = next(
+        one["slope"]
+        for one in found["portraits"][0]["length_slopes"]
+        if (one["language"], one["dimension"]) == ("en", "ALL")
+    )
+    # Word overlap counts references' words: the longer an answer, the more of them it has.
+    assert slope["ci_low"] > 0.2
+    assert "Likes long answers beyond their ratings: " in page.texts["bias"]
+    assert "No answer was rated by two raters on the same dimension." in page.texts["raters"]
+    assert out.stat().st_size < 8e6
+    items = json.loads(
+        out.read_text(encoding="utf-8")
+        .split('<script id="data" type="application/json">')[1]
+        .split("</script>")[0]
+    )["items"]
+    assert len(items) == 242
+    assert all(item["query"] and item["references"] for item in items)
+    assert sum(len(item["answers"]) for item in items) == 726
+    done = proctor(
+        *("audit", "mediqa-eval", task / "submission_overlap.csv", "--ratings", task / "ratings.csv"),
+        *(
+            "--encounters",
+            task / "encounters.jsonl",
+            "--text-metric",
+            "none",
+            "--draws",
+            "0",
+            "--report",
+            out,
+        ),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "rouge" not in done.stdout
+    assert "Metrics compared in pairs" not in out.read_text(encoding="utf-8")
+    done = proctor(
+        "audit",
+        "mediqa-eval",
+        task / "submission_overlap.csv",
+        "--ratings",
+        task / "ratings.csv",
+        "--images",
+        task,
+    )
+    assert done.returncode == 2
+    assert "--images is for a report on encounters" in done.stderr
+
+
+def test_any_ratings_have_a_report(tmp_path: Path) -> None:
+    ratings, scores, out = tmp_path / "ratings.csv", tmp_path / "mine.csv", tmp_path / "folder" / "audit.html"
+    rows = [f"q{k},text {k},s{k % 2},quality,{rater},{k % 3}\n" for k in range(12) for rater in "ab"]
+    ratings.write_text("item,candidate,system,dimension,rater,value\n" + "".join(rows), encoding="utf-8")
+    values = [f"q{k},s{k % 2},quality,{(k * 5) % 7}\n" for k in range(12)]
+    scores.write_text("item,system,dimension,value\n" + "".join(values), encoding="utf-8")
+    done = proctor("audit", "table", scores, "--ratings", ratings, "--draws", "100", "--report", out)
+    assert done.returncode == 0, done.stderr
+    page = Tables(out.read_text(encoding="utf-8"))
+    assert any(row[0] == "mine" for row in page.rows("leaderboard"))
+    assert "12 questions have no text at hand" not in page.texts["items"]  # none was promised
