@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from proctor.cli.judge_choose import choose
+from proctor.cli.judge_exemplars import exemplars
+from proctor.cli.judge_index import index
+from proctor.cli.judge_work import Files, Wanted, read_rated, read_work, run_judge, write_whole
 from proctor.cli.models import BaseUrls, ModelOptions, Retries, Settings, Structured, Timeout
 from proctor.cli.options import Seed
 from proctor.cli.output import console, note, print_table
-from proctor.cli.progress import cost_of, show_rating, stopping
+from proctor.cli.progress import cost_of
 
 if TYPE_CHECKING:
-    from proctor.benchmarks.mediqa_eval import AnswerRow, Encounter, Judged
-    from proctor.core import Vote
-    from proctor.judges.dimensions import Case, DimensionScores
-    from proctor.models import ModelSpec
-    from proctor.runs import PaidVotes, Store
+    from proctor.benchmarks.mediqa_eval import Judged
+    from proctor.runs import PaidVotes
 
 __all__ = ["group"]
 
@@ -73,8 +68,22 @@ JudgeOptions = Annotated[
     typer.Option(
         "--option",
         metavar="KEY=VALUE",
-        help="The judge's own: quorum=2, calibration=FILE.",
+        help="The judge's own: quorum=2, documents=FOLDER, calibration=FILE.",
         show_default=False,
+    ),
+]
+Rated = Annotated[
+    Path | None,
+    typer.Option(
+        "--rated",
+        help="Rated answers for judges that learn from examples, never from the encounter judged.",
+        show_default=False,
+    ),
+]
+RatedEncounters = Annotated[
+    Path | None,
+    typer.Option(
+        "--rated-encounters", help="The encounters of --rated. [default: --encounters]", show_default=False
     ),
 ]
 Limit = Annotated[
@@ -95,6 +104,9 @@ def group() -> typer.Typer:
     judges.callback()(_judging)
     judges.command("mediqa-eval")(mediqa_eval)
     judges.command("calibrate")(calibrate)
+    judges.command("exemplars")(exemplars)
+    judges.command("choose")(choose)
+    judges.command("index")(index)
     return judges
 
 
@@ -111,6 +123,8 @@ def mediqa_eval(
     images: Images = None,
     votes: Votes = None,
     option: JudgeOptions = None,
+    rated: Rated = None,
+    rated_encounters: RatedEncounters = None,
     limit: Limit = None,
     allow_missing: AllowMissing = False,
     base_urls: BaseUrls = None,
@@ -130,10 +144,13 @@ def mediqa_eval(
     --out submission.csv
     """
     options = ModelOptions(None, tuple(settings or ()), timeout, retries, structured)
-    work = _read(ratings, encounters, images, limit)
-    files = _Files.of(out, votes, (ratings, encounters))
-    wanted = _Wanted.of(judge, options.specs(models or (), base_urls or ()), option or ())
-    judged, paid = _judge(wanted, work, files.votes, concurrency)
+    if rated_encounters is not None and rated is None:
+        raise typer.BadParameter("it goes with --rated", param_hint="--rated-encounters")
+    examples = read_rated(rated, rated_encounters or encounters) if rated is not None else ()
+    work = read_work(ratings, encounters, images, limit, examples)
+    files = Files.of(out, votes, (ratings, encounters))
+    wanted = Wanted.of(judge, options.specs(models or (), base_urls or ()), option or ())
+    judged, paid = run_judge(wanted, work, files.votes, concurrency)
     _write(judged, files, allow_missing=allow_missing)
     _tell(judged, paid, files, allow_missing=allow_missing)
     if judged.missing:
@@ -168,7 +185,7 @@ def calibrate(
     table = read_native_ratings(ratings)
     given = read_submission(scores, table)
     learned = fit_calibration(rated_scores(given, table), judge=given.name, folds=folds, seed=seed)
-    _write_whole(out, learned.model_dump_json(indent=1) + "\n")
+    write_whole(out, learned.model_dump_json(indent=1) + "\n")
     console.print(
         f"{len(learned.curves)} curves from {len(learned.folds)} encounters in {folds} folds: {out}",
         markup=False,
@@ -176,125 +193,13 @@ def calibrate(
     )
 
 
-@dataclass(frozen=True)
-class _Work:
-    rows: Sequence[AnswerRow]
-    cases: Mapping[tuple[str, str], Case]
-
-
-@dataclass(frozen=True)
-class _Files:
-    out: Path
-    details: Path
-    votes: Path
-
-    @classmethod
-    def of(cls, out: Path, votes: Path | None, inputs: Sequence[Path]) -> _Files:
-        """Raises where a file could not be written, before anything is paid for."""
-        from proctor.core import InputError
-
-        if out.is_dir():
-            raise InputError(out, found="a folder", expected="a file to write")
-        if any(out.resolve() == one.resolve() for one in inputs):
-            raise InputError(out, found="a file that is read", expected="another one to write")
-        if not out.parent.is_dir():
-            raise InputError(out.parent, found="no such folder", expected="a folder to write to")
-        return cls(out, out.with_suffix(".details.json"), votes or out.with_suffix(".votes.db"))
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    judge: str
-    specs: Sequence[ModelSpec]
-    options: Mapping[str, str]
-
-    @classmethod
-    def of(cls, judge: str, specs: Sequence[ModelSpec], pairs: Sequence[str]) -> _Wanted:
-        if not judge and not specs:
-            raise typer.BadParameter(
-                "name a judge with --model, or one that needs none: embedded:DIR", param_hint="--judge"
-            )
-        name, _, folder = (judge or _DEFAULT).partition(":")
-        options = {"folder": folder} if folder else {}
-        for pair in pairs:
-            key, found, value = pair.partition("=")
-            if not found or not key or key in options:
-                raise typer.BadParameter(
-                    f"expected each KEY=VALUE once, found {pair!r}", param_hint="--option"
-                )
-            options[key] = value
-        if not judge:
-            note(f"no --judge was named: {_DEFAULT}")
-        return cls(name, specs, options)
-
-
-class _Book:
-    """The file of votes, which is made when the first judge looks into it: one that asks no model has none."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-
-    @cached_property
-    def _store(self) -> Store:
-        from proctor.runs import Store
-
-        return Store(self._file)
-
-    def close(self) -> None:
-        if "_store" in vars(self):
-            self._store.close()
-
-    def get(self, key: str) -> Vote | None:
-        return self._store.get(key)
-
-    def put(self, vote: Vote) -> None:
-        self._store.put(vote)
-
-
-def _read(ratings: Path, encounters: Path, images: Path | None, limit: int | None) -> _Work:
-    from proctor.benchmarks.mediqa_eval import answers_to_judge, cases_of, read_encounters
-    from proctor.core import InputError
-
-    if images is not None and not images.is_dir():
-        raise InputError(images, found="no such folder", expected="the folder of images")
-    known: Sequence[Encounter] = read_encounters(encounters)
-    rows = answers_to_judge(ratings)
-    cases = cases_of(rows, known, image_root=images, file=encounters)
-    if limit is not None:
-        cases = dict(list(cases.items())[:limit])
-        rows = tuple(one for one in rows if one.key[:2] in cases)
-    return _Work(rows, cases)
-
-
-def _judge(wanted: _Wanted, work: _Work, votes: Path, concurrency: int) -> tuple[Judged, PaidVotes]:
-    from proctor.benchmarks.mediqa_eval import Judged
-    from proctor.judges.dimensions import DIMENSION_JUDGES, ClientPool, Materials, judge_cases
-    from proctor.runs import PaidVotes
-
-    pool, book = ClientPool(wanted.specs), _Book(votes)
-    paid = PaidVotes(book)
-    judge = DIMENSION_JUDGES.get(wanted.judge)(Materials(pool, paid, wanted.options))
-    cases = list(work.cases.values())
-
-    async def judging() -> list[DimensionScores]:
-        try:
-            with stopping() as stop, show_rating(len(cases), paid) as update:
-                return await judge_cases(judge, cases, concurrency=concurrency, stop=stop, on_change=update)
-        finally:
-            await pool.aclose()
-            book.close()
-
-    said = dict(zip(work.cases, asyncio.run(judging()), strict=True))
-    return Judged(judge.name, judge.settings, work.rows, work.cases, said), paid
-
-
-def _write(judged: Judged, files: _Files, *, allow_missing: bool) -> None:
-    _write_whole(files.details, judged.details())
+def _write(judged: Judged, files: Files, *, allow_missing: bool) -> None:
+    write_whole(files.details, judged.details())
     if allow_missing or not judged.missing:
-        _write_whole(files.out, judged.submission())
+        write_whole(files.out, judged.submission())
 
 
-def _tell(judged: Judged, paid: PaidVotes, files: _Files, *, allow_missing: bool) -> None:
+def _tell(judged: Judged, paid: PaidVotes, files: Files, *, allow_missing: bool) -> None:
     def shown(value: float | None) -> str:
         return "–" if value is None else f"{value:.2f}"
 
@@ -332,18 +237,3 @@ def _tell(judged: Judged, paid: PaidVotes, files: _Files, *, allow_missing: bool
         return
     lacks = f" without {len(judged.missing)} rows, which the task expects" if judged.missing else ""
     console.print(f"{files.out}{lacks}", markup=False, highlight=False)
-
-
-def _write_whole(file: Path, text: str) -> None:
-    """Writes a file so that nobody ever sees half of it."""
-    from proctor.core import InputError
-
-    part = file.with_name(f".{file.name}.{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8", newline="")
-        part.replace(file)
-    except OSError as error:
-        raise InputError(file, found=error.strerror or str(error), expected="a place to write to") from error
-    finally:
-        with suppress(OSError):
-            part.unlink()

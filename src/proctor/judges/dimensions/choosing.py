@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from proctor.audit import ALL, CorrelationSettings, MetricScores, RatingsTable
@@ -24,6 +25,8 @@ from proctor.stats import Estimate, Sampled, average
 from proctor.stats.clusters import Floats
 
 __all__ = ["ChosenFor", "DimensionChoice", "HonestRow", "choose_judges", "read_choice"]
+
+Places = NDArray[np.int64]
 
 _FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -40,9 +43,9 @@ class ChosenFor(BaseModel):
 class HonestRow(BaseModel):
     """How good the choice is on a dimension ('': the mean over a language's dimensions).
 
-    `value` (with its interval) is the mean over folds of the agreement within a fold of the judge that was
-    chosen without it; None, with the `reason`, where it isn't defined. `apparent` is the agreement of the
-    judge chosen on everything with the same ratings it was chosen by: it flatters.
+        `value` (with its interval) is the mean over folds of the agreement within a fold of the judge that was
+    `apparent` is the same figure of the
+    judge chosen on everything, held against the very ratings that it was chosen by: it flatters.
     """
 
     model_config = _FROZEN
@@ -51,6 +54,7 @@ class HonestRow(BaseModel):
     dimension: str
     chosen: str
     same_in_folds: int
+    folds: int
     value: float | None
     ci_low: float | None
     ci_high: float | None
@@ -110,7 +114,12 @@ class _Rated:
 
     cell: Cell
     scores: Mapping[str, Floats]
-    fold: np.ndarray[tuple[int], np.dtype[np.int64]]
+    fold: Places
+
+    def told(self, fold: int) -> Places:
+        """The places of a fold; none where all its ratings are the same, which says nothing of any judge."""
+        inside = np.flatnonzero(self.fold == fold)
+        return inside if len(inside) and np.ptp(self.cell.values[inside]) > 0 else inside[:0]
 
     def best(self, *, leaving: int | None = None) -> str:
         """The judge with the highest agreement outside a fold; the first among equals. Raises `InputError`
@@ -168,8 +177,9 @@ def choose_judges(
                 everything=rated.best(), without=[rated.best(leaving=fold) for fold in range(folds)]
             )
             chosen[f"{language}/{cell.dimension}"] = one
-            sampled.append(_nested(frame, rated, one))
-            rows.append(_row(rated, one, sampled[-1]))
+            sampled.append(_within_folds(frame, rated, one.without))
+            flattering = _within_folds(frame, rated, [one.everything] * folds)
+            rows.append(_row(rated, one, sampled[-1], flattering))
         honest += [_mean_row(language, rows, sampled), *rows]
     return DimensionChoice(
         judges=names, seed=seed, folds=dict(sorted(fold_of.items())), chosen=chosen, honest=honest
@@ -195,16 +205,19 @@ def _rated(cell: Cell, judges: Sequence[MetricScores], fold_of: Mapping[str, int
     return _Rated(cell, scores, np.array([fold_of[one] for one in cell.groups], dtype=np.int64))
 
 
-def _nested(frame: Frame, rated: _Rated, chosen: ChosenFor) -> Sampled:
-    """The mean over folds and the three correlations, within each fold. Pooled over the folds, judges on
-    different scales would spoil each other's ranks."""
+def _within_folds(frame: Frame, rated: _Rated, names: Sequence[str]) -> Sampled:
+    """The mean over folds and the three correlations of the judge that is named for each fold, within it. Pooled
+    over the folds, judges on different scales would spoil each other's ranks."""
     cell, samples = rated.cell, frame.samples(rated.cell)
     parts = []
-    for fold, name in enumerate(chosen.without):
-        inside = np.flatnonzero(rated.fold == fold)
+    for fold, name in enumerate(names):
+        inside = rated.told(fold)
         groups = [cell.groups[place] for place in inside]
         scores, values = rated.scores[name][inside], cell.values[inside]
-        parts += [samples.correlation(kind, scores, values, groups) for kind in KINDS]
+        if len(inside):
+            parts += [samples.correlation(kind, scores, values, groups) for kind in KINDS]
+    if not parts:
+        parts = [samples.correlation("pearson", [], [], [])]
     whole = average(parts)
     return Sampled(
         whole.whole,
@@ -217,7 +230,7 @@ def _nested(frame: Frame, rated: _Rated, chosen: ChosenFor) -> Sampled:
     )
 
 
-def _row(rated: _Rated, chosen: ChosenFor, sampled: Sampled) -> HonestRow:
+def _row(rated: _Rated, chosen: ChosenFor, sampled: Sampled, flattering: Sampled) -> HonestRow:
     name = chosen.everything
     estimate: Estimate = sampled.estimate()
     return HonestRow(
@@ -225,11 +238,12 @@ def _row(rated: _Rated, chosen: ChosenFor, sampled: Sampled) -> HonestRow:
         dimension=rated.cell.dimension,
         chosen=name,
         same_in_folds=chosen.without.count(name),
+        folds=sum(len(rated.told(fold)) > 0 for fold in range(len(chosen.without))),
         value=estimate.value,
         ci_low=estimate.ci_low,
         ci_high=estimate.ci_high,
-        apparent=agreement(rated.scores[name].tolist(), rated.cell.values.tolist()),
-        reason="" if sampled.defined else "in one of the folds all ratings or all scores are the same",
+        apparent=flattering.estimate().value,
+        reason="" if sampled.defined else "in one of the folds all scores are the same",
     )
 
 
@@ -241,6 +255,7 @@ def _mean_row(language: str, rows: Sequence[HonestRow], sampled: Sequence[Sample
         dimension="",
         chosen="",
         same_in_folds=0,
+        folds=min(one.folds for one in rows),
         value=estimate.value,
         ci_low=estimate.ci_low,
         ci_high=estimate.ci_high,
