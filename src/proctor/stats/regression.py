@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
+from scipy.special import expit, stdtr, stdtrit
 
 from proctor.core import InputError
-from proctor.stats.clusters import Groups, Values, finite, group_codes
+from proctor.stats.clusters import Floats, Groups, Ints, Values, finite, group_codes, scrambled
 
 __all__ = ["Regression", "Term", "logistic"]
 
 _ROUNDING = 1e-9
+_FARTHEST = 20  # log odds
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,12 @@ def logistic(
 
     The errors are the sandwich with one term a group and the small-sample factor G/(G − 1) · (n − 1)/(n − k)
     (Liang and Zeger 1986, Biometrika 73:13; Cameron and Miller 2015, Journal of Human Resources 50:317), p
-    and intervals from Student's t at G − 1 degrees of freedom. Fitted by statsmodels. Columns are taken in
-    their order; one that adds nothing to those before is dropped and named.
+    and intervals from Student's t at G − 1 degrees of freedom. Columns are taken in their order; one that adds
+    nothing to those before is dropped and named.
+
+    Answers with the same columns count together: statsmodels fits right ones of so many per distinct row, which
+    has the same maximum, and errors come from the sums of scores per group, which are the same. Memory grows with
+    distinct rows × columns and with answers, not with answers × columns.
 
     Edges: answers all right or all wrong, fewer than three groups, or columns that tell right from wrong
     without fail: no terms, and `problem` says so. Raises `InputError` for values other than 0 and 1, values
@@ -75,16 +80,17 @@ def logistic(
     code = group_codes(groups, len(outcome))
     if not np.isin(outcome, (0, 1)).all():
         raise InputError(None, "answers", found="other values", expected="0 or 1")
-    table, kept, dropped = _independent(outcome, columns)
+    cells = _cells(len(outcome), columns)
+    table, kept, dropped = _independent(cells.table, list(columns))
     n, n_groups = len(outcome), len(np.unique(code))
     if not n or outcome.min() == outcome.max():
         return Regression((), n, n_groups, dropped, "the answers are all right, or all wrong")
     if n_groups < 3:
         return Regression((), n, n_groups, dropped, "fewer than three groups")
-    fitted = _fit(outcome, table, code)
-    if fitted is None:
+    estimates = _fit(outcome, table, cells.of)
+    errors = None if estimates is None else _clustered(outcome, table, cells.of, code, estimates)
+    if estimates is None or errors is None:
         return Regression((), n, n_groups, dropped, "some columns tell right from wrong without fail")
-    estimates, errors = fitted
     t = float(stdtrit(n_groups - 1, (1 + level) / 2))
     terms = tuple(
         Term(
@@ -101,48 +107,78 @@ def logistic(
     return Regression(terms, n, n_groups, dropped)
 
 
-def _independent(
-    outcome: NDArray[np.float64], columns: Mapping[str, Values | NDArray[Any]]
-) -> tuple[NDArray[np.float64], list[str], tuple[str, ...]]:
-    """The columns that add something to those before them, after an intercept.
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """The distinct rows of the columns, an intercept before them, and which of them each answer has."""
+
+    table: Floats
+    of: Ints
+
+
+def _cells(n: int, columns: Mapping[str, Values | NDArray[Any]]) -> _Cells:
+    bits, checked = np.zeros(n, dtype=np.uint64), []
+    for name, values in columns.items():
+        column = np.asarray(values)
+        if len(column) != n:
+            raise InputError(None, f"column {name!r}", found=f"{len(column)}", expected=f"{n} values")
+        numbers = finite(column, f"column {name!r}, value")
+        bits = scrambled(bits ^ (numbers + 0.0).view(np.uint64))  # + 0.0 makes −0 the same as 0
+        checked.append(column)
+    _, first, of = np.unique(bits, return_index=True, return_inverse=True)
+    rows = [np.ones(len(first)), *(column[first].astype(np.float64) for column in checked)]
+    return _Cells(np.stack(rows, axis=1), of.astype(np.int64).reshape(-1))
+
+
+def _independent(table: Floats, names: Sequence[str]) -> tuple[Floats, list[str], tuple[str, ...]]:
+    """The columns that add something to those before them, the intercept first.
 
     Each is freed of what those before it say (Gram and Schmidt, twice, which is exact enough: Giraud, Langou
     and Rozložník 2005, Computers & Mathematics with Applications 50:1069); where it adds nothing, only rounding
     is left. Ranks of the growing table would take a decomposition for each column.
     """
-    n = len(outcome)
-    taken, kept, dropped = [np.ones(n)], ["intercept"], []
-    basis = np.full((1, n), 1 / np.sqrt(max(n, 1)))
-    for name, values in columns.items():
-        column = finite(np.asarray(values, dtype=np.float64), f"column {name!r}, value")
-        if len(column) != n:
-            raise InputError(None, f"column {name!r}", found=f"{len(column)}", expected=f"{n} values")
+    taken, kept, dropped = [0], ["intercept"], []
+    basis = np.full((1, len(table)), 1 / np.sqrt(max(len(table), 1)))
+    for place, name in enumerate(names, start=1):
+        column = table[:, place]
         rest = column - (basis @ column) @ basis
         rest -= (basis @ rest) @ basis
         size = float(np.linalg.norm(rest))
         if size > _ROUNDING * float(np.linalg.norm(column)):
-            taken.append(column)
+            taken.append(place)
             kept.append(name)
             basis = np.vstack([basis, rest / size])
         else:
             dropped.append(name)
-    return np.stack(taken, axis=1), kept, tuple(dropped)
+    return table[:, taken], kept, tuple(dropped)
 
 
-def _fit(
-    outcome: NDArray[np.float64], table: NDArray[np.float64], code: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Log odds and their errors; None where the likelihood has no maximum."""
+def _fit(outcome: Floats, table: Floats, of: Ints) -> Floats | None:
+    """Log odds; None where the likelihood has no maximum."""
     from statsmodels.genmod.families import Binomial
     from statsmodels.genmod.generalized_linear_model import GLM
 
+    right = np.bincount(of, outcome, minlength=len(table))
+    wrong = np.bincount(of, 1 - outcome, minlength=len(table))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what matters of a fit that fails is tested below
-        found = GLM(outcome, table, family=Binomial()).fit(
-            cov_type="cluster", cov_kwds={"groups": code, "use_correction": True}, maxiter=50
-        )
-    estimates, errors = np.asarray(found.params), np.asarray(found.bse)
-    settled = bool(found.converged) and np.isfinite(errors).all() and (errors > 0).all()
-    if not settled or np.abs(table @ estimates).max() > 20:  # odds of one in 500 million: no maximum
+        found = GLM(np.stack([right, wrong], axis=1), table, family=Binomial()).fit(maxiter=50, tol=1e-10)
+    estimates = np.asarray(found.params, dtype=np.float64)
+    settled = bool(found.converged) and bool(np.isfinite(estimates).all())
+    # Odds of one in 500 million: no maximum.
+    return estimates if settled and np.abs(table @ estimates).max() <= _FARTHEST else None
+
+
+def _clustered(outcome: Floats, table: Floats, of: Ints, code: Ints, estimates: Floats) -> Floats | None:
+    """The errors of the estimates, with one term a group; None where the groups say nothing of one of them."""
+    n, k, n_groups = len(outcome), table.shape[1], int(code.max()) + 1
+    if n <= k:
         return None
-    return estimates, errors
+    chance = expit(table @ estimates)
+    held = np.bincount(of, minlength=len(table)) * chance * (1 - chance)
+    inverse = np.linalg.inv((table * held[:, None]).T @ table)
+    rest = outcome - chance[of]
+    scores = np.stack([np.bincount(code, rest * column[of], minlength=n_groups) for column in table.T])
+    pulls = inverse @ scores
+    spread = (pulls**2).sum(axis=1)
+    found: Floats = np.sqrt(spread * n_groups / (n_groups - 1) * (n - 1) / (n - k))
+    return found if (found > 0).all() else None

@@ -78,19 +78,15 @@ def regression_rows(data: Gathered) -> list[Row]:
     Of each factor, and of the systems, the first value is what the others are held against. Errors are
     clustered by group, over all systems at once.
     """
-    columns: dict[str, list[Floats]] = {}
-    right, groups = [], []
-    for entry in data.entries:
-        marked = np.flatnonzero(~np.isnan(entry.right))
-        right.append(entry.right[marked])
-        groups.append(data.items.group[marked])
-        for name, mask in _columns(data).items():
-            columns.setdefault(name, []).append(mask[marked].astype(np.float64))
-        for name in data.names[1:]:
-            same = np.full(len(marked), float(name == entry.run.system))
-            columns.setdefault(f"system = {name}", []).append(same)
-    joined = {name: np.concatenate(parts) for name, parts in columns.items()}
-    found = logistic(np.concatenate(right), joined, np.concatenate(groups))
+    own = _columns(data)
+    marked = [np.flatnonzero(~np.isnan(entry.right)) for entry in data.entries]
+    joined = {name: np.concatenate([mask[here] for here in marked]) for name, mask in own.items()}
+    for number, name in enumerate(data.names[1:], start=1):
+        same = [np.full(len(here), place == number) for place, here in enumerate(marked)]
+        joined[f"system = {name}"] = np.concatenate(same)
+    right = [entry.right[here] for entry, here in zip(data.entries, marked, strict=True)]
+    groups = np.concatenate([data.items.group[here] for here in marked])
+    found = logistic(np.concatenate(right), joined, groups)
     rows: list[Row] = [
         {
             "term": term.name,
