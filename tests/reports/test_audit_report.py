@@ -199,11 +199,7 @@ def test_the_real_data(data: Path, tmp_path: Path) -> None:
     assert "Likes long answers beyond their ratings: " in page.texts["bias"]
     assert "No answer was rated by two raters on the same dimension." in page.texts["raters"]
     assert out.stat().st_size < 8e6
-    items = json.loads(
-        out.read_text(encoding="utf-8")
-        .split('<script id="data" type="application/json">')[1]
-        .split("</script>")[0]
-    )["items"]
+    items = json.loads(page.data)["items"]
     assert len(items) == 242
     assert all(item["query"] and item["references"] for item in items)
     assert sum(len(item["answers"]) for item in items) == 726

@@ -16,6 +16,7 @@ from proctor.judges.verdict import verdict_scores
 from proctor.metrics import AccuracyScorer
 from proctor.runs import Store, import_answers
 from proctor.runs.judges import judged_by, judges_of
+from tests.support.audit_page import Tables
 from tests.support.program import proctor
 
 RECORDED = "gemini-3-pro-preview"
@@ -90,3 +91,18 @@ def test_on_the_command_line(store: Path) -> None:
     assert metric["metric"] == "second"
     assert [row["dimension"] for row in metric["agreement"]] == ["rubric", "rubric_by_error_type"]
     assert 0.4 < metric["agreement"][0]["kendalltau"]["value"] < 0.9
+
+
+def test_two_judges_have_a_report(store: Path, tmp_path: Path) -> None:
+    out = tmp_path / "judges.html"
+    done = proctor(
+        *("audit", "judges", "rexsonovqa", "--judge", "second", "--against", RECORDED, "--store", store),
+        *("--draws", "100", "--report", out),
+    )
+    assert done.returncode == 0, done.stderr
+    page = Tables(out.read_text(encoding="utf-8"))
+    assert any(row[0] == "second" for row in page.rows("leaderboard"))
+    assert f"scores by {RECORDED} alone are left out" in page.texts["counts"]
+    data = json.loads(page.data)
+    assert (data["metrics"], data["raters"]) == (["second"], RECORDED)
+    assert all(item["query"] and item["references"] for item in data["items"])

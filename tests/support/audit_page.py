@@ -27,13 +27,16 @@ def planted_source(*names: str) -> AuditSource:
 
 
 class Tables(HTMLParser):
-    """Every table's rows as texts, under its section."""
+    """A page: every table's rows as texts, under its section, and `data`, the JSON that its browser shows."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
         self.sections: dict[str, list[list[list[str]]]] = {}
         self.texts: dict[str, str] = {}
         self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.data = page.split('<script id="data" type="application/json">')[1].split(
+            "</script>", maxsplit=1
+        )[0]
         self._section = ""
         self._cell: list[str] | None = None
         self._quiet = 0
@@ -76,8 +79,7 @@ def read(summary: AuditSummary) -> Tables:
 
 
 def embedded(summary: AuditSummary) -> Any:
-    page = summary.path.read_text(encoding="utf-8")
-    return json.loads(page.split('<script id="data" type="application/json">')[1].split("</script>")[0])
+    return json.loads(read(summary).data)
 
 
 def ends(one: dict[str, Any]) -> list[str]:
