@@ -43,9 +43,10 @@ class ChosenFor(BaseModel):
 class HonestRow(BaseModel):
     """How good the choice is on a dimension ('': the mean over a language's dimensions).
 
-        `value` (with its interval) is the mean over folds of the agreement within a fold of the judge that was
-    `apparent` is the same figure of the
-    judge chosen on everything, held against the very ratings that it was chosen by: it flatters.
+    `value` (with its interval) is the mean over folds of the agreement within a fold of the judge that was
+    chosen without it, over the `folds` whose ratings are not all the same; None, with the `reason`, where it
+    isn't defined. `apparent` is the same figure of the judge chosen on everything, held against the very
+    ratings that it was chosen by: it flatters.
     """
 
     model_config = _FROZEN

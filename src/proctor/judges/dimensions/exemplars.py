@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from proctor.core import InputError, content_hash, generator
-from proctor.judges.dimensions.case import Case, Dimension, RatedCase
+from proctor.judges.dimensions.case import Case, RatedCase
 from proctor.judges.hostile import neutral
 from proctor.metrics.text.embedding import Encoder
 from proctor.metrics.text.tokens import tokens
@@ -72,7 +72,7 @@ def case_mark(case: Case) -> str:
 def shown(one: RatedCase) -> dict[str, JsonValue]:
     """A rated answer as the prompt shows it: texts cut short and harmless, ratings by dimension."""
     case = one.case
-    rating = {name: round(one.values[name], 2) for name in (of.name for of in case.dimensions)}
+    rating = {of.name: _number(one.values[of.name]) for of in case.dimensions}
     references: list[JsonValue] = [_short(of.text, _REFERENCE) for of in case.sorted_references[:_REFERENCES]]
     return {
         "query": _short(case.query, _QUERY),
@@ -141,6 +141,7 @@ class CoveringExemplars:
         self._seed = seed
         order = generator(seed, "exemplars", "coverage").permutation(len(pool.rated))
         self._turn = {id(one): int(order[k]) for k, one in enumerate(pool.rated)}
+        self._levels = {id(one): _levels(one) for one in pool.rated}
 
     @property
     def settings(self) -> dict[str, JsonValue]:
@@ -154,22 +155,20 @@ class CoveringExemplars:
         seen: Counter[tuple[str, float]] = Counter()
         found: list[RatedCase] = []
         while left and len(found) < self._shots:
-            best = max(left, key=lambda one: _worth(one, case.dimensions, seen))
+            best = max(left, key=lambda one: sum(1 / (1 + seen[pair]) for pair in self._levels[id(one)]))
             found.append(best)
-            seen.update(_levels(best, case.dimensions))
+            seen.update(self._levels[id(best)])
             left = [one for one in left if one.case.encounter != best.case.encounter]
         return tuple(_enough(found, self._shots, case))
 
 
-def _levels(one: RatedCase, dimensions: Sequence[Dimension]) -> list[tuple[str, float]]:
+def _levels(one: RatedCase) -> list[tuple[str, float]]:
     """The level nearest to each rating (a mean of raters may lie between two)."""
     return [
-        (of.name, min(of.levels, key=lambda level: abs(level - one.values[of.name]))) for of in dimensions
+        (of.name, min(of.levels, key=lambda level: abs(level - one.values[of.name])))
+        for of in one.case.dimensions
+        if of.name in one.values
     ]
-
-
-def _worth(one: RatedCase, dimensions: Sequence[Dimension], seen: Counter[tuple[str, float]]) -> float:
-    return sum(1 / (1 + seen[pair]) for pair in _levels(one, dimensions))
 
 
 def _enough(found: list[RatedCase], shots: int, case: Case) -> list[RatedCase]:
@@ -180,6 +179,11 @@ def _enough(found: list[RatedCase], shots: int, case: Case) -> list[RatedCase]:
             expected=f"{shots}, one for each example",
         )
     return found[:shots]
+
+
+def _number(value: float) -> float | int:
+    """Whole numbers without a point, as the form of the reply wants a flag to be."""
+    return int(value) if value == int(value) else round(value, 2)
 
 
 def _text(case: Case) -> str:

@@ -1,0 +1,150 @@
+"""Rated answers of made-up encounters, and a scripted model that plays every part of the judges that look up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from proctor.core import generator
+from proctor.judges.dimensions import (
+    DIMENSION_JUDGES,
+    Case,
+    ClientPool,
+    DimensionJudge,
+    DimensionScores,
+    Materials,
+    RatedCase,
+)
+from proctor.models import ModelSpec
+from tests.support.dimension_cases import Votes, case, rating
+from tests.support.faulty_server import FaultyServer, Request
+
+__all__ = ["CHINESE", "Model", "built", "document_folder", "one_judged", "rated_answers"]
+
+CHINESE = {"factual-consistency-wgold": 0.4, "writing-style": 0.85}
+
+_TOPICS = ("eczema", "psoriasis", "scabies", "burn", "ulcer", "wart", "acne", "rosacea", "tinea", "lichen")
+
+
+def rated_answers(encounters: int = 12, systems: int = 3, seed: int = 0) -> list[RatedCase]:
+    """Answers of several systems to each encounter in both languages, rated at random: E1, E2 …"""
+    draw = generator(seed, "rated")
+    found = []
+    for number in range(1, encounters + 1):
+        topic = _TOPICS[number % len(_TOPICS)]
+        for language in ("en", "zh"):
+            for system in range(systems):
+                text = (
+                    f"Answer {system} on {topic} {number}."
+                    if language == "en"
+                    else f"{topic}的第{number}个回答{system}。"
+                )
+                one = case(
+                    text,
+                    language,
+                    id=f"iiyi/E{number}/{language}",
+                    encounter=f"iiyi/E{number}",
+                    query=f"Is this {topic}?" if language == "en" else f"这是{topic}吗？",
+                )
+                values = {of.name: float(draw.choice(of.levels)) for of in one.dimensions}
+                found.append(RatedCase(one, values))
+    return found
+
+
+def document_folder(folder: Path, **texts: str) -> Path:
+    """A folder of Markdown documents, by name."""
+    documents = folder / "documents"
+    documents.mkdir(exist_ok=True)
+    given = texts or {
+        "eczema": "Eczema is treated with a steroid cream. Moisturise twice a day.",
+        "burns": "Cool a burn with running water for twenty minutes. Ice is harmful.",
+        "zh": "湿疹应外用激素软膏，避免搔抓。",
+    }
+    for name, text in given.items():
+        (documents / f"{name}.md").write_text(text, encoding="utf-8")
+    return documents
+
+
+class Model:
+    """Replies to each kind of question by what was given for it; `asked` counts the kinds in their order."""
+
+    def __init__(self, **replies: Any) -> None:
+        self.replies: dict[str, Any] = {
+            "rerank": {"best": [1]},
+            "claims": {"claims": ["It is eczema.", "A steroid cream helps."]},
+            "grounding": {"reason": "r", "verdict": "supported", "references": [1], "passages": [1]},
+            "score": None,
+        } | replies
+        self.asked: list[str] = []
+
+    def __call__(self, request: Request) -> str:
+        kind = kind_of(request)
+        self.asked.append(kind)
+        reply = self.replies[kind]
+        if callable(reply):
+            reply = reply(request)
+        if reply is None:
+            reply = scores(request)
+        return reply if isinstance(reply, str) else json.dumps(reply)
+
+
+def kind_of(request: Request) -> str:
+    """Which of the questions it is, by the form of its reply."""
+    fields = set(request.body["response_format"]["json_schema"]["schema"]["properties"])
+    known = {"best": "rerank", "claims": "claims", "verdict": "grounding"}
+    return next((kind for name, kind in known.items() if name in fields), "score")
+
+
+def scores(request: Request, **changes: Any) -> dict[str, Any]:
+    """A rating as asked, in the language of the question; a passage is cited where that is asked for."""
+    fields = request.body["response_format"]["json_schema"]["schema"]["properties"]
+    start: dict[str, Any] = json.loads(rating(CHINESE) if "overall" not in fields else rating())
+    return start | ({"cited": [1]} if "cited" in fields else {}) | changes
+
+
+def built(
+    name: str,
+    pool: ClientPool,
+    votes: Votes,
+    options: Mapping[str, str] | None = None,
+    rated: Sequence[RatedCase] = (),
+) -> DimensionJudge:
+    """A judge of this name."""
+    return DIMENSION_JUDGES.get(name)(Materials(pool, votes, options or {}, rated))
+
+
+def one_judged(
+    name: str,
+    reply: Callable[[Request], str] | str,
+    what: Case | None = None,
+    *,
+    votes: Votes | None = None,
+    options: Mapping[str, str] | None = None,
+    rated: Sequence[RatedCase] = (),
+    **server_options: Any,
+) -> tuple[DimensionScores, FaultyServer]:
+    """What a judge says of a case, and the server that was asked."""
+    import asyncio
+
+    with FaultyServer(reply, **server_options) as server:
+        spec = ModelSpec.model_validate(
+            {
+                "name": "openai:judge",
+                "base_url": server.url,
+                "backoff_s": 0.001,
+                "retries": 1,
+                "timeout_s": 10.0,
+            }
+        )
+
+        async def run() -> DimensionScores:
+            pool = ClientPool([spec])
+            try:
+                judge = built(name, pool, Votes() if votes is None else votes, options, rated)
+                return await judge.judge(what or case())
+            finally:
+                await pool.aclose()
+
+        return asyncio.run(run()), server
