@@ -26,7 +26,7 @@ from proctor.systems.wording import reply
 
 __all__ = ["VERSION", "Options", "Seriation", "build", "build_directed"]
 
-VERSION = "2"
+VERSION = "3"
 """Changes whenever the same frames may give another answer."""
 
 
