@@ -266,7 +266,7 @@ def test_ranks_and_summaries_count_what_the_panel_decided(store: Path, servers: 
         "mine",
     )
     mean = {row["name"]: row for row in json.loads(proctor(*summary, "--draws", "100").stdout)}["MEAN"]
-    assert (mean["n"], mean["left_out"]) == (2, 8)
+    assert (mean["n"], mean["left_out"], mean["marked_by"]) == (2, 8, "code")
     assert score(store, servers)[0] == 0
     mean = {row["name"]: row for row in json.loads(proctor(*summary, "--draws", "100").stdout)}["MEAN"]
     assert (mean["n"], mean["left_out"]) == (10, 0)
@@ -276,6 +276,12 @@ def test_ranks_and_summaries_count_what_the_panel_decided(store: Path, servers: 
         *("rank", "focus", "--store", store, "--format", "json", "--draws", "100", "--stability", "100")
     )
     assert done.returncode == 0, done.stderr
+    board = json.loads(done.stdout)[0]
+    assert (board["marked_by"], board["left_out"]) == ("panel[a, b, c]", 0)
+    shown = proctor("rank", "focus", "--store", store, "--draws", "100", "--stability", "0")
+    assert "Free text is right or wrong by panel[a, b, c]." in shown.stderr
+    mended = proctor("results", "focus", "--store", store, "--as", "mended", "--system", "mine")
+    assert "Free text is right or wrong by panel[a, b, c]." in mended.stderr
 
 
 def test_settings_of_several_judges_are_said_once_or_for_each(store: Path) -> None:

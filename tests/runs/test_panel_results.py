@@ -24,12 +24,14 @@ from proctor.core import (
 from proctor.core.formats import CountFormat, FreeTextFormat
 from proctor.judges import JUDGE_VOTE, PANEL_ACCURACY, UNRESOLVED
 from proctor.metrics import AccuracyScorer
+from proctor.reports.pictures import together_pictures
 from proctor.runs import (
     Options,
     PaidVotes,
     Result,
     Run,
     Store,
+    analyse,
     compare,
     export_rows,
     flagged_votes,
@@ -176,11 +178,38 @@ def test_boards_hold_systems_against_each_other_by_the_same_scorer(store: Store)
         leaderboard(store, "mixed", condition="video")
     board = rank_runs(store, "mixed", draws=100, stability=100)[0]
     assert (board.items, board.left_out) == (7, 1)
+    assert board.judge == THREE
+    assert {one.standing.name: one.unmarked for one in board.runs} == {"one": 1, "two": 0}
     found = compare(store, "mixed", Options(draws=100)).comparisons
     assert {one.scorer: one.difference.n for one in found if one.metric == "accuracy"} == {
         "code": 4,
         THREE: 7,
     }
+
+
+def test_an_analysis_knows_how_judged_answers_ended(store: Store) -> None:
+    given = answers(right=4)
+    given[7] = Answer(item_id="text3", status=Status.TIMED_OUT, text="late")
+    run = add(store, "one", given)
+    judge(store, run, THREE, 1.0, 0.0, None)
+    late = Score(item_id="text3", metric=ACCURACY.name, value=0.0, scorer=THREE, label="timed out")
+    store.add_scores(run, [late])
+    judge(store, run, TWO, 0.0)  # another panel's marks say nothing here
+    add(store, "two", answers(right=3))
+    found = analyse(store, "mixed", draws=100, stability=0)
+    ends = {(row["system"], row["format"], row["cause"]): row["count"] for row in found.tables["failures"]}
+    assert ends == {
+        ("one", "count", "right"): 4,
+        ("one", "free_text", "right"): 1,
+        ("one", "free_text", "wrong"): 1,
+        ("one", "free_text", "unresolved"): 1,
+        ("one", "free_text", "timed out"): 1,
+        ("two", "count", "right"): 3,
+        ("two", "count", "wrong"): 1,
+        ("two", "free_text", "not marked"): 4,
+    }
+    drawn = next(one for one in together_pictures(found) if one.name == "failures")
+    assert "unresolved" in drawn.figure.svg
 
 
 def test_one_judge_for_all_runs_is_chosen_by_its_marks_then_by_its_size(store: Store) -> None:

@@ -166,6 +166,7 @@ def board_rows(board: Board) -> list[dict[str, Any]]:
                 "baseline": one.baseline,
                 "below_line": one.below,
                 "missing": one.missing,
+                "unmarked": one.unmarked,
             }
         )
     return rows
@@ -190,6 +191,7 @@ def _json(board: Board) -> dict[str, Any]:
         "board": board.name,
         "rule": standings.rule,
         "questions": board.items,
+        "marked_by": board.judge,
         "left_out": board.left_out,
         "groups": standings.groups,
         "empty_buckets": list(standings.empty),
@@ -237,6 +239,8 @@ def print_board(board: Board, *, detail: bool = False) -> None:
         _print_duels(board)
     if standings.empty:
         note(f"Buckets without questions count for nothing: {', '.join(standings.empty)}.")
+    if board.judge != "code":
+        note(f"Free text is right or wrong by {board.judge}.")
     if board.left_out:
         note(f"{board.left_out} questions have no mark from some system and are left out for all.")
     if standings.tau is not None:
@@ -253,6 +257,7 @@ def _cells(one: RankedRun) -> list[str]:
     marks = ["baseline"] if one.baseline else []
     marks += ["tie broken"] if standing.tie_broken else []
     marks += [f"{one.missing} missing"] if one.missing else []
+    marks += [f"{one.unmarked} not marked"] if one.unmarked else []
     return [
         str(standing.place),
         standing.name,

@@ -71,6 +71,8 @@ def _tables(summaries: list[Any]) -> None:
         print_table(
             f"{one.system} / {one.condition}", ["level", "name", ">accuracy", ">interval", ">n"], cells
         )
+        if one.marked_by != "code":
+            note(f"Free text is right or wrong by {one.marked_by}.")
         if one.left_out:
             note(f"{one.left_out} questions have no mark and are left out.")
         console.print()

@@ -18,16 +18,19 @@ __all__ = ["OfficialSummary", "official_summaries"]
 
 @dataclass(frozen=True)
 class OfficialSummary:
-    """One run's summary; `left_out` questions have no mark yet (failed, or for a judge to give)."""
+    """One run's summary; `left_out` questions have no mark yet (failed, or for a judge to give); `marked_by` is the
+    judge behind the marks that code can't give, or "code"."""
 
     system: str
     condition: str
     figures: list[OfficialFigure]
     left_out: int
+    marked_by: str
 
     def to_json(self) -> list[dict[str, Any]]:
         """One object a figure, as programs read it."""
-        run = {"system": self.system, "condition": self.condition, "left_out": self.left_out}
+        run: dict[str, Any] = {"system": self.system, "condition": self.condition}
+        run |= {"left_out": self.left_out, "marked_by": self.marked_by}
         return [run | asdict(figure) for figure in self.figures]
 
 
@@ -60,5 +63,6 @@ def official_summaries(
             draws=draws,
             seed=seed,
         )
-        found.append(OfficialSummary(run.system, run.condition, figures, len(items.ids) - len(marked)))
+        left_out = len(items.ids) - len(marked)
+        found.append(OfficialSummary(run.system, run.condition, figures, left_out, accuracy[run.id].scorer))
     return found

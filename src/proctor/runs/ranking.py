@@ -14,7 +14,7 @@ from proctor.core import ACCURACY, InputError
 from proctor.runs.cards import BenchmarkCard
 from proctor.runs.results import chosen_runs, natural
 from proctor.runs.store import Run, Store
-from proctor.runs.table import ItemTable, Series, load_accuracy, load_items, load_outcomes
+from proctor.runs.table import CODE, ItemTable, Series, load_accuracy, load_items, load_outcomes
 from proctor.stats import RankingOptions, RankingPlan, Standing, Standings, rank_buckets
 
 __all__ = ["BASELINES", "Board", "Entry", "Marks", "RankedRun", "rank_runs", "ranked_entries"]
@@ -29,12 +29,14 @@ _BLIND = "text-only"
 class RankedRun:
     """One system on a board. `below` says that it does not beat every baseline by its mean over the buckets
     (None for a baseline, and without baselines); `missing` questions were not asked or have no answer and
-    count as wrong."""
+    count as wrong; `unmarked` ones (failed, unresolved, or for a judge that has not marked this system) are why the
+    board leaves questions out for all."""
 
     standing: Standing
     baseline: bool
     below: bool | None
     missing: int
+    unmarked: int = 0
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ class Marks:
 @dataclass(frozen=True)
 class Board:
     """One leaderboard, best first. `left_out` questions have no mark from at least one system (failed, or for
-    a judge to give) and are left out for all; `alpha` is the level of its tests."""
+    a judge to give) and are left out for all; `alpha` is the level of its tests; `judge` is the scorer behind the marks that code can't give,
+    the same for all systems, or "code"."""
 
     name: str
     title: str
@@ -59,16 +62,18 @@ class Board:
     left_out: int
     alpha: float
     marks: Marks = field(repr=False)
+    judge: str = CODE
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One system's marks: 1, 0, or NaN where an item has none; `missing` items count as wrong."""
+    """One system's marks by `scorer`: 1, 0, or NaN where an item has none; `missing` items count as wrong."""
 
     run: Run
     right: NDArray[np.float64]
     missing: NDArray[np.bool_]
     baseline: bool
+    scorer: str = CODE
 
 
 def rank_runs(
@@ -99,6 +104,7 @@ def rank_runs(
     if card.relevance:
         relevant = [values == ("yes",) for values in items.facet(card.relevance)]
         boards.append(("clinical", f"Questions of {card.relevance} relevance", np.array(relevant)))
+    judge = next((entry.scorer for entry in entries if entry.scorer != CODE), CODE)
     found = []
     for name, title, asked in boards:
         inside = np.flatnonzero(asked & marked & (codes >= 0))
@@ -108,10 +114,16 @@ def rank_runs(
             np.stack(list(right.values())), list(right), marks.group, marks.bucket, names, **options
         )
         left_out = int((asked & (codes >= 0)).sum()) - len(inside)
-        missing = {entry.run.system: int(entry.missing[inside].sum()) for entry in entries}
+        lacking = {
+            entry.run.system: (
+                int(entry.missing[inside].sum()),
+                int(np.isnan(entry.right[asked & (codes >= 0)]).sum()),
+            )
+            for entry in entries
+        }
         own = {entry.run.system for entry in entries if entry.baseline}
-        runs = _lined(standings, own, missing)
-        found.append(Board(name, title, standings, runs, len(inside), left_out, alpha, marks))
+        runs = _lined(standings, own, lacking)
+        found.append(Board(name, title, standings, runs, len(inside), left_out, alpha, marks, judge))
     return found
 
 
@@ -156,7 +168,7 @@ def _entry(store: Store, run: Run, items: ItemTable, accuracy: Series, baseline:
     right = accuracy.values.copy()
     outcomes = load_outcomes(store, run, items)
     right[~outcomes.asked] = ACCURACY.worst
-    return Entry(run, right, ~(outcomes.asked & outcomes.submitted), baseline)
+    return Entry(run, right, ~(outcomes.asked & outcomes.submitted), baseline, accuracy.scorer)
 
 
 def _buckets(
@@ -178,12 +190,13 @@ def _buckets(
     return [" / ".join(cell) for cell in cells], np.array(codes, dtype=np.int64)
 
 
-def _lined(standings: Standings, baselines: set[str], missing: dict[str, int]) -> list[RankedRun]:
+def _lined(standings: Standings, baselines: set[str], lacking: dict[str, tuple[int, int]]) -> list[RankedRun]:
+    """The systems with what they lack: answers, and marks."""
     means = [one.mean for one in standings.systems if one.name in baselines and one.mean is not None]
     bar = max(means) if means else None
     found = []
     for one in standings.systems:
         own = one.name in baselines
         below = None if own or bar is None or one.mean is None else one.mean <= bar
-        found.append(RankedRun(one, own, below, missing[one.name]))
+        found.append(RankedRun(one, own, below, *lacking[one.name]))
     return found

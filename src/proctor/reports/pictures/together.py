@@ -12,16 +12,18 @@ from proctor.runs import Analysis
 
 __all__ = ["together_pictures"]
 
-_LETTERS = {
-    "right": "R",
-    "wrong": "W",
-    "unreadable": "U",
-    "missing": "M",
-    "timed out": "T",
-    "refused": "X",
-    "not marked": "N",
-    "failed": "F",
+_LOOKS = {
+    "right": ("R", 0),
+    "wrong": ("W", 1),
+    "unreadable": ("U", 2),
+    "missing": ("M", 3),
+    "timed out": ("T", 4),
+    "refused": ("X", 5),
+    "unresolved": ("V", 6),
+    "not marked": ("N", 6),
+    "failed": ("F", 7),
 }
+"""The letter and the colour of every cause; what has no mark has one colour, and two letters."""
 
 
 def together_pictures(analysis: Analysis) -> list[Picture]:
@@ -63,7 +65,7 @@ def _ensembles(analysis: Analysis) -> Picture | None:
 def _failures(analysis: Analysis, order: Sequence[str]) -> Picture | None:
     rows = analysis.tables["failures"]
     formats = list(dict.fromkeys(row["format"] for row in rows))
-    causes = [cause for cause in _LETTERS if any(row["cause"] == cause for row in rows)]
+    causes = [cause for cause in _LOOKS if any(row["cause"] == cause for row in rows)]
     if not rows:
         return None
     counts = {(row["format"], row["system"], row["cause"]): row["count"] for row in rows}
@@ -72,8 +74,7 @@ def _failures(analysis: Analysis, order: Sequence[str]) -> Picture | None:
         lines = [[counts.get((form, name, cause), 0) for cause in causes] for name in order]
         size = max(sum(line) for line in lines)
         panels.append(SharePanel(f"{plain_name(form) or 'no format'} ({size} questions)", lines))
-    looks = {cause: look for look, cause in enumerate(_LETTERS)}
-    parts = [Part(_LETTERS[cause], cause, looks[cause]) for cause in causes]
+    parts = [Part(_LOOKS[cause][0], cause, _LOOKS[cause][1]) for cause in causes]
     drawn = draw_shares("failures", "How answers end", order, parts, panels)
-    caption = "How answers end, by format and cause: the share of a format's questions. Failed and unmarked ones are not scored."
+    caption = "How answers end, by format and cause: the share of a format's questions. Failed, unresolved and unmarked ones are not scored."
     return picture("failures", "How answers fail", "failures", drawn, caption=caption, rows=rows)

@@ -40,6 +40,8 @@ def _board(analysis: Analysis, board: Board) -> list[Block]:
     notes = []
     if board.standings.empty:
         notes.append(f"Buckets without questions count for nothing: {', '.join(board.standings.empty)}.")
+    if board.judge != "code":
+        notes.append(f"Free text is right or wrong by {board.judge}.")
     if board.left_out:
         notes.append(f"{board.left_out} questions without a mark from some system are left out for all.")
     if board.standings.tau is not None:
@@ -85,6 +87,7 @@ def _row(one: RankedRun) -> tuple[Cell | str | int, ...]:
     remarks = ["tie broken"] if standing.tie_broken else []
     remarks += ["below the line"] if one.below else []
     remarks += [f"{one.missing} missing"] if one.missing else []
+    remarks += [f"{one.unmarked} not marked"] if one.unmarked else []
     return (
         Cell(standing.name, badge="baseline" if one.baseline else ""),
         Cell(str(standing.place), strong=True),

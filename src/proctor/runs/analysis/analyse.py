@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from proctor.core import ACCURACY, InputError
-from proctor.metrics import AccuracyScorer
+from proctor.judges.panel import TIE, UNRESOLVED, VOTE_MISSING
 from proctor.runs.analysis.answers import failure_rows, mark_rows
 from proctor.runs.analysis.boards import (
     duel_rows,
@@ -31,12 +31,13 @@ from proctor.runs.analysis.strata import (
     regression_rows,
 )
 from proctor.runs.export import safe_cell
-from proctor.runs.ranking import Board, rank_runs, ranked_entries
+from proctor.runs.ranking import Board, Entry, rank_runs, ranked_entries
 from proctor.runs.store import Store
-from proctor.runs.table import ItemTable, load_items, load_labels
+from proctor.runs.table import CODE, ItemTable, load_items, load_labels
 
 __all__ = ["Analysis", "analyse", "write_tables"]
 
+_OPEN = {TIE, VOTE_MISSING}
 _LABELS = "capabilities"
 _FACTORS = ("distribution", "clinical", "context")
 
@@ -91,15 +92,12 @@ def analyse(
     items = load_items(store, card, all_items=all_items)
     entries = ranked_entries(store, benchmark, items, condition, systems, baselines)
     labels, factors = _tags(items, card.facets, store.shown)
-    scorer = AccuracyScorer().name
     data = Gathered(
         items=items,
         whole={item.id: item for item in store.items(benchmark)},
         entries=entries,
         answers={entry.run.system: store.answers(entry.run) for entry in entries},
-        causes={
-            entry.run.system: load_labels(store, entry.run, items, ACCURACY.name, scorer) for entry in entries
-        },
+        causes={entry.run.system: _causes(store, items, entry) for entry in entries},
         labels=labels,
         factors=factors,
         facets=tuple(
@@ -147,6 +145,16 @@ def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
             folder, found=error.strerror or "an error", expected="a folder to write to"
         ) from error
     return written
+
+
+def _causes(store: Store, items: ItemTable, entry: Entry) -> dict[int, str]:
+    """How answers ended, by their place: as code says, and where code can't say, the judge behind the ranking."""
+    found = load_labels(store, entry.run, items, ACCURACY.name, CODE)
+    if entry.scorer == CODE:
+        return found
+    how = load_labels(store, entry.run, items, UNRESOLVED.name, entry.scorer)
+    open_ones = dict.fromkeys((place for place, label in how.items() if label in _OPEN), UNRESOLVED.name)
+    return load_labels(store, entry.run, items, ACCURACY.name, entry.scorer) | open_ones | found
 
 
 def _tags(items: ItemTable, facets: Sequence[str], shown: str) -> tuple[str, tuple[str, ...]]:

@@ -18,9 +18,10 @@ __all__ = ["failure_rows", "mark_rows"]
 
 
 def failure_rows(data: Gathered) -> list[Row]:
-    """Per system and format: how many questions ended how. Of answers marked by code the cause is the mark's label
-    (right, wrong, unreadable, timed out, refused, missing); of others it is right or wrong by the mark, "not marked"
-    before there is one, and "failed" where asking failed."""
+    """Per system and format: how many questions ended how. The cause is the label of the mark, by code or by the judge
+    behind the ranking (right, wrong, unreadable, timed out, refused, missing; for a panel without a majority
+    unresolved); right or wrong by the mark where it has none, "not marked" before there is a mark, and "failed"
+    where asking failed."""
     column = data.items.facet("answer_format" if "answer_format" in data.items.facet_names() else "format")
     rows = []
     for entry in data.entries:
