@@ -20,7 +20,8 @@ from proctor.reports.words import DASH, plain_name
 
 __all__ = ["agreement_section", "raters_section", "systems_section"]
 
-_MOST_ROWS = 40
+_MOST_ROWS = 40  # of a grid; the tables have all
+_MOST_OPEN = 24  # rows of a table that is not folded
 
 
 def agreement_section(source: AuditSource) -> Section:
@@ -86,8 +87,7 @@ def raters_section(source: AuditSource) -> Section:
         )
     apart = [audit for audit in audits if audit.by_rater]
     if apart:
-        blocks.append("Each rater alone")
-        blocks += [Folded(audit.metric, (_by_rater(audit),)) for audit in apart]
+        blocks.append(Folded("Each metric and each rater alone", tuple(_by_rater(audit) for audit in apart)))
     else:
         blocks.append(Prose("Every dimension was rated by one rater alone.", quiet=True))
     return Section(
@@ -103,27 +103,13 @@ def systems_section(source: AuditSource) -> Section:
     blocks: list[Block | str] = []
     for language in source.languages:
         blocks.append(spoken_language(language))
-        rows: list[Row] = []
-        means: list[tuple[str, SystemLevel]] = []
-        for audit in _ranked(source, language):
-            by_item = {row.dimension: row for row in audit.agreements if _pooled(row, language)}
-            for one in audit.by_system:
-                if not _pooled(one, language):
-                    continue
-                rows.append(_system_row(audit.metric, by_item[one.dimension], one))
-                means.append((audit.metric, one))
-        heads = columns(
-            *("Metric", "Dimension", ">By item: mean", ">Interval", ">By system: Kendall", ">Pearson"),
-            *(">Spearman", ">Systems", "Why none"),
-        )
-        blocks.append(
-            with_reasons(
-                f"{spoken_language(language)}, all datasets: agreement item by item, and of the systems' means.",
-                heads,
-                rows,
-            )
-        )
-        blocks.append(Folded("Mean score and mean rating of each system", (_means(means),)))
+        audits = _ranked(source, language)
+        few = max(1, _MOST_OPEN // len(source.dimensions(language)))
+        blocks.append(_by_item_and_system(audits[:few], language))
+        if audits[few:]:
+            others = _by_item_and_system(audits[few:], language)
+            blocks.append(Folded(f"The other {len(audits) - few} metrics", (others,)))
+        blocks.append(Folded("Mean score and mean rating of each system", (_means(audits, language),)))
     return Section(
         key="systems",
         title="By item and by system",
@@ -131,6 +117,23 @@ def systems_section(source: AuditSource) -> Section:
         "round. With few systems their order is easily met by luck: such a correlation has no interval worth showing.",
         blocks=blocks,
     )
+
+
+def _by_item_and_system(audits: Sequence[Audit], language: str) -> Table:
+    rows: list[Row] = []
+    for audit in audits:
+        by_item = {row.dimension: row for row in audit.agreements if _pooled(row, language)}
+        rows += [
+            _system_row(audit.metric, by_item[one.dimension], one)
+            for one in audit.by_system
+            if _pooled(one, language)
+        ]
+    heads = columns(
+        *("Metric", "Dimension", ">By item: mean", ">Interval", ">By system: Kendall", ">Pearson"),
+        *(">Spearman", ">Systems", "Why none"),
+    )
+    caption = f"{spoken_language(language)}, all datasets: agreement item by item, and of the systems' means."
+    return with_reasons(caption, heads, rows)
 
 
 def _pooled(row: Agreement | SystemLevel, language: str) -> bool:
@@ -163,7 +166,8 @@ def _grid(source: AuditSource, language: str, key: str) -> Figure:
     title = f"{spoken_language(language)}: mean correlation by dataset and dimension"
     names = [audit.metric for audit in audits[:_MOST_ROWS]]
     drawn = draw_grid(key, title, Grid(names, [plain_name(one) for _, one in there], values, bands))
-    return Figure(drawn, f"{title}. Blue is above 0, orange below; a dash: no correlation.")
+    more = f" Drawn are the best {len(names)} of {len(audits)} metrics." if len(audits) > len(names) else ""
+    return Figure(drawn, f"{title}. Blue is above 0, orange below; a dash: no correlation.{more}")
 
 
 def _at(audit: Audit, language: str, dataset: str, dimension: str) -> list[Agreement]:
@@ -249,7 +253,8 @@ def _system_row(metric: str, by_item: Agreement, one: SystemLevel) -> Row:
     )
 
 
-def _means(found: Sequence[tuple[str, SystemLevel]]) -> Table:
+def _means(audits: Sequence[Audit], language: str) -> Table:
+    found = [(audit.metric, one) for audit in audits for one in audit.by_system if _pooled(one, language)]
     names = sorted({name for _, one in found for name, *_ in one.systems})
     rows: list[Row] = []
     for metric, one in found:

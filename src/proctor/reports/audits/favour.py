@@ -34,8 +34,10 @@ from proctor.stats import Contrast
 
 __all__ = ["favour_section"]
 
-_MOST_METRICS = 7
-_MOST_ROWS = 36
+_MOST_CURVES = 9
+_MOST_MARKS = 4  # beside the ratings' own: more names don't fit above the drawing
+_MOST_IN_FOREST = 6
+_MOST_SLOPES = 40
 _FACETS = {"dataset": "By dataset", "system": "By answering system"}
 
 
@@ -96,6 +98,11 @@ def _slope(portrait: Portrait, language: str, dimension: str) -> LengthSlope:
     )
 
 
+def _best(shown: int, of: int) -> str:
+    """What a drawing says that shows the best metrics alone."""
+    return f" Drawn are the best {shown} of {of} metrics; all stand in the table." if shown < of else ""
+
+
 def _sign(one: Contrast) -> int:
     """1 where the interval is above 0, −1 where it is below, 0 where it has 0 or there is none."""
     if one.ci_low is None or one.ci_high is None:
@@ -140,7 +147,7 @@ def _axis(found: Sequence[Contrast]) -> Axis:
 
 def _slopes(portraits: Sequence[Portrait], language: str, alone: str, key: str) -> list[Block]:
     told = [(one.metric, _slope(one, language, alone).slope) for one in portraits]
-    drawn = [(name, one) for name, one in told if one.value is not None][:_MOST_ROWS]
+    drawn = [(name, one) for name, one in told if one.value is not None][:_MOST_SLOPES]
     rows: list[Row] = [
         (
             Cell(portrait.metric),
@@ -168,7 +175,8 @@ def _slopes(portraits: Sequence[Portrait], language: str, alone: str, key: str) 
     )
     title = f"{spoken_language(language)}: what length adds to the score"
     figure = draw_forest(f"{key}-slopes", title, forest, _axis([one for _, one in drawn]))
-    return [Figure(figure, f"{title}. A filled dot's interval leaves 0 out.", table)]
+    more = _best(len(drawn), sum(one.value is not None for _, one in told))
+    return [Figure(figure, f"{title}. A filled dot's interval leaves 0 out.{more}", table)]
 
 
 def _of(portrait: Portrait, language: str, facet: str, dimension: str) -> list[Bias]:
@@ -181,7 +189,7 @@ def _of(portrait: Portrait, language: str, facet: str, dimension: str) -> list[B
 
 def _by_length(portraits: Sequence[Portrait], language: str, alone: str, key: str) -> list[Block]:
     curves, found = [], []
-    for portrait in portraits[: _MOST_METRICS + 2]:
+    for portrait in portraits[:_MOST_CURVES]:
         own = _of(portrait, language, "length", alone)
         known = [one for one in own if one.favour.value is not None]
         found += [one.favour for one in known]
@@ -201,7 +209,8 @@ def _by_length(portraits: Sequence[Portrait], language: str, alone: str, key: st
     axes = ("answer length in words (in characters where a script has no spaces)", "residual")
     drawn = draw_curves(f"{key}-length", title, curves, _axis(found), axes, mark=0.0)
     table = _biases(portraits, language, "length", "Length")
-    return [Figure(drawn, f"{title}. The broken line is no favour.", table)]
+    more = _best(len(curves), len(portraits))
+    return [Figure(drawn, f"{title}. The broken line is no favour.{more}", table)]
 
 
 def _correlations(source: AuditSource, language: str, key: str) -> list[Block]:
@@ -232,7 +241,7 @@ def _correlations(source: AuditSource, language: str, key: str) -> list[Block]:
     drawn = [name for name in names if any(one.scores.value is not None for one in by_name[name])]
     if not drawn:
         return []
-    drawn = drawn[:_MOST_METRICS]
+    known, drawn = len(drawn), drawn[:_MOST_MARKS]
     dots = []
     for dimension in source.dimensions(language):
         own = [next((one for one in by_name[name] if one.dimension == dimension), None) for name in drawn]
@@ -250,6 +259,7 @@ def _correlations(source: AuditSource, language: str, key: str) -> list[Block]:
     )
     turned = [plain_name(one) for one in source.dimensions(language) if one in source.table.lower_is_better]
     caption += f"; on {', '.join(turned)}, where lower is better, one to the left." if turned else "."
+    caption += _best(len(drawn), known)
     return [Figure(figure, caption, table)]
 
 
@@ -257,7 +267,7 @@ def _facet(
     portraits: Sequence[Portrait], language: str, alone: str, facet: str, title: str, key: str
 ) -> list[Block]:
     told = [(portrait.metric, one) for portrait in portraits for one in _of(portrait, language, facet, alone)]
-    drawn = [(name, one) for name, one in told if one.favour.value is not None][:_MOST_ROWS]
+    drawn, more = _few(told)
     if not told:
         return []
     table = _biases(portraits, language, facet, facet.capitalize())
@@ -272,7 +282,15 @@ def _facet(
     )
     said = f"{spoken_language(language)}: residual of the score {title[0].lower()}{title[1:]}"
     figure = draw_forest(key, said, forest, _axis([one.favour for _, one in drawn]))
-    return [Figure(figure, f"{said}. A filled dot's interval leaves 0 out.", table)]
+    return [Figure(figure, f"{said}. A filled dot's interval leaves 0 out.{more}", table)]
+
+
+def _few(told: Sequence[tuple[str, Bias]]) -> tuple[list[tuple[str, Bias]], str]:
+    """The biases of the best metrics that have any, and what is said of the others."""
+    known = [(name, one) for name, one in told if one.favour.value is not None]
+    names = list(dict.fromkeys(name for name, _ in known))
+    kept = set(names[:_MOST_IN_FOREST])
+    return [(name, one) for name, one in known if name in kept], _best(len(kept), len(names))
 
 
 def _biases(portraits: Sequence[Portrait], language: str, facet: str, head: str) -> Table:
@@ -300,7 +318,7 @@ def _biases(portraits: Sequence[Portrait], language: str, facet: str, head: str)
 def _by_language(source: AuditSource) -> list[Block | str]:
     if len(source.languages) < 2:
         return []
-    portraits = list(source.found.portraits)
+    portraits = _ranked(source, source.languages[0])
     told = [
         (portrait.metric, one) for portrait in portraits for one in portrait.bias if one.facet == "language"
     ]
@@ -309,7 +327,7 @@ def _by_language(source: AuditSource) -> list[Block | str]:
     table = _biases(portraits, "", "language", "Language")
     shared = ", ".join(plain_name(one) for one in dict.fromkeys(one.dimension for _, one in told))
     lead = Prose(f"Only a dimension that was rated in several languages tells them apart: {shared}.")
-    drawn = [(name, one) for name, one in told if one.favour.value is not None][:_MOST_ROWS]
+    drawn, more = _few(told)
     if not drawn:
         return ["By language", lead, Folded("The numbers", (table,))]
     forest = Forest(
@@ -321,4 +339,5 @@ def _by_language(source: AuditSource) -> list[Block | str]:
     )
     title = "Residual of the score by language"
     figure = draw_forest("favour-language", title, forest, _axis([one.favour for _, one in drawn]))
-    return ["By language", lead, Figure(figure, f"{title}. A filled dot's interval leaves 0 out.", table)]
+    caption = f"{title}. A filled dot's interval leaves 0 out.{more}"
+    return ["By language", lead, Figure(figure, caption, table)]

@@ -106,6 +106,8 @@ def _forest(source: AuditSource, language: str, places: list[Place], key: str) -
     )
     title = f"{spoken_language(language)}: mean correlation of each metric"
     caption = f"{title}, best first. A filled dot's interval leaves 0 out."
+    if len(places) == _MOST_DRAWN:
+        caption += f" At most {_MOST_DRAWN} are drawn; all stand in the table."
     return Figure(draw_forest(key, title, forest, axis), caption)
 
 

@@ -1,41 +1,12 @@
-"use strict";
-// The item browser. Everything it shows came from outside (questions, answers, names), so it makes
-// elements and sets their text; no text is ever read as HTML.
+// The browser of a store's items and answers.
 (() => {
-  const PAGE = 50;
+  const { make, said, plain, choice, check, value } = panes;
   const holder = document.getElementById("browser");
   if (!holder) return;
   const data = JSON.parse(document.getElementById("data").textContent);
   const OUTCOMES = { right: "✓ right", partly: "~ partly right", wrong: "✗ wrong", unmarked: "not marked" };
   const conditions = [...new Set(data.runs.map((run) => run.condition))];
   const systems = [...new Set(data.runs.map((run) => run.system))];
-  const state = { page: 0, found: [] };
-  const controls = new Map();
-
-  function make(tag, attributes = {}, ...children) {
-    const element = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) {
-      if (name === "class") element.className = value;
-      else element.setAttribute(name, value);
-    }
-    for (const child of children) {
-      if (child !== null && child !== undefined) element.append(child);
-    }
-    return element;
-  }
-
-  // A text may come from any language: it takes its own direction and keeps it to itself.
-  function said(text, tag = "bdi", attributes = {}) {
-    const whole = Array.isArray(text) ? text[0] : text;
-    const element = make(tag, { dir: "auto", ...attributes });
-    element.textContent = whole;
-    if (Array.isArray(text)) {
-      element.append(make("span", { class: "beside" }, ` … (cut here; ${text[1]} more characters)`));
-    }
-    return element;
-  }
-
-  const plain = (text) => (Array.isArray(text) ? text[0] : text || "");
 
   function words(item) {
     if (item.words === undefined) {
@@ -65,60 +36,19 @@
 
   // -- the filters
 
-  function choice(name, label, entries) {
-    const select = make("select", { id: `f-${name}` }, make("option", { value: "" }, "any"));
-    for (const [value, text] of entries) select.append(make("option", { value }, text));
-    controls.set(name, select);
-    return make("div", {}, make("label", { for: `f-${name}` }, label), select);
-  }
-
-  function check(name, label) {
-    const box = make("input", { type: "checkbox", id: `f-${name}` });
-    controls.set(name, box);
-    return make("label", { class: "check" }, box, label);
-  }
-
   function filters() {
-    const search = make("input", { type: "search", id: "f-q", autocomplete: "off", spellcheck: "false" });
-    controls.set("q", search);
-    const label = make("label", { for: "f-q" }, "Words in the question, options, reference or answers");
-    const form = make("form", { class: "filters", role: "search" }, make("div", { class: "search" }, label, search));
-    for (const [name, shown, values] of data.facets) {
-      form.append(choice(`facet.${name}`, shown, values.map((value) => [value, value])));
-    }
-    form.append(choice("system", "With an answer by", systems.map((name) => [name, name])));
-    if (conditions.length > 1) form.append(choice("condition", "under", conditions.map((name) => [name, name])));
-    form.append(choice("outcome", "that is", Object.entries(OUTCOMES)));
-    form.append(choice("status", "with status", data.statuses.map((name) => [name, name.replace("_", " ")])));
-    form.append(check("disagree", "Systems disagree"));
-    if (data.votes.some(flagged)) form.append(check("flagged", "A judge's vote is flagged"));
-    const clear = make("button", { type: "button" }, "Clear filters");
-    clear.addEventListener("click", () => { restore(new URLSearchParams()); changed(); });
-    form.append(clear);
-    let waiting = 0;
-    search.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(changed, 150); });
-    form.addEventListener("change", changed);
-    form.addEventListener("submit", (event) => { event.preventDefault(); changed(); });
-    return form;
-  }
-
-  const value = (name) => {
-    const control = controls.get(name);
-    if (!control) return "";
-    return control.type === "checkbox" ? (control.checked ? "1" : "") : control.value.trim();
-  };
-
-  function restore(wanted) {
-    for (const [name, control] of controls) {
-      const given = wanted.get(name) || "";
-      if (control.type === "checkbox") control.checked = given === "1";
-      else control.value = given;
-      if (control.tagName === "SELECT" && control.selectedIndex < 0) control.value = "";
-    }
+    const all = data.facets.map(([name, shown, values]) => choice(`facet.${name}`, shown, values.map((one) => [one, one])));
+    all.push(choice("system", "With an answer by", systems.map((name) => [name, name])));
+    if (conditions.length > 1) all.push(choice("condition", "under", conditions.map((name) => [name, name])));
+    all.push(choice("outcome", "that is", Object.entries(OUTCOMES)));
+    all.push(choice("status", "with status", data.statuses.map((name) => [name, name.replace("_", " ")])));
+    all.push(check("disagree", "Systems disagree"));
+    if (data.votes.some(flagged)) all.push(check("flagged", "A judge's vote is flagged"));
+    return all;
   }
 
   function matching() {
-    const sought = value("q").toLowerCase().split(/\s+/).filter(Boolean);
+    const sought = panes.sought();
     const facets = data.facets.map(([name]) => [name, value(`facet.${name}`)]).filter(([, wanted]) => wanted);
     const [system, condition, outcome, status] = ["system", "condition", "outcome", "status"].map(value);
     const flag = value("flagged");
@@ -137,65 +67,13 @@
 
   // -- the list
 
-  const count = make("p", { id: "count", role: "status" });
-  const list = make("ol", { class: "list", "aria-label": "Items found" });
-  const pages = make("div", { class: "pages" });
-  const detail = make("article", { class: "detail", id: "detail", tabindex: "-1", "aria-label": "The chosen item" });
-
-  function entry(item) {
+  function summary(item) {
     const right = item.answers.filter((answer) => answer.outcome === "right").length;
     const marked = item.answers.filter((answer) => answer.outcome !== "unmarked").length;
-    const beside = `${item.id} · ${item.format}` + (marked ? ` · ${right} of ${marked} right` : "");
-    const button = make("button", { type: "button" }, said(plain(item.question), "span", { class: "what" }), said(beside, "span", { class: "beside" }));
-    button.addEventListener("click", () => choose(item, true));
-    item.button = button;
-    return make("li", {}, button);
+    return [plain(item.question), `${item.id} · ${item.format}` + (marked ? ` · ${right} of ${marked} right` : "")];
   }
-
-  function turn(step, label, last) {
-    const button = make("button", { type: "button" }, label);
-    button.disabled = state.page + step < 0 || state.page + step > last;
-    button.addEventListener("click", () => { state.page += step; drawList(); });
-    return button;
-  }
-
-  function drawList() {
-    const start = state.page * PAGE;
-    const shown = state.found.slice(start, start + PAGE);
-    const last = Math.max(0, Math.ceil(state.found.length / PAGE) - 1);
-    list.replaceChildren(...shown.map(entry));
-    list.scrollTop = 0;
-    pages.hidden = last === 0;
-    pages.replaceChildren(turn(-1, "Previous", last), `page ${state.page + 1} of ${last + 1}`, turn(1, "Next", last));
-    mark();
-  }
-
-  function mark() {
-    for (const item of state.found) {
-      if (item.button) item.button.setAttribute("aria-current", String(item === state.chosen));
-    }
-  }
-
-  list.addEventListener("keydown", (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    const here = event.target.closest("li");
-    if (!step || !here) return;
-    const next = step > 0 ? here.nextElementSibling : here.previousElementSibling;
-    if (next) next.firstElementChild.focus();
-    event.preventDefault();
-  });
 
   // -- one item
-
-  function choose(item, byHand) {
-    state.chosen = item;
-    mark();
-    detail.replaceChildren(...describe(item));
-    if (!byHand) return;
-    remember();
-    if (matchMedia("(max-width: 46rem)").matches) detail.scrollIntoView();
-    detail.focus({ preventScroll: true });
-  }
 
   function describe(item) {
     const parts = [make("h3", {}, said(item.id)), said(item.question, "p", { class: "question" })];
@@ -333,42 +211,14 @@
     return shown;
   }
 
-  // -- together
-
-  function remember() {
-    const kept = new URLSearchParams();
-    for (const name of controls.keys()) if (value(name)) kept.set(name, value(name));
-    if (state.chosen) kept.set("item", state.chosen.id);
-    history.replaceState(null, "", `#${kept}`);
-  }
-
-  function search() {
-    for (const item of state.found) delete item.button;
-    state.found = matching();
-    state.page = 0;
-    count.textContent = `${state.found.length} of ${data.items.length} items`;
-    if (!state.found.includes(state.chosen)) state.chosen = state.found[0];
-    state.page = Math.max(0, Math.floor(state.found.indexOf(state.chosen) / PAGE));
-    drawList();
-    if (state.chosen) choose(state.chosen, false);
-    else detail.replaceChildren(make("p", { class: "note" }, "No item fits these filters."));
-  }
-
-  function changed() {
-    search();
-    remember();
-  }
-
-  function start() {
-    const wanted = new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
-    restore(wanted);
-    state.chosen = data.items.find((item) => item.id === wanted.get("item"));
-    search();
-    if (location.hash.includes("=")) document.getElementById("items").scrollIntoView({ behavior: "instant" });
-  }
-
-  holder.append(filters(), count, make("div", { class: "panes" }, make("div", {}, list, pages), detail));
-  holder.hidden = false;
-  addEventListener("hashchange", () => { if (location.hash.includes("=")) start(); });
-  start();
+  panes.browse({
+    holder,
+    items: data.items,
+    noun: "item",
+    label: "Words in the question, options, reference or answers",
+    filters,
+    matching,
+    summary,
+    describe,
+  });
 })();

@@ -24,8 +24,8 @@ _UNSAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in 
 
 @dataclass(frozen=True)
 class Browser:
-    """What stands at the page's end to browse in: its heading, a sentence on it, its script, and styles beyond
-    those that all pages share."""
+    """What stands at the page's end to browse in: its heading, a sentence on it, its script (which finds `panes`, see
+    `panes.js`), and styles beyond those that all pages share."""
 
     title: str
     lead: str
@@ -59,7 +59,7 @@ def render_page(
     """The whole page; its browser is that of items unless another is given. `context` is what the template's
     head names: title, simulated, facts, shown, left_out, version."""
     browser = browser or items_browser()
-    style, script = _part("report.css") + browser.style, browser.script
+    style, script = _part("report.css") + browser.style, _part("panes.js") + browser.script
     page: str = _template().render(
         sections=sections,
         browser=browser,
