@@ -31,8 +31,14 @@ def index(
     ] = "all-MiniLM-L6-v2",
     size: Annotated[int, typer.Option("--size", min=8, max=2000, help="Words of a passage, at most.")] = 160,
     overlap: Annotated[
-        int, typer.Option("--overlap", min=0, help="Words that a passage shares with the one before.")
-    ] = 32,
+        int | None,
+        typer.Option(
+            "--overlap",
+            min=0,
+            help="Words that a passage shares with the one before. [default: a fifth of --size]",
+            show_default=False,
+        ),
+    ] = None,
     query: Annotated[
         str, typer.Option("--query", help="Show which passages are found for it.", show_default=False)
     ] = "",
@@ -48,12 +54,12 @@ def index(
     from proctor.core import InputError
     from proctor.judges.retrieval import Chunking, IndexSettings, default_folder, open_index
 
-    if overlap > size // 2:
+    if overlap is not None and overlap > size // 2:
         raise InputError(
             None, "--overlap", found=str(overlap), expected=f"at most half of --size, {size // 2}"
         )
     folder = out or default_folder(documents)
-    settings = IndexSettings(chunking=Chunking(size=size, overlap=overlap), encoder=encoder)
+    settings = IndexSettings(chunking=Chunking.of(size, overlap), encoder=encoder)
     opened = open_index(documents, folder, settings)
     state = "built" if opened.built else "current"
     passages = opened.index.passages

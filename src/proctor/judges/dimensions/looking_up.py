@@ -67,7 +67,7 @@ class RetrievalOptions(BaseModel):
     rerank: str = "model"
     encoder: str = ""
     size: int = Field(default=160, ge=8, le=2000)
-    overlap: int = Field(default=32, ge=0)
+    overlap: int | None = Field(default=None, ge=0)
 
 
 class Retriever:
@@ -102,12 +102,12 @@ def retriever_from(
     judge: str, materials: Materials, client: ModelClient, options: RetrievalOptions
 ) -> Retriever:
     """Opens the index, building it where the documents are new. Raises as `open_index`."""
-    if options.overlap > options.size // 2:
+    if options.overlap is not None and options.overlap > options.size // 2:
         raise InputError(
             judge, "option 'overlap'", found=str(options.overlap), expected="at most half of size"
         )
     settings = IndexSettings(
-        chunking=Chunking(size=options.size, overlap=options.overlap),
+        chunking=Chunking.of(options.size, options.overlap),
         encoder=options.encoder or EMBEDDED_ENCODER,
     )
     reranker: Reranker | None = None

@@ -124,7 +124,7 @@ def build(materials: Materials) -> DimensionJudge:
     """Every dimension in one reply, beside passages of documents; with --rated after rated examples too.
 
     Options: documents=FOLDER, index, passages=4, rerank=model (or none, or a cross-encoder's folder), encoder,
-    size=160, overlap=32, and those of few-shot-judge. One more call for each question where the model puts
+    size=160, overlap=32 (words), and those of few-shot-judge. One more call for each question where the model puts
     passages in order. Raises `ConfigurationError` unless there is exactly one model, and without the extra
     `retrieval`; `InputError` for documents or an index that can't be read.
     """

@@ -28,6 +28,11 @@ class Chunking(BaseModel):
     size: int = Field(default=160, ge=8, le=2000)
     overlap: int = Field(default=32, ge=0)
 
+    @classmethod
+    def of(cls, size: int, overlap: int | None = None) -> Chunking:
+        """Passages of this size; where nothing else is said they share a fifth of it."""
+        return cls(size=size, overlap=size // 5 if overlap is None else overlap)
+
     @model_validator(mode="after")
     def _half(self) -> Chunking:
         if self.overlap > self.size // 2:
