@@ -104,7 +104,10 @@ def draw_labels(axes: Axes, names: Sequence[str], axis: Axis) -> None:
 
 
 def _axis(low: float, high: float, lines: int, scale: float, unit: str, *, signed: bool) -> Axis:
-    span = (high - low) * scale or 1.0
+    if high <= low:  # one value alone: room on both sides of it
+        room = max(0.05, 0.05 * abs(low))
+        low, high = low - room, high + room
+    span = (high - low) * scale
     power = 10.0 ** _floor_log10(span / lines)
     step = next(power * factor for factor in _STEPS if span / (power * factor) <= lines + 1e-9)
     first, last = _ceil(low * scale / step), _ceil(high * scale / step + 1e-9) - 1
