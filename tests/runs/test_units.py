@@ -152,3 +152,22 @@ def test_published_figures_stay_beside_the_results(tmp_path: Path) -> None:
         ["a", "team", "published", "63.0", "%"]
     ]
     assert "published: A paper, table 2. On other items." in shown.stderr
+
+
+def test_a_guess_without_the_media_is_no_other_condition_to_compare(tmp_path: Path) -> None:
+    """Two systems are named, one of them also ran as a floor without the media: they share one condition alone."""
+    loaded = benchmark()
+    store = stored(tmp_path, loaded)
+    run = store.start_run("frames", "two", "text-only", {})
+    marked = []
+    for item in loaded.items:
+        answer = Answer(item_id=item.id, text="B > A", parsed=["B", "A"])
+        marked.append(
+            (answer, [one for scorer in code_scorers() for one in asyncio.run(scorer.score(item, answer))])
+        )
+    store.write(run, marked)
+    pair = Options(systems=("one", "two"), draws=100)
+    (found,) = compare(store, "frames", pair, metrics=["pairwise_accuracy"]).comparisons
+    assert (str(found.first), str(found.second)) == ("one / video", "two / video")
+    (alone,) = compare(store, "frames", Options(draws=100), metrics=["pairwise_accuracy"]).comparisons
+    assert {alone.first.system, alone.second.system} == {"two"}

@@ -20,6 +20,7 @@ from proctor.cli.options import (
     Seed,
     StoreUrl,
     Systems,
+    TwoLevel,
 )
 from proctor.cli.output import console, interval, note, print_csv, print_json, print_table, share
 
@@ -40,6 +41,7 @@ def results(
     conditions: Conditions = None,
     all_items: AllItems = False,
     draws: Draws = 2000,
+    two_level: TwoLevel = False,
     seed: Seed = 0,
     summary: Annotated[
         str,
@@ -71,6 +73,9 @@ def results(
         _show_flags(Store(store, create=False), benchmark, chosen, output)
         return
     if summary:
+        if two_level:
+            expected = "one of them: the figures of --as official have two levels as they are"
+            raise InputError(None, "--two-level", found="with --as", expected=expected)
         show_summaries(Store(store, create=False), benchmark, summary, chosen, output, (draws, seed))
         return
     options = Options(
@@ -78,6 +83,7 @@ def results(
         failed=failed.value,
         all_items=all_items,
         draws=draws,
+        two_level=two_level,
         seed=seed,
         systems=chosen[0],
         conditions=chosen[1],
@@ -242,7 +248,8 @@ def compare(
 ) -> None:
     """Two conditions (or two systems) side by side: cross-setting tables and the paired difference.
 
-    With two or more --system and one --condition, systems are compared; else conditions of each system;
+    With two or more --system and one --condition (or one that they share alone), systems are compared; else
+    conditions of each system;
     with --against, each run is set against that one (is the lead over the floor real?).
 
     Example: proctor compare rexsonovqa --store runs.db --condition text-only --condition video

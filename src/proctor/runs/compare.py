@@ -103,6 +103,9 @@ def compare(
     """Conditions of each system against each other; or, with several systems and one condition, systems;
     or every chosen run against one (`against`: its system and condition).
 
+    Where several systems are named and no condition, and they share one alone, systems are compared under that one:
+    a guess that was also made without the media, as the floor of the results, is no other condition to look at.
+
     `options` choose systems and conditions (all, where none are named), items, draws and seed. Raises
     `InputError` where that leaves nothing to compare.
     """
@@ -114,6 +117,8 @@ def compare(
         pairs = [(run, other) for run in runs if run != other]
     elif len(options.conditions) == 1 or len({run.condition for run in runs}) == 1:
         pairs = system_pairs(runs, options.systems)
+    elif (shared := _only_shared(runs, options)) is not None:
+        pairs = system_pairs([run for run in runs if run.condition == shared], options.systems)
     else:
         pairs = condition_pairs(runs, options.conditions or card.conditions)
     if not pairs:
@@ -129,6 +134,15 @@ def compare(
         seed=options.seed,
     )
     return Comparisons(card, found)
+
+
+def _only_shared(runs: Sequence[Run], options: Options) -> str | None:
+    """The one condition that all of several named systems have, where no condition is named."""
+    named = set(options.systems)
+    if options.conditions or len(named) < 2:
+        return None
+    shared = set.intersection(*({run.condition for run in runs if run.system == name} for name in named))
+    return shared.pop() if len(shared) == 1 else None
 
 
 def _one_run(store: Store, benchmark: str, names: tuple[str, str]) -> Run:
