@@ -212,6 +212,15 @@ def test_references_that_are_refused(folder: Path, keys: Any, text: str) -> None
     assert refused(folder) == f"references.json: {text}"
 
 
+def test_of_two_files_nobody_says_which_one_holds(folder: Path) -> None:
+    written(folder / "references.jsonl", KEYS)
+    assert refused(folder) == "references.jsonl: found references.json beside it, expected one of them alone"
+    (folder / "references.jsonl").unlink()
+    for name in ("manifest.json", "manifest.jsonl"):
+        written(folder / name, [{"id": "q1", "frames": {"A": "q1/A.jpg", "B": "q1/B.jpg"}}])
+    assert refused(folder) == "manifest.jsonl: found manifest.json beside it, expected one of them alone"
+
+
 def test_folders_that_hold_nothing(tmp_path: Path) -> None:
     assert "found no instance, expected a manifest, or a folder per instance" in refused(tmp_path)
     (tmp_path / "x").mkdir()
@@ -265,7 +274,11 @@ def test_all_forms_of_predictions_say_the_same(tmp_path: Path) -> None:
             "id,order\nq1,A>B\nq1,B>A",
             "item 'q1': found it a second time (line 3), expected each item once",
         ),
-        ("p.json", '[{"id": "q1", "order": 5}]', "item 'q1', field 'order': found 5, expected"),
+        (
+            "p.json",
+            '[{"id": "q1", "order": 5}]',
+            "item 'q1', field 'order': found 5, expected a list of labels, or a text",
+        ),
         ("p.json", '[{"id": "q1", "order": [1, 2]}]', "item 'q1', field 'order.0': found 1, expected"),
         ("p.json", '["A > B"]', "entry 1: found 'A > B', expected"),
     ],

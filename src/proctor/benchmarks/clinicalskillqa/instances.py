@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from proctor.benchmarks.clinicalskillqa.native import SCENARIOS, NativeInstance, labels_of, read_instances
 from proctor.core import InputError
 
-__all__ = ["Instance", "find_instances"]
+__all__ = ["Instance", "find_instances", "only_one"]
 
 _MANIFESTS = ("manifest.json", "manifest.jsonl")
 _EXTENSIONS = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
@@ -35,7 +36,7 @@ def find_instances(data: Path, media: Path) -> list[Instance]:
     Raises `InputError`, naming file and item, for a picture that is missing, unreadable or there twice (by name
     or by content), for other files' names, and where there is no instance at all.
     """
-    manifest = next((data / name for name in _MANIFESTS if (data / name).is_file()), None)
+    manifest = only_one(data, _MANIFESTS)
     if manifest is not None:
         found = [_from_manifest(entry) for entry in read_instances(manifest).values()]
     else:
@@ -46,6 +47,15 @@ def find_instances(data: Path, media: Path) -> list[Instance]:
     for instance in found:
         _check_pictures(instance, media)
     return sorted(found, key=lambda one: one.id)
+
+
+def only_one(folder: Path, names: Sequence[str]) -> Path | None:
+    """The file that has one of these names; None where none is there. Raises `InputError` where two are: nobody says
+    which of them holds."""
+    there = [folder / name for name in names if (folder / name).is_file()]
+    if len(there) > 1:
+        raise InputError(there[1], found=f"{there[0].name} beside it", expected="one of them alone")
+    return there[0] if there else None
 
 
 def _from_manifest(entry: NativeInstance) -> Instance:

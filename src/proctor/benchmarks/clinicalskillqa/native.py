@@ -53,7 +53,11 @@ def _order(value: object) -> object:
         return tuple(label for label in _JOINT.split(value.strip()) if label)
     if isinstance(value, list):
         return tuple(label.strip() if isinstance(label, str) else label for label in value)
-    return () if value is None else value
+    if value is None:
+        return ()
+    if not isinstance(value, tuple):
+        raise ValueError("a list of labels, or a text such as D > B > A > C")
+    return value
 
 
 Order = Annotated[tuple[str, ...], BeforeValidator(_order)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from proctor.benchmarks.clinicalskillqa import recorded
-from proctor.benchmarks.clinicalskillqa.instances import Instance, find_instances
+from proctor.benchmarks.clinicalskillqa.instances import Instance, find_instances, only_one
 from proctor.benchmarks.clinicalskillqa.native import (
     SCENARIOS,
     NativeReference,
@@ -66,7 +66,7 @@ class ClinicalSkillQA:
         if not data.is_dir():
             raise InputError(data, found="no such folder", expected="a folder of instances")
         instances = find_instances(data, root)
-        file = next((data / name for name in _REFERENCES if (data / name).is_file()), None)
+        file = only_one(data, _REFERENCES)
         references = read_references(file) if file is not None else {}
         about = read_about(data)
         if file is not None:

@@ -16,10 +16,13 @@ from proctor.media import MediaLibrary
 from proctor.media.library import Picture
 from proctor.media.names import VIDEO_EXTENSIONS
 
-__all__ = ["BUILDER_VERSION", "Built", "Plan", "build_instances"]
+__all__ = ["BUILDER_VERSION", "Built", "Plan", "build_instances", "padded"]
 
-BUILDER_VERSION = "1"
+BUILDER_VERSION = "2"
 """Changes whenever the same videos and seed give other instances."""
+
+_COMMENT = 4  # bytes of an empty comment
+_LONGEST_COMMENT = 2 + 0xFFFF
 
 _MOMENT = 946_684_800  # every file is of the first second of 2000: its time says nothing
 
@@ -85,7 +88,7 @@ def build_instances(
     `out` gets `instances/ID/A.jpg` …, `references.jsonl` (the order, the video and the times, which are for the
     marker alone) and `about.json` (seed, settings, whether the videos are simulated). What a system could see
     gives no order away: ids are dealt over all videos, labels are shuffled (every permutation alike), pictures
-    are encoded anew without metadata, and every file has the same time. The same videos, plan and seed give the
+    are encoded anew without metadata, every file has the same time, and the files of an instance are equally long. The same videos, plan and seed give the
     same files. Nothing is said in words: rationales are empty.
 
     `progress` is called with videos done and videos in all. Raises `InputError` where `out` is not empty, a video
@@ -201,10 +204,24 @@ def _write(out: Path, drafts: list[_Draft], names: list[str], plan: Plan, *, sim
     (out / "about.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
+def padded(jpeg: bytes, length: int) -> bytes:
+    """The same picture in a file of `length` bytes (4 or more than its own), filled up by comments of zeros: how large a
+    file is tells how much there is in a picture, which in some procedures grows with time."""
+    comments, gap = b"", length - len(jpeg)
+    while gap:
+        size = min(gap, _LONGEST_COMMENT)
+        if 0 < gap - size < _COMMENT:
+            size -= _COMMENT
+        comments += b"\xff\xfe" + (size - 2).to_bytes(2, "big") + bytes(size - _COMMENT)
+        gap -= size
+    return jpeg[:2] + comments + jpeg[2:]
+
+
 def _write_frames(folder: Path, pictures: dict[str, bytes]) -> None:
     folder.mkdir()
+    longest = max(map(len, pictures.values()))
     for label, jpeg in pictures.items():
         file = folder / f"{label}.jpg"
-        file.write_bytes(jpeg)
+        file.write_bytes(padded(jpeg, longest + _COMMENT))
         os.utime(file, (_MOMENT, _MOMENT))
     os.utime(folder, (_MOMENT, _MOMENT))
