@@ -124,8 +124,8 @@ def test_support_that_was_never_shown_supports_nothing(documents: dict[str, str]
     model = Model(claims={"claims": ["It is eczema."]}, grounding=grounded("supported", [9], [7]))
     votes = Votes()
     said = examined(model, votes=votes, options=documents)
-    (claim,) = said.evidence[0]["claims"]  # type: ignore[misc, union-attr]
-    assert isinstance(claim, dict)
+    told: Any = said.evidence[0]
+    (claim,) = told["claims"]
     assert (claim["said"], claim["verdict"], claim["references"]) == ("supported", "not-found", [])
     assert said.flags == (CITES_UNSEEN,)
     assert [one.flags for one in votes.kept.values()] == [(), (CITES_UNSEEN,), (CITES_UNSEEN,)]

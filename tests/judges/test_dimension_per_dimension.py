@@ -1,0 +1,516 @@
+"""`per-dimension`: the best judge for each dimension, chosen without a leak, and how good that honestly is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from proctor.audit import CorrelationSettings, MetricScores, Rating, RatingsTable
+from proctor.benchmarks.mediqa_eval import cases_of, recorded_scores
+from proctor.benchmarks.mediqa_eval.answers import AnswerRow
+from proctor.benchmarks.mediqa_eval.native import read_encounters
+from proctor.core import ConfigurationError, InputError, generator
+from proctor.judges.dimensions import DIMENSION_JUDGES, Case, ClientPool, DimensionScores, Materials
+from proctor.judges.dimensions.agreeing import agreement
+from proctor.judges.dimensions.choosing import ChosenFor, DimensionChoice, choose_judges, read_choice
+from proctor.judges.dimensions.per_dimension import PerDimensionJudge
+from tests.support.dimension_cases import Votes, case, rating
+from tests.support.faulty_server import FaultyServer
+from tests.support.program import within
+from tests.support.rated_pool import CHINESE, Model, one_judged
+
+NO_DRAWS = CorrelationSettings(draws=0)
+ENGLISH = ("disagree_flag", "completeness", "factual-accuracy", "relevance", "writing-style", "overall")
+
+
+def table(
+    encounters: int, dimensions: Sequence[str] = ("overall",), seed: int = 0, systems: int = 3
+) -> RatingsTable:
+    """Random ratings of 0, ½ and 1: answers of several systems to each encounter in both languages."""
+    draw = generator(seed, "ratings")
+    return RatingsTable(
+        tuple(
+            Rating(f"E{k}/{language}", "text", f"S{s}", name, "r", float(draw.choice([0, 0.5, 1])), f"E{k}",
+                   "iiyi", language)
+            for k in range(encounters)
+            for language in ("en", "zh")
+            for s in range(systems)
+            for name in dimensions
+        )
+    )  # fmt: skip
+
+
+def noisy(
+    ratings: RatingsTable, name: str, noise: float | Mapping[str, float], seed: int = 0
+) -> MetricScores:
+    """A judge that gives the rating and noise of its own; how much may depend on the dimension."""
+    draw = generator(seed, "judge", name)
+    spread = (
+        noise
+        if isinstance(noise, Mapping)
+        else dict.fromkeys({one.dimension for one in ratings.ratings}, noise)
+    )
+    return MetricScores(
+        name, {one.key: one.value + spread[one.dimension] * draw.normal() for one in ratings.ratings}
+    )
+
+
+# The choice.
+
+
+def test_each_dimension_gets_the_judge_that_agrees_best_on_it() -> None:
+    ratings = table(40, ("overall", "relevance"))
+    judges = [
+        noisy(ratings, "first", {"overall": 0.1, "relevance": 2.0}),
+        noisy(ratings, "second", {"overall": 2.0, "relevance": 0.1}),
+    ]
+    choice = choose_judges(ratings, judges, settings=NO_DRAWS)
+    assert {name: one.everything for name, one in choice.chosen.items()} == {
+        "en/overall": "first",
+        "en/relevance": "second",
+        "zh/overall": "first",
+        "zh/relevance": "second",
+    }
+    assert choice.judge_for("E999", "en", "overall") == "first"
+    row = next(one for one in choice.honest if (one.language, one.dimension) == ("en", "overall"))
+    assert (row.same_in_folds, row.folds) == (5, 5)
+    assert row.value is not None
+    assert row.value > 0.85
+    with pytest.raises(InputError, match=r"found none for fr/overall, expected one of en/overall, "):
+        choice.judge_for("E1", "fr", "overall")
+
+
+def test_the_honest_figure_by_hand() -> None:
+    """Within each fold the agreement of the judge that is best on the others; then their mean."""
+    ratings = table(20)
+    judges = [noisy(ratings, name, 0.8) for name in "abc"]
+    choice = choose_judges(ratings, judges, seed=4, settings=NO_DRAWS)
+    expected = []
+    for fold in range(5):
+        inside = [one for one in ratings.ratings if one.language == "en" and choice.folds[one.group] == fold]
+        outside = [one for one in ratings.ratings if one.language == "en" and choice.folds[one.group] != fold]
+
+        def held(judge: MetricScores, rows: Sequence[Rating]) -> float:
+            found = agreement(
+                [float(judge.scores[one.key] or 0) for one in rows], [one.value for one in rows]
+            )
+            assert found is not None
+            return found
+
+        best = max(judges, key=lambda judge: held(judge, outside))
+        assert choice.chosen["en/overall"].without[fold] == best.name
+        expected.append(held(best, inside))
+    row = next(one for one in choice.honest if (one.language, one.dimension) == ("en", "overall"))
+    assert row.value == pytest.approx(np.mean(expected))
+    assert choice == choose_judges(ratings, judges, seed=4, settings=NO_DRAWS)
+    assert choice.folds != choose_judges(ratings, judges, seed=5, settings=NO_DRAWS).folds
+
+
+def test_an_encounters_own_ratings_never_decide_who_judges_it() -> None:
+    """Turning the ratings of an encounter round, in both languages, changes nothing for it."""
+    ratings = table(15)
+    judges = [noisy(ratings, name, 1.0) for name in "abcd"]
+    choice = choose_judges(ratings, judges, settings=NO_DRAWS)
+    changed_elsewhere = 0
+    for encounter in choice.folds:
+        turned = RatingsTable(
+            tuple(
+                Rating(one.item, one.candidate, one.system, one.dimension, one.rater,
+                       1 - one.value if one.group == encounter else one.value, one.group, one.dataset, one.language)
+                for one in ratings.ratings
+            )
+        )  # fmt: skip
+        other = choose_judges(turned, judges, settings=NO_DRAWS)
+        for language in ("en", "zh"):
+            mine = choice.judge_for(encounter, language, "overall")
+            assert other.judge_for(encounter, language, "overall") == mine
+        changed_elsewhere += other.chosen != choice.chosen
+    assert changed_elsewhere  # the ratings do decide about other encounters
+
+
+def test_choosing_among_equals_is_not_told_to_be_better_than_it_is() -> None:
+    """Twelve equally good judges on 30 encounters of 3 answers, 60 times over: the figure of nested choice stays at
+    what any one of them is worth; that of choosing on the same answers is inflated."""
+    nested, flattering, plain = [], [], []
+    for seed in range(60):
+        ratings = table(30, seed=seed)
+        judges = [noisy(ratings, f"j{k}", 1.0, seed) for k in range(12)]
+        choice = choose_judges(ratings, judges, seed=seed, settings=NO_DRAWS)
+        row = next(one for one in choice.honest if (one.language, one.dimension) == ("en", "overall"))
+        assert row.value is not None
+        assert row.apparent is not None
+        nested.append(row.value)
+        flattering.append(row.apparent)
+        by_chance = generator(seed, "fixed").integers(12)  # a judge that nobody chose: what they are worth
+        fixed = [judges[int(by_chance)], judges[int(by_chance) - 1]]
+        alone = choose_judges(ratings, [fixed[0], MetricScores("none", dict.fromkeys(fixed[0].scores, 0.0))],
+                              seed=seed, settings=NO_DRAWS)  # fmt: skip
+        plain.append(float(alone.honest[1].value or 0))
+    error = float(np.std(np.array(nested) - np.array(plain)) / np.sqrt(len(nested)))
+    bias = float(np.mean(nested) - np.mean(plain))
+    assert abs(bias) < 3 * error < 0.06
+    assert np.mean(flattering) - np.mean(plain) > 0.06  # without nesting
+    assert np.mean(flattering) - np.mean(nested) > 0.06
+
+
+def test_intervals_cover_and_a_language_has_its_mean() -> None:
+    ratings = table(30, ("overall", "relevance"))
+    judges = [noisy(ratings, "a", 0.5), noisy(ratings, "b", 3.0)]
+    choice = choose_judges(ratings, judges, settings=CorrelationSettings(draws=200))
+    by = {(one.language, one.dimension): one for one in choice.honest}
+    assert list(by)[:3] == [("en", ""), ("en", "overall"), ("en", "relevance")]
+    for row in choice.honest:
+        assert row.value is not None
+        assert row.ci_low is not None
+        assert row.ci_high is not None
+        assert row.ci_low < row.value < row.ci_high
+    parts = [by["en", name].value or 0 for name in ("overall", "relevance")]
+    assert by["en", ""].value == pytest.approx(sum(parts) / 2)
+
+
+def test_folds_whose_ratings_are_all_the_same_are_left_out() -> None:
+    plain = table(10)
+    choice = choose_judges(plain, [noisy(plain, name, 0.5) for name in "ab"], settings=NO_DRAWS)
+    flat = RatingsTable(
+        tuple(
+            Rating(one.item, one.candidate, one.system, one.dimension, one.rater,
+                   1.0 if choice.folds[one.group] == 0 else one.value, one.group, one.dataset, one.language)
+            for one in plain.ratings
+        )
+    )  # fmt: skip
+    again = choose_judges(flat, [noisy(flat, name, 0.5) for name in "ab"], settings=NO_DRAWS)
+    row = again.honest[1]
+    assert (row.folds, row.reason) == (4, "")
+    assert row.value is not None
+
+
+def test_a_judge_that_opted_out_or_tells_nothing_apart_is_not_chosen() -> None:
+    ratings = table(10)
+    out = MetricScores(
+        "out", {one.key: None if one.language == "zh" else one.value for one in ratings.ratings}
+    )
+    flat = MetricScores("flat", {one.key: 0.5 for one in ratings.ratings})
+    rough = noisy(ratings, "rough", 3.0)
+    choice = choose_judges(ratings, [flat, out, rough], settings=NO_DRAWS)
+    assert choice.chosen["en/overall"].everything == "out"
+    assert choice.chosen["zh/overall"].everything == "rough"
+    assert choice.needed == ("out", "rough")
+    with pytest.raises(InputError, match="zh/overall: found no judge that agreement can be stated for"):
+        choose_judges(ratings, [flat, out], settings=NO_DRAWS)
+
+
+def test_what_can_not_be_chosen_from_is_told(tmp_path: Path) -> None:
+    ratings = table(4)
+    one = noisy(ratings, "a", 1.0)
+    with pytest.raises(InputError, match=r"^judges: found a, expected two or more, each once$"):
+        choose_judges(ratings, [one])
+    with pytest.raises(InputError, match=r"^judges: found a, a, expected two or more"):
+        choose_judges(ratings, [one, one])
+    with pytest.raises(InputError, match=r"^ratings: found 4 encounters, expected 5 or more$"):
+        choose_judges(ratings, [one, noisy(ratings, "b", 1.0)])
+    file = tmp_path / "choice.json"
+    for text, said in (
+        ("{", "expected Invalid JSON"),
+        ('{"kind": "proctor calibration 1"}', "field 'kind': expected Input should be 'proctor choice 1'"),
+        (_choice(a="x").model_dump_json().replace('"x","x"', '"x"'), "a choice for every fold is expected"),
+        (_choice(a="x").model_dump_json().replace('["x"]', '["y"]', 1), "choices among the judges"),
+    ):
+        file.write_text(text)
+        with pytest.raises(InputError, match=said):
+            read_choice(file)
+    with pytest.raises(InputError, match="No such file or directory, expected a choice"):
+        read_choice(tmp_path / "no.json")
+
+
+# The judge.
+
+
+def _choice(folds: dict[str, int] | None = None, **by: str) -> DimensionChoice:
+    """`a` judges all dimensions but those named."""
+    chosen = {f"en/{name}": by.get(name.replace("-", "_"), by["a"]) for name in ENGLISH}
+    chosen |= {f"zh/{name}": by["a"] for name in CHINESE}
+    return DimensionChoice(
+        judges=sorted(set(by.values())),
+        seed=0,
+        folds=folds if folds is not None else {"iiyi/E7": 1},
+        chosen={name: ChosenFor(everything=one, without=[one, one]) for name, one in chosen.items()},
+        honest=[],
+    )
+
+
+class Says:
+    """A judge that gives one number."""
+
+    def __init__(self, name: str, value: float | None) -> None:
+        self.name = name
+        self.settings: dict[str, Any] = {"says": value}
+        self._value = value
+        self.asked = 0
+
+    async def judge(self, what: Case) -> DimensionScores:
+        self.asked += 1
+        if self._value is None:
+            return DimensionScores.none(what, f"{self.name} is silent", flags=("quiet",))
+        return DimensionScores(values={one.name: self._value for one in what.dimensions}, votes=(self.name,))
+
+
+def test_each_score_is_from_the_judge_that_was_chosen() -> None:
+    first, second, third = Says("x", 0.75), Says("y", 0.25), Says("z", 0.0)
+    judge = PerDimensionJudge(_choice(a="x", writing_style="y"), {"x": first, "y": second, "z": third})
+    said = asyncio.run(judge.judge(case()))
+    assert said.values == dict.fromkeys(ENGLISH, 0.75) | {"writing-style": 0.25}
+    assert said.votes == ("x", "y")
+    assert said.evidence[0]["given by"] == dict.fromkeys(ENGLISH, "x") | {"writing-style": "y"}
+    assert third.asked == 0
+    asyncio.run(judge.judge(case("湿疹。", "zh")))
+    assert (first.asked, second.asked) == (2, 1)  # in Chinese, nothing is from the second
+    assert judge.settings["judges"] == {"x": {"says": 0.75}, "y": {"says": 0.25}}
+
+
+def test_an_encounter_that_was_learned_from_gets_the_choice_of_the_other_folds() -> None:
+    choice = _choice(a="x").model_copy(
+        update={
+            "chosen": {f"en/{name}": ChosenFor(everything="x", without=["x", "y"]) for name in ENGLISH},
+            "judges": ["x", "y"],
+        }
+    )
+    judge = PerDimensionJudge(choice, {"x": Says("x", 1.0), "y": Says("y", 0.0)})
+    assert asyncio.run(judge.judge(case(encounter="iiyi/E7"))).values["overall"] == 0.0
+    assert asyncio.run(judge.judge(case(encounter="iiyi/E8"))).values["overall"] == 1.0
+
+
+def test_a_score_that_is_missing_is_taken_from_nobody_else() -> None:
+    judge = PerDimensionJudge(_choice(a="x", overall="y"), {"x": Says("x", 1.0), "y": Says("y", None)})
+    said = asyncio.run(judge.judge(case()))
+    assert said.missing == {"overall": "y is silent"}
+    assert "overall" not in said.values
+    assert said.flags == ("quiet",)
+    with pytest.raises(InputError, match="per-dimension: found the judges x, expected y too, as chosen"):
+        PerDimensionJudge(_choice(a="x", overall="y"), {"x": Says("x", 1.0)})
+
+
+def test_judges_that_are_run_now_ask_the_model_and_break_rules_aloud(tmp_path: Path) -> None:
+    file = tmp_path / "choice.json"
+    file.write_text(_choice(a="rubric-judge", overall="mediqa-judge").model_dump_json())
+
+    def reply(request: Any) -> str:
+        levels = (
+            "0.5" in request.texts[0]
+            and "Three" not in request.texts[0]
+            and "enum" in json.dumps(request.body)
+        )
+        return rating({"completeness": 0.5, "factual-accuracy": 1, "relevance": 1, "writing-style": 0.5} if levels
+                      else {**dict.fromkeys(ENGLISH, 0.9), "disagree_flag": 0})  # fmt: skip
+
+    votes = Votes()
+    options = {"choice": str(file), "judges": "rubric-judge,mediqa-judge"}
+    said, server = one_judged("per-dimension", reply, votes=votes, options=options)
+    assert (said.values["overall"], said.values["completeness"]) == (0.9, 0.5)
+    assert said.breaks == ("overall-above-half",)  # across judges
+    assert (server.count, len(votes.kept)) == (2, 2)
+    again, server = one_judged("per-dimension", reply, votes=votes, options=options)
+    assert (again, server.count) == (said, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "per-dimension: option 'choice': found nothing"),
+        ({"judges": "few-shot-judge"}, "found the judges none, expected x too, as chosen"),
+        ({"rubric-judge.a": "1"}, "option 'rubric-judge.a': expected options of the judges that are run now"),
+        ({"judge": "x"}, "option 'judge': expected one of choice, submissions, judges"),
+    ],
+)
+def test_options_that_can_not_work_are_told(options: dict[str, str], said: str, tmp_path: Path) -> None:
+    file = tmp_path / "choice.json"
+    file.write_text(_choice(a="x").model_dump_json())
+    given = ({"choice": str(file)} if options else {}) | options
+    with pytest.raises(InputError, match=said):
+        DIMENSION_JUDGES.get("per-dimension")(Materials(ClientPool([]), Votes(), given))
+
+
+def test_submissions_need_a_reader_and_each_name_once(tmp_path: Path) -> None:
+    file = tmp_path / "choice.json"
+    file.write_text(_choice(a="x").model_dump_json())
+    submission = tmp_path / "x.csv"
+    submission.write_text("")
+    given = {"choice": str(file), "submissions": str(submission)}
+    with pytest.raises(ConfigurationError, match="submissions can't be read here"):
+        DIMENSION_JUDGES.get("per-dimension")(Materials(ClientPool([]), Votes(), given))
+    twice = given | {"submissions": f"{submission},{submission}"}
+    with pytest.raises(InputError, match="found 'x' twice, expected each judge once"):
+        DIMENSION_JUDGES.get("per-dimension")(
+            Materials(ClientPool([]), Votes(), twice, recorded=lambda _: {})
+        )
+
+
+# Recorded scores.
+
+
+def _submission(folder: Path, *rows: str) -> tuple[Path, dict[tuple[str, str], Case]]:
+    head = "dataset,encounter_id,lang,candidate,candidate_author_id,metric,rater_id,value"
+    file, encounters = folder / "mine.csv", folder / "encounters.jsonl"
+    file.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    one = {"dataset": "iiyi", "encounter_id": "E1", "lang": "zh", "query": "?", "references": ["湿疹。"]}
+    encounters.write_text(json.dumps(one), encoding="utf-8")
+    answers = [AnswerRow("iiyi", "E1", "zh", "湿疹。", system, "writing-style") for system in ("S1", "S2")]
+    return file, cases_of(answers, read_encounters(encounters))
+
+
+def _rows(style: Sequence[str], text: str = "湿疹。") -> list[str]:
+    return [
+        f"iiyi,E1,zh,{text},{system},{name},me,{value}"
+        for system, value in zip(("S1", "S2"), style, strict=False)
+        for name in CHINESE
+    ]
+
+
+def test_recorded_scores_are_read_by_what_was_judged(tmp_path: Path) -> None:
+    file, cases = _submission(tmp_path, *_rows(["0.5", "0.5"]))
+    assert len(set(cases.values())) == 1  # two systems that answered alike
+    assert recorded_scores(file, cases) == {cases["iiyi/E1/zh", "S1"]: dict.fromkeys(CHINESE, 0.5)}
+    file, cases = _submission(tmp_path, *_rows(["-1", "-1"]), "iiyi,E9,zh,x,S1,writing-style,me,0.1")
+    assert recorded_scores(file, cases) == {}  # opted out; other answers are not looked at
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (_rows(["0.5"]), "found no row for "),
+        (
+            _rows(["0.5", "0.7"]),
+            "row 4, column 'value': found 0.7 for the text of row 2, expected the same score, 0.5",
+        ),
+        (
+            _rows(["0.5", "0.5"], "疣。"),
+            "row 2, column 'candidate': found another text than the answer's, expected the same",
+        ),
+        (_rows(["x", "0.5"]), "row 2, column 'value': found 'x'"),
+    ],
+)
+def test_recorded_scores_that_do_not_fit_are_told(rows: list[str], said: str, tmp_path: Path) -> None:
+    file, cases = _submission(tmp_path, *rows)
+    with pytest.raises(InputError, match=said):
+        recorded_scores(file, cases)
+
+
+# On the command line, with the real answers.
+
+
+def test_choosing_and_judging_on_the_command_line(data: Path, tmp_path: Path) -> None:
+    folder = data / "mediqa-eval"
+    words, length, choice, out = (
+        tmp_path / name for name in ("words.csv", "length.csv", "c.json", "out.csv")
+    )
+    lines = (folder / "submission_overlap.csv").read_text(encoding="utf-8")
+    words.write_text(lines, encoding="utf-8")
+    import csv
+    import io
+
+    rows = list(csv.DictReader(io.StringIO(lines, newline="")))
+    with length.open("w", newline="", encoding="utf-8") as opened:
+        writer = csv.DictWriter(opened, rows[0])
+        writer.writeheader()
+        writer.writerows(one | {"value": min(len(one["candidate"]), 600) / 600} for one in rows)
+    common: list[str | Path] = ["--ratings", folder / "ratings.csv"]
+    code, said = within("judge", "choose", words, length, *common, "--out", choice, "--draws", "100")
+    assert code == 0, said
+    assert "Agreement on encounters that the choice was not made on (5 folds)" in said
+    found = read_choice(choice)
+    assert len(found.folds) == 121
+    wanted: list[str | Path] = ["--judge", "per-dimension", "--option", f"choice={choice}"]
+    more: list[str | Path] = [*common, "--encounters", folder / "encounters.jsonl", "--out", out]
+    code, said = within("judge", "mediqa-eval", *wanted, "--option", f"submissions={words},{length}", *more)
+    assert code == 0, said
+    code, said = within("lint", "mediqa-eval", out, *common)
+    assert (code, "0 errors, 0 warnings" in said) == (0, True), said
+    code, said = within("judge", "mediqa-eval", *wanted, "--option", f"submissions={length}", *more)
+    assert (code, "expected words too, as chosen" in " ".join(said.split())) == (1, True), said
+
+
+def test_examples_are_searched_and_judges_run_for_a_choice(tmp_path: Path) -> None:
+    ratings, encounters = _rated_files(tmp_path, 12)
+    common: list[str | Path] = ["--ratings", ratings, "--encounters", encounters]
+    exemplars, choice = tmp_path / "exemplars.json", tmp_path / "choice.json"
+    model = Model(score=lambda request: _by_text(request.texts[-1]))
+    with FaultyServer(model) as server:
+        asked: list[str | Path] = [*common, "--model", "openai:judge", "--base-url", server.url]
+        plan = ["--sets", "2", "--shots", "2", "--held-out", "4"]
+        code, said = within("judge", "exemplars", *asked, *plan, "--out", exemplars)
+        assert code == 0, said
+        assert "at most 8 answers to rate (2 × 4 in zh)" in said
+        assert server.count == 8
+        code, said = within("judge", "exemplars", *asked, *plan, "--out", exemplars)
+        assert (code, server.count) == (0, 8)
+        judges = ["--judge", "few-shot-judge", "--judge", "mediqa-judge", "--folds", "3", "--draws", "100"]
+        option = ["--option", f"few-shot-judge.exemplars={exemplars}"]
+        code, said = within("judge", "choose", *asked, *judges, *option, "--out", choice)
+        assert code == 0, said
+        assert read_choice(choice).judges == ["few-shot-judge", "mediqa-judge"]
+        paid = server.count
+        live = ["--judge", "per-dimension", "--option", f"choice={choice}"]
+        live += [
+            "--option",
+            "judges=few-shot-judge,mediqa-judge",
+            *option,
+            "--votes",
+            str(tmp_path / "choice.votes.db"),
+        ]
+        out = tmp_path / "out.csv"
+        code, said = within("judge", "mediqa-eval", *asked, *live, "--rated", ratings, "--out", out)
+        assert (code, server.count) == (0, paid), said  # every vote is there already
+        assert len(out.read_text(encoding="utf-8").splitlines()) == 1 + 12 * 3 * 2
+        code, said = within(
+            "judge", "mediqa-eval", *asked, *live, "--rated-encounters", encounters, "--out", out
+        )
+        assert (code, "it goes with --rated" in said) == (2, True), said
+        code, said = within(
+            "judge", "choose", *asked, *judges, "--option", "rubric-judge.x=1", "--out", choice
+        )
+        assert (code, "of a judge that is run" in said) == (2, True), said
+    broken = Model(score="no")
+    with FaultyServer(broken) as server:
+        asked = [*common, "--model", "openai:judge", "--base-url", server.url]
+        code, said = within("judge", "choose", *asked, *judges, "--out", tmp_path / "none.json")
+        assert code != 0
+        assert "scores are missing" in said
+    assert not (tmp_path / "none.json").exists()
+
+
+def _by_text(user: str) -> dict[str, Any]:
+    text = user.rsplit("<<<ANSWER\n", maxsplit=1)[-1]
+    value = sum(map(ord, text)) % 20 / 20
+    return {"reason": "r", "factual-consistency-wgold": value, "writing-style": 1 - value}
+
+
+def _rated_files(folder: Path, count: int) -> tuple[Path, Path]:
+    ratings, encounters = folder / "ratings.csv", folder / "encounters.jsonl"
+    head = "dataset,encounter_id,lang,candidate,candidate_author_id,metric,rater_id,value"
+    draw = generator(0, "files")
+    rows = [
+        f"iiyi,E{k},zh,回答{k}{system}。,{system},{name},r,{draw.choice([0.0, 0.5, 1.0])}"
+        for k in range(count)
+        for system in ("S1", "S2", "S3")
+        for name in CHINESE
+    ]
+    ratings.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    lines = [
+        json.dumps(
+            {
+                "dataset": "iiyi",
+                "encounter_id": f"E{k}",
+                "lang": "zh",
+                "query": f"问题{k}",
+                "references": ["疹"],
+            }
+        )
+        for k in range(count)
+    ]
+    encounters.write_text("\n".join(lines), encoding="utf-8")
+    return ratings, encounters
