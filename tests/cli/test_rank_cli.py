@@ -152,6 +152,43 @@ def test_my_own_lead_bucket_by_bucket(folder: Path) -> None:
     assert "found 'nobody', expected one of" in wrong.stderr
 
 
+def test_two_levels_on_request_are_recorded_and_wider(folder: Path) -> None:
+    store = ("--store", folder / "runs.db", "--draws", "400")
+
+    def width(rows: list[dict[str, Any]]) -> float:
+        known = [row for row in rows if row["ci_low"] is not None]
+        return float(sum(row["ci_high"] - row["ci_low"] for row in known))
+
+    leads = [
+        rank(folder, "--mine", "fair", "--stability", "0", *more)[0]["leads"]
+        for more in ((), ("--two-level",))
+    ]
+    assert [{row["two_level"] for row in one} for one in leads] == [{False}, {True}]
+    assert width(leads[1]) > 1.1 * width(leads[0])
+    assert [row["p"] for row in leads[0]] == [row["p"] for row in leads[1]]  # tests draw whole groups
+
+    plain = proctor("results", "focus", *store, "--format", "json")
+    done = proctor("results", "focus", *store, "--two-level", "--format", "json")
+    assert "Intervals: 95 %, bootstrap over groups, 400 draws, seed 0." in plain.stderr
+    assert "Intervals: 95 %, bootstrap over groups, and over items within each, 400 draws" in done.stderr
+    assert width(json.loads(done.stdout)) > 1.1 * width(json.loads(plain.stdout))
+
+    tables = [
+        json.loads(proctor("analyse", "focus", *store, "--stability", "0", "--json", *more).stdout)
+        for more in ((), ("--two-level",))
+    ]
+    settings = [{row["setting"]: row["value"] for row in one["settings"]} for one in tables]
+    assert [one["two_level"] for one in settings] == [False, True]
+    assert (settings[0]["draws"], settings[0]["seed"], settings[0]["marked_by"]) == (400, 0, "code")
+    for name in ("capabilities", "factors", "gaps", "marks", "ensembles"):
+        assert width(tables[1][name]) > 1.05 * width(tables[0][name]), name
+    assert tables[0]["regression"] == tables[1]["regression"]
+
+    refused = proctor("results", "focus", *store, "--two-level", "--as", "official")
+    assert refused.returncode == 1
+    assert "--two-level: found with --as, expected one of them" in refused.stderr
+
+
 def test_other_buckets_and_wrong_names(folder: Path) -> None:
     board = rank(folder, "--by", "context,format")[0]
     assert list(board["p_values"]) == ["medium / binary"]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from proctor.cli.options import BenchmarkName, Draws, Seed, StoreUrl, Systems
-from proctor.cli.output import console, print_json, print_table
+from proctor.cli.options import BenchmarkName, Draws, Seed, StoreUrl, Systems, TwoLevel
+from proctor.cli.output import console, drawn_over, note, print_json, print_table
 from proctor.cli.ranking import Baselines
 from proctor.cli.results import DEFAULT_STORE
 
@@ -43,6 +43,7 @@ def analyse(
         int, typer.Option("--stability", min=0, help="Samples of videos for the stability of the ranking.")
     ] = 1000,
     draws: Draws = 2000,
+    two_level: TwoLevel = False,
     seed: Seed = 0,
 ) -> None:
     """Capabilities and their strata, regression, gaps, spread, pairs, ensembles, failures and further marks.
@@ -61,12 +62,14 @@ def analyse(
         baselines=tuple(baselines or ()),
         draws=draws,
         stability=stability,
+        two_level=two_level,
         seed=seed,
     )
     if as_json:
         print_json(found.tables)
     else:
         _print(found)
+        note(drawn_over(draws, seed, two_level=two_level))
     if out is not None:
         tables, pictures = write_tables(found, out), write_pictures(found, out)
         if not as_json:

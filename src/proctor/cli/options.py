@@ -25,6 +25,7 @@ __all__ = [
     "StoreUrl",
     "Systems",
     "TrackName",
+    "TwoLevel",
     "briefing_of",
     "reader_of",
 ]
@@ -75,6 +76,13 @@ TrackName = Annotated[
 Output = Annotated[OutputFormat, typer.Option("--format", help="For people or for programs.")]
 Seed = Annotated[int, typer.Option("--seed", help="The seed of every draw; recorded.")]
 Draws = Annotated[int, typer.Option("--draws", min=100, help="Bootstrap draws behind each interval.")]
+TwoLevel = Annotated[
+    bool,
+    typer.Option(
+        "--two-level",
+        help="Intervals draw groups, and then questions within each: wider than whole groups need.",
+    ),
+]
 AllItems = Annotated[
     bool, typer.Option("--all-items", help="Also the items that the benchmark does not count.")
 ]

@@ -14,7 +14,17 @@ from rich.table import Table
 
 from proctor.core import Metric
 
-__all__ = ["console", "interval", "note", "print_csv", "print_json", "print_table", "print_tsv", "share"]
+__all__ = [
+    "console",
+    "drawn_over",
+    "interval",
+    "note",
+    "print_csv",
+    "print_json",
+    "print_table",
+    "print_tsv",
+    "share",
+]
 
 _WIDE = 200  # of what is no terminal: nobody wants a table that is wrapped in a file
 
@@ -61,6 +71,12 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 def note(text: str) -> None:
     """A line for people beside the output, on standard error."""
     _notes.print(escape(text), style="dim", highlight=False)
+
+
+def drawn_over(draws: int, seed: int, *, two_level: bool) -> str:
+    """How the intervals of a table were drawn."""
+    what = "groups, and over items within each" if two_level else "groups"
+    return f"Intervals: 95 %, bootstrap over {what}, {draws} draws, seed {seed}."
 
 
 def interval(metric: Metric, low: float | None, high: float | None) -> str:

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from proctor.cli.options import AllItems, BenchmarkName, Seed, StoreUrl, Systems
-from proctor.cli.output import console, note, print_csv, print_json, print_table, print_tsv
+from proctor.cli.options import AllItems, BenchmarkName, Seed, StoreUrl, Systems, TwoLevel
+from proctor.cli.output import console, drawn_over, note, print_csv, print_json, print_table, print_tsv
 from proctor.cli.results import DEFAULT_STORE
 
 if TYPE_CHECKING:
     from proctor.runs import Board, RankedRun
 
 __all__ = ["Baselines", "board_rows", "print_board", "rank"]
+
+
+_LEAD_DRAWS = 2000
 
 
 class RuleName(StrEnum):
@@ -95,6 +98,7 @@ def rank(
             show_default=False,
         ),
     ] = "",
+    two_level: TwoLevel = False,
     all_items: AllItems = False,
     output: Annotated[
         RankFormat, typer.Option("--format", help="For people or for programs.")
@@ -103,7 +107,8 @@ def rank(
 ) -> None:
     """Ranks systems over buckets of questions, so that differences which are not real share a rank.
 
-    With `--mine` and a format for programs other than JSON, the leads are printed and not the boards.
+    With `--mine` and a format for programs other than JSON, the leads are printed and not the boards; `--two-level`
+    is about their intervals, places and tests draw whole groups.
 
     Example: proctor rank focus --store runs.db --baseline frontier --baseline open-weights --mine my-model
     """
@@ -125,13 +130,18 @@ def rank(
         draws=draws,
         seed=seed,
     )
-    leads = {board.name: lead_rows(board, mine, seed=seed) if mine else [] for board in boards}
+    leads = {
+        board.name: lead_rows(board, mine, draws=_LEAD_DRAWS, seed=seed, two_level=two_level) if mine else []
+        for board in boards
+    }
     if output is RankFormat.JSON:
         print_json([_json(board) | ({"leads": leads[board.name]} if mine else {}) for board in boards])
     elif output is RankFormat.TABLE:
         for board in boards:
             print_board(board, detail=detail)
             _print_leads(leads[board.name])
+        if mine:
+            note(drawn_over(_LEAD_DRAWS, seed, two_level=two_level))
     else:
         rows = [row for board in boards for row in (leads[board.name] if mine else board_rows(board))]
         write = print_csv if output is RankFormat.CSV else print_tsv

@@ -22,7 +22,8 @@ from proctor.cli.options import (
     Systems,
     TwoLevel,
 )
-from proctor.cli.output import console, interval, note, print_csv, print_json, print_table, share
+from proctor.cli.output import console, drawn_over, interval, note, print_csv, print_json, print_table, share
+from proctor.core import InputError
 
 __all__ = ["compare", "export", "results"]
 
@@ -184,10 +185,8 @@ def _policy_note(options: Any) -> None:
     from proctor.runs import FAILED_POLICIES
 
     policy = options.failed
-    note(
-        f"--failed {policy}: {FAILED_POLICIES[policy]}. Intervals: 95 %, bootstrap over groups, "
-        f"{options.draws} draws, seed {options.seed}."
-    )
+    drawn = drawn_over(options.draws, options.seed, two_level=options.two_level)
+    note(f"--failed {policy}: {FAILED_POLICIES[policy]}. {drawn}")
 
 
 def _result_cells(rows: list[Any], metric: Any, by: tuple[str, ...]) -> tuple[list[str], list[list[str]]]:

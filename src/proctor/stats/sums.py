@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from proctor.core import InputError
-from proctor.stats.clusters import Floats, Groups, group_codes
+from proctor.stats.clusters import Floats, Groups, Ints, group_codes, scrambled
 from proctor.stats.ends import bca_ends, percentile_ends
 from proctor.stats.estimate import Estimate
 from proctor.stats.options import Options, Resampling
-from proctor.stats.resampling import group_units, weights
+from proctor.stats.resampling import group_units, item_picks, weights
 
 __all__ = ["sums_interval"]
 
@@ -29,14 +29,15 @@ def sums_interval(
 
     `columns` is items × columns (sufficient statistics: counts, products, costs); `statistic` turns sums
     (samples × columns) into one number a sample, NaN where it is not defined. `groups` and options as in
-    `mean_interval`, whole groups only. The interval is the BCa interval over samples of groups with the
+    `mean_interval`. The interval is the BCa interval over samples of groups with the
     acceleration from leaving out each group (Efron 1987, Journal of the American Statistical Association
     82:171), z widened to √(G / (G − 1)) · t at G − 1 degrees of freedom (Hesterberg 2015, The American
     Statistician 69:371). A value at one of two finite bounds ends where so many groups would all be there with
-    probability (1 − level) / 2. Samples in which the statistic is not defined are left out.
+    probability (1 − level) / 2. Samples in which the statistic is not defined are left out. With `two_level` the
+    items within a drawn group are drawn too, as in `mean_interval`: time grows with draws × items.
 
     Edges: no items, or a statistic that is not defined: value None; fewer than three groups: no interval.
-    Raises `InputError` for values that are not finite, for lengths that differ, and for `two_level`.
+    Raises `InputError` for values that are not finite, and for lengths that differ.
 
     >>> hits = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 1.0]])
     >>> sums_interval(hits, ["a", "b", "c"], lambda sums: sums[:, 0] / sums[:, 1], draws=100).value
@@ -44,8 +45,6 @@ def sums_interval(
     """
     plan = Resampling(**options)
     table = np.asarray(columns, dtype=np.float64)
-    if plan.two_level:
-        raise InputError(None, "two_level", found="True", expected="False for a statistic of sums")
     if table.ndim != 2 or not np.isfinite(table).all():
         raise InputError(None, "columns", found=f"shape {table.shape}", expected="items × columns of numbers")
     code = group_codes(groups, len(table))
@@ -64,15 +63,34 @@ def sums_interval(
     unit, n_units = group_units(n_groups, plan.seed)
     units = np.zeros((n_units, table.shape[1]))
     np.add.at(units, unit, totals)
-    low, high = _ends(units, statistic, value, plan)
+    if plan.two_level:
+        drawn = _two_level(table, code, plan)
+    else:
+        drawn = np.concatenate([part @ units for part in weights(n_units, plan.draws, plan.seed)])
+    low, high = _ends(units, statistic(drawn), statistic, value, plan)
     return Estimate(value, low, high, len(table), n_groups)
 
 
+def _two_level(table: Floats, code: Ints, plan: Resampling) -> Floats:
+    """The sums of every two-level sample. Rows that are alike are one kind; groups, and the items within each, stand
+    in an order that is made from kinds alone."""
+    distinct, which = np.unique(table, axis=0, return_inverse=True)
+    kind, n = which.reshape(-1), len(distinct)
+    contents = np.zeros(int(code.max()) + 1, dtype=np.uint64)
+    np.add.at(contents, code, scrambled(kind.astype(np.uint64)))
+    group = np.argsort(np.argsort(contents, kind="stable"))[code]
+    ordered = kind[np.lexsort((kind, group))]
+    parts = []
+    for rows, row, place in item_picks(np.bincount(group), plan):
+        times = np.bincount(row * n + ordered[place], minlength=rows * n).reshape(rows, n)
+        parts.append(times.astype(np.float64) @ distinct)
+    return np.concatenate(parts)
+
+
 def _ends(
-    units: Floats, statistic: Callable[[Floats], Floats], value: float, plan: Resampling
+    units: Floats, drawn: Floats, statistic: Callable[[Floats], Floats], value: float, plan: Resampling
 ) -> tuple[float | None, float | None]:
     n = len(units)
-    drawn = np.concatenate([statistic(part @ units) for part in weights(n, plan.draws, plan.seed)])
     ordered = np.sort(drawn)[:, None]
     if plan.method == "percentile":
         low, high = percentile_ends(ordered, plan.level)

@@ -94,8 +94,7 @@ def order_marks(comparisons: Sequence[Comparison], groups: Groups, **options: Un
     Pairwise accuracy is aggregated: neighbours in order over all neighbours of all items, so an item of six
     frames counts five times and one of four three times (the ClinicalSkillQA overview, section 4.2). The longest
     run is the mean of its share of the item's frames; every other one is the mean over items. Options: see
-    `Resampling`; `two_level` is not for ratios. Edges: no items: values None. Raises `InputError` where lengths
-    differ.
+    `Resampling`. Edges: no items: values None. Raises `InputError` where lengths differ.
 
     >>> from proctor.metrics.ordering import compare_orders
     >>> found = [compare_orders("ABCD", "ABDC"), compare_orders("ABCDEF", "ABCDEF")]

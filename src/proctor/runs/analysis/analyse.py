@@ -34,6 +34,7 @@ from proctor.runs.export import safe_cell
 from proctor.runs.ranking import Board, Entry, rank_runs, ranked_entries
 from proctor.runs.store import Store
 from proctor.runs.table import CODE, ItemTable, load_items, load_labels
+from proctor.stats import Options
 
 __all__ = ["Analysis", "analyse", "write_tables"]
 
@@ -55,11 +56,13 @@ class Analysis:
 
 
 class AnalysisOptions(TypedDict, total=False):
-    """How surely: `draws` behind the intervals (2000), samples for the `stability` of the ranking (1000), `seed` (0)."""
+    """How surely: `draws` behind the intervals (2000), samples for the `stability` of the ranking (1000), `seed` (0);
+    `two_level` intervals draw questions within the drawn groups, too (see `proctor.stats.mean_interval`)."""
 
     draws: int
     stability: int
     seed: int
+    two_level: bool
 
 
 def analyse(
@@ -77,7 +80,8 @@ def analyse(
     Labels are the tag `capabilities`, else the benchmark's first facet; factors are `distribution`, `clinical` and
     `context`, else its other facets. Raises `InputError` as `rank_runs` does.
     """
-    draws, seed = options.get("draws", 2000), options.get("seed", 0)
+    stability, seed = options.get("stability", 1000), options.get("seed", 0)
+    drawn = Options(draws=options.get("draws", 2000), seed=seed, two_level=options.get("two_level", False))
     boards = rank_runs(
         store,
         benchmark,
@@ -85,7 +89,7 @@ def analyse(
         systems=systems,
         baselines=baselines,
         all_items=all_items,
-        stability=options.get("stability", 1000),
+        stability=stability,
         seed=seed,
     )
     card = store.card(benchmark)
@@ -103,8 +107,7 @@ def analyse(
         facets=tuple(
             dict.fromkeys((*factors, *(name for name in card.facets if name in items.facet_names())))
         ),
-        draws=draws,
-        seed=seed,
+        options=drawn,
     )
     tables = {
         "capabilities": capability_rows(data),
@@ -123,6 +126,7 @@ def analyse(
         "ensembles": ensemble_rows(data),
         "failures": failure_rows(data),
         "marks": mark_rows(data),
+        "settings": _settings(drawn, stability, boards[0]),
     }
     return Analysis(tables, boards, labels, reference_values(data))
 
@@ -145,6 +149,13 @@ def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
             folder, found=error.strerror or "an error", expected="a folder to write to"
         ) from error
     return written
+
+
+def _settings(drawn: Options, stability: int, board: Board) -> list[Row]:
+    """What the numbers of the other tables were drawn with."""
+    said: Row = {"draws": drawn["draws"], "two_level": drawn["two_level"], "stability": stability}
+    said |= {"seed": drawn["seed"], "alpha": board.alpha, "marked_by": board.judge}
+    return [{"setting": name, "value": value} for name, value in said.items()]
 
 
 def _causes(store: Store, items: ItemTable, entry: Entry) -> dict[int, str]:

@@ -12,7 +12,6 @@ from proctor.core import Item, Status
 from proctor.metrics import MISSING, Mark, count_marks, nominal_marks, set_marks, time_marks
 from proctor.runs.analysis.gathered import Gathered, Row, numbers
 from proctor.runs.ranking import Entry
-from proctor.stats import Options
 
 __all__ = ["failure_rows", "mark_rows"]
 
@@ -89,7 +88,7 @@ def _marks(kind: str, pairs: list[tuple[Item, JsonValue]], data: Gathered) -> li
     truth: list[Any] = [item.reference.answer if item.reference else None for item, _ in pairs]
     said: list[Any] = [value for _, value in pairs]
     groups = [item.group for item, _ in pairs]
-    options = Options(draws=data.draws, seed=data.seed)
+    options = data.options
     if kind == "count":
         return count_marks(truth, said, groups, **options)
     if kind == "timestamps":

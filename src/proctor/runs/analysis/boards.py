@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 
 from proctor.core import InputError
 from proctor.runs.analysis.gathered import Row
 from proctor.runs.ranking import Board
-from proctor.stats import RULES, Standing, paired_difference
+from proctor.stats import RULES, Options, Standing, paired_difference
 from proctor.stats.voting import RANK_RULES, places
 
 __all__ = [
@@ -23,7 +24,7 @@ __all__ = [
     "tau_rows",
 ]
 
-_UNIT = (0.0, 1.0)
+_UNIT = Options(bounds=(0.0, 1.0))
 
 
 def ranking_rows(boards: Sequence[Board]) -> list[Row]:
@@ -166,13 +167,14 @@ def tau_rows(boards: Sequence[Board]) -> list[Row]:
 
 
 def lead_rows(
-    board: Board, system: str, against: Sequence[str] = (), *, draws: int = 2000, seed: int = 0
+    board: Board, system: str, against: Sequence[str] = (), **options: Unpack[Options]
 ) -> list[Row]:
     """Bucket by bucket, and on all questions, how far one system is ahead of others (default: of the baselines,
     without any of all others), with interval and p.
 
     In a bucket p is that of the ranking: adjusted over all pairs of the board. On all questions it is that of
-    the one comparison. Raises `InputError` for a system that is not on the board.
+    the one comparison. Options are those of the intervals (`proctor.stats.Resampling`); tests draw whole groups
+    whatever they say. Raises `InputError` for a system that is not on the board.
     """
     names = [one.standing.name for one in board.runs]
     for name in (system, *against):
@@ -190,7 +192,7 @@ def lead_rows(
             if not here.any():
                 continue
             first, second = marks.right[system][here], marks.right[other][here]
-            one = paired_difference(first, second, marks.group[here], draws=draws, seed=seed, bounds=_UNIT)
+            one = paired_difference(first, second, marks.group[here], **(options | _UNIT))
             p = one.p if number < 0 else float(board.standings.p_values[number][i, j])
             rows.append(
                 {
@@ -205,6 +207,7 @@ def lead_rows(
                     "ci_high": one.ci_high,
                     "p": p,
                     "verdict": _verdict(one.value, p, board.alpha),
+                    "two_level": options.get("two_level", False),
                 }
             )
     return rows

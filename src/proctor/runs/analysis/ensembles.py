@@ -14,13 +14,14 @@ from proctor.core import Item
 from proctor.core.formats import FreeTextFormat, RatingsFormat
 from proctor.metrics import is_right
 from proctor.runs.analysis.gathered import Gathered, Row, numbers
-from proctor.stats import mean_interval, paired_difference
+from proctor.stats import Options, mean_interval, paired_difference
 from proctor.stats.clusters import Floats
 
 __all__ = ["BEST", "BOUND", "VOTE_OF_ALL", "ensemble_rows", "vote"]
 
 BEST, VOTE_OF_ALL, BOUND = "best", "vote of all", "any right (upper bound)"
 _FEW = 3
+_UNIT = Options(bounds=(0.0, 1.0))
 
 
 def vote(item: Item, values: Sequence[JsonValue]) -> JsonValue:
@@ -85,14 +86,14 @@ def ensemble_rows(data: Gathered) -> list[Row]:
         best = made[0][2][inside]
         for name, systems, right in made:
             row: Row = {"ensemble": name, "format": kind, "systems": " + ".join(systems)}
-            one = mean_interval(right[inside], groups, draws=data.draws, seed=data.seed, bounds=(0, 1))
+            one = mean_interval(right[inside], groups, **(data.options | _UNIT))
             rows.append(row | numbers(one) | _gain(right[inside], best, groups, data))
             rows[-1]["left_out"] = len(data.items.ids) - len(here) if kind == "all" else 0
     return rows
 
 
 def _gain(right: Floats, best: Floats, groups: NDArray[np.int64], data: Gathered) -> Row:
-    one = paired_difference(right, best, groups, draws=data.draws, seed=data.seed, bounds=(0, 1))
+    one = paired_difference(right, best, groups, **(data.options | _UNIT))
     return {"gain": one.value, "gain_low": one.ci_low, "gain_high": one.ci_high, "p": one.p}
 
 

@@ -12,7 +12,7 @@ from proctor.core import Answer, InputError, Item
 from proctor.runs.ranking import Entry
 from proctor.runs.results import natural
 from proctor.runs.table import ItemTable
-from proctor.stats import Estimate
+from proctor.stats import Estimate, Options
 
 __all__ = ["Gathered", "NothingInCommonError", "Row", "numbers"]
 
@@ -26,7 +26,8 @@ class NothingInCommonError(InputError):
 @dataclass(frozen=True)
 class Gathered:
     """The chosen systems on the items that count. `labels` is the tag that an item may carry several values
-    of (its capabilities), `factors` are the tags that stand in the regression, `facets` all that results are split by."""
+    of (its capabilities), `factors` are the tags that stand in the regression, `facets` all that results are split by;
+    `options` say how intervals are drawn."""
 
     items: ItemTable
     whole: dict[str, Item]
@@ -36,8 +37,7 @@ class Gathered:
     labels: str
     factors: tuple[str, ...]
     facets: tuple[str, ...]
-    draws: int = 2000
-    seed: int = 0
+    options: Options
 
     @property
     def names(self) -> list[str]:

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.runs.analysis.gathered import Gathered, Row, numbers
-from proctor.stats import logistic, paired_differences, slice_means, sums_interval
+from proctor.stats import Options, logistic, paired_differences, slice_means, sums_interval
 from proctor.stats.clusters import Floats
 from proctor.stats.resampling import ratio
 
 __all__ = ["capability_rows", "factor_rows", "gap_rows", "pair_rows", "reference_values", "regression_rows"]
 
-_UNIT = (0.0, 1.0)
+_UNIT = Options(bounds=(0.0, 1.0))
 _MOST_VALUES = 24  # a tag with more values than this is a name, not a facet
 _LEAST = 10  # questions below which a stratum of two labels says too little to be listed
 
@@ -38,9 +38,7 @@ def capability_rows(data: Gathered) -> list[Row]:
             data.items.group[marked],
             np.stack([mask[marked] for _, _, mask in slices], axis=1),
             len(slices),
-            draws=data.draws,
-            seed=data.seed,
-            bounds=_UNIT,
+            **(data.options | _UNIT),
         )
         for (label, stratum, _), one in zip(slices, found, strict=True):
             rows.append({"system": entry.run.system, "label": label, "stratum": stratum} | numbers(one))
@@ -61,9 +59,7 @@ def factor_rows(data: Gathered) -> list[Row]:
                 data.items.group[marked],
                 np.stack([mask[marked] for mask in carriers.values()], axis=1),
                 len(carriers),
-                draws=data.draws,
-                seed=data.seed,
-                bounds=_UNIT,
+                **(data.options | _UNIT),
             )
             rows += [
                 {"system": entry.run.system, "factor": factor, "value_of": value} | numbers(one)
@@ -134,7 +130,7 @@ def gap_rows(data: Gathered) -> list[Row]:
             right, inside, outside = entry.right[marked], ones[marked], others[marked]
             sums = np.stack([right * inside, inside, right * outside, outside], axis=1)
             one = sums_interval(
-                sums, data.items.group[marked], _gap, draws=data.draws, seed=data.seed, bounds=(-1, 1)
+                sums, data.items.group[marked], _gap, **(data.options | Options(bounds=(-1.0, 1.0)))
             )
             rows.append(
                 {"system": entry.run.system, "factor": factor, "first": first, "second": second}
@@ -151,7 +147,7 @@ def pair_rows(data: Gathered) -> list[Row]:
     """Every pair of systems on the questions that all have a mark for: the difference of their accuracies."""
     here = data.common()
     matrix = np.stack([entry.right[here] for entry in data.entries])
-    pairs = paired_differences(matrix, data.items.group[here], draws=data.draws, seed=data.seed, bounds=_UNIT)
+    pairs = paired_differences(matrix, data.items.group[here], **(data.options | _UNIT))
     return [
         {
             "first": data.names[pair.first],
