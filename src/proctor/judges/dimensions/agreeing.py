@@ -16,8 +16,8 @@ def agreement(scores: Sequence[float], ratings: Sequence[float]) -> float | None
     """The task's figure: the mean of Kendall's, Pearson's and Spearman's correlation, −1 to 1; None where it
     isn't defined (fewer than two pairs, or all scores or all ratings the same).
 
-    >>> agreement([0.2, 0.4, 0.9], [0.0, 0.5, 1.0]), agreement([0.5, 0.5], [0, 1])
-    (0.9930110890250899, None)
+    >>> agreement([0.1, 0.2, 0.3], [0.0, 0.5, 1.0]), agreement([0.5, 0.5], [0, 1])
+    (1.0, None)
     """
     each = [str(place) for place in range(len(scores))]
     samples = Resamples(each, drawing=False)
