@@ -353,7 +353,8 @@ def test_marks_by_hand(tmp_path: Path) -> None:
         ("frames", "4", 3),
         ("frames", "6", 1),
     ]
-    assert found.slices[0].chance == pytest.approx((3 / 24 + 1 / 720) / 4)
+    assert found.slices[0].chances["task_accuracy"] == pytest.approx((3 / 24 + 1 / 720) / 4)
+    assert found.slices[0].chances["last_right"] == pytest.approx((3 / 4 + 1 / 6) / 4)
     assert found.slices[0].marks[0].estimate.groups == 3  # q1 and q2 are of one video
     assert found.confusion[6][0].tolist() == [0, 0, 0, 0, 0, 1, 0]
 

@@ -15,23 +15,21 @@ from proctor.benchmarks.clinicalskillqa.native import (
     read_predictions,
     read_references,
 )
-from proctor.benchmarks.clinicalskillqa.rationales import (
-    OVERALL,
-    Rationales,
-    rationale_marks,
-    score_rationales,
-    tracking_mark,
-)
+from proctor.benchmarks.clinicalskillqa.rationales import Rationales, score_rationales
 from proctor.benchmarks.clinicalskillqa.recorded import spelled
 from proctor.core import InputError
 from proctor.metrics.marks import Mark
 from proctor.metrics.ordering import (
+    ORDERING_METRICS,
+    OVERALL,
     Comparison,
     compare_orders,
-    exact_chance,
+    order_chance,
     order_marks,
     overall_score,
     place_confusion,
+    rationale_marks,
+    tracking_mark,
 )
 from proctor.metrics.text import RATIONALE_F1, BertScore
 
@@ -40,14 +38,14 @@ __all__ = ["Scored", "Slice", "score_predictions"]
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The marks of some of the items: `by` and `value` say which ("scenario", "CPR"; "all", ""), `chance` is the
-    task accuracy of orders by lot. The first two marks are task and pairwise accuracy; where rationales were scored
+    """The marks of some of the items: `by` and `value` say which ("scenario", "CPR"; "all", ""), `chances` are what
+    orders by lot reach, by metric, where that is known. The first two marks are task and pairwise accuracy; where rationales were scored
     their F1 and the overall score follow at the end, and of all items whether F1 goes with the order."""
 
     by: str
     value: str
     items: int
-    chance: float | None
+    chances: dict[str, float]
     marks: tuple[Mark, ...]
 
 
@@ -189,4 +187,7 @@ def _slice(by: str, value: str, compared: dict[str, Comparison], plan: _Plan) ->
     )
     if plan.f1 and by == "all":
         marks.append(tracking_mark(compared, groups, plan.f1, draws=plan.draws, seed=plan.seed))
-    return Slice(by, value, len(some), exact_chance([one.frames for one in some]), tuple(marks))
+    frames = [one.frames for one in some]
+    chances = {one.name: order_chance(one.name, frames) for one in ORDERING_METRICS}
+    known = {name: chance for name, chance in chances.items() if chance is not None}
+    return Slice(by, value, len(some), known, tuple(marks))

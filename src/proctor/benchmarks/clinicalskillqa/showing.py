@@ -8,11 +8,10 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from proctor.benchmarks.clinicalskillqa.published import published
-from proctor.benchmarks.clinicalskillqa.rationales import OVERALL
 from proctor.benchmarks.clinicalskillqa.scoring import Scored, Slice
 from proctor.benchmarks.predictions import PredictionReport, PredictionTable
 from proctor.metrics.marks import Mark
-from proctor.metrics.ordering import Comparison
+from proctor.metrics.ordering import OVERALL, Comparison
 from proctor.metrics.text import RATIONALE_F1
 
 __all__ = ["report"]
@@ -75,7 +74,7 @@ def _rows(part: Slice) -> list[JsonValue]:
 
 
 def _chance(mark: Mark, part: Slice) -> float | None:
-    return part.chance if mark.metric.name == "task_accuracy" else mark.metric.chance
+    return part.chances.get(mark.metric.name)
 
 
 def _rationales(scored: Scored) -> JsonValue:
@@ -149,9 +148,9 @@ def _part(part: Slice) -> tuple[str, ...]:
         part.value,
         str(part.items),
         f"{_shown(task, task.estimate.value)} ({_interval(task)})",
-        _shown(task, part.chance),
+        _shown(task, _chance(task, part)),
         f"{_shown(pair, pair.estimate.value)} ({_interval(pair)})",
-        _shown(pair, pair.metric.chance),
+        _shown(pair, _chance(pair, part)),
     )
 
 

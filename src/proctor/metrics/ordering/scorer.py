@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proctor.core import Answer, Item, Metric, Score, Status
+from proctor.core import Answer, Item, Metric, Reference, Score, Status
 from proctor.core.formats import OrderingFormat
 from proctor.metrics.ordering.comparison import Comparison, compare_orders
 from proctor.metrics.ordering.marks import ORDERING_METRICS
 
-__all__ = ["NEIGHBOURS", "RUN_METRICS", "OrderingScorer"]
+__all__ = ["NEIGHBOURS", "RUN_METRICS", "OrderingScorer", "compared"]
 
 RUN_METRICS = ORDERING_METRICS[1:]
 """What is marked beside accuracy, which is the task accuracy."""
@@ -57,14 +57,25 @@ class OrderingScorer:
             raise ValueError(f"item {item.id!r}: a failed answer is no answer and is never scored")
         if item.reference is None or not self.applies(item):
             raise ValueError(f"item {item.id!r}: its answers (format {item.answer.kind}) are no orders")
-        said = answer.parsed if isinstance(answer.parsed, list) else []
-        keys = [key for key in (item.reference.answer, *item.reference.accepted) if isinstance(key, list)]
-        found = [compare_orders([*map(str, key)], [*map(str, said)]) for key in keys]
-        best = max(found, key=lambda one: (one.exact, one.adjacent_right, one.all_right))
+        best = compared(item.reference, answer)
         return [
             Score(item_id=item.id, metric=metric.name, value=value, scorer=self.name, label=label)
             for metric, (value, label) in zip(RUN_METRICS, _values(best), strict=True)
         ]
+
+
+def compared(reference: Reference, answer: Answer) -> Comparison:
+    """An answer's order held against the reference; of several that are accepted against the one that it is nearest to.
+    What holds no order is held as none.
+
+    >>> known = Reference(answer=["B", "A", "C"], accepted=[["A", "B", "C"]])
+    >>> compared(known, Answer(item_id="q1", text="A > B > C", parsed=["A", "B", "C"])).exact
+    True
+    """
+    said = answer.parsed if isinstance(answer.parsed, list) else []
+    keys = [key for key in (reference.answer, *reference.accepted) if isinstance(key, list)]
+    found = [compare_orders([*map(str, key)], [*map(str, said)]) for key in keys]
+    return max(found, key=lambda one: (one.exact, one.adjacent_right, one.all_right))
 
 
 def _values(one: Comparison) -> Sequence[tuple[float, str]]:
