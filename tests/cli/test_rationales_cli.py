@@ -115,3 +115,26 @@ def test_a_judge_of_text_alone_refuses_frames(stored: tuple[Path, Path]) -> None
         done.stderr.strip()
         == "proctor: judge three-level: found frames to see, expected none: it reads text alone"
     )
+
+
+def test_a_stored_run_gets_the_overall_score_of_the_task(stored: tuple[Path, Path]) -> None:
+    """By hand: all orders are right, of two rationales one says the same and one nothing: 100 · (0.8 + 0.2 · 0.5)."""
+    store, _ = stored
+    asked = ("results", "clinicalskillqa", "--store", store, "--system", "mine", "--as", "official")
+    before = proctor(*asked)
+    assert "No overall score: no rationale is scored (proctor score --judge bertscore)." in before.stderr
+    proctor("score", "clinicalskillqa", "--store", store, "--judge", "bertscore", "--system", "mine")
+    done = proctor(*asked, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    found = {row["name"]: row for row in json.loads(done.stdout)}
+    assert {name: row["value"] for name, row in found.items()} == {
+        "task_accuracy": 1.0,
+        "pairwise_accuracy": 1.0,
+        "rationale_f1": pytest.approx(0.5, abs=1e-6),
+        "overall": pytest.approx(90.0, abs=1e-4),
+        "rationale_tracks_order": None,
+    }
+    assert found["overall"]["scorer"].startswith("bertscore[all-MiniLM-L6-v2_L5_no-idf")
+    assert found["task_accuracy"]["scorer"] == ""
+    mended = proctor(*asked[:-1], "mended")
+    assert mended.stderr.strip() == "proctor: --as: found 'mended', expected official: there is nothing to mend"

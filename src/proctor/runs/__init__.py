@@ -15,6 +15,7 @@ from proctor.runs.judges import judged_by, judges_of
 from proctor.runs.judging import JudgeTally, PaidVotes, judge_all
 from proctor.runs.leaderboard import Leaderboard, LeaderboardRow, leaderboard
 from proctor.runs.official import OfficialSummary, official_summaries
+from proctor.runs.orders import OrderedRun, load_orders
 from proctor.runs.plan import Plan, PlanOptions, chosen_items, plan
 from proctor.runs.ranking import Board, RankedRun, rank_runs
 from proctor.runs.results import FAILED_POLICIES, Options, Result, Results, chosen_runs, results
@@ -39,6 +40,7 @@ __all__ = [
     "Limits",
     "OfficialSummary",
     "Options",
+    "OrderedRun",
     "Outcome",
     "PaidVotes",
     "Plan",
@@ -72,6 +74,7 @@ __all__ = [
     "judges_of",
     "leaderboard",
     "left_failed",
+    "load_orders",
     "official_summaries",
     "plan",
     "rank_runs",

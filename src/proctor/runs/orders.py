@@ -1,0 +1,88 @@
+"""The orders of stored runs, held against the references: for what a mark per item does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from proctor.core import Item, Status
+from proctor.core.formats import OrderingFormat
+from proctor.metrics.marks import Mark
+from proctor.metrics.ordering import (
+    WEIGHTS,
+    Comparison,
+    compared,
+    order_marks,
+    rationale_marks,
+    tracking_mark,
+)
+from proctor.metrics.text import RATIONALE_F1
+from proctor.runs.report_data import load_answers
+from proctor.runs.store import Run, Store
+from proctor.runs.table import ItemTable, load_series
+
+__all__ = ["OrderedRun", "load_orders"]
+
+
+@dataclass(frozen=True)
+class OrderedRun:
+    """One run's orders by item (`compared`), each item's group, and where rationales were scored by code their F1 by
+    scorer and item. `left_out` orders have no answer that counts: they failed, or were not asked."""
+
+    run: Run
+    compared: dict[str, Comparison]
+    groups: tuple[str, ...]
+    f1: dict[str, dict[str, float]]
+    left_out: int
+
+    def whole(self, *, draws: int = 2000, seed: int = 0) -> list[Mark]:
+        """The metrics of orders over all of them, with intervals by group."""
+        return order_marks(list(self.compared.values()), self.groups, draws=draws, seed=seed)
+
+    def with_rationales(
+        self,
+        scorer: str,
+        *,
+        weights: tuple[float, float] = WEIGHTS,
+        draws: int = 2000,
+        seed: int = 0,
+    ) -> list[Mark]:
+        """Mean F1, the overall score, and whether F1 goes with the order, by one of the scorers in `f1`."""
+        f1 = self.f1[scorer]
+        marks = rationale_marks(self.compared, self.groups, f1, weights=weights, draws=draws, seed=seed)
+        return [*marks, tracking_mark(self.compared, self.groups, f1, draws=draws, seed=seed)]
+
+
+def load_orders(
+    store: Store, runs: Sequence[Run], table: ItemTable, items: Mapping[str, Item]
+) -> list[OrderedRun]:
+    """The runs that have an order which counts; `items` by id hold the references."""
+    found = [_load(store, run, table, items) for run in runs]
+    return [one for one in found if one.compared]
+
+
+def _load(store: Store, run: Run, table: ItemTable, items: Mapping[str, Item]) -> OrderedRun:
+    answers = load_answers(store, run, table, len(table.ids))
+    orders: dict[str, Comparison] = {}
+    groups, left_out = [], 0
+    for place, name in enumerate(table.ids):
+        item, answer = items[name], answers.get(place)
+        if not isinstance(item.answer, OrderingFormat) or item.reference is None:
+            continue
+        if answer is None or answer.status is Status.FAILED:
+            left_out += 1
+            continue
+        orders[name] = compared(item.reference, answer)
+        groups.append(item.group)
+    f1 = {
+        one.scorer: {
+            table.ids[place]: float(one.values[place])
+            for place in np.flatnonzero(one.marked)
+            if table.ids[place] in orders
+        }
+        for one in load_series(store, run, table)
+        if one.metric == RATIONALE_F1.name
+    }
+    return OrderedRun(run, orders, tuple(groups), {name: by for name, by in f1.items() if by}, left_out)
