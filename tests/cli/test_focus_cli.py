@@ -50,6 +50,32 @@ def test_the_mended_summary_says_what_is_mended(store: Path) -> None:
     assert "a bucket without questions leaves it empty" in done.stderr
 
 
+def test_a_run_becomes_a_submission_that_lint_and_import_read(
+    store: Path, toolkit: Path, tmp_path: Path
+) -> None:
+    """What was imported comes out again: 1,146 answers, word for word, their latencies in one of the two files."""
+    given = {one["qID"]: one for one in json.loads((toolkit / "responses.json").read_text(encoding="utf-8"))}
+    one = ("export", "focus", "--store", store, "--system", "toolkit")
+    for form in ("answer", "responses"):
+        out = tmp_path / f"{form}.json"
+        done = proctor(*one, "--format", form, "--out", out)
+        assert (done.returncode, done.stdout) == (0, f"1146 answers in {out}\n")
+    answer, responses = (
+        {one["qID"]: one for one in json.loads((tmp_path / f"{form}.json").read_text(encoding="utf-8"))}
+        for form in ("answer", "responses")
+    )
+    assert responses == {name: given[name] for name in responses} == given
+    assert answer == {name: {"qID": name, "content": given[name]["content"]} for name in given}
+    lint = proctor("lint", "focus", tmp_path / "responses.json", "--data", toolkit, "--format", "json")
+    assert json.loads(lint.stdout)["by_rule"] == {"format": 339, "late": 35, "missing": 54}
+    done = proctor("export", "focus", "--store", store, "--format", "answer", "--out", tmp_path / "a.json")
+    assert done.returncode == 1
+    assert "majority / text-only" in done.stderr
+    assert "expected one run" in done.stderr
+    done = proctor(*one, "--format", "xml", "--out", tmp_path / "a.xml")
+    assert done.returncode == 2
+
+
 def test_wrong_words_are_named(store: Path, toolkit: Path) -> None:
     done = proctor("results", "focus", "--store", store, "--as", "official-ish")
     assert (done.returncode, done.stderr) == (

@@ -21,6 +21,7 @@ from proctor.cli.options import (
     StoreUrl,
     Systems,
     TwoLevel,
+    reader_of,
 )
 from proctor.cli.output import console, drawn_over, interval, note, print_csv, print_json, print_table, share
 from proctor.core import InputError
@@ -28,6 +29,7 @@ from proctor.core import InputError
 __all__ = ["compare", "export", "results"]
 
 DEFAULT_STORE = "proctor.db"
+_TABLES = ("jsonl", "csv", "parquet")
 
 
 def results(
@@ -321,18 +323,39 @@ def _comparison_table(one: Any, metric: Any) -> None:
 def export(
     benchmark: BenchmarkName,
     out: Annotated[Path, typer.Option("--out", help="The file to write.", show_default=False)],
-    form: Annotated[str, typer.Option("--format", help="jsonl, csv or parquet.")] = "jsonl",
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="jsonl, csv or parquet; for focus also answer or responses: one run as a submission.",
+        ),
+    ] = "jsonl",
     store: StoreUrl = DEFAULT_STORE,
+    systems: Systems = None,
+    conditions: Conditions = None,
     all_items: AllItems = False,
 ) -> None:
-    """One row per item, system, condition and metric, as JSON Lines, CSV or Parquet.
+    """One row per item, system, condition and metric, as JSON Lines, CSV or Parquet; or a run as a submission.
 
     Example: proctor export rexsonovqa --store runs.db --format parquet --out rexsonovqa.parquet
     """
-    from proctor.runs import Store
+    from proctor.benchmarks.submissions import WritesSubmissions
+    from proctor.runs import Store, chosen_runs
     from proctor.runs import export as write
 
-    if form not in {"jsonl", "csv", "parquet"}:
+    opened = Store(store, create=False)
+    reader: object = reader_of(benchmark) if form not in _TABLES else None
+    if isinstance(reader, WritesSubmissions) and form in reader.submission_formats:
+        runs = chosen_runs(opened, benchmark, tuple(systems or ()), tuple(conditions or ()))
+        if len(runs) != 1:
+            found = ", ".join(f"{run.system} / {run.condition}" for run in runs) or "no run"
+            raise InputError(None, "--system and --condition", found=found, expected="one run")
+        count = reader.write_submission(form, list(opened.answers(runs[0]).values()), out)
+        console.print(f"{count} answers in {out}", markup=False, highlight=False)
+        return
+    if form not in _TABLES:
         raise typer.BadParameter("expected jsonl, csv or parquet", param_hint="--format")
-    rows = write(Store(store, create=False), benchmark, out, form, all_items=all_items)  # type: ignore[arg-type]
+    if systems or conditions:
+        raise typer.BadParameter("tables hold all runs", param_hint="--system and --condition")
+    rows = write(opened, benchmark, out, form, all_items=all_items)  # type: ignore[arg-type]
     console.print(f"{rows} rows in {out}", markup=False, highlight=False)

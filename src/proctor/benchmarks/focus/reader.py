@@ -12,8 +12,10 @@ from proctor.benchmarks.focus.forms import FORMATS, Question
 from proctor.benchmarks.focus.native import NativeReference, NativeRequest, read_references, read_requests
 from proctor.benchmarks.focus.official import MENDED, figures
 from proctor.benchmarks.focus.recorded import read_recorded
+from proctor.benchmarks.focus.submission import SUBMISSIONS, write_submission
 from proctor.benchmarks.focus.taxonomy import CAPABILITIES, FOREIGN_OBJECT, GROUP_OF, OBJECTS
 from proctor.core import (
+    Answer,
     Benchmark,
     BenchmarkReader,
     Briefing,
@@ -127,6 +129,15 @@ class _Reader:
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
         """Reads `responses.json` or `answer.json`."""
         return read_recorded(path, benchmark)
+
+    @property
+    def submission_formats(self) -> tuple[str, ...]:
+        """The container's `answer.json`, and the toolkit's `responses.json`, which has latencies."""
+        return SUBMISSIONS
+
+    def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
+        """One of the two files; what is read from it again are the same answers."""
+        return write_submission(form, answers, file)
 
     def rubric_judge(self) -> str | None:
         """Up to three models decide by majority; until then free text is unmarked, and shown so."""
