@@ -7,6 +7,7 @@ from proctor.reports.sections.consumption import consumption_section
 from proctor.reports.sections.crossings import crossings_section
 from proctor.reports.sections.facets import facets_section
 from proctor.reports.sections.headline import headline_section
+from proctor.reports.sections.orders import orders_section
 from proctor.reports.sections.provenance import facts, provenance_section
 from proctor.reports.sections.published import published_section
 from proctor.reports.sections.ranking import ranking_section
@@ -22,6 +23,7 @@ __all__ = [
     "facets_section",
     "facts",
     "headline_section",
+    "orders_section",
     "provenance_section",
     "published_section",
     "ranking_section",
