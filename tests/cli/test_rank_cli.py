@@ -84,6 +84,13 @@ def test_two_boards_with_baselines_and_the_line(folder: Path) -> None:
     technical, clinical = rank(folder)
     assert (technical["board"], technical["questions"], technical["groups"]) == ("technical", 300, 20)
     assert (clinical["board"], clinical["questions"]) == ("clinical", 200)
+    assert technical["settings"] == {
+        "alpha": 0.05,
+        "correction": "holm",
+        "draws": 500,
+        "stability": 100,
+        "seed": 0,
+    }
     assert clinical["empty_buckets"] == ["aggregation / in"]
     systems = {one["system"]: one for one in technical["systems"]}
     assert [one["system"] for one in technical["systems"]][:2] == ["strong", "fair"]
@@ -122,6 +129,7 @@ def test_tables_and_csv(folder: Path) -> None:
     shown = proctor(*options, "--detail", "--baseline", "frontier")
     assert shown.returncode == 0, shown.stderr
     assert "Below the line" in shown.stdout
+    assert "Tests at 0.05, adjustment holm; 200 draws for win rates, 20 samples for places" in shown.stderr
     assert "Buckets won, lost and tied against each other" in shown.stdout
     assert "count for nothing: aggregation / in" in shown.stderr
     assert "Place and score under every rule" in shown.stdout

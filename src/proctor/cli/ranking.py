@@ -135,11 +135,25 @@ def rank(
         for board in boards
     }
     if output is RankFormat.JSON:
-        print_json([_json(board) | ({"leads": leads[board.name]} if mine else {}) for board in boards])
+        made = {
+            "alpha": alpha,
+            "correction": correction.value,
+            "draws": draws,
+            "stability": stability,
+            "seed": seed,
+        }
+        print_json(
+            [
+                _json(board) | {"settings": made} | ({"leads": leads[board.name]} if mine else {})
+                for board in boards
+            ]
+        )
     elif output is RankFormat.TABLE:
         for board in boards:
             print_board(board, detail=detail)
             _print_leads(leads[board.name])
+        tests = f"Tests at {alpha:g}, adjustment {correction.value}"
+        note(f"{tests}; {draws} draws for win rates, {stability} samples for places, seed {seed}.")
         if mine:
             note(drawn_over(_LEAD_DRAWS, seed, two_level=two_level))
     else:
