@@ -114,6 +114,27 @@ def test_a_tie_in_the_first_places_is_broken_by_the_win_rate() -> None:
     assert best.win_rate == best.duel_rate
 
 
+def test_a_cycle_of_real_differences_is_a_tie_that_no_win_rate_breaks() -> None:
+    # a before b before c in x, b before c before a in y, c before a before b in z; without Holm all are significant.
+    matrix, videos, buckets = shaped([GOOD, BAD, MIDDLE], [MIDDLE, GOOD, BAD], [BAD, MIDDLE, GOOD])
+    found = rank_buckets(
+        matrix, ["a", "b", "c"], videos, buckets, ["x", "y", "z"], draws=200, correction="none"
+    )
+    assert {one.name: one.ranks for one in found.systems} == {"a": (1, 3, 2), "b": (2, 1, 3), "c": (3, 2, 1)}
+    assert order(found) == [("a", 1, 0.0), ("b", 1, 0.0), ("c", 1, 0.0)]
+    assert [one.duel_rate for one in found.systems] == pytest.approx([1 / 3] * 3)
+    assert not any(one.tie_broken for one in found.systems)
+    assert found.systems[0].ahead == {"b": 2, "c": 1}  # a beats b, c beats a
+
+
+def test_a_system_that_was_not_there_in_a_bucket_is_last_there_and_keeps_its_others() -> None:
+    # What was not answered is wrong: b leaves out y and is behind c there, ahead of it in x.
+    matrix, videos, buckets = shaped([GOOD, GOOD], [GOOD, BAD], [BAD, GOOD])
+    found = rank_buckets(matrix, ["a", "b", "c"], videos, buckets, ["x", "y"], draws=200)
+    assert {one.name: one.ranks for one in found.systems} == {"a": (1, 1), "b": (1, 3), "c": (3, 1)}
+    assert order(found) == [("a", 1, 2.0), ("b", 2, -1.0), ("c", 2, -1.0)]
+
+
 def test_ties_behind_the_third_place_stay() -> None:
     matrix, videos, buckets = shaped([GOOD], [GOOD], [GOOD], [BAD], [[1, *BAD[1:]]])
     found = rank_buckets(matrix, list("abcde"), videos, buckets, ["x"], draws=200)

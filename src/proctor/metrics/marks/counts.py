@@ -43,7 +43,8 @@ def count_marks(
     achieves that never looks (Ferrer 2022, arXiv:2209.05355; recommended for ordinal classes by Metrics
     Reloaded, Maier-Hein et al. 2024, Nature Methods 21:195). An answer that is None (late, missing, unreadable)
     costs what the farthest reference would. The error is the mean over the answers that are there, as its
-    `n` says; None is not within one. The constant stays the same in every sample of the interval.
+    `n` says (Willmott and Matsuura 2005, Climate Research 30:79); None is not within one (accuracy within n:
+    Gaudette and Japkowicz 2009, Canadian Conference on Artificial Intelligence, 207). The constant stays the same in every sample of the interval.
 
     Edges: no items: values None; references that are all the same leave the cost None.
     Raises `InputError` where lengths differ.
