@@ -20,7 +20,7 @@ from proctor.runs.analysis.boards import (
     tau_rows,
 )
 from proctor.runs.analysis.ensembles import ensemble_rows
-from proctor.runs.analysis.gathered import Gathered, Row
+from proctor.runs.analysis.gathered import Gathered, Row, Said
 from proctor.runs.analysis.spread import group_rows, video_rows
 from proctor.runs.analysis.strata import (
     capability_rows,
@@ -32,7 +32,7 @@ from proctor.runs.analysis.strata import (
 )
 from proctor.runs.export import safe_cell
 from proctor.runs.ranking import Board, Entry, rank_runs, ranked_entries
-from proctor.runs.store import Store
+from proctor.runs.store import Run, Store
 from proctor.runs.table import CODE, ItemTable, load_items, load_labels
 from proctor.stats import Options
 
@@ -100,7 +100,7 @@ def analyse(
         items=items,
         whole={item.id: item for item in store.items(benchmark)},
         entries=entries,
-        answers={entry.run.system: store.answers(entry.run) for entry in entries},
+        answers={entry.run.system: _said(store, entry.run) for entry in entries},
         causes={entry.run.system: _causes(store, items, entry) for entry in entries},
         labels=labels,
         factors=factors,
@@ -156,6 +156,10 @@ def _settings(drawn: Options, stability: int, board: Board) -> list[Row]:
     said: Row = {"draws": drawn["draws"], "two_level": drawn["two_level"], "stability": stability}
     said |= {"seed": drawn["seed"], "alpha": board.alpha, "marked_by": board.judge}
     return [{"setting": name, "value": value} for name, value in said.items()]
+
+
+def _said(store: Store, run: Run) -> dict[str, Said]:
+    return {name: Said(one.status, one.parsed) for name, one in store.answers(run).items()}
 
 
 def _causes(store: Store, items: ItemTable, entry: Entry) -> dict[int, str]:

@@ -7,20 +7,29 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import JsonValue
 
-from proctor.core import Answer, InputError, Item
+from proctor.core import InputError, Item, Status
 from proctor.runs.ranking import Entry
 from proctor.runs.results import natural
 from proctor.runs.table import ItemTable
 from proctor.stats import Estimate, Options
 
-__all__ = ["Gathered", "NothingInCommonError", "Row", "numbers"]
+__all__ = ["Gathered", "NothingInCommonError", "Row", "Said", "numbers"]
 
 Row = dict[str, Any]
 
 
 class NothingInCommonError(InputError):
     """No question has a mark from every system, so that they can't be compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What an analysis needs of an answer; whole answers of fifty systems would take gigabytes."""
+
+    status: Status
+    parsed: JsonValue
 
 
 @dataclass(frozen=True)
@@ -32,7 +41,7 @@ class Gathered:
     items: ItemTable
     whole: dict[str, Item]
     entries: list[Entry]
-    answers: dict[str, dict[str, Answer]]
+    answers: dict[str, dict[str, Said]]
     causes: dict[str, dict[int, str]]
     labels: str
     factors: tuple[str, ...]
