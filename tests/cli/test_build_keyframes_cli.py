@@ -16,9 +16,13 @@ def test_from_videos_to_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     videos = simulate(tmp_path / "sim", videos=3, seconds=8, fps=5, size=(256, 144), questions_per_video=1)
     task, store = tmp_path / "task", tmp_path / "runs.db"
     build = ("build", "clinicalskillqa", "--videos", videos / "videos", "--out", task)
-    done = proctor(*build, "--per-video", "2", "--seconds", "3", "--frames", "4", "--scenario", "CPR")
+    done = proctor(
+        *(*build, "--per-video", "2", "--seconds", "3", "--frames", "4", "--scenario", "CPR"),
+        *("--events", videos / "events"),
+    )
     assert done.returncode == 0, done.stderr
     assert f"6 instances of 3 videos in {task}" in done.stdout
+    assert "is brought in" in (task / "references.jsonl").read_text("utf-8")
     again = proctor(*build)
     assert (again.returncode, "found something there already" in again.stderr) == (1, True)
     done = proctor(

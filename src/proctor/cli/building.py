@@ -77,6 +77,14 @@ def build_clinicalskillqa(
         Literal["CPR", "AED", "BMV"] | None,
         typer.Option("--scenario", help="What all videos show.", show_default=False),
     ] = None,
+    events: Annotated[
+        Path | None,
+        typer.Option(
+            "--events",
+            help="A folder of event logs, NAME.json each: the references then say why.",
+            show_default=False,
+        ),
+    ] = None,
     cache: Annotated[
         Path | None,
         typer.Option("--cache", envvar="PROCTOR_CACHE", help="Where frames are kept.", show_default=False),
@@ -91,7 +99,7 @@ def build_clinicalskillqa(
 
     plan = Plan(tuple(frames or (4, 6)), per_video, seconds, apart, scenario, seed)
     with show_steps("looking for frames", 0) as progress:
-        built = build_instances(videos, out, plan, cache=cache, progress=progress)
+        built = build_instances(videos, out, plan, events=events, cache=cache, progress=progress)
     console.print(
         f"{built.instances} instances of {built.videos} videos in {out}", markup=False, highlight=False
     )

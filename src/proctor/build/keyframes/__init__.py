@@ -1,6 +1,17 @@
 """From videos to instances of ClinicalSkillQA: key frames, shuffled, with the right order beside them."""
 
+from proctor.build.keyframes.events import LoggedEvent, rationale, read_events
 from proctor.build.keyframes.instances import BUILDER_VERSION, Built, Plan, build_instances
 from proctor.build.keyframes.selection import choose, stretches
 
-__all__ = ["BUILDER_VERSION", "Built", "Plan", "build_instances", "choose", "stretches"]
+__all__ = [
+    "BUILDER_VERSION",
+    "Built",
+    "LoggedEvent",
+    "Plan",
+    "build_instances",
+    "choose",
+    "rationale",
+    "read_events",
+    "stretches",
+]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
+from pydantic import JsonValue
+
 from proctor.benchmarks.clinicalskillqa.native import Scenario, labels_of
+from proctor.build.keyframes.events import LoggedEvent, rationale, read_events
 from proctor.build.keyframes.selection import choose, stretches
 from proctor.core import InputError, generator
 from proctor.media import MediaLibrary
@@ -80,6 +83,7 @@ def build_instances(
     out: Path,
     plan: Plan | None = None,
     *,
+    events: Path | None = None,
     cache: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Built:
@@ -89,7 +93,8 @@ def build_instances(
     marker alone) and `about.json` (seed, settings, whether the videos are simulated). What a system could see
     gives no order away: ids are dealt over all videos, labels are shuffled (every permutation alike), pictures
     are encoded anew without metadata, every file has the same time, and the files of an instance are equally long. The same videos, plan and seed give the
-    same files. Nothing is said in words: rationales are empty.
+    same files. With a folder of event logs (`events`, see `read_events`: one for each video) the references say why, in
+    the log's words (see `rationale`); without, rationales are empty.
 
     `progress` is called with videos done and videos in all. Raises `InputError` where `out` is not empty, a video
     can't be read, there is none, or no instance can be made of them; `about.json` comes last, so a folder with
@@ -99,6 +104,7 @@ def build_instances(
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(out, found="something there already", expected="a new or an empty folder")
     names = _videos(videos)
+    logs = {name: read_events(events, name) for name in names} if events is not None else {}
     library = MediaLibrary(videos, cache_dir=cache)
     drafts: list[_Draft] = []
     wanted, short = 0, []
@@ -113,7 +119,7 @@ def build_instances(
     if not drafts:
         found_text = f"{len(names)} videos without {min(chosen.frames)} visibly different frames in a stretch"
         raise InputError(videos, found=found_text, expected="longer or livelier videos")
-    _write(out, drafts, names, chosen, simulated=_simulated(videos))
+    _write(out, drafts, logs, chosen, {"simulated": _simulated(videos), "videos": len(names)})
     return Built(len(drafts), len(names) - len(short), wanted - len(drafts), tuple(short))
 
 
@@ -161,7 +167,13 @@ def _simulated(folder: Path) -> bool:
     return False
 
 
-def _write(out: Path, drafts: list[_Draft], names: list[str], plan: Plan, *, simulated: bool) -> None:
+def _write(
+    out: Path,
+    drafts: list[_Draft],
+    logs: Mapping[str, Sequence[LoggedEvent]],
+    plan: Plan,
+    source: Mapping[str, JsonValue],
+) -> None:
     root = out / "instances"
     root.mkdir(parents=True, exist_ok=True)
     mixed = generator(plan.seed, "keyframes", "ids").permutation(len(drafts))
@@ -180,7 +192,7 @@ def _write(out: Path, drafts: list[_Draft], names: list[str], plan: Plan, *, sim
             {
                 "id": name,
                 "order": order,
-                "rationale": "",
+                "rationale": rationale(order, draft.times, logs.get(draft.video, ())),
                 **({"scenario": plan.scenario} if plan.scenario else {}),
                 "video": draft.video,
                 "start": round(draft.stretch[0], 3),
@@ -194,9 +206,9 @@ def _write(out: Path, drafts: list[_Draft], names: list[str], plan: Plan, *, sim
     about = {
         "kind": "clinicalskillqa instances",
         "builder_version": BUILDER_VERSION,
-        "simulated": simulated,
+        **source,
+        "events": bool(logs),
         "seed": plan.seed,
-        "videos": len(names),
         "frames": list(plan.frames),
         "seconds": plan.seconds,
         "apart": plan.apart,
