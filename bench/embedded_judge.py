@@ -3,9 +3,9 @@
 PROCTOR_DATA=… python bench/embedded_judge.py --format markdown      (the tables of docs/tasks/embedded-judge.md)
 
 Nested cross-validation, five folds of whole encounters: designs, calibration and everything else are chosen
-inside the training folds. Beside it: the best metric on text (chosen on these very ratings), which dataset an
-answer is of (a constant for each), the same judge without a look at other answers, other outer folds, and what
-folds that part encounters would have shown.
+inside the training folds. The outer folds are drawn several times, and the figures averaged. Beside it: all
+metrics on text (the best is chosen on these very ratings), which dataset an answer is of (a constant for each),
+the same judge without a look at other answers, and what folds that part encounters would have shown.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from proctor.audit import CorrelationSettings, MetricScores, RatingsTable, audit
+from proctor.audit import ALL, CorrelationSettings, MetricScores, RatingsTable
+from proctor.audit.frames import Cell, Frame, paired
 from proctor.benchmarks.mediqa_eval import read_encounters, read_native_ratings, text_scores
 from proctor.benchmarks.mediqa_eval.answers import rated_cases
 from proctor.core import generator
@@ -33,18 +34,25 @@ from proctor.judges.embedded import (
     scores_of,
     split_encounters,
 )
-from proctor.stats import Estimate
+from proctor.stats import Contrast, Estimate, Sampled, average, contrast
+
+LANGUAGES = ("en", "zh")
 
 SET_ASIDE = 40
 """Encounters that nobody looked at while views and designs were thought out."""
 
 
+Draws = Sequence[MetricScores]
+"""The judge's scores from each draw of the outer folds (of a metric on text, the only ones)."""
+
+
 @dataclass
 class Found:
-    """What was measured: rows of two tables, remarks, and how long it took."""
+    """What was measured: rows of the tables, remarks, and how long it took."""
 
     held: list[Held] = field(default_factory=list)
-    others: list[tuple[str, str, list[tuple[str, Estimate]]]] = field(default_factory=list)
+    others: list[tuple[str, dict[str, Estimate]]] = field(default_factory=list)
+    metrics: list[tuple[str, dict[str, tuple[Estimate, Contrast]]]] = field(default_factory=list)
     parted: dict[str, tuple[int, int]] = field(default_factory=dict)
     datasets: list[tuple[str, str, str, float | None, float | None]] = field(default_factory=list)
     seconds: float = 0.0
@@ -58,44 +66,65 @@ def measured(folder: Path, recipe: Recipe, *, repeats: int, draws: int) -> Found
     rated = rated_cases(table, encounters)
     keys, known = list(rated), read_rated(list(rated.values()))
     settings = CorrelationSettings(draws=draws)
-    texts = text_scores(table, encounters)
+    texts = text_scores(table, encounters, ["all"])
 
-    def scored(chosen: Recipe, *, seed: int | None = None, numbers: Sequence[int] = ()) -> list[MetricScores]:
+    def scored(chosen: Recipe, *, draw: int = 0, numbers: Sequence[int] = ()) -> list[MetricScores]:
         numbers = numbers or (chosen.kept,)
-        tables = [(one, out_of_fold_each(one, chosen, numbers, folds_seed=seed)) for one in known]
+        tables = [
+            (one, out_of_fold_each(one, chosen, numbers, folds_seed=recipe.seed + draw)) for one in known
+        ]
         return [
             scores_of("embedded-judge", keys, [(one, each[k]) for one, each in tables])
             for k in range(len(numbers))
         ]
 
-    judge, one, everything = scored(recipe, numbers=(recipe.kept, 1, recipe.designs))
+    kept = (recipe.kept, 1, recipe.designs)
+    judge, one, everything = zip(*(scored(recipe, draw=k, numbers=kept) for k in range(repeats)), strict=True)
     found = Found(held=list(beside_best(table, judge, texts, settings)))
     leaking = replace(recipe, grouped=False)
-    rows = [
-        ("nested, folds of whole encounters (as above)", judge),
-        *(
-            (f"the same, outer folds drawn anew ({k})", scored(recipe, seed=recipe.seed + k)[0])
-            for k in range(1, repeats)
-        ),
-        ("without a look at other answers to the question", scored(replace(recipe, alone=True))[0]),
+    rows: list[tuple[str, Draws]] = [
+        (f"nested, folds of whole encounters, mean over {repeats} draws (as above)", judge),
+        *((f"the same, draw {k}", [scores]) for k, scores in enumerate(judge, start=1)),
         ("one design, the best of the inner folds", one),
         ("all designs averaged, none chosen", everything),
-        ("folds that part encounters (leaking)", scored(leaking)[0]),
-        ("no judge: which dataset the answer is of", by_dataset(table)),
+        ("without a look at other answers to the question (draw 1)", scored(replace(recipe, alone=True))),
+        ("folds that part encounters (leaking; draw 1)", scored(leaking)),
+        ("no judge: which dataset the answer is of", [by_dataset(table)]),
     ]
-    found.others = [("", name, figures(table, metric, settings)) for name, metric in rows]
+    frame = Frame(table, settings)
+    found.others = [(name, estimates(frame, metric)) for name, metric in rows]
+    found.metrics = beside_all(frame, judge, texts)
     found.parted = {one.answers.language: split_encounters(one, leaking) for one in known}
-    found.datasets = by_part(table, judge, {row.language: row.other for row in found.held}, texts)
-    found.others += unseen(table, judge, texts, found.held, settings)
+    best = {row.language: next(one for one in texts if one.name == row.other) for row in found.held}
+    found.datasets = by_part(table, judge, best)
+    found.others += unseen(table, judge, best, settings)
     found.seconds = time.perf_counter() - start
     return found
 
 
-def figures(
-    table: RatingsTable, metric: MetricScores, settings: CorrelationSettings
-) -> list[tuple[str, Estimate]]:
-    """The mean over each language's dimensions."""
-    return [(one.language, one.mean) for one in audit(table, metric, settings).aggregates]
+def figure(frame: Frame, draws: Draws, language: str) -> Sampled:
+    """The mean over draws and over the language's dimensions."""
+    cells = [cell for cell in frame.cells if (cell.dataset, cell.language) == (ALL, language)]
+    return average([frame.measure(cell, *paired(cell, one)).mean for one in draws for cell in cells])
+
+
+def estimates(frame: Frame, draws: Draws) -> dict[str, Estimate]:
+    """The figure of each language."""
+    return {language: figure(frame, draws, language).estimate() for language in LANGUAGES}
+
+
+def beside_all(
+    frame: Frame, judge: Draws, texts: Draws
+) -> list[tuple[str, dict[str, tuple[Estimate, Contrast]]]]:
+    """Each metric on text: its figures, and how far the judge is ahead."""
+    own = {language: figure(frame, judge, language) for language in LANGUAGES}
+    rows = []
+    for metric in texts:
+        theirs = {language: figure(frame, [metric], language) for language in LANGUAGES}
+        rows.append(
+            (metric.name, {k: (theirs[k].estimate(), contrast(own[k], theirs[k])) for k in LANGUAGES})
+        )
+    return rows
 
 
 def by_dataset(table: RatingsTable) -> MetricScores:
@@ -111,56 +140,40 @@ def by_dataset(table: RatingsTable) -> MetricScores:
 
 
 def by_part(
-    table: RatingsTable, judge: MetricScores, best: dict[str, str], texts: Sequence[MetricScores]
+    table: RatingsTable, judge: Draws, best: dict[str, MetricScores]
 ) -> list[tuple[str, str, str, float | None, float | None]]:
     """Dataset, language, dimension, and the figures of the judge and of the best metric on text there."""
-    plain = CorrelationSettings(draws=0)
-    own = audit(table, judge, plain).agreements
-    theirs = {
-        language: {
-            (row.dataset, row.dimension): row.mean.value
-            for row in audit(table, next(one for one in texts if one.name == name), plain).agreements
-            if row.language == language
-        }
-        for language, name in best.items()
-    }
+    frame = Frame(table, CorrelationSettings(draws=0))
+
+    def value(cell: Cell, draws: Draws) -> float | None:
+        return average([frame.measure(cell, *paired(cell, one)).mean for one in draws]).estimate().value
+
     return [
         (
-            row.dataset,
-            row.language,
-            row.dimension,
-            row.mean.value,
-            theirs[row.language][row.dataset, row.dimension],
+            *(cell.dataset, cell.language, cell.dimension),
+            value(cell, judge),
+            value(cell, [best[cell.language]]),
         )
-        for row in own
+        for cell in frame.cells
+        if cell.dataset != ALL
     ]
 
 
 def unseen(
-    table: RatingsTable,
-    judge: MetricScores,
-    texts: Sequence[MetricScores],
-    held: Sequence[Held],
-    settings: CorrelationSettings,
-) -> list[tuple[str, str, list[tuple[str, Estimate]]]]:
-    """The same scores on the encounters that were set aside while the views were thought out."""
+    table: RatingsTable, judge: Draws, best: dict[str, MetricScores], settings: CorrelationSettings
+) -> list[tuple[str, dict[str, Estimate]]]:
+    """The same scores on the encounters that were set aside while the views were thought out, and on the rest."""
     groups = sorted({one.group for one in table.ratings})
     order = generator(0, "embedded-judge", "lockbox").permutation(len(groups))[:SET_ASIDE]
     aside = {groups[k] for k in order}
-    part = RatingsTable(tuple(one for one in table.ratings if one.group in aside), table.order)
-    best = {row.language: row.other for row in held}
-    metrics = {one.name: one for one in texts}
-    theirs = [
-        figure
-        for language, name in best.items()
-        for figure in figures(part, metrics[name], settings)
-        if figure[0] == language
-    ]
-    where = f"on {len(aside)} encounters set aside"
-    return [
-        (where, "nested, grouped folds", figures(part, judge, settings)),
-        (where, "the best metric on text", theirs),
-    ]
+    rows = []
+    for which, where in ((aside, "set aside"), (set(groups) - aside, "thought about")):
+        part = tuple(one for one in table.ratings if one.group in which)
+        frame = Frame(RatingsTable(part, table.order), settings)
+        rows.append((f"nested, mean over draws, on {len(which)} encounters {where}", estimates(frame, judge)))
+        theirs = {language: figure(frame, [best[language]], language).estimate() for language in LANGUAGES}
+        rows.append((f"the best metric on text, on {len(which)} encounters {where}", theirs))
+    return rows
 
 
 def markdown(found: Found) -> str:
@@ -175,15 +188,23 @@ def markdown(found: Found) -> str:
             *(row.language, f"`{row.dimension}`" if row.dimension else "**mean of all**", shown(row.judge)),
             *(f"{shown(row.beside)} (`{row.other}`)" if not row.dimension else shown(row.beside),),
             f"{number(apart.value, sign=True)} ({number(apart.ci_low, sign=True)} to {number(apart.ci_high, sign=True)})",
-            "–" if apart.p is None else f"{apart.p:.2g}",
+            chance(apart),
         )
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", "| mean over the dimensions | English | Chinese |", "|---|---|---|"]
-    for where, name, means in found.others:
-        by = dict(means)
-        lines.append(
-            f"| {', '.join(part for part in (name, where) if part)} | {shown(by['en'])} | {shown(by['zh'])} |"
+    lines += [f"| {name} | {shown(by['en'])} | {shown(by['zh'])} |" for name, by in found.others]
+    lines += [
+        "",
+        "| metric on text | English | judge's lead, p | Chinese | judge's lead, p |",
+        "|---|---|---|---|---|",
+    ]
+    for name, by_language in sorted(found.metrics, key=lambda row: -(row[1]["zh"][0].value or 0.0)):
+        both = (
+            cell
+            for one, lead in by_language.values()
+            for cell in (shown(one), f"{number(lead.value, sign=True)}, {chance(lead)}")
         )
+        lines.append(f"| {' | '.join((f'`{name}`', *both))} |")
     lines += [
         "",
         "| dataset | language | dimension | embedded judge | best metric on text |",
@@ -192,7 +213,6 @@ def markdown(found: Found) -> str:
     lines += [
         f"| {dataset} | {language} | `{dimension}` | {number(own)} | {number(other)} |"
         for dataset, language, dimension, own, other in found.datasets
-        if dataset != "ALL"
     ]
     leaks = "; ".join(
         f"{language}: {parted} of {whole}" for language, (parted, whole) in found.parted.items()
@@ -203,6 +223,11 @@ def markdown(found: Found) -> str:
 def shown(one: Estimate) -> str:
     """Value and interval."""
     return f"{number(one.value)} ({number(one.ci_low)} to {number(one.ci_high)})"
+
+
+def chance(one: Contrast) -> str:
+    """p, or a dash where it is not known."""
+    return "–" if one.p is None else f"{one.p:.2g}"
 
 
 def number(value: float | None, *, sign: bool = False) -> str:
@@ -226,8 +251,17 @@ def plain(found: Found) -> dict[str, object]:
             for row in found.held
         ],
         "others": [
-            {"where": where, "name": name, **{language: one.value for language, one in means}}
-            for where, name, means in found.others
+            {"name": name, **{language: one.value for language, one in means.items()}}
+            for name, means in found.others
+        ],
+        "metrics": [
+            {
+                "name": name,
+                **{language: one.value for language, (one, _) in by.items()},
+                **{f"{language} lead": lead.value for language, (_, lead) in by.items()},
+                **{f"{language} p": lead.p for language, (_, lead) in by.items()},
+            }
+            for name, by in found.metrics
         ],
         "parted": found.parted,
         "seconds": found.seconds,
@@ -241,7 +275,7 @@ def main() -> None:
     )
     parser.add_argument("--format", choices=("markdown", "json"), default="markdown")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--repeats", type=int, default=2, help="draws of the outer folds")
+    parser.add_argument("--repeats", type=int, default=5, help="draws of the outer folds")
     parser.add_argument("--draws", type=int, default=2000, help="bootstrap draws behind each interval")
     options = parser.parse_args()
     folder = os.environ.get("PROCTOR_DATA")

@@ -27,9 +27,10 @@ from proctor.judges.embedded import (
     split_encounters,
 )
 from proctor.judges.embedded.answers import read_answers
-from proctor.judges.embedded.designs import OF_OTHERS, VIEWS, draw_designs
+from proctor.judges.embedded.designs import LIKENESS, OF_OTHERS, VIEWS, Design, draw_designs
 from proctor.judges.embedded.folds import Split, fold_numbers, folds
-from proctor.judges.embedded.learning import task_figure
+from proctor.judges.embedded.learning import _dual, _mixed, task_figure
+from proctor.judges.embedded.views import fit_views
 from proctor.judges.hostile import STEERING_FLAG
 from tests.support.rated_answers import hashed, made_up
 
@@ -37,7 +38,7 @@ SMALL = Recipe(folds=3, designs=6, kept=3)
 
 
 def trained(rated: list[RatedCase], recipe: Recipe = SMALL) -> EmbeddedJudge:
-    return EmbeddedJudge.train(rated, read_rated(rated, hashed), recipe, encoder=hashed)
+    return EmbeddedJudge.train(rated, read_rated(rated, hashed), recipe, encoders=hashed)
 
 
 def english(rated: list[RatedCase]) -> RatedAnswers:
@@ -150,7 +151,7 @@ from pathlib import Path
 from proctor.judges.embedded import EmbeddedJudge
 from tests.support.rated_answers import hashed, made_up
 cases = [replace(one.case, encounter=f"new/{one.case.encounter}", id=f"new/{one.case.id}") for one in made_up(6, seed=5)]
-judge = EmbeddedJudge.load(Path(sys.argv[1]), encoder=hashed)
+judge = EmbeddedJudge.load(Path(sys.argv[1]), encoders=hashed)
 print(json.dumps([dict(one.values) for one in judge.score(cases)]))
 """
     done = subprocess.run(
@@ -231,6 +232,24 @@ def test_designs_are_drawn_from_the_seed() -> None:
     assert set(VIEWS) == {name for one in drawn for name in one.weights}
     assert all("measures" in one.weights and one.penalty > 0 and 0 <= one.shared < 1 for one in drawn)
     assert not any(name in one.weights for one in draw_designs(0, 60, alone=True) for name in OF_OTHERS)
+    for number, one in enumerate(drawn):
+        rest = sum(weight for name, weight in one.weights.items() if name != "likeness")
+        assert one.weights.get("likeness") == (rest if number % 2 else None)
+        assert one.alpha == pytest.approx(one.penalty * rest)
+
+
+def test_likeness_alone_is_left_where_all_else_is_shrunk_away() -> None:
+    """A design with an enormous penalty and likeness ranks answers as likeness does."""
+    known = english(made_up(signal=0.6))
+    rows = np.arange(len(known.answers))
+    _, blocks = fit_views(known.answers, rows, 0)
+    products = {name: block @ block.T for name, block in blocks.items()}
+    design = Design({"measures": 1e-3, "likeness": 1.0}, 1e5, 0.0)
+    found = _mixed(products, rows, design) @ _dual(products, rows, design, known.ratings)
+    likeness = blocks["likeness"][:, 0]
+    assert np.corrcoef(likeness, found[:, 1])[0, 1] > 0.99
+    column = [known.answers.names.index(one) for one in LIKENESS]
+    assert np.corrcoef(likeness, known.answers.measured[:, column].sum(axis=1))[0, 1] > 0.9
 
 
 def test_measures_by_hand() -> None:
@@ -258,6 +277,11 @@ def test_measures_by_hand() -> None:
     assert found["says-refer"] == pytest.approx(np.log(3))  # "see a", "doctor"
     assert found["differs-on-hedge"] == 1.0
     assert found["others-rouge-1"] == pytest.approx(2 / 6)
+    beside = dict(zip(answers.names, answers.measured[1], strict=True))
+    assert beside["bert-f1-max"] == pytest.approx(1.0)  # the reference, word for word
+    assert beside["bert-precision-mean"] == pytest.approx(1.0)  # its one word is in both
+    assert beside["bert-recall-mean"] < 0.9
+    assert beside["beside-bert-f1-max"] == pytest.approx(1.0 - found["bert-f1-max"])
     assert found["beside-words"] == pytest.approx(np.log(6) - np.log(2))
 
 

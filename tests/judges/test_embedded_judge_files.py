@@ -29,7 +29,7 @@ CASES = [replace(one.case, encounter="new") for one in made_up(2, seed=9)]
 @pytest.fixture(scope="module")
 def judge() -> EmbeddedJudge:
     rated = made_up(12)
-    return EmbeddedJudge.train(rated, read_rated(rated, hashed), SMALL, encoder=hashed)
+    return EmbeddedJudge.train(rated, read_rated(rated, hashed), SMALL, encoders=hashed)
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +47,14 @@ def folder(saved: Path, tmp_path: Path) -> Path:
 
 def fault(folder: Path) -> str:
     with pytest.raises(InputError) as caught:
-        EmbeddedJudge.load(folder, encoder=hashed)
+        EmbeddedJudge.load(folder, encoders=hashed)
     said = str(caught.value)
     assert "\n" not in said
     return said.replace(f"{folder}/", "")
 
 
 def test_what_is_loaded_is_what_was_saved(judge: EmbeddedJudge, saved: Path) -> None:
-    loaded = EmbeddedJudge.load(saved, encoder=hashed)
+    loaded = EmbeddedJudge.load(saved, encoders=hashed)
     assert loaded.manifest == judge.manifest
     assert loaded.name == judge.name
     assert loaded.score(CASES) == judge.score(CASES)
@@ -75,7 +75,7 @@ def test_the_manifest_says_where_it_comes_from_and_names_nobody(judge: EmbeddedJ
     assert "one/1" not in text
     other = made_up(12)
     other[0] = replace(other[0], values={**other[0].values, "overall": 1.0 - other[0].values["overall"]})
-    changed = EmbeddedJudge.train(other, read_rated(other, hashed), SMALL, encoder=hashed)
+    changed = EmbeddedJudge.train(other, read_rated(other, hashed), SMALL, encoders=hashed)
     assert changed.manifest.data_sha256 != judge.manifest.data_sha256
 
 
@@ -165,8 +165,8 @@ def test_files_that_are_not_there_or_odd(folder: Path, tmp_path: Path) -> None:
     whole = json.loads(manifest.read_text(encoding="utf-8"))
     manifest.write_text("{", encoding="utf-8")
     assert fault(folder).startswith("manifest.json: expected Invalid JSON")
-    manifest.write_text(json.dumps(whole | {"format": 2}), encoding="utf-8")
-    assert fault(folder) == "manifest.json: field 'format': expected Input should be 1"
+    manifest.write_text(json.dumps(whole | {"format": 1}), encoding="utf-8")
+    assert fault(folder) == "manifest.json: field 'format': expected Input should be 2"
     manifest.write_text(json.dumps(whole | {"more": 1}), encoding="utf-8")
     assert fault(folder) == "manifest.json: field 'more': expected Extra inputs are not permitted"
     manifest.write_text(json.dumps(whole), encoding="utf-8")

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.judges.dimensions import Case, Dimension, RatedCase, ReferenceAnswer
-from proctor.metrics.text import tokens
+from proctor.judges.embedded.answers import Encoders
+from proctor.metrics.text import LongTexts, TextTokens, tokens
 
 __all__ = ["DIMENSIONS", "hashed", "made_up"]
 
@@ -32,8 +33,8 @@ _SENTENCES = {
 }
 
 
-def hashed(texts: Sequence[str]) -> NDArray[np.float32]:
-    """A vector for each text: its words, each in a direction of its own. The same in every process."""
+def _vectors(texts: Sequence[str]) -> NDArray[np.float32]:
+    """A vector for each text: the sum of its words'."""
     found = np.zeros((len(texts), 32), dtype=np.float32)
     for place, text in enumerate(texts):
         total = np.zeros(32, dtype=np.float32)
@@ -42,6 +43,27 @@ def hashed(texts: Sequence[str]) -> NDArray[np.float32]:
             total += np.frombuffer(digest, dtype=np.uint8).astype(np.float32) - 127.5
         found[place] = total / max(1e-6, float(np.linalg.norm(total)))
     return found
+
+
+class _Words:
+    """A vector for each word of a text, the same wherever it stands."""
+
+    name = "hashed"
+    layer = 1
+    long_texts: LongTexts = "windows"
+    ends: frozenset[int] = frozenset()
+
+    def __call__(self, texts: Sequence[str]) -> dict[str, TextTokens]:
+        found = {}
+        for text in texts:
+            words = tokens(text)
+            ids = np.array([int(hashlib.sha256(one.encode()).hexdigest()[:8], 16) for one in words])
+            found[text] = TextTokens(ids.astype(np.int64), _vectors(words), empty=not words)
+        return found
+
+
+hashed = Encoders(_vectors, _Words())
+"""Encoders without weights, the same in every process: each word is in a direction of its own."""
 
 
 def made_up(

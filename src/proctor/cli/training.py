@@ -70,9 +70,9 @@ def embedded_judge(
     rated = rated_cases(table, known_encounters, file=encounters)
     known = read_rated(list(rated.values()))
     validated = scores_of("embedded-judge", list(rated), [(one, out_of_fold(one, recipe)) for one in known])
-    texts = text_scores(table, known_encounters, file=encounters)
+    texts = text_scores(table, known_encounters, ["all"], file=encounters)
     _print_held(
-        beside_best(table, validated, texts, CorrelationSettings(draws=draws, seed=seed)), recipe.folds
+        beside_best(table, [validated], texts, CorrelationSettings(draws=draws, seed=seed)), recipe.folds
     )
     judge = EmbeddedJudge.train(list(rated.values()), known, recipe)
     judge.save(out)

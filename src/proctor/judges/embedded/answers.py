@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from proctor.core import InputError
 from proctor.judges.dimensions import Case
 from proctor.judges.embedded.cues import LANGUAGES, sentences
-from proctor.judges.embedded.measures import Reading, beside_others, measures
-from proctor.metrics.text.embedding import Encoder, default_encoder
+from proctor.judges.embedded.measures import Matched, Reading, beside_others, measures
+from proctor.metrics.text import BertScore, Encoder, TokenEncoder, load_encoder
+from proctor.metrics.text.embedding import default_encoder
 
-__all__ = ["BESIDE_OTHERS", "Answers", "Counts", "Part", "read_answers"]
+__all__ = ["BESIDE_OTHERS", "Answers", "Counts", "Encoders", "Part", "read_answers"]
 
 Floats = NDArray[np.float64]
 Part = Literal["candidate", "references", "query"]
@@ -25,6 +26,14 @@ BESIDE_OTHERS = ("others-", "beside-")
 
 _PARTS: tuple[Part, ...] = ("candidate", "references", "query")
 _GRAMS = {"en": ("char_wb", (2, 4)), "zh": ("char", (1, 3))}
+
+
+@dataclass(frozen=True)
+class Encoders:
+    """What turns texts into vectors: one for each text, and one for each token of a text (for BERTScore)."""
+
+    texts: Encoder
+    tokens: TokenEncoder
 
 
 @dataclass(frozen=True)
@@ -81,8 +90,8 @@ class Answers:
         return self._counts[part]
 
 
-def read_answers(cases: Sequence[Case], encoder: Encoder | None = None) -> Answers:
-    """Reads cases of one language; none named, the encoder is the embedded all-MiniLM-L6-v2.
+def read_answers(cases: Sequence[Case], encoders: Encoders | None = None) -> Answers:
+    """Reads cases of one language; none given, both encoders are the embedded all-MiniLM-L6-v2.
 
     Nothing but question, references and candidates is looked at. What is compared with other answers is
     compared with the other cases here that have the same `id`. Raises `InputError` for no cases, several
@@ -96,7 +105,8 @@ def read_answers(cases: Sequence[Case], encoder: Encoder | None = None) -> Answe
     bare = next((case for case in cases if not case.references), None)
     if bare is not None:
         raise InputError(None, f"case {bare.id}", found="no references", expected="one or more")
-    vectors = _Vectors(encoder or default_encoder())
+    encoders = encoders or Encoders(default_encoder(), load_encoder())
+    vectors = _Vectors(encoders.texts)
     texts = [_texts(case) for case in cases]
     vectors.prepare(
         [text for candidate, query, references in texts for text in (candidate, query, *references)]
@@ -109,8 +119,10 @@ def read_answers(cases: Sequence[Case], encoder: Encoder | None = None) -> Answe
             for one in sentences(text)
         ]
     )
+    matched = _matched(texts, encoders.tokens)
     readings = [
-        Reading(candidate, query, references, languages[0], vectors) for candidate, query, references in texts
+        Reading(candidate, query, references, languages[0], vectors, matched)
+        for candidate, query, references in texts
     ]
     own = [measures(one) for one in readings]
     order = {name: number for number, name in enumerate(dict.fromkeys(case.id for case in cases))}
@@ -156,6 +168,17 @@ class _Vectors:
         if not text.strip():
             return np.zeros(len(next(iter(self._known.values()))))
         return self._known[text]
+
+
+def _matched(texts: Sequence[tuple[str, str, tuple[str, ...]]], encoder: TokenEncoder) -> Matched:
+    """BERTScore of each answer and its references, all computed at once, in the order of their characters."""
+    pairs = sorted({(candidate, one) for candidate, _, references in texts for one in references})
+    found = BertScore(encoder).score(pairs)
+    rows = np.column_stack([found.precision, found.recall, found.f1]).tolist()
+    known: dict[tuple[str, str], tuple[float, float, float]] = {
+        pair: (row[0], row[1], row[2]) for pair, row in zip(pairs, rows, strict=True)
+    }
+    return lambda candidate, reference: known[candidate, reference]
 
 
 def _texts(case: Case) -> tuple[str, str, tuple[str, ...]]:

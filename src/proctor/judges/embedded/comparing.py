@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proctor.audit import Board, CorrelationSettings, Key, MetricScores, RatingsTable, audit, compare
+from proctor.audit import ALL, CorrelationSettings, Key, MetricScores, RatingsTable, audit
+from proctor.audit.frames import Frame, paired
 from proctor.core import InputError
 from proctor.judges.embedded.validation import Floats, RatedAnswers
-from proctor.stats import Contrast, Estimate
+from proctor.stats import Contrast, Estimate, average, contrast
 
 __all__ = ["Held", "beside_best", "best_metric", "scores_of"]
 
@@ -16,7 +17,8 @@ __all__ = ["Held", "beside_best", "best_metric", "scores_of"]
 @dataclass(frozen=True, slots=True)
 class Held:
     """The task's figure (mean of Kendall, Pearson and Spearman on all datasets) of the judge and of another
-    metric on one dimension, or ('') on the mean over a language's dimensions, and the difference."""
+    metric on one dimension, or ('') on the mean over a language's dimensions, and the difference. The judge's
+    figure is the mean of its figures in several draws of the folds, `judge` with the interval of that mean."""
 
     language: str
     dimension: str
@@ -51,19 +53,26 @@ def best_metric(table: RatingsTable, metrics: Sequence[MetricScores], language: 
 
 
 def beside_best(
-    table: RatingsTable, judge: MetricScores, metrics: Sequence[MetricScores], settings: CorrelationSettings
+    table: RatingsTable,
+    judge: Sequence[MetricScores],
+    metrics: Sequence[MetricScores],
+    settings: CorrelationSettings,
 ) -> tuple[Held, ...]:
-    """The judge beside the best of the metrics in each language: the mean over its dimensions first."""
+    """The judge beside the best of the metrics in each language: the mean over its dimensions first.
+
+    `judge` holds its scores from each draw of the folds. Figures are averaged, not scores (which would be an
+    ensemble of judges): in every bootstrap sample of encounters the mean figure is taken over the draws.
+    """
+    frame = Frame(table, settings)
     rows = []
     for language in dict.fromkeys(language for language, _ in table.dimensions):
         best = best_metric(table, metrics, language)
-        boards = compare(table, [judge, best], settings)
-        rows += [_held(board, judge.name, best.name) for board in boards if board.language == language]
+        cells = [cell for cell in frame.cells if (cell.dataset, cell.language) == (ALL, language)]
+        own = [average([frame.measure(cell, *paired(cell, one)).mean for one in judge]) for cell in cells]
+        other = [frame.measure(cell, *paired(cell, best)).mean for cell in cells]
+        names = ("", *(cell.dimension for cell in cells))
+        rows += [
+            Held(language, name, mine.estimate(), best.name, its.estimate(), contrast(mine, its))
+            for name, mine, its in zip(names, [average(own), *own], [average(other), *other], strict=True)
+        ]
     return tuple(rows)
-
-
-def _held(board: Board, judge: str, other: str) -> Held:
-    means = {place.metric: place.mean for place in board.places}
-    pair = board.comparisons[0]
-    difference = pair.difference if pair.first == judge else pair.difference.reversed()
-    return Held(board.language, board.dimension, means[judge], other, means[other], difference)

@@ -18,11 +18,10 @@ from proctor.judges.dimensions import (
     read_options,
 )
 from proctor.judges.dimensions.steering import steering_flags
-from proctor.judges.embedded.answers import Answers, read_answers
+from proctor.judges.embedded.answers import Answers, Encoders, read_answers
 from proctor.judges.embedded.learning import Learned, Recipe, relative
 from proctor.judges.embedded.storage import Manifest, encounter_mark, load_model, manifest_of, save_model
 from proctor.judges.embedded.validation import RatedAnswers, train
-from proctor.metrics.text.embedding import Encoder, default_encoder
 
 __all__ = ["IMAGES_UNSEEN", "NO_OTHERS", "TRAINED_ON", "EmbeddedJudge", "build"]
 
@@ -47,17 +46,17 @@ class EmbeddedJudge:
     """
 
     def __init__(
-        self, learned: Mapping[str, Learned], manifest: Manifest, *, encoder: Encoder | None = None
+        self, learned: Mapping[str, Learned], manifest: Manifest, *, encoders: Encoders | None = None
     ) -> None:
         self._learned = dict(learned)
-        self._encoder = encoder
+        self._encoders = encoders
         self._trained_on = frozenset(manifest.trained_on)
         self.manifest = manifest
 
     @classmethod
-    def load(cls, folder: Path, *, encoder: Encoder | None = None) -> EmbeddedJudge:
+    def load(cls, folder: Path, *, encoders: Encoders | None = None) -> EmbeddedJudge:
         """The judge that `proctor train embedded-judge` wrote. Raises `InputError` as `load_model` does."""
-        return cls(*load_model(folder), encoder=encoder)
+        return cls(*load_model(folder), encoders=encoders)
 
     @classmethod
     def train(
@@ -66,12 +65,12 @@ class EmbeddedJudge:
         known: Sequence[RatedAnswers],
         recipe: Recipe,
         *,
-        encoder: Encoder | None = None,
+        encoders: Encoders | None = None,
     ) -> EmbeddedJudge:
         """A judge that learned from rated answers; `known` is what `read_rated` made of them."""
         learned = {one.answers.language: train(one, recipe) for one in known}
-        name = "all-MiniLM-L6-v2" if encoder is None else "given"
-        return cls(learned, manifest_of(rated, learned, recipe, name), encoder=encoder)
+        name = "all-MiniLM-L6-v2" if encoders is None else "given"
+        return cls(learned, manifest_of(rated, learned, recipe, name), encoders=encoders)
 
     def save(self, folder: Path) -> None:
         """Writes it to a new folder (see `save_model`)."""
@@ -114,7 +113,7 @@ class EmbeddedJudge:
         for language in dict.fromkeys(case.language for case in cases):
             places = [k for k, case in enumerate(cases) if case.language == language]
             inside = [cases[k] for k in places]
-            answers = read_answers(inside, self._encoder or default_encoder())
+            answers = read_answers(inside, self._encoders)
             scored = self._scored(inside, answers, self._learned[language])
             found |= dict(zip(places, scored, strict=True))
         return [found[k] for k in range(len(cases))]

@@ -174,7 +174,7 @@ def _dual(products: dict[str, Floats], rows: Rows, design: Design, ratings: Floa
     """The ridge regression's dual coefficients: answers × dimensions."""
     from sklearn.kernel_ridge import KernelRidge
 
-    ridge = KernelRidge(alpha=design.penalty * sum(design.weights.values()), kernel="precomputed")
+    ridge = KernelRidge(alpha=design.alpha, kernel="precomputed")
     ridge.fit(_mixed(products, rows, design), _targets(ratings, design.shared))
     return np.asarray(ridge.dual_coef_, dtype=np.float64)
 

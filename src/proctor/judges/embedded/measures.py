@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from proctor.judges.embedded.cues import cue_counts, sentences
 from proctor.metrics.text import bleu, chrf, rouge_l, tokens
 
-__all__ = ["COMPARED", "Reading", "Vector", "beside_others", "measures"]
+__all__ = ["COMPARED", "Matched", "Reading", "Vector", "beside_others", "measures"]
 
 T = TypeVar("T")
 Floats = NDArray[np.float64]
 Vector = Callable[[str], Floats]
 """From a text to its embedding, of length 1 (or 0 for a text without words)."""
+Matched = Callable[[str, str], tuple[float, float, float]]
+"""From an answer and a reference to BERTScore's precision, recall and F1."""
 
 _CONSENSUS = 4.0  # how strongly references that are like the others count more
 _WEIGHTED = ("rouge-1", "embedding", "chrf")
@@ -35,6 +37,7 @@ class Reading:
     references: tuple[str, ...]
     language: str
     vector: Vector
+    matched: Matched
 
     @cached_property
     def words(self) -> list[str]:
@@ -83,6 +86,7 @@ COMPARED = (
     *("rouge-1-mean", "rouge-1-precision-mean", "rouge-1-recall-mean", "rouge-l-mean", "chrf-mean"),
     *("embedding-mean", "embedding-max", "covers-meaning-recall", "covers-meaning-precision"),
     *("covers-words-recall", "words", "sentences", "query-embedding"),
+    *(f"bert-{part}-{over}" for part in ("precision", "recall", "f1") for over in ("mean", "max")),
 )
 """Measures in which an answer is set against the other answers to the same question."""
 
@@ -118,6 +122,8 @@ def _likeness(reading: Reading) -> dict[str, float]:
             "chrf": chrf(reading.candidate, [text]),
             "embedding": float(reading.meaning @ vector),
         }
+        matched = reading.matched(reading.candidate, text)
+        values |= dict(zip(("bert-precision", "bert-recall", "bert-f1"), matched, strict=True))
         for name, value in values.items():
             each.setdefault(name, []).append(value)
     weights = np.exp(_CONSENSUS * reading.agreement.mean(axis=1))

@@ -61,7 +61,7 @@ class Manifest(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    format: Literal[1]
+    format: Literal[2]
     judge: Literal["embedded-judge"]
     encoder: str
     recipe: dict[str, int | bool]
@@ -97,7 +97,7 @@ def manifest_of(
         )
     plain = {language: _plain(one) for language, one in learned.items()}
     return Manifest(
-        format=1,
+        format=2,
         judge="embedded-judge",
         encoder=encoder,
         recipe={name: getattr(recipe, name) for name in Recipe.__slots__},

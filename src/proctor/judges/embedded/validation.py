@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError
 from proctor.judges.dimensions import RatedCase
-from proctor.judges.embedded.answers import Answers, read_answers
+from proctor.judges.embedded.answers import Answers, Encoders, read_answers
 from proctor.judges.embedded.folds import Split, fold_numbers, folds, parted
 from proctor.judges.embedded.learning import Learned, Recipe, learn, learn_each, relative
-from proctor.metrics.text.embedding import Encoder
 
 __all__ = ["RatedAnswers", "out_of_fold", "out_of_fold_each", "read_rated", "split_encounters", "train"]
 
@@ -34,13 +33,13 @@ class RatedAnswers:
     places: tuple[int, ...]
 
 
-def read_rated(rated: Sequence[RatedCase], encoder: Encoder | None = None) -> tuple[RatedAnswers, ...]:
+def read_rated(rated: Sequence[RatedCase], encoders: Encoders | None = None) -> tuple[RatedAnswers, ...]:
     """Rated answers by language. Raises `InputError` for none, for an answer that was not rated on all its
     dimensions, and for what `read_answers` refuses."""
     if not rated:
         raise InputError(None, "ratings", found="none", expected="answers with ratings")
     return tuple(
-        _read(rated, [k for k, one in enumerate(rated) if one.case.language == language], encoder)
+        _read(rated, [k for k, one in enumerate(rated) if one.case.language == language], encoders)
         for language in dict.fromkeys(one.case.language for one in rated)
     )
 
@@ -81,7 +80,7 @@ def split_encounters(known: RatedAnswers, recipe: Recipe) -> tuple[int, int]:
     return parted(known.split, number), len(set(known.split.groups))
 
 
-def _read(rated: Sequence[RatedCase], places: Sequence[int], encoder: Encoder | None) -> RatedAnswers:
+def _read(rated: Sequence[RatedCase], places: Sequence[int], encoders: Encoders | None) -> RatedAnswers:
     inside = [rated[k] for k in places]
     dimensions = inside[0].case.dimensions
     names = tuple(one.name for one in dimensions)
@@ -97,7 +96,7 @@ def _read(rated: Sequence[RatedCase], places: Sequence[int], encoder: Encoder | 
     span = np.array([one.levels[-1] for one in dimensions]) - lowest
     values = np.array([[one.values[name] for name in names] for one in inside])
     return RatedAnswers(
-        read_answers([one.case for one in inside], encoder),
+        read_answers([one.case for one in inside], encoders),
         names,
         (values - lowest) / span,
         lowest,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from proctor.core import generator
 from proctor.judges.embedded.answers import BESIDE_OTHERS, Answers, Part
-from proctor.judges.embedded.designs import VIEWS
+from proctor.judges.embedded.designs import LIKENESS, VIEWS
 
 __all__ = ["Views", "fit_views"]
 
@@ -83,7 +83,9 @@ def _raw(views: Views, answers: Answers) -> dict[str, Floats]:
     wording = _tfidf(answers, "candidate", views, "candidate")
     expected = _tfidf(answers, "references", views, "candidate")
     meaning, meant, asked = (answers.meanings[part] for part in ("candidate", "references", "query"))
+    names = [answers.names[k] for k in views.columns]
     blocks = {
+        "likeness": measured[:, [names.index(one) for one in LIKENESS]].mean(axis=1, keepdims=True),
         "measures": measured,
         "bends": np.cos(measured @ views.waves + views.phases),
         "wording": wording,
