@@ -32,6 +32,7 @@ from proctor.reports.figures import (
     plain_axis,
     ratio_axis,
 )
+from proctor.reports.pictures import Picture, performance_pictures
 from proctor.reports.pictures.picture import picture
 from proctor.runs import Analysis, Options, Store, analyse
 from tests.support.chromium import open_page
@@ -175,3 +176,21 @@ def test_other_drawings_say_their_numbers_to_those_who_do_not_see_them() -> None
 
 def test_plain_axes_do_not_round_their_labels_away() -> None:
     assert plain_axis(0.0, 1.0).labels == ("0", "0.25", "0.50", "0.75", "1.00")
+
+
+def test_what_guessing_reaches_is_a_broken_line_wherever_accuracy_is_drawn(analysis: Analysis) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def by_lot(facet: str, value: str) -> float:
+        asked.append((facet, value))
+        return 0.25
+
+    def broken(pictures: list[Picture]) -> dict[str, int]:
+        return {one.name: one.figure.svg.count("stroke-dasharray") for one in pictures}
+
+    without, found = broken(performance_pictures(analysis)), broken(performance_pictures(analysis, by_lot))
+    more = {name for name in found if found[name] > without[name]}
+    assert more == {"capabilities", "length", "videos", "videos-labels"} & found.keys()
+    assert "capabilities" in more
+    assert ("", "") in asked
+    assert {facet for facet, _ in asked} >= {analysis.labels}

@@ -34,10 +34,12 @@ class Box:
 
 @dataclass(frozen=True)
 class BoxPanel:
-    """One part of the questions: its name, and a box for each row (None where there is nothing)."""
+    """One part of the questions: its name, a box for each row (None where there is nothing), and the value that guessing
+    by lot reaches, where it is known: a broken line."""
 
     name: str
     boxes: Sequence[Box | None]
+    chance: float | None = None
 
 
 def draw_box_rows(
@@ -48,11 +50,14 @@ def draw_box_rows(
     texts: Sequence[str],
     axis: Axis,
     head: str,
+    chance: float | None = None,
 ) -> str:
-    """One narrow panel: a row's name and text stand above its box; a thick line is the median."""
+    """One narrow panel: a row's name and text stand above its box; a thick line is the median, a broken one beside
+    each box is `chance`."""
     with drawing(WIDTH, rows_height(len(rows))) as figure:
         axes = row_axes(figure, axis, rows, texts, head=head)
         for row, box in enumerate(boxes):
+            _draw_chance(axes, chance, row + DOWN, 0.24)
             _draw_box(axes, row + DOWN, box, axis, 0.34)
         return svg(figure, key=key, title=title, description=_described(rows, [BoxPanel(head, boxes)]))
 
@@ -79,11 +84,19 @@ def draw_boxes(key: str, title: str, rows: Sequence[str], panels: Sequence[BoxPa
                 shorten(panel.name, int(width / 6.6)),
                 fontweight="bold",
             )
+            _draw_chance(axes, panel.chance, (len(rows) - 1) / 2, len(rows) / 2)
             for row, one in enumerate(panel.boxes):
                 _draw_box(axes, row, one, axis, 0.56)
             if right == 0:
                 draw_labels(axes, names, axis)
         return svg(figure, key=key, title=title, description=_described(rows, panels))
+
+
+def _draw_chance(axes: Axes, chance: float | None, middle: float, half: float) -> None:
+    if chance is not None:
+        axes.plot(
+            [chance] * 2, [middle - half, middle + half], color=FAINT, linewidth=1, linestyle=(0, (4, 3))
+        )
 
 
 def _draw_box(axes: Axes, row: float, box: Box | None, axis: Axis, height: float) -> None:

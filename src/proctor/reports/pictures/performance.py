@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from proctor.core import ACCURACY
 from proctor.reports.figures import (
@@ -39,16 +40,22 @@ _TOP = 10
 _SHORT = 18  # characters of a name in a pair
 
 
-def performance_pictures(analysis: Analysis) -> list[Picture]:
-    """In the order in which they are read; a picture without numbers is left out."""
+Chance = Callable[[str, str], float | None]
+"""What guessing by lot reaches on the questions with a value of a facet ("", "": on all)."""
+
+
+def performance_pictures(analysis: Analysis, chance: Chance | None = None) -> list[Picture]:
+    """In the order in which they are read; a picture without numbers is left out. Where the accuracy by lot is known,
+    it is a broken line."""
+    lot: Chance = chance or (lambda _facet, _value: None)
     order = [one.standing.name for one in analysis.boards[0].runs]
     found = [
-        _capabilities(analysis, order),
+        _capabilities(analysis, order, lot),
         _strata(analysis, order),
-        _length(analysis, order),
+        _length(analysis, order, lot),
         *_gaps(analysis, order),
-        _spread(analysis, order),
-        _spread_by_label(analysis, order),
+        _spread(analysis, order, lot("", "")),
+        _spread_by_label(analysis, order, lot),
         _regression(analysis),
         _pairs(analysis, order),
     ]
@@ -59,24 +66,31 @@ def _dot(row: Row | None) -> Dot:
     return Dot() if row is None else Dot(row["value"], row["ci_low"], row["ci_high"])
 
 
-def _panels(rows: Sequence[Row], column: str, names: Sequence[str], order: Sequence[str]) -> list[Panel]:
+def _panels(
+    rows: Sequence[Row],
+    column: str,
+    names: Sequence[str],
+    order: Sequence[str],
+    lot: Callable[[str], float | None],
+) -> list[Panel]:
     by = {(row["system"], row[column]): row for row in rows}
     panels = []
     for name in names:
         counts = sorted({by[system, name]["n"] for system in order if (system, name) in by})
         shown = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
         dots = [_dot(by.get((system, name))) for system in order]
-        panels.append(Panel(f"{plain_name(name)} (n = {shown})", dots))
+        panels.append(Panel(f"{plain_name(name)} (n = {shown})", dots, lot(name)))
     return panels
 
 
-def _capabilities(analysis: Analysis, order: Sequence[str]) -> Picture | None:
+def _capabilities(analysis: Analysis, order: Sequence[str], lot: Chance) -> Picture | None:
     rows = [row for row in analysis.tables["capabilities"] if row["stratum"] == "all"]
     names = list(dict.fromkeys(row["label"] for row in rows))
     if len(names) < 2:
         return None
     title = f"Accuracy by {plain_name(analysis.labels)}"
-    drawn = draw_dots("capabilities", title, order, _panels(rows, "label", names, order), _AXIS, ACCURACY)
+    panels = _panels(rows, "label", names, order, partial(lot, analysis.labels))
+    drawn = draw_dots("capabilities", title, order, panels, _AXIS, ACCURACY)
     caption = f"{title}: on all questions that carry the label, with 95 % intervals over groups."
     return picture("capabilities", title, "capabilities", drawn, caption=caption, rows=rows)
 
@@ -123,7 +137,7 @@ def _stratum(label: str, stratum: str) -> str:
     return f"{shorten(plain_name(label), 20)} + {shorten(plain_name(stratum.removeprefix('with ')), 20)}"
 
 
-def _length(analysis: Analysis, order: Sequence[str]) -> Picture | None:
+def _length(analysis: Analysis, order: Sequence[str], lot: Chance) -> Picture | None:
     for factor in _LENGTHS:
         rows = [row for row in analysis.tables["factors"] if row["factor"] == factor]
         names = list(dict.fromkeys(row["value_of"] for row in rows))
@@ -134,7 +148,8 @@ def _length(analysis: Analysis, order: Sequence[str]) -> Picture | None:
     if set(names) <= set(_SHORT_FIRST):
         names.sort(key=_SHORT_FIRST.index)
     title = "Accuracy by length of the context"
-    drawn = draw_dots("length", title, order, _panels(rows, "value_of", names, order), _AXIS, ACCURACY)
+    panels = _panels(rows, "value_of", names, order, partial(lot, factor))
+    drawn = draw_dots("length", title, order, panels, _AXIS, ACCURACY)
     caption = f"{title} ({plain_name(factor)}), from short to long, with 95 % intervals over groups."
     return picture("length", "Length of the context", "factors", drawn, caption=caption, rows=rows)
 
@@ -185,7 +200,7 @@ def _beyond(row: Row, values: Sequence[float]) -> list[float]:
     return [value for value in values if not low <= value <= high]
 
 
-def _spread(analysis: Analysis, order: Sequence[str]) -> Picture:
+def _spread(analysis: Analysis, order: Sequence[str], by_lot: float | None) -> Picture:
     rows = {row["system"]: row for row in analysis.tables["videos"] if row["part"] == "all"}
     values: dict[str, list[float]] = {name: [] for name in order}
     for row in analysis.tables["groups"]:
@@ -194,7 +209,7 @@ def _spread(analysis: Analysis, order: Sequence[str]) -> Picture:
     count = max(row["groups"] for row in rows.values())
     texts = [_box_text(rows[name]) for name in order]
     head = f"accuracy in each of {count} groups"
-    drawn = draw_box_rows("videos", "Spread over groups", order, boxes, texts, _FINE_AXIS, head)
+    drawn = draw_box_rows("videos", "Spread over groups", order, boxes, texts, _FINE_AXIS, head, by_lot)
     caption = (
         f"How differently a system does from group to group (video to video; {count} groups): the thick line is the median, the box "
         "holds the middle half, whiskers end at the last group within 1.5 widths of the box, rings are groups beyond."
@@ -208,7 +223,7 @@ def _box_text(row: Row) -> str:
     return f"median {percent(row['median'])}{spread}"
 
 
-def _spread_by_label(analysis: Analysis, order: Sequence[str]) -> Picture | None:
+def _spread_by_label(analysis: Analysis, order: Sequence[str], lot: Chance) -> Picture | None:
     rows = [row for row in analysis.tables["videos"] if row["part"] != "all"]
     parts = list(dict.fromkeys(row["part"] for row in rows))
     if len(parts) < 2:
@@ -218,7 +233,8 @@ def _spread_by_label(analysis: Analysis, order: Sequence[str]) -> Picture | None
     for part in parts:
         count = max(by[part, name]["groups"] for name in order)
         boxes = [_box(by[part, name], ()) for name in order]
-        panels.append(BoxPanel(f"{plain_name(part)} ({count} groups)", boxes))
+        name = f"{plain_name(part)} ({count} groups)"
+        panels.append(BoxPanel(name, boxes, lot(analysis.labels, part)))
     drawn = draw_boxes("videos-labels", "Spread over groups by label", order, panels, _AXIS)
     caption = (
         f"The same for each value of {plain_name(analysis.labels)}, on the questions that carry it; groups beyond the whiskers "

@@ -5,10 +5,11 @@ from __future__ import annotations
 from proctor.core import ACCURACY
 from proctor.reports.blocks import Block, Prose, Section
 from proctor.reports.pictures import performance_pictures, podium_picture, together_pictures
-from proctor.reports.source import Source
+from proctor.reports.source import Key, Source
 from proctor.runs import Analysis, analyse
 from proctor.runs.analysis import NothingInCommonError
 from proctor.runs.ranking import BASELINES
+from proctor.runs.table import CODE
 
 __all__ = ["analysis_of", "analysis_section"]
 
@@ -49,15 +50,19 @@ def analysis_section(source: Source, analysis: Analysis | str | None) -> Section
     if isinstance(analysis, str):
         blocks.append(Prose(analysis))
     else:
+
+        def by_lot(facet: str, value: str) -> float | None:
+            return source.chance(Key(ACCURACY.name, CODE), facet, value)
+
         podium = podium_picture(analysis) if source.card.buckets else None
-        pictures = [*performance_pictures(analysis), *([podium] if podium else [])]
+        pictures = [*performance_pictures(analysis, by_lot), *([podium] if podium else [])]
         for one in [*pictures, *together_pictures(analysis)]:
             blocks += [one.title, one.figure]
     return Section(
         key="analysis",
         title="Analysis",
         lead=f"Right or wrong under {source.conditions[0]}, looked at from several sides. Intervals are 95 %, over samples of "
-        "whole groups (videos). Systems stand in the order of the ranking. The numbers of a drawing are folded under it; "
+        "whole groups (videos). Systems stand in the order of the ranking. The numbers of a drawing are folded under it, a broken line is what guessing by lot reaches; "
         "proctor analyse --out writes all of them as files.",
         blocks=tuple(blocks),
     )
