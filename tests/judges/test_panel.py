@@ -22,7 +22,6 @@ from proctor.core import (
     Reference,
     Score,
     Status,
-    Vote,
 )
 from proctor.core.formats import BinaryFormat, FreeTextFormat
 from proctor.judges import JUDGES, OfSeveral, Panel, build_judge
@@ -31,23 +30,11 @@ from proctor.judges.panel import PANEL, decide
 from proctor.models import ModelClient, ModelSpec
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.snapshot import assert_frozen
+from tests.support.votes import Votes
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 RIGHT, WRONG = RightOrWrong.RIGHT, RightOrWrong.WRONG
 THREE = ("openai:a", "openai:b", "openai:c")
-
-
-class Votes:
-    """A book in memory that keeps the first vote under a key, as the store does."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, Vote] = {}
-
-    def get(self, key: str) -> Vote | None:
-        return self.kept.get(key)
-
-    def put(self, vote: Vote) -> None:
-        self.kept.setdefault(vote.key, vote)
 
 
 def item(**changes: Any) -> Item:

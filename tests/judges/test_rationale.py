@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from proctor.core import Answer, Frame, InputError, Item, MachineryError, Reference, Score, Status, Vote
+from proctor.core import Answer, Frame, InputError, Item, MachineryError, Reference, Score, Status
 from proctor.core.formats import FreeTextFormat, OrderingFormat
 from proctor.judges import JUDGES
 from proctor.judges.rationale import RATIONALE_METRICS, RationaleJudge, build
@@ -20,22 +20,10 @@ from proctor.judges.registry import FramesOf
 from proctor.models import ModelClient, ModelSpec
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.snapshot import assert_frozen
+from tests.support.votes import Votes
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 WHY = "In B the scene is checked, in A the pads are placed, in C the shock is given."
-
-
-class Votes:
-    """A book in memory that keeps the first vote under a key, as the store does."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, Vote] = {}
-
-    def get(self, key: str) -> Vote | None:
-        return self.kept.get(key)
-
-    def put(self, vote: Vote) -> None:
-        self.kept.setdefault(vote.key, vote)
 
 
 def item(**changes: Any) -> Item:

@@ -17,21 +17,9 @@ from proctor.judges.three_level import ThreeLevelJudge, build
 from proctor.models import ModelClient, ModelSpec
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.snapshot import assert_frozen
+from tests.support.votes import Votes
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
-
-
-class Votes:
-    """A book in memory that keeps the first vote under a key, as the store does."""
-
-    def __init__(self, *votes: Vote) -> None:
-        self.kept = {vote.key: vote for vote in votes}
-
-    def get(self, key: str) -> Vote | None:
-        return self.kept.get(key)
-
-    def put(self, vote: Vote) -> None:
-        self.kept.setdefault(vote.key, vote)
 
 
 def item(**changes: Any) -> Item:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from proctor.benchmarks.mediqa_eval import dimensions
-from proctor.core import Vote
 from proctor.judges.dimensions import (
     DIMENSION_JUDGES,
     Case,
@@ -20,6 +19,7 @@ from proctor.judges.dimensions import (
 )
 from proctor.models import ModelSpec
 from tests.support.faulty_server import FaultyServer
+from tests.support.votes import Votes
 
 __all__ = ["ENGLISH", "LEVELS", "Votes", "case", "judged", "picture", "rating"]
 
@@ -35,19 +35,6 @@ ENGLISH = {
 
 LEVELS = {"completeness": 0.5, "factual-accuracy": 1, "relevance": 1, "writing-style": 0.5}
 """The same in levels."""
-
-
-class Votes:
-    """A book in memory that keeps the first vote under a key, as the store does."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, Vote] = {}
-
-    def get(self, key: str) -> Vote | None:
-        return self.kept.get(key)
-
-    def put(self, vote: Vote) -> None:
-        self.kept.setdefault(vote.key, vote)
 
 
 def case(candidate: str = "Eczema. Use a steroid cream.", language: str = "en", **changes: Any) -> Case:
