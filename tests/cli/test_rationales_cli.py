@@ -86,7 +86,7 @@ def test_bertscore_says_where_there_is_nothing_to_mark(tmp_path: Path, stored: t
 def test_a_judge_that_sees_the_frames_is_another_judge(stored: tuple[Path, Path]) -> None:
     store, folder = stored
     with FaultyServer(VERDICT) as server:
-        options = [
+        options: list[str | Path] = [
             "score", "clinicalskillqa", "--store", store, "--judge", "rationale", "--system", "mine",
             "--model", "judge-1", "--base-url", server.url, "--structured", "prompted",
         ]  # fmt: skip

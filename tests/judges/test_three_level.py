@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from proctor.core import Answer, InputError, Item, MachineryError, Reference, Score, Status, Vote
 from proctor.core.formats import ChoiceFormat, FreeTextFormat
-from proctor.judges import JUDGES, VERDICT_METRICS
+from proctor.judges import VERDICT_METRICS, build_judge
 from proctor.judges.three_level import ThreeLevelJudge, build
 from proctor.models import ModelClient, ModelSpec
 from tests.support.faulty_server import Fault, FaultyServer, Request
@@ -302,9 +302,8 @@ def test_the_prompt_is_frozen() -> None:
 
 
 def test_the_registry_knows_it_and_it_says_what_it_is(tmp_path: Path) -> None:
-    factory: Callable[..., Any] = JUDGES.get("three-level")
     client = ModelClient(ModelSpec(name="m", base_url="http://localhost:9/v1"))
-    judge = factory(client, Votes())
+    judge = build_judge("three-level", [client], Votes())
     assert isinstance(judge, ThreeLevelJudge)
     assert judge.metrics == VERDICT_METRICS
     assert judge.settings["prompt"] == "three_level.txt.j2"
