@@ -311,5 +311,5 @@ def test_the_registry_knows_it_and_it_says_what_it_is(tmp_path: Path) -> None:
     assert not judge.applies(item(reference=None))
     assert not judge.applies(item(answer=ChoiceFormat(), options=("a", "b"), reference=Reference(answer="A")))
     with pytest.raises(InputError, match=r"gone\.j2"):
-        factory(client, Votes(), prompt=tmp_path / "gone.j2")
+        build_judge("three-level", [client], Votes(), prompt=tmp_path / "gone.j2")
     asyncio.run(client.aclose())
