@@ -124,6 +124,10 @@ def test_pictures_as_files_are_whole_drawings(analysis: Analysis, tmp_path: Path
         root = ElementTree.parse(file).getroot()
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
         assert root.find("{http://www.w3.org/2000/svg}rect") is not None
+    lined = write_pictures(analysis, tmp_path / "lined", lambda _facet, _value: 0.25)
+    name = "capabilities.svg"
+    plain_text, lined_text = (folder / name for folder in (tmp_path, lined[0].parent))
+    assert lined_text.read_text().count("stroke-dasharray") > plain_text.read_text().count("stroke-dasharray")
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="expected a folder to write to"):
         write_pictures(analysis, tmp_path / "file")

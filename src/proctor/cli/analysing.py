@@ -51,11 +51,13 @@ def analyse(
     Example: proctor analyse focus --store runs.db --baseline frontier --out analysis
     """
     from proctor.reports import write_pictures
-    from proctor.runs import Store, write_tables
+    from proctor.reports.source import Source
+    from proctor.runs import Options, Store, write_tables
     from proctor.runs import analyse as compute
 
+    opened = Store(store, create=False)
     found = compute(
-        Store(store, create=False),
+        opened,
         benchmark,
         condition=condition,
         systems=tuple(systems or ()),
@@ -71,7 +73,8 @@ def analyse(
         _print(found)
         note(drawn_over(draws, seed, two_level=two_level))
     if out is not None:
-        tables, pictures = write_tables(found, out), write_pictures(found, out)
+        by_lot = Source(opened, benchmark, Options()).accuracy_by_lot
+        tables, pictures = write_tables(found, out), write_pictures(found, out, by_lot)
         if not as_json:
             line = f"{len(tables)} tables and {len(pictures)} pictures in {out}"
             console.print(line, markup=False, highlight=False)

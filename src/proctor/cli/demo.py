@@ -90,7 +90,14 @@ def _put_in_order(out: Path, videos: Path, store: Store, seed: int) -> Path:
     if not (task / "about.json").is_file():
         drawn = Plan(per_video=3, seconds=3.0, seed=seed)
         with show_steps("looking for key frames", 0) as progress:
-            build_instances(videos / "videos", task, drawn, cache=out / "frames", progress=progress)
+            build_instances(
+                videos / "videos",
+                task,
+                drawn,
+                events=videos / "events",
+                cache=out / "frames",
+                progress=progress,
+            )
     benchmark = BENCHMARKS.get("clinicalskillqa").load(task, task, seed=seed)
     library = MediaLibrary(benchmark.media_root, MediaSettings(), out / "frames")
     systems = [KNOWN.get(name)(seed=seed) for name in ORDERING_SYSTEMS]

@@ -144,6 +144,10 @@ class Source:
         by_code = key == Key(ACCURACY.name, CODE)  # of the formats that code compares, free text is none
         return chance_level(ACCURACY if by_code else self.metric(key.metric), items)
 
+    def accuracy_by_lot(self, facet: str, value: str) -> float | None:
+        """What guessing reaches of the accuracy by code, as `chance` has it."""
+        return self.chance(Key(ACCURACY.name, CODE), facet, value)
+
     def axis(self, key: Key) -> tuple[float, float]:
         """The range on which a metric is drawn: its bounds, widened where a value lies outside."""
         metric = self.metric(key.metric)

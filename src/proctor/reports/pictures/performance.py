@@ -29,7 +29,7 @@ from proctor.reports.words import p_value, plain_name, shorten
 from proctor.runs import Analysis
 from proctor.runs.analysis import Row
 
-__all__ = ["performance_pictures"]
+__all__ = ["Chance", "performance_pictures"]
 
 _AXIS = value_axis(ACCURACY, 0.0, 1.0, lines=2)
 _FINE_AXIS = value_axis(ACCURACY, 0.0, 1.0)

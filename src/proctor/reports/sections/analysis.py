@@ -5,11 +5,10 @@ from __future__ import annotations
 from proctor.core import ACCURACY
 from proctor.reports.blocks import Block, Prose, Section
 from proctor.reports.pictures import performance_pictures, podium_picture, together_pictures
-from proctor.reports.source import Key, Source
+from proctor.reports.source import Source
 from proctor.runs import Analysis, analyse
 from proctor.runs.analysis import NothingInCommonError
 from proctor.runs.ranking import BASELINES
-from proctor.runs.table import CODE
 
 __all__ = ["analysis_of", "analysis_section"]
 
@@ -50,12 +49,8 @@ def analysis_section(source: Source, analysis: Analysis | str | None) -> Section
     if isinstance(analysis, str):
         blocks.append(Prose(analysis))
     else:
-
-        def by_lot(facet: str, value: str) -> float | None:
-            return source.chance(Key(ACCURACY.name, CODE), facet, value)
-
         podium = podium_picture(analysis) if source.card.buckets else None
-        pictures = [*performance_pictures(analysis, by_lot), *([podium] if podium else [])]
+        pictures = [*performance_pictures(analysis, source.accuracy_by_lot), *([podium] if podium else [])]
         for one in [*pictures, *together_pictures(analysis)]:
             blocks += [one.title, one.figure]
     return Section(
