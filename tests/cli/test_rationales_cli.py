@@ -137,4 +137,6 @@ def test_a_stored_run_gets_the_overall_score_of_the_task(stored: tuple[Path, Pat
     assert found["overall"]["scorer"].startswith("bertscore[all-MiniLM-L6-v2_L5_no-idf")
     assert found["task_accuracy"]["scorer"] == ""
     mended = proctor(*asked[:-1], "mended")
-    assert mended.stderr.strip() == "proctor: --as: found 'mended', expected official: there is nothing to mend"
+    assert (
+        mended.stderr.strip() == "proctor: --as: found 'mended', expected official: there is nothing to mend"
+    )

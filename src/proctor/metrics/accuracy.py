@@ -71,6 +71,7 @@ class AccuracyScorer:
             label=label,
         )
 
+
 def cause_of(answer: Answer) -> str:
     """Why an answer holds no value to be compared: "timed out", "refused", "missing" (a submission lacks it)
     or "unreadable"; empty where it holds one. All of them are the system's own doing, and wrong.
