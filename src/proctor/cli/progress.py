@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from proctor.core import Status, Usage
-from proctor.runs import JudgeTally, PaidVotes, Tally
 
 if TYPE_CHECKING:
     from proctor.judges.dimensions import Progress as Rating
+    from proctor.runs import JudgeTally, PaidVotes, Tally
 
 __all__ = ["cost_of", "show_asking", "show_judging", "show_rating", "show_steps", "stopping"]
 

@@ -69,7 +69,6 @@ def results(
     from proctor.cli.summaries import show_summaries
     from proctor.runs import Options, Store
     from proctor.runs import results as compute
-    from proctor.runs.report_data import chance_level
 
     chosen = (tuple(systems or ()), tuple(conditions or ()))
     if flags:
@@ -91,16 +90,13 @@ def results(
         systems=chosen[0],
         conditions=chosen[1],
     )
-    opened = Store(store, create=False)
-    found = compute(opened, benchmark, options)
+    found = compute(Store(store, create=False), benchmark, options)
     if output is OutputFormat.JSON:
         print_json([row.to_json() for row in found.rows])
     elif output is OutputFormat.CSV:
         _results_csv(found)
     else:
-        items = opened.items(benchmark)
-        counted = [item for item in items if all_items or found.card.counts(item)]
-        _results_table(found, {one.name: chance_level(one, counted) for one in found.card.metrics})
+        _results_table(found)
     _policy_note(options)
 
 
@@ -148,8 +144,11 @@ def _results_csv(found: Any) -> None:
     )
 
 
-def _results_table(found: Any, chances: dict[str, float | None]) -> None:
+def _results_table(found: Any) -> None:
     card = found.card
+    split = found.options.by or (
+        found.options.all_items and card.only
+    )  # the level by lot is that of all that count
     for name, scorer in dict.fromkeys((row.metric, row.scorer) for row in found.rows):
         metric = card.metric(name)
         rows = [row for row in found.rows if (row.metric, row.scorer) == (name, scorer)]
@@ -157,7 +156,7 @@ def _results_table(found: Any, chances: dict[str, float | None]) -> None:
             "" if scorer == "code" else f", by {scorer}" if scorer else ", not marked yet (proctor score)"
         )
         title = f"{card.title}{' (simulated)' if card.simulated else ''}: {metric.label}{by_judge}"
-        chance = None if found.options.by else chances.get(name)
+        chance = None if split or scorer != "code" else card.chance.get(name)
         columns, cells = _result_cells(rows, metric, found.options.by)
         print_table(
             title if chance is None else f"{title} (by lot {share(metric, chance)})",

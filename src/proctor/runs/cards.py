@@ -8,6 +8,7 @@ from dataclasses import replace
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from proctor.core import Benchmark, Item, Metric, PublishedTable
+from proctor.runs.chance import chance_level
 
 __all__ = ["BenchmarkCard", "card_of"]
 
@@ -30,6 +31,9 @@ class BenchmarkCard(BaseModel):
     buckets: tuple[str, ...] = ()
     relevance: str = ""
     published: PublishedTable | None = None
+    chance: dict[
+        str, float
+    ] = {}  # by metric what guessing by lot reaches on the items that count, where it is known
 
     def metric(self, name: str) -> Metric:
         """The declaration of a metric; one of an unknown scorer is shown plainly."""
@@ -57,6 +61,8 @@ def _widened(metric: Metric, other: Metric) -> Metric:
 
 def card_of(benchmark: Benchmark) -> BenchmarkCard:
     """The card of a benchmark."""
+    counted = benchmark.counted()
+    levels = {metric.name: chance_level(metric, counted) for metric in benchmark.metrics}
     return BenchmarkCard(
         name=benchmark.name,
         title=benchmark.title,
@@ -71,4 +77,5 @@ def card_of(benchmark: Benchmark) -> BenchmarkCard:
         buckets=benchmark.buckets,
         relevance=benchmark.relevance,
         published=benchmark.published,
+        chance={name: level for name, level in levels.items() if level is not None},
     )

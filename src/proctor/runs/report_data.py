@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import select
 
-from proctor.build.audit.constants import chance_of
-from proctor.core import ACCURACY, Answer, Item, Metric, Score, Status
-from proctor.core.formats import OrderingFormat
-from proctor.metrics.ordering import order_chance
+from proctor.core import Answer, Score, Status
 from proctor.runs import schema
 from proctor.runs.rows import answer_from_row
 from proctor.runs.store import Run, Store
@@ -21,7 +18,6 @@ from proctor.runs.table import ItemTable, Outcomes, load_outcomes
 __all__ = [
     "Consumption",
     "Seconds",
-    "chance_level",
     "load_answers",
     "load_consumption",
     "load_scores",
@@ -151,22 +147,6 @@ def status_counts(store: Store, run: Run, items: ItemTable) -> dict[str, int]:
         "failed": int(np.sum(outcomes.where(Status.FAILED))),
         "not_asked": int(np.sum(~outcomes.asked)),
     }
-
-
-def chance_level(metric: Metric, items: Sequence[Item]) -> float | None:
-    """The mean that blind guessing reaches on those of the items that the metric marks: as the metric
-    declares it, for metrics of orders as the numbers of frames give it (see `order_chance`), or for accuracy as the
-    options do (see `chance_of`). None where one item has no such number, and without items."""
-    marked = [item for item in items if metric.marks(item.answer.kind)]
-    if not marked or metric.chance is not None:
-        return metric.chance if marked else None
-    if metric.name != ACCURACY.name:
-        formats = [item.answer for item in marked]
-        frames = [len(one.labels) for one in formats if isinstance(one, OrderingFormat)]
-        return order_chance(metric.name, frames) if len(frames) == len(marked) else None
-    chances = [chance_of(item) for item in marked]
-    known = [chance for chance in chances if chance is not None]
-    return float(np.mean(known)) if len(known) == len(marked) else None
 
 
 def _chunks(items: ItemTable, first: int) -> Iterator[list[int]]:
