@@ -357,7 +357,7 @@ def test_a_key_that_contradicts_the_benchmark(tree: Path, benchmark: Benchmark, 
 
 def test_an_empty_results_tree(benchmark: Benchmark, tmp_path: Path) -> None:
     with pytest.raises(
-        InputError, match="found no such folder, expected a folder with one JSON file per video"
+        InputError, match=r"found no score_pred_\*.json and no pred_\*.json, expected one file of results"
     ):
         READER.read_recorded(tmp_path, benchmark)
 

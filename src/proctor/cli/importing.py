@@ -25,7 +25,14 @@ def import_recorded(
     ],
     data: Data,
     name: Annotated[str, typer.Option("--as", help="The system's name in the store.", show_default=False)],
-    condition: Annotated[str, typer.Option("--condition", help="What the system had seen.")] = "video",
+    condition: Annotated[
+        str,
+        typer.Option(
+            "--condition",
+            help="What the system had seen. [default: as the files say, else video]",
+            show_default=False,
+        ),
+    ] = "",
     track: TrackName = "",
     store: StoreUrl = DEFAULT_STORE,
     seed: Seed = 0,
@@ -34,14 +41,21 @@ def import_recorded(
 
     Example: proctor import rexsonovqa results/gemini-3-pro --data rexsonovqa --as gemini-3-pro
     """
+    from proctor.core import InputError
     from proctor.media import CONDITIONS
     from proctor.metrics import code_scorers
     from proctor.runs import Store, add_floor, import_answers
 
-    CONDITIONS.get(condition)
+    if condition:
+        CONDITIONS.get(condition)
     reader = reader_of(benchmark, track)
     loaded = reader.load(data, seed=seed)
     recorded = reader.read_recorded(path, loaded)
+    if condition and recorded.condition and condition != recorded.condition:
+        raise InputError(
+            path, "--condition", found=condition, expected=f"{recorded.condition}, as the files' names say"
+        )
+    condition = condition or recorded.condition or "video"
     scorers = code_scorers()
     opened = Store(store)
     asyncio.run(import_answers(opened, loaded, recorded, name=name, condition=condition, scorers=scorers))

@@ -185,7 +185,8 @@ class Benchmark:
 class RecordedAnswers:
     """Answers that were given elsewhere, with the votes and scores that came with them.
 
-    `settings` describes their origin; `notes` is what their reader found and a person should know.
+    `settings` describes their origin; `notes` is what their reader found and a person should know; `condition` is
+    the one under which the files themselves say that they were given ("" where they do not say).
 
     >>> from proctor.core import Answer
     >>> RecordedAnswers(answers=(Answer(item_id="q1", text="no", parsed=False),)).votes
@@ -197,6 +198,7 @@ class RecordedAnswers:
     scores: tuple[Score, ...] = ()
     settings: dict[str, JsonValue] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    condition: str = ""
 
 
 class BenchmarkReader(Protocol):

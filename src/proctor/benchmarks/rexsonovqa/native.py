@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,15 +18,17 @@ __all__ = [
     "NativeQuestion",
     "NativeResult",
     "NativeVideo",
+    "ResultFile",
     "metadata_for",
     "read_metadata",
     "read_questions",
     "read_results",
+    "result_files",
     "split_options",
 ]
 
 KINDS = ("mcq", "free")
-_RESULT_PREFIX = "score_pred_"
+_RESULT = re.compile(r"(?P<scored>score_)?pred_(?P<blind>blind_)?(?P<video>.+)\.json")
 _OPTION_LINE = re.compile(r"^\s*([A-Z])[.)]\s*(.*\S)\s*$")
 _MARK = re.compile(r"^\s*\[(?:MCQ|FREE)\]\s*")
 
@@ -63,6 +66,22 @@ class NativeResult(NativeQuestion):
     eval_score: int | None = None
     judge_explanation: str = ""
     judge_error_type: str = ""
+
+    @property
+    def kind(self) -> str:
+        """ "mcq" or "free", by the mark at the question's start."""
+        return "mcq" if self.question.lstrip().startswith("[MCQ]") else "free"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    """One file of results: `scored` by the authors' evaluation script, `blind` where their script without the
+    video wrote the answers."""
+
+    path: Path
+    video: str
+    scored: bool
+    blind: bool
 
 
 class _Roi(_Native):
@@ -129,14 +148,28 @@ def read_questions(data: Path, kind: str) -> Iterator[tuple[Path, str, list[Nati
         yield file, file.stem, _entries(NativeQuestion, file)
 
 
-def read_results(tree: Path, kind: str) -> Iterator[tuple[Path, str, list[NativeResult]]]:
-    """(file, video name, recorded answers) for each file of one kind, by name."""
-    folder = tree / kind
-    files = [file for file in _json_files(folder) if file.name.startswith(_RESULT_PREFIX)]
-    if not files:
-        raise InputError(folder, found=f"no {_RESULT_PREFIX}*.json", expected="one file of results per video")
-    for file in files:
-        yield file, file.stem.removeprefix(_RESULT_PREFIX), _entries(NativeResult, file)
+def result_files(tree: Path) -> list[ResultFile]:
+    """One model's files of results in the folder or in folders of it, whatever those are called: scored ones
+    first, each by name. Raises `InputError` where there are none."""
+    if not tree.is_dir():
+        raise InputError(tree, found="no such folder", expected="one model's recorded results")
+    found = [
+        ResultFile(file, match["video"], bool(match["scored"]), bool(match["blind"]))
+        for file in sorted([*tree.glob("*.json"), *tree.glob("*/*.json")])
+        if (match := _RESULT.fullmatch(file.name))
+    ]
+    if not found:
+        raise InputError(
+            tree,
+            found="no score_pred_*.json and no pred_*.json",
+            expected="one file of results per video, here or one folder down (mcq, final_scores_all_free …)",
+        )
+    return sorted(found, key=lambda one: not one.scored)
+
+
+def read_results(file: Path) -> list[NativeResult]:
+    """The recorded answers in one file."""
+    return _entries(NativeResult, file)
 
 
 def split_options(question: str) -> tuple[str, list[str]]:

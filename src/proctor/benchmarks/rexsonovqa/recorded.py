@@ -6,12 +6,20 @@ into the option's text by the order that the model saw, and that text into the l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
-from proctor.benchmarks.rexsonovqa.native import KINDS, NativeResult, read_results, split_options
+from proctor.benchmarks.rexsonovqa.native import (
+    KINDS,
+    NativeResult,
+    ResultFile,
+    read_results,
+    result_files,
+    split_options,
+)
 from proctor.core import (
     Answer,
     Benchmark,
@@ -33,6 +41,7 @@ __all__ = ["JUDGE", "read_recorded"]
 JUDGE = "gemini-3-pro-preview"
 """The model that the authors' evaluation script asks for marks; the recorded files do not name it."""
 
+_KIND_NAMES = {"mcq": "choice questions", "free": "free responses"}
 _JUDGE_BROKE = "Evaluation Failed"  # what their script writes, with a score of 0, when the judge's call fails
 
 
@@ -43,57 +52,93 @@ class _Found:
     scores: list[Score] = field(default_factory=list)
     read_differently: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    unscored: list[str] = field(default_factory=list)
     unjudged: list[str] = field(default_factory=list)
     contradictions: list[str] = field(default_factory=list)
 
 
 def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
-    """All recorded answers of one model's tree (`mcq/`, `free/`), with the judge's votes and scores.
+    """All recorded answers of one model, in the authors' own files wherever they keep them (see `result_files`),
+    with the judge's votes and scores where the files are scored.
 
-    Raises `InputError` for an answer to an unknown question, two answers to one question, options that
-    are not the item's, and a key that contradicts the benchmark's.
+    An answer that lies there both scored and not is taken once. Raises `InputError` for an answer to an unknown
+    question, two answers to one question, options that are not the item's, and a key that contradicts the
+    benchmark's.
     """
     by_key = {_key(item): item for item in benchmark.items}
-    seen: set[str] = set()
+    taken: dict[str, tuple[ResultFile, NativeResult, str]] = {}
+    files = result_files(path)
+    for file in files:
+        for number, result in enumerate(read_results(file.path), start=1):
+            place = f"item {number}"
+            stem, _ = split_options(result.question)
+            item = by_key.get((file.video, result.kind, stem, result.time_start, result.time_end))
+            if item is None:
+                raise InputError(
+                    file.path,
+                    place,
+                    found=f"a question not in the benchmark: {stem[:60]!r}",
+                    expected="questions of the same release",
+                )
+            if item.id in taken:
+                _same_answer(taken[item.id], (file, result, place), item.id)
+            else:
+                taken[item.id] = file, result, place
     found = _Found()
-    for kind in KINDS:
-        for file, video, results in read_results(path, kind):
-            for number, result in enumerate(results, start=1):
-                place = f"item {number}"
-                stem, options = split_options(result.question)
-                item = by_key.get((video, kind, stem, result.time_start, result.time_end))
-                if item is None:
-                    raise InputError(
-                        file,
-                        place,
-                        found=f"a question not in the benchmark: {stem[:60]!r}",
-                        expected="questions of the same release",
-                    )
-                if item.id in seen:
-                    raise InputError(
-                        file, place, found=f"a second answer to {item.id}", expected="one answer a question"
-                    )
-                seen.add(item.id)
-                _take(found, item, result, options, (file, place))
-    missing = len(benchmark.items) - len(seen)
+    for item in benchmark.items:
+        if item.id in taken:
+            file, result, place = taken[item.id]
+            _take(found, item, result, (file.path, place), scored=file.scored)
+    kinds = {result.kind for _, result, _ in taken.values()}
+    asked = [item for item in benchmark.items if _kind(item) in kinds]
+    judged: dict[str, JsonValue] = {"judge": JUDGE} if any(file.scored for file in files) else {}
     return RecordedAnswers(
         answers=tuple(found.answers),
         votes=tuple(found.votes),
         scores=tuple(found.scores),
-        settings={"recorded": "ReXSonoVQA results tree", "judge": JUDGE},
-        notes=_notes(found, missing, {item.id for item in benchmark.counted()}),
+        settings={"recorded": "ReXSonoVQA results tree", **judged},
+        notes=_notes(found, len(asked) - len(taken), kinds, {item.id for item in benchmark.counted()}),
+        condition=_condition(files),
     )
+
+
+def _same_answer(
+    first: tuple[ResultFile, NativeResult, str], second: tuple[ResultFile, NativeResult, str], item: str
+) -> None:
+    """One of the two is the other before it was scored, or this is an `InputError`."""
+    (file, result, _), (other, again, place) = first, second
+    same = (result.question, result.model_prediction) == (again.question, again.model_prediction)
+    if not same or file.scored == other.scored or file.blind != other.blind:
+        raise InputError(
+            other.path,
+            place,
+            found=f"a second answer to {item} (the first is in {file.path})",
+            expected="one answer a question, of one model under one condition",
+        )
+
+
+def _condition(files: Sequence[ResultFile]) -> str:
+    blind = [file for file in files if file.blind]
+    if blind and len(blind) < len(files):
+        raise InputError(
+            blind[0].path,
+            found="answers without the video among others",
+            expected="a folder of one condition alone",
+        )
+    return "text-only" if blind else ""
 
 
 def _key(item: Item) -> tuple[str, str, str, float, float]:
     start, end = item.tags["time_start"], item.tags["time_end"]
-    kind = "mcq" if item.options else "free"
-    return item.group, kind, item.question, float(str(start)), float(str(end))
+    return item.group, _kind(item), item.question, float(str(start)), float(str(end))
 
 
-def _take(
-    found: _Found, item: Item, result: NativeResult, options: list[str], where: tuple[Path, str]
-) -> None:
+def _kind(item: Item) -> str:
+    return "mcq" if item.options else "free"
+
+
+def _take(found: _Found, item: Item, result: NativeResult, where: tuple[Path, str], *, scored: bool) -> None:
+    _, options = split_options(result.question)
     answer = _answer(item, result, options, where)
     found.answers.append(answer)
     if answer.status is Status.FAILED:
@@ -105,7 +150,10 @@ def _take(
         if recorded_right is not None and bool(recorded_right) != right:
             found.read_differently.append(item.id)
         return
-    _judged(found, item, result, where)
+    if scored:
+        _judged(found, item, result, where)
+    else:
+        found.unscored.append(item.id)
 
 
 def _answer(item: Item, result: NativeResult, options: list[str], where: tuple[Path, str]) -> Answer:
@@ -202,7 +250,7 @@ def _judged(found: _Found, item: Item, result: NativeResult, where: tuple[Path, 
         found.contradictions.append(item.id)
 
 
-def _notes(found: _Found, missing: int, counted: set[str]) -> tuple[str, ...]:
+def _notes(found: _Found, missing: int, kinds: set[str], counted: set[str]) -> tuple[str, ...]:
     lines = (
         ("recorded calls failed; they count as failed, not as wrong", found.failed),
         ("choices are not read as the recorded mark has them", found.read_differently),
@@ -210,6 +258,9 @@ def _notes(found: _Found, missing: int, counted: set[str]) -> tuple[str, ...]:
         ("verdicts contradict themselves; they are kept as given", found.contradictions),
     )
     notes = [_note(text, ids, counted) for text, ids in lines if ids]
+    if found.unscored:
+        notes.append(f"{len(found.unscored)} free responses are not scored yet (proctor score)")
+    notes += [f"no {_KIND_NAMES[kind]} here" for kind in KINDS if kind not in kinds]
     if missing:
         notes.append(f"{missing} questions have no recorded answer")
     return tuple(notes)
