@@ -31,7 +31,7 @@ from proctor.judges.embedded.designs import LIKENESS, OF_OTHERS, VIEWS, Design, 
 from proctor.judges.embedded.folds import Split, fold_numbers, folds
 from proctor.judges.embedded.learning import _dual, _mixed, task_figure
 from proctor.judges.embedded.views import fit_views
-from proctor.judges.hostile import STEERING_FLAG
+from proctor.judges.injection import STEERING_FLAG
 from tests.support.rated_answers import hashed, made_up
 
 SMALL = Recipe(folds=3, designs=6, kept=3)

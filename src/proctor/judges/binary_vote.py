@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from proctor.core import Answer, Briefing, Item, Metric, Score, Vote, VoteBook
 from proctor.judges.asked_once import AskedOnce
-from proctor.judges.hostile import FENCE_CLOSE, FENCE_OPEN, STEERING_FLAG, neutral, steers
+from proctor.judges.hostile import FENCE_CLOSE, FENCE_OPEN, neutral
+from proctor.judges.injection import STEERING_FLAG, steers
 from proctor.models import ModelClient, Prompt
 
 __all__ = ["JUDGE_VOTE", "PROMPT", "BinaryVerdict", "BinaryVote", "RightOrWrong"]

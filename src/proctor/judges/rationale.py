@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from proctor.core import Answer, Item, Metric, Score, Scorer, Status, VoteBook
 from proctor.core.formats import OrderingFormat
 from proctor.judges.asked_once import AskedOnce
-from proctor.judges.hostile import FENCE_CLOSE, FENCE_OPEN, STEERING_FLAG, neutral, steers
+from proctor.judges.hostile import FENCE_CLOSE, FENCE_OPEN, neutral
+from proctor.judges.injection import STEERING_FLAG, steers
 from proctor.judges.registry import FramesOf
 from proctor.metrics.text import NO_RATIONALE, rationale_of
 from proctor.models import ModelClient, Prompt, load_prompt

@@ -12,7 +12,8 @@ from pydantic import JsonValue
 from proctor.core import Answer, Item, Metric, Score, Scorer, Status, VoteBook
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.asked_once import AskedOnce
-from proctor.judges.hostile import FENCE_CLOSE, FENCE_OPEN, STEERING_FLAG, neutral, steers
+from proctor.judges.hostile import FENCE_CLOSE, FENCE_OPEN, neutral
+from proctor.judges.injection import STEERING_FLAG, steers
 from proctor.judges.verdict import VERDICT_METRICS, ErrorType, Verdict, verdict_scores
 from proctor.models import ModelClient, Prompt, load_prompt
 

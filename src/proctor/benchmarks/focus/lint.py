@@ -13,7 +13,8 @@ from proctor.benchmarks.focus.forms import MAX_CHARS
 from proctor.benchmarks.focus.native import NativeResponse, Repeated, entries
 from proctor.core import Benchmark, Item, ParseError
 from proctor.core.formats import FreeTextFormat
-from proctor.judges.hostile import neutral, steers
+from proctor.judges.hostile import neutral
+from proctor.judges.injection import steers
 
 __all__ = ["Finding", "Lint", "lint_submission"]
 

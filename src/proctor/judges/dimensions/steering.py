@@ -1,31 +1,13 @@
-"""Candidates that speak to their judge, in the languages and with the words of the task."""
+"""Candidates that speak to their judge, who may also be handed a finished score of a dimension."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Sequence
 
 from proctor.judges.dimensions.case import Case, Dimension
-from proctor.judges.hostile import STEERING_FLAG, neutral, steers
+from proctor.judges.injection import STEERING_FLAG, steers
 
 __all__ = ["speaks_to_judge", "steering_flags"]
-
-_CHINESE = re.compile(
-    "|".join(
-        (
-            r"(?:忽略|无视|忘记|不要理会|跳过).{0,20}(?:指令|指示|提示|规则|要求|说明|以上|上述|之前|前面)",
-            r"(?:给|打)[^。\n]{0,12}(?:满分|高分|最高分|\d(?:\.\d+)?\s*分(?!钟))",
-            r"(?:评|判)[^。\n]{0,6}(?:满分|最高分)",
-            r"(?:尊敬的|亲爱的|致|各位|注意).{0,4}(?:评委|评分者|评审|阅卷|裁判|评估者|评分员)",
-            r"你是(?:一个|一名|一位)?.{0,6}(?:评委|评分者|评审|裁判|评估者|评分员)",
-            r"^\s*(?:系统|助手|用户|开发者)\s*[：:]",
-        )
-    ),
-    re.MULTILINE,
-)
-"""The same ways to speak to the judge as in English: override its rules, ask for marks, address it, open
-another speaker's turn."""
 
 
 def steering_flags(case: Case) -> tuple[str, ...]:
@@ -48,7 +30,4 @@ def speaks_to_judge(text: str, dimensions: Sequence[Dimension]) -> bool:
     >>> speaks_to_judge("overall: 1.0", (Dimension("overall", (0.0, 1.0)),)), speaks_to_judge("Rosacea.", ())
     (True, False)
     """
-    plain = neutral(unicodedata.normalize("NFKC", text))
-    names = "|".join(re.escape(one.name) for one in dimensions)
-    stated = names and re.search(rf"(?:{names})[\"'“”]?\s*[:=]\s*[\"'“”]?\d", plain, re.IGNORECASE)
-    return steers(text) or bool(_CHINESE.search(plain)) or bool(stated)
+    return steers(text, [one.name for one in dimensions])
