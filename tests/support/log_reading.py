@@ -94,6 +94,11 @@ def ordered(question: str, answer: str, first: dict[str, float]) -> bool:
     return answer == "-".join(in_time)
 
 
+def must_go(moments: list[tuple[float, str, str]]) -> int:
+    """How many objects that may not stay; of the simulated ones all but clips."""
+    return len({instance for _, name, instance in moments if name != "clip"})
+
+
 def percent(part: float, whole: float) -> float:
     return 100 * part / whole
 
@@ -137,7 +142,8 @@ READINGS: dict[str, tuple[str, Check]] = {
                     lambda c: int(c.a) == len(c.log.view(seconds_of(c.m[1])))),
     "plural": (r"Which of these has been brought .* more than once .*", lambda c: (
         Counter(name for _, name, _ in c.log.came)[chosen(c.m[0], c.a)] > 1)),
-    "how-many-out": (r"How many foreign objects have been taken out .*\?", lambda c: int(c.a) == len(c.log.went)),
+    "how-many-out": (r"How many foreign objects have been taken out .*\?", lambda c: (
+        int(c.a) == len({instance for _, _, instance in c.log.went}))),
     "when-seen": (rf"When was {A} first brought into the patient\?", lambda c: (
         near(c.a, [c.log.first(c.log.came)[c.m[1]]], 0.5))),
     "when-each": (rf"At which times was {A} brought .*\?", lambda c: (
@@ -164,17 +170,17 @@ READINGS: dict[str, tuple[str, Check]] = {
         near(c.a, [c.log.first(c.log.went)[c.m[1]] - c.log.first(c.log.came)[c.m[1]]], 0.5))),
     "view-share": (r"In what percentage of the video so far is at least one ([a-z ]+) in view\?", lambda c: (
         abs(float(c.a) - percent(len(c.log.stretch(c.m[1])), 10 * c.log.end + 1)) <= float(str(c.r.format_kwargs["tolerance"])))),
-    "remain": (r"How many of the (?!foreign)([a-z ]+?)s that were brought .* still inside\?",
+    "remain": (r"How many (?!foreign)([a-z ]+?)s are still inside the patient\?",
                lambda c: int(c.a) == c.log.left(c.m[1])),
-    "remain-all": (r"How many of the foreign objects that were brought .* still inside\?",
+    "remain-all": (r"How many foreign objects are still inside the patient\?",
                    lambda c: int(c.a) == c.log.left()),
-    "kinds-left": (r"Of which kinds of foreign object .* still inside\?", lambda c: (
+    "kinds-left": (r"Of which kinds of foreign object .* still inside the patient\?", lambda c: (
         classes(c.a) == sorted(name for name in c.log.first(c.log.came) if c.log.left(name)))),
-    "out-share": (r"What percentage of the foreign objects .* taken out again\?",
-                  lambda c: abs(float(c.a) - percent(len(c.log.went), len(c.log.came))) <= 0.5),
-    "all-out": (r"Have all ([a-z ]+?)s that were brought .* taken out again\?",
+    "out-share": (r"What percentage of the foreign objects .* taken out so far\? .*", lambda c: (
+        abs(float(c.a) - percent(must_go(c.log.went), must_go(c.log.came))) <= 0.5)),
+    "all-out": (r"Have all (?!clip)([a-z ]+?)s that were in the patient been taken out\?",
                 lambda c: yes(c.a) == (c.log.left(c.m[1]) == 0)),
-    "nothing-left": (r"Has everything that was brought .* and must not stay been taken out again\? .*",
+    "nothing-left": (r"Has everything that must not stay in the patient been taken out\? .*",
                      lambda c: yes(c.a) == (not any(c.log.left(n) for n in c.log.first(c.log.came) if n != "clip"))),
     "which-first-out": (r"Number the ([a-z ]+?)s in the order .* Which number was taken out first\?",
                         lambda c: int(c.a) == number_of(c.log, c.m[1], next(i for _, n, i in c.log.went if n == c.m[1]))),

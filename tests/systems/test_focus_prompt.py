@@ -110,3 +110,18 @@ def test_other_definitions_are_other_settings() -> None:
     told, bare = ModelSystem(client, briefing=READER.briefing()), ModelSystem(client)
     assert told.settings == bare.settings | {"briefing_sha256": told.settings["briefing_sha256"]}
     asyncio.run(client.aclose())
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("Gallstone", "In a specimen bag it counts as retrieved"),
+        ("Specimen", "In a specimen bag it counts as retrieved"),
+        ("Needle", "a thread without it is no needle in view"),
+        ("Clip", "not while it still sits in the applier"),
+        ("Specimen Bag", "where only the string is to be seen, the bag is not in view"),
+    ],
+)
+def test_models_are_told_how_the_challenge_counts(name: str, rule: str, tmp_path: Path) -> None:
+    assert rule in OBJECTS[name]
+    assert rule in "\n".join(asked(items(tmp_path)["class"]).texts)

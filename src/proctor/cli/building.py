@@ -128,7 +128,16 @@ def build_focus(
         list[str] | None,
         typer.Option(
             "--in-distribution",
-            help="A kind of procedure that counts as seen in training; may be repeated. [default: the challenge's]",
+            help="A procedure seen in training, by its whole name; may be repeated. [default: the challenge's]",
+            show_default=False,
+        ),
+    ] = None,
+    unseen: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--unseen-question",
+            metavar="RULE",
+            help="A kind of question not seen in training; may be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -154,7 +163,8 @@ def build_focus(
 
     if out is None and not check_only:
         raise typer.BadParameter("name a new folder, or --check-only", param_hint="--out")
-    plan = FocusPlan(questions, times, tuple(in_distribution or SEEN_IN_TRAINING), seed)
+    seen = tuple(in_distribution or SEEN_IN_TRAINING)
+    plan = FocusPlan(questions, times, seen, tuple(unseen or ()), seed=seed)
     completions = _completed(tracks, Given(fps, procedure), fill)
     undecided = sum(len(one.open) for one in completions)
     stop = check_only or (undecided > 0 and not allow_findings)

@@ -30,9 +30,9 @@ from proctor.core.formats import (
     option_letters,
 )
 
-__all__ = ["BUILDER_VERSION", "FocusBuilt", "ask_focus", "build_focus"]
+__all__ = ["BUILDER_VERSION", "BuiltReference", "FocusBuilt", "ask_focus", "build_focus"]
 
-BUILDER_VERSION = "1"
+BUILDER_VERSION = "2"
 """Changes whenever the same annotations, plan and seed give other questions."""
 
 _NATIVE = {
@@ -46,13 +46,21 @@ _NATIVE = {
 }
 
 
+class BuiltReference(NativeReference):
+    """A reference with more labels than the toolkit reads: the rule that asked, and what of the question is unseen in
+    training (`FocusPlan.unseen`)."""
+
+    rule: str
+    unseen: str
+
+
 @dataclass(frozen=True)
 class FocusBuilt:
     """What was written: questions with their keys, pairwise, and per format how many there are and the share of
     the commonest answer among them; `dropped` were left out so that no answer is too common."""
 
     requests: tuple[NativeRequest, ...]
-    references: tuple[NativeReference, ...]
+    references: tuple[BuiltReference, ...]
     formats: dict[str, tuple[int, float]]
     dropped: int
 
@@ -162,7 +170,7 @@ def _request(annotation: Annotation, name: str, offer: Offer, options: Sequence[
 
 def _reference(
     annotation: Annotation, name: str, offer: Offer, dealt: tuple[Sequence[str], str], plan: FocusPlan
-) -> NativeReference:
+) -> BuiltReference:
     options, letter = dealt
     asked = ASKED[offer.rule]
     kwargs: dict[str, JsonValue] = {}
@@ -174,16 +182,18 @@ def _reference(
         kwargs["tolerance"] = offer.format.tolerance
     elif isinstance(offer.format, PatternFormat):
         kwargs["pattern"] = offer.format.pattern
-    kind = annotation.video.procedure.casefold()
-    return NativeReference(
+    unseen = plan.unseen(annotation.video.procedure, offer.rule)
+    return BuiltReference(
         qID=name,
         primary=asked.primary,
         format=_NATIVE[offer.format.kind],
         format_kwargs=kwargs,
         answer=letter or _text(offer),
         secondaries=asked.secondaries,
-        ood=not any(known.casefold() in kind for known in plan.in_distribution),
+        ood=unseen != "nothing",
         clinical=asked.clinical,
+        rule=offer.rule,
+        unseen=unseen,
     )
 
 

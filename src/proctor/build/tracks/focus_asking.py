@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,20 +15,22 @@ from proctor.build.tracks.focus_rules import FOCUS_RULES
 from proctor.build.tracks.focus_words import ASKED, FocusDialect, focus_words
 from proctor.build.tracks.giveaway import foregone, gives_away
 from proctor.build.tracks.offers import Offer
-from proctor.build.tracks.timeline import Timeline
+from proctor.build.tracks.timeline import Timeline, arrivals
 from proctor.build.tracks.vocabulary import ARISING, official_name
 from proctor.core import InputError, generator
 
 __all__ = ["SEEN_IN_TRAINING", "Chosen", "FocusPlan", "choose_questions"]
 
 SEEN_IN_TRAINING = ("cholecystectomy", "proctocolectomy", "rectal resection", "sigmoid resection")
-"""The kinds of procedure in the challenge's training data; all others are out of distribution."""
+"""The kinds of procedure in the challenge's training data, in the singular as requests name them; all others are
+out of distribution."""
 
 _FORMATS = ("choice", "count", "binary", "percentage", "classes", "timestamps", "pattern")
 _SECONDS_ASKED = 8  # seconds of a video that questions asked at one time may name
 _OF_A_RULE = 24  # offers of one rule of one video among which is chosen
 _CALM_S = 1.0  # nothing comes or goes so close to the time at which is asked
 _EARLIEST_S = 8.0
+_APPROACHES = {"laparoscopic", "robotic", "robot-assisted", "minimally-invasive", "thoracoscopic"}
 _MOST_SHARE = {"binary": 0.5}  # of one answer among those of a format
 _MOST_OF_OTHERS = 0.4
 _ENOUGH = 10  # questions of a format from which on that is held to
@@ -37,17 +40,43 @@ _NAMES = "a name without a comma, and not none"
 @dataclass(frozen=True)
 class FocusPlan:
     """How questions are made: how many of a video, at how many times besides its end they are asked, the kinds
-    of procedure that count as seen in training (part of their name is enough), and the seed."""
+    of procedure that count as seen in training (the whole name, without the approach), the rules whose questions
+    count as unseen in training, and the seed."""
 
     per_video: int = 40
     times: int = 4
     in_distribution: tuple[str, ...] = SEEN_IN_TRAINING
+    unseen_questions: tuple[str, ...] = ()
     seed: int = 0
 
     def __post_init__(self) -> None:
         for name, value, low, high in (("per_video", self.per_video, 1, 1000), ("times", self.times, 0, 100)):
             if not low <= value <= high:
                 raise InputError(None, name, found=str(value), expected=f"{low} to {high}")
+        for rule in self.unseen_questions:
+            if rule not in ASKED:
+                expected = f"one of {', '.join(sorted(ASKED))}"
+                raise InputError(None, "unseen_questions", found=repr(rule), expected=expected)
+
+    def unseen(self, procedure: str, rule: str) -> str:
+        """What of a question is out of distribution, for which either is enough: its kind of procedure, the question
+        itself, "both", or "nothing". An unknown procedure is unseen."""
+        known = {plain_procedure(one) for one in self.in_distribution} - {""}
+        found = [] if plain_procedure(procedure) in known else ["procedure"]
+        found += ["question"] if rule in self.unseen_questions else []
+        return "both" if len(found) == 2 else "".join(found) or "nothing"
+
+
+def plain_procedure(name: str) -> str:
+    """A kind of procedure without its approach, in small letters: what is compared.
+
+    >>> plain_procedure("Laparoscopic  Cholecystectomy"), plain_procedure("colorectal resection")
+    ('cholecystectomy', 'colorectal resection')
+    """
+    words = name.casefold().split()
+    while words and words[0] in _APPROACHES:
+        words = words[1:]
+    return " ".join(words)
 
 
 class _Asking(Timeline):
@@ -110,7 +139,7 @@ def _pool(
     arising = {name for name in names if official_name(name) in ARISING and name not in inserted}
     if not names:
         return {one.video.id: [] for one in annotations}
-    say = focus_words(names)
+    say = focus_words(names, arising)
     pool: dict[str, list[Offer]] = {}
     for number, one in enumerate(annotations, start=1):
         pool[one.video.id] = _offers(one, say, arising, plan)
@@ -143,13 +172,15 @@ def _offers(annotation: Annotation, say: FocusDialect, arising: set[str], plan: 
 
 
 def _times(annotation: Annotation, plan: FocusPlan) -> list[float]:
-    """The times at which is asked: the end of the video, and whole seconds at which nothing comes or goes, one
-    from each of as many equal parts of them."""
+    """The times at which is asked: the end of the video, and whole seconds from the first arrival on at which nothing
+    comes or goes, one from each of as many equal parts of them. Before there is anything, nothing is asked."""
     video = annotation.video
+    changes = sorted({one.time for one in (*arrivals(annotation), *annotation.moments)})
+    earliest = max(_EARLIEST_S, changes[0]) if changes else video.seconds
     calm = [
         second
-        for second in range(int(_EARLIEST_S), int(video.seconds))
-        if not any(abs(moment.time - second) < _CALM_S for moment in annotation.moments)
+        for second in range(math.ceil(earliest), int(video.seconds))
+        if not any(abs(time - second) < _CALM_S for time in changes)
     ]
     rng = generator(plan.seed, "build focus", "times", video.id)
     parts = np.array_split(np.array(calm, dtype=np.int64), plan.times) if plan.times else []

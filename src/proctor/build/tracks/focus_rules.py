@@ -43,21 +43,27 @@ def _kinds_left(line: Timeline, say: Dialect) -> Iterator[Offer]:
     yield say.kinds(say.text("kinds-left"), left)
 
 
+def _must_go(line: Timeline) -> list[str]:
+    """The classes that were in the body and must not stay there."""
+    return [name for name in line.first_there() if official_name(name) not in STAYING]
+
+
 def _out_share(line: Timeline, say: Dialect) -> Iterator[Offer]:
-    inserted = {moment.instance for moment in line.insertions()}
-    if inserted:
-        share = 100 * (len(inserted) - len(line.inside())) / len(inserted)
+    out = sum(len(line.outside(name)) for name in _must_go(line))
+    every = out + sum(len(line.inside(name)) for name in _must_go(line))
+    if every and not line.returned():
+        share = round(100 * out / every)
         form = PercentageFormat(tolerance=_COUNTED_TOLERANCE)
-        yield Offer(say.text("out-share"), form, float(round(share)), str(round(share)))
+        yield Offer(say.text("out-share"), form, float(share), str(share))
 
 
 def _all_out(line: Timeline, say: Dialect) -> Iterator[Offer]:
-    for name in line.first_in():
+    for name in _must_go(line):
         yield say.yes_no(say.text("all-out", name), not line.inside(name), name, (name,))
 
 
 def _nothing_left(line: Timeline, say: Dialect) -> Iterator[Offer]:
-    must_go = [name for name in line.first_in() if official_name(name) not in STAYING]
+    must_go = _must_go(line)
     if must_go:
         left = any(line.inside(name) for name in must_go)
         yield say.yes_no(say.text("nothing-left"), not left, "", ())

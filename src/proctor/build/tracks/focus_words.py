@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -20,16 +20,19 @@ _MOST = 20  # a larger number of events is a matter of patience
 @dataclass(frozen=True)
 class Asked:
     """What a rule asks and tests: its text, the primary capability and others of FOCUS's taxonomy, whether the
-    answer matters at the operating table, and whether it is about insertions (so not about what arises in the
-    body)."""
+    answer matters at the operating table, whether it is about insertions (so not about what arises in the body),
+    and whether it is about retrieval (so that a specimen in a bag counts as taken out)."""
 
     text: str
     primary: str
     secondaries: tuple[str, ...] = ()
     clinical: bool = False
     inserted: bool = True
+    retrieval: bool = False
 
 
+_BAGGED = " (What lies in a specimen bag counts as taken out.)"
+_MAY_STAY = "(Clips, meshes, drains and absorbable hemostatic agents may stay.)"
 _NUMBERED = "Number the {many} in the order in which they were brought into the patient. "
 
 ASKED = MappingProxyType(
@@ -99,6 +102,7 @@ ASKED = MappingProxyType(
             ("fo_interaction_recognition",),
             clinical=True,
             inserted=False,
+            retrieval=True,
         ),
         "before": Asked(
             "Was {an_a} brought into the patient before the first {b} was?",
@@ -126,6 +130,8 @@ ASKED = MappingProxyType(
             "fo_interaction_recognition",
             ("object_identification",),
             clinical=True,
+            inserted=False,
+            retrieval=True,
         ),
         "kinds-out": Asked(
             "Which kinds of foreign object have been taken out of the patient so far?",
@@ -177,41 +183,49 @@ ASKED = MappingProxyType(
             inserted=False,
         ),
         "remain": Asked(
-            "How many of the {many} that were brought into the patient are still inside?",
+            "How many {many} are still inside the patient?",
             "object_aggregation",
             ("event_aggregation", "multi_step_reasoning"),
             clinical=True,
+            inserted=False,
+            retrieval=True,
         ),
         "remain-all": Asked(
-            "How many of the foreign objects that were brought into the patient are still inside?",
+            "How many foreign objects are still inside the patient?",
             "object_aggregation",
             ("event_aggregation", "multi_step_reasoning"),
             clinical=True,
+            inserted=False,
         ),
         "kinds-left": Asked(
-            "Of which kinds of foreign object that were brought into the patient is one still inside?",
+            "Of which kinds of foreign object is at least one still inside the patient?",
             "object_aggregation",
             ("multi_step_reasoning",),
             clinical=True,
+            inserted=False,
         ),
         "out-share": Asked(
-            "What percentage of the foreign objects that were brought into the patient has been taken out again?",
+            "What percentage of the foreign objects that must not stay in the patient has been taken out so far? "
+            + _MAY_STAY,
             "event_aggregation",
             ("multi_step_reasoning",),
             clinical=True,
+            inserted=False,
         ),
         "all-out": Asked(
-            "Have all {many} that were brought into the patient been taken out again?",
+            "Have all {many} that were in the patient been taken out?",
             "multi_step_reasoning",
             ("object_aggregation", "event_aggregation"),
             clinical=True,
+            inserted=False,
+            retrieval=True,
         ),
         "nothing-left": Asked(
-            "Has everything that was brought into the patient and must not stay been taken out again? (Clips, "
-            "meshes, drains and absorbable hemostatic agents may stay.)",
+            "Has everything that must not stay in the patient been taken out? " + _MAY_STAY,
             "multi_step_reasoning",
             ("functional_reasoning", "object_aggregation"),
             clinical=True,
+            inserted=False,
         ),
         "which-first-out": Asked(
             _NUMBERED + "Which number was taken out first?", "instance_matching", ("temporal_ordering",)
@@ -229,8 +243,17 @@ ASKED = MappingProxyType(
 """Every rule by its name: those that any annotated video is asked by, and those of FOCUS alone."""
 
 
+@dataclass(frozen=True)
 class FocusDialect(Dialect):
-    """FOCUS has no format for an order, so it is asked for as a pattern of letters; times are whole seconds."""
+    """FOCUS has no format for an order, so it is asked for as a pattern of letters; times are whole seconds.
+    `arising` are the classes that nobody inserts, since they come loose in the body."""
+
+    arising: frozenset[str] = frozenset()
+
+    def text(self, rule: str, a: str = "", b: str = "", **more: str) -> str:
+        """The question of a rule; of what arises in the body it says what counts as taken out."""
+        bagged = _BAGGED if a in self.arising and ASKED[rule].retrieval else ""
+        return super().text(rule, a, b, **more) + bagged
 
     def tolerance(self, end: float) -> float:
         """As the toolkit has it."""
@@ -253,8 +276,10 @@ class FocusDialect(Dialect):
             yield Offer(text, form, answer, answer, "+".join(listed), choices=tuple(listed))
 
 
-def focus_words(names: Sequence[str]) -> FocusDialect:
-    """FOCUS's way of asking about these classes."""
+def focus_words(names: Sequence[str], arising: Collection[str] = ()) -> FocusDialect:
+    """FOCUS's way of asking about these classes, some of which come loose in the body."""
     phrases = {name: name.casefold() for name in names}
     texts = {rule: asked.text for rule, asked in ASKED.items()}
-    return FocusDialect(names=tuple(sorted(names)), phrases=phrases, texts=texts, most=_MOST)
+    return FocusDialect(
+        names=tuple(sorted(names)), phrases=phrases, texts=texts, most=_MOST, arising=frozenset(arising)
+    )

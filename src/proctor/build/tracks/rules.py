@@ -75,7 +75,8 @@ def _how_many_at(line: Timeline, say: Dialect) -> Iterator[Offer]:
 
 
 def _how_many_out(line: Timeline, say: Dialect) -> Iterator[Offer]:
-    yield from say.count(say.text("how-many-out"), len(line.retrievals()))
+    if not line.returned():  # of what went out and came back nobody can say whether it "has been taken out"
+        yield from say.count(say.text("how-many-out"), len(line.outside()))
 
 
 def _plural(line: Timeline, say: Dialect) -> Iterator[Offer]:
@@ -147,7 +148,7 @@ def _order_out(line: Timeline, say: Dialect) -> Iterator[Offer]:
 
 def _out(line: Timeline, say: Dialect) -> Iterator[Offer]:
     gone = line.first_out()
-    for name in line.first_in():
+    for name in line.first_there():
         yield say.yes_no(say.text("out", name), name in gone, name, (name,))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from proctor.build.tracks.annotation import Annotation, Moment, MomentKind, Sighting
+from proctor.build.tracks.vocabulary import ARISING, official_name
 
-__all__ = ["Timeline"]
+__all__ = ["Timeline", "arrivals"]
 
 _CALM_S = 1.5  # around a moment of importance nobody can say to the second what is in view
 
@@ -23,6 +24,7 @@ class Timeline:
         self._by_second = {
             second: seen for second, seen in annotation.by_second().items() if second <= self.end
         }
+        self._arrivals = [one for one in arrivals(annotation) if one.time <= self.end]
 
     def moments(self, kind: MomentKind, class_name: str | None = None) -> list[Moment]:
         """Insertions or retrievals, of one class or of all, in order of time."""
@@ -51,16 +53,34 @@ class Timeline:
         """Per class that is retrieved: when that happens first, in order of time."""
         return self.first("retrieval")
 
+    def first_there(self) -> dict[str, float]:
+        """Per class that is ever in the body, be it inserted or come loose there: since when, in order of time."""
+        found: dict[str, float] = {}
+        for one in self._arrivals:
+            found.setdefault(one.class_name, one.time)
+        return found
+
     def inside(self, class_name: str | None = None) -> list[str]:
-        """The instances that were inserted and are still in the body at the end, in order of insertion."""
-        there: dict[str, None] = {}
-        for one in self._moments:
+        """The instances that are in the body at the end, in order of arrival."""
+        return [name for name, there in self._stays(class_name).items() if there]
+
+    def outside(self, class_name: str | None = None) -> list[str]:
+        """The instances that were in the body and are not at the end: however often one went in and out, it is one."""
+        return [name for name, there in self._stays(class_name).items() if not there]
+
+    def returned(self) -> list[str]:
+        """The instances that were taken out and are in the body again at the end."""
+        went = {one.instance for one in self.retrievals()}
+        return [name for name in self.inside() if name in went]
+
+    def _stays(self, class_name: str | None) -> dict[str, bool]:
+        """Per instance that ever was in the body whether it is at the end."""
+        there: dict[str, bool] = {}
+        # of what happens at one time the arrival comes first
+        for one in sorted([*self._arrivals, *self.retrievals()], key=lambda one: one.time):
             if class_name in {None, one.class_name}:
-                if one.kind == "insertion":
-                    there[one.instance] = None
-                else:
-                    there.pop(one.instance, None)
-        return list(there)
+                there[one.instance] = one.kind == "insertion"
+        return there
 
     def in_view(self, second: int) -> list[Sighting]:
         """What is plainly to be seen at a second."""
@@ -104,3 +124,16 @@ class Timeline:
         seen = self._by_second.get(second, [])
         instances = [one.instance for one in seen]
         return len(set(instances)) == len(instances) and all(one.clear or one.box is None for one in seen)
+
+
+def arrivals(annotation: Annotation) -> list[Moment]:
+    """When each instance came to be in the body, in order of time: its insertions; and for a specimen or a stone that
+    nobody inserted the second at which it is first seen there, since it comes loose in the body itself."""
+    inserted = {one.instance for one in annotation.moments if one.kind == "insertion"}
+    found = [one for one in annotation.moments if one.kind == "insertion"]
+    for instance, seen in annotation.by_instance().items():
+        here = [one for one in seen if one.in_patient]
+        if here and instance not in inserted and official_name(here[0].class_name) in ARISING:
+            time, name = float(here[0].second), here[0].class_name
+            found.append(Moment(kind="insertion", instance=instance, class_name=name, time=time))
+    return sorted(found, key=lambda one: (one.time, one.instance))
