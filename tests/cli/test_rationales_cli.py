@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from tests.support.faulty_server import FaultyServer
-from tests.support.program import proctor
+from tests.support.program import proctor, within
 
 KEYS = [
     {
@@ -49,6 +49,11 @@ def stored(tmp_path: Path) -> tuple[Path, Path]:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return store, folder
+
+
+def first_json(said: str) -> Any:
+    """What a command printed for programs, without the notes after it."""
+    return json.JSONDecoder().raw_decode(said)[0]
 
 
 def rows(store: Path, start: str) -> list[dict[str, Any]]:
@@ -122,7 +127,12 @@ def test_a_stored_run_gets_the_overall_score_of_the_task(stored: tuple[Path, Pat
     store, _ = stored
     asked = ("results", "clinicalskillqa", "--store", store, "--system", "mine", "--as", "official")
     before = proctor(*asked)
-    assert "No overall score: no rationale is scored (proctor score --judge bertscore)." in before.stderr
+    why = "no rationale is scored yet (proctor score --judge bertscore)"
+    assert f"No rationale F1 and no overall score: {why}." in before.stderr
+    unscored = {row["name"]: row for row in json.loads(proctor(*asked, "--format", "json").stdout)}
+    assert {(unscored[name]["value"], unscored[name]["reason"]) for name in ("rationale_f1", "overall")} == {
+        (None, why)
+    }
     proctor("score", "clinicalskillqa", "--store", store, "--judge", "bertscore", "--system", "mine")
     done = proctor(*asked, "--format", "json")
     assert done.returncode == 0, done.stderr
@@ -139,4 +149,34 @@ def test_a_stored_run_gets_the_overall_score_of_the_task(stored: tuple[Path, Pat
     mended = proctor(*asked[:-1], "mended")
     assert (
         mended.stderr.strip() == "proctor: --as: found 'mended', expected official: there is nothing to mend"
+    )
+
+
+def test_no_rationale_asked_for_is_no_zero(stored: tuple[Path, Path]) -> None:
+    """A run whose answers were never asked for a reason has no F1 and no overall score; neither does a baseline."""
+    store, folder = stored
+    bare = folder.parent / "bare.json"
+    bare.write_text(json.dumps([{"id": key["id"], "order": key["order"]} for key in KEYS]), encoding="utf-8")
+    code, said = within("import", "clinicalskillqa", bare, "--data", folder, "--as", "bare", "--store", store)
+    assert code == 0, said
+    code, said = within("score", "clinicalskillqa", "--store", store, "--judge", "bertscore")
+    assert code == 0, said
+    assert "No mark for bare / video" in " ".join(said.split())
+    assert "random / text-only" in " ".join(said.split())
+    code, said = within("results", "clinicalskillqa", "--store", store, "--format", "json")
+    marked = {row["system"] for row in first_json(said) if row["metric"] == "rationale_f1"}
+    assert marked == {"mine"}
+    code, said = within(
+        "results", "clinicalskillqa", "--store", store, "--system", "bare", "--as", "official"
+    )
+    assert "no rationale was asked for or kept" in said
+    assert next(row.split() for row in said.splitlines() if "Overall" in row)[-3:] == ["–", "–", "–"]
+    code, said = within(
+        "score", "clinicalskillqa", bare, "--references", folder / "references.json", "--format", "json"
+    )
+    found = first_json(said)
+    assert (found["rationale_f1"], found["overall"], found["reason"]) == (
+        None,
+        None,
+        "no prediction has a rationale",
     )

@@ -67,7 +67,10 @@ def test_an_order_is_stated_as_it_was_said() -> None:
     odd = order_answer(item(), ["D", "X", "D", "A"], rationale="", usage=Usage(), extra={})
     assert (odd.text, odd.parsed) == ('["D", "X", "D", "A"]', ["D", "X", "D", "A"])
     assert item().answer.parse(odd.text) == odd.parsed
-    assert odd.extra == {"labels": {"missing": ["B", "C"], "repeated": ["D"], "unknown": ["X"]}}
+    assert odd.extra == {
+        "rationale": "",
+        "labels": {"missing": ["B", "C"], "repeated": ["D"], "unknown": ["X"]},
+    }
 
 
 @pytest.mark.parametrize("order", [[], ["A"]])

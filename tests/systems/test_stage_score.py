@@ -98,7 +98,7 @@ def test_where_the_model_sees_nothing_there_is_no_order(
     with FaultyServer(KeyFrameModel(instances.places, reply={"StageReply": nothing})) as server:
         answer = run_method("stage-score", instances.first(4), server)[0]
     assert (answer.status, answer.parsed, answer.text) == (Status.ANSWERED, None, "Answer: none")
-    assert "rationale" not in answer.extra
+    assert answer.extra["rationale"] == ""
     assert answer.extra["labels"] == {"missing": ["A", "B", "C", "D"]}
 
 

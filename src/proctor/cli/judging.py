@@ -65,7 +65,7 @@ def mark_rationales(answers: Answers, similarity: SimilarityOptions, how: How) -
             found="no reference with a rationale",
             expected="some",
         )
-    runs = chosen_runs(store, answers.benchmark, answers.systems, answers.conditions)
+    runs = _with_rationales(store, chosen_runs(store, answers.benchmark, answers.systems, answers.conditions))
     for run in runs:
         given = store.answers(run)
         scorer.prepare([(item, given[item.id]) for item in items if item.id in given])
@@ -78,7 +78,7 @@ def mark_rationales(answers: Answers, similarity: SimilarityOptions, how: How) -
 def judge_answers(answers: Answers, clients: Sequence[ModelClient], how: How) -> None:
     """Judges what is not judged yet, prints what came of it, and exits with `UNMARKED_EXIT` where another pass
     would have something to ask."""
-    from proctor.judges import build_judge
+    from proctor.judges import RATIONALE_METRICS, build_judge
     from proctor.runs import FLOOR, PaidVotes, Store, chosen_runs
 
     name = how.judge or reader_of(answers.benchmark).rubric_judge()
@@ -92,6 +92,8 @@ def judge_answers(answers: Answers, clients: Sequence[ModelClient], how: How) ->
     runs = chosen_runs(store, answers.benchmark, answers.systems, answers.conditions)
     if not answers.systems:
         runs = [run for run in runs if run.system not in FLOOR]  # nobody pays a judge for the floor unasked
+    if set(scorer.metrics) <= set(RATIONALE_METRICS):
+        runs = _with_rationales(store, runs)
     store.declare_metrics(answers.benchmark, scorer.metrics)
     tally = _judged(store, runs, scorer, paid, answers.all_items, how.concurrency)
     _show(_Outcome(store, answers, runs, scorer, tally, paid), how)
@@ -100,6 +102,17 @@ def judge_answers(answers: Answers, clients: Sequence[ModelClient], how: How) ->
         reason = tally.last_reason or ("no reply came" if tally.awaiting else "stopped")
         note(f"{tally.left} answers {lack} ({reason}): run the same command again.")
         raise typer.Exit(UNMARKED_EXIT)
+
+
+def _with_rationales(store: Store, runs: Sequence[Run]) -> list[Run]:
+    """The runs whose rationales can be marked; the others are named, since a mark of theirs would be made up."""
+    from proctor.metrics.text import gives_rationales
+
+    kept = [run for run in runs if gives_rationales(store.answers(run).values())]
+    without = [f"{run.system} / {run.condition}" for run in runs if run not in kept]
+    if without:
+        note(f"No mark for {', '.join(without)}: no rationale was asked for or kept.")
+    return kept
 
 
 def _frames_of(media: Path) -> FramesOf:

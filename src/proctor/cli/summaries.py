@@ -8,6 +8,8 @@ from proctor.benchmarks.predictions import ScoresPredictions
 from proctor.cli.options import OutputFormat, reader_of
 from proctor.cli.output import console, interval, note, print_csv, print_json, print_table, share
 from proctor.core import ACCURACY, HasOfficialFigures, InputError
+from proctor.metrics.ordering import OVERALL
+from proctor.metrics.text import RATIONALE_F1
 
 if TYPE_CHECKING:
     from proctor.metrics.marks import Mark
@@ -120,6 +122,8 @@ def _show_orders(
                 ]
                 for scorer, mark in marks[one.run.id]
             ]
+            if not one.f1:
+                cells += [[metric.label, "–", "–", "–"] for metric in (RATIONALE_F1, OVERALL)]
             heads = ["metric", *(["rationales by"] if several else []), ">value", ">interval", ">n"]
             print_table(f"{one.run.system} / {one.run.condition}", heads, cells)
             if one.left_out:
@@ -127,8 +131,15 @@ def _show_orders(
             if len(one.f1) == 1:
                 note(f"Rationales by {next(iter(one.f1))}.")
             if not one.f1:
-                note("No overall score: no rationale is scored (proctor score --judge bertscore).")
+                note(f"No rationale F1 and no overall score: {_unscored(one)}.")
             console.print()
+
+
+def _unscored(one: OrderedRun) -> str:
+    """Why no rationale of a run has an F1."""
+    if not one.has_rationales:
+        return "no rationale was asked for or kept"
+    return "no rationale is scored yet (proctor score --judge bertscore)"
 
 
 def _order_marks(
@@ -145,17 +156,23 @@ def _order_marks(
 
 
 def _order_rows(one: OrderedRun, marks: list[tuple[str, Mark]]) -> list[dict[str, Any]]:
+    """As programs read them; `reason` says why a value is not there."""
+    run: dict[str, Any] = {"system": one.run.system, "condition": one.run.condition, "left_out": one.left_out}
+    missing: dict[str, Any] = {"value": None, "ci_low": None, "ci_high": None, "n": 0}
+    unscored = [
+        run | {"scorer": "", "name": metric.name} | missing | {"reason": _unscored(one)}
+        for metric in (() if one.f1 else (RATIONALE_F1, OVERALL))
+    ]
     return [
-        {
-            "system": one.run.system,
-            "condition": one.run.condition,
-            "left_out": one.left_out,
+        run
+        | {
             "scorer": scorer,
             "name": mark.metric.name,
             "value": mark.estimate.value,
             "ci_low": mark.estimate.ci_low,
             "ci_high": mark.estimate.ci_high,
             "n": mark.estimate.n,
+            "reason": "",
         }
         for scorer, mark in marks
-    ]
+    ] + unscored

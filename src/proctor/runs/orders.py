@@ -18,7 +18,7 @@ from proctor.metrics.ordering import (
     rationale_marks,
     tracking_mark,
 )
-from proctor.metrics.text import RATIONALE_F1
+from proctor.metrics.text import RATIONALE_F1, gives_rationales
 from proctor.runs.report_data import load_answers
 from proctor.runs.store import Run, Store
 from proctor.runs.table import ItemTable, load_series
@@ -29,13 +29,15 @@ __all__ = ["OrderedRun", "load_orders"]
 @dataclass(frozen=True)
 class OrderedRun:
     """One run's orders by item (`compared`), each item's group, and where rationales were scored by code their F1 by
-    scorer and item. `left_out` orders have no answer that counts: they failed, or were not asked."""
+    scorer and item. `left_out` orders have no answer that counts: they failed, or were not asked. `has_rationales`
+    says whether the run was asked for rationales, or kept some."""
 
     run: Run
     compared: dict[str, Comparison]
     groups: tuple[str, ...]
     f1: dict[str, dict[str, float]]
     left_out: int
+    has_rationales: bool = False
 
     def whole(self, *, draws: int = 2000, seed: int = 0) -> list[Mark]:
         """The metrics of orders over all of them, with intervals by group."""
@@ -85,4 +87,5 @@ def _load(store: Store, run: Run, table: ItemTable, items: Mapping[str, Item]) -
         for one in load_series(store, run, table)
         if one.metric == RATIONALE_F1.name
     }
-    return OrderedRun(run, orders, tuple(groups), {name: by for name, by in f1.items() if by}, left_out)
+    scored = {name: by for name, by in f1.items() if by}
+    return OrderedRun(run, orders, tuple(groups), scored, left_out, gives_rationales(answers.values()))

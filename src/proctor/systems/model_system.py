@@ -10,9 +10,10 @@ from typing import Literal
 from pydantic import JsonValue
 
 from proctor.core import Answer, Briefing, ConfigurationError, Frame, Item, View, content_hash
-from proctor.core.formats import TimestampsFormat, option_letters
+from proctor.core.formats import OrderingFormat, TimestampsFormat, option_letters
 from proctor.media import ClipFile, ShowsFiles
 from proctor.models import ModelClient, Part, Prompt, load_prompt
+from proctor.systems.reasons import asks_for_rationale, rationale_in
 
 __all__ = ["ModelSystem", "Sampling", "prompt_for_benchmark"]
 
@@ -89,7 +90,8 @@ class ModelSystem:
         return True
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """The model's words as they came; a reply that the token limit cut says so in `extra`."""
+        """The model's words as they came; a reply that the token limit cut says so in `extra`. Of an order its
+        rationale stands there, too: "" where one was asked for and none came."""
         files = await self._files(view)
         frames = [] if files else await view.frames(count=self._sampling.count, fps=self._sampling.fps)
         system, user = self._prompt.render(
@@ -115,6 +117,7 @@ class ModelSystem:
                 "cut_off": reply.cut_off,
                 "frames": len(frames),
                 **({"video_bytes": sum(len(file.mp4) for file in files)} if files else {}),
+                **_rationale(item, user, reply.text),
             },
         )
 
@@ -128,6 +131,13 @@ class ModelSystem:
         if self._sampling.video_as == "frames" or not isinstance(view, ShowsFiles):
             return []
         return await view.files()
+
+
+def _rationale(item: Item, prompt: str, said: str) -> dict[str, JsonValue]:
+    if not isinstance(item.answer, OrderingFormat):
+        return {}
+    found = rationale_in(said)
+    return {"rationale": found} if found or asks_for_rationale(prompt) else {}
 
 
 def _named(file: ClipFile) -> ClipFile:

@@ -13,6 +13,9 @@ __all__ = ["NO_RATIONALE_SCORE", "Rationales", "score_rationales"]
 NO_RATIONALE_SCORE = "no text similarity was computed for the rationales"
 """Why the rationale's F1, and with it the overall score, is not there."""
 
+NO_RATIONALE_GIVEN = "no prediction has a rationale"
+"""Said of a file that leaves no room for them; an empty one among others is an answer without a reason, and scores 0."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rationales:
@@ -36,6 +39,8 @@ def score_rationales(
     known = {name: key.rationale for name, key in keys.items() if key.rationale.strip()}
     if not known:
         return None, "no reference has a rationale"
+    if not any("rationale" in answer.model_fields_set for answer in answers.values()):
+        return None, NO_RATIONALE_GIVEN
     try:
         bertscore = load()
     except MissingExtraError as error:

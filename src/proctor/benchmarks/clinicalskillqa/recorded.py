@@ -42,7 +42,7 @@ def _answer(item: Item, prediction: NativePrediction | None) -> Answer:
     if prediction is None:
         return Answer(item_id=item.id, reason=NO_ANSWER, problem=NO_ANSWER)
     text = " > ".join(prediction.order)
-    extra = {"rationale": prediction.rationale} if prediction.rationale else {}
+    extra = {"rationale": prediction.rationale} if "rationale" in prediction.model_fields_set else {}
     if not prediction.order:
         return Answer(item_id=item.id, problem="expected an order, found ''", extra={**extra})
     labels = item.answer.labels if item.answer.kind == "ordering" else ()

@@ -31,9 +31,10 @@ class OrderingFormat(Format):
 
     def instruction(self, options: Sequence[str] = ()) -> str:
         del options
-        shown = " > ".join(self.labels)
+        # No order stands here as an example: models repeat it, and in alphabetical order it is a hint.
         return (
-            f'Give all {len(self.labels)} labels from first to last, joined by ">", like "Answer: {shown}".'
+            f"Give all {len(self.labels)} labels ({', '.join(self.labels)}) from first to last, "
+            'joined by ">": "Answer: first > … > last".'
         )
 
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:

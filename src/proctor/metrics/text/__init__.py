@@ -26,6 +26,7 @@ from proctor.metrics.text.rationales import (
     NO_RATIONALE,
     RATIONALE_F1,
     RationaleScorer,
+    gives_rationales,
     rationale_f1,
     rationale_of,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "bleu",
     "chrf",
     "default_similarity",
+    "gives_rationales",
     "load_bertscore",
     "load_bleurt",
     "load_encoder",

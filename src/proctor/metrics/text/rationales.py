@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from proctor.core import Answer, Item, Metric, Score, Status
 from proctor.metrics.text.bertscore import BertScore
 
-__all__ = ["NO_RATIONALE", "RATIONALE_F1", "RationaleScorer", "rationale_f1", "rationale_of"]
+__all__ = [
+    "NO_RATIONALE",
+    "RATIONALE_F1",
+    "RationaleScorer",
+    "gives_rationales",
+    "rationale_f1",
+    "rationale_of",
+]
 
 RATIONALE_F1 = Metric("rationale_f1", "Rationale, BERTScore F1", formats=("ordering",))
 
@@ -23,6 +30,18 @@ def rationale_of(answer: Answer) -> str:
     """
     found = answer.extra.get("rationale")
     return found.strip() if isinstance(found, str) else ""
+
+
+def gives_rationales(answers: Iterable[Answer]) -> bool:
+    """Whether rationales were asked for, or kept, in a run: any answer has one, even an empty one. Where none has,
+    there is nothing to measure, and a score of 0 would be made up.
+
+    >>> gives_rationales([Answer(item_id="q1", parsed=["B", "A"])])
+    False
+    >>> gives_rationales([Answer(item_id="q1", parsed=["B", "A"], extra={"rationale": ""})])
+    True
+    """
+    return any("rationale" in answer.extra for answer in answers)
 
 
 def rationale_f1(

@@ -47,14 +47,15 @@ def order_answer(
 ) -> Answer:
     """The answer that states `order` as it is: what it misses, repeats or invents stays so.
 
-    The rationale stands in `extra["rationale"]`, where recorded predictions have it, too; faults of the order in
+    The rationale stands in `extra["rationale"]`, where recorded predictions have it, too, and is "" where the method
+    has none; faults of the order in
     `extra["labels"]`. An order of fewer than two labels states none: then `parsed` is None, and `problem` says so.
     """
     faults = read_labels(order, ordering_labels(item)).faults()
     kept = rationale.strip()
     kept = kept if len(kept) <= MOST_RATIONALE else kept[: MOST_RATIONALE - 1] + "…"
     more: dict[str, JsonValue] = {
-        **({"rationale": kept} if kept else {}),
+        "rationale": kept,
         **({"labels": faults} if faults else {}),
         **extra,
     }
