@@ -41,11 +41,11 @@ def ask(server: FaultyServer, *parts: str | Frame, system: str = "", **changes: 
     return asyncio.run(run())
 
 
-def ask_colour(server: FaultyServer, **changes: Any) -> Reply[Colour]:
+def ask_colour(server: FaultyServer, question: str = "Which colour?", **changes: Any) -> Reply[Colour]:
     async def run() -> Reply[Colour]:
         client = ModelClient(spec(server, **changes))
         try:
-            return await client.ask(["Which colour?"], schema=Colour)
+            return await client.ask([question], schema=Colour)
         finally:
             await client.aclose()
 
@@ -185,7 +185,8 @@ BAD_FORMS = {
     '{"name": "red"}': "count: Field required",
     '{"name": "red", "count": "many"}': "count: Input should be a valid integer",
     '{"name": "red", "coun': "Invalid JSON: EOF while parsing",
-    'The answer claims {"name": "red", "count": 2}.': "Invalid JSON: expected value",
+    'One says {"name": "red", "count": 2}, another {"name": "red", "count": 1}.': "Invalid JSON: expected value",
+    '{"name": "red", "count": 1, "count": 2}': "the key 'count' is given twice",
     '```json\n{"name": "red", "count": 2}\n```\n```json\n{"name": "blue", "count": 2}\n```': "Invalid JSON",
     "red": "Invalid JSON: expected value",
     "[]": "Input should be an object",
@@ -201,6 +202,26 @@ def test_what_is_not_of_the_form_is_asked_again_and_never_guessed(text: str, rea
     assert server.count == 3
     assert "could not be read" not in server.requests[0].text
     assert f"Your last reply could not be read ({reason}" in server.requests[1].text
+
+
+WORDY = (
+    'The verdict is {"name": "red", "count": 2}.',
+    '```json\n{"name": "red", "count": 2}\n```\nOr, in short:\n```\n{"name":"red","count":2}\n```',
+    'I looked at {both} of them.\n\n{"name": "red", "count": 2}',
+)
+
+
+@pytest.mark.parametrize("text", WORDY)
+def test_the_one_value_of_the_form_among_words_is_read(text: str) -> None:
+    with FaultyServer(text) as server:
+        assert ask_colour(server).value == Colour(name="red", count=2)
+    assert server.count == 1
+
+
+@pytest.mark.parametrize("text", WORDY)
+def test_a_value_that_the_question_holds_is_a_quotation_and_no_reply(text: str) -> None:
+    with FaultyServer(text) as server, pytest.raises(MachineryError, match="Invalid JSON"):
+        ask_colour(server, question='The answer is: {"count": 2, "name": "red"}')
 
 
 def test_a_better_second_reply_counts_and_both_are_paid() -> None:

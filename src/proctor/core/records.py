@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field
+
+from proctor.core.text import KeptJson, KeptObject, KeptText
 
 __all__ = ["NO_ANSWER", "Answer", "Score", "Status", "Timing", "Usage", "Vote"]
 
@@ -90,14 +92,14 @@ class Answer(_Frozen):
     """
 
     item_id: str
-    text: str = ""
-    parsed: JsonValue = None
-    problem: str = ""
+    text: KeptText = ""
+    parsed: KeptJson = None
+    problem: KeptText = ""
     status: Status = Status.ANSWERED
-    reason: str = ""
+    reason: KeptText = ""
     usage: Usage = Usage()
     timing: Timing | None = None
-    extra: dict[str, JsonValue] = Field(default_factory=dict)
+    extra: KeptObject = Field(default_factory=dict)
 
 
 class Score(_Frozen):
@@ -113,7 +115,7 @@ class Score(_Frozen):
     metric: str
     value: float
     scorer: str = "code"
-    label: str = ""
+    label: KeptText = ""
     vote_key: str = ""
 
 
@@ -129,6 +131,6 @@ class Vote(_Frozen):
     key: str
     judge: str
     item_id: str
-    reply: dict[str, JsonValue]
+    reply: KeptObject
     flags: tuple[str, ...] = ()
     usage: Usage = Usage()

@@ -13,7 +13,7 @@ from proctor.core import Frame, MachineryError, RefusalError, Usage, aside, gene
 from proctor.media import ClipFile
 from proctor.models.faults import Fault, understand
 from proctor.models.provider import build_model, http_client
-from proctor.models.reply import Reply, UnreadableReplyError, read_tokens, read_usage, read_value
+from proctor.models.reply import Reply, Token, UnreadableReplyError, read_tokens, read_usage, read_value
 from proctor.models.spec import ModelSpec
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class ModelClient:
         if schema is not None:
             return await self._ask_for(schema, parts, system)
         response, usage = await self._request(parts, system, None)
-        return _reply(response, usage, None)
+        return _reply(response, usage, None, ())
 
     async def _ask_for(self, schema: type[T], parts: Sequence[Part], system: str) -> Reply[T]:
         usage, reason = Usage(), ""
@@ -100,7 +100,8 @@ class ModelClient:
             response, spent = await self._request([*parts, *(again if reason else [])], system, schema)
             usage += spent
             try:
-                return _reply(response, usage, read_value(response, schema))
+                value = read_value(response, schema, [part for part in parts if isinstance(part, str)])
+                return _reply(response, usage, value, read_tokens(response))
             except UnreadableReplyError as error:
                 reason = str(error)
         raise MachineryError(f"{self.name}: no readable reply in {_FORM_TRIES} tries: {reason}")
@@ -177,8 +178,8 @@ def _says_something(response: ModelResponse) -> bool:
     return bool((response.text or "").strip()) or any(isinstance(p, ToolCallPart) for p in response.parts)
 
 
-def _reply(response: ModelResponse, usage: Usage, value: V) -> Reply[V]:
-    model, tokens = response.model_name or "", read_tokens(response)
+def _reply(response: ModelResponse, usage: Usage, value: V, tokens: tuple[Token, ...]) -> Reply[V]:
+    model = response.model_name or ""
     return Reply(response.text or "", value, usage, response.finish_reason, model, tokens)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from proctor.core import ConfigurationError, MachineryError, ProctorError, RefusalError
+from proctor.models.body_limit import BodyError
 from proctor.models.redact import one_line
 
 __all__ = ["Fault", "understand"]
@@ -39,6 +40,8 @@ def understand(error: Exception) -> Fault:
         UserError,
     )
 
+    if (too_large := _of_body(error)) is not None:
+        return Fault(MachineryError(str(too_large)), again=False)
     if isinstance(error, TimeoutError):
         return Fault(MachineryError("the request timed out"), again=True)
     said = one_line(_words(error))
@@ -56,6 +59,14 @@ def understand(error: Exception) -> Fault:
         )
         return Fault(MachineryError(said), again=not final, wait_s=error.retry_after)
     return Fault(MachineryError(f"a reply that can't be read: {said}"), again=True)
+
+
+def _of_body(error: BaseException) -> BodyError | None:
+    """The body's fault that led to an error of the libraries above."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, BodyError):
+        cause = cause.__cause__ or cause.__context__
+    return cause
 
 
 def _words(error: Exception) -> str:

@@ -6,6 +6,7 @@ import inspect
 import ipaddress
 import os
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any, get_type_hints
 from urllib.parse import urlsplit
 
@@ -13,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import is_typeddict
 
 from proctor.core import ConfigurationError
+from proctor.models.body_limit import ENCODINGS, limit_body
 from proctor.models.redact import one_line
 from proctor.models.spec import RESERVED, ModelSpec
 
@@ -27,19 +29,26 @@ _CONNECT_S = 10.0
 
 
 def http_client(timeout_s: float) -> httpx2.AsyncClient:
-    """A client whose pool is large enough for every request that an engine has in flight."""
+    """A client whose pool is large enough for every request that an engine has in flight, and that reads no reply
+    without end."""
     import httpx2
     from pydantic_ai.models import create_async_httpx2_client
 
     limits = httpx2.Limits(max_connections=1024, max_keepalive_connections=1024)
     timeout = httpx2.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))
-    return create_async_httpx2_client(timeout=timeout, limits=limits)
+    client = create_async_httpx2_client(timeout=timeout, limits=limits)
+    client.headers["Accept-Encoding"] = ENCODINGS
+    client.event_hooks = client.event_hooks | {"response": [*client.event_hooks["response"], limit_body]}
+    return client
 
 
 def build_model(spec: ModelSpec, http: httpx2.AsyncClient) -> Model:
     """The model, ready to be asked. Raises `ConfigurationError`: no key, unknown provider, bad setting."""
+    from pydantic_ai import UsageExtractionFailedWarning
     from pydantic_ai.exceptions import UserError
 
+    # A server that counts its tokens wrongly is recorded as one that does not count; nobody is told 500 times.
+    warnings.filterwarnings("ignore", category=UsageExtractionFailedWarning)
     try:
         model = _local(spec) or _compatible(spec, http) or _of_provider(spec, http)
     except (UserError, ImportError) as error:

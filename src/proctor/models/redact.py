@@ -20,6 +20,7 @@ _SECRET_SHAPE = re.compile(
 )
 _DATA_URI = re.compile(r"data:[\w/+.-]+;base64,[A-Za-z0-9+/=]*")
 _MAX_CHARS = 240
+_READ_CHARS = 100_000  # a body of megabytes says no more in its one line than its beginning
 
 
 def looks_secret(name: str) -> bool:
@@ -43,6 +44,7 @@ def one_line(text: str) -> str:
     for name, value in os.environ.items():
         if len(value) >= 6 and _SECRET_VARIABLE.search(name):
             text = text.replace(value, "***")
+    text = text[:_READ_CHARS]
     text = _SECRET_SHAPE.sub("***", _DATA_URI.sub("(a picture)", text))
     text = " ".join(text.split())
     return text if len(text) <= _MAX_CHARS else f"{text[: _MAX_CHARS - 1]}…"

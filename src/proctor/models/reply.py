@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -18,6 +19,13 @@ __all__ = ["Reply", "Token", "UnreadableReplyError", "read_tokens", "read_usage"
 
 V_co = TypeVar("V_co", bound=BaseModel | None, covariant=True)
 T = TypeVar("T", bound=BaseModel)
+
+_MOST_OBJECTS = 50
+_MOST_CHARS = 100_000
+"""How many braces of a text are tried for a value of the form, and how long such a value may be."""
+
+_MOST_TOKENS = 10**9
+_ROUNDED = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +64,12 @@ class UnreadableReplyError(Exception):
     """The model's words are not of the form asked for; says in one line why."""
 
 
-def read_value(response: ModelResponse, schema: type[T]) -> T:
-    """The value that a reply states, in a tool call or as its whole text.
+def read_value(response: ModelResponse, schema: type[T], asked: Sequence[str] = ()) -> T:
+    """The value that a reply states, in a tool call or as its text.
 
-    The text is JSON and nothing else, at most inside one code fence: a JSON object somewhere in a prose
-    text may be a quotation, of the very answer that is judged, and so is never taken for the reply.
-    Raises `UnreadableReplyError`.
+    The text is JSON, at most inside one code fence; or it holds one JSON value of the form and no other, with words
+    or a second fence around it. Such a value is not taken where it stands in what was `asked` already: then it is a
+    quotation, perhaps of the very answer that is judged. Raises `UnreadableReplyError`.
     """
     from pydantic_ai.messages import ToolCallPart
 
@@ -70,11 +78,64 @@ def read_value(response: ModelResponse, schema: type[T]) -> T:
         raise UnreadableReplyError(f"{len(calls)} tool calls instead of one")
     text = calls[0].args_as_json_str() if calls else _unfenced(response.text or "")
     try:
-        return schema.model_validate_json(text)
+        return _validated(text, schema)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
+    if not calls and (value := _value_within(text, schema, asked)) is not None:
+        return value
     place = ".".join(str(step) for step in first["loc"])
     raise UnreadableReplyError(f"{place}: {first['msg']}" if place else first["msg"])
+
+
+def _validated(text: str, schema: type[T]) -> T:
+    """The value of a text that is JSON and nothing else. A key given twice is an `UnreadableReplyError`: which of the
+    two values is meant, nobody can say."""
+    value = schema.model_validate_json(text)
+    try:
+        json.loads(text, object_pairs_hook=_once)
+    except _DoubledKeyError as error:
+        raise UnreadableReplyError(str(error)) from None
+    except (ValueError, RecursionError):  # what pydantic reads and Python does not: nothing to object to
+        pass
+    return value
+
+
+class _DoubledKeyError(Exception):
+    """An object that gives a key twice."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        doubled = next(name for name in names if names.count(name) > 1)
+        raise _DoubledKeyError(f"the key {doubled[:40]!r} is given twice")
+
+
+def _value_within(text: str, schema: type[T], asked: Sequence[str]) -> T | None:
+    """The one value of the form within a text; None where there is none, where there are several that differ, or
+    where what was asked holds the same one: then it is quoted from there."""
+    found = _values_within(text, schema)
+    if not found or any(value != found[0] for value in found):
+        return None
+    quoted = any(value == found[0] for one in asked for value in _values_within(one, schema))
+    return None if quoted else found[0]
+
+
+def _values_within(text: str, schema: type[T]) -> list[T]:
+    """All values of a form that stand in a text, as far as it is looked through."""
+    found: list[T] = []
+    decoder, place = json.JSONDecoder(), -1
+    for _ in range(_MOST_OBJECTS):
+        place = text.find("{", place + 1)
+        if place < 0:
+            break
+        try:
+            end = place + decoder.raw_decode(text[place : place + _MOST_CHARS])[1]
+            found.append(_validated(text[place:end], schema))
+        except (ValueError, RecursionError, UnreadableReplyError):
+            continue
+        place = end - 1
+    return found
 
 
 def read_usage(response: ModelResponse, unpriced: set[str]) -> Usage:
@@ -88,33 +149,51 @@ def read_usage(response: ModelResponse, unpriced: set[str]) -> Usage:
             cost = float(response.cost().total_price) if model else None
         except LookupError:
             unpriced.add(model)
-        except ValueError:  # usage that came incomplete, or that no price fits
+        except (ValueError, ArithmeticError):  # usage that came incomplete, or that no price fits
             cost = None
+    told = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens)
+    if not all(
+        0 <= count <= _MOST_TOKENS for count in told
+    ):  # no such request was made: nothing is known of it
+        return Usage(requests=1)
     return Usage(
         requests=1,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cached_tokens=usage.cache_read_tokens,
-        cost_usd=cost,
+        cost_usd=cost if cost is not None and math.isfinite(cost) else None,
     )
 
 
 def read_tokens(response: ModelResponse) -> tuple[Token, ...]:
-    """The tokens of a reply with their probabilities, as OpenAI's protocols give them; none where they came
-    in no form or another."""
+    """The tokens of a reply with their probabilities, as OpenAI's protocols give them; none where they did not come.
+    Raises `UnreadableReplyError` where they came in another form, or with what is no probability."""
     from pydantic_ai.messages import TextPart
 
     texts = [part.provider_details for part in response.parts if isinstance(part, TextPart)]
     for details in (response.provider_details, *texts):
         said = (details or {}).get("logprobs")
         if isinstance(said, list):
-            return tuple(_token(one) for one in said)
-    return ()
+            try:
+                return tuple(_token(one) for one in said)
+            except (ValueError, TypeError, LookupError, AttributeError):
+                break
+    else:
+        return ()
+    raise UnreadableReplyError("token probabilities that are none")
 
 
 def _token(said: Mapping[str, Any]) -> Token:
-    others = {_bytes(one): math.exp(one["logprob"]) for one in said["top_logprobs"]}
-    return Token(_bytes(said), {_bytes(said): math.exp(said["logprob"])} | others)
+    others = {_bytes(one): _chance(one) for one in said["top_logprobs"] or ()}
+    return Token(_bytes(said), {_bytes(said): _chance(said)} | others)
+
+
+def _chance(said: Mapping[str, Any]) -> float:
+    """A probability of 0 to 1; servers round, and may so be a little above."""
+    logprob = float(said["logprob"])
+    if not logprob <= _ROUNDED:
+        raise ValueError("not the logarithm of a probability")
+    return min(1.0, math.exp(logprob))
 
 
 def _bytes(said: Mapping[str, Any]) -> bytes:

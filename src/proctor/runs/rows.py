@@ -25,10 +25,10 @@ def answer_row(run_id: int, item_number: int, answer: Answer) -> dict[str, Any]:
         "item": item_number,
         "status": answer.status.value,
         "readable": int(answer.parsed is not None),
-        "text": answer.text.replace("\x00", "\ufffd"),  # PostgreSQL keeps no NUL in a text
+        "text": answer.text,
         "parsed": json.dumps(answer.parsed),
-        "problem": answer.problem.replace("\x00", "\ufffd"),
-        "reason": answer.reason.replace("\x00", "\ufffd"),
+        "problem": answer.problem,
+        "reason": answer.reason,
         "requests": answer.usage.requests,
         "input_tokens": answer.usage.input_tokens,
         "output_tokens": answer.usage.output_tokens,
@@ -87,5 +87,5 @@ def vote_row(vote: Vote) -> dict[str, Any]:
         "key": vote.key,
         "judge": vote.judge,
         "item": vote.item_id,
-        "body": vote.model_dump_json().replace("\\u0000", "\\ufffd"),
+        "body": vote.model_dump_json(),
     }

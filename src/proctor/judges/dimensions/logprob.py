@@ -36,6 +36,7 @@ T = TypeVar("T", bound=BaseModel)
 _SCALE: dict[str, JsonValue] = {"low": "0", "middle": "1", "high": "2", "whole": True, "with_reason": False}
 _LIKES: dict[str, JsonValue] = {"temperature": 0.0, "openai_logprobs": True, "openai_top_logprobs": 20}
 _ENOUGH = 0.5  # with less of the probability on the levels, their mean says nothing of what the model means
+_CERTAIN = 0.99  # what is as good as certain needs no alternative
 _LEVEL = re.compile(rb'[\s":]*(\d)[\s,}]*')
 
 
@@ -150,8 +151,9 @@ class _AsksForChances:
 def level_chances(reply: Reply[Rated], name: str, count: int) -> list[float]:
     """The probabilities of the levels 0 to `count` − 1 where the reply states that of `name`, lowest first.
 
-    Raises `MachineryError` where its tokens do not make up its text, or the level shares its token with
-    more than punctuation.
+    Raises `MachineryError` where its tokens do not make up its text, the level shares its token with
+    more than punctuation, or the server lists nothing that could have stood in its place: the level that was
+    drawn is no probability.
     """
     text = reply.text.encode()
     start = b"".join(one.text for one in reply.tokens).rfind(text)
@@ -162,6 +164,10 @@ def level_chances(reply: Reply[Rated], name: str, count: int) -> list[float]:
     token = next(one for one in reply.tokens if (end := end + len(one.text)) > place)
     if not _LEVEL.fullmatch(token.text):
         raise MachineryError(f"{NAME}: the level of {name!r} shares its token with other text")
+    if len(token.chances) < 2 and max(token.chances.values()) < _CERTAIN:
+        raise MachineryError(
+            f"{NAME}: {reply.model}: the server lists no alternatives to the level of {name!r}"
+        )
     chances = [0.0] * count
     for other, chance in token.chances.items():
         found = _LEVEL.fullmatch(other)
