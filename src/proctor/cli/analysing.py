@@ -44,6 +44,7 @@ def analyse(
     ] = 1000,
     draws: Draws = 2000,
     two_level: TwoLevel = False,
+    publish: Annotated[bool, typer.Option("--publish", help="Leave out the names of judges.")] = False,
     seed: Seed = 0,
 ) -> None:
     """Capabilities and their strata, regression, gaps, spread, pairs, ensembles, failures and further marks.
@@ -52,10 +53,12 @@ def analyse(
     """
     from proctor.reports import write_pictures
     from proctor.reports.source import Source
-    from proctor.runs import Options, Store, write_tables
+    from proctor.runs import Options, Store, public_copy, write_tables
     from proctor.runs import analyse as compute
 
     opened = Store(store, create=False)
+    if publish:
+        opened = public_copy(opened, benchmark)
     found = compute(
         opened,
         benchmark,

@@ -100,6 +100,7 @@ def rank(
     ] = "",
     two_level: TwoLevel = False,
     all_items: AllItems = False,
+    publish: Annotated[bool, typer.Option("--publish", help="Leave out the names of judges.")] = False,
     output: Annotated[
         RankFormat, typer.Option("--format", help="For people or for programs.")
     ] = RankFormat.TABLE,
@@ -112,11 +113,12 @@ def rank(
 
     Example: proctor rank focus --store runs.db --baseline frontier --baseline open-weights --mine my-model
     """
-    from proctor.runs import Store, rank_runs
+    from proctor.runs import Store, public_copy, rank_runs
     from proctor.runs.analysis import lead_rows
 
+    opened = Store(store, create=False)
     boards = rank_runs(
-        Store(store, create=False),
+        public_copy(opened, benchmark) if publish else opened,
         benchmark,
         condition=condition,
         systems=tuple(systems or ()),

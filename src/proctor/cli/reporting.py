@@ -16,6 +16,7 @@ from proctor.cli.results import DEFAULT_STORE
 if TYPE_CHECKING:
     from proctor.core import Item
     from proctor.media import MediaLibrary
+    from proctor.runs import Options, Store
 
 __all__ = ["report", "thumbnails_of"]
 
@@ -32,11 +33,19 @@ def report(
     media: Media = None,
     baselines: Baselines = None,
     failed: FailedOption = Failed.EXCLUDE,
+    publish: Annotated[
+        bool, typer.Option("--publish", help="Leave out items, references, answers, judge names.")
+    ] = False,
+    pseudonyms: Annotated[
+        bool, typer.Option("--pseudonyms", help="With --publish: number the systems.")
+    ] = False,
     all_items: AllItems = False,
     draws: Draws = 2000,
     seed: Seed = 0,
 ) -> None:
     """One self-contained HTML file: tables, figures, and an item browser; opens offline.
+
+    With `--publish` it holds nothing that must stay secret; `--pseudonyms` prints whose number is whose.
 
     Example: proctor report rexsonovqa --store runs.db --media videos --out report.html
     """
@@ -44,10 +53,17 @@ def report(
     from proctor.reports import write_report
     from proctor.runs import Options, Store, audit_stored, flag_guessable
 
+    if pseudonyms and not publish:
+        raise typer.BadParameter("needs --publish", param_hint="--pseudonyms")
+    if media is not None and publish:
+        raise typer.BadParameter("shows items, which --publish leaves out", param_hint="--media")
     opened = Store(store, create=False)
+    options = Options(failed=failed.value, all_items=all_items, draws=draws, seed=seed)
+    if publish:
+        _publish(opened, benchmark, out, options, tuple(baselines or ()), pseudonyms=pseudonyms)
+        return
     audit = audit_stored(opened, benchmark, all_items=all_items, seed=seed, draws=draws)
     flag_guessable(opened, benchmark, audit)
-    options = Options(failed=failed.value, all_items=all_items, draws=draws, seed=seed)
     thumbnails = None if media is None else thumbnails_of(MediaLibrary(media))
     summary = write_report(
         opened,
@@ -61,6 +77,21 @@ def report(
     console.print(f"{out}: {summary.bytes / 1e6:.1f} MB", markup=False, highlight=False)
     for line in summary.left_out:
         note(line)
+
+
+def _publish(
+    store: Store, benchmark: str, out: Path, options: Options, baselines: tuple[str, ...], *, pseudonyms: bool
+) -> None:
+    from proctor.reports import write_public_report
+    from proctor.runs import pseudonyms_of
+
+    names = pseudonyms_of(store, benchmark, baselines, options.seed) if pseudonyms else {}
+    summary = write_public_report(
+        store, benchmark, out, options=options, baselines=baselines, pseudonyms=names
+    )
+    console.print(f"{out}: {summary.bytes / 1e6:.1f} MB", markup=False, highlight=False)
+    for name, shown in sorted(names.items(), key=lambda pair: (len(pair[1]), pair[1])):
+        note(f"{shown} is {name}")
 
 
 def thumbnails_of(library: MediaLibrary) -> Thumbnails:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import proctor
 from proctor.build.audit import ItemAudit
 from proctor.core import InputError, Item
 from proctor.reports.blocks import Section
-from proctor.reports.browser import Limits, browser_data
+from proctor.reports.browser import Limits, Shown, browser_data
 from proctor.reports.page import render_page, write_whole
 from proctor.reports.sections import (
     analysis_of,
@@ -30,9 +30,11 @@ from proctor.reports.sections import (
 )
 from proctor.reports.sections.conditions import paired
 from proctor.reports.source import Source
-from proctor.runs import Options, Store
+from proctor.runs import Options, Store, public_copy
 
-__all__ = ["ReportSummary", "write_report"]
+__all__ = ["ReportSummary", "write_public_report", "write_report"]
+
+_WITHHELD = ("Withheld", "questions, references, answers, names of judges, settings of runs")
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ def write_report(
     """Writes the report of one benchmark; the file appears only when it is whole.
 
     `thumbnails` gives an item's small JPEGs (label, bytes; up to 8 kB each); it is asked once an item.
-    `baselines` are marked in the ranking. The item browser holds up to `max_items` items. The same store and options give the same bytes.
+    `baselines` are marked in the ranking. The item browser holds up to `max_items` items; with 0 there
+    is none. The same store and options give the same bytes.
     Raises `InputError` where there is no run, where `out` can't be written, and as `results` does.
     """
     options = options or Options()
@@ -72,14 +75,14 @@ def write_report(
         raise InputError(store.shown, f"benchmark {benchmark}", found="no run", expected="at least one")
     sections = _sections(source, audit)
     limits = replace(Limits(), items=max_items)
-    data, shown = browser_data(source, limits, thumbnails)
+    data, shown = browser_data(source, limits, thumbnails) if max_items else (None, Shown())
     left_out = shown.left_out(limits)
     page = render_page(
         sections=sections,
         data=data,
         title=source.card.title,
         simulated=source.card.simulated,
-        facts=facts(source),
+        facts=[*facts(source), *([] if max_items else [_WITHHELD])],
         shown=shown,
         left_out=left_out,
         version=proctor.__version__,
@@ -93,6 +96,29 @@ def write_report(
         answers=shown.answers,
         thumbnails=shown.thumbnails,
         left_out=tuple(left_out),
+    )
+
+
+def write_public_report(
+    store: Store,
+    benchmark: str,
+    out: Path,
+    *,
+    options: Options | None = None,
+    baselines: Sequence[str] = (),
+    pseudonyms: Mapping[str, str] | None = None,
+) -> ReportSummary:
+    """A report that may be published: the same numbers, without items, references, answers, names of judges, settings
+    of runs and the item audit; systems have the names that `pseudonyms` gives them. Otherwise as `write_report`."""
+    options = options or Options()
+    shown = pseudonyms or {}
+    return write_report(
+        public_copy(store, benchmark, shown),
+        benchmark,
+        out,
+        options=replace(options, systems=tuple(shown.get(name, name) for name in options.systems)),
+        baselines=tuple(shown.get(name, name) for name in baselines),
+        max_items=0,
     )
 
 

@@ -17,6 +17,7 @@ from proctor.runs.leaderboard import Leaderboard, LeaderboardRow, leaderboard
 from proctor.runs.official import OfficialSummary, official_summaries
 from proctor.runs.orders import OrderedRun, load_orders
 from proctor.runs.plan import Plan, PlanOptions, chosen_items, plan
+from proctor.runs.publishing import pseudonyms_of, public_copy
 from proctor.runs.ranking import Board, RankedRun, rank_runs
 from proctor.runs.results import FAILED_POLICIES, Options, Result, Results, chosen_runs, results
 from proctor.runs.store import Run, Store
@@ -77,6 +78,8 @@ __all__ = [
     "load_orders",
     "official_summaries",
     "plan",
+    "pseudonyms_of",
+    "public_copy",
     "rank_runs",
     "results",
     "write_tables",

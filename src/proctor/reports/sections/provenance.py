@@ -52,10 +52,11 @@ def provenance_section(source: Source) -> Section:
     ]
     if notes:
         blocks.append(Folded(f"Notes on {len(notes)} runs", tuple(notes)))
-    rows = tuple((Cell(run.system), run.condition, _settings(run)) for run in source.runs)
-    columns = (Column("System"), Column("Condition"), Column("Settings"))
-    caption = "Everything that was recorded to change a run's answers."
-    blocks.append(Folded(f"Settings of all {len(rows)} runs", (Table(caption, columns, rows),)))
+    if any(run.settings for run in source.runs):  # a public copy of a store has none
+        rows = tuple((Cell(run.system), run.condition, _settings(run)) for run in source.runs)
+        columns = (Column("System"), Column("Condition"), Column("Settings"))
+        caption = "Everything that was recorded to change a run's answers."
+        blocks.append(Folded(f"Settings of all {len(rows)} runs", (Table(caption, columns, rows),)))
     return Section(
         key="provenance",
         title="Where the numbers come from",
