@@ -12,7 +12,7 @@ import pytest
 
 from proctor.core import Answer, InputError, Item, MachineryError, Reference, Score, Status, Vote
 from proctor.core.formats import ChoiceFormat, FreeTextFormat
-from proctor.judges import VERDICT_METRICS, build_judge
+from proctor.judges import VERDICT_METRICS, build_judge, judge_prompt
 from proctor.judges.three_level import ThreeLevelJudge, build
 from proctor.models import ModelClient, ModelSpec
 from tests.support.faulty_server import Fault, FaultyServer, Request
@@ -299,6 +299,66 @@ def test_the_prompt_is_frozen() -> None:
     assert plain.texts[0] == system
     assert_frozen(f"{system}\n-----\n{user}\n", SNAPSHOTS / "three_level_full.txt")
     assert_frozen(f"{plain.texts[1]}\n", SNAPSHOTS / "three_level_plain.txt")
+
+
+def test_the_papers_own_prompt_is_frozen_and_gets_question_reference_and_answer_alone() -> None:
+    full = item(
+        reference=Reference(
+            answer="The probe slides caudally.",
+            accepted=("It moves down.",),
+            rationale="The operator says so.",
+        )
+    )
+    votes = Votes()
+    with FaultyServer(verdict(0, "wrong_conclusion")) as server:
+        ((rubric, by_type, _),) = judged(
+            server, [(full, said("It slides."))], votes, judge_prompt("three-level", "paper")
+        )
+    system, user = server.requests[0].texts
+    assert_frozen(f"{system}\n-----\n{user}\n", SNAPSHOTS / "three_level_paper.txt")
+    assert "It moves down." not in user
+    assert "The operator says so." not in user
+    assert {score.scorer for score in (rubric, by_type)} == {"three-level:paper[openai:judge]"}
+    assert (rubric.value, by_type.value) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("reply", "rubric", "by_type"),
+    [
+        ('{"score": 1, "explanation": "x", "error_type": "none"}', 1.0, "1 wrong conclusion"),
+        ('{"score": 0, "explanation": "x"}', 0.0, "0"),
+        ('{"score": 0, "explanation": "x", "error_type": "both_fail"}', 0.0, "0"),
+        (
+            '{"score": 0, "explanation": "x", "error_type": "wrong_visual_evidence"}',
+            0.0,
+            "1 wrong visual evidence",
+        ),
+        ('{"score": 2, "explanation": "x", "error_type": "none"}', 2.0, "2"),
+    ],
+)
+def test_the_papers_verdicts_are_completed_as_the_authors_script_does_it(
+    reply: str, rubric: float, by_type: str
+) -> None:
+    with FaultyServer(reply) as server:
+        ((first, second, _),) = judged(
+            server, [(item(), said("It slides."))], prompt=judge_prompt("three-level", "paper")
+        )
+    assert (first.value, second.label) == (rubric, by_type)
+
+
+def test_a_judge_with_another_prompt_is_another_judge(tmp_path: Path) -> None:
+    own = tmp_path / "mine.txt.j2"
+    own.write_text("{{ question }}{{ answer }}")
+    client = ModelClient(ModelSpec(name="m", base_url="http://localhost:9/v1"))
+    names = [build_judge("three-level", [client], Votes(), prompt=prompt).name for prompt in (None, own)]
+    assert names == ["three-level[m]", "three-level:mine[m]"]
+    assert build_judge("panel", [client], Votes(), prompt=own).name == "panel:mine[m]"
+    with pytest.raises(
+        InputError,
+        match=r"--prompt: found 'papers', expected a template file, or one of: paper \(three-level\)",
+    ):
+        judge_prompt("three-level", "papers")
+    asyncio.run(client.aclose())
 
 
 def test_the_registry_knows_it_and_it_says_what_it_is(tmp_path: Path) -> None:

@@ -69,12 +69,12 @@ def items(folder: Path) -> dict[str, Item]:
     return {item.id: item for item in READER.on_track("segment").load(folder).items}
 
 
-def asked(item: Item, *, empty: bool = False) -> Request:
+def asked(item: Item, *, empty: bool = False, condition: str = "video") -> Request:
     async def run(server: FaultyServer) -> None:
         client = ModelClient(ModelSpec(name="openai:m", base_url=server.url))
         prompt = prompt_for_benchmark("focus")
         system = ModelSystem(client, prompt, briefing=READER.briefing())
-        await system.answer(item.as_asked(), Shown(empty))
+        await system.answer(item.as_asked(), Shown(empty, condition))
         await client.aclose()
 
     with FaultyServer("none") as server:
@@ -82,11 +82,11 @@ def asked(item: Item, *, empty: bool = False) -> Request:
     return server.requests[0]
 
 
-@pytest.mark.parametrize("empty", [False, True], ids=["frames", "nothing"])
+@pytest.mark.parametrize("empty", [False, True], ids=["frames", "blind"])
 @pytest.mark.parametrize("name", list(QUESTIONS))
 def test_the_prompt_is_frozen(name: str, empty: bool, tmp_path: Path) -> None:
-    request = asked(items(tmp_path)[name], empty=empty)
-    shown = "nothing" if empty else "frames"
+    request = asked(items(tmp_path)[name], empty=empty, condition="text-only" if empty else "video")
+    shown = "blind" if empty else "frames"
     assert_frozen("\n-----\n".join(request.texts) + "\n", SNAPSHOTS / f"focus_{name}_{shown}.txt")
 
 

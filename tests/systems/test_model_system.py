@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proctor.core import Answer, Frame, Item, MachineryError, RefusalError
+from proctor.core import Answer, Frame, InputError, Item, MachineryError, RefusalError
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, TimestampsFormat
 from proctor.models import ModelClient, ModelSpec, load_prompt
 from proctor.systems.model_system import ModelSystem, Sampling, prompt_for_benchmark
@@ -107,10 +107,10 @@ def test_images_keep_their_labels_and_have_no_times() -> None:
     with FaultyServer() as server:
         answer(server, Shown([Frame(b"\xff\xd8", None, "A")], span=None))
     assert server.requests[0].texts[1] == "A"
-    assert "The question is about the pictures above." in server.requests[0].text
+    assert "The question is about the picture above." in server.requests[0].text
 
 
-def test_without_frames_nothing_is_said_of_a_video() -> None:
+def test_a_question_that_never_had_media_says_nothing_of_a_video() -> None:
     for prompt in (None, prompt_for_benchmark("rexsonovqa")):
         with FaultyServer() as server:
             answer(server, Shown([]), prompt=prompt)
@@ -164,15 +164,58 @@ def test_a_benchmark_without_a_prompt_of_its_own_gets_the_general_one(benchmark:
     assert prompt_for_benchmark(benchmark).name == "model_answer.txt.j2"
 
 
-@pytest.mark.parametrize("prompt", ["model_answer", "rexsonovqa"])
-@pytest.mark.parametrize("shown", ["frames", "nothing"])
+SHOWN = {
+    "frames": Shown(frames(60.0, 61.5)),
+    "single": Shown(frames(60.0), "single-frame"),
+    "blind": Shown([], "text-only"),
+    "nothing": Shown([]),  # a question that never had anything to be seen
+}
+
+
+@pytest.mark.parametrize("prompt", ["model_answer", "rexsonovqa", "rexsonovqa.paper"])
+@pytest.mark.parametrize("shown", list(SHOWN))
 @pytest.mark.parametrize("kind", ["choice", "free_text"])
 def test_the_prompts_are_frozen(prompt: str, shown: str, kind: str) -> None:
     one = item() if kind == "choice" else item(answer=FreeTextFormat(), options=())
+    wording = prompt_for_benchmark(*prompt.split("."))
     with FaultyServer() as server:
-        answer(
-            server, Shown(frames(60.0) if shown == "frames" else []), one, prompt=prompt_for_benchmark(prompt)
-        )
+        answer(server, SHOWN[shown], one, prompt=wording)
     assert_frozen(
         "\n-----\n".join(server.requests[0].texts) + "\n", SNAPSHOTS / f"{prompt}_{kind}_{shown}.txt"
     )
+
+
+@pytest.mark.parametrize("prompt", ["model_answer", "rexsonovqa", "rexsonovqa.paper", "focus"])
+def test_who_may_see_nothing_is_told_so_and_asked_for_a_guess(prompt: str) -> None:
+    with FaultyServer() as server:
+        answer(server, SHOWN["blind"], prompt=prompt_for_benchmark(*prompt.split(".")))
+    text = " ".join(server.requests[0].text.split())
+    assert "there is nothing to see" in text
+    assert "give your best guess" in text
+    assert not any(word in text for word in ("above", "pictures above", "Watch the video"))
+
+
+@pytest.mark.parametrize("prompt", ["model_answer", "rexsonovqa", "rexsonovqa.paper", "focus"])
+def test_one_picture_is_not_called_several(prompt: str) -> None:
+    with FaultyServer() as server:
+        answer(server, SHOWN["single"], prompt=prompt_for_benchmark(*prompt.split(".")))
+    text = server.requests[0].text
+    assert "The picture above is" in text
+    assert not any(word in text for word in ("pictures", "frames"))
+
+
+def test_a_prompt_is_chosen_by_name_or_as_a_file(tmp_path: Path) -> None:
+    own = tmp_path / "mine.txt.j2"
+    own.write_text("{{ question }}")
+    paper = prompt_for_benchmark("rexsonovqa", "paper")
+    assert (paper.name, paper.variant) == ("rexsonovqa.paper.txt.j2", "paper")
+    assert (prompt_for_benchmark("rexsonovqa", str(own)).variant, prompt_for_benchmark("x").variant) == (
+        "mine",
+        "",
+    )
+    with pytest.raises(
+        InputError, match=r"--prompt: found 'papers', expected a template file, or one of: paper"
+    ):
+        prompt_for_benchmark("rexsonovqa", "papers")
+    with pytest.raises(InputError, match=r"--prompt: found 'paper', expected a template file \(simulated\)"):
+        prompt_for_benchmark("simulated", "paper")

@@ -48,6 +48,7 @@ class How:
     seed: int
     output: OutputFormat
     media: Path | None = None
+    prompt: str = ""
 
 
 def mark_rationales(answers: Answers, similarity: SimilarityOptions, how: How) -> None:
@@ -78,7 +79,7 @@ def mark_rationales(answers: Answers, similarity: SimilarityOptions, how: How) -
 def judge_answers(answers: Answers, clients: Sequence[ModelClient], how: How) -> None:
     """Judges what is not judged yet, prints what came of it, and exits with `UNMARKED_EXIT` where another pass
     would have something to ask."""
-    from proctor.judges import RATIONALE_METRICS, build_judge
+    from proctor.judges import RATIONALE_METRICS, build_judge, judge_prompt
     from proctor.runs import FLOOR, PaidVotes, Store, chosen_runs
 
     name = how.judge or reader_of(answers.benchmark).rubric_judge()
@@ -88,7 +89,8 @@ def judge_answers(answers: Answers, clients: Sequence[ModelClient], how: How) ->
     paid = PaidVotes(store)
     frames = None if how.media is None else _frames_of(how.media)
     briefing = briefing_of(answers.benchmark)
-    scorer = build_judge(name, clients, paid, briefing=briefing, frames=frames)
+    prompt = judge_prompt(name, how.prompt) if how.prompt else None
+    scorer = build_judge(name, clients, paid, prompt=prompt, briefing=briefing, frames=frames)
     runs = chosen_runs(store, answers.benchmark, answers.systems, answers.conditions)
     if not answers.systems:
         runs = [run for run in runs if run.system not in FLOOR]  # nobody pays a judge for the floor unasked

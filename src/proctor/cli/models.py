@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -17,6 +16,7 @@ __all__ = [
     "BaseUrl",
     "BaseUrls",
     "ModelOptions",
+    "PromptOption",
     "Retries",
     "Settings",
     "Structured",
@@ -52,6 +52,15 @@ Timeout = Annotated[
 ]
 Retries = Annotated[
     int, typer.Option("--retries", min=0, help="Further attempts after a fault of the machinery.")
+]
+PromptOption = Annotated[
+    str,
+    typer.Option(
+        "--prompt",
+        metavar="NAME|FILE",
+        help="Another prompt: paper, where there is one, or a file.",
+        show_default=False,
+    ),
 ]
 Structured = Annotated[
     str,
@@ -118,7 +127,7 @@ class ModelOptions:
         *,
         name: str,
         benchmark: str,
-        prompt: Path | None,
+        prompt: str,
         seed: int,
         video_as: Literal["frames", "file"] = "frames",
         options: Sequence[str] = (),
@@ -130,6 +139,8 @@ class ModelOptions:
         if not names and not models:
             raise typer.BadParameter("name what answers with --system or --model")
         methods = [one for one in names if one in METHODS.names()]
+        if prompt and (methods or not models):
+            raise typer.BadParameter("only a --model without a method takes one", param_hint="--prompt")
         if methods:
             if len(names) > 1:
                 raise typer.BadParameter(
@@ -150,14 +161,13 @@ class ModelOptions:
         models: Sequence[str],
         name: str,
         benchmark: str,
-        prompt: Path | None,
+        prompt: str,
         video_as: Literal["frames", "file"],
     ) -> list[System]:
         from proctor.cli.options import briefing_of
-        from proctor.models import load_prompt
         from proctor.systems.model_system import ModelSystem, Sampling, prompt_for_benchmark
 
-        template = load_prompt(prompt) if prompt is not None else prompt_for_benchmark(benchmark)
+        template = prompt_for_benchmark(benchmark, prompt)
         sampling, briefing = Sampling(video_as=video_as), briefing_of(benchmark)
         return [
             ModelSystem(self.client(model), template, name or None, sampling, briefing) for model in models

@@ -18,7 +18,7 @@ from proctor.cli.media import (
     VideoAsOption,
     size_in_bytes,
 )
-from proctor.cli.models import BaseUrl, ModelOptions, Retries, Settings, Structured, Timeout
+from proctor.cli.models import BaseUrl, ModelOptions, PromptOption, Retries, Settings, Structured, Timeout
 from proctor.cli.options import AllItems, BenchmarkName, Data, Media, Seed, StoreUrl, TrackName, reader_of
 from proctor.cli.output import console, note
 from proctor.cli.progress import show_asking, stopping
@@ -73,9 +73,7 @@ def run(
     store: StoreUrl = DEFAULT_STORE,
     base_url: BaseUrl = None,
     settings: Settings = None,
-    prompt: Annotated[
-        Path | None, typer.Option("--prompt", help="Another prompt template.", show_default=False)
-    ] = None,
+    prompt: PromptOption = "",
     fps: Annotated[float, typer.Option("--fps", min=0.001, help="Frames a second that a model gets.")] = 1.0,
     max_frames: Annotated[int, typer.Option("--max-frames", min=1, help="At most so many frames.")] = 64,
     max_side: Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from proctor.cli.judging import Answers, How, judge_answers, mark_rationales
-from proctor.cli.models import BaseUrls, ModelOptions, Retries, Settings, Structured, Timeout
+from proctor.cli.models import BaseUrls, ModelOptions, PromptOption, Retries, Settings, Structured, Timeout
 from proctor.cli.options import (
     AllItems,
     BenchmarkName,
@@ -65,6 +65,7 @@ def score(
     timeout: Timeout = 180.0,
     retries: Retries = 6,
     structured: Structured = "auto",
+    prompt: PromptOption = "",
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Answers judged at once.")] = 8,
     media: Annotated[
         Path | None,
@@ -147,7 +148,9 @@ def score(
         )
         return
     answers = Answers(store, benchmark, tuple(systems or ()), tuple(conditions or ()), all_items)
-    how = How(judge, concurrency, draws, seed, output, media)
+    how = How(judge, concurrency, draws, seed, output, media, prompt)
+    if prompt and judge == BERTSCORE:
+        raise typer.BadParameter("BERTScore asks no model", param_hint="--prompt")
     if judge == BERTSCORE:
         mark_rationales(answers, SimilarityOptions(encoder, layer, rescale), how)
         return

@@ -3,7 +3,15 @@
 from proctor.judges.binary_vote import JUDGE_VOTE
 from proctor.judges.panel import AWAITING_VOTES, PANEL_ACCURACY, UNRESOLVED, Panel
 from proctor.judges.rationale import RATIONALE_METRICS, TEXT_ONLY_FLAG
-from proctor.judges.registry import JUDGES, BuildJudge, FramesOf, OfSeveral, SeesFrames, build_judge
+from proctor.judges.registry import (
+    JUDGES,
+    BuildJudge,
+    FramesOf,
+    OfSeveral,
+    SeesFrames,
+    build_judge,
+    judge_prompt,
+)
 from proctor.judges.verdict import (
     CONTRADICTION,
     CONTRADICTION_FLAG,
@@ -40,5 +48,6 @@ __all__ = [
     "SeesFrames",
     "Verdict",
     "build_judge",
+    "judge_prompt",
     "verdict_scores",
 ]

@@ -69,9 +69,14 @@ class BinaryVote:
         return self._client.name
 
     @property
+    def mark(self) -> str:
+        """What another prompt than the usual one adds to a name."""
+        return self._prompt.mark
+
+    @property
     def name(self) -> str:
         """With the model, since another model is another judge."""
-        return f"binary-vote[{self._client.name}]"
+        return f"binary-vote{self.mark}[{self._client.name}]"
 
     @property
     def settings(self) -> dict[str, JsonValue]:

@@ -31,7 +31,7 @@ from proctor.core.formats import FreeTextFormat
 from proctor.judges.binary_vote import JUDGE_VOTE, PROMPT, BinaryVote, RightOrWrong
 from proctor.judges.registry import OfSeveral
 from proctor.metrics import cause_of
-from proctor.models import ModelClient, load_prompt
+from proctor.models import ModelClient, chosen_prompt
 
 __all__ = [
     "AWAITING_VOTES",
@@ -112,7 +112,7 @@ class Panel:
     @property
     def name(self) -> str:
         """With all its models, by name: another panel is another scorer, whose marks stand beside these."""
-        return f"panel[{', '.join(sorted(judge.model for judge in self._judges))}]"
+        return f"panel{self._judges[0].mark}[{', '.join(sorted(judge.model for judge in self._judges))}]"
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -184,7 +184,7 @@ class _Panels(OfSeveral):
         prompt: Path | None,
         briefing: Briefing,
     ) -> Scorer:
-        wording = load_prompt(prompt or PROMPT)
+        wording = chosen_prompt(PROMPT, prompt)
         return Panel(
             [BinaryVote(client, votes, wording, briefing, give_up_after=_GIVE_UP_AFTER) for client in clients]
         )

@@ -18,7 +18,7 @@ from proctor.judges.hostile import FENCE_CLOSE, FENCE_OPEN, neutral
 from proctor.judges.injection import STEERING_FLAG, steers
 from proctor.judges.registry import FramesOf
 from proctor.metrics.text import NO_RATIONALE, rationale_of
-from proctor.models import ModelClient, Prompt, load_prompt
+from proctor.models import ModelClient, Prompt, chosen_prompt
 
 __all__ = [
     "CUT_FLAG",
@@ -93,7 +93,7 @@ class RationaleJudge:
     @property
     def name(self) -> str:
         """With the model, since another model is another judge, and so is one that sees the frames."""
-        return f"rationale{'+frames' if self._frames else ''}[{self._client.name}]"
+        return f"rationale{self._prompt.mark}{'+frames' if self._frames else ''}[{self._client.name}]"
 
     def with_frames(self, frames: FramesOf) -> RationaleJudge:
         """The same judge, which sees the frames as well."""
@@ -197,4 +197,4 @@ def build(client: ModelClient, votes: VoteBook, *, prompt: Path | None = None) -
 
     Raises `InputError` for a prompt that can't be read.
     """
-    return RationaleJudge(client, votes, load_prompt(prompt or _PROMPT))
+    return RationaleJudge(client, votes, chosen_prompt(_PROMPT, prompt))

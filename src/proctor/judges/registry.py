@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from proctor.core import Briefing, Frame, InputError, Item, Registry, Scorer, VoteBook
-from proctor.models import ModelClient
+from proctor.models import ModelClient, prompt_file
 
-__all__ = ["JUDGES", "BuildJudge", "FramesOf", "OfSeveral", "SeesFrames", "build_judge"]
+__all__ = ["JUDGES", "BuildJudge", "FramesOf", "OfSeveral", "SeesFrames", "build_judge", "judge_prompt"]
 
 FramesOf = Callable[[Item], Awaitable[Sequence[Frame]]]
 """Gives an item's frames with their labels, in the item's order; none where they are not at hand."""
@@ -71,6 +71,11 @@ def build_judge(
     if isinstance(built, SeesFrames):
         return built.with_frames(frames)
     raise InputError(None, f"judge {name}", found="frames to see", expected="none: it reads text alone")
+
+
+def judge_prompt(judge: str, choice: str) -> Path:
+    """Another prompt for a judge: the name of one (`paper`), or a file. Raises `InputError` for neither."""
+    return prompt_file(Path(__file__).parent, judge.replace("-", "_"), choice)
 
 
 def _built(

@@ -1,6 +1,7 @@
 """The judge `three-level`: free responses marked 2, 1 or 0, with the half that is wrong.
 
-The rubric is that of ReXSonoVQA (Wang et al. 2026, arXiv:2604.10916, prompt A4) in this project's words.
+The rubric is that of ReXSonoVQA (Wang et al. 2026, arXiv:2604.10916, prompt A4): in this project's words, or, as
+the prompt `paper`, in the paper's own.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from proctor.core.formats import FreeTextFormat
 from proctor.judges.asked_once import AskedOnce
 from proctor.judges.hostile import FENCE_CLOSE, FENCE_OPEN, neutral
 from proctor.judges.injection import STEERING_FLAG, steers
-from proctor.judges.verdict import VERDICT_METRICS, ErrorType, Verdict, verdict_scores
-from proctor.models import ModelClient, Prompt, load_prompt
+from proctor.judges.verdict import VERDICT_METRICS, ErrorType, PublishedVerdict, Verdict, verdict_scores
+from proctor.models import ModelClient, Prompt, chosen_prompt
 
 __all__ = ["ThreeLevelJudge", "build"]
 
 _PROMPT = Path(__file__).with_name("three_level.txt.j2")
+_PAPER = _PROMPT.with_name("three_level.paper.txt.j2")
 
 
 class ThreeLevelJudge:
@@ -30,15 +32,18 @@ class ThreeLevelJudge:
     refused, empty) gets 0 without a call.
     """
 
-    def __init__(self, client: ModelClient, votes: VoteBook, prompt: Prompt) -> None:
+    def __init__(
+        self, client: ModelClient, votes: VoteBook, prompt: Prompt, form: type[Verdict] = Verdict
+    ) -> None:
         self._client = client
         self._prompt = prompt
+        self._form = form
         self._asked = AskedOnce(self.name, client, votes)
 
     @property
     def name(self) -> str:
-        """With the model, since another model is another judge."""
-        return f"three-level[{self._client.name}]"
+        """With the model, since another model is another judge, and so is one with another prompt."""
+        return f"three-level{self._prompt.mark}[{self._client.name}]"
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -71,7 +76,7 @@ class ThreeLevelJudge:
         )
         steering = (STEERING_FLAG,) if steers(text) else ()
         verdict, vote = await self._asked.ask(
-            Verdict,
+            self._form,
             [user],
             system=system,
             item_id=item.id,
@@ -105,4 +110,5 @@ def build(client: ModelClient, votes: VoteBook, *, prompt: Path | None = None) -
 
     Raises `InputError` for a prompt that can't be read.
     """
-    return ThreeLevelJudge(client, votes, load_prompt(prompt or _PROMPT))
+    form = PublishedVerdict if prompt == _PAPER else Verdict
+    return ThreeLevelJudge(client, votes, chosen_prompt(_PROMPT, prompt), form)

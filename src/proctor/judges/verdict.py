@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from proctor.core import Metric, Score
 
@@ -22,6 +22,7 @@ __all__ = [
     "RUBRIC_LABELS",
     "VERDICT_METRICS",
     "ErrorType",
+    "PublishedVerdict",
     "Verdict",
     "verdict_scores",
 ]
@@ -109,6 +110,26 @@ class Verdict(BaseModel):
     def flags(self) -> tuple[str, ...]:
         """For the vote that keeps this verdict."""
         return (CONTRADICTION_FLAG,) if self.contradicts_itself else ()
+
+
+class PublishedVerdict(Verdict):
+    """A verdict by the paper's own prompt, completed as the authors' script does it: an error type that is missing
+    or `none` beside a score of 1 is a wrong conclusion, beside 0 both halves.
+
+    >>> PublishedVerdict.model_validate({"score": 1, "explanation": "", "error_type": "none"}).error_type
+    <ErrorType.WRONG_CONCLUSION: 'wrong_conclusion'>
+    >>> PublishedVerdict.model_validate({"score": 0, "explanation": ""}).error_type
+    <ErrorType.BOTH: 'both'>
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _completed(cls, value: object) -> object:
+        if not isinstance(value, dict) or value.get("error_type", "none") != "none":
+            return value
+        score = value.get("score")
+        half = ErrorType.WRONG_CONCLUSION if score == 1 else ErrorType.NONE
+        return value | {"error_type": ErrorType.BOTH if score == 0 else half}
 
 
 def verdict_scores(

@@ -1,8 +1,19 @@
 """Access to models through one library, and prompts as template files."""
 
 from proctor.models.client import ModelClient, Part
-from proctor.models.prompts import Prompt, load_prompt
+from proctor.models.prompts import Prompt, chosen_prompt, load_prompt, prompt_file
 from proctor.models.reply import Reply, Token
 from proctor.models.spec import ModelSpec, parse_settings
 
-__all__ = ["ModelClient", "ModelSpec", "Part", "Prompt", "Reply", "Token", "load_prompt", "parse_settings"]
+__all__ = [
+    "ModelClient",
+    "ModelSpec",
+    "Part",
+    "Prompt",
+    "Reply",
+    "Token",
+    "chosen_prompt",
+    "load_prompt",
+    "parse_settings",
+    "prompt_file",
+]

@@ -7,7 +7,8 @@ stands outside of them is commentary.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,16 +17,25 @@ from proctor.core import InputError
 if TYPE_CHECKING:
     from jinja2 import Template
 
-__all__ = ["Prompt", "load_prompt"]
+__all__ = ["Prompt", "chosen_prompt", "load_prompt", "prompt_file"]
+
+_SUFFIX = ".txt.j2"
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt ready to be filled in; `sha256` is the hash of its file's bytes, for the record."""
+    """A prompt ready to be filled in; `sha256` is the hash of its file's bytes, for the record. `variant` names it
+    where it is not the usual one."""
 
     name: str
     sha256: str
     _template: Template = field(repr=False)
+    variant: str = ""
+
+    @property
+    def mark(self) -> str:
+        """What the variant adds to the name of a judge that uses it: another prompt makes another judge."""
+        return f":{self.variant}" if self.variant else ""
 
     def render(self, **values: object) -> tuple[str, str]:
         """The system's and the user's message. Raises `InputError` where the template uses a value that
@@ -73,3 +83,33 @@ def load_prompt(path: Path) -> Prompt:
         found = f"the blocks {', '.join(sorted(template.blocks))}"
         raise InputError(path, "prompt", found=found, expected="the blocks system and user, or none")
     return Prompt(path.name, hashlib.sha256(raw).hexdigest(), template)
+
+
+def prompt_file(folder: Path, usual: str, choice: str) -> Path:
+    """The file of a prompt that is chosen by name (`paper` is USUAL.paper.txt.j2 in the folder) or as a file of
+    one's own. Raises `InputError` that lists the names for one that is neither."""
+    named = {
+        file.name.removeprefix(f"{usual}.").removesuffix(_SUFFIX): file for file in _variants(folder, usual)
+    }
+    if choice in named:
+        return named[choice]
+    file = Path(choice).expanduser()
+    if file.is_file():
+        return file
+    known = f"a template file, or one of: {', '.join(sorted(named))}" if named else "a template file"
+    raise InputError(None, "--prompt", found=repr(choice), expected=f"{known} ({usual.replace('_', '-')})")
+
+
+def chosen_prompt(usual: Path, chosen: Path | None) -> Prompt:
+    """The usual prompt, or another one in its place, whose `variant` then says which."""
+    if chosen is None or chosen == usual:
+        return load_prompt(usual)
+    own = usual.name.removesuffix(_SUFFIX)
+    variant = chosen.name.removesuffix(".j2").removesuffix(".txt").removeprefix(f"{own}.")
+    return replace(load_prompt(chosen), variant=variant)
+
+
+def _variants(folder: Path, usual: str) -> list[Path]:
+    return [
+        file for file in folder.iterdir() if re.fullmatch(rf"{re.escape(usual)}\.[\w-]+\.txt\.j2", file.name)
+    ]

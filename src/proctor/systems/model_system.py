@@ -11,8 +11,8 @@ from pydantic import JsonValue
 
 from proctor.core import Answer, Briefing, ConfigurationError, Frame, Item, View, content_hash
 from proctor.core.formats import OrderingFormat, TimestampsFormat, option_letters
-from proctor.media import ClipFile, ShowsFiles
-from proctor.models import ModelClient, Part, Prompt, load_prompt
+from proctor.media import CONDITIONS, ClipFile, ShowsFiles
+from proctor.models import ModelClient, Part, Prompt, chosen_prompt, load_prompt, prompt_file
 from proctor.systems.reasons import asks_for_rationale, rationale_in
 
 __all__ = ["ModelSystem", "Sampling", "prompt_for_benchmark"]
@@ -33,16 +33,18 @@ class Sampling:
     video_as: Literal["frames", "file"] = "frames"
 
 
-def prompt_for_benchmark(name: str) -> Prompt:
-    """The prompt that is worded for a benchmark, else the general one."""
+def prompt_for_benchmark(name: str, choice: str = "") -> Prompt:
+    """The prompt that is worded for a benchmark, else the general one; or another one by choice: the name of one
+    (`paper` is BENCHMARK.paper.txt.j2) or a file. Raises `InputError` for a choice that is neither."""
     own = _PROMPTS / f"{name}.txt.j2"
-    return load_prompt(own if re.fullmatch(r"[\w-]+", name) and own.is_file() else _GENERAL)
+    usual = own if re.fullmatch(r"[\w-]+", name) and own.is_file() else _GENERAL
+    return chosen_prompt(usual, prompt_file(_PROMPTS, name, choice) if choice else None)
 
 
 class ModelSystem:
     """Asks a model each question once, with what the view shows.
 
-    The prompt is the same under every condition; without frames it says nothing of a video. `briefing` is what
+    The prompt is the same under every condition but one: where nothing may be seen, it says so. `briefing` is what
     the benchmark has its models told: words with their meaning, and by which clock. Raises
     `ConfigurationError` where video files are to be sent to a model that takes none.
     """
@@ -101,6 +103,7 @@ class ModelSystem:
             pictures=len(files) or len(frames),
             timed=any(frame.time is not None for frame in frames),
             video=bool(files),
+            blind=not CONDITIONS.get(view.condition).sees,
             definitions=[] if self._briefing is None else list(self._briefing.definitions.items()),
         )
         span, by_own_clock = view.span, self._by_own_clock(item)
