@@ -19,6 +19,7 @@ $(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/.test: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) --editable '.[test]'
+	$(PIP) --no-deps orena-focus  # the oracle of FOCUS tests; they need its formats and evaluator alone
 	@touch $@ $(VENV)/.core
 
 core: $(VENV)/.core ## Install what it takes to run (no torch)

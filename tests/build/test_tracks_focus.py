@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from proctor.benchmarks.focus import CAPABILITIES, READER
+from proctor.benchmarks.focus import CAPABILITIES, READER, lettered
 from proctor.build.audit import audit_items
 from proctor.build.simulate import Event, simulate
 from proctor.build.tracks import (
@@ -107,7 +107,7 @@ def test_no_constant_answer_wins(asked: FocusBuilt) -> None:
     """Bounds: half of yes and no, a quarter (and one) at each letter, a fifth of any other format's answers."""
     assert {form: number for form, (number, _) in asked.formats.items() if number < 100} == {}
     share = {form: share for form, (_, share) in asked.formats.items()}
-    assert set(share) == {"binary", "number", "multiple_choice", "percentage", "fo_class", "time", "pattern"}
+    assert set(share) == {"binary", "number", "multiple_choice", "percentage", "fo_class", "time", "matching"}
     assert share.pop("binary") <= 0.5 + 1e-9
     assert share.pop("multiple_choice") <= 0.26
     assert max(share.values()) <= 0.2, share
@@ -141,7 +141,8 @@ def test_the_reader_reads_it_back(benchmark: Benchmark, asked: FocusBuilt) -> No
     assert [item.id for item in benchmark.items] == [request.qID for request in asked.requests]
     for item, request, reference in zip(benchmark.items, asked.requests, asked.references, strict=True):
         assert item.group == request.videoID
-        assert item.question.startswith(request.question)
+        assert item.question.startswith(request.question.removesuffix(lettered(item.options)).rstrip())
+        assert not item.options or lettered(item.options) not in item.question  # the prompt lists them once
         assert item.tags["primary"] == reference.primary
         assert item.tags["distribution"] == "out"
         assert item.reference is not None

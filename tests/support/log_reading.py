@@ -169,7 +169,7 @@ READINGS: dict[str, tuple[str, Check]] = {
     "stay": (r"How long did the ([a-z ]+) stay in the patient, as hh:mm:ss\?", lambda c: (
         near(c.a, [c.log.first(c.log.went)[c.m[1]] - c.log.first(c.log.came)[c.m[1]]], 0.5))),
     "view-share": (r"In what percentage of the video so far is at least one ([a-z ]+) in view\?", lambda c: (
-        abs(float(c.a) - percent(len(c.log.stretch(c.m[1])), 10 * c.log.end + 1)) <= float(str(c.r.format_kwargs["tolerance"])))),
+        abs(float(c.a) - percent(len(c.log.stretch(c.m[1])), 10 * c.log.end + 1)) <= float(str(c.r.format_kwargs["threshold_pp"])))),
     "remain": (r"How many (?!foreign)([a-z ]+?)s are still inside the patient\?",
                lambda c: int(c.a) == c.log.left(c.m[1])),
     "remain-all": (r"How many foreign objects are still inside the patient\?",

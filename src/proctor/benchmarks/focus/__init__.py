@@ -3,6 +3,7 @@
 Source: the design document of the ORena SAVE FOCUS challenge (PROCEDURE track), MICCAI 2026.
 """
 
+from proctor.benchmarks.focus.forms import lettered
 from proctor.benchmarks.focus.lint import Finding, Lint, lint_submission
 from proctor.benchmarks.focus.native import (
     NativeReference,
@@ -29,6 +30,7 @@ __all__ = [
     "NativeReference",
     "NativeRequest",
     "NativeResponse",
+    "lettered",
     "lint_submission",
     "read_references",
     "read_requests",

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from proctor.benchmarks.focus.forms import MAX_CHARS
 from proctor.benchmarks.focus.native import NativeResponse, Repeated, entries
 from proctor.core import Benchmark, Item, ParseError
 from proctor.core.formats import FreeTextFormat
@@ -59,7 +58,7 @@ def lint_submission(file: Path, benchmark: Benchmark) -> Lint:
     """Checks `responses.json` or `answer.json` against a benchmark, entry by entry.
 
     Rules: `entry` (not as the format has it), `duplicate`, `unknown`, `missing`, `format` (can't be read, with
-    the text), `too-long` (free text above 300 characters), `late` (above the track's budget); and, no error,
+    the text), `too-long` (free text above 300 characters, or above what the question allows), `late` (above the track's budget); and, no error,
     `suspicious`: text that speaks to its judge, or hides characters. Raises `InputError` where the file is no
     list of entries at all.
     """
@@ -76,6 +75,11 @@ def lint_submission(file: Path, benchmark: Benchmark) -> Lint:
             seen.setdefault(broken.question, number)
             continue
         name = response.qID
+        if response.content is None:
+            missing = Finding("entry", name, f"None as 'content' (entry {number})", "a text")
+            findings.append(missing)
+            seen.setdefault(name, number)
+            continue
         if name in seen:
             once = f"one answer; the first is entry {seen[name]}"
             findings.append(Finding("duplicate", name, f"entry {number} again", once))
@@ -125,12 +129,12 @@ _EXPECTED = {
 
 
 def _answer(item: Item, response: NativeResponse, budget_s: float | None) -> Iterator[Finding]:
-    text = response.content
+    text = response.content or ""
     if response.latency is not None and budget_s is not None and response.latency > budget_s:
         yield Finding("late", item.id, f"{response.latency:.3f} s", f"at most {budget_s:g} s")
-    if isinstance(item.answer, FreeTextFormat) and len(text.strip()) > MAX_CHARS:
-        found = f"{len(text.strip())} characters"
-        yield Finding("too-long", item.id, found, f"at most {MAX_CHARS} characters")
+    most = item.answer.max_chars if isinstance(item.answer, FreeTextFormat) else None
+    if most is not None and len(text.strip()) > most:
+        yield Finding("too-long", item.id, f"{len(text.strip())} characters", f"at most {most} characters")
     else:
         try:
             item.answer.parse(text, item.options)

@@ -42,38 +42,52 @@ class Repeated(list[tuple[str, Any]]):
         return next(name for place, name in enumerate(names) if name in names[:place])
 
 
+Text = Annotated[str, AfterValidator(_storable)]
+Name = Annotated[str, Field(min_length=1), AfterValidator(_storable)]
+
+
+def _storable_values(arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    _storable(json.dumps(arguments, ensure_ascii=False))
+    return arguments
+
+
 class _Native(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
-    qID: str = Field(min_length=1)  # noqa: N815 - the files' own name
+    qID: Name  # noqa: N815 - the files' own name
 
 
 class NativeRequest(_Native):
     """One question as it is asked; times are seconds of the video, and the question is asked at `end_time`."""
 
-    videoID: str = Field(min_length=1)  # noqa: N815 - the files' own name
+    videoID: Name  # noqa: N815 - the files' own name
     start_time: float = Field(ge=0)
     end_time: float = Field(ge=0)
-    procedure_type: str
-    question: str = Field(min_length=1)
+    procedure_type: Text
+    question: Name
 
 
 class NativeReference(_Native):
-    """The key of one question with its labels."""
+    """The key of one question with its labels. `options` are those of a multiple choice: the toolkit, which
+    leaves it to a judge, has no field for them and passes over this one."""
 
-    primary: str
-    format: str
-    format_kwargs: dict[str, JsonValue] = Field(default_factory=dict)
-    answer: str
-    secondaries: tuple[str, ...] = ()
+    primary: Text
+    format: Text
+    format_kwargs: Annotated[dict[str, JsonValue], AfterValidator(_storable_values)] = Field(
+        default_factory=dict
+    )
+    answer: Text
+    options: tuple[Text, ...] = ()
+    secondaries: tuple[Text, ...] = ()
     ood: bool = False
     clinical: bool = False
 
 
 class NativeResponse(_Native):
-    """One answer; `latency` is in seconds, None where nobody measured it (the answer file of a container)."""
+    """One answer, None where there is none; `latency` is in seconds, None where nobody measured it (the answer
+    file of a container)."""
 
-    content: Annotated[str, AfterValidator(_storable)]
+    content: Text | None
     latency: float | None = Field(default=None, ge=0)
 
 

@@ -24,8 +24,8 @@ __all__ = ["read_recorded"]
 def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
     """One answer to every question of the benchmark, in its order.
 
-    Slower than the track's budget: `timed_out`. Not in the file: an answer without text whose reason is
-    `NO_ANSWER`. Not in its format: unreadable, with the problem. Raises `InputError` for two answers to one
+    Slower than the track's budget: `timed_out`. Not in the file, or `null` there: an answer without
+    text whose reason is `NO_ANSWER`. Not in its format: unreadable, with the problem. Raises `InputError` for two answers to one
     question and for an answer to a question that the benchmark does not have.
     """
     responses = {response.qID: response for response in read_responses(path)}
@@ -45,7 +45,7 @@ def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
 
 
 def _answer(item: Item, response: NativeResponse | None, budget_s: float) -> Answer:
-    if response is None:
+    if response is None or response.content is None:
         return Answer(item_id=item.id, reason=NO_ANSWER, problem=NO_ANSWER)
     timing = None if response.latency is None else Timing(model_s=response.latency)
     answer = Answer(item_id=item.id, text=response.content, timing=timing)

@@ -7,7 +7,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TypedDict
 
-__all__ = ["CAPABILITIES", "FOREIGN_OBJECT", "GROUPS", "GROUP_OF", "OBJECTS", "Group"]
+__all__ = ["CAPABILITIES", "FOREIGN_OBJECT", "GROUPS", "GROUP_OF", "OBJECTS", "Group", "leaf_of"]
 
 
 class Group(TypedDict):
@@ -40,6 +40,27 @@ GROUP_OF = MappingProxyType({leaf: name for name, group in GROUPS.items() for le
 
 CAPABILITIES = tuple(GROUP_OF)
 """The fifteen leaves, in the order of the taxonomy."""
+
+_CODES = MappingProxyType(
+    {
+        f"{number}{chr(ord('a') + place)}": leaf
+        for number, group in enumerate(GROUPS.values(), start=1)
+        for place, leaf in enumerate(group["leaves"])
+    }
+)
+
+
+def leaf_of(label: str) -> str | None:
+    """A leaf by its name in any case, with hyphens or spaces for underscores, or by its code; None for what
+    is no leaf.
+
+    >>> leaf_of("1a"), leaf_of("Temporal-Ordering"), leaf_of("aggregation")
+    ('object_identification', 'temporal_ordering', None)
+    """
+    said = label.strip().lower()
+    name = said.replace("-", "_").replace(" ", "_")
+    return _CODES.get(said.replace(" ", ""), name if name in GROUP_OF else None)
+
 
 OBJECTS = MappingProxyType(_objects())
 """Classes of foreign objects with their definitions, in our own words. The list is open: classes that only

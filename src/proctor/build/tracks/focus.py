@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from proctor import __version__
-from proctor.benchmarks.focus import NativeReference, NativeRequest, write_native
+from proctor.benchmarks.focus import NativeReference, NativeRequest, lettered, write_native
 from proctor.benchmarks.simulated import deal_options
 from proctor.build.tracks.annotation import Annotation
 from proctor.build.tracks.completion import Completion
@@ -27,7 +27,6 @@ from proctor.core.formats import (
     PatternFormat,
     PercentageFormat,
     TimestampsFormat,
-    option_letters,
 )
 
 __all__ = ["BUILDER_VERSION", "BuiltReference", "FocusBuilt", "ask_focus", "build_focus"]
@@ -42,7 +41,7 @@ _NATIVE = {
     "percentage": "percentage",
     "classes": "fo_class",
     "timestamps": "time",
-    "pattern": "pattern",
+    "pattern": "matching",
 }
 
 
@@ -155,16 +154,13 @@ def _files(annotations: dict[str, Annotation], chosen: Chosen, plan: FocusPlan) 
 
 
 def _request(annotation: Annotation, name: str, offer: Offer, options: Sequence[str]) -> NativeRequest:
-    lettered = "; ".join(
-        f"{letter}) {option}" for letter, option in zip(option_letters(len(options)), options, strict=True)
-    )
     return NativeRequest(
         qID=name,
         videoID=annotation.video.file,
         start_time=0.0,
         end_time=annotation.video.seconds if offer.end is None else offer.end,
         procedure_type=annotation.video.procedure or "unknown",
-        question=f"{offer.question} {lettered}." if options else offer.question,
+        question=f"{offer.question} {lettered(options)}" if options else offer.question,
     )
 
 
@@ -174,16 +170,14 @@ def _reference(
     options, letter = dealt
     asked = ASKED[offer.rule]
     kwargs: dict[str, JsonValue] = {}
-    if options:
-        kwargs["options"] = list(options)
-    elif isinstance(offer.format, TimestampsFormat):
+    if isinstance(offer.format, TimestampsFormat):
         kwargs["threshold_seconds"] = offer.format.tolerance
     elif isinstance(offer.format, PercentageFormat):
-        kwargs["tolerance"] = offer.format.tolerance
+        kwargs["threshold_pp"] = offer.format.tolerance
     elif isinstance(offer.format, PatternFormat):
         kwargs["pattern"] = offer.format.pattern
     unseen = plan.unseen(annotation.video.procedure, offer.rule)
-    return BuiltReference(
+    reference = BuiltReference(
         qID=name,
         primary=asked.primary,
         format=_NATIVE[offer.format.kind],
@@ -195,6 +189,7 @@ def _reference(
         rule=offer.rule,
         unseen=unseen,
     )
+    return reference.model_copy(update={"options": tuple(options)}) if options else reference
 
 
 def _text(offer: Offer) -> str:

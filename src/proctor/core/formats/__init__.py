@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from proctor.core.formats.base import MAX_ANSWER_CHARS, Format, StrictFormat, final_answer
+from proctor.core.formats.base import MAX_ANSWER_CHARS, Format, StrictFormat, bare, final_answer
 from proctor.core.formats.choice import ChoiceFormat, option_letters
 from proctor.core.formats.classes import ClassesFormat
 from proctor.core.formats.free import FreeTextFormat, RatingsFormat
@@ -32,6 +32,7 @@ __all__ = [
     "RatingsFormat",
     "StrictFormat",
     "TimestampsFormat",
+    "bare",
     "final_answer",
     "option_letters",
 ]

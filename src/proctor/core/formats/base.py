@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, SerializerFunctionWrapHan
 
 from proctor.core.errors import ParseError
 
-__all__ = ["MAX_ANSWER_CHARS", "Format", "StrictFormat", "final_answer"]
+__all__ = ["MAX_ANSWER_CHARS", "Format", "StrictFormat", "bare", "final_answer"]
 
 MAX_ANSWER_CHARS = 20_000
 """Longer texts are cut before parsing: an answer is hostile text, and a parser's time is bounded."""
@@ -50,9 +50,10 @@ class Format(BaseModel, ABC):
 class StrictFormat(Format):
     """A format that can be read in two ways: in the words of a model, or as the bare value alone.
 
-    With `strict`, a text that holds more than the value ("7 sponges") states none: what challenges ask for
-    whose answers are read by a program. A format that is not strict is written down without the word, so
-    that its items have the fingerprint they always had.
+    With `strict`, a text that holds more than the value ("7 sponges") states none. The strict reading is that
+    of the FOCUS toolkit (orena-focus 0.4.0): white space around the value and one final full stop do not
+    count. A format that is not strict is written down without the word, so that its items keep their
+    fingerprint.
     """
 
     strict: bool = False
@@ -63,6 +64,16 @@ class StrictFormat(Format):
         if not self.strict:
             fields.pop("strict", None)
         return fields
+
+
+def bare(text: str) -> str:
+    """A text without the white space around it and without one final full stop.
+
+    >>> bare(" 00:12:30 . ")
+    '00:12:30'
+    """
+    said = text.strip()
+    return said.removesuffix(".").rstrip() if said.endswith(".") else said
 
 
 def final_answer(text: str) -> str:

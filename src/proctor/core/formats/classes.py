@@ -9,14 +9,14 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import StrictFormat, final_answer
+from proctor.core.formats.base import StrictFormat, bare, final_answer
 
 __all__ = ["ClassesFormat"]
 
 
 class ClassesFormat(StrictFormat):
     """A set of `classes`; the word `none` states the empty set. Canonical: sorted names. Strict: the names
-    alone, separated by commas, in any case and order.
+    alone, separated by commas, in any case and order; empty parts do not count.
 
     >>> ClassesFormat(classes=("sponge", "specimen bag")).parse("Answer: specimen bag, sponge")
     ['specimen bag', 'sponge']
@@ -55,16 +55,17 @@ class ClassesFormat(StrictFormat):
         return [str(name) for name in sorted(found)]
 
     def _listed(self, text: str) -> JsonValue:
-        known = {name.casefold(): name for name in self.classes}
-        named = {" ".join(part.split()).casefold() for part in text.strip().removesuffix(".").split(",")}
-        if named == {"none"}:
+        known = {name.lower(): name for name in self.classes}
+        named = [part.strip().lower() for part in bare(text).split(",") if part.strip()]
+        if named == ["none"]:
             return []
         if "none" in named:
             raise ParseError(expected="none alone, or names without it", found=text)
-        if not named <= known.keys():
-            unknown = ", ".join(sorted(named - known.keys())) or "nothing"
-            raise ParseError(expected=f"some of {', '.join(self.classes)}, or none", found=unknown)
-        return [str(name) for name in sorted(known[name] for name in named)]
+        unknown = sorted(set(named) - known.keys())
+        if unknown or not named:
+            found = ", ".join(unknown) or "nothing"
+            raise ParseError(expected=f"some of {', '.join(self.classes)}, or none", found=found)
+        return [str(name) for name in sorted({known[name] for name in named})]
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         del options

@@ -9,12 +9,12 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import MAX_ANSWER_CHARS, Format
+from proctor.core.formats.base import MAX_ANSWER_CHARS, Format, StrictFormat
 
 __all__ = ["FreeTextFormat", "RatingsFormat"]
 
 
-class FreeTextFormat(Format):
+class FreeTextFormat(StrictFormat):
     """A short text. Whether it is right is for a judge: `match` only knows identical texts.
 
     >>> FreeTextFormat().parse("  The probe slides caudally. ")

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import StrictFormat, final_answer
+from proctor.core.formats.base import StrictFormat, bare, final_answer
 
 __all__ = ["BinaryFormat", "CountFormat", "PercentageFormat"]
 
@@ -35,8 +35,10 @@ _WORDS = dict(
         strict=True,
     )
 )
-_DIGITS = re.compile(r"[0-9]{1,15}")
-_SHARE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*%?")
+_MOST = (
+    10**15
+)  # above this no count or percentage means anything, and a float no longer holds each whole number
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%?")  # digits of any script, as in the toolkit
 _YES = re.compile(r"\b(?:yes|true)\b", re.IGNORECASE)
 _NO = re.compile(r"\b(?:no|false)\b", re.IGNORECASE)
 
@@ -62,7 +64,7 @@ class BinaryFormat(StrictFormat):
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         del options
         if self.strict:
-            word = text.strip().removesuffix(".").casefold()
+            word = bare(text).lower()
             if word not in {"yes", "no"}:
                 raise ParseError(expected="yes or no and nothing else", found=text)
             return word == "yes"
@@ -100,11 +102,7 @@ class CountFormat(StrictFormat):
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         del options
         if self.strict:
-            if not _DIGITS.fullmatch(text.strip()):
-                raise ParseError(
-                    expected="a whole number of 0 or more in digits and nothing else", found=text
-                )
-            return int(text)
+            return _digits(text)
         values = _numbers(final_answer(text))
         if len(values) != 1 or values[0] < 0 or values[0] != int(values[0]):
             raise ParseError(expected="one whole number of 0 or more", found=text)
@@ -123,7 +121,7 @@ class CountFormat(StrictFormat):
 
 class PercentageFormat(StrictFormat):
     """A number from 0 to 100, right within `tolerance` percentage points. Strict: the number, with or
-    without a per cent sign.
+    without a per cent sign; it may lie above 100, and is right there within the tolerance.
 
     >>> PercentageFormat(tolerance=5).match(40.0, 44.0)
     True
@@ -141,10 +139,10 @@ class PercentageFormat(StrictFormat):
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         del options
         if self.strict:
-            bare = _SHARE.fullmatch(text.strip())
-            if bare is None or float(bare[1]) > 100:
-                raise ParseError(expected="a number from 0 to 100 and nothing else", found=text)
-            return float(bare[1])
+            share = _SHARE.fullmatch(bare(text))
+            if share is None or float(share[1]) > _MOST:
+                raise ParseError(expected="a number of 0 or more and nothing else", found=text)
+            return float(share[1])
         said = final_answer(text)
         signed = [
             _float(hit) for hit in re.findall(r"([-+]?\d+(?:[.,]\d+)?)\s*(?:%|percent\b|per cent\b)", said)
@@ -156,7 +154,8 @@ class PercentageFormat(StrictFormat):
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         del options
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100:
+        highest = _MOST if self.strict else 100
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= highest:
             return float(value)
         raise ParseError(expected="a number from 0 to 100", found=str(value))
 
@@ -167,6 +166,18 @@ class PercentageFormat(StrictFormat):
     def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
         """The absolute error in percentage points."""
         return _absolute_error(reference, prediction)
+
+
+def _digits(text: str) -> int:
+    """The whole number that digits of any script state, and nothing else."""
+    said = bare(text)
+    try:
+        value = int(said) if said.isdecimal() else _MOST
+    except ValueError:  # Python reads no whole number of more than 4,300 digits, and neither does the toolkit
+        value = _MOST
+    if value >= _MOST:
+        raise ParseError(expected="a whole number of 0 or more in digits and nothing else", found=text)
+    return value
 
 
 def _numbers(text: str) -> list[float]:

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
-from typing import Literal
+from functools import lru_cache
+from typing import Any, Literal
 
 from pydantic import Field, JsonValue, field_validator
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import MAX_ANSWER_CHARS, Format
+from proctor.core.formats.base import MAX_ANSWER_CHARS, StrictFormat
 
 __all__ = ["PatternFormat"]
 
-_MOST_CHARS = 300  # what is matched is short, so that no pattern takes long on a hostile text
+_MOST_CHARS = 1_000  # of a pattern
+_MOST_S = 0.25  # seconds for one match; a pattern in linear time needs microseconds
+_LITERAL_BRACE = re.compile(r"\\.|\{(?!\d*,?\d*\})", re.DOTALL)
+_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<least>\d*),?\d*\}|.", re.DOTALL)
+_MOST_PARTS = 20_000  # single characters that a text must have, with repetitions written out
+_PROBES = 40  # repetitions of each character of the pattern, followed by one that fits nothing
 
 
-class PatternFormat(Format):
-    """A text that the regular expression `pattern` matches as a whole, in any case. Two are equal where
-    they differ in case and white space alone.
+class PatternFormat(StrictFormat):
+    """A text that the regular expression `pattern` (Python's `re`) matches as a whole. Two are equal where they
+    differ in case and white space alone. Strict: the text alone, up to `max_chars` characters, in the
+    pattern's own case.
+
+    A pattern that takes longer than a quarter of a second on some short text is refused when it is read, and an answer on
+    which one takes longer is unreadable.
 
     >>> PatternFormat(pattern=r"[1-4]/[1-4]").parse(" 2/3 ")
     '2/3'
@@ -28,15 +39,15 @@ class PatternFormat(Format):
     """
 
     kind: Literal["pattern"] = "pattern"
-    pattern: str = Field(min_length=1)
+    pattern: str = Field(min_length=1, max_length=_MOST_CHARS)
+    max_chars: int = Field(default=300, gt=0, le=MAX_ANSWER_CHARS)
 
     @field_validator("pattern")
     @classmethod
     def _compiles(cls, pattern: str) -> str:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+        problem = _problem(pattern)
+        if problem:
+            raise ValueError(f"{pattern!r} is no regular expression that can be used: {problem}")
         return pattern
 
     def instruction(self, options: Sequence[str] = ()) -> str:
@@ -45,8 +56,8 @@ class PatternFormat(Format):
 
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         del options
-        said = " ".join(text[:MAX_ANSWER_CHARS].split())
-        if len(said) > _MOST_CHARS or not re.fullmatch(self.pattern, said, re.IGNORECASE):
+        said = text.strip() if self.strict else " ".join(text[:MAX_ANSWER_CHARS].split())
+        if not said or len(said) > self.max_chars or not _whole(self.pattern, said, self.strict):
             raise ParseError(expected=f"a text of the form {self.pattern}", found=text)
         return said
 
@@ -54,4 +65,74 @@ class PatternFormat(Format):
         return self.parse(value if isinstance(value, str) else "", options)
 
     def match(self, reference: JsonValue, prediction: JsonValue) -> bool:
-        return str(reference).casefold() == str(prediction).casefold()
+        return _folded(reference) == _folded(prediction)
+
+
+def _folded(value: JsonValue) -> str:
+    return " ".join(str(value).casefold().split())
+
+
+@lru_cache(maxsize=512)
+def _problem(pattern: str) -> str:
+    """Why a pattern can't be used, or nothing."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", FutureWarning)  # sets in sets mean something else elsewhere
+            re.compile(pattern)
+        if _parts(pattern) > _MOST_PARTS:
+            return "it repeats too often"
+        _compiled(pattern, True)
+    except (ValueError, OverflowError, re.error, _regex_error()) as error:
+        return str(error)
+    except RecursionError:
+        return "it is nested too deep"
+    except FutureWarning as warning:
+        return str(warning)
+    for char in sorted(set(pattern) | set("a0 ")):
+        if _whole(pattern, char * _PROBES + "\u0000", True) is None:
+            return "it takes too long on a short text"
+    return ""
+
+
+def _parts(pattern: str) -> int:
+    """How many characters or classes a pattern has with its repetitions written out as often as they must be."""
+    open_groups, last = [0], 0
+    for token in _TOKEN.finditer(pattern):
+        if token[0] == "(":
+            open_groups.append(0)
+            continue
+        if token[0] == ")" and len(open_groups) > 1:
+            last = open_groups.pop()
+        elif token["least"]:
+            last *= max(int(token["least"]), 1) - 1
+        else:
+            last = 1
+        open_groups[-1] += last
+    return sum(open_groups)
+
+
+def _whole(pattern: str, text: str, strict: bool) -> bool | None:
+    """Whether the whole text matches; None where that takes too long.
+
+    Python's own `re` can't be stopped, so that the module `regex` matches, which has a time limit; what `re`
+    takes for a literal brace and `regex` for an approximate match is escaped.
+    """
+    try:
+        return _compiled(pattern, strict).fullmatch(text, timeout=_MOST_S) is not None
+    except TimeoutError:
+        return None
+
+
+def _regex_error() -> type[Exception]:
+    import regex
+
+    error: type[Exception] = regex.error
+    return error
+
+
+@lru_cache(maxsize=512)
+def _compiled(pattern: str, strict: bool) -> Any:
+    import regex
+
+    literal = _LITERAL_BRACE.sub(lambda hit: hit[0] if hit[0][0] == "\\" else r"\{", pattern)
+    return regex.compile(literal, regex.VERSION0 | (0 if strict else regex.IGNORECASE))

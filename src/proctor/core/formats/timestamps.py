@@ -9,11 +9,11 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import StrictFormat, final_answer
+from proctor.core.formats.base import StrictFormat, bare, final_answer
 
 __all__ = ["TimestampsFormat"]
 
-_BARE = re.compile(r"([0-9]{2}):([0-5][0-9]):([0-5][0-9])")
+_BARE = re.compile(r"(\d{2}):(\d{2}):(\d{2})")  # digits of any script, as in the toolkit
 _CLOCK = re.compile(r"(?<![\d:])(?:(\d{1,2}):)?(\d{1,2}):(\d{2})(?:\.(\d+))?(?![\d:])")
 
 
@@ -21,8 +21,8 @@ class TimestampsFormat(StrictFormat):
     """Times as hh:mm:ss or mm:ss, kept as seconds in ascending order.
 
     Right when there are as many as in the reference and, both in order, each lies within
-    `tolerance` seconds of its counterpart. Strict: times as hh:mm:ss alone, separated by commas; a time
-    that is named twice counts twice.
+    `tolerance` seconds of its counterpart. Strict: times as hh:mm:ss alone, separated by commas, empty
+    parts not counted; a time that is named twice counts twice.
 
     >>> TimestampsFormat(tolerance=2, several=True).parse("First at 00:01:05, then at 00:00:30.")
     [30.0, 65.0]
@@ -57,14 +57,13 @@ class TimestampsFormat(StrictFormat):
         return [float(moment) for moment in sorted(found)]
 
     def _listed(self, text: str) -> JsonValue:
-        parts = [_BARE.fullmatch(part.strip()) for part in text.split(",")]
-        found = [part for part in parts if part]
-        if len(found) < len(parts) or (len(parts) > 1 and not self.several):
+        parts = [part.strip() for part in bare(text).split(",") if part.strip()]
+        found = [tuple(map(int, one.groups())) for part in parts if (one := _BARE.fullmatch(part))]
+        clear = len(found) == len(parts) and all(minute < 60 and second < 60 for _, minute, second in found)
+        if not found or not clear or (len(found) > 1 and not self.several):
             times = "times as hh:mm:ss, separated by commas," if self.several else "one time as hh:mm:ss"
             raise ParseError(expected=f"{times} and nothing else", found=text)
-        return [
-            float(one) for one in sorted(int(at[1]) * 3600 + int(at[2]) * 60 + int(at[3]) for at in found)
-        ]
+        return [float(one) for one in sorted(3600 * h + 60 * m + s for h, m, s in found)]
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         del options
