@@ -12,7 +12,17 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from proctor.core import Answer, Frame, InputError, Item, MachineryError, Reference, Score, Status
+from proctor.core import (
+    Answer,
+    Frame,
+    InputError,
+    Item,
+    MachineryError,
+    NoVerdictError,
+    Reference,
+    Score,
+    Status,
+)
 from proctor.core.formats import FreeTextFormat, OrderingFormat
 from proctor.judges import JUDGES
 from proctor.judges.rationale import RATIONALE_METRICS, RationaleJudge, build
@@ -185,7 +195,7 @@ def test_what_is_not_a_verdict_never_becomes_a_mark(text: str) -> None:
     votes = Votes()
     with (
         FaultyServer(text) as server,
-        pytest.raises(MachineryError, match=r"^openai:judge: no readable reply in 3 tries: "),
+        pytest.raises(NoVerdictError, match=r": no verdict: openai:judge: no readable reply in 3 tries: "),
     ):
         judged(server, [(item(), said())], votes)
     assert votes.kept == {}

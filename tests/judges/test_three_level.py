@@ -10,7 +10,17 @@ from typing import Any
 
 import pytest
 
-from proctor.core import Answer, InputError, Item, MachineryError, Reference, Score, Status, Vote
+from proctor.core import (
+    Answer,
+    InputError,
+    Item,
+    MachineryError,
+    NoVerdictError,
+    Reference,
+    Score,
+    Status,
+    Vote,
+)
 from proctor.core.formats import ChoiceFormat, FreeTextFormat
 from proctor.judges import VERDICT_METRICS, build_judge, judge_prompt
 from proctor.judges.three_level import ThreeLevelJudge, build
@@ -196,7 +206,7 @@ def test_what_is_not_a_verdict_never_becomes_a_mark(reply: str) -> None:
     votes = Votes()
     with (
         FaultyServer(reply) as server,
-        pytest.raises(MachineryError, match=r"^openai:judge: no readable reply in 3 tries: "),
+        pytest.raises(NoVerdictError, match=r": no verdict: openai:judge: no readable reply in 3 tries: "),
     ):
         judged(server, [(item(), said("It slides."))], votes)
     assert votes.kept == {}

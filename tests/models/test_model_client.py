@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from proctor.core import ConfigurationError, Frame, MachineryError, RefusalError
+from proctor.core import ConfigurationError, Frame, RefusalError, SystemFaultError
 from proctor.models import ModelClient, ModelSpec, Reply
 from tests.support.faulty_server import Fault, FaultyServer, Request
 
@@ -196,7 +196,7 @@ BAD_FORMS = {
 
 @pytest.mark.parametrize(("text", "reason"), BAD_FORMS.items())
 def test_what_is_not_of_the_form_is_asked_again_and_never_guessed(text: str, reason: str) -> None:
-    with FaultyServer(text) as server, pytest.raises(MachineryError) as caught:
+    with FaultyServer(text) as server, pytest.raises(SystemFaultError) as caught:
         ask_colour(server)
     assert str(caught.value).startswith(f"openai:m: no readable reply in 3 tries: {reason}")
     assert server.count == 3
@@ -220,7 +220,7 @@ def test_the_one_value_of_the_form_among_words_is_read(text: str) -> None:
 
 @pytest.mark.parametrize("text", WORDY)
 def test_a_value_that_the_question_holds_is_a_quotation_and_no_reply(text: str) -> None:
-    with FaultyServer(text) as server, pytest.raises(MachineryError, match="Invalid JSON"):
+    with FaultyServer(text) as server, pytest.raises(SystemFaultError, match="Invalid JSON"):
         ask_colour(server, question='The answer is: {"count": 2, "name": "red"}')
 
 

@@ -16,10 +16,13 @@ from proctor.core import (
     Frame,
     MachineryError,
     ProctorError,
+    RefusalError,
     Stopwatch,
+    SystemFaultError,
     Timing,
 )
 from proctor.models import ModelClient, ModelSpec, Reply
+from proctor.models.faults import rejection
 from tests.support.faulty_server import TRANSIENT, Fault, FaultyServer
 
 SECRET = "sk-proj-THISISSECRET0123456789"
@@ -102,16 +105,40 @@ def test_no_wrong_type_becomes_a_text(skip: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "message"),
+    ("fault", "kind", "message"),
     [
-        (Fault.BAD_REQUEST, "openai:m: HTTP 400: The video is too short"),
-        (Fault.TOO_LARGE, "openai:m: HTTP 413: The request is too large"),
+        (Fault.BAD_REQUEST, SystemFaultError, "openai:m: HTTP 400: The video is too short"),
+        (Fault.TOO_LARGE, SystemFaultError, "openai:m: HTTP 413: The request is too large"),
+        (Fault.CONTEXT, SystemFaultError, "openai:m: HTTP 400: 40000 tokens are more than it takes"),
+        (Fault.POLICY, RefusalError, "openai:m: HTTP 400: Your request was rejected"),
+        (Fault.PARAMETER, ConfigurationError, "openai:m: HTTP 400: top_k is not known here"),
+        (Fault.NO_REASON, MachineryError, "openai:m: HTTP 400: Bad request"),
     ],
 )
-def test_what_the_provider_rejects_is_this_items_trouble_and_not_retried(fault: Fault, message: str) -> None:
+def test_what_the_provider_rejects_is_told_apart_and_not_retried(
+    fault: Fault, kind: type[ProctorError], message: str
+) -> None:
     with FaultyServer(script=[fault]) as server:
         error = ask(server)
-    assert (type(error), str(error), server.count) == (MachineryError, message, 1)
+    assert (type(error), str(error), server.count) == (kind, message, 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("Input length 9000 exceeds the maximum context length of 8192 tokens", SystemFaultError),
+        ("prompt is too long: 210000 tokens > 200000 maximum", SystemFaultError),
+        ("Image 3 could not be decoded", SystemFaultError),
+        ("<400> InternalError.Algo.DataInspectionFailed: may contain inappropriate content", RefusalError),
+        ("The response was filtered due to Azure's content management policy", RefusalError),
+        ("Unrecognized request argument supplied: top_k", ConfigurationError),
+        ("1 validation error: extra inputs are not permitted", ConfigurationError),
+        ("This model does not support image input", ConfigurationError),
+        ("At most 4 image(s) may be provided in one prompt", MachineryError),
+    ],
+)
+def test_rejections_by_their_words(said: str, kind: type[ProctorError]) -> None:
+    assert type(rejection(said)) is kind
 
 
 def test_nobody_listening_is_the_machinerys() -> None:

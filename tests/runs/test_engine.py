@@ -22,6 +22,7 @@ from proctor.core import (
     Reference,
     RefusalError,
     Status,
+    SystemFaultError,
     Usage,
     View,
     aside,
@@ -29,6 +30,8 @@ from proctor.core import (
 from proctor.core.formats import CountFormat
 from proctor.metrics import AccuracyScorer
 from proctor.runs import Job, Limits, Store, Tally, ask, ask_all
+from proctor.runs.missing import load_marked
+from proctor.runs.table import load_items, load_labels
 
 
 class BlindView:
@@ -142,7 +145,11 @@ def raising(error: Exception) -> Callable[[Item], Answer]:
         (MachineryError("connection refused"), Status.FAILED, "connection refused"),
         (RefusalError("I can't help with that"), Status.REFUSED, "I can't help with that"),
         (TimeoutError("socket"), Status.FAILED, "TimeoutError: socket"),
-        (ZeroDivisionError("a bug\nof the system"), Status.FAILED, "ZeroDivisionError: a bug of the system"),
+        (ConnectionResetError("by peer"), Status.FAILED, "ConnectionResetError: by peer"),
+        (OSError(28, "No space left"), Status.FAILED, "OSError: [Errno 28] No space left"),
+        (SystemFaultError("context too long"), Status.ERROR, "context too long"),
+        (MemoryError("too many frames"), Status.ERROR, "MemoryError: too many frames"),
+        (ZeroDivisionError("a bug\nof the system"), Status.ERROR, "ZeroDivisionError: a bug of the system"),
     ],
 )
 def test_what_goes_wrong_gets_its_status(error: Exception, status: Status, reason: str) -> None:
@@ -210,6 +217,44 @@ def test_failed_is_never_scored_and_is_asked_again(store: Store) -> None:
     assert store.failed(first.run) == set()
     assert len(store.marked(first.run, "code")) == 10
     assert len(system.asked) == 12
+
+
+def test_a_systems_own_error_is_its_answer_wrong_and_never_asked_again(store: Store) -> None:
+    def act(item: Item) -> Answer:
+        if item.id in {"q001", "q004"}:
+            raise ValueError("hard")
+        return right(item)
+
+    system = Scripted(act)
+    first = job(store, system)
+    asyncio.run(ask_all([first], store))
+    assert store.failed(first.run) == set()
+    card = store.card("toy")
+    items = load_items(store, card)
+    (accuracy,) = (one for one in load_marked(store, first.run, items, card) if one.metric.name == "accuracy")
+    assert accuracy.complete
+    assert accuracy.scores[[1, 4]].tolist() == [0.0, 0.0]
+    assert set(load_labels(store, first.run, items, "accuracy", "code").values()) == {"right", "error"}
+    asyncio.run(ask_all([job(store, system)], store))
+    assert len(system.asked) == 10
+
+
+def test_a_system_that_can_answer_nothing_is_given_up_on(store: Store) -> None:
+    system = Scripted(raising(ValueError("a bug")))
+    tally = asyncio.run(ask_all([job(store, system)], store, limits=Limits(concurrency=1, give_up_after=4)))
+    assert tally.stopped == "gave up after 4 errors of the system in a row: ValueError: a bug"
+    assert tally.remaining == 6
+
+
+def test_errors_after_an_answer_do_not_end_a_run(store: Store) -> None:
+    def act(item: Item) -> Answer:
+        if item.id == "q000":
+            return right(item)
+        raise ValueError("a long video")
+
+    limits = Limits(concurrency=1, give_up_after=4)
+    tally = asyncio.run(ask_all([job(store, Scripted(act))], store, limits=limits))
+    assert (tally.stopped, tally.by_status[Status.ERROR]) == ("", 9)
 
 
 def test_a_configuration_error_stops_everything_and_records_nothing(store: Store) -> None:

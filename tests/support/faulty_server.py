@@ -54,6 +54,10 @@ class Fault(StrEnum):
     FORBIDDEN = "403"
     NOT_FOUND = "404"
     TOO_LARGE = "413"
+    CONTEXT = "400-context"
+    POLICY = "400-policy"
+    PARAMETER = "400-parameter"
+    NO_REASON = "400-no-reason"
     CONTENT_FILTER = "content-filter"
     REFUSAL = "refusal"
     LENGTH = "length"
@@ -84,6 +88,10 @@ _STATUS: dict[Fault, tuple[int, str, str]] = {
     Fault.FORBIDDEN: (403, "forbidden", "No access for key {key}"),
     Fault.NOT_FOUND: (404, "model_not_found", "The model does not exist"),
     Fault.TOO_LARGE: (413, "too_large", "The request is too large"),
+    Fault.CONTEXT: (400, "context_length_exceeded", "40000 tokens are more than it takes"),
+    Fault.POLICY: (400, "content_policy_violation", "Your request was rejected"),
+    Fault.PARAMETER: (400, "unsupported_parameter", "top_k is not known here"),
+    Fault.NO_REASON: (400, "bad_request", "Bad request"),
 }
 
 _FINISH = {Fault.CONTENT_FILTER: "content_filter", Fault.LENGTH: "length"}

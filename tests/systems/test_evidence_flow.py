@@ -157,8 +157,8 @@ def test_from_the_command_line(tmp_path: Path) -> None:
 
 PROSE = "The pictures show a resuscitation. I would say A comes first, then B."
 BROKEN: dict[str, tuple[Any, Status, Any]] = {
-    "prose": (lambda _: PROSE, Status.FAILED, None),
-    "a list": (["D", "B"], Status.FAILED, None),
+    "prose": (lambda _: PROSE, Status.ERROR, None),
+    "a list": (["D", "B"], Status.ERROR, None),
     "missing": ({"rationale": "", "order": ["B", "A"]}, Status.ANSWERED, ["B", "A"]),
     "twice": (
         {"rationale": "", "order": ["B", "A", "B", "C", "D"]},
@@ -188,7 +188,7 @@ def test_every_broken_order_has_a_status(instances: Instances, case: str) -> Non
     with FaultyServer(KeyFrameModel(instances.places, certain=False, reply={"OrderReply": reply})) as server:
         answer = run_method("evidence-flow-m", instances.first(4), server)[0]
     assert (answer.status, answer.parsed) == (status, parsed)
-    if status is Status.FAILED:
+    if status is Status.ERROR:
         assert "no readable reply in 3 tries" in answer.reason
     elif parsed is None:
         assert answer.problem.startswith("expected the labels A, B, C, D in an order")
@@ -223,7 +223,7 @@ def test_evidence_that_the_model_leaves_out_stays_missing(instances: Instances, 
 def test_prose_instead_of_evidence_fails_for_good(instances: Instances, form: str) -> None:
     with FaultyServer(KeyFrameModel(instances.places, reply={form: lambda _: PROSE})) as server:
         answer = run_method("evidence-flow-m", instances.first(4), server)[0]
-    assert (answer.status, answer.parsed, answer.text) == (Status.FAILED, None, "")
+    assert (answer.status, answer.parsed, answer.text) == (Status.ERROR, None, "")
     assert answer.reason.startswith("openai:m: no readable reply in 3 tries")
 
 
@@ -277,7 +277,7 @@ def test_a_model_that_breaks_every_time_in_another_way_crashes_nothing(
     with FaultyServer(reply, faults=0.05, kinds=[Fault.UNAVAILABLE, Fault.CONTENT_FILTER]) as server:
         found = run_method(name, instances, server, **options)
     for answer in found:
-        assert answer.status in {Status.ANSWERED, Status.REFUSED, Status.FAILED}
+        assert answer.status in {Status.ANSWERED, Status.REFUSED, Status.FAILED, Status.ERROR}
         assert bool(answer.reason) == (answer.status is not Status.ANSWERED)
         assert bool(answer.problem) == (answer.status is Status.ANSWERED and answer.parsed is None)
         assert not answer.reason.startswith(("KeyError", "TypeError", "ValueError", "IndexError"))

@@ -127,7 +127,7 @@ def test_faults_and_refusals(instances: Instances, script: list[Fault | None], s
 def test_replies_of_another_form_fail_for_good(instances: Instances, said: str) -> None:
     with FaultyServer(KeyFrameModel(instances.places, reply={"StageReply": lambda _: said})) as server:
         answer = run_method("stage-score", instances.first(4), server)[0]
-    assert (answer.status, server.count) == (Status.FAILED, 3)
+    assert (answer.status, server.count) == (Status.ERROR, 3)
     assert answer.reason.startswith("openai:m: no readable reply in 3 tries")
 
 

@@ -5,9 +5,11 @@ from proctor.core.errors import (
     ConfigurationError,
     InputError,
     MachineryError,
+    NoVerdictError,
     ParseError,
     ProctorError,
     RefusalError,
+    SystemFaultError,
 )
 from proctor.core.fingerprint import content_hash, fingerprint
 from proctor.core.item import Image, Item, Media, Reference, Region, TagValue, VideoClip
@@ -29,7 +31,7 @@ from proctor.core.protocols import (
     VoteBook,
 )
 from proctor.core.published import PublishedRow, PublishedTable
-from proctor.core.records import NO_ANSWER, Answer, Score, Status, Timing, Usage, Vote
+from proctor.core.records import NO_ANSWER, Answer, FailedPolicy, Score, Status, Timing, Usage, Vote
 from proctor.core.registry import Registry, UnknownNameError
 from proctor.core.seeds import generator
 
@@ -41,6 +43,7 @@ __all__ = [
     "BenchmarkReader",
     "Briefing",
     "ConfigurationError",
+    "FailedPolicy",
     "Frame",
     "HasBriefing",
     "HasOfficialFigures",
@@ -52,6 +55,7 @@ __all__ = [
     "Media",
     "Metric",
     "NeedsReferences",
+    "NoVerdictError",
     "OfficialFigure",
     "ParseError",
     "ProctorError",
@@ -67,6 +71,7 @@ __all__ = [
     "Status",
     "Stopwatch",
     "System",
+    "SystemFaultError",
     "TagValue",
     "Timing",
     "UnknownNameError",

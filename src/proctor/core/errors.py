@@ -1,7 +1,8 @@
 """The errors that Proctor raises on purpose, so that every other exception is a bug.
 
-`InputError` is somebody's file or argument, `MachineryError` is the world between us and a model:
-the first ends the command with exit code 1, the second ends one answer as `failed`.
+`InputError` is somebody's file or argument: it ends the command with exit code 1. The others end one answer:
+`MachineryError`, an infrastructure error, as `failed`; `SystemFaultError` as `error` and `RefusalError` as `refused`,
+both the system's own.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ __all__ = [
     "ConfigurationError",
     "InputError",
     "MachineryError",
+    "NoVerdictError",
     "ParseError",
     "ProctorError",
     "RefusalError",
+    "SystemFaultError",
 ]
 
 
@@ -58,8 +61,26 @@ class MachineryError(ProctorError):
     """
 
 
+class NoVerdictError(MachineryError):
+    """A judge was asked and gave no verdict on this answer: it declined, or no reply had the form asked for. The answer
+    stays unresolved, and is asked again by another pass.
+
+    >>> issubclass(NoVerdictError, MachineryError)
+    True
+    """
+
+
 class RefusalError(ProctorError):
-    """The model declined to answer: its own doing, recorded as `refused`."""
+    """The model declined to answer, or a content policy rejected the question: its own doing, recorded as `refused`."""
+
+
+class SystemFaultError(ProctorError):
+    """The system can't handle this item: the context is too long for it, its content is rejected, it runs out of memory,
+    or no reply has the form asked for. Another try changes nothing: recorded as `error`, which is wrong.
+
+    >>> issubclass(SystemFaultError, MachineryError)
+    False
+    """
 
 
 class ParseError(ProctorError):

@@ -13,7 +13,7 @@ from proctor.core.fingerprint import fingerprint
 from proctor.core.item import Item
 from proctor.core.metric import Metric
 from proctor.core.published import PublishedTable
-from proctor.core.records import Answer, Score, Vote
+from proctor.core.records import Answer, FailedPolicy, Score, Vote
 
 __all__ = [
     "Benchmark",
@@ -88,8 +88,9 @@ class System(Protocol):
         """Whether it can answer this format at all; an item that it can't is not asked."""
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """Answers one item. The item carries no reference, tags or media. Raises `MachineryError` (recorded `failed`),
-        `RefusalError` (`refused`), `ConfigurationError` (stops the run)."""
+        """Answers one item. The item carries no reference, tags or media. Raises `MachineryError` or an `OSError` (an
+        infrastructure error: recorded `failed`), `RefusalError` (`refused`), `SystemFaultError` (`error`, as is every
+        other exception), `ConfigurationError` (stops the run)."""
 
 
 @runtime_checkable
@@ -139,7 +140,8 @@ class Benchmark:
     made of, `media_root` is where
     the media of this machine lie, `seeds` are the draws already made (the options' order …), `notes`
     are what a reader of the numbers should know, `simulated` is shown wherever the name is, `published`
-    are the figures of others to stand beside.
+    are the figures of others to stand beside, `failed` is what the benchmark's own rules say of items that a run lacks
+    a score for (None: they say nothing).
 
     >>> from proctor.core import ACCURACY
     >>> from proctor.core.formats import BinaryFormat
@@ -166,6 +168,7 @@ class Benchmark:
     buckets: tuple[str, ...] = ()
     relevance: str = ""
     published: PublishedTable | None = None
+    failed: FailedPolicy | None = None
 
     @property
     def fingerprint(self) -> str:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from proctor.core.text import KeptJson, KeptObject, KeptText
 
-__all__ = ["NO_ANSWER", "Answer", "Score", "Status", "Timing", "Usage", "Vote"]
+__all__ = ["NO_ANSWER", "Answer", "FailedPolicy", "Score", "Status", "Timing", "Usage", "Vote"]
 
 
 NO_ANSWER = "no answer was submitted"
@@ -24,17 +24,34 @@ class Status(StrEnum):
     """How asking one item ended.
 
     `answered`: a reply came (right, wrong or unreadable). `timed_out`: the system took longer than the
-    item's budget; wrong, and counted. `refused`: the system declined; wrong, and counted.
-    `failed`: the machinery broke; not an answer at all, never scored, asked again on resume.
+    item's budget. `refused`: the system declined. `error`: the system's own fault (an exception in its code, a context
+    too long, out of memory, no reply of the form asked for). These three are its answer: wrong, with the worst score
+    of each metric. `failed`: an infrastructure error (connection, rate limit, server, machine); not an answer at all,
+    never scored, asked again on resume.
 
     >>> [status.value for status in Status]
-    ['answered', 'timed_out', 'failed', 'refused']
+    ['answered', 'timed_out', 'failed', 'refused', 'error']
     """
 
     ANSWERED = "answered"
     TIMED_OUT = "timed_out"
     FAILED = "failed"
     REFUSED = "refused"
+    ERROR = "error"
+
+
+class FailedPolicy(StrEnum):
+    """What becomes of the items that a run lacks a score for: infrastructure errors, items not asked, answers that a
+    judge left without a verdict.
+
+    `wrong`: each has the worst score. `exclude`: they are left out of that run's score (and of no other's).
+
+    >>> [policy.value for policy in FailedPolicy]
+    ['wrong', 'exclude']
+    """
+
+    WRONG = "wrong"
+    EXCLUDE = "exclude"
 
 
 class Usage(_Frozen):

@@ -9,7 +9,15 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from proctor.core import MachineryError, RefusalError, Vote, VoteBook, content_hash
+from proctor.core import (
+    MachineryError,
+    NoVerdictError,
+    RefusalError,
+    SystemFaultError,
+    Vote,
+    VoteBook,
+    content_hash,
+)
 from proctor.models import Part, Reply
 
 __all__ = ["AskedOnce", "Asks"]
@@ -64,8 +72,8 @@ class AskedOnce:
         """The reply and its vote, from the book or from the model; `flags` says what of the reply a person
         should look at.
 
-        Raises `MachineryError` where there is none: no reply, none of the form, a model that declines to
-        judge, or a recorded vote that is not of the form.
+        Raises `NoVerdictError` where the model gives none (it declines to judge, or no reply has the form), and
+        `MachineryError` where no reply comes, or a recorded vote is not of the form.
         """
         key = self._key(content)
         lock = self._asking.setdefault(key, asyncio.Lock())
@@ -98,6 +106,9 @@ class AskedOnce:
         except MachineryError:
             self._in_a_row += 1
             raise
+        except SystemFaultError as error:
+            self._in_a_row += 1
+            reason = str(error)
         except RefusalError as error:
             reason = str(error)
         else:
@@ -110,7 +121,7 @@ class AskedOnce:
                 flags=flags(reply.value),
                 usage=reply.usage,
             )
-        raise MachineryError(f"{self.judge}: no verdict: {reason}")
+        raise NoVerdictError(f"{self.judge}: no verdict: {reason}")
 
     def _key(self, content: Mapping[str, JsonValue]) -> str:
         return content_hash(

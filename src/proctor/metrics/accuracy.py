@@ -12,7 +12,7 @@ __all__ = ["MISSING", "AccuracyScorer", "cause_of", "is_right"]
 MISSING = "missing"
 """The label of the score for an answer that a submission lacks."""
 
-_CAUSES = {Status.TIMED_OUT: "timed out", Status.REFUSED: "refused"}
+_CAUSES = {Status.TIMED_OUT: "timed out", Status.REFUSED: "refused", Status.ERROR: "error"}
 
 
 class AccuracyScorer:
@@ -20,7 +20,7 @@ class AccuracyScorer:
 
     Applies to every item that has a reference, but for free text and ratings, which need a judge or a
     measure of their own. The label says why: "right", "wrong", or, as 0.0 all the same, "timed out",
-    "refused", "missing" (a submission lacks it) and "unreadable" (no value could be read from the text).
+    "refused", "error" (the system's own fault), "missing" (a submission lacks it) and "unreadable" (no value could be read from the text).
 
     >>> from proctor.core import Reference
     >>> from proctor.core.formats import ChoiceFormat
@@ -73,8 +73,8 @@ class AccuracyScorer:
 
 
 def cause_of(answer: Answer) -> str:
-    """Why an answer holds no value to be compared: "timed out", "refused", "missing" (a submission lacks it)
-    or "unreadable"; empty where it holds one. All of them are the system's own doing, and wrong.
+    """Why an answer holds no value to be compared: "timed out", "refused", "error" (the system's own fault), "missing"
+    (a submission lacks it) or "unreadable"; empty where it holds one. All of them are the system's own doing, and wrong.
 
     Raises `ValueError` for a failed answer, which is nobody's.
 

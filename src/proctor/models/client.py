@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, TypeVar, overload
 
 from pydantic import BaseModel, JsonValue
 
-from proctor.core import Frame, MachineryError, RefusalError, Usage, aside, generator, rebook
+from proctor.core import (
+    Frame,
+    MachineryError,
+    RefusalError,
+    SystemFaultError,
+    Usage,
+    aside,
+    generator,
+    rebook,
+)
 from proctor.media import ClipFile
 from proctor.models.faults import Fault, understand
 from proctor.models.provider import build_model, http_client
@@ -85,8 +94,9 @@ class ModelClient:
         one that is not is asked for again, up to 3 times in all. Faults of the machinery are retried as
         the specification says; their time, waits included, is the stopwatch's "retry".
 
-        Raises `MachineryError` (no reply, or none of the form), `RefusalError` (the model or a filter
-        declined), `ConfigurationError` (no access, no such model).
+        Raises `MachineryError` (no reply came), `SystemFaultError` (no reply of the form, a context too long, content
+        that the provider rejects, out of memory), `RefusalError` (the model or a filter declined),
+        `ConfigurationError` (no access, no such model, no such setting).
         """
         if schema is not None:
             return await self._ask_for(schema, parts, system)
@@ -104,7 +114,7 @@ class ModelClient:
                 return _reply(response, usage, value, read_tokens(response))
             except UnreadableReplyError as error:
                 reason = str(error)
-        raise MachineryError(f"{self.name}: no readable reply in {_FORM_TRIES} tries: {reason}")
+        raise SystemFaultError(f"{self.name}: no readable reply in {_FORM_TRIES} tries: {reason}")
 
     async def _request(
         self, parts: Sequence[Part], system: str, schema: type[BaseModel] | None

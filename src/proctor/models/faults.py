@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from proctor.core import ConfigurationError, MachineryError, ProctorError, RefusalError
+from proctor.core import (
+    ConfigurationError,
+    MachineryError,
+    ProctorError,
+    RefusalError,
+    SystemFaultError,
+)
 from proctor.models.body_limit import BodyError
 from proctor.models.redact import one_line
 
-__all__ = ["Fault", "understand"]
+__all__ = ["Fault", "rejection", "understand"]
 
 _TRY_AGAIN = {408, 409, 425, 429}
+_TOO_LARGE = 413
+_POLICY = re.compile(
+    r"content.?(policy|filter|management)|responsible.?ai|safety (system|polic|filter)|usage polic"
+    r"|data_?inspection|inappropriate content|flagged|moderation",
+    re.IGNORECASE,
+)
+_SETTING = re.compile(
+    r"(unsupported|unknown|unrecognized|unexpected|invalid)[ _](parameter|argument|keyword|request argument|setting)\b(?!_error)"
+    r"|unsupported_value|extra (inputs|fields)|does not support|is not supported with this model",
+    re.IGNORECASE,
+)
+_CONTENT = re.compile(
+    r"context.?(length|window)|too many tokens|tokens? .*exceed|exceed.* tokens?"
+    r"|\btoo (long|short|large|small|big)\b|(image|video|frame|clip|media).{0,60}(corrupt|invalid|unreadable|can.?not be|could not be)"
+    r"|(invalid|corrupt|could not process|cannot process|unable to process|failed to (decode|process)).{0,40}(image|video|frame|clip|media)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -26,14 +50,15 @@ class Fault:
 def understand(error: Exception) -> Fault:
     """Says what an exception of the model library means for the item that was asked.
 
-    Access denied or no such model can't get better (`ConfigurationError`); a request that the provider
-    rejects is this item's own trouble (`MachineryError`, no second try); a filter that stopped the answer
-    is the model's refusal; everything else is the machinery's, and another try may get over it.
+    Access denied or no such model can't get better (`ConfigurationError`); a filter that stopped the answer is the
+    model's refusal; a context too long is the system's own fault; what else the provider rejects is told apart by
+    `rejection`; everything else is an infrastructure error, and another try may get over it.
     """
     from pydantic_ai.exceptions import (
         ContentFilterError,
         ModelAPIError,
         ModelAuthenticationError,
+        ModelContextWindowExceededError,
         ModelNotFoundError,
         ModelQuotaExceededError,
         ModelRequestRejectedError,
@@ -51,13 +76,18 @@ def understand(error: Exception) -> Fault:
         return Fault(ConfigurationError(said), again=False)
     if isinstance(error, ModelAPIError):
         status = getattr(error, "status_code", None)
+        if isinstance(error, ModelContextWindowExceededError) or status == _TOO_LARGE:
+            return Fault(SystemFaultError(said), again=False)
         final = isinstance(error, ModelRequestRejectedError) or (
             status is not None
             and 400 <= status < 500
             and status not in _TRY_AGAIN
             and not isinstance(error, ModelQuotaExceededError)
         )
-        return Fault(MachineryError(said), again=not final, wait_s=error.retry_after)
+        if final:
+            code = _code(getattr(error, "body", None))
+            return Fault(rejection(said, code), again=False)
+        return Fault(MachineryError(said), again=True, wait_s=error.retry_after)
     return Fault(MachineryError(f"a reply that can't be read: {said}"), again=True)
 
 
@@ -67,6 +97,35 @@ def _of_body(error: BaseException) -> BodyError | None:
     while cause is not None and not isinstance(cause, BodyError):
         cause = cause.__cause__ or cause.__context__
     return cause
+
+
+def rejection(said: str, code: str = "") -> ProctorError:
+    """What it means that a provider rejects a request (HTTP 400, 422), from its words and its code.
+
+    A content policy: the question's refusal. Too long, too large, or media that it can't use: the system's own fault.
+    A setting that it does not know, or pictures for a model that takes none: every item would be rejected
+    (`ConfigurationError`). Of any other reason nobody can say whose it is: `MachineryError`, to be asked again by
+    another pass, so that the run stays incomplete.
+
+    >>> type(rejection("Invalid prompt: flagged by our content policy")).__name__
+    'RefusalError'
+    >>> type(rejection("The video file is too short")).__name__
+    'SystemFaultError'
+    >>> type(rejection("Unknown parameter: 'top_k'")).__name__, type(rejection("bad request")).__name__
+    ('ConfigurationError', 'MachineryError')
+    """
+    words = f"{code} {said}"
+    if _POLICY.search(words):
+        return RefusalError(said)
+    if _SETTING.search(words):
+        return ConfigurationError(said)
+    return SystemFaultError(said) if _CONTENT.search(words) else MachineryError(said)
+
+
+def _code(body: object) -> str:
+    """The provider's code of an error body."""
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    return str(inner.get("code") or "") if isinstance(inner, dict) else ""
 
 
 def _words(error: Exception) -> str:

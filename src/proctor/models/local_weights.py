@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from proctor.core import ConfigurationError, MachineryError
+from proctor.core import ConfigurationError, SystemFaultError
 from proctor.models.redact import one_line
 
 __all__ = ["Choices", "Query", "Said", "Weights"]
@@ -74,7 +74,7 @@ class Weights:
 
     def generate(self, queries: Sequence[Query], given_up: Callable[[], bool]) -> list[Said]:
         """The replies to questions with as many pictures each and the same choices. A batch that is too large
-        for the memory is halved. Raises `MachineryError` where one question alone is too large."""
+        for the memory is halved. Raises `SystemFaultError` where one question alone is too large."""
         import torch
 
         try:
@@ -82,7 +82,7 @@ class Weights:
         except torch.OutOfMemoryError:
             torch.cuda.empty_cache()
         if len(queries) == 1:
-            raise MachineryError(f"{self._name}: out of memory with {len(queries[0].pictures)} pictures")
+            raise SystemFaultError(f"{self._name}: out of memory with {len(queries[0].pictures)} pictures")
         half = len(queries) // 2
         return self.generate(queries[:half], given_up) + self.generate(queries[half:], given_up)
 

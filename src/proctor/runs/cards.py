@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from proctor.core import Benchmark, Item, Metric, PublishedTable
+from proctor.core import Benchmark, FailedPolicy, Item, Metric, PublishedTable
 from proctor.runs.chance import chance_level
 
 __all__ = ["BenchmarkCard", "card_of"]
@@ -31,6 +31,7 @@ class BenchmarkCard(BaseModel):
     buckets: tuple[str, ...] = ()
     relevance: str = ""
     published: PublishedTable | None = None
+    failed: FailedPolicy | None = None
     chance: dict[
         str, float
     ] = {}  # by metric what guessing by lot reaches on the items that count, where it is known
@@ -77,5 +78,6 @@ def card_of(benchmark: Benchmark) -> BenchmarkCard:
         buckets=benchmark.buckets,
         relevance=benchmark.relevance,
         published=benchmark.published,
+        failed=benchmark.failed,
         chance={name: level for name, level in levels.items() if level is not None},
     )

@@ -2,7 +2,7 @@
 
 One direction: item → view → system → answer → code scorers → store. What goes wrong outside the
 system is retried where it happened (`proctor.models`), then recorded `failed`; what the system itself
-does wrong (too slow, refuses, unreadable) is its answer.
+does wrong (too slow, refuses, unreadable, an error of its own) is its answer.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from proctor.core import (
     Status,
     Stopwatch,
     System,
+    SystemFaultError,
     Usage,
     View,
 )
@@ -55,7 +56,7 @@ class Limits:
     """How much at once, how long, and when to give up.
 
     `budget_s` is the model's time for one item; None is no limit. After `give_up_after` failed
-    answers in a row the machinery is taken to be down and the rest stays unasked.
+    answers in a row, or as many errors of the system without an answer to any item, the rest stays unasked.
     """
 
     concurrency: int = 8
@@ -101,6 +102,12 @@ class Tally:
         if failed:
             self.last_reason = answer.reason
 
+    @property
+    def only_errors(self) -> int:
+        """How many answers there are where each is an error of the system or failed; else 0."""
+        broken = self.by_status[Status.ERROR] + self.by_status[Status.FAILED]
+        return broken if broken == self.done and self.by_status[Status.ERROR] else 0
+
 
 async def ask_all(
     jobs: Sequence[Job],
@@ -115,7 +122,7 @@ async def ask_all(
 
     `stop`, once set, lets the answers in flight come in and asks no more. A `ConfigurationError` ends
     everything at once and is raised: no item is recorded for it. A bug in a system (any other
-    exception) is recorded as a failed answer and shown, so that one bad item can't end a night's run.
+    exception) is recorded as its error and shown, so that one bad item can't end a night's run.
     """
     tally = tally or Tally()
     tally.total += sum(len(job.items) for job in jobs)
@@ -186,10 +193,10 @@ class _Worker:
 
     def _count(self, answer: Answer) -> None:
         self._tally.add(answer)
-        if self._tally.failures_in_a_row >= self._limits.give_up_after and not self._stop.is_set():
-            self._tally.stopped = (
-                f"gave up after {self._tally.failures_in_a_row} failures in a row: {answer.reason}"
-            )
+        failures, errors = self._tally.failures_in_a_row, self._tally.only_errors
+        if max(failures, errors) >= self._limits.give_up_after and not self._stop.is_set():
+            kind = f"{failures} failures" if failures > errors else f"{errors} errors of the system"
+            self._tally.stopped = f"gave up after {kind} in a row: {answer.reason}"
             self._stop.set()
         self._on_change(self._tally)
 
@@ -231,10 +238,14 @@ async def ask(
         answer = _ended(item, Status.FAILED, str(error))
     except RefusalError as error:
         answer = _ended(item, Status.REFUSED, str(error))
+    except SystemFaultError as error:
+        answer = _ended(item, Status.ERROR, str(error))
     except ProctorError:
         raise
-    except Exception as error:  # noqa: BLE001 - a system is other people's code: its bug is shown, item by item
+    except OSError as error:  # the network's or the machine's, whoever's code was calling it
         answer = _ended(item, Status.FAILED, _one_line(error))
+    except Exception as error:  # noqa: BLE001 - a system is other people's code: its bug is shown, item by item
+        answer = _ended(item, Status.ERROR, _one_line(error))
     timing = watch.timing(queue_s)
     if budget_s is not None and answer.status is Status.ANSWERED and timing.model_s > budget_s:
         # Code that never awaits can't be interrupted, but it is late all the same.

@@ -21,6 +21,7 @@ from proctor.benchmarks.predictions import PredictionReport
 from proctor.core import (
     ACCURACY,
     Benchmark,
+    FailedPolicy,
     Image,
     InputError,
     Item,
@@ -83,6 +84,7 @@ class ClinicalSkillQA:
             buckets=("scenario",) if told else ("frames",),
             conditions=("video", "text-only", "black", "shuffled"),
             media_root=root,
+            failed=FailedPolicy.WRONG,
             notes=() if file is not None else ("There are no references: answers can't be marked.",),
             seeds={} if about.seed is None else {"instances": about.seed},
             simulated=about.simulated,

@@ -20,6 +20,7 @@ from proctor.core import (
     Benchmark,
     BenchmarkReader,
     Briefing,
+    FailedPolicy,
     InputError,
     Item,
     OfficialFigure,
@@ -130,6 +131,7 @@ class _Reader:
             relevance="clinical",
             media_root=media,
             budget_s=track.budget_s,
+            failed=FailedPolicy.WRONG,
             notes=_NOTES,
         )
 

@@ -8,7 +8,17 @@ from itertools import pairwise
 
 from pydantic import JsonValue
 
-from proctor.core import Answer, Item, ParseError, RefusalError, Status, System, Usage, View
+from proctor.core import (
+    Answer,
+    Item,
+    ParseError,
+    RefusalError,
+    Status,
+    System,
+    SystemFaultError,
+    Usage,
+    View,
+)
 from proctor.metrics.ordering import MOST_LABELS, Consensus, kemeny
 from proctor.models import ModelClient
 from proctor.systems.consensus.members import METHOD, members
@@ -75,12 +85,15 @@ class ConsensusOfSystems:
         return fits and all(system.supports(item) for _, system in self._voters)
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """Raises `RefusalError` where all members refuse, `MachineryError` where a call of one fails for good,
-        `ValueError` for another format."""
+        """Raises `RefusalError` where all members refuse, `SystemFaultError` where none can handle the item,
+        `MachineryError` where a call of one fails for good, `ValueError` for another format."""
         labels = ordering_labels(item)
         votes = [await _asked(name, system, item, view) for name, system in self._voters]
         if all(vote.why.startswith(_REFUSED) for vote in votes):
             raise RefusalError(f"{METHOD}: all {len(votes)} members refused: {votes[0].why}")
+        if all(vote.why.startswith((_REFUSED, _ERROR)) for vote in votes):
+            faults = [vote.why for vote in votes if vote.why.startswith(_ERROR)]
+            raise SystemFaultError(f"{METHOD}: none of {len(votes)} members answered: {faults[0]}")
         orders = [vote.order for vote in votes if vote.order]
         found = kemeny([_as_given(orders, labels), *orders], [0.0, *[1.0] * len(orders)]) if orders else None
         usage = sum((vote.usage for vote in votes), Usage())
@@ -102,6 +115,7 @@ class ConsensusOfSystems:
 
 
 _REFUSED = "refused: "
+_ERROR = "error: "
 
 
 async def _asked(name: str, system: System, item: Item, view: View) -> _Vote:
@@ -109,6 +123,8 @@ async def _asked(name: str, system: System, item: Item, view: View) -> _Vote:
         answer = await system.answer(item, view)
     except RefusalError as error:
         return _Vote(name, (), f"{_REFUSED}{error}", "", Usage())
+    except SystemFaultError as error:
+        return _Vote(name, (), f"{_ERROR}{error}", "", Usage())
     rationale = answer.extra.get("rationale")
     told = rationale if isinstance(rationale, str) else ""
     if answer.status is not Status.ANSWERED:

@@ -1,0 +1,73 @@
+"""What a run lacks, and its scores under each policy, worked by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from proctor.core import ACCURACY, FailedPolicy, Status
+from proctor.judges import UNRESOLVED
+from proctor.runs.cards import BenchmarkCard, card_of
+from proctor.runs.missing import Marked, marked, policies
+from proctor.runs.table import STATUS_CODES, Outcomes, Series
+from tests.support.ledger import ledger_benchmark
+
+NAN = float("nan")
+LINES = (Status.ANSWERED, Status.ERROR, Status.FAILED, None, Status.ANSWERED, Status.ANSWERED, Status.FAILED)
+# Right, an error of the system (wrong), failed, not asked, no verdict, not judged yet; the last one is not marked by it.
+VALUES = [1.0, 0.0, NAN, NAN, NAN, NAN, NAN]
+MARKABLE = np.array([True, True, True, True, True, True, False])
+UNRESOLVED_ONES = np.array([False, False, False, False, True, False, False])
+
+
+def run(values: list[float] | None = None, metric: str = "accuracy") -> Marked:
+    codes = [-1 if status is None else STATUS_CODES[status.value] for status in LINES]
+    everything = np.ones(len(LINES), dtype=np.bool_)
+    outcomes = Outcomes(np.array(codes), everything, everything)
+    series = Series(metric, "judge", np.array(VALUES if values is None else values))
+    declared = ACCURACY if metric == "accuracy" else UNRESOLVED
+    return marked(declared, series, MARKABLE, outcomes, UNRESOLVED_ONES)
+
+
+def test_every_item_that_a_metric_marks_has_a_score_or_one_reason() -> None:
+    one = run()
+    masks = [~np.isnan(one.scores), one.failed, one.not_asked, one.unresolved, one.waiting]
+    assert (np.sum(masks, axis=0) == MARKABLE).all()
+    assert [np.flatnonzero(mask).tolist() for mask in masks] == [[0, 1], [2], [3], [4], [5]]
+    assert np.flatnonzero(one.lacking).tolist() == [2, 3, 4]
+    assert not one.complete
+
+
+def test_under_wrong_what_is_lacking_has_the_worst_score_and_what_waits_for_a_judge_has_none() -> None:
+    wrong, exclude = run().values(FailedPolicy.WRONG), run().values(FailedPolicy.EXCLUDE)
+    np.testing.assert_array_equal(wrong, [1, 0, 0, 0, 0, NAN, NAN])
+    np.testing.assert_array_equal(exclude, [1, 0, NAN, NAN, NAN, NAN, NAN])
+
+
+def test_whether_a_judge_came_to_a_verdict_is_no_score_of_the_system() -> None:
+    one = run([0, 0, NAN, NAN, 1, NAN, NAN], metric=UNRESOLVED.name)
+    np.testing.assert_array_equal(one.values(FailedPolicy.WRONG), one.values(FailedPolicy.EXCLUDE))
+
+
+def test_a_run_whose_every_item_has_a_score_is_complete() -> None:
+    assert run([1, 0, 1, 0, 1, 1, NAN]).complete
+
+
+@pytest.fixture
+def card() -> BenchmarkCard:
+    return card_of(ledger_benchmark())
+
+
+def test_the_chosen_policy_goes_before_the_benchmarks_and_none_is_both(card: BenchmarkCard) -> None:
+    strict = card_of(replace(ledger_benchmark(), failed=FailedPolicy.WRONG))
+    assert policies(None, card) == (FailedPolicy.WRONG, FailedPolicy.EXCLUDE)
+    assert policies(None, strict) == (FailedPolicy.WRONG,)
+    assert policies(FailedPolicy.EXCLUDE, strict) == (FailedPolicy.EXCLUDE,)
+
+
+def test_a_card_of_an_older_store_names_no_policy(card: BenchmarkCard) -> None:
+    old = card.model_dump(mode="json")
+    del old["failed"]
+    assert BenchmarkCard.model_validate(old).failed is None
