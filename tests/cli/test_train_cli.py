@@ -71,7 +71,7 @@ def arguments(task: Path, out: Path) -> Iterator[str | Path]:
 @pytest.fixture(scope="module")
 def trained(task: Path) -> tuple[Path, str]:
     out = task / "judge"
-    done = proctor(*arguments(task, out), timeout=300)
+    done = proctor(*arguments(task, out))
     assert done.returncode == 0, done.stderr
     return out, done.stdout
 

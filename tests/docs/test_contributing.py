@@ -12,7 +12,7 @@ from PIL import Image
 
 from tests.support.faulty_server import FaultyServer, Request
 from tests.support.markdown import blocks
-from tests.support.program import proctor
+from tests.support.program import proctor_process as proctor
 from tools.docs import ROOT
 
 QUESTIONS = """id,patient,theatre,picture,question,answer

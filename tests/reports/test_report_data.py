@@ -8,8 +8,8 @@ import pytest
 
 from proctor.core import ACCURACY, NO_ANSWER, Answer, Item, Metric, Reference, Score, Status, Timing, Usage
 from proctor.core.formats import AnswerFormat, BinaryFormat, ChoiceFormat, CountFormat, FreeTextFormat
+from proctor.metrics.chance import chance_level
 from proctor.runs import Run, Store
-from proctor.runs.chance import chance_level
 from proctor.runs.report_data import (
     Consumption,
     load_answers,

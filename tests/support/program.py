@@ -1,51 +1,79 @@
-"""The program as other programs call it: a process with arguments, two streams and an exit code."""
+"""The program as other programs call it: arguments, an environment, two streams and an exit code.
+
+`proctor` runs it in this process: a start costs no second of imports. `proctor_process` starts a process, for
+tests whose subject is the process itself: signals, kills, what an import loads, a fresh environment.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import os
 import subprocess
 import sys
 import time
+import traceback
 import unittest.mock
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-__all__ = ["proctor", "start_proctor", "wait_for", "within"]
+__all__ = ["proctor", "proctor_process", "start_proctor", "wait_for", "within"]
 
 _PROGRAM = (sys.executable, "-c", "from proctor.cli.main import main; main()")
+_HANGS_S = 600.0  # a guard against a process that never ends; no property of the program
 
 
-def proctor(
-    *arguments: str | Path, timeout: float = 120, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """Runs `proctor` and returns what it printed and how it ended."""
+class _Stream(io.TextIOWrapper):
+    """A stream of text that keeps what was written, for `sys.stdout` and `sys.stderr`."""
+
+    def __init__(self) -> None:
+        self._kept = io.BytesIO()
+        super().__init__(self._kept, encoding="utf-8", newline="\n", write_through=True)
+
+    @property
+    def text(self) -> str:
+        """All that was written, as a pipe would have carried it to a reader of text."""
+        return self._kept.getvalue().decode("utf-8").replace("\r\n", "\n")
+
+    def close(self) -> None:
+        """Closed streams keep their text: the program closes its own on a broken pipe."""
+        self.flush()
+
+
+def proctor(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs `proctor` in this process and returns what it printed and how it ended.
+
+    What a process would leave behind stays here too: the environment, the working folder, standard streams,
+    logging, the filters of warnings. An exception that nobody catches is a traceback on standard error and the
+    exit code 1, as the interpreter has it. A warning is an error, as in all tests.
+    """
+    words = ["proctor", *map(str, arguments)]
+    out, err = _Stream(), _Stream()
+    with _as_left(), _standing_in(words, out, err), unittest.mock.patch.dict(os.environ, environment):
+        code = _ended()
+    return subprocess.CompletedProcess(words, code, out.text, err.text)
+
+
+def within(*arguments: str | Path) -> tuple[int, str]:
+    """The exit code of `proctor` in this process, and what it printed on both streams, in its order."""
+    both = _Stream()
+    with _as_left(), _standing_in(["proctor", *map(str, arguments)], both, both):
+        code = _ended()
+    return code, both.text
+
+
+def proctor_process(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs `proctor` in a process of its own and returns what it printed and how it ended."""
     return subprocess.run(
         [*_PROGRAM, *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=timeout,
+        timeout=_HANGS_S,
         check=False,
         env=os.environ | environment,
     )
-
-
-def within(*arguments: str | Path) -> tuple[int, str]:
-    """The program in this process: its exit code, and what it printed."""
-    out = io.StringIO()
-    with (
-        unittest.mock.patch.object(sys, "argv", ["proctor", *map(str, arguments)]),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(out),
-    ):
-        from proctor.cli.main import main
-
-        try:
-            main()
-        except SystemExit as end:
-            return int(end.code or 0), out.getvalue()
-    return 0, out.getvalue()
 
 
 def start_proctor(*arguments: str | Path) -> subprocess.Popen[str]:
@@ -59,10 +87,54 @@ def start_proctor(*arguments: str | Path) -> subprocess.Popen[str]:
     )
 
 
-def wait_for(happened: Callable[[], bool], process: subprocess.Popen[str], patience_s: float = 60.0) -> None:
-    """Raises where the process ends, or where it takes far too long, before it happens."""
+def wait_for(
+    happened: Callable[[], bool], process: subprocess.Popen[str], patience_s: float = _HANGS_S
+) -> None:
+    """Raises where the process ends, or where it hangs, before it happens."""
     deadline = time.monotonic() + patience_s
     while not happened():
         if process.poll() is not None or time.monotonic() > deadline:
             raise AssertionError(f"{process.returncode}: {process.stderr.read() if process.stderr else ''}")
         time.sleep(0.002)
+
+
+def _ended() -> int:
+    """The exit code of the program, whose arguments and streams are set."""
+    from proctor.cli.main import main
+
+    try:
+        main()
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        sys.stderr.write(f"{end.code}\n")
+        return 1
+    except Exception:  # noqa: BLE001  (the edge of a process)
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+@contextlib.contextmanager
+def _standing_in(words: list[str], out: _Stream, err: _Stream) -> Iterator[None]:
+    with (
+        unittest.mock.patch.object(sys, "argv", words),
+        unittest.mock.patch.object(sys, "stdin", io.StringIO()),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def _as_left() -> Iterator[None]:
+    """Working folder, filters of warnings and the root logger are afterwards what they were."""
+    folder, root = Path.cwd(), logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    try:
+        with warnings.catch_warnings():
+            yield
+    finally:
+        os.chdir(folder)
+        root.handlers[:] = handlers
+        root.setLevel(level)

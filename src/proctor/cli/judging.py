@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from proctor.cli.models import closing
 from proctor.cli.options import OutputFormat, briefing_of, reader_of
 from proctor.cli.output import console, note, print_json, print_table
 from proctor.cli.predicting import SimilarityOptions
@@ -97,7 +98,7 @@ def judge_answers(answers: Answers, clients: Sequence[ModelClient], how: How) ->
     if set(scorer.metrics) <= set(RATIONALE_METRICS):
         runs = _with_rationales(store, runs)
     store.declare_metrics(answers.benchmark, scorer.metrics)
-    tally = _judged(store, runs, scorer, paid, answers.all_items, how.concurrency)
+    tally = _judged(store, runs, scorer, paid, answers.all_items, how.concurrency, clients)
     _show(_Outcome(store, answers, runs, scorer, tally, paid), how)
     if tally.left:
         lack = "lack a judge's vote" if tally.awaiting == tally.left else "have no mark"
@@ -140,21 +141,28 @@ class _Outcome:
 
 
 def _judged(
-    store: Store, runs: Sequence[Run], scorer: Scorer, paid: PaidVotes, all_items: bool, concurrency: int
+    store: Store,
+    runs: Sequence[Run],
+    scorer: Scorer,
+    paid: PaidVotes,
+    all_items: bool,
+    concurrency: int,
+    clients: Sequence[ModelClient] = (),
 ) -> JudgeTally:
     from proctor.runs import judge_all
 
     async def judging() -> JudgeTally:
-        with stopping() as stop, show_judging(0, paid) as update:
-            return await judge_all(
-                store,
-                runs,
-                scorer,
-                all_items=all_items,
-                concurrency=concurrency,
-                stop=stop,
-                on_change=update,
-            )
+        async with closing(clients):
+            with stopping() as stop, show_judging(0, paid) as update:
+                return await judge_all(
+                    store,
+                    runs,
+                    scorer,
+                    all_items=all_items,
+                    concurrency=concurrency,
+                    stop=stop,
+                    on_change=update,
+                )
 
     return asyncio.run(judging())
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -21,6 +22,7 @@ __all__ = [
     "Settings",
     "Structured",
     "Timeout",
+    "closing",
     "spread_settings",
 ]
 
@@ -77,18 +79,22 @@ class ModelOptions:
     timeout_s: float
     retries: int
     structured: str
+    opened: list[ModelClient] = field(default_factory=list, repr=False, compare=False)
+    """Every client made here, to be closed by who asks (see `closing`)."""
 
     def client(self, model: str) -> ModelClient:
         """Access to one model."""
-        from proctor.models import ModelClient
-
-        return ModelClient(self._spec(model, self.base_url, ()))
+        return self._client(self._spec(model, self.base_url, ()))
 
     def clients(self, models: Sequence[str], base_urls: Sequence[str]) -> list[ModelClient]:
         """Access to several models (see `specs`)."""
+        return [self._client(one) for one in self.specs(models, base_urls)]
+
+    def _client(self, spec: ModelSpec) -> ModelClient:
         from proctor.models import ModelClient
 
-        return [ModelClient(one) for one in self.specs(models, base_urls)]
+        self.opened.append(ModelClient(spec))
+        return self.opened[-1]
 
     def specs(self, models: Sequence[str], base_urls: Sequence[str]) -> list[ModelSpec]:
         """Several models, each named as NAME or, with settings of its own on top of the shared ones, as
@@ -182,6 +188,16 @@ class ModelOptions:
         clients = [self.client(model) for model in models]
         built = METHODS.get(method)(clients, seed=seed, options=parse_settings(options, what="--option"))
         return Renamed(built, name) if name else built
+
+
+@asynccontextmanager
+async def closing(clients: Sequence[ModelClient]) -> AsyncIterator[None]:
+    """Closes the clients' connections at the end, in the event loop that used them."""
+    try:
+        yield
+    finally:
+        for client in clients:
+            await client.aclose()
 
 
 def spread_settings(arguments: Sequence[str]) -> list[str]:

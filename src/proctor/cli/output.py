@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 from rich.markup import escape
 from rich.table import Table
 
@@ -28,7 +28,23 @@ __all__ = [
 
 _WIDE = 200  # of what is no terminal: nobody wants a table that is wrapped in a file
 
-console = Console(width=None if sys.stdout.isatty() else _WIDE, emoji=False)
+
+class _Terminal(Console):
+    """Standard output as it is when something is printed: a terminal of some width, or something wide."""
+
+    @property
+    def size(self) -> ConsoleDimensions:
+        """Columns and lines."""
+        if self.file.isatty():
+            return super().size
+        return ConsoleDimensions(_WIDE, super().size.height)
+
+    @size.setter
+    def size(self, new_size: tuple[int, int]) -> None:
+        self._width, self._height = new_size
+
+
+console = _Terminal(emoji=False)
 _notes = Console(stderr=True, soft_wrap=True, emoji=False)
 
 

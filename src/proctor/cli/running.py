@@ -18,7 +18,16 @@ from proctor.cli.media import (
     VideoAsOption,
     size_in_bytes,
 )
-from proctor.cli.models import BaseUrl, ModelOptions, PromptOption, Retries, Settings, Structured, Timeout
+from proctor.cli.models import (
+    BaseUrl,
+    ModelOptions,
+    PromptOption,
+    Retries,
+    Settings,
+    Structured,
+    Timeout,
+    closing,
+)
 from proctor.cli.options import AllItems, BenchmarkName, Data, Media, Seed, StoreUrl, TrackName, reader_of
 from proctor.cli.output import console, note
 from proctor.cli.progress import show_asking, stopping
@@ -27,6 +36,7 @@ from proctor.cli.results import DEFAULT_STORE
 if TYPE_CHECKING:
     from proctor.core import Benchmark, Item
     from proctor.media import MediaLibrary
+    from proctor.models import ModelClient
     from proctor.runs import Limits, Outcome, Plan, Store
 
 __all__ = ["run", "run_plan"]
@@ -145,12 +155,12 @@ def run(
     scorers = code_scorers()
     planned = plan(opened, loaded, built, chosen, library, scorers=scorers, options=options)
     asyncio.run(add_floor(opened, loaded, scorers, seed=seed))
-    outcome = run_plan(opened, planned, Limits(concurrency, budget_s, give_up_after))
+    outcome = run_plan(opened, planned, Limits(concurrency, budget_s, give_up_after), asked.opened)
     report_outcome(planned, outcome, opened)
 
 
-def run_plan(store: Store, planned: Plan, limits: Limits) -> Outcome:
-    """Asks with a progress bar and a clean stop on Ctrl-C."""
+def run_plan(store: Store, planned: Plan, limits: Limits, clients: Sequence[ModelClient] = ()) -> Outcome:
+    """Asks with a progress bar and a clean stop on Ctrl-C; closes the clients at the end."""
     from proctor.runs import execute
 
     for problem in planned.problems:
@@ -165,8 +175,9 @@ def run_plan(store: Store, planned: Plan, limits: Limits) -> Outcome:
         note(f"{planned.settled} answers are there already; {planned.to_ask} to ask.")
 
     async def asking() -> Outcome:
-        with stopping() as stop, show_asking(planned.to_ask) as update:
-            return await execute(store, planned, limits, stop=stop, on_change=update)
+        async with closing(clients):
+            with stopping() as stop, show_asking(planned.to_ask) as update:
+                return await execute(store, planned, limits, stop=stop, on_change=update)
 
     return asyncio.run(asking())
 

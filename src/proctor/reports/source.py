@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from proctor.core import ACCURACY, Item, Metric
+from proctor.metrics.chance import chance_level
 from proctor.reports.words import natural
 from proctor.runs import BenchmarkCard, Options, Result, Run, Store, chosen_runs, results
-from proctor.runs.chance import chance_level
 from proctor.runs.table import CODE, ItemTable, load_items
 
 __all__ = ["BASELINE", "Key", "Source"]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from proctor.core import Benchmark, FailedPolicy, Item, Metric, PublishedTable
-from proctor.runs.chance import chance_level
+from proctor.metrics.chance import chance_level
 
 __all__ = ["BenchmarkCard", "card_of"]
 

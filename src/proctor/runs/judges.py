@@ -4,14 +4,17 @@ ratings and as a metric."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from proctor.audit import MetricScores, Rating, RatingsTable
-from proctor.audit.ratings import Key
 from proctor.core import InputError
 from proctor.judges import CONTRADICTION, UNRESOLVED
 from proctor.runs.results import chosen_runs
 from proctor.runs.store import Store
 from proctor.runs.table import load_items, load_raw_series
+
+if TYPE_CHECKING:
+    from proctor.audit import MetricScores, Rating, RatingsTable
+    from proctor.audit.ratings import Key
 
 __all__ = ["judged_by", "judges_of"]
 
@@ -37,6 +40,8 @@ def judged_by(
     are left out and counted in the notes. Raises `InputError` for an unknown judge, for one against
     itself, and where they share nothing.
     """
+    from proctor.audit import MetricScores, RatingsTable
+
     known = judges_of(store, benchmark)
     for name in (judge, against):
         if name not in known:
@@ -75,6 +80,8 @@ def _marks(store: Store, benchmark: str, judge: str, *, all_items: bool) -> dict
 
 
 def _rated(store: Store, benchmark: str, judge: str, marks: dict[Key, float]) -> Sequence[Rating]:
+    from proctor.audit import Rating
+
     groups = {item.id: item.group for item in store.items(benchmark)}
     texts = {
         (name, _named(run.system, run.condition)): answer.text

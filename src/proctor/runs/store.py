@@ -14,7 +14,6 @@ from typing import Any
 
 from pydantic import JsonValue
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from proctor.core import Answer, Benchmark, InputError, Item, Metric, Score, Status, Vote
 from proctor.runs import schema
@@ -42,6 +41,8 @@ class Store:
     """One open store. Reading and writing may happen from several threads and processes."""
 
     def __init__(self, store: str | Path, *, create: bool = True) -> None:
+        from sqlalchemy.dialects import postgresql, sqlite
+
         self._engine = open_engine(store, create=create)
         self.shown = shown_url(store)
         dialect = self._engine.dialect.name

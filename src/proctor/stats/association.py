@@ -9,7 +9,6 @@ from typing import Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
 
 from proctor.core import InputError
 from proctor.stats.clusters import Floats, Ints, Values, finite
@@ -18,6 +17,7 @@ from proctor.stats.correlation import ends
 from proctor.stats.estimate import Estimate
 from proctor.stats.options import Options, Resampling
 from proctor.stats.resampling import group_units, weights
+from proctor.stats.special import stdtr, stdtrit
 
 __all__ = ["Contrast", "Resamples", "Sampled", "average", "contrast"]
 

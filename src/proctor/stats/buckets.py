@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from proctor.core import InputError
 from proctor.stats.clusters import Floats, Groups, Ints, finite, group_codes, scrambled
 from proctor.stats.multiplicity import holm
 from proctor.stats.resampling import group_units, ratio
 from proctor.stats.signflip import sign_flip
+from proctor.stats.special import ndtr
 
 __all__ = ["BucketSums", "Correction", "bucket_ranks", "bucket_sums", "resampled_ranks"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Unpack
 
 import numpy as np
-from scipy.special import stdtrit
 
 from proctor.core import InputError
 from proctor.stats.clusters import Floats, Groups, Values, finite, group_codes
@@ -15,6 +14,7 @@ from proctor.stats.estimate import Estimate
 from proctor.stats.matrix import system_table
 from proctor.stats.options import Options, Resampling
 from proctor.stats.resampling import group_units, weights
+from proctor.stats.special import stdtrit
 
 __all__ = ["Kind", "correlation", "ends"]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.special import ndtr, stdtr
-
 from proctor.core import InputError
+from proctor.stats.special import ndtr, stdtr
 
 __all__ = ["Dependent", "steiger", "williams"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from proctor.stats.clusters import Floats
+from proctor.stats.special import ndtr, ndtri
 
 __all__ = ["bca_ends", "percentile_ends"]
 

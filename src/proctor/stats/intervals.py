@@ -7,7 +7,6 @@ from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit, stdtrit
 
 from proctor.core import InputError
 from proctor.stats.clusters import Floats, Groups, Ints, Sums, Values, finite, group_codes, tabulate
@@ -16,6 +15,7 @@ from proctor.stats.estimate import Estimate
 from proctor.stats.moments import Moments, divide, moments
 from proctor.stats.options import Options, Resampling
 from proctor.stats.resampling import resampled_means
+from proctor.stats.special import expit, logit, stdtrit
 
 __all__ = ["estimates", "mean_interval", "slice_means"]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, stdtr, stdtrit
 
 from proctor.core import InputError
 from proctor.stats.clusters import Floats, Groups, Ints, Values, finite, group_codes, scrambled
+from proctor.stats.special import expit, stdtr, stdtrit
 
 __all__ = ["Regression", "Term", "logistic"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtr
 
 from proctor.core import generator
 from proctor.stats.clusters import Floats
+from proctor.stats.special import ndtr
 
 __all__ = ["sign_flip"]
 

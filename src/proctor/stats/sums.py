@@ -7,7 +7,6 @@ from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from proctor.core import InputError
 from proctor.stats.clusters import Floats, Groups, Ints, group_codes, scrambled
@@ -15,6 +14,7 @@ from proctor.stats.ends import bca_ends, percentile_ends
 from proctor.stats.estimate import Estimate
 from proctor.stats.options import Options, Resampling
 from proctor.stats.resampling import group_units, item_picks, weights
+from proctor.stats.special import stdtrit
 
 __all__ = ["sums_interval"]
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.build.audit.constants import answer_guessers, chance_of, constant_share
+from proctor.build.audit.constants import answer_guessers, constant_share
 from proctor.build.audit.contest import Contest, Guesser, by_lot, facet_values
 from proctor.build.audit.features import OptionTable
 from proctor.build.audit.guessers import learned_guessers, rule_guessers
@@ -18,6 +18,7 @@ from proctor.build.audit.repeats import find_repeats
 from proctor.build.audit.selection import fold_of_groups
 from proctor.core import Item
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, RatingsFormat
+from proctor.metrics.chance import chance_of
 
 __all__ = ["audit_items"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,27 +12,14 @@ from proctor.build.audit.contest import Guesser
 from proctor.build.audit.features import tfidf
 from proctor.build.audit.selection import cross_fit
 from proctor.core import Item
-from proctor.core.formats import BinaryFormat, ChoiceFormat, OrderingFormat
 from proctor.metrics.accuracy import is_right
 from proctor.systems.majority import Constants
 
-__all__ = ["answer_guessers", "chance_of", "constant_share"]
+__all__ = ["answer_guessers", "constant_share"]
 
 _Rows = NDArray[np.int64]
 _Guess = Callable[[_Rows, _Rows], NDArray[np.bool_]]
 _CHUNK = 500  # questions compared at a time
-
-
-def chance_of(item: Item) -> float | None:
-    """What an answer by lot scores; None for formats whose values are not all alike (a number, a set of
-    classes, a time): there the usual answer is the yardstick."""
-    if isinstance(item.answer, ChoiceFormat) and item.reference is not None:
-        return len({str(item.reference.answer), *map(str, item.reference.accepted)}) / len(item.options)
-    if isinstance(item.answer, BinaryFormat):
-        return 0.5
-    if isinstance(item.answer, OrderingFormat):
-        return 1 / math.factorial(len(item.answer.labels))
-    return None
 
 
 def constant_share(items: Sequence[Item]) -> float:
