@@ -336,7 +336,7 @@ def scored(
 
 def test_marks_by_hand(tmp_path: Path) -> None:
     # q1 right: 3 of 3. q2 B > A > C, D missing: only B>A of 3 holds. q3 backwards: 0 of 5. q4 not there: 0 of 3.
-    found = scored(tmp_path)
+    found = scored(tmp_path, invalid="partial")
     marks = {mark.metric.name: mark.estimate.value for mark in found.slices[0].marks}
     assert marks["task_accuracy"] == 0.25
     assert marks["pairwise_accuracy"] == pytest.approx(4 / 14)
@@ -359,11 +359,29 @@ def test_marks_by_hand(tmp_path: Path) -> None:
     assert found.confusion[6][0].tolist() == [0, 0, 0, 0, 0, 1, 0]
 
 
+def test_invalid_orders_are_wrong_unless_they_are_to_count(tmp_path: Path) -> None:
+    """q2 misses D and invents X: by default nothing of it counts, neither a pair nor its rationale."""
+    keys = [{**key, "rationale": "ab"} for key in KEYS]
+    found = scored(tmp_path, rationales("ab", "ab", "ab"), keys=keys, bertscore=letters)
+    marks = {mark.metric.name: mark.estimate.value for mark in found.slices[0].marks}
+    assert marks["task_accuracy"] == 0.25
+    assert marks["pairwise_accuracy"] == pytest.approx(3 / 14)
+    assert marks["kendall_tau"] == pytest.approx((1 - 1 - 1 - 1) / 4)
+    assert found.rationales is not None
+    assert found.rationales.f1["q2"] == 0.0
+    assert found.overall == pytest.approx(overall_score(0.25, 3 / 14, 0.5))
+    assert found.pairwise("partial") == pytest.approx(4 / 14)
+    assert list(found.faulty) == ["q2"]
+    partial = scored(tmp_path, rationales("ab", "ab", "ab"), keys=keys, bertscore=letters, invalid="partial")
+    assert partial.overall == pytest.approx(overall_score(0.25, 4 / 14, 0.75))
+    assert partial.pairwise("wrong") == pytest.approx(3 / 14)
+
+
 def test_what_was_not_measured_is_not_zero(tmp_path: Path) -> None:
     found = scored(tmp_path)
     assert (found.rationale_f1, found.overall, found.rationale_reason) == (None, None, NO_RATIONALE_SCORE)
     with pytest.raises(InputError, match=r"^beta: found 2, expected a number from 0 to 1"):
-        scored(tmp_path, beta=2.0)
+        scored(tmp_path, weights=(0.7, 2.0))
     keys = [{**key, "rationale": " "} for key in KEYS]
     silent = scored(tmp_path, keys=keys, bertscore=letters)
     assert (silent.overall, silent.rationale_reason) == (None, "no reference has a rationale")
@@ -398,7 +416,7 @@ def rationales(*said: str) -> list[dict[str, Any]]:
 def test_rationales_by_hand(tmp_path: Path) -> None:
     keys = [{**key, "rationale": text} for key, text in zip(KEYS, ("ab", "ab", "abcd", "ab"), strict=True)]
     # q1: both letters found, 1. q2: of "ac" and "ab" one each, 1/2. q3: P 1, R 1/2, so 2/3. q4 is not there: 0.
-    found = scored(tmp_path, rationales("ab", "ac", "ab"), keys=keys, bertscore=letters)
+    found = scored(tmp_path, rationales("ab", "ac", "ab"), keys=keys, bertscore=letters, invalid="partial")
     assert found.rationales is not None
     assert found.rationales.f1 == pytest.approx({"q1": 1.0, "q2": 0.5, "q3": 2 / 3, "q4": 0.0})
     f1 = (1 + 0.5 + 2 / 3) / 4
@@ -417,7 +435,11 @@ def test_rationales_by_hand(tmp_path: Path) -> None:
     cpr = {mark.metric.name: mark.estimate.value for mark in by_scenario["CPR"].marks}
     assert cpr["overall"] == pytest.approx(overall_score(0.5, 4 / 6, 0.75))
     assert scored(
-        tmp_path, rationales("ab", "ac", "ab"), keys=keys, bertscore=letters, alpha=1.0, beta=1.0
+        tmp_path,
+        rationales("ab", "ac", "ab"),
+        keys=keys,
+        bertscore=letters,
+        weights=(1.0, 1.0),
     ).overall == pytest.approx(25.0)
 
 

@@ -30,8 +30,9 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 def test_json_has_the_tasks_figures_and_the_rationales(files: tuple[Path, Path]) -> None:
     done = proctor(
-        "score", "clinicalskillqa", files[0], "--references", files[1], "--format", "json", "--draws", "100"
-    )
+        "score", "clinicalskillqa", files[0], "--references", files[1], "--format", "json", "--draws", "100",
+        "--invalid", "partial",
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     # q1: 3 of 3; q2: B>A, while D is missing: 1 of 3; q3: not there, 0 of 3.
@@ -47,6 +48,12 @@ def test_json_has_the_tasks_figures_and_the_rationales(files: tuple[Path, Path])
     assert found["rationales"]["notes"][0] == "1 of 3 answers have no rationale and score 0"
     assert (found["alpha"], found["beta"]) == (0.7, 0.8)
     assert found["unanswered"] == ["q3"]
+    assert found["invalid"] == {
+        "orders": 1,
+        "counted": "partial",
+        "pairwise_accuracy_wrong": pytest.approx(3 / 9),
+        "pairwise_accuracy_partial": pytest.approx(4 / 9),
+    }
     assert found["faults"] == [{"id": "q2", "missing": ["D"], "repeated": ["A"], "unknown": ["Z"]}]
     assert [row["team"] for row in found["published"] if row["published"]][:2] == ["ZZUNLP", "qqpprun"]
     chance = {(row["by"], row["value_of"], row["metric"]): row["chance"] for row in found["results"]}
@@ -66,6 +73,7 @@ def test_people_read_tables_and_what_is_wrong(files: tuple[Path, Path]) -> None:
     assert "1 of 3 items have no answer and are wrong." in done.stderr
     assert "item 'q2' lacks D; repeats A; invents Z" in done.stderr
     said = " ".join(done.stderr.split())
+    assert "and wrong in every figure. With --invalid partial, pairwise accuracy would be 44.4 %." in said
     assert "Rationales: BERTScore F1 by all-MiniLM-L6-v2_L5_no-idf_version=" in said
     assert "The published rows used another encoder" in said
     assert "1 of 3 references have no rationale: F1 is over the others." in said

@@ -120,16 +120,32 @@ def test_no_order_has_nothing_in_order_and_a_failed_answer_is_never_marked() -> 
         ("first_right", 0.0),
         ("last_right", 0.0),
         ("up_to_reversal", 0.0),
+        ("pairwise_partial", 0.0),
+        ("valid_order", 0.0),
     ]
     with pytest.raises(ValueError, match="never scored"):
         asyncio.run(scorer.score(item, Answer(item_id="q1", status=Status.FAILED)))
+
+
+@pytest.mark.parametrize(
+    ("said", "partial", "state"),
+    [("ABC", 2 / 3, "invalid"), ("ABCDD", 1.0, "invalid"), ("ABCDX", 1.0, "invalid"), ("XY", 0.0, "invalid")],
+)
+def test_an_invalid_order_is_wrong_and_its_pairs_stand_apart(said: str, partial: float, state: str) -> None:
+    """The task's script regards an order that misses, repeats or invents a label as invalid."""
+    answer = Answer(item_id="q1", text=said, parsed=[*said])
+    marks = {one.metric: one for one in asyncio.run(code_scorers()[1].score(benchmark().items[0], answer))}
+    worst = {metric.name: metric.worst for metric in RUN_METRICS if metric.name != "pairwise_partial"}
+    assert {name: marks[name].value for name in worst} == worst
+    assert marks["pairwise_partial"].value == pytest.approx(partial)
+    assert marks["valid_order"].label == state
 
 
 def test_of_several_accepted_orders_the_nearest_counts() -> None:
     known = benchmark().items[0]
     item = known.model_copy(update={"reference": Reference(answer=[*"ABCD"], accepted=([*"BADC"],))})
     scores = asyncio.run(code_scorers()[1].score(item, Answer(item_id="q1", text="BADC", parsed=[*"BADC"])))
-    assert [one.value for one in scores] == [1.0] * 6
+    assert [one.value for one in scores] == [1.0] * 8
 
 
 def test_published_figures_stay_beside_the_results(tmp_path: Path) -> None:

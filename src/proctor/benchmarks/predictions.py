@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
@@ -50,8 +50,10 @@ class ScoresPredictions(Protocol):
         seed: int,
         strict: bool = False,
         similarity: BertScoreSettings | None = None,
+        invalid: Literal["wrong", "partial"] = "wrong",
     ) -> PredictionReport:
         """Marks a file; a weight that is not named has its default, and so has `similarity`, by which texts are held
         against texts. Raises `InputError` for what can't be read,
         for a weight that it does not know, and with `strict` for an answer that is missing or not valid, which
-        is else wrong and counted."""
+        is else wrong and counted. An answer that is not valid is wrong in every figure, or counts as far as it
+        goes (`invalid`)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -45,6 +45,7 @@ class Marking:
     strict: bool = False
     output: OutputFormat = OutputFormat.TABLE
     similarity: SimilarityOptions = SimilarityOptions()
+    invalid: Literal["wrong", "partial"] = "wrong"
 
 
 def mark_file(benchmark: str, predictions: Path, marking: Marking) -> None:
@@ -71,6 +72,7 @@ def mark_file(benchmark: str, predictions: Path, marking: Marking) -> None:
         seed=marking.seed,
         strict=marking.strict,
         similarity=marking.similarity.settings(),
+        invalid=marking.invalid,
     )
     if marking.output is OutputFormat.JSON:
         print_json(found.json)

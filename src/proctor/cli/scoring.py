@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +28,13 @@ __all__ = ["score"]
 
 BERTSCORE = "bertscore"
 """In the place of a judge: texts are held against texts."""
+
+
+class Invalid(StrEnum):
+    """How an order counts that misses, repeats or invents a label."""
+
+    WRONG = "wrong"
+    PARTIAL = "partial"
 
 
 def score(
@@ -123,6 +131,10 @@ def score(
             "--strict", help="With PREDICTIONS: an answer that is missing or not valid ends it with an error."
         ),
     ] = False,
+    invalid: Annotated[
+        Invalid,
+        typer.Option("--invalid", help="With PREDICTIONS: how invalid orders count."),
+    ] = Invalid.WRONG,
     draws: Draws = 2000,
     seed: Seed = 0,
     output: Output = OutputFormat.TABLE,
@@ -143,7 +155,14 @@ def score(
             benchmark,
             predictions,
             Marking(
-                references, weights, draws, seed, strict, output, SimilarityOptions(encoder, layer, rescale)
+                references,
+                weights,
+                draws,
+                seed,
+                strict,
+                output,
+                SimilarityOptions(encoder, layer, rescale),
+                invalid.value,
             ),
         )
         return

@@ -126,6 +126,11 @@ def _show_orders(
                 cells += [[metric.label, "–", "–", "–"] for metric in (RATIONALE_F1, OVERALL)]
             heads = ["metric", *(["rationales by"] if several else []), ">value", ">interval", ">n"]
             print_table(f"{one.run.system} / {one.run.condition}", heads, cells)
+            if one.invalid:
+                note(
+                    f"{one.invalid} of {len(one.compared)} orders are invalid (a label is missing, repeated or "
+                    "unknown) and wrong in every figure but that with partial credit."
+                )
             if one.left_out:
                 note(f"{one.left_out} items failed or were not asked, and are left out.")
             if len(one.f1) == 1:
@@ -148,6 +153,8 @@ def _order_marks(
     """Each with the scorer of the rationales that it stands on; task and pairwise accuracy stand on none."""
     draws, seed = drawn
     own = [("", mark) for mark in one.whole(draws=draws, seed=seed)[:2]]
+    if one.invalid:
+        own.append(("", one.partial(draws=draws, seed=seed)))
     return own + [
         (scorer, mark)
         for scorer in sorted(one.f1)
@@ -158,6 +165,7 @@ def _order_marks(
 def _order_rows(one: OrderedRun, marks: list[tuple[str, Mark]]) -> list[dict[str, Any]]:
     """As programs read them; `reason` says why a value is not there."""
     run: dict[str, Any] = {"system": one.run.system, "condition": one.run.condition, "left_out": one.left_out}
+    run["invalid"] = one.invalid
     missing: dict[str, Any] = {"value": None, "ci_low": None, "ci_high": None, "n": 0}
     unscored = [
         run | {"scorer": "", "name": metric.name} | missing | {"reason": _unscored(one)}

@@ -11,6 +11,7 @@ from proctor.core import Item, Status
 from proctor.core.formats import OrderingFormat
 from proctor.metrics.marks import Mark
 from proctor.metrics.ordering import (
+    PARTIAL,
     WEIGHTS,
     Comparison,
     compared,
@@ -41,7 +42,21 @@ class OrderedRun:
 
     def whole(self, *, draws: int = 2000, seed: int = 0) -> list[Mark]:
         """The metrics of orders over all of them, with intervals by group."""
-        return order_marks(list(self.compared.values()), self.groups, draws=draws, seed=seed)
+        return order_marks(list(self._counted.values()), self.groups, draws=draws, seed=seed)
+
+    @property
+    def invalid(self) -> int:
+        """How many of the orders miss, repeat or invent a label; they are wrong in every figure."""
+        return sum(not one.valid and (one.answered or bool(one.unknown)) for one in self.compared.values())
+
+    def partial(self, *, draws: int = 2000, seed: int = 0) -> Mark:
+        """Pairwise accuracy with partial credit for invalid orders: the pairs that they have in order count."""
+        mark = order_marks(list(self.compared.values()), self.groups, draws=draws, seed=seed)[1]
+        return Mark(PARTIAL, mark.estimate)
+
+    @property
+    def _counted(self) -> dict[str, Comparison]:
+        return {name: one.counted("wrong") for name, one in self.compared.items()}
 
     def with_rationales(
         self,
@@ -52,9 +67,9 @@ class OrderedRun:
         seed: int = 0,
     ) -> list[Mark]:
         """Mean F1, the overall score, and whether F1 goes with the order, by one of the scorers in `f1`."""
-        f1 = self.f1[scorer]
-        marks = rationale_marks(self.compared, self.groups, f1, weights=weights, draws=draws, seed=seed)
-        return [*marks, tracking_mark(self.compared, self.groups, f1, draws=draws, seed=seed)]
+        f1, orders = self.f1[scorer], self._counted
+        marks = rationale_marks(orders, self.groups, f1, weights=weights, draws=draws, seed=seed)
+        return [*marks, tracking_mark(orders, self.groups, f1, draws=draws, seed=seed)]
 
 
 def load_orders(

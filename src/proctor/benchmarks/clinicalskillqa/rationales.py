@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from proctor.benchmarks.clinicalskillqa.native import NativePrediction, NativeReference
@@ -31,9 +31,10 @@ def score_rationales(
     keys: Mapping[str, NativeReference],
     answers: Mapping[str, NativePrediction],
     load: Callable[[], BertScore] | None,
+    wrong: Collection[str] = (),
 ) -> tuple[Rationales | None, str]:
-    """The rationales' scores, or None and the reason. An item without an answer, or without a rationale, scores 0; one
-    whose reference has no rationale has no score."""
+    """The rationales' scores, or None and the reason. An item without an answer, or without a rationale, scores 0, and
+    so do those whose order makes them `wrong`; one whose reference has no rationale has no score."""
     if load is None:
         return None, NO_RATIONALE_SCORE
     known = {name: key.rationale for name, key in keys.items() if key.rationale.strip()}
@@ -48,7 +49,8 @@ def score_rationales(
     said = {
         name: answers[name].rationale if name in answers and answers[name].order else "" for name in known
     }
-    f1, notes = rationale_f1({name: (said[name], known[name]) for name in known}, bertscore)
+    counted = {name: "" if name in wrong else said[name] for name in known}
+    f1, notes = rationale_f1({name: (counted[name], known[name]) for name in known}, bertscore)
     silent = sum(name in answers and bool(answers[name].order) and not said[name].strip() for name in known)
     more = [f"{silent} of {len(keys)} answers have no rationale and score 0"] if silent else []
     if len(known) < len(keys):

@@ -33,7 +33,7 @@ from proctor.core import (
     TagValue,
 )
 from proctor.core.formats import OrderingFormat
-from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS
+from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS, InvalidOrders
 from proctor.metrics.ordering.marks import PAIR
 from proctor.metrics.text import BertScoreSettings, load_bertscore
 
@@ -114,6 +114,7 @@ class ClinicalSkillQA:
         seed: int,
         strict: bool = False,
         similarity: BertScoreSettings | None = None,
+        invalid: InvalidOrders = "wrong",
     ) -> PredictionReport:
         """The task's own figures and those beyond; rationales by BERTScore."""
         unknown = sorted(weights.keys() - WEIGHTS.keys())
@@ -124,12 +125,12 @@ class ClinicalSkillQA:
         scored = score_predictions(
             predictions,
             references,
-            alpha=chosen["alpha"],
-            beta=chosen["beta"],
+            weights=(chosen["alpha"], chosen["beta"]),
             draws=draws,
             seed=seed,
             strict=strict,
             bertscore=lambda: load_bertscore(similarity or BertScoreSettings()),
+            invalid=invalid,
         )
         return report(scored, predictions, references)
 

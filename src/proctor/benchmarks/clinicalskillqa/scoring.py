@@ -22,7 +22,9 @@ from proctor.metrics.marks import Mark
 from proctor.metrics.ordering import (
     ORDERING_METRICS,
     OVERALL,
+    WEIGHTS,
     Comparison,
+    InvalidOrders,
     compare_orders,
     order_chance,
     order_marks,
@@ -66,6 +68,12 @@ class Scored:
     rationale_reason: str
     alpha: float
     beta: float
+    invalid: InvalidOrders = "wrong"
+
+    def pairwise(self, invalid: InvalidOrders) -> float | None:
+        """The pairwise accuracy with invalid orders counted so, whichever way all other figures count them."""
+        some = [one.counted(invalid) for one in self.comparisons.values()]
+        return order_marks(some, [*self.comparisons], draws=1)[1].estimate.value
 
     @property
     def rationale_f1(self) -> float | None:
@@ -86,7 +94,7 @@ class Scored:
         return {
             name: one
             for name, one in self.comparisons.items()
-            if name not in self.unanswered and (one.missing or one.repeated or one.unknown)
+            if name not in self.unanswered and not one.valid
         }
 
 
@@ -94,20 +102,24 @@ def score_predictions(
     predictions: Path,
     references: Path,
     *,
-    alpha: float = 0.7,
-    beta: float = 0.8,
+    weights: tuple[float, float] = WEIGHTS,
     draws: int = 2000,
     seed: int = 0,
     strict: bool = False,
     bertscore: Callable[[], BertScore] | None = None,
+    invalid: InvalidOrders = "wrong",
 ) -> Scored:
     """Marks a file of predictions: every reference counts, and what is not answered is wrong.
 
-    Intervals are clustered by the source video that the references name, else by item. `bertscore` gives what scores
+    An order that misses, repeats or invents a label is invalid: `wrong` gives it, and its rationale, nothing on any
+    figure; `partial` counts the pairs that it has in order.
+
+    `weights` are α and β of the overall score. Intervals are clustered by the source video that the references name, else by item. `bertscore` gives what scores
     the rationales; it is not called where no reference has one. Without it, and without the extra that it needs,
     there is no F1 and no overall score, with the reason. Raises what else it raises, and `InputError` for files that can't be read, a prediction for an unknown item, and weights outside 0 to 1; with `strict` also for
     an item without an answer, and for an order that misses, repeats or invents a label.
     """
+    alpha, beta = weights
     overall_score(
         0, 0, 0, alpha=alpha, beta=beta
     )  # a weight that makes no sense is said before anything else
@@ -120,13 +132,15 @@ def score_predictions(
     compared = {name: _compared(key, answers.get(name)) for name, key in keys.items()}
     if strict:
         _check_labels(predictions, keys, compared)
-    rationales, reason = score_rationales(keys, answers, bertscore)
-    plan = _Plan(keys, rationales.f1 if rationales else {}, (alpha, beta), draws, seed)
+    wrong = [name for name, one in compared.items() if invalid == "wrong" and not one.valid]
+    rationales, reason = score_rationales(keys, answers, bertscore, wrong)
+    plan = _Plan(keys, rationales.f1 if rationales else {}, weights, draws, seed)
+    counted = {name: one.counted(invalid) for name, one in compared.items()}
     return Scored(
         comparisons=compared,
         unanswered=tuple(name for name in keys if name not in answers or not answers[name].order),
         slices=tuple(
-            _slice(by, value, {name: compared[name] for name in names}, plan)
+            _slice(by, value, {name: counted[name] for name in names}, plan)
             for by, value, names in _parts(keys)
         ),
         confusion=place_confusion(list(compared.values())),
@@ -134,6 +148,7 @@ def score_predictions(
         rationale_reason=reason,
         alpha=alpha,
         beta=beta,
+        invalid=invalid,
     )
 
 

@@ -50,6 +50,12 @@ def _json(scored: Scored, predictions: Path, references: Path) -> dict[str, Json
         "results": [row for part in scored.slices for row in _rows(part)],
         "confusion": {str(n): table.tolist() for n, table in scored.confusion.items()},
         "unanswered": list(scored.unanswered),
+        "invalid": {
+            "orders": len(scored.faulty),
+            "counted": scored.invalid,
+            "pairwise_accuracy_wrong": scored.pairwise("wrong"),
+            "pairwise_accuracy_partial": scored.pairwise("partial"),
+        },
         "faults": [_fault(name, one) for name, one in scored.faulty.items()],
         "published": [{**row.model_dump(), "published": True} for row in published().teams],
     }
@@ -161,7 +167,7 @@ def _notes(scored: Scored) -> tuple[str, ...]:
         lines.append(f"{len(scored.unanswered)} of {items} items have no answer and are wrong.")
     faults = scored.faulty
     if faults:
-        lines.append(f"{len(faults)} of {items} orders are faulty and wrong:")
+        lines += [_invalid(scored), f"The {len(faults)} invalid orders:"]
     for name, one in faults.items():
         found = (("lacks", one.missing), ("repeats", one.repeated), ("invents", one.unknown))
         said = "; ".join(f"{what} {', '.join(labels)}" for what, labels in found if labels)
@@ -172,6 +178,25 @@ def _notes(scored: Scored) -> tuple[str, ...]:
     if scored.rationale_reason:
         lines.append(f"No rationale F1 and no overall score: {scored.rationale_reason}.")
     return tuple(lines)
+
+
+def _invalid(scored: Scored) -> str:
+    """How invalid orders count, and what the other way would give."""
+    what = f"{len(scored.faulty)} of {len(scored.comparisons)} orders are invalid (a label is missing, repeated or unknown)"
+    if scored.invalid == "wrong":
+        other = _percent(scored.pairwise("partial"))
+        return (
+            f"{what} and wrong in every figure. With --invalid partial, pairwise accuracy would be {other}."
+        )
+    other = _percent(scored.pairwise("wrong"))
+    return (
+        f"{what}: never exact, but their pairs and rationales count (--invalid partial). With --invalid wrong, "
+        f"pairwise accuracy would be {other}."
+    )
+
+
+def _percent(value: float | None) -> str:
+    return _DASH if value is None else f"{100 * value:.1f} %"
 
 
 def _shown(mark: Mark, value: float | None) -> str:

@@ -1,7 +1,7 @@
 """Orders: held against the right one, counted over many items, and made from many by exact consensus."""
 
 from proctor.metrics.ordering.chance import order_chance
-from proctor.metrics.ordering.comparison import Comparison, compare_orders
+from proctor.metrics.ordering.comparison import Comparison, InvalidOrders, compare_orders
 from proctor.metrics.ordering.consensus import (
     MOST_LABELS,
     Consensus,
@@ -13,6 +13,8 @@ from proctor.metrics.ordering.consensus import (
 from proctor.metrics.ordering.marks import (
     ORDERING_METRICS,
     PAIR_CHANCE,
+    PARTIAL,
+    VALID,
     exact_chance,
     order_marks,
     overall_score,
@@ -27,11 +29,14 @@ __all__ = [
     "ORDERING_METRICS",
     "OVERALL",
     "PAIR_CHANCE",
+    "PARTIAL",
     "RUN_METRICS",
     "TRACKING",
+    "VALID",
     "WEIGHTS",
     "Comparison",
     "Consensus",
+    "InvalidOrders",
     "OrderingScorer",
     "Repair",
     "compare_orders",

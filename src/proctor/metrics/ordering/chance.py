@@ -15,7 +15,8 @@ _MOST_COUNTED = 8  # frames: of more, no one counts the runs of all orders
 
 
 def order_chance(metric: str, frames: Sequence[int]) -> float | None:
-    """The mean that orders by lot reach on items of so many frames, by the name of a metric of `ORDERING_METRICS`.
+    """The mean that orders by lot reach on items of so many frames, by the name of a metric of `ORDERING_METRICS`
+    or of `RUN_METRICS`.
 
     1/n! for the exact order, 2/n! for it up to reversal, 1/n for the first and for the last frame, 1/2 for neighbours,
     0 for tau; for the longest run the mean over all n! orders, which is counted for up to 8 frames. None for another
@@ -41,6 +42,8 @@ def _of_one(metric: str, frames: int) -> float | None:
         "first_right": 1 / frames,
         "last_right": 1 / frames,
         "pairwise_accuracy": 0.5,
+        "pairwise_partial": 0.5,
+        "valid_order": 1.0,
         "kendall_tau": 0.0,
     }
     return shares.get(metric)

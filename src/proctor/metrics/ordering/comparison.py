@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
+from typing import Literal
 
 from proctor.core import InputError
 
-__all__ = ["Comparison", "compare_orders"]
+__all__ = ["Comparison", "InvalidOrders", "compare_orders"]
+
+InvalidOrders = Literal["wrong", "partial"]
+"""What becomes of an order that misses, repeats or invents a label: it is wrong in every figure, or the pairs that it
+has in order count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,22 @@ class Comparison:
     def answered(self) -> bool:
         """Whether any label was placed at all."""
         return any(place is not None for place in self.places)
+
+    @property
+    def valid(self) -> bool:
+        """Whether each label stands in it once, and nothing else."""
+        return not (self.missing or self.repeated or self.unknown)
+
+    def counted(self, invalid: InvalidOrders) -> Comparison:
+        """The same as it counts: with "wrong", an invalid order has nothing in order, as if there were none.
+
+        >>> found = compare_orders("ABCD", "ABC")
+        >>> found.counted("partial").adjacent_right, found.counted("wrong").adjacent_right
+        (2, 0)
+        """
+        if self.valid or invalid == "partial":
+            return self
+        return replace(self, places=(None,) * self.frames)
 
     @property
     def adjacent_right(self) -> int:

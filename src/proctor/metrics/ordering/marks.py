@@ -44,6 +44,21 @@ RUN = Metric("longest_run", "Longest run in order, of all frames", percent=True,
 FIRST = Metric("first_right", "First frame right", percent=True, formats=_FORMATS)
 LAST = Metric("last_right", "Last frame right", percent=True, formats=_FORMATS)
 EITHER_WAY = Metric("up_to_reversal", "Right up to reversal", percent=True, formats=_FORMATS)
+PARTIAL = Metric(
+    "pairwise_partial",
+    "Pairwise accuracy, partial credit for invalid orders",
+    percent=True,
+    chance=PAIR_CHANCE,
+    formats=_FORMATS,
+    per="neighbours",
+)
+VALID = Metric(
+    "valid_order",
+    "Valid orders (each label once)",
+    percent=True,
+    formats=_FORMATS,
+    levels=("valid", "invalid", "no order"),
+)
 ORDERING_METRICS = (TASK, PAIR, TAU, RUN, FIRST, LAST, EITHER_WAY)
 
 

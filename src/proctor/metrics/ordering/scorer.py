@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from proctor.core import Answer, Item, Metric, Reference, Score, Status
 from proctor.core.formats import OrderingFormat
 from proctor.metrics.ordering.comparison import Comparison, compare_orders
-from proctor.metrics.ordering.marks import ORDERING_METRICS
+from proctor.metrics.ordering.marks import ORDERING_METRICS, PARTIAL, VALID
 
 __all__ = ["NEIGHBOURS", "RUN_METRICS", "OrderingScorer", "compared"]
 
-RUN_METRICS = ORDERING_METRICS[1:]
+RUN_METRICS = (*ORDERING_METRICS[1:], PARTIAL, VALID)
 """What is marked beside accuracy, which is the task accuracy."""
 
 NEIGHBOURS = "neighbours"
@@ -22,7 +22,8 @@ them."""
 class OrderingScorer:
     """`RUN_METRICS` for every answer to an item whose reference is an order.
 
-    An answer without an order (too late, refused, unreadable) has nothing in order: 0, and tau −1. Of several orders
+    An answer without an order (too late, refused, unreadable) has nothing in order: 0, and tau −1; and so has an
+    invalid one, which misses, repeats or invents a label. What its pairs are worth stands apart (`PARTIAL`). Of several orders
     that are accepted, the one counts that the answer is nearest to: most neighbours in order, then most pairs.
 
     >>> from proctor.core import Reference
@@ -78,13 +79,17 @@ def compared(reference: Reference, answer: Answer) -> Comparison:
     return max(found, key=lambda one: (one.exact, one.adjacent_right, one.all_right))
 
 
-def _values(one: Comparison) -> Sequence[tuple[float, str]]:
+def _values(said: Comparison) -> Sequence[tuple[float, str]]:
     """Value and label in the order of `RUN_METRICS`."""
+    one = said.counted("wrong")
     pairs, frames = one.frames - 1, one.frames
+    state = "valid" if said.valid else "invalid" if said.answered or said.unknown else "no order"
     return (
         (one.adjacent_right / pairs, f"{one.adjacent_right} of {pairs} pairs"),
         (one.tau, ""),
         (one.longest_run / frames, f"{one.longest_run} of {frames} frames"),
         *((float(given), "yes" if given else "no") for given in (one.first_right, one.last_right)),
         (float(one.up_to_reversal), "yes" if one.up_to_reversal else "no"),
+        (said.adjacent_right / pairs, f"{said.adjacent_right} of {pairs} pairs"),
+        (float(said.valid), state),
     )

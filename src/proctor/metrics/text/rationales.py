@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from proctor.core import Answer, Item, Metric, Score, Status
+from proctor.core.formats import OrderingFormat
 from proctor.metrics.text.bertscore import BertScore
 
 __all__ = [
@@ -20,6 +21,9 @@ RATIONALE_F1 = Metric("rationale_f1", "Rationale, BERTScore F1", formats=("order
 
 NO_RATIONALE = "no rationale"
 """The label of the score of an answer that gives no reason."""
+
+INVALID_ORDER = "invalid order"
+"""The label of the score of an answer whose order misses, repeats or invents a label."""
 
 
 def rationale_of(answer: Answer) -> str:
@@ -56,7 +60,8 @@ def rationale_f1(
 
 
 class RationaleScorer:
-    """`RATIONALE_F1` for answers in a run: 0 for an answer without an order or without a rationale.
+    """`RATIONALE_F1` for answers in a run: 0 for an answer without a valid order (each label once) or without a
+    rationale.
 
     `prepare` may be told all answers beforehand, which are then scored at once. The name holds the BERTScore's hash,
     since another encoder gives other numbers.
@@ -105,6 +110,11 @@ class RationaleScorer:
             raise ValueError(f"item {item.id!r}: its reference has no rationale")
         self.prepare([(item, answer)])
         given = answer.status is Status.ANSWERED and bool(answer.parsed) and bool(rationale_of(answer))
-        value = self._known[rationale_of(answer), item.reference.rationale] if given else 0.0
-        label = "" if given else NO_RATIONALE
+        label = NO_RATIONALE if not given else "" if _valid(item, answer) else INVALID_ORDER
+        value = 0.0 if label else self._known[rationale_of(answer), item.reference.rationale]
         return [Score(item_id=item.id, metric=RATIONALE_F1.name, value=value, scorer=self.name, label=label)]
+
+
+def _valid(item: Item, answer: Answer) -> bool:
+    said = answer.parsed if isinstance(answer.parsed, list) else []
+    return isinstance(item.answer, OrderingFormat) and sorted(map(str, said)) == sorted(item.answer.labels)
