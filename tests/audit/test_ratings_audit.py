@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +29,7 @@ from proctor.audit import (
     to_json,
 )
 from proctor.core import InputError
-from proctor.stats import krippendorff_alpha
+from proctor.stats import Contrast, Sampled, contrast, krippendorff_alpha
 
 FEW = CorrelationSettings(draws=200)
 
@@ -232,6 +234,24 @@ def test_metrics_that_cannot_be_told_apart_share_a_rank() -> None:
     assert overall.comparisons[0].williams is None
     alone = audit(table, metrics[0], CorrelationSettings(draws=500)).agreements[0].mean
     assert places["good"].mean == alone
+
+
+def test_a_metric_never_ranks_above_one_that_agrees_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The best is significantly better than the second, not than the third, which varies more: that one ranks no higher
+    than the second for it."""
+    table = two_raters(n=80)
+    metrics = [scored(table, "a", 1), scored(table, "b", 2, 2.0), scored(table, "c", 3, 9.0)]
+    order = [place.metric for place in compare(table, metrics, FEW)[1].places]
+    p_of = {(0, 1): 0.001, (0, 2): 0.9, (1, 2): 0.9}
+    calls = iter([p_of[pair] for _ in range(2) for pair in combinations(range(3), 2)])
+
+    def made(first: Sampled, second: Sampled) -> Contrast:
+        return replace(contrast(first, second), p=next(calls))
+
+    monkeypatch.setattr("proctor.audit.comparing.contrast", made)
+    places = compare(table, metrics, FEW)[1].places
+    assert [place.metric for place in places] == order
+    assert [place.rank for place in places] == [1, 2, 2]
 
 
 def test_the_same_metric_twice_is_no_better() -> None:

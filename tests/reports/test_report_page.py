@@ -150,7 +150,7 @@ def test_the_leaderboard_is_that_of_the_runs(page: Page, store: Store) -> None:
     board = leaderboard(store, "toy", condition="video")
     top = next(row for row in page.rows if row[:1] == ["looker"])
     assert top[:2] == ["looker", str(board.rows[0].rank)]
-    assert top[3] == f"{100 * (board.rows[0].value or 0):.1f} %"
+    assert top[4] == f"{100 * (board.rows[0].value or 0):.1f} %"
     assert "41 items; 1 items without a score" in page.text_of("section", id="leaderboard")
     columns = next(row for row in page.rows if row[:2] == ["System", "Rank"])
     counts = dict(zip(columns, top, strict=True))

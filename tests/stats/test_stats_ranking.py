@@ -54,9 +54,11 @@ def test_lower_is_better() -> None:
 
 def test_all_equal_and_one_system() -> None:
     found = rank_systems(steps(12, 12, 12, 12), list("dcba"), range(24))
+    # Equal systems share every rank: the confidence interval holds them all; the samples, all alike, never part them.
     assert [(one.name, one.rank, one.rank_low, one.rank_high, one.p_best) for one in found] == [
-        (name, 1, 1, 1, 0.25) for name in "abcd"
+        (name, 1, 1, 4, 0.25) for name in "abcd"
     ]
+    assert {(one.place_low, one.place_high) for one in found} == {(1, 1)}
     alone = rank_systems(steps(12), ["only"], range(24))[0]
     assert (alone.rank, alone.rank_low, alone.rank_high, alone.p_best) == (1, 1, 1, 1.0)
     assert rank_systems([], [], range(24)) == []
@@ -90,8 +92,8 @@ def test_places_and_chances_by_plain_loops() -> None:
     for one in rank_systems(matrix, names, groups, draws=300):
         assert one.p_best == pytest.approx(best[one.name] / 300)
         ordered = sorted(places[one.name])
-        assert one.rank_low == ordered[int(np.ceil(0.025 * 300)) - 1]
-        assert one.rank_high == ordered[int(np.ceil(0.975 * 300)) - 1]
+        assert one.place_low == ordered[int(np.ceil(0.025 * 300)) - 1]
+        assert one.place_high == ordered[int(np.ceil(0.975 * 300)) - 1]
 
 
 def test_chances_add_up_and_the_order_is_by_mean() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+import numpy as np
+
 from proctor.audit.agreement import aggregated
 from proctor.audit.frames import ALL, KINDS, Cell, CorrelationSettings, Frame, Measured, paired
 from proctor.audit.ratings import MetricScores, RatingsTable
@@ -23,6 +25,7 @@ from proctor.stats import (
     williams,
 )
 from proctor.stats.clusters import Floats
+from proctor.stats.ties import ordered_ranks
 
 __all__ = ["Board", "Comparison", "Place", "compare"]
 
@@ -43,8 +46,8 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A metric's place: `rank` is 1 + the number of metrics that are significantly better, so metrics that
-    can't be told apart from the best share rank 1. None, with the reason, where it has no correlation.
+    """A metric's place: `rank` is 1 + the number of metrics that are significantly better, and never better than that
+    of a metric with a higher correlation. None, with the reason, where it has no correlation.
     Metrics that share a number in `ties` can't be told apart (see `tie_groups`). `kendall`, `pearson` and
     `spearman` are given on boards of one dimension."""
 
@@ -83,8 +86,7 @@ class _Entry:
     def pearson(self) -> float | None:
         return self.kinds[KINDS.index("pearson")]
 
-    def place(self, better: int, ties: Sequence[int]) -> Place:
-        rank = 1 + better if self.sampled.defined else None
+    def place(self, rank: int | None, ties: Sequence[int]) -> Place:
         kendall, pearson, spearman = self.kinds
         return Place(
             self.metric, self.sampled.estimate(), kendall, pearson, spearman, rank, tuple(ties), self.reason
@@ -157,9 +159,14 @@ def _board(
         pair for k, pair in enumerate(combinations(range(len(ordered)), 2)) if adjusted.get(k, 1) <= alpha
     ]
     groups = tie_groups(sum(entry.sampled.defined for entry in ordered), told)
+    counts = np.ones(len(ordered))
+    for _, lower in told:
+        counts[lower] += 1
+    defined = [entry for entry in ordered if entry.sampled.defined]  # they stand first
+    ranks = ordered_ranks(counts[: len(defined)], np.array([entry.sampled.whole for entry in defined]))
     places = tuple(
         entry.place(
-            sum(lower == place for _, lower in told),
+            int(ranks[place]) if entry.sampled.defined else None,
             [number for number, group in enumerate(groups, start=1) if place in group],
         )
         for place, entry in enumerate(ordered)

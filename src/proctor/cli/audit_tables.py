@@ -128,7 +128,7 @@ def print_board(board: Any) -> None:
     where = " ".join(part for part in (board.language, board.dimension or "all dimensions") if part)
     kinds = [] if not board.dimension else [">Kendall", ">Pearson", ">Spearman"]
     print_table(
-        f"{where}: rank is 1 + the number of metrics that are significantly better; those that share a tie can't be told apart",
+        f"{where}: rank is 1 + the number of metrics that are significantly better, and never better than that of a higher mean; those that share a tie can't be told apart",
         [">rank", "ties", "metric", *kinds, ">mean", ">interval of the mean", "why none"],
         [
             [

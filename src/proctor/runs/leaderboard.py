@@ -18,15 +18,18 @@ __all__ = ["Leaderboard", "LeaderboardRow", "leaderboard"]
 
 @dataclass(frozen=True)
 class LeaderboardRow:
-    """One system. `rank` is 1 + the number of systems significantly better (ties share it), None for a
-    system that was not asked every item; `rank_low` to `rank_high` is the interval of its rank under
-    resampling and `p_best` how often it leads there. `told_the_key` marks a baseline that knows the
-    answers' distribution: a floor, not a contestant."""
+    """One system. `rank` is 1 + the number of systems significantly better (ties share it, and a lower score never
+    has the better rank), None for a system that was not asked every item; `rank_low` to `rank_high` is its simultaneous
+    confidence interval. `place_low` to `place_high` is how its place spreads over samples, and `p_best` how often it
+    leads there: no confidence interval (see `proctor.stats.Rank`). `told_the_key` marks a baseline that knows the
+    answers' distribution: a reference, not a contestant."""
 
     system: str
     rank: int | None
     rank_low: int | None
     rank_high: int | None
+    place_low: int | None
+    place_high: int | None
     p_best: float | None
     value: float | None
     ci_low: float | None
@@ -150,6 +153,8 @@ def _ranked(
             rank=rank.rank,
             rank_low=rank.rank_low,
             rank_high=rank.rank_high,
+            place_low=rank.place_low,
+            place_high=rank.place_high,
             p_best=rank.p_best,
             value=estimates[rank.name].value,
             ci_low=estimates[rank.name].ci_low,
@@ -171,6 +176,8 @@ def _unranked(entry: _Entry, items: ItemTable, metric: Metric, options: Options)
         rank=None,
         rank_low=None,
         rank_high=None,
+        place_low=None,
+        place_high=None,
         p_best=None,
         value=estimate.value,
         ci_low=estimate.ci_low,

@@ -15,39 +15,98 @@ from proctor.stats.multiplicity import holm
 from proctor.stats.resampling import group_units, ratio
 from proctor.stats.signflip import sign_flip
 from proctor.stats.special import ndtr
+from proctor.stats.ties import ordered_ranks
 
-__all__ = ["BucketSums", "Correction", "bucket_ranks", "bucket_sums", "resampled_ranks"]
+__all__ = ["BucketSums", "BucketTests", "Correction", "bucket_ranks", "bucket_sums", "resampled_ranks"]
 
-Correction = Literal["holm", "none"]
+Correction = Literal["holm", "holm-board", "none"]
+"""For the many tests: Holm over the pairs of a bucket, over the pairs of all buckets, or none."""
 
 
 @dataclass(frozen=True, slots=True)
 class BucketSums:
-    """`totals` is buckets × units × systems, `counts` buckets × units; units are groups (or bundles of very
-    many). Units and systems stand in an order made from their contents; `order` says which system is where."""
+    """`totals` is buckets × units × systems, `counts` buckets × units × systems, or × 1 where every system has a value
+    for every item; units are groups (or bundles of very many). `paired` is buckets × units × systems × systems: the
+    sum of a − b over the items that both have, and `shared` how many these are (buckets × systems × systems); None where
+    that follows from the totals. Units and systems stand in an order made from their contents; `order` says which
+    system is where."""
 
     totals: Floats
     counts: Floats
     order: Ints
+    paired: Floats | None = None
+    shared: Floats | None = None
+
+    def __post_init__(self) -> None:
+        # Products with arrays that are not contiguous take a hundred times as long.
+        for name in ("totals", "counts"):
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name)))
 
     def scores(self, drawn: Floats | None = None) -> Floats:
         """Each system's mean in each bucket: buckets × systems; with weights (samples × units) of every
-        sample: samples × buckets × systems. NaN where a bucket has no item."""
+        sample: samples × buckets × systems. NaN where it has no item."""
         if drawn is None:
-            counts = self.counts.sum(axis=1)[:, None]
             totals = self.totals.sum(axis=1)
-            return ratio(totals, np.broadcast_to(counts, totals.shape))
+            return ratio(totals, np.broadcast_to(self.counts.sum(axis=1), totals.shape))
         sums = np.stack([drawn @ one for one in self.totals], axis=1)
-        counts = (drawn @ self.counts.T)[:, :, None]
+        counts = np.stack([drawn @ one for one in self.counts], axis=1)
         return ratio(sums, np.broadcast_to(counts, sums.shape))
+
+    def apart(self, bucket: int, first: Ints, second: Ints) -> Floats:
+        """Sums of a − b per unit: units × pairs."""
+        if self.paired is not None:
+            return np.asarray(self.paired[bucket][:, first, second])
+        return np.asarray(self.totals[bucket][:, first] - self.totals[bucket][:, second])
+
+    def mean_apart(self, first: Ints, second: Ints) -> Floats:
+        """What each unit adds to the difference of the means over buckets, of every pair: units × pairs."""
+        found = np.zeros((self.totals.shape[1], len(first)))
+        for bucket in range(len(self.totals)):
+            if self.shared is None:
+                items = np.full(len(first), self.counts[bucket].sum())
+            else:
+                items = self.shared[bucket][first, second]
+            found += ratio(self.apart(bucket, first, second), np.maximum(items, 1.0)[None])
+        return found
+
+    def filled(self) -> NDArray[np.bool_]:
+        """Which units have an item in which bucket: buckets × units."""
+        return np.asarray(self.counts.max(axis=2, initial=0) > 0)
+
+    def exchanged(self, rng: np.random.Generator) -> BucketSums:
+        """The systems' names exchanged at random within every unit: what equal systems would give."""
+        n_units, n_systems = self.totals.shape[1:]
+        rows = np.arange(n_units)[:, None]
+        new = np.argsort(rng.random((n_units, n_systems)), axis=1)
+        counts = self.counts if self.counts.shape[2] == 1 else self.counts[:, rows, new]
+        paired = None
+        if self.paired is not None:
+            paired = self.paired[:, rows[..., None], new[:, :, None], new[:, None, :]]
+        return BucketSums(self.totals[:, rows, new], counts, self.order, paired)
+
+    def of(self, systems: Ints) -> BucketSums:
+        """Some of the systems alone, to be scored."""
+        counts = self.counts if self.counts.shape[2] == 1 else self.counts[:, :, systems]
+        return BucketSums(self.totals[:, :, systems], counts, systems)
+
+
+@dataclass(frozen=True, slots=True)
+class BucketTests:
+    """`ranks` is buckets × systems, `p_values` buckets × systems × systems: adjusted, 1 on the diagonal. `reach` is the
+    smallest adjusted p that a bucket's number of groups allows; None where there is nothing to test."""
+
+    ranks: Floats
+    p_values: Floats
+    reach: tuple[float | None, ...]
 
 
 def bucket_sums(
     matrix: NDArray[Any], groups: Groups, buckets: NDArray[np.int64], n_buckets: int, seed: int = 0
 ) -> BucketSums:
-    """Sums up a matrix of systems × items; `buckets` says per item which bucket it is in, −1 for none.
+    """Sums up a matrix of systems × items; `buckets` says per item which bucket it is in, −1 for none. NaN is an item
+    that a system has no value for; it is left out of that system's sums, and of those of its pairs.
 
-    Raises `InputError` for values that are not finite, lengths that differ, and a bucket that is none.
+    Raises `InputError` for infinite values, lengths that differ, and a bucket that is none.
     """
     n = len(groups)
     if matrix.ndim != 2 or matrix.shape[1] != n or len(buckets) != n:
@@ -56,30 +115,64 @@ def bucket_sums(
     if len(buckets) and not -1 <= buckets.min() <= buckets.max() < n_buckets:
         found = f"{buckets.min()} to {buckets.max()}"
         raise InputError(None, "buckets", found=found, expected=f"-1 to {n_buckets - 1}")
-    code = group_codes(groups, n)
     inside = buckets >= 0
-    _, code = np.unique(code[inside], return_inverse=True)
+    _, code = np.unique(group_codes(groups, n)[inside], return_inverse=True)
     n_groups = int(code.max()) + 1 if len(code) else 0
-    cell = buckets[inside] * n_groups + code
-    shape = (n_buckets, n_groups)
-    counts = np.bincount(cell, minlength=n_buckets * n_groups).astype(np.float64).reshape(shape)
-    totals = np.zeros((*shape, len(matrix)))
-    for number, row in enumerate(matrix):
-        values = finite(row, f"system {number}, value")[inside]
-        placed = np.lexsort((values, cell))
-        totals[:, :, number] = np.bincount(
-            cell[placed], values[placed], minlength=len(counts.ravel())
-        ).reshape(shape)
+    there = ~np.isnan(np.asarray(matrix, dtype=np.float64))
+    values = np.stack(
+        [
+            finite(np.where(known, row, 0.0), f"system {number}, value")[inside]
+            for number, (row, known) in enumerate(zip(matrix, there, strict=True))
+        ]
+        or [np.zeros(int(inside.sum()))]
+    )[: len(matrix)]
+    there = there[:, inside]
+    bucket = buckets[inside]
+    totals, counts = _summed(values, there, bucket * n_groups + code, (n_buckets, n_groups))
     by_group, by_system = _contents(totals, counts)
-    totals, counts = totals[:, by_group][:, :, by_system], counts[:, by_group]
     unit, n_units = group_units(n_groups, seed)
+    unit_of = np.empty(n_groups, dtype=np.int64)
+    unit_of[by_group] = unit
     if n_units < n_groups:
-        folded, sizes = np.zeros((n_buckets, n_units, len(matrix))), np.zeros((n_buckets, n_units))
-        for bucket in range(n_buckets):
-            np.add.at(folded[bucket], unit, totals[bucket])
-            np.add.at(sizes[bucket], unit, counts[bucket])
-        totals, counts = folded, sizes
-    return BucketSums(totals, counts, by_system)
+        cell = bucket * n_units + unit_of[code]
+        totals, counts = _summed(values, there, cell, (n_buckets, n_units))
+    else:
+        totals, counts = totals[:, by_group], counts[:, by_group]
+    totals = totals[:, :, by_system]
+    counts = counts if counts.shape[2] == 1 else counts[:, :, by_system]
+    if there.all():
+        return BucketSums(totals, counts, by_system)
+    values, there, cell = values[by_system], there[by_system], bucket * n_units + unit_of[code]
+    parts = [there[:, bucket == number].astype(np.float64) for number in range(n_buckets)]
+    shared = np.stack([part @ part.T for part in parts])
+    paired = _paired(values, there, cell, (n_buckets, n_units))
+    return BucketSums(totals, counts, by_system, paired, shared)
+
+
+def _summed(
+    values: Floats, there: NDArray[np.bool_], cell: Ints, shape: tuple[int, int]
+) -> tuple[Floats, Floats]:
+    """Totals and counts per cell and system, values of a cell in ascending order, whatever order items came in."""
+    size = shape[0] * shape[1]
+    totals = np.zeros((*shape, len(values)))
+    for number, row in enumerate(values):
+        placed = np.lexsort((row, cell))
+        totals[:, :, number] = np.bincount(cell[placed], row[placed], minlength=size).reshape(shape)
+    known = there[:1] if there.all() else there
+    counts = [np.bincount(cell[row], minlength=size).reshape(shape) for row in known]
+    return totals, np.stack(counts, axis=2).astype(np.float64) if counts else np.zeros((*shape, 1))
+
+
+def _paired(values: Floats, there: NDArray[np.bool_], cell: Ints, shape: tuple[int, int]) -> Floats:
+    known = there.astype(np.float64)
+    placed = np.argsort(cell, kind="stable")
+    starts = np.flatnonzero(np.diff(cell[placed], prepend=-1))
+    found = np.zeros((shape[0] * shape[1], len(values), len(values)))
+    for some in np.split(placed, starts[1:]):
+        if len(some):
+            sums = values[:, some] @ known[:, some].T  # a's values on the items that b has, too
+            found[cell[some[0]]] = np.round(sums - sums.T, 9)
+    return found.reshape(*shape, len(values), len(values))
 
 
 def _contents(totals: Floats, counts: Floats) -> tuple[Ints, Ints]:
@@ -91,7 +184,7 @@ def _contents(totals: Floats, counts: Floats) -> tuple[Ints, Ints]:
     cells = np.zeros(totals.shape[1:], dtype=np.uint64)
     for bucket, (sums, sizes) in enumerate(zip(totals, counts, strict=True)):
         cells = scrambled(cells ^ (sums + 0.0).view(np.uint64) ^ np.uint64(bucket))
-        cells = scrambled(cells ^ (sizes + 0.0).view(np.uint64)[:, None])
+        cells = scrambled(cells ^ (sizes + 0.0).view(np.uint64))
     by_system = np.zeros(totals.shape[2], dtype=np.uint64)
     by_group = np.zeros(totals.shape[1], dtype=np.uint64)
     for _ in range(2):
@@ -102,39 +195,55 @@ def _contents(totals: Floats, counts: Floats) -> tuple[Ints, Ints]:
 
 def bucket_ranks(
     sums: BucketSums, *, alpha: float = 0.05, correction: Correction = "holm", seed: int = 0
-) -> tuple[Floats, Floats]:
-    """Ranks (buckets × systems) and p values (buckets × systems × systems, 1 on the diagonal).
+) -> BucketTests:
+    """Ranks and adjusted p in every bucket.
 
-    A rank is 1 + the number of systems that are significantly better: a better mean, and p ≤ `alpha` in the
-    paired test that flips the groups' signs (`sign_flip`), adjusted by Holm over the pairs of the bucket
-    unless `correction` is "none". A bucket without items has NaN ranks.
+    A system is significantly better where the sum of differences is above 0 and p ≤ `alpha` in the paired test that
+    flips the groups' signs (`sign_flip`), adjusted over the pairs of the bucket ("holm"), of all buckets
+    ("holm-board"), or not ("none"). The rank is 1 + the number of significantly better systems, and never better than
+    that of a system with a higher score (`ordered_ranks`). NaN where a system has no item in the bucket.
     """
     n_buckets, _, n_systems = sums.totals.shape
     first, second = np.triu_indices(n_systems, 1)
-    ranks = np.full((n_buckets, n_systems), np.nan)
+    groups = sums.filled().sum(axis=1)
+    tested = np.flatnonzero(groups > 1) if len(first) else np.zeros(0, dtype=np.int64)
+    plain = np.ones((n_buckets, len(first)))
+    lead = np.zeros((n_buckets, len(first)))
+    for bucket in tested.tolist():
+        apart = sums.apart(bucket, first, second)[sums.filled()[bucket]]
+        plain[bucket], lead[bucket] = sign_flip(apart, seed), apart.sum(axis=0)
+    adjusted = plain.copy()
+    if correction == "holm-board":
+        adjusted[tested] = holm(plain[tested].ravel()).reshape(len(tested), len(first))
+    elif correction == "holm":
+        adjusted[tested] = np.array([holm(row) for row in plain[tested]]).reshape(len(tested), len(first))
+    family = {"none": 1, "holm": len(first), "holm-board": len(first) * len(tested)}[correction]
+    better = np.where(adjusted <= alpha, np.sign(lead), 0.0)
+    ranks = _ranked(better[None], sums.scores()[None], first, second)[0]
+    ranks[groups == 0] = np.nan
     p_values = np.ones((n_buckets, n_systems, n_systems))
-    for bucket in range(n_buckets):
-        here = sums.counts[bucket] > 0
-        if not here.any():
-            continue
-        ranks[bucket] = 1.0
-        if not len(first) or here.sum() < 2:
-            continue
-        totals = sums.totals[bucket][here]
-        apart = totals[:, first] - totals[:, second]
-        p = sign_flip(apart, seed)
-        p = holm(p) if correction == "holm" else p
-        p_values[bucket, first, second] = p_values[bucket, second, first] = p
-        sign = np.where(p <= alpha, np.sign(apart.sum(axis=0)), 0)
-        ranks[bucket] += np.bincount(second[sign > 0], minlength=n_systems)
-        ranks[bucket] += np.bincount(first[sign < 0], minlength=n_systems)
-    return ranks, p_values
+    p_values[:, first, second] = p_values[:, second, first] = adjusted
+    return BucketTests(
+        ranks,
+        p_values,
+        tuple(min(1.0, family * 2.0 ** (1 - int(size))) if len(first) and size else None for size in groups),
+    )
+
+
+def _ranked(better: Floats, scores: Floats, first: Ints, second: Ints) -> Floats:
+    """Ranks of samples × buckets × systems, from who is significantly better (1 the first, −1 the second) in samples ×
+    buckets × pairs."""
+    names = np.eye(scores.shape[-1])
+    counts = 1.0 + np.maximum(better, 0.0) @ names[second] + np.maximum(-better, 0.0) @ names[first]
+    ranks = ordered_ranks(counts, np.where(np.isnan(scores), -np.inf, scores))
+    nothing = np.isnan(scores)
+    return np.where(nothing & ~nothing.all(axis=-1, keepdims=True), np.nan, ranks)
 
 
 def resampled_ranks(
     sums: BucketSums, drawn: Floats, *, alpha: float = 0.05, correction: Correction = "holm"
-) -> Floats:
-    """The ranks in every sample: samples × buckets × systems, from weights (samples × units).
+) -> tuple[Floats, Floats]:
+    """The ranks in every sample, and the scores: samples × buckets × systems, from weights (samples × units).
 
     The same test on every sample would have to flip signs anew each time. Its distribution is known well
     enough from its moments: Σ ±d has variance Σ w d² and fourth cumulant −2 Σ w d⁴, and the tail is that of
@@ -143,21 +252,25 @@ def resampled_ranks(
     """
     n_buckets, _, n_systems = sums.totals.shape
     first, second = np.triu_indices(n_systems, 1)
-    to_second, to_first = np.eye(n_systems)[second], np.eye(n_systems)[first]
-    ranks = np.ones((len(drawn), n_buckets, n_systems))
-    for bucket in range(n_buckets):
-        if not sums.counts[bucket].any():
-            ranks[:, bucket] = np.nan
-            continue
-        totals = sums.totals[bucket]
-        apart = totals[:, first] - totals[:, second]
-        sign = np.sign(drawn @ apart) * _significant(drawn, apart, alpha, correction)
-        ranks[:, bucket] += (sign > 0).astype(np.float64) @ to_second
-        ranks[:, bucket] += (sign < 0).astype(np.float64) @ to_first
-    return ranks
+    filled = np.flatnonzero(sums.filled().any(axis=1))
+    lead, p = np.zeros((2, len(drawn), n_buckets, len(first)))
+    for bucket in filled.tolist():
+        apart = sums.apart(bucket, first, second)
+        lead[:, bucket], p[:, bucket] = np.sign(drawn @ apart), _tails(drawn, apart)
+    better = np.zeros_like(lead)
+    if correction == "holm-board":
+        flat = p[:, filled].reshape(len(drawn), -1)
+        better[:, filled] = _held(flat, alpha).reshape(len(drawn), len(filled), len(first))
+    else:
+        for bucket in filled.tolist():
+            better[:, bucket] = _held(p[:, bucket], alpha) if correction == "holm" else p[:, bucket] <= alpha
+    scores = sums.scores(drawn)
+    ranks = _ranked(better * lead, scores, first, second)
+    ranks[:, ~sums.filled().any(axis=1)] = np.nan
+    return ranks, scores
 
 
-def _significant(drawn: Floats, apart: Floats, alpha: float, correction: Correction) -> NDArray[np.bool_]:
+def _tails(drawn: Floats, apart: Floats) -> Floats:
     squares = apart**2
     # Sums ±d of multiples of some number lie two of it apart, so their tail begins one of it below.
     whole = (apart == np.rint(apart)).all(axis=0)
@@ -169,10 +282,14 @@ def _significant(drawn: Floats, apart: Floats, alpha: float, correction: Correct
     density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
     p = 2 * (ndtr(-z) + density * kurtosis / 24 * (z**3 - 3 * z))
     least = np.exp2(1 - drawn @ (apart != 0))
-    p = np.clip(np.where(z > 0, np.maximum(p, least), 1.0), 0.0, 1.0)
-    if correction == "none" or not p.shape[1]:
-        return np.asarray(p <= alpha)
-    # Holm: the smallest p of m against alpha / m, the next against alpha / (m − 1) …, until one fails.
+    return np.clip(np.where(z > 0, np.maximum(p, least), 1.0), 0.0, 1.0)
+
+
+def _held(p: Floats, alpha: float) -> NDArray[np.bool_]:
+    """Which p of each row Holm lets stand: the smallest of m against alpha / m, the next against alpha / (m − 1) …,
+    until one fails."""
+    if not p.shape[1]:
+        return np.zeros(p.shape, dtype=np.bool_)
     ordered = np.sort(p, axis=1)
     passed = ordered <= alpha / np.arange(p.shape[1], 0, -1)
     held = np.logical_and.accumulate(passed, axis=1)

@@ -15,6 +15,7 @@ from proctor.stats.intervals import check_bounds, estimates
 from proctor.stats.matrix import Matrix, system_table
 from proctor.stats.options import Options, Resampling
 from proctor.stats.paired import Pair, all_pairs
+from proctor.stats.ties import ordered_ranks, rank_intervals
 
 __all__ = ["Rank", "rank_systems"]
 
@@ -23,9 +24,11 @@ __all__ = ["Rank", "rank_systems"]
 class Rank:
     """One system's place.
 
-    `rank` is 1 + the number of systems that are significantly better. `rank_low` to `rank_high` is the
-    interval of its place by the mean alone, and `p_best` the chance that its mean is the best, both over
-    bootstrap samples; None where these can't be drawn (no items, or fewer than two groups).
+    `rank` is 1 + the number of systems that are significantly better, and never better than that of a system with a
+    better mean. `rank_low` to `rank_high` is the simultaneous confidence interval of its rank by the true mean
+    (`proctor.stats.ties.rank_intervals`), which holds `rank`, too. `place_low` to `place_high` is how its place spreads
+    over bootstrap samples and `p_best` the share of them in which its mean is the best: no confidence interval, since
+    samples repeat the luck of the data. None where these can't be known (no items, or fewer than two groups).
 
     >>> Rank("a", Estimate(0.5, 0.4, 0.6, 20, 4), rank=1, rank_low=1, rank_high=2, p_best=0.8).rank
     1
@@ -37,6 +40,8 @@ class Rank:
     rank_low: int | None
     rank_high: int | None
     p_best: float | None
+    place_low: int | None = None
+    place_high: int | None = None
 
 
 def rank_systems(
@@ -51,11 +56,11 @@ def rank_systems(
     """Ranks the rows of `matrix` (systems × items) by their means; best first, then by name.
 
     A system is significantly better than another where its mean is better and the paired clustered
-    test (see `sign_flip`), adjusted by Holm over all pairs, gives p ≤ `alpha`. So the rank of a system
-    is the best place that the data do not rule out, ranks are shared by what can't be told apart, and
-    with no groups to tell by (fewer than two) all share rank 1. A sample in which k systems have the same
-    best mean counts 1/k for each of them; a place in a sample is 1 + the number of better means, and
-    `rank_low`, `rank_high` are its quantiles at the interval's `level`.
+    test (see `sign_flip`), adjusted by Holm over all pairs, gives p ≤ `alpha`. Ranks are shared by what can't be
+    told apart, a worse mean never has the better rank (`proctor.stats.ties.ordered_ranks`), and with no groups to tell
+    by (fewer than two) all share rank 1. The confidence intervals of the ranks come from the same tests. A sample in
+    which k systems have the same best mean counts 1/k for each of them; a place in a sample is 1 + the number of
+    better means, and `place_low`, `place_high` are its quantiles at the interval's `level`.
 
     Raises `InputError` that names the system for a value that is not finite (missing values must be
     dealt with before), for a name given twice and for lengths that differ.
@@ -77,25 +82,32 @@ def rank_systems(
     if not table.n_groups or not names:
         return [Rank(name, Estimate(None, None, None, 0, 0), 1, None, None, None) for name in sorted(names)]
     means = table.means(plan)
-    ranks = _significant_ranks(all_pairs(table, means, plan), len(names), higher_is_better, alpha)
-    places = _places(means if higher_is_better else -means, plan) if table.n_groups > 1 else None
-    result = []
-    for k, estimate in enumerate(estimates(table.sums(), means, plan)):
-        low, high, best = places[k] if places else (None, None, None)
-        result.append(Rank(names[k], estimate, ranks[k], low, high, best))
-    sign = -1.0 if higher_is_better else 1.0
-    return sorted(result, key=lambda one: (sign * (one.estimate.value or 0.0), one.name))
+    sign = 1.0 if higher_is_better else -1.0
+    found = estimates(table.sums(), means, plan)
+    scores = np.array([sign * (one.value or 0.0) for one in found])
+    pairs = all_pairs(table, means, plan)
+    ranks = _significant_ranks(pairs, scores, sign, alpha)
+    if table.n_groups < 2:
+        result = [Rank(names[k], one, ranks[k], None, None, None) for k, one in enumerate(found)]
+    else:
+        p = np.array([1.0 if pair.difference.p is None else pair.difference.p for pair in pairs])
+        lead = np.array([sign * (pair.difference.value or 0.0) for pair in pairs])
+        lows, highs = (side.tolist() for side in rank_intervals(p, lead, len(names), plan.level))
+        places = _places(sign * means, plan)
+        result = [
+            Rank(names[k], one, ranks[k], lows[k], highs[k], places[k][2], places[k][0], places[k][1])
+            for k, one in enumerate(found)
+        ]
+    return sorted(result, key=lambda one: (-sign * (one.estimate.value or 0.0), one.name))
 
 
-def _significant_ranks(pairs: list[Pair], n_systems: int, higher_is_better: bool, alpha: float) -> list[int]:
-    ranks = [1] * n_systems
+def _significant_ranks(pairs: list[Pair], scores: Floats, sign: float, alpha: float) -> list[int]:
+    counts = np.ones(len(scores))
     for pair in pairs:
         value = pair.difference.value
-        if pair.p_holm is None or pair.p_holm > alpha or not value:
-            continue
-        first_better = (value > 0) == higher_is_better
-        ranks[pair.second if first_better else pair.first] += 1
-    return ranks
+        if pair.p_holm is not None and pair.p_holm <= alpha and value:
+            counts[pair.second if sign * value > 0 else pair.first] += 1
+    return [int(rank) for rank in ordered_ranks(counts, scores)]
 
 
 def _places(means: Floats, plan: Resampling) -> list[tuple[int, int, float]]:

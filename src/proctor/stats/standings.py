@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
@@ -20,6 +20,8 @@ from proctor.stats.buckets import (
 )
 from proctor.stats.clusters import Floats, Groups, Ints
 from proctor.stats.resampling import weights
+from proctor.stats.signflip import sign_flip
+from proctor.stats.ties import rank_intervals
 from proctor.stats.voting import RANK_RULES, duels, places
 
 __all__ = [
@@ -38,6 +40,7 @@ RULES: tuple[Rule, ...] = ("copeland", "borda", "minimax", "dowdall", "mean", "w
 
 _BROKEN_UP_TO = 3  # ties are broken in the first three places
 _INNER_DRAWS = 200  # samples of a sample, to break its ties
+_EQUAL_BOARDS, _EQUAL_SAMPLES = 10, 40  # for the τ of equal systems
 
 
 class RankingOptions(TypedDict, total=False):
@@ -61,8 +64,9 @@ class RankingPlan:
     """How a ranking over buckets is made.
 
     rule: what makes one order of the buckets' ranks. alpha: the level of the tests. correction: "holm" over
-    the pairs of a bucket, or "none". draws: samples behind the win rates. stability: samples on which the whole
-    is done again, 0 for none. level: that of the intervals of places. seed: the same seed, the same numbers.
+    the pairs of a bucket, "holm-board" over the pairs of all buckets, or "none". draws: samples behind the win
+    rates. stability: samples on which the whole is done again, 0 for none. level: that of the rank intervals and of
+    the spread of places. seed: the same seed, the same numbers.
 
     >>> RankingPlan(rule="best")
     Traceback (most recent call last):
@@ -80,8 +84,9 @@ class RankingPlan:
     def __post_init__(self) -> None:
         if self.rule not in RULES:
             raise InputError(None, "rule", found=repr(self.rule), expected=f"one of {', '.join(RULES)}")
-        if self.correction not in ("holm", "none"):
-            raise InputError(None, "correction", found=repr(self.correction), expected="'holm' or 'none'")
+        if self.correction not in ("holm", "holm-board", "none"):
+            expected = "'holm', 'holm-board' or 'none'"
+            raise InputError(None, "correction", found=repr(self.correction), expected=expected)
         if not 0 < self.alpha < 1:
             raise InputError(None, "alpha", found=str(self.alpha), expected="a share between 0 and 1")
         if self.draws < 1 or self.stability < 0:
@@ -93,8 +98,9 @@ class RankingPlan:
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """How a system's place moves when videos are drawn anew: the interval of its place (at `level`), and the
-    chance of each place from 1 on.
+    """How a system's place spreads over bootstrap samples of groups: its quantiles (those of `level`), and the share of
+    samples in which it has each place from 1 on. This is no confidence interval: samples repeat the luck of the data,
+    so of systems that are equal the one that was lucky leads in most of them.
 
     >>> Stability(place_low=1, place_high=2, chances=(0.9, 0.1)).chances[0]
     0.9
@@ -115,6 +121,9 @@ class Standing:
     and `duel_rate` its mean win rate among those it was tied with. `ahead`, `behind` and `tied` count buckets
     against each other system. `stability` is None where it was not asked for or can't be known.
 
+    `mean_rank` is the rank by the mean over buckets alone, and `rank_low` to `rank_high` its simultaneous confidence
+    interval from the paired tests of these means (`proctor.stats.ties.rank_intervals`); None with fewer than two groups.
+
     >>> Standing("a", 1, 2.0, (0.5,), (1,), 0.5, 0.9).tie_broken
     False
     """
@@ -132,6 +141,9 @@ class Standing:
     behind: dict[str, int] = field(default_factory=dict)
     tied: dict[str, int] = field(default_factory=dict)
     stability: Stability | None = None
+    mean_rank: int | None = None
+    rank_low: int | None = None
+    rank_high: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +151,9 @@ class Standings:
     """The ranking, best first, then by name. `empty` names buckets without questions, which count for
     nothing. `tau` is the mean of Kendall's τ-b between the ranking and that of every sample, `tau_low` its
     2.5 % quantile; None without stability, or where all share a place; `taus` has it of every sample for which it
-    is defined. `p_values` has the adjusted p of every bucket, systems in the order of `systems`.
+    is defined. `tau_equal` is what the mean would be if all systems were equal (names exchanged within groups).
+    `p_values` has the adjusted p of every bucket, systems in the order of `systems`; `bucket_groups` the number of groups
+    in each bucket, and `reach` the smallest adjusted p that so many groups allow.
 
     >>> rank_buckets([[1, 1], [0, 0]], ["a", "b"], ["v1", "v2"], [0, 0], ["all"], draws=100).empty
     ()
@@ -155,6 +169,15 @@ class Standings:
     tau_low: float | None = None
     p_values: tuple[NDArray[np.float64], ...] = ()
     taus: tuple[float, ...] = ()
+    tau_equal: float | None = None
+    bucket_groups: tuple[int, ...] = ()
+    reach: tuple[float | None, ...] = ()
+
+    def powerless(self, alpha: float) -> dict[str, float]:
+        """The buckets whose groups are too few for any difference to be significant at `alpha`, with the smallest
+        adjusted p that they could reach."""
+        pairs = zip(self.buckets, self.reach, strict=True) if self.reach else ()
+        return {name: least for name, least in pairs if least is not None and least > alpha}
 
 
 def rank_buckets(
@@ -167,16 +190,18 @@ def rank_buckets(
 ) -> Standings:
     """Ranks the rows of `matrix` (systems × items, higher is better) over buckets of items; options: `RankingPlan`.
 
-    1. In each bucket the rank is 1 + the number of significantly better systems (`bucket_ranks`). 2. The
+    1. In each bucket the rank is 1 + the number of significantly better systems, and never better than that of a
+    system with a higher score (`bucket_ranks`). 2. The
     rule makes one score of these ranks ("mean": of the bucket means; "win-rate": of the win rates). 3. Ties
     that begin in the first three places are broken by the mean over buckets of the win rate: the share of
     bootstrap samples of groups (`draws`) in which a system has the best mean *of those tied*, k equal ones
     counting 1/k each. What is equal then too shares its place. With `stability` samples the whole is done
     again on samples of groups (step 1 by `resampled_ranks`, step 3 with 200 samples of each sample).
 
-    The same whatever systems, groups and items are called and however they are ordered. Missing values have
-    to be dealt with before. Edges: one system is first; without items, or with one group, all share place 1
-    by a rank rule. Raises `InputError` for values that are not finite, lengths that differ, names given twice.
+    The same whatever systems, groups and items are called and however they are ordered. An item that a system has no
+    value for (NaN) is left out of its own scores, and of the tests of its pairs, but of no other's. Edges: one system
+    is first; without items, or with one group, all share place 1 by a rank rule. Raises `InputError` for infinite
+    values, lengths that differ, names given twice.
 
     >>> right = [[1] * 8, [0] * 8, [1] * 8]
     >>> found = rank_buckets(right, ["a", "b", "c"], list("stuvwxyz"), [0] * 8, ["all"], draws=100)
@@ -189,31 +214,35 @@ def rank_buckets(
     values = np.asarray(matrix, dtype=np.float64)
     codes = np.asarray(buckets, dtype=np.int64)
     sums = bucket_sums(values, groups, codes, len(bucket_names), seed)
-    ranks, p_values = bucket_ranks(sums, alpha=plan.alpha, correction=plan.correction, seed=seed)
+    tests = bucket_ranks(sums, alpha=plan.alpha, correction=plan.correction, seed=seed)
     n_units = sums.counts.shape[1]
     drawn = np.concatenate(list(weights(n_units, plan.draws, seed))) if n_units else np.zeros((0, 0))
     sampled = sums.scores(drawn) if n_units else np.zeros((0, len(bucket_names), len(names)))
     scores = sums.scores()
     rates = _win_rates(sampled)
-    score = _rule(rule, ranks, scores, rates)
+    score = _rule(rule, tests.ranks, scores, rates)
     place, broken, duel = _broken(score, sampled)
     moved = _moved(sums, plan) if plan.stability and n_units > 1 else None
     own = [names[system] for system in sums.order]
-    found = _Numbers(own, place, score, scores, ranks, rates, broken, duel, moved, plan.level)
+    between = _mean_ranks(sums, plan) if n_units > 1 else None
+    found = _Numbers(own, place, score, scores, tests.ranks, rates, broken, duel, moved, between, plan.level)
     order = sorted(range(len(own)), key=lambda k: (place[k], -float(_mean(scores)[k]), own[k]))
     tau = _taus(place, moved) if moved is not None else np.zeros(0)
-    filled = sums.counts.sum(axis=1)
+    groups_in = sums.filled().sum(axis=1)
     return Standings(
         rule=rule,
         buckets=tuple(bucket_names),
         systems=tuple(found.standing(k) for k in order),
-        items=int(sums.counts.sum()),
+        items=int(np.sum(codes >= 0)),
         groups=n_units,
-        empty=tuple(name for name, size in zip(bucket_names, filled, strict=True) if not size),
+        empty=tuple(name for name, size in zip(bucket_names, groups_in, strict=True) if not size),
         tau=float(tau.mean()) if tau.size else None,
         tau_low=float(np.quantile(tau, 0.025)) if tau.size else None,
-        p_values=tuple(table[np.ix_(order, order)] for table in p_values),
+        p_values=tuple(table[np.ix_(order, order)] for table in tests.p_values),
         taus=tuple(tau.tolist()),
+        tau_equal=_tau_of_equals(sums, plan) if moved is not None else None,
+        bucket_groups=tuple(groups_in.tolist()),
+        reach=tests.reach,
     )
 
 
@@ -230,11 +259,13 @@ class _Numbers:
     broken: NDArray[np.bool_]
     duel: Floats
     moved: Ints | None
+    between: tuple[Ints, Ints] | None
     level: float
 
     def standing(self, k: int) -> Standing:
         """What is known of system k."""
-        filled = ~np.isnan(self.ranks).any(axis=1)
+        filled = ~np.isnan(self.ranks).all(axis=1)
+        mean = _mean(self.scores)
         ahead, behind = duels(self.ranks[filled])
         others = [other for other in range(len(self.names)) if other != k]
         tied = int(filled.sum()) - ahead[k] - behind[k]
@@ -244,7 +275,7 @@ class _Numbers:
             score=float(self.score[k]),
             scores=tuple(None if np.isnan(one) else float(one) for one in self.scores[:, k]),
             ranks=tuple(None if np.isnan(one) else int(one) for one in self.ranks[:, k]),
-            mean=float(_mean(self.scores)[k]) if filled.any() else None,
+            mean=float(mean[k]) if filled.any() else None,
             win_rate=float(_mean(self.rates)[k]) if filled.any() else None,
             tie_broken=bool(self.broken[k]),
             duel_rate=None if np.isnan(self.duel[k]) else float(self.duel[k]),
@@ -254,6 +285,9 @@ class _Numbers:
             stability=None
             if self.moved is None
             else _stability(self.moved[:, k], self.level, len(others) + 1),
+            mean_rank=int(places(mean)[k]) if self.between else None,
+            rank_low=int(self.between[0][k]) if self.between else None,
+            rank_high=int(self.between[1][k]) if self.between else None,
         )
 
 
@@ -275,7 +309,7 @@ def _mean(table: Floats) -> Floats:
 def _win_rates(sampled: Floats) -> Floats:
     """How often each system is best in each bucket: buckets × systems, of samples × buckets × systems."""
     rounded = np.round(sampled, 12)
-    there = np.asarray(~np.isnan(rounded).any(axis=2), dtype=np.bool_)
+    there = np.asarray(~np.isnan(rounded).all(axis=2), dtype=np.bool_)
     highest = np.where(np.isnan(rounded), -np.inf, rounded).max(axis=2, keepdims=True, initial=-np.inf)
     best = np.asarray(rounded == highest)
     shares = best / np.maximum(best.sum(axis=2), 1)[..., None]
@@ -301,26 +335,53 @@ def _broken(score: Floats, sampled: Floats) -> tuple[Ints, NDArray[np.bool_], Fl
     return result, broken, duel
 
 
+def _mean_ranks(sums: BucketSums, plan: RankingPlan) -> tuple[Ints, Ints]:
+    """The simultaneous confidence interval of every system's rank by the mean over buckets."""
+    n_systems = sums.totals.shape[2]
+    apart = sums.mean_apart(*np.triu_indices(n_systems, 1))
+    return rank_intervals(sign_flip(apart, plan.seed), apart.sum(axis=0), n_systems, plan.level)
+
+
 def _moved(sums: BucketSums, plan: RankingPlan) -> Ints:
     """The places in every sample: samples × systems."""
     rng = generator(plan.seed, "samples of samples")
-    parts = []
-    for drawn in weights(sums.counts.shape[1], plan.stability, plan.seed + 1):
-        for some in np.array_split(drawn, max(1, len(drawn) // 100)):
-            ranks = resampled_ranks(sums, some, alpha=plan.alpha, correction=plan.correction)
-            parts.append(
-                np.stack([_place(sums, plan.rule, *one, rng) for one in zip(some, ranks, strict=True)])
-            )
-    return np.concatenate(parts)
+    return np.concatenate(
+        [
+            _sampled_places(sums, plan, some, rng)
+            for drawn in weights(sums.counts.shape[1], plan.stability, plan.seed + 1)
+            for some in np.array_split(drawn, max(1, len(drawn) // 100))
+        ]
+    )
 
 
-def _place(sums: BucketSums, rule: Rule, drawn: Floats, ranks: Floats, rng: np.random.Generator) -> Ints:
+def _sampled_places(sums: BucketSums, plan: RankingPlan, drawn: Floats, rng: np.random.Generator) -> Ints:
+    ranks, scores = resampled_ranks(sums, drawn, alpha=plan.alpha, correction=plan.correction)
+    rows = zip(drawn, ranks, scores, strict=True)
+    return np.stack([_place(sums, plan.rule, *one, rng) for one in rows])
+
+
+def _tau_of_equals(sums: BucketSums, plan: RankingPlan) -> float | None:
+    """The mean τ of a board with its samples where systems are equal: their names exchanged within every group."""
+    rng = generator(plan.seed, "equal systems")
+    found = []
+    for board in range(_EQUAL_BOARDS):
+        equal = sums.exchanged(rng)
+        n_units = equal.counts.shape[1]
+        place = _sampled_places(equal, plan, np.ones((1, n_units)), rng)[0]
+        some = replace(plan, stability=_EQUAL_SAMPLES, seed=plan.seed + board)
+        found.append(_taus(place, _moved(equal, some)))
+    taus = np.concatenate(found)
+    return float(taus.mean()) if taus.size else None
+
+
+def _place(
+    sums: BucketSums, rule: Rule, drawn: Floats, ranks: Floats, scores: Floats, rng: np.random.Generator
+) -> Ints:
     """The places in one sample, whose ties are broken by samples of it."""
     n_units = len(drawn)
     if rule == "win-rate":
         sampled = sums.scores(rng.multinomial(n_units, drawn / n_units, size=_INNER_DRAWS).astype(np.float64))
         return _broken(_mean(_win_rates(sampled)), sampled)[0]
-    scores = sums.scores(drawn[None])[0]
     score = _rule(rule, ranks, scores, scores)
     first = places(score)
     tied = np.flatnonzero((first <= _BROKEN_UP_TO) & (np.bincount(first)[first] > 1))
@@ -328,7 +389,7 @@ def _place(sums: BucketSums, rule: Rule, drawn: Floats, ranks: Floats, rng: np.r
         return first
     inner = rng.multinomial(n_units, drawn / n_units, size=_INNER_DRAWS).astype(np.float64)
     sampled = np.zeros((_INNER_DRAWS, len(sums.counts), len(score)))
-    sampled[:, :, tied] = BucketSums(sums.totals[:, :, tied], sums.counts, tied).scores(inner)
+    sampled[:, :, tied] = sums.of(tied).scores(inner)
     return _broken(score, sampled)[0]
 
 

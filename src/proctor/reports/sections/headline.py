@@ -41,8 +41,9 @@ def headline_section(source: Source) -> Section:
         key="leaderboard",
         title="Leaderboard",
         lead=f"Each score with its {level} interval. The rank is 1 plus the number of systems that are significantly "
-        "better, so that rank 1 belongs to every system that no other surely beats; beside it stands the range of "
-        "places that a system takes when the groups are drawn anew.",
+        "better, and never better than that of a system with a higher score. Beside it stands its confidence interval: "
+        f"all of them together hold the true ranks with {level} confidence (paired tests, Holm). “Places in samples” is "
+        "the spread of a system's place over bootstrap samples of the groups, not a confidence interval.",
         blocks=(*blocks, *folded),
     )
 
@@ -93,7 +94,8 @@ def _board(source: Source, key: Key, condition: str) -> list[Block]:
     columns = (
         Column("System"),
         Column("Rank", numeric=True),
-        Column("Places", numeric=True),
+        Column("Rank interval", numeric=True),
+        Column("Places in samples", numeric=True),
         Column(metric.label, numeric=True),
         Column(f"{level} interval", numeric=True),
         Column(_ends(source, key)),
@@ -147,12 +149,11 @@ def _row(
     """A score over the same items is shown as everywhere else, so that its interval has the same draws."""
     metric = source.metric(key.metric)
     shown = result if (result.n, result.value) == (row.n, row.value) else row
-    known = row.rank_low is not None and row.rank_high is not None
-    places = f"{row.rank_low} to {row.rank_high}" if known and row.rank_low != row.rank_high else row.rank_low
     return (
         Cell(row.system, badge="told the key" if row.told_the_key else ""),
         "–" if row.rank is None else str(row.rank),
-        str(places) if known else "–",
+        _range(row.rank_low, row.rank_high),
+        _range(row.place_low, row.place_high),
         Cell(value(metric, row.value), strong=True),
         interval(metric, shown.ci_low, shown.ci_high),
         Cell(
@@ -164,9 +165,15 @@ def _row(
     )
 
 
+def _range(low: int | None, high: int | None) -> str:
+    if low is None or high is None:
+        return "–"
+    return str(low) if low == high else f"{low} to {high}"
+
+
 def _unscored(result: Result, beside: list[str]) -> tuple[Cell | str | int, ...]:
     counts = [int(getattr(result, name)) for name in beside]
-    return (Cell(result.system), "–", "–", Cell("–"), "–", Cell("no score"), 0, 0, *counts)
+    return (Cell(result.system), "–", "–", "–", Cell("–"), "–", Cell("no score"), 0, 0, *counts)
 
 
 def _notes(source: Source, board: Leaderboard, results: dict[str, Result]) -> list[str]:
