@@ -168,7 +168,7 @@ def print_leaderboard(board: Leaderboard, title: str) -> None:
                 interval(board.metric, row.ci_low, row.ci_high),
                 "–" if row.rank_low is None else f"{row.rank_low} to {row.rank_high}",
                 "–" if row.p_best is None else f"{100 * row.p_best:.0f} %",
-                "told the key" if row.told_the_key else "",
+                "disqualified" if row.disqualified else "told the key" if row.told_the_key else "",
             ]
             for row in board.rows
         ],

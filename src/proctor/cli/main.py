@@ -42,6 +42,7 @@ def commands() -> typer.Typer:
         ranking,
         reporting,
         results,
+        ruling,
         running,
         scoring,
         training,
@@ -58,6 +59,7 @@ def commands() -> typer.Typer:
     app.command("compare")(results.compare)
     app.command("rank")(ranking.rank)
     app.command("analyse")(analysing.analyse)
+    app.command("disqualify")(ruling.disqualify)
     app.command("report")(reporting.report)
     app.command("export")(results.export)
     app.add_typer(auditing.group(), name="audit")

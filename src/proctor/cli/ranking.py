@@ -221,6 +221,7 @@ def _json(board: Board) -> dict[str, Any]:
         "left_out": board.left_out,
         "groups": standings.groups,
         "empty_buckets": list(standings.empty),
+        "disqualified": [one.model_dump(include={"system", "reason", "since"}) for one in board.disqualified],
         "tau": standings.tau,
         "tau_low": standings.tau_low,
         "rules": [
@@ -265,6 +266,8 @@ def print_board(board: Board, *, detail: bool = False) -> None:
         _print_duels(board)
     if standings.empty:
         note(f"Buckets without questions count for nothing: {', '.join(standings.empty)}.")
+    if board.disqualified:
+        note(f"Disqualified, and not ranked: {'; '.join(map(str, board.disqualified))}.")
     if board.judge != "code":
         note(f"Free text is right or wrong by {board.judge}.")
     if board.left_out:

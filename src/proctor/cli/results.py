@@ -97,6 +97,10 @@ def results(
         _results_csv(found)
     else:
         _results_table(found)
+    shown = {row.system for row in found.rows}
+    out = [str(one) for name, one in found.card.disqualified.items() if name in shown]
+    if out:
+        note(f"Disqualified: {'; '.join(out)}")
     _policy_note(options)
 
 

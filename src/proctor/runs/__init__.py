@@ -2,7 +2,7 @@
 
 from proctor.runs.agreement import JudgeAgreement, JudgePair, judge_agreement
 from proctor.runs.analysis import Analysis, analyse, write_tables
-from proctor.runs.cards import BenchmarkCard
+from proctor.runs.cards import BenchmarkCard, Ruling
 from proctor.runs.compare import Comparison, Comparisons, Side, compare, compare_runs, condition_pairs
 from proctor.runs.engine import Job, Limits, Tally, ask, ask_all
 from proctor.runs.execute import Outcome, execute, left_failed
@@ -20,6 +20,7 @@ from proctor.runs.plan import Plan, PlanOptions, chosen_items, plan
 from proctor.runs.publishing import pseudonyms_of, public_copy
 from proctor.runs.ranking import Board, RankedRun, rank_runs
 from proctor.runs.results import FAILED_POLICIES, Options, Result, Results, chosen_runs, results
+from proctor.runs.rulings import disqualify, reinstate
 from proctor.runs.store import Run, Store
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "RankedRun",
     "Result",
     "Results",
+    "Ruling",
     "Run",
     "Side",
     "Store",
@@ -63,6 +65,7 @@ __all__ = [
     "compare",
     "compare_runs",
     "condition_pairs",
+    "disqualify",
     "execute",
     "export",
     "export_rows",
@@ -81,6 +84,7 @@ __all__ = [
     "pseudonyms_of",
     "public_copy",
     "rank_runs",
+    "reinstate",
     "results",
     "write_tables",
 ]

@@ -10,7 +10,29 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from proctor.core import Benchmark, FailedPolicy, Item, Metric, PublishedTable
 from proctor.metrics.chance import chance_level
 
-__all__ = ["BenchmarkCard", "card_of"]
+__all__ = ["BenchmarkCard", "Ruling", "card_of"]
+
+
+class Ruling(BaseModel):
+    """A person's decision that a system is disqualified: why and since when (UTC, ISO 8601). One that was taken back
+    keeps why and when that was."""
+
+    model_config = ConfigDict(frozen=True)
+
+    system: str
+    reason: str
+    since: str
+    lifted: str = ""
+    lifted_because: str = ""
+
+    def __str__(self) -> str:
+        """As tables say it.
+
+        >>> str(Ruling(system="team-a", reason="it addressed the judge", since="2026-08-01T10:00:00+00:00"))
+        'team-a since 2026-08-01 (it addressed the judge)'
+        """
+        why = f" ({self.reason})" if self.reason else ""
+        return f"{self.system} since {self.since[:10]}{why}"
 
 
 class BenchmarkCard(BaseModel):
@@ -35,6 +57,13 @@ class BenchmarkCard(BaseModel):
     chance: dict[
         str, float
     ] = {}  # by metric what guessing by lot reaches on the items that count, where it is known
+
+    rulings: tuple[Ruling, ...] = ()  # who was disqualified, by a person; also what was taken back
+
+    @property
+    def disqualified(self) -> dict[str, Ruling]:
+        """The systems that are disqualified, each with the decision."""
+        return {one.system: one for one in self.rulings if not one.lifted}
 
     def metric(self, name: str) -> Metric:
         """The declaration of a metric; one of an unknown scorer is shown plainly."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from proctor.core import InputError, Metric, Status
+from proctor.runs.cards import BenchmarkCard
 from proctor.runs.results import Options, chosen_runs
 from proctor.runs.store import Run, Store
 from proctor.runs.table import CODE, ItemTable, Series, load_items, load_outcomes, load_series
@@ -19,7 +20,7 @@ __all__ = ["Leaderboard", "LeaderboardRow", "leaderboard"]
 @dataclass(frozen=True)
 class LeaderboardRow:
     """One system. `rank` is 1 + the number of systems significantly better (ties share it, and a lower score never
-    has the better rank), None for a system that was not asked every item; `rank_low` to `rank_high` is its simultaneous
+    has the better rank), None for a system that was not asked every item, or that is `disqualified`; `rank_low` to `rank_high` is its simultaneous
     confidence interval. `place_low` to `place_high` is how its place spreads over samples, and `p_best` how often it
     leads there: no confidence interval (see `proctor.stats.Rank`). `told_the_key` marks a baseline that knows the
     answers' distribution: a reference, not a contestant."""
@@ -38,6 +39,7 @@ class LeaderboardRow:
     groups: int
     missing: int
     told_the_key: bool
+    disqualified: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,11 @@ class _Entry:
     run: Run
     series: Series
     missing: int
+    disqualified: bool
+
+    @property
+    def contests(self) -> bool:
+        return not self.missing and not self.disqualified
 
     @property
     def told_the_key(self) -> bool:
@@ -87,7 +94,7 @@ def leaderboard(
     entries = [
         entry
         for run in chosen_runs(store, benchmark, options.systems, (condition,))
-        for entry in _entries(store, run, declared, items, markable, options)
+        for entry in _entries(store, run, card, declared, items, markable, options)
         if scorer is None or entry.series.scorer == scorer
     ]
     scorers = sorted({entry.series.scorer for entry in entries})
@@ -95,7 +102,7 @@ def leaderboard(
         raise InputError(
             store.shown, found=f"{declared.name} by {', '.join(scorers)}", expected="one scorer, named"
         )
-    ranked = [entry for entry in entries if not entry.missing]
+    ranked = [entry for entry in entries if entry.contests]
     common = markable.copy()
     for entry in ranked:
         common &= entry.series.marked
@@ -106,7 +113,7 @@ def leaderboard(
         condition=condition,
         rows=[
             *_ranked(ranked, items, np.flatnonzero(common), declared, options),
-            *(_unranked(entry, items, declared, options) for entry in entries if entry.missing),
+            *(_unranked(entry, items, declared, options) for entry in entries if not entry.contests),
         ],
         items=int(np.sum(common)) if ranked else 0,
         left_out=asked - int(np.sum(common)) if ranked else 0,
@@ -114,10 +121,17 @@ def leaderboard(
 
 
 def _entries(
-    store: Store, run: Run, metric: Metric, items: ItemTable, markable: Any, options: Options
+    store: Store,
+    run: Run,
+    card: BenchmarkCard,
+    metric: Metric,
+    items: ItemTable,
+    markable: Any,
+    options: Options,
 ) -> list[_Entry]:
     outcomes = load_outcomes(store, run, items)
     missing = int(np.sum(markable & ~outcomes.asked))
+    out = run.system in card.disqualified
     found = []
     for series in load_series(store, run, items):
         if series.metric != metric.name:
@@ -125,7 +139,7 @@ def _entries(
         values = series.values.copy()
         if options.failed == "wrong":
             values[outcomes.where(Status.FAILED) & markable] = metric.worst
-        found.append(_Entry(run, Series(series.metric, series.scorer, values), missing))
+        found.append(_Entry(run, Series(series.metric, series.scorer, values), missing, out))
     return found
 
 
@@ -186,6 +200,7 @@ def _unranked(entry: _Entry, items: ItemTable, metric: Metric, options: Options)
         groups=estimate.groups,
         missing=entry.missing,
         told_the_key=entry.told_the_key,
+        disqualified=entry.disqualified,
     )
 
 

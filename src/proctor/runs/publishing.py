@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Select, Table, insert, select
 
 from proctor.core import NO_ANSWER, Item, generator
 from proctor.runs import schema
-from proctor.runs.cards import BenchmarkCard
+from proctor.runs.cards import BenchmarkCard, Ruling
 from proctor.runs.floor import FLOOR
 from proctor.runs.store import Store
 from proctor.runs.table import CODE
@@ -76,7 +76,11 @@ def public_copy(store: Store, benchmark: str, pseudonyms: Mapping[str, str] | No
         names = source.scalars(scored.with_only_columns(tables.scores.c.scorer).distinct()).all()
         judges = hidden_judges(names)
         parts: list[tuple[Table, Select[Any], Change]] = [
-            (tables.benchmarks, select(tables.benchmarks).where(tables.benchmarks.c.id == own), _card),
+            (
+                tables.benchmarks,
+                select(tables.benchmarks).where(tables.benchmarks.c.id == own),
+                lambda row: _card(row, shown),
+            ),
             (tables.items, select(tables.items).where(tables.items.c.benchmark == own), _item),
             (tables.flags, select(tables.flags).where(tables.flags.c.item.in_(items)), lambda row: row),
             (
@@ -98,9 +102,14 @@ def _copy(source: Connection, target: Connection, table: Table, query: Select[An
         target.execute(insert(table), [change(dict(row)) for row in some])
 
 
-def _card(row: Row) -> Row:
+def _card(row: Row, shown: Mapping[str, str]) -> Row:
+    """Who is disqualified is public, the reason is not: it may quote an answer."""
     card = BenchmarkCard.model_validate(row["card"])
-    return row | {"card": card.model_dump(mode="json")}
+    rulings = tuple(
+        Ruling(system=shown.get(one.system, one.system), reason="", since=one.since, lifted=one.lifted)
+        for one in card.rulings
+    )
+    return row | {"card": card.model_copy(update={"rulings": rulings}).model_dump(mode="json")}
 
 
 def _item(row: Row) -> Row:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, InputError
-from proctor.runs.cards import BenchmarkCard
+from proctor.runs.cards import BenchmarkCard, Ruling
 from proctor.runs.results import chosen_runs, natural
 from proctor.runs.store import Run, Store
 from proctor.runs.table import CODE, ItemTable, Series, load_accuracy, load_items, load_outcomes
@@ -52,7 +52,7 @@ class Marks:
 class Board:
     """One leaderboard, best first. `left_out` questions have no mark from at least one system (failed, or for
     a judge to give) and are left out for all; `alpha` is the level of its tests; `judge` is the scorer behind the marks that code can't give,
-    the same for all systems, or "code"."""
+    the same for all systems, or "code"; `disqualified` systems have answers under the condition and are not ranked."""
 
     name: str
     title: str
@@ -63,6 +63,7 @@ class Board:
     alpha: float
     marks: Marks = field(repr=False)
     judge: str = CODE
+    disqualified: tuple[Ruling, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,8 @@ def rank_runs(
         }
         own = {entry.run.system for entry in entries if entry.baseline}
         runs = _lined(standings, own, lacking)
-        found.append(Board(name, title, standings, runs, len(inside), left_out, alpha, marks, judge))
+        out = _disqualified(store, card, condition, systems)
+        found.append(Board(name, title, standings, runs, len(inside), left_out, alpha, marks, judge, out))
     return found
 
 
@@ -143,11 +145,12 @@ def ranked_entries(
             raise InputError(
                 store.shown, found=f"no run of {name!r}", expected=f"one of {', '.join(known) or 'none'}"
             )
+    out = store.card(benchmark).disqualified
     wanted = baselines or [name for name in BASELINES if (name, _BLIND) in runs]
     chosen = {
         system: run
         for (system, under), run in runs.items()
-        if under == condition and (not systems or system in systems)
+        if under == condition and (not systems or system in systems) and system not in out
     }
     for name in wanted:
         run = runs.get((name, condition)) or runs.get((name, _BLIND))
@@ -162,6 +165,15 @@ def ranked_entries(
         _entry(store, run, items, accuracy[run.id], system in wanted)
         for system, run in sorted(chosen.items())
     ]
+
+
+def _disqualified(
+    store: Store, card: BenchmarkCard, condition: str, systems: Sequence[str]
+) -> tuple[Ruling, ...]:
+    """The decisions on systems that the board would have, by name."""
+    asked = {run.system for run in chosen_runs(store, card.name) if run.condition == condition}
+    named = asked & set(systems) if systems else asked
+    return tuple(card.disqualified[name] for name in sorted(named & card.disqualified.keys()))
 
 
 def _entry(store: Store, run: Run, items: ItemTable, accuracy: Series, baseline: bool) -> Entry:

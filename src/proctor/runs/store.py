@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -86,7 +86,7 @@ class Store:
                 insert_benchmark(connection, benchmark, fingerprint, card.model_dump(mode="json"))
                 return
             before = BenchmarkCard.model_validate(known["card"])
-            card = card.with_metrics(before.metrics)
+            card = card.with_metrics(before.metrics).model_copy(update={"rulings": before.rulings})
             if card != before:
                 table = schema.benchmarks
                 statement = update(table).where(table.c.id == known["id"])
@@ -111,9 +111,13 @@ class Store:
 
     def declare_metrics(self, benchmark: str, metrics: Sequence[Metric]) -> None:
         """Adds the declarations of a scorer's metrics to the benchmark's card."""
+        self.change_card(benchmark, lambda card: card.with_metrics(metrics))
+
+    def change_card(self, benchmark: str, change: Callable[[BenchmarkCard], BenchmarkCard]) -> None:
+        """Replaces the card by what `change` makes of it, in one transaction."""
         with self.writing() as connection:
             known = self._benchmark(connection, benchmark)
-            card = BenchmarkCard.model_validate(known["card"]).with_metrics(metrics)
+            card = change(BenchmarkCard.model_validate(known["card"]))
             table = schema.benchmarks
             statement = update(table).where(table.c.id == known["id"])
             connection.execute(statement.values(card=card.model_dump(mode="json")))

@@ -23,6 +23,7 @@ def analysis_of(source: Source) -> Analysis | str | None:
     marked = any(metric.name == ACCURACY.name for metric in source.card.metrics)
     known = set(source.table.facet_names())
     split = source.card.buckets or any(facet in known for facet in source.card.facets)
+    asked -= source.card.disqualified.keys()
     if not marked or not split or not asked - set(source.baselines or BASELINES):
         return None
     try:

@@ -150,7 +150,7 @@ def _row(
     metric = source.metric(key.metric)
     shown = result if (result.n, result.value) == (row.n, row.value) else row
     return (
-        Cell(row.system, badge="told the key" if row.told_the_key else ""),
+        Cell(row.system, badge=_badge(row)),
         "–" if row.rank is None else str(row.rank),
         _range(row.rank_low, row.rank_high),
         _range(row.place_low, row.place_high),
@@ -171,6 +171,12 @@ def _range(low: int | None, high: int | None) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
+def _badge(row: LeaderboardRow) -> str:
+    if row.disqualified:
+        return "disqualified"
+    return "told the key" if row.told_the_key else ""
+
+
 def _unscored(result: Result, beside: list[str]) -> tuple[Cell | str | int, ...]:
     counts = [int(getattr(result, name)) for name in beside]
     return (Cell(result.system), "–", "–", "–", Cell("–"), "–", Cell("no score"), 0, 0, *counts)
@@ -186,6 +192,9 @@ def _notes(source: Source, board: Leaderboard, results: dict[str, Result]) -> li
         )
     if any(row.missing for row in board.rows):
         notes.append("A system that was not asked every item has a score but no rank.")
+    out = [str(source.card.disqualified[row.system]) for row in board.rows if row.disqualified]
+    if out:
+        notes.append(f"Disqualified, and not ranked: {'; '.join(out)}.")
     if any(row.told_the_key for row in board.rows):
         notes.append(
             "“Told the key” marks a floor that knows how the right answers are spread; it does not compete."

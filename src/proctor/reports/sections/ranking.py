@@ -40,6 +40,8 @@ def _board(analysis: Analysis, board: Board) -> list[Block]:
     notes = []
     if board.standings.empty:
         notes.append(f"Buckets without questions count for nothing: {', '.join(board.standings.empty)}.")
+    if board.disqualified:
+        notes.append(f"Disqualified, and not ranked: {'; '.join(map(str, board.disqualified))}.")
     if board.judge != "code":
         notes.append(f"Free text is right or wrong by {board.judge}.")
     if board.left_out:
