@@ -243,7 +243,7 @@ def test_ranks_of_samples_agree_with_the_test_itself() -> None:
                 copies = np.repeat(sums.totals[bucket], times, axis=0)
                 i, j = np.triu_indices(6, 1)
                 apart = copies[:, i] - copies[:, j]
-                p = sign_flip(apart, 0)
+                p = sign_flip(apart)
                 p = holm(p) if correction == "holm" else p
                 better = np.where(p <= 0.05, np.sign(apart.sum(axis=0)), 0)
                 slow = 1 + np.bincount(j[better > 0], minlength=6) + np.bincount(i[better < 0], minlength=6)

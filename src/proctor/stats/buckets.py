@@ -193,9 +193,7 @@ def _contents(totals: Floats, counts: Floats) -> tuple[Ints, Ints]:
     return np.argsort(by_group, kind="stable"), np.argsort(by_system, kind="stable")
 
 
-def bucket_ranks(
-    sums: BucketSums, *, alpha: float = 0.05, correction: Correction = "holm", seed: int = 0
-) -> BucketTests:
+def bucket_ranks(sums: BucketSums, *, alpha: float = 0.05, correction: Correction = "holm") -> BucketTests:
     """Ranks and adjusted p in every bucket.
 
     A system is significantly better where the sum of differences is above 0 and p ≤ `alpha` in the paired test that
@@ -211,7 +209,7 @@ def bucket_ranks(
     lead = np.zeros((n_buckets, len(first)))
     for bucket in tested.tolist():
         apart = sums.apart(bucket, first, second)[sums.filled()[bucket]]
-        plain[bucket], lead[bucket] = sign_flip(apart, seed), apart.sum(axis=0)
+        plain[bucket], lead[bucket] = sign_flip(apart), apart.sum(axis=0)
     adjusted = plain.copy()
     if correction == "holm-board":
         adjusted[tested] = holm(plain[tested].ravel()).reshape(len(tested), len(first))

@@ -63,8 +63,8 @@ def paired_difference(a: Values, b: Values, groups: Groups, **options: Unpack[Op
 
     Values are paired by position; `groups` and options as in `mean_interval` (`bounds` are those of a and b). The
     interval is that of `mean_interval` for the differences. p comes from flipping the signs of the groups'
-    differences (see `sign_flip`): exact however items within a group depend; 1 where a and b are equal
-    everywhere; never 0. With few groups it can't be small: with five, at least 2 / 2⁵ = 0.06.
+    differences (see `sign_flip`): the exact share if a's and b's names could be exchanged within any group; 1
+    where a and b are equal everywhere; never 0. With few groups it can't be small: with five, at least 2 / 2⁵ = 0.06.
 
     Raises `InputError` for values that are not finite or out of bounds, and for lengths that differ.
 
@@ -81,7 +81,7 @@ def paired_difference(a: Values, b: Values, groups: Groups, **options: Unpack[Op
 def paired_differences(matrix: Matrix, groups: Groups, **options: Unpack[Options]) -> list[Pair]:
     """`paired_difference` of every two rows of `matrix` (systems × items), with Holm's adjusted p.
 
-    Pairs come in the order (0, 1), (0, 2), … (1, 2), …; all share the same bootstrap samples and flips.
+    Pairs come in the order (0, 1), (0, 2), … (1, 2), …; all share the same bootstrap samples. p is each pair's own.
     Memory grows with items × systems and draws × pairs.
 
     >>> pairs = paired_differences([[1] * 8, [0] * 8, [0] * 8], list("abcdefgh"))
@@ -105,7 +105,7 @@ def all_pairs(table: SystemTable, means: Floats, plan: Resampling) -> list[Pair]
         nothing = Difference(None, None, None, None, 0, 0, 0, 0, 0)
         return [Pair(int(i), int(j), nothing, None) for i, j in zip(first, second, strict=True)]
     intervals = _intervals(table, means, plan, first, second)
-    p, adjusted = _tests(table, plan, first, second)
+    p, adjusted = _tests(table, first, second)
     above, below = _wins(table.matrix)
     result = []
     for k, (i, j) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
@@ -137,13 +137,17 @@ def _intervals(
 
 
 def _tests(
-    table: SystemTable, plan: Resampling, first: Ints, second: Ints
+    table: SystemTable, first: Ints, second: Ints
 ) -> tuple[list[float] | list[None], list[float] | list[None]]:
     if table.n_groups < 2:
         nothing = [None] * len(first)
         return nothing, nothing
-    totals, _ = table.units(plan.seed)
-    p = sign_flip(totals[:, first] - totals[:, second], plan.seed)
+    step = max(1, _CHUNK // table.n_groups)
+    parts = [
+        sign_flip(table.totals[:, first[k : k + step]] - table.totals[:, second[k : k + step]])
+        for k in range(0, len(first), step)
+    ]
+    p = np.concatenate(parts)
     return p.tolist(), holm(p).tolist()
 
 

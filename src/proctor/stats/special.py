@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-__all__ = ["expit", "logit", "ndtr", "ndtri", "stdtr", "stdtrit"]
+__all__ = ["expit", "gammaln", "logit", "ndtr", "ndtri", "stdtr", "stdtrit"]
 
 if TYPE_CHECKING:
-    from scipy.special import expit, logit, ndtr, ndtri, stdtr, stdtrit
+    from scipy.special import expit, gammaln, logit, ndtr, ndtri, stdtr, stdtrit
 else:
 
     def _deferred(name):
@@ -20,4 +20,4 @@ else:
         call.__name__ = call.__qualname__ = name
         return call
 
-    expit, logit, ndtr, ndtri, stdtr, stdtrit = map(_deferred, __all__)
+    expit, gammaln, logit, ndtr, ndtri, stdtr, stdtrit = map(_deferred, __all__)

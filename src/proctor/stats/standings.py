@@ -214,7 +214,7 @@ def rank_buckets(
     values = np.asarray(matrix, dtype=np.float64)
     codes = np.asarray(buckets, dtype=np.int64)
     sums = bucket_sums(values, groups, codes, len(bucket_names), seed)
-    tests = bucket_ranks(sums, alpha=plan.alpha, correction=plan.correction, seed=seed)
+    tests = bucket_ranks(sums, alpha=plan.alpha, correction=plan.correction)
     n_units = sums.counts.shape[1]
     drawn = np.concatenate(list(weights(n_units, plan.draws, seed))) if n_units else np.zeros((0, 0))
     sampled = sums.scores(drawn) if n_units else np.zeros((0, len(bucket_names), len(names)))
@@ -339,7 +339,7 @@ def _mean_ranks(sums: BucketSums, plan: RankingPlan) -> tuple[Ints, Ints]:
     """The simultaneous confidence interval of every system's rank by the mean over buckets."""
     n_systems = sums.totals.shape[2]
     apart = sums.mean_apart(*np.triu_indices(n_systems, 1))
-    return rank_intervals(sign_flip(apart, plan.seed), apart.sum(axis=0), n_systems, plan.level)
+    return rank_intervals(sign_flip(apart), apart.sum(axis=0), n_systems, plan.level)
 
 
 def _moved(sums: BucketSums, plan: RankingPlan) -> Ints:
