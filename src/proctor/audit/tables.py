@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from proctor.core import InputError
+from proctor.core.files import read_bytes
 
 __all__ = ["Fault", "Row", "Table", "number", "printable", "read_table"]
 
@@ -69,7 +70,7 @@ def read_table(file: Path, columns: Sequence[str]) -> Table:
     """
     table = Table()
     try:
-        raw = file.read_bytes()
+        raw = read_bytes(file)
     except FileNotFoundError:
         return _refused("no such file", "a CSV file")
     except OSError as error:

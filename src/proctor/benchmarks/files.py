@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,6 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from proctor.core import InputError
+from proctor.core.files import JsonError, load_json, read_bytes
 
 __all__ = ["read_json", "validated"]
 
@@ -21,26 +21,23 @@ def read_json(
     expected: str = "a JSON file",
     *,
     pairs: Callable[[list[tuple[str, Any]]], object] | None = None,
+    halves: bool = False,
 ) -> object:
-    """The value in a JSON file in UTF-8; `pairs` makes what stands for an object, where a key given twice matters.
+    """The value in a JSON file in UTF-8; `pairs` makes what stands for an object, where a key given twice matters;
+    `halves` of characters are refused unless they are asked for.
     Raises `InputError` that names the place of the fault."""
     try:
-        return json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=pairs)
+        return load_json(read_bytes(file), pairs=pairs, halves=halves)
     except FileNotFoundError as error:
         raise InputError(file, found="no such file", expected=expected) from error
     except OSError as error:
         raise InputError(file, found=error.strerror or "an unreadable file", expected=expected) from error
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise InputError(file, place, found=error.msg.lower(), expected="JSON") from error
+    except JsonError as error:
+        raise InputError(file, error.place, found=error.found, expected="JSON") from error
     except UnicodeDecodeError as error:
         raise InputError(
             file, f"byte {error.start}", found="text that is not UTF-8", expected="UTF-8"
         ) from error
-    except RecursionError as error:
-        raise InputError(file, found="lists or objects nested too deep", expected="JSON") from error
-    except ValueError as error:  # Python reads no whole number of more than 4,300 digits
-        raise InputError(file, found="a number of thousands of digits", expected="JSON") from error
 
 
 def validated(model: type[Model], entry: object, file: Path, place: str) -> Model:

@@ -29,6 +29,7 @@ from proctor.core import (
     VideoClip,
     generator,
 )
+from proctor.core.files import read_text
 from proctor.core.formats import AnswerFormat, ChoiceFormat, OrderingFormat, option_letters
 from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS
 
@@ -187,7 +188,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 def _read(path: Path, model: type[Model]) -> Model:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except FileNotFoundError as error:
         raise InputError(path, found="no such file", expected="a folder of simulated procedures") from error
     except (OSError, UnicodeDecodeError) as error:

@@ -15,6 +15,7 @@ from proctor.cli.progress import show_steps
 from proctor.cli.ranking import print_board
 from proctor.cli.reporting import thumbnails_of
 from proctor.cli.running import run_plan
+from proctor.core.files import read_text
 
 if TYPE_CHECKING:
     from proctor.runs import Leaderboard, Store
@@ -141,7 +142,7 @@ def simulated_folder(folder: Path, videos: int, seed: int) -> Path:
 
     manifest = folder / "manifest.json"
     if manifest.is_file():
-        known = json.loads(manifest.read_text(encoding="utf-8"))
+        known = json.loads(read_text(manifest))
         found = (known.get("seed"), len(known.get("videos", ())))
         if found != (seed, videos):
             raise InputError(

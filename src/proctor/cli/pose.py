@@ -9,6 +9,7 @@ import typer
 
 from proctor.cli.options import Output, OutputFormat
 from proctor.cli.output import print_csv, print_json, print_table
+from proctor.core.files import read_bytes
 
 if TYPE_CHECKING:
     from proctor.core import Region
@@ -73,7 +74,7 @@ def _looked(source: PoseSource, file: Path, name: str, marked: dict[str, Region]
     from proctor.media.pose import facts_of, sentences
 
     try:
-        content = file.read_bytes()
+        content = read_bytes(file)
     except OSError as error:
         raise InputError(file, found=error.strerror or "", expected="a picture") from error
     facts = facts_of(source.look(content, name), marked)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proctor.core import InputError
+from proctor.core.files import read_bytes
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -62,7 +63,7 @@ def load_prompt(path: Path) -> Prompt:
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     try:
-        raw = path.read_bytes()
+        raw = read_bytes(path)
         text = raw.decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -12,6 +11,7 @@ from typing import TypeVar
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from proctor.core import InputError
+from proctor.core.files import JsonError, load_json, read_text
 
 __all__ = ["read_unique", "records"]
 
@@ -58,7 +58,7 @@ def read_unique(file: Path, inside: str, model: type[Model]) -> dict[str, Model]
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8-sig")
+        return read_text(file, "utf-8-sig")
     except FileNotFoundError as error:
         raise InputError(file, found="no such file", expected="a .json, .jsonl or .csv file") from error
     except UnicodeDecodeError as error:
@@ -77,8 +77,8 @@ def _json(file: Path, place: str, text: str) -> JsonValue:
         return known
 
     try:
-        value: JsonValue = json.loads(text, object_pairs_hook=once)
-    except (json.JSONDecodeError, RecursionError) as error:
+        value: JsonValue = load_json(text, pairs=once)
+    except JsonError as error:
         raise InputError(file, place, found=f"no JSON ({error})", expected="JSON") from error
     return value
 

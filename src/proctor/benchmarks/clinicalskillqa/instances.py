@@ -10,6 +10,7 @@ from pathlib import Path
 
 from proctor.benchmarks.clinicalskillqa.native import SCENARIOS, NativeInstance, labels_of, read_instances
 from proctor.core import InputError
+from proctor.core.files import read_bytes
 
 __all__ = ["Instance", "find_instances", "only_one"]
 
@@ -134,7 +135,7 @@ def _content(media: Path, name: str, place: str) -> bytes:
     if not path.resolve().is_relative_to(media.resolve()):
         raise InputError(path, place, found="a name that leads out of the folder", expected="a file in it")
     try:
-        return path.read_bytes()
+        return read_bytes(path)
     except FileNotFoundError as error:
         raise InputError(path, place, found="no such image", expected="an image") from error
     except OSError as error:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from proctor.benchmarks.clinicalskillqa.files import read_unique
 from proctor.core import InputError
+from proctor.core.files import read_bytes
 
 __all__ = [
     "SCENARIOS",
@@ -108,7 +109,7 @@ def read_about(data: Path) -> About:
     if not file.is_file():
         return About()
     try:
-        return About.model_validate_json(file.read_bytes())
+        return About.model_validate_json(read_bytes(file))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(map(str, first["loc"]))

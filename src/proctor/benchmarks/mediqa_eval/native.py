@@ -22,6 +22,7 @@ from proctor.benchmarks.mediqa_eval.task import (
     levels,
 )
 from proctor.core import InputError
+from proctor.core.files import read_bytes
 from proctor.judges.dimensions import ReferenceAnswer
 
 __all__ = [
@@ -198,7 +199,7 @@ def read_submission(file: Path, table: RatingsTable) -> MetricScores:
 def read_encounters(file: Path) -> tuple[Encounter, ...]:
     """The encounters, one JSON object a line. Raises `InputError`, with the line, for anything else."""
     try:
-        lines = file.read_bytes().decode("utf-8").splitlines()
+        lines = read_bytes(file).decode("utf-8").splitlines()
     except FileNotFoundError as error:
         raise InputError(file, found="no such file", expected="a file of encounters") from error
     except OSError as error:

@@ -9,6 +9,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from proctor.core import InputError
+from proctor.core.files import read_bytes
 
 __all__ = ["LoggedEvent", "rationale", "read_events"]
 
@@ -61,7 +62,7 @@ def read_events(folder: Path, video: str) -> tuple[LoggedEvent, ...]:
     of start. Raises `InputError` where there is none, or where it is something else."""
     file = folder / Path(video).with_suffix(".json")
     try:
-        log = _Log.model_validate_json(file.read_bytes())
+        log = _Log.model_validate_json(read_bytes(file))
     except FileNotFoundError as error:
         raise InputError(file, found="no such file", expected=f"the event log of {video}") from error
     except OSError as error:

@@ -15,6 +15,7 @@ from proctor.benchmarks.clinicalskillqa.native import Scenario, labels_of
 from proctor.build.keyframes.events import LoggedEvent, rationale, read_events
 from proctor.build.keyframes.selection import choose, stretches
 from proctor.core import InputError, generator
+from proctor.core.files import read_text
 from proctor.media import MediaLibrary
 from proctor.media.library import Picture
 from proctor.media.names import VIDEO_EXTENSIONS
@@ -160,7 +161,7 @@ def _simulated(folder: Path) -> bool:
     for manifest in (folder / "manifest.json", folder.parent / "manifest.json"):
         if manifest.is_file():
             try:
-                known = json.loads(manifest.read_text(encoding="utf-8"))
+                known = json.loads(read_text(manifest))
             except (OSError, ValueError) as error:
                 raise InputError(manifest, found=f"no JSON ({error})", expected="a manifest") from error
             return isinstance(known, dict) and known.get("simulated") is True

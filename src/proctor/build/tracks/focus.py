@@ -22,6 +22,7 @@ from proctor.build.tracks.offers import Offer, clock
 from proctor.build.tracks.vocabulary import official_name
 from proctor.build.tracks.whole import whole_folder
 from proctor.core import InputError, content_hash, generator
+from proctor.core.files import read_bytes
 from proctor.core.formats import (
     ChoiceFormat,
     PatternFormat,
@@ -239,4 +240,4 @@ def _record(
 
 
 def _digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+    return hashlib.sha256(read_bytes(file)).hexdigest()

@@ -16,6 +16,7 @@ from proctor.build.tracks.cvat_writing import to_cvat
 from proctor.build.tracks.faults import Given, checked
 from proctor.build.tracks.whole import whole_folder
 from proctor.core import InputError
+from proctor.core.files import JsonError, load_json, read_bytes
 
 __all__ = ["KINDS", "TrackFormat", "files_of", "read_annotations", "write_annotations", "write_folder"]
 
@@ -73,7 +74,7 @@ def _read(file: Path, given: Given) -> list[Annotation]:
     try:
         if file.stat().st_size > _MOST_BYTES:
             raise InputError(file, found=f"{file.stat().st_size} bytes", expected=f"at most {_MOST_BYTES}")
-        content = file.read_bytes()
+        content = read_bytes(file)
     except OSError as error:
         raise InputError(file, found=error.strerror or "an unreadable file", expected=_EXPECTED) from error
     start = content[:200].lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n\x00")
@@ -93,16 +94,13 @@ def _read(file: Path, given: Given) -> list[Annotation]:
 
 def _json(file: Path, content: bytes) -> dict[str, object]:
     try:
-        parsed = json.loads(content)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise InputError(file, place, found=error.msg.lower(), expected="JSON") from error
+        parsed = load_json(content)
+    except JsonError as error:
+        raise InputError(file, error.place, found=error.found, expected="JSON") from error
     except UnicodeDecodeError as error:
         raise InputError(
             file, f"byte {error.start}", found="text that is not UTF-8", expected="UTF-8"
         ) from error
-    except RecursionError as error:
-        raise InputError(file, found="JSON nested too deep", expected=_EXPECTED) from error
     return dict(parsed)
 
 

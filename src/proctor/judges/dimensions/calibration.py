@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from proctor.core import InputError, generator
+from proctor.core.files import read_bytes
 
 __all__ = ["Calibration", "Curve", "RatedScore", "fit_calibration", "read_calibration"]
 
@@ -133,7 +134,7 @@ def fit_calibration(rated: Sequence[RatedScore], *, judge: str, folds: int = 5, 
 def read_calibration(file: Path) -> Calibration:
     """A calibration from its JSON. Raises `InputError`, with the field, for anything else."""
     try:
-        return Calibration.model_validate_json(file.read_bytes())
+        return Calibration.model_validate_json(read_bytes(file))
     except OSError as error:
         reason = InputError(file, found=error.strerror or "an unreadable file", expected="a calibration")
     except ValidationError as error:

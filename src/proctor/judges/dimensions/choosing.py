@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from proctor.audit import ALL, CorrelationSettings, MetricScores, RatingsTable
 from proctor.audit.frames import KINDS, Cell, Frame, paired
 from proctor.core import InputError, content_hash, generator
+from proctor.core.files import read_bytes
 from proctor.judges.dimensions.agreeing import agreement
 from proctor.stats import Estimate, Sampled, average
 from proctor.stats.clusters import Floats
@@ -190,7 +191,7 @@ def choose_judges(
 def read_choice(file: Path) -> DimensionChoice:
     """A choice from its JSON. Raises `InputError`, with the field, for anything else."""
     try:
-        return DimensionChoice.model_validate_json(file.read_bytes())
+        return DimensionChoice.model_validate_json(read_bytes(file))
     except OSError as error:
         reason = InputError(file, found=error.strerror or "an unreadable file", expected="a choice")
     except ValidationError as error:

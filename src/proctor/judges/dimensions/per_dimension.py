@@ -16,6 +16,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from proctor.core import ConfigurationError, InputError, ProctorError
+from proctor.core.files import read_bytes
 from proctor.judges.dimensions.case import Case
 from proctor.judges.dimensions.choosing import DimensionChoice, read_choice
 from proctor.judges.dimensions.protocol import (
@@ -40,7 +41,7 @@ class RecordedJudge:
     def __init__(self, file: Path, given: Mapping[Case, Mapping[str, float]]) -> None:
         self.name = file.stem
         self._given = given
-        self._sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+        self._sha256 = hashlib.sha256(read_bytes(file)).hexdigest()
 
     @property
     def settings(self) -> dict[str, JsonValue]:

@@ -18,6 +18,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from proctor.core import InputError, MachineryError, content_hash, generator
+from proctor.core.files import read_bytes
 from proctor.judges.dimensions.agreeing import agreement
 from proctor.judges.dimensions.case import Case, RatedCase
 from proctor.judges.dimensions.driving import Progress, judge_cases
@@ -262,7 +263,7 @@ async def search_exemplars(
 def read_search(file: Path) -> ExemplarSearch:
     """A search from its JSON. Raises `InputError`, with the field, for anything else."""
     try:
-        return ExemplarSearch.model_validate_json(file.read_bytes())
+        return ExemplarSearch.model_validate_json(read_bytes(file))
     except OSError as error:
         reason = InputError(file, found=error.strerror or "an unreadable file", expected="exemplars")
     except ValidationError as error:

@@ -17,6 +17,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from proctor.core import ConfigurationError, InputError, content_hash
+from proctor.core.files import read_bytes
 from proctor.judges.dimensions import RatedCase
 from proctor.judges.embedded.learning import Learned, Recipe
 from proctor.judges.embedded.views import Views
@@ -164,7 +165,7 @@ def load_model(folder: Path) -> tuple[dict[str, Learned], Manifest]:
 
 def _manifest(file: Path) -> Manifest:
     try:
-        return Manifest.model_validate_json(file.read_bytes())
+        return Manifest.model_validate_json(read_bytes(file))
     except OSError as error:
         raise InputError(
             file,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proctor.core import ConfigurationError, InputError
+from proctor.core.files import read_bytes
 
 __all__ = ["SUFFIXES", "Document", "Page", "document_hashes", "read_document"]
 
@@ -72,7 +73,7 @@ def read_document(folder: Path, source: str, known: Mapping[str, str]) -> Docume
 
 def _bytes(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return read_bytes(file)
     except OSError as error:
         raise InputError(file, found=error.strerror or "an unreadable file", expected="a document") from error
 

@@ -19,6 +19,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from proctor.core import ConfigurationError, InputError, content_hash
+from proctor.core.files import read_text
 from proctor.judges.retrieval.documents import document_hashes, read_document
 from proctor.judges.retrieval.loading import load_sentence_encoder
 from proctor.judges.retrieval.passages import Chunking, Passage, passages_of
@@ -120,7 +121,7 @@ def _write(folder: Path, passages: Sequence[Passage], vectors: np.ndarray[Any, n
 
 def _opened(folder: Path, settings: IndexSettings) -> PassageIndex:
     try:
-        told = json.loads((folder / "index.json").read_text("utf-8"))
+        told = json.loads(read_text(folder / "index.json"))
         table = _lancedb().connect(folder).open_table(_TABLE)
         rows = table.to_arrow().drop_columns(["vector"]).to_pylist()
         rows.sort(key=lambda row: int(row["place"]))

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from proctor.core import InputError
+from proctor.core.files import read_bytes
 from proctor.media.pose.keypoints import KEYPOINTS, SEEN, Box, Person, Point, Pose
 
 __all__ = ["MARKS", "KeypointFile"]
@@ -65,7 +66,7 @@ class KeypointFile:
     def __init__(self, file: Path) -> None:
         self._file = file
         try:
-            content = file.read_bytes()
+            content = read_bytes(file)
             native = _File.model_validate_json(content)
         except OSError as error:
             raise InputError(file, found=error.strerror or "", expected="a file of keypoints") from error

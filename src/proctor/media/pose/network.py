@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from proctor.core import ConfigurationError, InputError
+from proctor.core.files import read_bytes
 from proctor.media.pose.keypoints import KEYPOINTS, Box, Person, Point, Pose
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ LEAST_OVERLAP = 0.7
 _ROWS = 5 + 3 * len(KEYPOINTS)
 _USUAL_SIDE = 640
 _GREY = 114
+_MOST_MB = 1000  # the largest networks of this kind have a third of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class PoseNetwork:
 
     def __init__(self, weights: Path) -> None:
         try:
-            content = weights.read_bytes()
+            content = read_bytes(weights, _MOST_MB)
         except OSError as error:
             raise InputError(
                 weights, found=error.strerror or "", expected="the weights of a network"

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from proctor.core import InputError
+from proctor.core.files import read_text
 
 __all__ = ["Baseline", "packaged_baseline", "read_baseline"]
 
@@ -23,7 +24,7 @@ def read_baseline(file: Path, layer: int) -> Baseline:
     Raises `InputError` for a file that can't be read, is not of this form, or has no line for the layer.
     """
     try:
-        lines = list(csv.reader(file.read_text(encoding="utf-8").splitlines()))
+        lines = list(csv.reader(read_text(file).splitlines()))
     except (OSError, UnicodeDecodeError) as error:
         found = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
         raise InputError(file, found=str(found), expected="a baseline file") from error

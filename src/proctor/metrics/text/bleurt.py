@@ -9,6 +9,7 @@ from pickle import UnpicklingError  # the error alone: nothing is unpickled but 
 from typing import Any
 
 from proctor.core import ConfigurationError, InputError
+from proctor.core.files import read_text
 from proctor.metrics.text.encoders import MissingExtraError
 
 __all__ = ["Bleurt", "load_bleurt"]
@@ -111,7 +112,7 @@ def load_bleurt(folder: Path) -> Bleurt:
 def _config(folder: Path) -> dict[str, Any]:
     file = folder / "config.json"
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = json.loads(read_text(file))
     except FileNotFoundError as error:
         raise InputError(file, found="no such file", expected="the folder of a BLEURT checkpoint") from error
     except (OSError, ValueError) as error:

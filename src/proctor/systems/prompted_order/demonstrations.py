@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from proctor.core import Frame, InputError, content_hash
+from proctor.core.files import load_json, read_text
 from proctor.media import MediaSettings
 from proctor.media.fingerprints import distances, hashes
 from proctor.media.pictures import encode, read_image
@@ -159,11 +159,11 @@ def _found(source: Path) -> tuple[Path, Path]:
 
 def _read(file: Path) -> list[_Entry]:
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file)
         native = (
-            [json.loads(line) for line in text.splitlines() if line.strip()]
+            [load_json(line) for line in text.splitlines() if line.strip()]
             if file.suffix == ".jsonl"
-            else json.loads(text)
+            else load_json(text)
         )
         entries = [_Entry.model_validate(one) for one in native] if isinstance(native, list) else []
     except OSError as error:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import ValidationError
 
 from proctor.core import InputError
+from proctor.core.files import read_bytes
 from proctor.systems.workflow.faults import flaws
 from proctor.systems.workflow.model import Workflow
 
@@ -50,11 +52,28 @@ def _read(file: Path) -> tuple[Workflow | None, list[InputError]]:
     ]
 
 
+_NOT_GUESSED = {"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:int"}
+_INTEGER = re.compile(r"[-+]?[0-9]{1,18}\Z")
+"""A whole number as people write it; YAML would also read 1:30 as 90."""
+
+
 def _yaml(file: Path) -> object:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """Refuses a key that comes twice, where YAML would keep the last one in silence."""
+        """Refuses a key that comes twice, where YAML would keep the last one in silence, and references to other
+        parts, which make a file of a page a value of gigabytes. What looks like a date is a text."""
+
+        yaml_implicit_resolvers: ClassVar = {
+            first: [(tag, form) for tag, form in known if tag not in _NOT_GUESSED]
+            for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                mark = self.peek_event().start_mark
+                raise yaml.composer.ComposerError(None, None, "a reference to another part", mark)
+            return super().compose_node(parent, index)
 
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
             known: set[str] = set()
@@ -67,8 +86,9 @@ def _yaml(file: Path) -> object:
                 known.add(key.value)
             return super().construct_mapping(node, deep)
 
+    Loader.add_implicit_resolver("tag:yaml.org,2002:int", _INTEGER, list("-+0123456789"))
     try:
-        raw = file.read_bytes()
+        raw = read_bytes(file)
         if len(raw) > MOST_BYTES:
             raise InputError(file, found=f"{len(raw)} bytes", expected=f"at most {MOST_BYTES}")
         return yaml.load(raw.decode(), Loader)  # noqa: S506 - a safe loader
@@ -81,6 +101,9 @@ def _yaml(file: Path) -> object:
         place = f"line {mark.line + 1}" if mark is not None else ""
         found = getattr(error, "problem", None) or "what can't be read"
         raise InputError(file, place, found=str(found), expected="YAML") from error
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        # what the library lets through where a tag promises another kind of value
+        raise InputError(file, found="a value that is not what its tag says", expected="YAML") from error
 
 
 def _said(file: Path, raw: dict[Any, Any], error: dict[str, Any]) -> InputError:
