@@ -61,7 +61,7 @@ BROKEN: list[tuple[str, object, str]] = [
      "field 'visibility': found 7.0, expected"),
     ("broken json", '{"images": [1, 2', "line 1, column 17: found expecting ',' delimiter, expected JSON"),
     ("other json", {"a": 1}, "found JSON with a, expected CVAT for video 1.1 (XML), COCO (JSON)"),
-    ("deep json", '{"images":' + "[" * 100_000 + "]" * 100_000 + "}", "found JSON nested too deep"),
+    ("deep json", '{"images":' + "[" * 100_000 + "]" * 100_000 + "}", "found lists or objects nested too deep"),
     ("no images", coco(lambda c: c.update(images=[])), "images: found none, expected one or more"),
     ("images missing", coco(lambda c: c.pop("images")), "field 'images': found nothing, expected a list"),
     ("an image twice", coco(lambda c: c["images"].append({"id": 1})), "images, entry 5: found id 1 again"),

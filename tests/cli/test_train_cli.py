@@ -83,7 +83,7 @@ def test_it_says_how_well_it_does_on_encounters_it_has_not_learned_from(trained:
     shown = {(line[0], line[1]) for line in lines if len(line) > 8}
     assert {("en", "ALL"), ("en", "overall"), ("zh", "ALL"), ("zh", "writing-style")} <= shown
     assert "learned from 30 in en, 30 in zh" in said
-    assert sorted(one.name for one in out.iterdir()) == ["manifest.json", "weights.skops"]
+    assert sorted(one.name for one in out.iterdir()) == ["manifest.json", "weights.npz"]
 
 
 def test_it_judges_without_a_look_at_ratings(trained: tuple[Path, str], task: Path, tmp_path: Path) -> None:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
 import shutil
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
-import skops.io
-from sklearn.linear_model import Ridge
 
 from proctor.core import InputError
 from proctor.judges.dimensions import DIMENSION_JUDGES, ClientPool, Materials
 from proctor.judges.embedded import EmbeddedJudge, Recipe, read_rated
+from proctor.judges.embedded.weights import hash_of
 from tests.support.dimension_cases import Votes
 from tests.support.rated_answers import hashed, made_up
 
@@ -58,7 +58,7 @@ def test_what_is_loaded_is_what_was_saved(judge: EmbeddedJudge, saved: Path) -> 
     assert loaded.manifest == judge.manifest
     assert loaded.name == judge.name
     assert loaded.score(CASES) == judge.score(CASES)
-    assert sorted(one.name for one in saved.iterdir()) == ["manifest.json", "weights.skops"]
+    assert sorted(one.name for one in saved.iterdir()) == ["manifest.json", "weights.npz"]
 
 
 def test_the_manifest_says_where_it_comes_from_and_names_nobody(judge: EmbeddedJudge, saved: Path) -> None:
@@ -70,7 +70,7 @@ def test_the_manifest_says_where_it_comes_from_and_names_nobody(judge: EmbeddedJ
     assert said["languages"]["en"]["answers"] == 36
     assert said["languages"]["en"]["encounters"] == 12
     assert len(said["languages"]["en"]["designs"]) == 2
-    assert set(said["versions"]) >= {"numpy", "scikit-learn", "skops"}
+    assert set(said["versions"]) >= {"numpy", "scikit-learn"}
     assert len(said["trained_on"]) == 12
     assert "one/1" not in text
     other = made_up(12)
@@ -91,11 +91,11 @@ def test_nothing_is_overwritten(judge: EmbeddedJudge, folder: Path) -> None:
 def test_a_folder_is_written_whole_or_not_at_all(
     judge: EmbeddedJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_value: object, file: Path) -> None:
-        file.write_bytes(b"half")
+    def full(file: BinaryIO, **_arrays: object) -> None:
+        file.write(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(skops.io, "dump", full)
+    monkeypatch.setattr(np, "savez", full)
     with pytest.raises(
         InputError, match="judge: found No space left on device, expected a folder that can be"
     ):
@@ -103,31 +103,8 @@ def test_a_folder_is_written_whole_or_not_at_all(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("thing", "named"),
-    [
-        (Ridge(), "sklearn.linear_model._ridge.Ridge"),
-        (partial(print, "run"), "functools.partial"),
-        (np.random.default_rng(0), "numpy.random."),
-        (np.sum, "numpy.sum"),
-        ({"deep": [{"deeper": (Ridge(),)}]}, "builtins.tuple"),
-    ],
-)
-def test_other_types_are_refused_before_anything_is_loaded(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, thing: object, named: str
-) -> None:
-    skops.io.dump({"en": thing}, folder / "weights.skops")
-
-    def never(*_: object, **__: object) -> None:
-        raise AssertionError("loaded")
-
-    monkeypatch.setattr(skops.io, "load", never)
-    said = fault(folder)
-    assert said.startswith("weights.skops: found the type ")
-    assert named in said
-    assert said.endswith(
-        "expected only builtins.dict, builtins.float, builtins.int, builtins.list, builtins.str, numpy.ndarray"
-    )
+WEIGHTS = "expected the weights of a learned judge (proctor train embedded-judge)"
+UNREADABLE = f"weights.npz: found no readable file of weights, {WEIGHTS}"
 
 
 class Trap:
@@ -139,23 +116,117 @@ class Trap:
 
 def test_a_pickle_is_no_file_of_weights(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    (folder / "weights.skops").write_bytes(pickle.dumps(Trap()))
-    assert (
-        fault(folder) == "weights.skops: found no readable file of weights, expected a file written by skops"
-    )
-    with zipfile.ZipFile(folder / "weights.skops", "w") as archive:
-        archive.writestr("schema.json", "[" * 5)
-    assert (
-        fault(folder) == "weights.skops: found no readable file of weights, expected a file written by skops"
-    )
+    (folder / "weights.npz").write_bytes(pickle.dumps(Trap()))
+    assert fault(folder) == UNREADABLE
+    np.savez(folder / "weights.npz", trap=np.array([Trap()], dtype=object), allow_pickle=True)
+    assert fault(folder) == UNREADABLE
     assert not (folder / "trapped").exists()
 
 
+def member(header: dict[str, object], content: bytes = b"") -> bytes:
+    """An array's file with this header, whatever follows."""
+    out = io.BytesIO()
+    np.lib.format.write_array_header_1_0(out, header)
+    return out.getvalue() + content
+
+
+HUGE: dict[str, object] = {"descr": "<f8", "fortran_order": False, "shape": (10**11,)}
+MEMBERS: dict[str, bytes] = {
+    "an array that says it has 800 GB": member(HUGE),
+    "a negative size": member(HUGE | {"shape": (-1,)}, bytes(8)),
+    "sizes whose product is past counting": member(HUGE | {"shape": (2**62, 2**62)}),
+    "objects": member(HUGE | {"descr": "|O", "shape": (1,)}, bytes(8)),
+    "records": member(HUGE | {"descr": [("a", "<f8")], "shape": (1,)}, bytes(8)),
+    "too little": member(HUGE | {"shape": (2,)}, bytes(8)),
+    "no header": b"\x93NUMPY\x01\x00" + b"\xff\xff" + b"{",
+    "code for a header": b"\x93NUMPY\x01\x00" + b"\x20\x00" + b"__import__('os').abort()".ljust(32),
+    "nothing": b"",
+    "rubbish": b"rubbish" * 40,
+}
+
+
+@pytest.mark.parametrize("content", MEMBERS.values(), ids=MEMBERS.keys())
+def test_an_array_that_is_not_what_it_says_is_refused(folder: Path, content: bytes) -> None:
+    with zipfile.ZipFile(folder / "weights.npz", "w") as archive:
+        archive.writestr("en/offset.npy", content)
+    assert fault(folder) == UNREADABLE
+
+
+def test_an_archive_that_is_none_or_unpacks_to_gigabytes_is_refused(folder: Path) -> None:
+    file = folder / "weights.npz"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("bomb.npy", "w") as out:
+        for _ in range(600):
+            out.write(bytes(2**20))
+    assert fault(folder) == f"weights.npz: found more than 500 MB of weights, {WEIGHTS}"
+    whole = file.read_bytes()
+    for content in (b"", whole[: len(whole) // 2], whole.replace(b"PK\x01\x02", b"PK\x01\x03")):
+        file.write_bytes(content)
+        assert fault(folder) == UNREADABLE
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("en/offset.npy", bytes(5000))
+    packed = bytearray(file.read_bytes())
+    packed[60:70] = b"\xff" * 10
+    file.write_bytes(packed)
+    assert fault(folder) == UNREADABLE
+    file.unlink()
+    file.mkdir()
+    assert fault(folder) == f"weights.npz: found Is a directory, {WEIGHTS}"
+
+
 def test_other_weights_than_the_manifest_names(folder: Path) -> None:
-    plain = skops.io.load(folder / "weights.skops", trusted=[])
-    plain["en"]["offset"] = plain["en"]["offset"] + 1
-    skops.io.dump(plain, folder / "weights.skops")
-    assert fault(folder) == "weights.skops: found other weights, expected those that the manifest names"
+    arrays = dict(np.load(folder / "weights.npz"))
+    arrays["en/offset"] = arrays["en/offset"] + 1
+    np.savez(folder / "weights.npz", allow_pickle=False, **arrays)
+    assert fault(folder) == "weights.npz: found other weights, expected those that the manifest names"
+
+
+Change = Callable[[dict[str, Any]], object]
+MISFITS: dict[str, Change] = {
+    "an offset that is no number": lambda a: a["en/offset"].fill(np.nan),
+    "another offset": lambda a: a.update({"en/offset": a["en/offset"][1:]}),
+    "an empty curve": lambda a: a.update({"en/curve": np.zeros((0, 0))}),
+    "columns out of range": lambda a: a.update({"en/columns": a["en/columns"] - 10**6}),
+    "columns of texts": lambda a: a.update({"en/columns": a["en/columns"].astype(np.str_)}),
+    "no grams": lambda a: a.pop("en/grams/query"),
+    "other grams": lambda a: a.update({"en/grams/query": a["en/grams/query"][1:]}),
+    "other waves": lambda a: a.update({"en/waves": a["en/waves"].T.copy()}),
+    "another dimension": lambda a: a.update({"en/dimensions": np.array(["beauty"] * 6)}),
+    "a view that nobody knows": lambda a: a.update({"en/weights/smell": a["en/offset"]}),
+    "weights of another size": lambda a: a.update({"en/weights/measures": np.zeros((1, 1))}),
+    "no spread": lambda a: a["en/spread"].fill(0.0),
+    "another language": lambda a: a.update({"fr/offset": a["en/offset"]}),
+    "no means": lambda a: a.pop("en/means/meaning"),
+    "a number for a list": lambda a: a.update({"en/chosen": np.array(3)}),
+}
+
+
+@pytest.mark.parametrize("change", MISFITS.values(), ids=MISFITS.keys())
+def test_weights_that_do_not_fit_each_other_are_refused_though_the_manifest_names_them(
+    folder: Path, change: Change
+) -> None:
+    arrays = dict(np.load(folder / "weights.npz"))
+    change(arrays)
+    np.savez(folder / "weights.npz", allow_pickle=False, **arrays)
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest["weights_sha256"] = hash_of(arrays)
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    said = fault(folder)
+    assert said.startswith("weights.npz: ")
+    assert said.endswith(WEIGHTS)
+
+
+def test_weights_for_another_encoder_are_refused_when_they_are_used(folder: Path) -> None:
+    arrays = dict(np.load(folder / "weights.npz"))
+    for name, array in arrays.items():
+        if "/means/meaning" in name or "/weights/meaning" in name:
+            arrays[name] = array[:-1]
+    np.savez(folder / "weights.npz", allow_pickle=False, **arrays)
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest["weights_sha256"] = hash_of(arrays)
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    loaded = EmbeddedJudge.load(folder, encoders=hashed)
+    with pytest.raises(InputError, match=r"embedded-judge: found weights for \d+ measures and embeddings of"):
+        loaded.score(CASES)
 
 
 def test_files_that_are_not_there_or_odd(folder: Path, tmp_path: Path) -> None:
@@ -165,13 +236,13 @@ def test_files_that_are_not_there_or_odd(folder: Path, tmp_path: Path) -> None:
     whole = json.loads(manifest.read_text(encoding="utf-8"))
     manifest.write_text("{", encoding="utf-8")
     assert fault(folder).startswith("manifest.json: expected Invalid JSON")
-    manifest.write_text(json.dumps(whole | {"format": 1}), encoding="utf-8")
-    assert fault(folder) == "manifest.json: field 'format': expected Input should be 2"
+    manifest.write_text(json.dumps(whole | {"format": 2}), encoding="utf-8")
+    assert fault(folder) == "manifest.json: field 'format': expected Input should be 3"
     manifest.write_text(json.dumps(whole | {"more": 1}), encoding="utf-8")
     assert fault(folder) == "manifest.json: field 'more': expected Extra inputs are not permitted"
     manifest.write_text(json.dumps(whole), encoding="utf-8")
-    (folder / "weights.skops").unlink()
-    assert fault(folder).startswith("weights.skops: found no readable file of weights")
+    (folder / "weights.npz").unlink()
+    assert fault(folder) == f"weights.npz: found No such file or directory, {WEIGHTS}"
 
 
 def test_it_is_made_by_name(saved: Path) -> None:

@@ -213,6 +213,13 @@ def test_one_line_says_what_is_wrong(
         ),
         (b"name: tea\nname: coffee\n", "line 2: found the key 'name' twice, expected YAML"),
         (b"\xff\xfe\x00", "found bytes that are no UTF-8, expected a YAML file"),
+        (
+            b"a: &a [x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\n",
+            "line 2: found a reference to another part, expected YAML",
+        ),
+        (b"name: !!int " + b"9" * 5_000, "found a value that is not what its tag says, expected YAML"),
+        (b"name: !!timestamp tea", "found a value that is not what its tag says, expected YAML"),
+        (b"name: !!float tea", "found a value that is not what its tag says, expected YAML"),
         (b"name: !!python/object/apply:os.system [ls]\n", "line 1: found could not determine a constructor"),
         (b"? [a, b]\n: 1\n", "line 1: found found unhashable key, expected YAML"),
         (b"[" * 100_000, "found what can't be read, expected YAML"),
@@ -225,6 +232,13 @@ def test_what_is_no_yaml_is_said_in_one_line(content: bytes, text: str, tmp_path
     found = check_workflow(file)
     assert len(found) == 1
     assert str(found[0]).startswith(f"{file}: {text}")
+
+
+@pytest.mark.parametrize("name", ["2001-01-01", "1:30:00", "9" * 5_000], ids=["date", "sexagesimal", "long"])
+def test_what_looks_like_a_date_or_a_long_number_is_a_text(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "tea.yaml"
+    file.write_text(f"name: {name}")
+    assert str(check_workflow(file)[0]).startswith(f"{file}: field 'name': found '{name}'"[:60])
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def read_responses(file: Path) -> list[NativeResponse]:
 def entries(file: Path) -> list[Any]:
     """The raw entries of one of these files; an object from ids to contents is turned into a list, an id that it
     names twice is there twice. An entry that names a field twice is a `Repeated`."""
-    raw = read_json(file, pairs=_object)
+    raw = read_json(file, pairs=_object, halves=True)  # a submission is told of them answer by answer
     if isinstance(raw, Repeated) or (isinstance(raw, dict) and raw and "qID" not in raw):
         pairs = raw if isinstance(raw, Repeated) else raw.items()
         return [{"qID": name, "content": content} for name, content in pairs]

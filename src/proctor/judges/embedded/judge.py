@@ -19,6 +19,7 @@ from proctor.judges.dimensions import (
 )
 from proctor.judges.dimensions.steering import steering_flags
 from proctor.judges.embedded.answers import Answers, Encoders, read_answers
+from proctor.judges.embedded.designs import LIKENESS
 from proctor.judges.embedded.learning import Learned, Recipe, relative
 from proctor.judges.embedded.storage import Manifest, encounter_mark, load_model, manifest_of, save_model
 from proctor.judges.embedded.validation import RatedAnswers, train
@@ -114,6 +115,7 @@ class EmbeddedJudge:
             places = [k for k, case in enumerate(cases) if case.language == language]
             inside = [cases[k] for k in places]
             answers = read_answers(inside, self._encoders)
+            self._refuse_others(answers, self._learned[language])
             scored = self._scored(inside, answers, self._learned[language])
             found |= dict(zip(places, scored, strict=True))
         return [found[k] for k in range(len(cases))]
@@ -139,6 +141,17 @@ class EmbeddedJudge:
                 DimensionScores(values, flags=tuple(flags), evidence=({"expected ratings": ratings},))
             )
         return rows
+
+    def _refuse_others(self, answers: Answers, learned: Learned) -> None:
+        """Where the weights are for other measures, or another encoder, than what the answers were read with."""
+        views = learned.views
+        measured, encoded = len(answers.names), answers.meanings["candidate"].shape[1]
+        wanted = (max(views.columns) + 1, len(views.scaling["meaning"][0]))
+        names = {answers.names[k] for k in views.columns if k < measured}
+        if wanted[0] > measured or wanted[1] != encoded or not names.issuperset(LIKENESS):
+            found = f"weights for {wanted[0]} measures and embeddings of {wanted[1]} numbers"
+            expected = f"{measured} measures and {encoded} numbers: train the judge again"
+            raise InputError(None, "embedded-judge", found=found, expected=expected)
 
     def _refuse(self, case: Case) -> None:
         place = f"embedded-judge: case {case.id}"

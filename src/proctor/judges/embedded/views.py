@@ -12,10 +12,13 @@ from proctor.core import generator
 from proctor.judges.embedded.answers import BESIDE_OTHERS, Answers, Part
 from proctor.judges.embedded.designs import LIKENESS, VIEWS
 
-__all__ = ["Views", "fit_views"]
+__all__ = ["PARTS", "Views", "fit_views"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
+
+PARTS: tuple[Part, ...] = ("candidate", "references", "query")
+"""The texts of an answer that have a vocabulary each."""
 
 _FARTHEST = 4.0  # standardised measures are cut there
 _WAVES = 400
@@ -60,8 +63,7 @@ def fit_views(
     phases = rng.uniform(0, 2 * np.pi, _WAVES)
     grams: dict[str, tuple[str, ...]] = {}
     rarity: dict[str, Floats] = {}
-    parts: tuple[Part, ...] = ("candidate", "references", "query")
-    for part in parts:
+    for part in PARTS:
         grams[part], rarity[part] = _vocabulary(answers, part, rows)
     unscaled = Views(columns, centre, spread, waves, phases, grams, rarity, {})
     scaling = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -57,21 +57,16 @@ _INTEGER = re.compile(r"[-+]?[0-9]{1,18}\Z")
 """A whole number as people write it; YAML would also read 1:30 as 90."""
 
 
-def _yaml(file: Path) -> object:
+def _loader() -> type[Any]:
     import yaml
 
     class Loader(yaml.SafeLoader):
         """Refuses a key that comes twice, where YAML would keep the last one in silence, and references to other
         parts, which make a file of a page a value of gigabytes. What looks like a date is a text."""
 
-        yaml_implicit_resolvers: ClassVar = {
-            first: [(tag, form) for tag, form in known if tag not in _NOT_GUESSED]
-            for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
-        }
-
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
-                mark = self.peek_event().start_mark
+                mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
                 raise yaml.composer.ComposerError(None, None, "a reference to another part", mark)
             return super().compose_node(parent, index)
 
@@ -86,12 +81,22 @@ def _yaml(file: Path) -> object:
                 known.add(key.value)
             return super().construct_mapping(node, deep)
 
+    Loader.yaml_implicit_resolvers = {
+        first: [(tag, form) for tag, form in known if tag not in _NOT_GUESSED]
+        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
     Loader.add_implicit_resolver("tag:yaml.org,2002:int", _INTEGER, list("-+0123456789"))
+    return Loader
+
+
+def _yaml(file: Path) -> object:
+    import yaml
+
     try:
         raw = read_bytes(file)
         if len(raw) > MOST_BYTES:
             raise InputError(file, found=f"{len(raw)} bytes", expected=f"at most {MOST_BYTES}")
-        return yaml.load(raw.decode(), Loader)  # noqa: S506 - a safe loader
+        return yaml.load(raw.decode(), _loader())  # noqa: S506 - a safe loader
     except OSError as error:
         raise InputError(file, found=str(error.strerror), expected="a YAML file") from error
     except UnicodeDecodeError as error:
