@@ -123,7 +123,7 @@ def _entries(file: Path) -> list[Any]:
         return _parquet(file)
     if file.suffix == ".jsonl":
         return [_line(file, number, line) for number, line in _lines(file) if line.strip()]
-    raw = read_json(file)
+    raw = read_json(file, halves=True)  # told row by row
     return raw if isinstance(raw, list) else []
 
 
