@@ -37,7 +37,7 @@ from proctor.core.formats import (
 from proctor.systems import SYSTEMS, say
 from proctor.systems.majority import Majority, best_constant
 from proctor.systems.majority import build as build_majority
-from proctor.systems.option_length import build_longest, build_shortest
+from proctor.systems.option_length import OptionLength, build_longest, build_shortest
 from proctor.systems.random_guess import DEFAULT_SPAN_S
 from proctor.systems.random_guess import build as build_random
 from proctor.systems.text_similarity import build as build_similarity
@@ -126,6 +126,9 @@ def test_every_system_answers_every_format_in_its_words(build: type[System]) -> 
     if isinstance(system, NeedsReferences):
         system.learn(items)
     for item in items:
+        if isinstance(system, OptionLength) and isinstance(item.answer, OrderingFormat):
+            assert not system.supports(item)
+            continue
         assert system.supports(item)
         answer = ask(system, item, (5.0, 50.0))
         assert answer.parsed == item.answer.parse(answer.text, item.options)
@@ -177,6 +180,12 @@ def test_option_length_counts_characters_and_takes_the_first_of_equals() -> None
     assert ask(build_shortest(), item).parsed == "B"
     assert ask(build_longest(), item).parsed == "C"
     assert ask(build_longest(), item).extra == {}
+
+
+@pytest.mark.parametrize("build", [build_longest, build_shortest])
+def test_option_length_skips_orders(build: type[System]) -> None:
+    """An order has no options: all that would be left is the row of `random` once more, three times in all."""
+    assert not build().supports(make(OrderingFormat(labels=("A", "B", "C")), ["C", "A", "B"]))
 
 
 def test_option_length_without_options_answers_as_random_and_says_so() -> None:

@@ -11,6 +11,7 @@ import typer
 from proctor.cli.options import BenchmarkName, Data, Seed, StoreUrl, TrackName, reader_of
 from proctor.cli.output import console, note
 from proctor.cli.results import DEFAULT_STORE
+from proctor.cli.running import note_skipped
 
 __all__ = ["import_recorded"]
 
@@ -60,6 +61,7 @@ def import_recorded(
     opened = Store(store)
     asyncio.run(import_answers(opened, loaded, recorded, name=name, condition=condition, scorers=scorers))
     asyncio.run(add_floor(opened, loaded, scorers, seed=seed))
+    note_skipped(loaded)
     for line in recorded.notes:
         note(line)
     console.print(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proctor.cli.options import Data, TrackName, reader_of
+from proctor.cli.options import Data, Media, TrackName, reader_of
 from proctor.cli.output import console, print_json, print_table
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def group() -> typer.Typer:
     lints.callback()(_linting)
     lints.command("mediqa-eval")(mediqa_eval)
     lints.command("focus")(focus)
+    lints.command("clinicalskillqa")(clinicalskillqa)
     lints.command("workflow")(workflow)
     return lints
 
@@ -117,6 +118,39 @@ def focus(
             f"{of}: {found.errors} errors, {len(found.findings) - found.errors} to look at"
             + (f" ({rules})" if rules else ""),
             markup=False,
+            highlight=False,
+        )
+    raise typer.Exit(1 if found.errors else 0)
+
+
+def clinicalskillqa(
+    predictions: Annotated[
+        Path,
+        typer.Argument(metavar="PREDICTIONS", help="Orders and rationales.", show_default=False),
+    ],
+    data: Data,
+    media: Media = None,
+    output: Annotated[
+        LintFormat, typer.Option("--format", help="For people or for programs.")
+    ] = LintFormat.TABLE,
+) -> None:
+    """Repeated, missing and unknown instances and labels, empty orders, missing rationales; no references needed.
+
+    Example: proctor lint clinicalskillqa predictions.jsonl --data task
+    """
+    from proctor.benchmarks.clinicalskillqa import lint_predictions
+    from proctor.reports.words import clean
+
+    found = lint_predictions(predictions, reader_of("clinicalskillqa").load(data, media))
+    if output is LintFormat.JSON:
+        print_json(found.to_json())
+    else:
+        for one in found.causes:
+            line = " ".join(clean(str(one)).split())  # ids are text by an unknown author, too
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(
+            f"{found.answers} answers to {found.instances} instances: {found.errors} errors, "
+            f"{found.warnings} warnings",
             highlight=False,
         )
     raise typer.Exit(1 if found.errors else 0)

@@ -67,8 +67,11 @@ def print_tsv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         sys.stdout.write("\t".join(cells) + "\n")
 
 
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table for people: columns beginning with ">" are aligned to the right."""
+def print_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Sequence[str] = ()
+) -> None:
+    """A table for people: columns beginning with ">" are aligned to the right. Where it is too wide, the text of
+    `wrapped` columns goes on in the next line, so that no other column is cut."""
     console.print(escape(title), style="bold", soft_wrap=True)
     table = Table(box=None, pad_edge=False)
     for column in columns:
@@ -76,7 +79,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
         table.add_column(
             escape(column.removeprefix(">")),
             justify="right" if right else "left",
-            no_wrap=True,
+            no_wrap=column not in wrapped,
             overflow="ellipsis",
         )
     for row in rows:

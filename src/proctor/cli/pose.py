@@ -66,7 +66,7 @@ def pose(
     if form is OutputFormat.CSV:
         print_csv(["image", "sentence"], lines)
     else:
-        print_table("Pose", ["image", "sentence"], lines)
+        print_table("Pose", ["image", "sentence"], lines, wrapped=["sentence"])
 
 
 def _looked(source: PoseSource, file: Path, name: str, marked: dict[str, Region]) -> dict[str, Any]:

@@ -298,6 +298,8 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _comparison_table(one: Any, metric: Any) -> None:
+    from proctor.reports.words import p_value
+
     difference = one.difference
     title = f"{metric.label} ({one.scorer}): {one.first} against {one.second}"
     if one.table is not None:
@@ -312,8 +314,7 @@ def _comparison_table(one: Any, metric: Any) -> None:
             note(f"{one.other_levels} items have an outcome outside these levels (contradictory verdicts).")
     else:
         console.print(title, style="bold", markup=False)
-    p = "–" if difference.p is None else f"{difference.p:.4f}"
-    holm = "–" if one.p_holm is None else f"{one.p_holm:.4f}"
+    p, holm = p_value(difference.p), p_value(one.p_holm)
     console.print(
         f"difference {share(metric, difference.value)} ({interval(metric, difference.ci_low, difference.ci_high)}), "
         f"p {p}, Holm {holm}; {difference.n} items in {difference.groups} groups; only one side: {one.only_first} / {one.only_second}",
@@ -330,7 +331,8 @@ def export(
         str,
         typer.Option(
             "--format",
-            help="jsonl, csv or parquet; for focus also answer or responses: one run as a submission.",
+            help="jsonl, csv or parquet; one run as a submission: answer or responses (focus), "
+            "submission (clinicalskillqa).",
         ),
     ] = "jsonl",
     store: StoreUrl = DEFAULT_STORE,
@@ -357,8 +359,15 @@ def export(
         console.print(f"{count} answers in {out}", markup=False, highlight=False)
         return
     if form not in _TABLES:
-        raise typer.BadParameter("expected jsonl, csv or parquet", param_hint="--format")
-    if systems or conditions:
-        raise typer.BadParameter("tables hold all runs", param_hint="--system and --condition")
-    rows = write(opened, benchmark, out, form, all_items=all_items)  # type: ignore[arg-type]
+        own = reader.submission_formats if isinstance(reader, WritesSubmissions) else ()
+        raise typer.BadParameter(f"expected one of {', '.join((*_TABLES, *own))}", param_hint="--format")
+    rows = write(
+        opened,
+        benchmark,
+        out,
+        form,  # type: ignore[arg-type]
+        all_items=all_items,
+        systems=tuple(systems or ()),
+        conditions=tuple(conditions or ()),
+    )
     console.print(f"{rows} rows in {out}", markup=False, highlight=False)

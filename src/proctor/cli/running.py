@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from proctor.models import ModelClient
     from proctor.runs import Limits, Outcome, Plan, Store
 
-__all__ = ["run", "run_plan"]
+__all__ = ["note_skipped", "run", "run_plan"]
 
 FAILED_EXIT = 3
 STOPPED_EXIT = 130  # as a shell says it of what Ctrl-C ended
@@ -155,6 +155,7 @@ def run(
     scorers = code_scorers()
     planned = plan(opened, loaded, built, chosen, library, scorers=scorers, options=options)
     asyncio.run(add_floor(opened, loaded, scorers, seed=seed))
+    note_skipped(loaded)
     outcome = run_plan(opened, planned, Limits(concurrency, budget_s, give_up_after), asked.opened)
     report_outcome(planned, outcome, opened)
 
@@ -180,6 +181,16 @@ def run_plan(store: Store, planned: Plan, limits: Limits, clients: Sequence[Mode
                 return await execute(store, planned, limits, stop=stop, on_change=update)
 
     return asyncio.run(asking())
+
+
+def note_skipped(benchmark: Benchmark) -> None:
+    """Says which baselines do not stand in the tables, and why."""
+    from proctor.runs import skipped_floor
+
+    skipped = skipped_floor(benchmark)
+    if skipped:
+        named = ", ".join(f"{name} ({reason})" for name, reason in skipped.items())
+        note(f"Baselines skipped: {named}.")
 
 
 def need_media(

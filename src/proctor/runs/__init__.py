@@ -8,7 +8,7 @@ from proctor.runs.engine import Job, Limits, Tally, ask, ask_all
 from proctor.runs.execute import Outcome, execute, left_failed
 from proctor.runs.export import COLUMNS, export, export_rows
 from proctor.runs.flagged import FlaggedVote, flagged_votes
-from proctor.runs.floor import FLOOR, add_floor
+from proctor.runs.floor import FLOOR, add_floor, skipped_floor
 from proctor.runs.guessable import audit_stored, flag_guessable
 from proctor.runs.importing import import_answers
 from proctor.runs.judges import judged_by, judges_of
@@ -86,5 +86,6 @@ __all__ = [
     "rank_runs",
     "reinstate",
     "results",
+    "skipped_floor",
     "write_tables",
 ]

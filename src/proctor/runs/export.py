@@ -40,14 +40,25 @@ COLUMNS = (
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # a spreadsheet would run a cell that begins so
 
 
-def export(store: Store, benchmark: str, out: Path, form: ExportFormat, *, all_items: bool = False) -> int:
-    """Writes all rows to `out` and returns their number. The file appears only when it is whole.
+def export(
+    store: Store,
+    benchmark: str,
+    out: Path,
+    form: ExportFormat,
+    *,
+    all_items: bool = False,
+    systems: Sequence[str] = (),
+    conditions: Sequence[str] = (),
+) -> int:
+    """Writes the rows of all runs, or of those of some systems and conditions, to `out` and returns their number. The
+    file appears only when it is whole.
 
     In CSV a text that a spreadsheet would take for a formula gets a leading apostrophe: answers are
-    hostile text. Raises `InputError` where `out` can't be written.
+    hostile text. Raises `InputError` for an unknown system or condition, and where `out` can't be written.
     """
     card = store.card(benchmark)
-    facets, rows = export_rows(store, benchmark, card, all_items=all_items)
+    chosen = chosen_runs(store, benchmark, systems, conditions)
+    facets, rows = export_rows(store, benchmark, card, all_items=all_items, runs=chosen)
     columns = [*COLUMNS, *facets, "scorer"]
     writers = {"jsonl": _write_jsonl, "csv": _write_csv, "parquet": _write_parquet}
     with _whole_file(out) as part:
@@ -55,22 +66,28 @@ def export(store: Store, benchmark: str, out: Path, form: ExportFormat, *, all_i
 
 
 def export_rows(
-    store: Store, benchmark: str, card: BenchmarkCard, *, all_items: bool = False
+    store: Store,
+    benchmark: str,
+    card: BenchmarkCard,
+    *,
+    all_items: bool = False,
+    runs: Sequence[Run] | None = None,
 ) -> tuple[list[str], Iterator[dict[str, Any]]]:
-    """The facets' names, and the rows one by one. An answer without a score of a metric that marks its
+    """The facets' names, and the rows of these runs (None: of all) one by one. An answer without a score of a metric that marks its
     format has `value` None."""
     table = load_items(store, card, all_items=all_items)
     facets = [name for name in table.facet_names() if name not in {*COLUMNS, "scorer"}]
-    return facets, _rows(store, benchmark, card, table, facets)
+    chosen = chosen_runs(store, benchmark) if runs is None else list(runs)
+    return facets, _rows(store, chosen, card, table, facets)
 
 
 def _rows(
-    store: Store, benchmark: str, card: BenchmarkCard, table: ItemTable, facets: Sequence[str]
+    store: Store, runs: Sequence[Run], card: BenchmarkCard, table: ItemTable, facets: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    items = {item.id: item for item in store.items(benchmark)}
+    items = {item.id: item for item in store.items(card.name)}
     columns = {name: table.facet(name) for name in facets}
     markable: dict[tuple[str, str], NDArray[np.bool_]] = {}
-    for run in chosen_runs(store, benchmark):
+    for run in runs:
         answers = store.answers(run)
         series = load_series(store, run, table) or [_unscored(card, table)]
         for one in series:

@@ -12,12 +12,28 @@ from proctor.runs.plan import run_settings
 from proctor.runs.store import Store
 from proctor.systems import SYSTEMS
 
-__all__ = ["FLOOR", "add_floor"]
+__all__ = ["FLOOR", "add_floor", "skipped_floor"]
 
 FLOOR = ("random", "majority", "longest-option", "shortest-option", "text-similarity")
 """The embedded systems that never look; they run under `text-only`."""
 
 _CONDITION = "text-only"
+
+
+def skipped_floor(benchmark: Benchmark, *, seed: int = 0) -> dict[str, str]:
+    """The systems of the floor that answer none of the items, each with the reason."""
+    items = benchmark.counted()
+    known = any(item.reference is not None for item in items)
+    skipped = {}
+    for name in FLOOR:
+        system = SYSTEMS.get(name)(seed=seed)
+        if not any(system.supports(item) for item in items):
+            skipped[name] = "unsupported answer format"
+        elif isinstance(system, NeedsReferences) and not known:
+            system.learn(items)
+            if not any(system.supports(item) for item in items):
+                skipped[name] = "no references"
+    return skipped
 
 
 async def add_floor(
@@ -40,11 +56,11 @@ async def add_floor(
         if before is not None and before.settings != settings:
             continue
         there = set() if before is None else store.settled(before)
+        if isinstance(system, NeedsReferences):
+            system.learn(items)  # without references it supports nothing, and is skipped
         mine = [item for item in items if system.supports(item) and item.id not in there]
         if not mine:
             continue
-        if isinstance(system, NeedsReferences):
-            system.learn(items)
         answers = [await ask(system, item, lambda item: view(item, _CONDITION, library)) for item in mine]
         marks = [
             [

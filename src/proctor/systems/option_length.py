@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import JsonValue
 
 from proctor.core import Answer, Item, System, View
-from proctor.core.formats import ChoiceFormat, option_letters
+from proctor.core.formats import ChoiceFormat, OrderingFormat, option_letters
 from proctor.systems.random_guess import RandomGuess
 from proctor.systems.wording import reply
 
@@ -16,8 +16,8 @@ class OptionLength:
     """The option with the most (or fewest) characters; of several as long, the first.
 
     Items of another format than choice have no options to measure: they are answered as `random`
-    answers them under the same seed, and `extra["fallback"]` of such an answer is "random". Free text
-    is not supported.
+    answers them under the same seed, and `extra["fallback"]` of such an answer is "random". Free text and orders are
+    not supported: of orders alone, all that is left would be the row of `random` once more.
     """
 
     def __init__(self, *, longest: bool, seed: int = 0) -> None:
@@ -36,8 +36,8 @@ class OptionLength:
         return {"seed": self._seed}
 
     def supports(self, item: Item) -> bool:
-        """All formats but free text."""
-        return self._otherwise.supports(item)
+        """All formats but free text and orders."""
+        return not isinstance(item.answer, OrderingFormat) and self._otherwise.supports(item)
 
     async def answer(self, item: Item, view: View) -> Answer:
         """Counts characters; asks the view for nothing where there are options."""

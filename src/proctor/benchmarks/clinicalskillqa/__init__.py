@@ -3,6 +3,7 @@
 Source: the overview of the shared task at BioNLP 2026.
 """
 
+from proctor.benchmarks.clinicalskillqa.lint import Cause, PredictionLint, lint_predictions
 from proctor.benchmarks.clinicalskillqa.native import (
     SCENARIOS,
     NativePrediction,
@@ -20,14 +21,17 @@ __all__ = [
     "NO_RATIONALE_SCORE",
     "READER",
     "SCENARIOS",
+    "Cause",
     "NativePrediction",
     "NativeReference",
+    "PredictionLint",
     "Published",
     "PublishedRow",
     "Rationales",
     "Scored",
     "Slice",
     "labels_of",
+    "lint_predictions",
     "published",
     "read_predictions",
     "read_references",

@@ -17,9 +17,11 @@ from proctor.benchmarks.clinicalskillqa.native import (
 from proctor.benchmarks.clinicalskillqa.published import published
 from proctor.benchmarks.clinicalskillqa.scoring import score_predictions
 from proctor.benchmarks.clinicalskillqa.showing import report
+from proctor.benchmarks.clinicalskillqa.submitting import SUBMISSION, write_submission
 from proctor.benchmarks.predictions import PredictionReport
 from proctor.core import (
     ACCURACY,
+    Answer,
     Benchmark,
     FailedPolicy,
     Image,
@@ -133,6 +135,16 @@ class ClinicalSkillQA:
             invalid=invalid,
         )
         return report(scored, predictions, references)
+
+    @property
+    def submission_formats(self) -> tuple[str, ...]:
+        """One: id, order and rationale of each answer, as predictions are read."""
+        return (SUBMISSION,)
+
+    def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
+        """See `submitting.write_submission`."""
+        del form
+        return write_submission(answers, file)
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         """Where the frames come from."""

@@ -1,0 +1,186 @@
+"""ClinicalSkillQA on the command line, from a participant's side: run without references, hand in, validate."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from tests.support.faulty_server import FaultyServer
+from tests.support.program import within
+
+KEYS = [
+    {
+        "id": "i01",
+        "order": [*"DBAC"],
+        "rationale": "First the scene, then the chest is bared.",
+        "video": "v1",
+    },
+    {"id": "i02", "order": [*"BADC"], "rationale": "The pads are placed before the shock.", "video": "v2"},
+    {
+        "id": "i03",
+        "order": [*"ABCD"],
+        "rationale": "The mask is on before the bag is squeezed.",
+        "video": "v3",
+    },
+]
+REPLIES = [
+    "Rationale: First the scene, then the chest is bared.\nAnswer: D > B > A > C",
+    "Rationale: The pads come before the shock.\nAnswer: B > A > D",
+    "I can't tell.",
+]
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Path:
+    folder = tmp_path / "task"
+    for place, key in enumerate(KEYS):
+        (folder / str(key["id"])).mkdir(parents=True)
+        for number, label in enumerate("ABCD"):
+            picture = Image.new("RGB", (24, 16), (40 * number, 60 * place, 90))
+            picture.save(folder / str(key["id"]) / f"{label}.jpg")
+    return folder
+
+
+def with_references(task: Path) -> Path:
+    file = task / "references.json"
+    file.write_text(json.dumps(KEYS), encoding="utf-8")
+    return file
+
+
+def first_json(said: str) -> Any:
+    """What a command printed for programs, without the notes after it."""
+    return json.JSONDecoder().raw_decode(said)[0]
+
+
+def asked(task: Path, store: Path) -> str:
+    """A run of a model whose replies go by the instance."""
+    replies = iter(REPLIES)
+    with FaultyServer(lambda _: next(replies)) as server:
+        code, said = within(
+            "run", "clinicalskillqa", "--data", task, "--model", "m", "--base-url", server.url,
+            "--store", store, "--concurrency", "1",
+        )  # fmt: skip
+    assert code == 0, said
+    return said
+
+
+def test_without_references_a_run_is_kept_and_scored_when_they_come(task: Path, tmp_path: Path) -> None:
+    """Nobody stops a participant, who never has them: what needs them is skipped, and the answers can be handed in."""
+    store = tmp_path / "runs.db"
+    said = " ".join(asked(task, store).split())
+    assert "majority (no references)" in said
+    assert "longest-option (unsupported answer format)" in said
+    out = tmp_path / "mine.jsonl"
+    code, said = within(
+        "export", "clinicalskillqa", "--format", "submission", "--store", store, "--system", "m", "--out", out
+    )
+    assert code == 0, said
+    entries = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert entries == [
+        {"id": "i01", "order": [*"DBAC"], "rationale": "First the scene, then the chest is bared."},
+        {"id": "i02", "order": [*"BAD"], "rationale": "The pads come before the shock."},
+        {"id": "i03", "order": [], "rationale": entries[2]["rationale"]},
+    ]
+    code, said = within("lint", "clinicalskillqa", out, "--data", task)
+    assert code == 1
+    assert "missing-label (1)" in said
+    code, said = within(
+        "score", "clinicalskillqa", out, "--references", with_references(task), "--format", "json"
+    )
+    assert code == 0, said
+    assert (first_json(said)["items"], first_json(said)["task_accuracy"]) == (3, 1 / 3)
+
+
+def test_a_submission_scores_as_its_run_does(task: Path, tmp_path: Path) -> None:
+    """The round trip: what leaves the store is read back with the same figures, F1 and overall among them."""
+    keys, store, out = with_references(task), tmp_path / "runs.db", tmp_path / "mine.json"
+    asked(task, store)
+    code, said = within("score", "clinicalskillqa", "--judge", "bertscore", "--store", store, "--system", "m")
+    assert code == 0, said
+    code, said = within(
+        "results",
+        "clinicalskillqa",
+        "--as",
+        "official",
+        "--store",
+        store,
+        "--system",
+        "m",
+        "--format",
+        "json",
+    )
+    own = {row["name"]: row for row in first_json(said)}
+    assert own["overall"]["invalid"] == 1
+    within(
+        "export", "clinicalskillqa", "--format", "submission", "--store", store, "--system", "m", "--out", out
+    )
+    code, said = within("score", "clinicalskillqa", out, "--references", keys, "--format", "json")
+    assert code == 0, said
+    found = first_json(said)
+    for name in ("task_accuracy", "pairwise_accuracy", "rationale_f1", "overall"):
+        assert found[name] == pytest.approx(own[name]["value"]), name
+    assert found["invalid"]["pairwise_accuracy_partial"] == pytest.approx(own["pairwise_partial"]["value"])
+    assert 20 < found["overall"] < 60
+
+
+def test_tables_hold_the_runs_that_are_named(task: Path, tmp_path: Path) -> None:
+    with_references(task)
+    store, out = tmp_path / "runs.db", tmp_path / "rows.jsonl"
+    asked(task, store)
+    code, said = within("export", "clinicalskillqa", "--store", store, "--system", "m", "--out", out)
+    assert code == 0, said
+    assert {json.loads(line)["system"] for line in out.read_text(encoding="utf-8").splitlines()} == {"m"}
+    code, said = within("export", "clinicalskillqa", "--store", store, "--system", "x", "--out", out)
+    assert (code, "no run with the system 'x'" in said) == (1, True)
+    code, said = within(
+        "export", "clinicalskillqa", "--store", store, "--format", "submission", "--system", "m", "--out",
+        tmp_path / "mine.csv",
+    )  # fmt: skip
+    assert (code, "found the ending '.csv', expected .jsonl or .json" in said) == (1, True)
+
+
+def test_lint_groups_what_is_wrong(task: Path, tmp_path: Path) -> None:
+    file = tmp_path / "said.jsonl"
+    rows: list[dict[str, Any]] = [
+        {"id": "i01", "order": [*"DBA"], "rationale": "why"},
+        {"id": "i01", "order": [*"DBAC"], "rationale": "why"},
+        {"id": "i02", "order": "B > A > A > D > C > Z"},
+        {"id": "i09", "order": [*"DBAC"], "rationale": "why"},
+        {"order": [*"DBAC"]},
+    ]
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    code, said = within("lint", "clinicalskillqa", file, "--data", task)
+    assert code == 1
+    lines = said.splitlines()
+    assert [line.partition(" (")[0] for line in lines[:-1]] == [
+        "error: entry",
+        "error: duplicate",
+        "error: unknown",
+        "error: no-answer",
+        "error: missing-label",
+        "error: repeated-label",
+        "error: unknown-label",
+        "warning: no-rationale",
+    ]
+    assert lines[4] == "error: missing-label (1): expected each label of the instance once: item 'i01' C"
+    assert lines[-1] == "5 answers to 3 instances: 7 errors, 1 warnings"
+    code, said = within("lint", "clinicalskillqa", file, "--data", task, "--format", "json")
+    assert (code, first_json(said)["errors"]) == (1, 7)
+    rows = [{key: value for key, value in one.items() if key != "video"} for one in KEYS]
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert within("lint", "clinicalskillqa", file, "--data", task)[0] == 0
+
+
+def test_lint_shows_three_of_many(task: Path, tmp_path: Path) -> None:
+    file = tmp_path / "said.json"
+    rows = [{"id": f"x{number}", "order": "A > B", "rationale": "why"} for number in range(7)]
+    file.write_text(json.dumps([*rows, *KEYS]), encoding="utf-8")
+    code, said = within("lint", "clinicalskillqa", file, "--data", task)
+    line = said.splitlines()[0]
+    assert code == 1
+    assert line.startswith("error: unknown (7): expected an instance of the folder: item 'x0' (entry 1)")
+    assert line.endswith("and 4 more")
