@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.support.faulty_server import FaultyServer
-from tests.support.program import proctor
+from tests.support.program import proctor, within
 
 CONTRACT = {
     "system",
@@ -191,9 +191,9 @@ def small_video(path: Path, seconds: float) -> None:
     """Two grey frames a second, the left half dark and the right half light."""
     with av.open(str(path), "w") as container:
         stream = container.add_stream("libx264", rate=2)
-        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
-        pixels = np.full((48, 64, 3), 40, dtype=np.uint8)
-        pixels[:, 32:] = 220
+        stream.width, stream.height, stream.pix_fmt = 256, 144, "yuv420p"
+        pixels = np.full((144, 256, 3), 40, dtype=np.uint8)
+        pixels[:, 128:] = 220
         for _ in range(int(seconds * 2) + 2):
             container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
         container.mux(stream.encode(None))
@@ -231,6 +231,37 @@ def test_a_model_on_clips_with_and_without_video(tree: Path, media: Path, tmp_pa
     }
     assert set(accuracy) == {"video", "text-only"}
     assert accuracy["video"]["value"] == accuracy["text-only"]["value"]
+
+
+def test_whole_videos_are_noticed_and_cut_where_they_are_said_to_be_whole(tree: Path, tmp_path: Path) -> None:
+    video = "Scanning_the_Appendix"  # seconds 66.29 to 147.8 of its source
+    for kind in ("mcq", "free"):
+        folder = tmp_path / "data" / "benchmark_questions" / kind
+        folder.mkdir(parents=True)
+        (folder / f"{video}.json").write_bytes(
+            (tree / "benchmark_questions" / kind / f"{video}.json").read_bytes()
+        )
+    (tmp_path / "data" / "video_metadata_new.json").write_bytes(
+        (tree / "video_metadata_new.json").read_bytes()
+    )
+    (tmp_path / "media").mkdir()
+    small_video(tmp_path / "media" / f"{video}.mp4", 160)
+    store = tmp_path / "runs.db"
+    media = ("--media", tmp_path / "media")
+    with FaultyServer("Answer: A") as server:
+        asked = (
+            "run", "rexsonovqa", "--data", tmp_path / "data", *media, "--model", "m", "--base-url", server.url,
+            "--limit", "2", "--store", store, "--cache", tmp_path / "frames",
+        )  # fmt: skip
+        code, text = within(*asked)
+        assert (code, server.requests) == (1, [])
+        assert "found a video of 161.0 s, expected the excerpt of 81.5 s; for whole videos pass" in text
+        done = proctor(*asked, "--media-as", "full")
+        assert done.returncode == 0, done.stderr
+        assert len(server.requests) == 2
+    code, text = within("report", "rexsonovqa", "--store", store, *media, "--out", tmp_path / "r.html")
+    assert code == 1
+    assert "for whole videos pass --media-as full" in text
 
 
 @pytest.mark.parametrize(

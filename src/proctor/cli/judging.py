@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from proctor.cli.media import MediaAs, excerpts_of
 from proctor.cli.models import closing
 from proctor.cli.options import OutputFormat, briefing_of, reader_of
 from proctor.cli.output import console, note, print_json, print_table
@@ -20,6 +21,7 @@ from proctor.core import InputError
 if TYPE_CHECKING:
     from proctor.core import Frame, Item, Scorer
     from proctor.judges import FramesOf
+    from proctor.media import Excerpts
     from proctor.models import ModelClient
     from proctor.runs import JudgeAgreement, JudgeTally, PaidVotes, Run, Store
 
@@ -50,6 +52,7 @@ class How:
     output: OutputFormat
     media: Path | None = None
     prompt: str = ""
+    media_as: MediaAs | None = None
 
 
 def mark_rationales(answers: Answers, similarity: SimilarityOptions, how: How) -> None:
@@ -88,7 +91,10 @@ def judge_answers(answers: Answers, clients: Sequence[ModelClient], how: How) ->
         raise typer.BadParameter(f"{answers.benchmark} names no judge of its own", param_hint="--judge")
     store = Store(answers.store, create=False)
     paid = PaidVotes(store)
-    frames = None if how.media is None else _frames_of(how.media)
+    frames = None
+    if how.media is not None:
+        excerpts = excerpts_of(store.card(answers.benchmark).excerpts, how.media_as)
+        frames = _frames_of(how.media, excerpts)
     briefing = briefing_of(answers.benchmark)
     prompt = judge_prompt(name, how.prompt) if how.prompt else None
     scorer = build_judge(name, clients, paid, prompt=prompt, briefing=briefing, frames=frames)
@@ -118,11 +124,11 @@ def _with_rationales(store: Store, runs: Sequence[Run]) -> list[Run]:
     return kept
 
 
-def _frames_of(media: Path) -> FramesOf:
+def _frames_of(media: Path, excerpts: Excerpts) -> FramesOf:
     """An item's frames as a system gets them under the condition `video`."""
     from proctor.media import MediaLibrary, view
 
-    library = MediaLibrary(media)
+    library = MediaLibrary(media, excerpts=excerpts)
 
     async def frames(item: Item) -> Sequence[Frame]:
         return await view(item, "video", library).frames()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -14,15 +15,17 @@ from proctor.cli.options import Output, OutputFormat
 from proctor.cli.output import console, note, print_csv, print_json, print_table
 
 if TYPE_CHECKING:
-    from proctor.core import Frame, Region, VideoClip
-    from proctor.media import KeptEntry, MediaLibrary
+    from proctor.core import Excerpt, Frame, Region, VideoClip
+    from proctor.media import Excerpts, KeptEntry, MediaLibrary
 
 __all__ = [
     "CacheFolder",
     "CacheSize",
+    "MediaAsOption",
     "Overlay",
     "OverlayOption",
     "cache_group",
+    "excerpts_of",
     "frames",
     "leaks",
     "size_in_bytes",
@@ -39,6 +42,14 @@ class Overlay(StrEnum):
     NONE = "none"
     ABSOLUTE = "absolute"
     CLIP = "clip"
+
+
+class MediaAs(StrEnum):
+    """What the files of a benchmark's videos are."""
+
+    FULL = "full"
+    TRIMMED = "trimmed"
+    CROPPED = "cropped"
 
 
 class VideoAs(StrEnum):
@@ -66,9 +77,27 @@ OverlayOption = Annotated[
     Overlay,
     typer.Option("--overlay", help="Burn the elapsed time into each frame: the video's, or the clip's."),
 ]
+MediaAsOption = Annotated[
+    MediaAs | None,
+    typer.Option(
+        "--media-as",
+        help="Videos: whole, cut to length, or cropped too.",
+        show_default=False,
+    ),
+]
 VideoAsOption = Annotated[
     VideoAs, typer.Option("--video-as", help="Send frames, or the clip as a video file (not every model).")
 ]
+
+
+def excerpts_of(known: Mapping[str, Excerpt], media_as: MediaAs | None) -> Excerpts:
+    """What a benchmark's video files are. Raises `typer.BadParameter` where nothing is known of them."""
+    from proctor.media import Excerpts
+    from proctor.media import MediaAs as Kind
+
+    if media_as is not None and not known:
+        raise typer.BadParameter("this benchmark's videos are no parts of others", param_hint="--media-as")
+    return Excerpts(known, None if media_as is None else Kind(media_as.value))
 
 
 def size_in_bytes(text: str | None) -> int | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from proctor.cli.media import MediaAsOption, excerpts_of
 from proctor.cli.options import AllItems, BenchmarkName, Draws, Failed, FailedOption, Media, Seed, StoreUrl
 from proctor.cli.output import console, note
 from proctor.cli.ranking import Baselines
@@ -31,6 +32,7 @@ def report(
     out: Annotated[Path, typer.Option("--out", help="The HTML file to write.")] = Path("report.html"),
     store: StoreUrl = DEFAULT_STORE,
     media: Media = None,
+    media_as: MediaAsOption = None,
     baselines: Baselines = None,
     failed: FailedOption = Failed.EXCLUDE,
     publish: Annotated[
@@ -64,7 +66,11 @@ def report(
         return
     audit = audit_stored(opened, benchmark, all_items=all_items, seed=seed, draws=draws)
     flag_guessable(opened, benchmark, audit)
-    thumbnails = None if media is None else thumbnails_of(MediaLibrary(media))
+    thumbnails = None
+    if media is not None:
+        library = MediaLibrary(media, excerpts=excerpts_of(opened.card(benchmark).excerpts, media_as))
+        library.check_excerpts(opened.items(benchmark))
+        thumbnails = thumbnails_of(library)
     summary = write_report(
         opened,
         benchmark,
@@ -100,7 +106,7 @@ def thumbnails_of(library: MediaLibrary) -> Thumbnails:
     from proctor.media import MediaLibrary, MediaSettings, view
 
     settings = MediaSettings(max_side=_SIDE, quality=70, max_frames=_FRAMES)
-    small = MediaLibrary(library.root, settings, library.cache_dir)
+    small = MediaLibrary(library.root, settings, library.cache_dir, excerpts=library.excerpts)
 
     def thumbnails(item: Item) -> list[tuple[str, bytes]]:
         import asyncio

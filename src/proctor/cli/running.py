@@ -12,10 +12,12 @@ import typer
 from proctor.cli.media import (
     CacheFolder,
     CacheSize,
+    MediaAsOption,
     Overlay,
     OverlayOption,
     VideoAs,
     VideoAsOption,
+    excerpts_of,
     size_in_bytes,
 )
 from proctor.cli.models import (
@@ -49,6 +51,7 @@ def run(
     benchmark: BenchmarkName,
     data: Data,
     media: Media = None,
+    media_as: MediaAsOption = None,
     track: TrackName = "",
     systems: Annotated[
         list[str] | None,
@@ -144,7 +147,13 @@ def run(
     reader = reader_of(benchmark, track)
     loaded = reader.load(data, media, seed=seed)
     frames = MediaSettings(fps=fps, max_frames=max_frames, max_side=max_side, overlay=overlay.value)
-    library = MediaLibrary(loaded.media_root, frames, cache, cache_bytes=size_in_bytes(cache_size))
+    library = MediaLibrary(
+        loaded.media_root,
+        frames,
+        cache,
+        cache_bytes=size_in_bytes(cache_size),
+        excerpts=excerpts_of(loaded.excerpts, media_as),
+    )
     budget_s = loaded.budget_s if budget is None else budget
     options = PlanOptions(
         seed=seed, all_items=all_items, limit=limit, budget_s=budget_s, skip_broken=skip_broken

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from proctor.cli.judging import Answers, How, judge_answers, mark_rationales
+from proctor.cli.media import MediaAsOption
 from proctor.cli.models import BaseUrls, ModelOptions, PromptOption, Retries, Settings, Structured, Timeout
 from proctor.cli.options import (
     AllItems,
@@ -79,6 +80,7 @@ def score(
         Path | None,
         typer.Option("--media", help="Where the frames lie that a judge is to see.", show_default=False),
     ] = None,
+    media_as: MediaAsOption = None,
     all_items: AllItems = False,
     references: Annotated[
         Path | None,
@@ -167,7 +169,7 @@ def score(
         )
         return
     answers = Answers(store, benchmark, tuple(systems or ()), tuple(conditions or ()), all_items)
-    how = How(judge, concurrency, draws, seed, output, media, prompt)
+    how = How(judge, concurrency, draws, seed, output, media, prompt, media_as)
     if prompt and judge == BERTSCORE:
         raise typer.BadParameter("BERTScore asks no model", param_hint="--prompt")
     if judge == BERTSCORE:

@@ -12,7 +12,7 @@ from proctor.core.errors import (
     SystemFaultError,
 )
 from proctor.core.fingerprint import content_hash, fingerprint
-from proctor.core.item import Image, Item, Media, Reference, Region, TagValue, VideoClip
+from proctor.core.item import Excerpt, Image, Item, Media, Reference, Region, TagValue, VideoClip
 from proctor.core.metric import ACCURACY, Metric
 from proctor.core.protocols import (
     Benchmark,
@@ -43,6 +43,7 @@ __all__ = [
     "BenchmarkReader",
     "Briefing",
     "ConfigurationError",
+    "Excerpt",
     "FailedPolicy",
     "Frame",
     "HasBriefing",

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from proctor.core.formats import AnswerFormat
 
-__all__ = ["Image", "Item", "Media", "Reference", "Region", "TagValue", "VideoClip"]
+__all__ = ["Excerpt", "Image", "Item", "Media", "Reference", "Region", "TagValue", "VideoClip"]
 
 TagValue = bool | int | float | str | tuple[str, ...]
 """A facet's value on one item; a tuple where an item carries several at once."""
@@ -37,6 +37,26 @@ class Region(_Frozen):
         if self.x + self.width > 1 + _EDGE or self.y + self.height > 1 + _EDGE:
             raise ValueError("the region reaches outside the frame (0 to 1)")
         return self
+
+
+class Excerpt(_Frozen):
+    """Of which part of a longer video a benchmark's video was made: `start` to `end` in its seconds, so that a clip's
+    second 0 is its second `start`; found at `url`, if anywhere.
+
+    `start` may lie just before 0, where the times were aligned so.
+
+    >>> Excerpt(start=18.25, end=131.25, url="https://example.org/v").seconds
+    113.0
+    """
+
+    start: float
+    end: float
+    url: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return self.end - self.start
 
 
 class VideoClip(_Frozen):

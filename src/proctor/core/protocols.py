@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from pydantic import JsonValue
 
 from proctor.core.fingerprint import fingerprint
-from proctor.core.item import Item
+from proctor.core.item import Excerpt, Item
 from proctor.core.metric import Metric
 from proctor.core.published import PublishedTable
 from proctor.core.records import Answer, FailedPolicy, Score, Vote
@@ -140,8 +140,8 @@ class Benchmark:
     made of, `media_root` is where
     the media of this machine lie, `seeds` are the draws already made (the options' order …), `notes`
     are what a reader of the numbers should know, `simulated` is shown wherever the name is, `published`
-    are the figures of others to stand beside, `failed` is what the benchmark's own rules say of items that a run lacks
-    a score for (None: they say nothing).
+    are the figures of others to stand beside, `excerpts` say of videos what part of which longer one they are, `failed`
+    is what the benchmark's own rules say of items that a run lacks a score for (None: they say nothing).
 
     >>> from proctor.core import ACCURACY
     >>> from proctor.core.formats import BinaryFormat
@@ -169,6 +169,7 @@ class Benchmark:
     relevance: str = ""
     published: PublishedTable | None = None
     failed: FailedPolicy | None = None
+    excerpts: Mapping[str, Excerpt] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> str:

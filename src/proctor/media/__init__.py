@@ -4,6 +4,7 @@ from proctor.media.cache import KeptEntry, damaged, kept, prune
 from proctor.media.catalogue import cache_folder
 from proctor.media.clips import ClipFile
 from proctor.media.conditions import CONDITIONS, Condition
+from proctor.media.excerpts import Excerpts, MediaAs
 from proctor.media.leaks import Leak, Looked, Tolerance, find_leaks, look_at, write_page
 from proctor.media.library import MediaLibrary, MediaProblem
 from proctor.media.settings import MediaSettings
@@ -14,9 +15,11 @@ __all__ = [
     "CONDITIONS",
     "ClipFile",
     "Condition",
+    "Excerpts",
     "KeptEntry",
     "Leak",
     "Looked",
+    "MediaAs",
     "MediaLibrary",
     "MediaProblem",
     "MediaSettings",

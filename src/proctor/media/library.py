@@ -17,6 +17,7 @@ from proctor.core import Image, InputError, Item, Region, VideoClip, content_has
 from proctor.media.catalogue import Catalogue, cache_folder
 from proctor.media.clips import cut, from_jpegs
 from proctor.media.entries import Key, Made, Shelf, key_of
+from proctor.media.excerpts import Excerpts
 from proctor.media.frame_store import FrameStore, Make
 from proctor.media.index import FrameIndex
 from proctor.media.names import find, locate
@@ -65,7 +66,8 @@ class MediaProblem:
 
 class MediaLibrary:
     """Files below `root` (None: no media at hand), pictures made by `settings`, kept in `cache_dir` (None: as
-    `cache_folder` says), which stays below `cache_bytes` (None: no bound)."""
+    `cache_folder` says), which stays below `cache_bytes` (None: no bound). `excerpts` say what of the files the
+    items' times and regions speak of: all times here count as theirs do."""
 
     def __init__(
         self,
@@ -74,8 +76,10 @@ class MediaLibrary:
         cache_dir: Path | None = None,
         *,
         cache_bytes: int | None = None,
+        excerpts: Excerpts | None = None,
     ) -> None:
         self.root = root
+        self.excerpts = excerpts or Excerpts({})
         self.settings = settings or MediaSettings()
         self._lock = threading.Lock()
         self._decoding = Decoding()
@@ -106,8 +110,10 @@ class MediaLibrary:
 
     def span(self, clip: VideoClip) -> tuple[float, float]:
         """Start and end of the clip in seconds, cut to the video. Raises `InputError` where it starts at or
-        ends more than half a second after the video's end."""
-        duration = self.probe(clip.source).duration_s
+        ends more than half a second after the video's end, and where the file is not what `excerpts` say."""
+        info = self.probe(clip.source)
+        placed = self.excerpts.place(clip.source, clip.region, info)
+        duration = info.duration_s - placed.offset
         for name, time in (("start", clip.start), ("end", clip.end)):
             if time is not None and (
                 time > duration + _TOLERANCE_S or (name == "start" and time >= duration)
@@ -118,7 +124,8 @@ class MediaLibrary:
                     found=f"{time:g} s",
                     expected=f"a time within the video's {duration:.2f} s",
                 )
-        return clip.start, duration if clip.end is None else min(clip.end, duration)
+        start, known = max(clip.start, -placed.offset), min(duration, placed.seconds or duration)
+        return start, known if clip.end is None else min(clip.end, duration)
 
     def problems(self, items: Iterable[Item]) -> list[MediaProblem]:
         """Everything that `check` would complain about, one entry per problem, sorted by file."""
@@ -141,9 +148,25 @@ class MediaLibrary:
             more = f"; media with problems: {len(problems)}" if len(problems) > 1 else ""
             raise InputError(None, f"{problems[0]}{more}")
 
+    def check_excerpts(self, items: Iterable[Item]) -> None:
+        """Raises `InputError` for the first video here whose length or picture size is not that of the excerpt that
+        it should be; files that are missing or broken are passed over."""
+        clips = (medium for item in items for medium in item.media if isinstance(medium, VideoClip))
+        for clip in {clip.source: clip for clip in clips}.values():
+            if clip.source not in self.excerpts.known or self.root is None:
+                continue
+            try:
+                info = self.probe(clip.source)
+            except InputError:
+                continue
+            self.excerpts.place(clip.source, clip.region, info)
+
     def jpegs(self, pictures: Sequence[Picture]) -> list[bytes]:
         """The encoded pictures, in the order asked for, each decoded and encoded once for this cache.
         Blocks: call it through `workers()`."""
+        return self._jpegs([self._in_file(picture) for picture in pictures])
+
+    def _jpegs(self, pictures: Sequence[Picture]) -> list[bytes]:
         asked: dict[tuple[str, Region | None, bool], list[int]] = {}
         for place, picture in enumerate(pictures):
             asked.setdefault((picture.source, picture.region, picture.at is None), []).append(place)
@@ -158,18 +181,22 @@ class MediaLibrary:
 
     def mp4(self, clip: VideoClip) -> bytes:
         """The clip as a video file, made once for this cache; scaled to the settings' longest side. Blocks."""
-        path, span = self.locate(clip.source), self.span(clip)
+        path, (start, end) = self.locate(clip.source), self.span(clip)
+        placed = self.excerpts.place(clip.source, clip.region, self.probe(clip.source))
+        span = start + placed.offset, end + placed.offset
+        region = None if placed.cropped else clip.region
 
         def make(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[Made]:
             index = self._catalogue.index(path)
-            yield Made(0, None, cut(path, index, span, clip.region, self.settings.max_side))
+            yield Made(0, None, cut(path, index, span, region, self.settings.max_side))
 
-        return self._made_file(clip.source, {"span": list(span), "of": _region(clip.region)}, make)
+        return self._made_file(clip.source, {"span": list(span), "of": _region(region)}, make)
 
     def mp4_of(self, pictures: Sequence[Picture], times: Sequence[float], paint: Paint) -> bytes:
         """A video file of pictures at times in seconds from 0 on, each changed by `paint`, whose name is part of
         what it is kept under. Blocks."""
         change, name = paint
+        pictures = [self._in_file(picture) for picture in pictures]
         shown: list[JsonValue] = [
             [self.identity(one.source), one.at, _region(one.region), one.shows, time]
             for one, time in zip(pictures, times, strict=True)
@@ -180,6 +207,17 @@ class MediaLibrary:
 
         how: dict[str, JsonValue] = {"pictures": content_hash(shown), "paint": name}
         return self._made_file(pictures[0].source, how, make)
+
+    def _in_file(self, picture: Picture) -> Picture:
+        """The picture by the file's own clock, and without the region where the file shows nothing else."""
+        if picture.at is None or picture.source not in self.excerpts.known:
+            return picture
+        placed = self.excerpts.place(picture.source, picture.region, self.probe(picture.source))
+        return replace(
+            picture,
+            at=max(0.0, picture.at + placed.offset),
+            region=None if placed.cropped else picture.region,
+        )
 
     @staticmethod
     def workers() -> ThreadPoolExecutor:
@@ -237,7 +275,7 @@ class MediaLibrary:
         """A few at a time, so that a long clip is never in memory."""
         for start in range(0, len(pictures), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
-            for time, jpeg in zip(times[part], self.jpegs(pictures[part]), strict=True):
+            for time, jpeg in zip(times[part], self._jpegs(pictures[part]), strict=True):
                 yield time, change(jpeg)
 
     def _shelf(self, source: str, path: Path, region: Region | None, *, painted: bool = False) -> Shelf:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from proctor.core import Benchmark, FailedPolicy, Item, Metric, PublishedTable
+from proctor.core import Benchmark, Excerpt, FailedPolicy, Item, Metric, PublishedTable
 from proctor.metrics.chance import chance_level
 
 __all__ = ["BenchmarkCard", "Ruling", "card_of"]
@@ -54,6 +54,7 @@ class BenchmarkCard(BaseModel):
     relevance: str = ""
     published: PublishedTable | None = None
     failed: FailedPolicy | None = None
+    excerpts: dict[str, Excerpt] = {}
     chance: dict[
         str, float
     ] = {}  # by metric what guessing by lot reaches on the items that count, where it is known
@@ -108,5 +109,6 @@ def card_of(benchmark: Benchmark) -> BenchmarkCard:
         relevance=benchmark.relevance,
         published=benchmark.published,
         failed=benchmark.failed,
+        excerpts=dict(benchmark.excerpts),
         chance={name: level for name, level in levels.items() if level is not None},
     )

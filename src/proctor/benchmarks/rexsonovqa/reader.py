@@ -23,6 +23,7 @@ from proctor.benchmarks.rexsonovqa.recorded import read_recorded
 from proctor.core import (
     ACCURACY,
     Benchmark,
+    Excerpt,
     InputError,
     Item,
     RecordedAnswers,
@@ -57,14 +58,18 @@ class _Reader:
     summary = "ReXSonoVQA: ultrasound procedures, 249 choice and 265 free-response questions on clips"
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
-        """Reads `benchmark_questions/` and `video_metadata_new.json` below `data`; videos, trimmed and
-        named as in the metadata, lie below `media`."""
+        """Reads `benchmark_questions/` and `video_metadata_new.json` below `data`; videos, named as in the
+        metadata, lie below `media`."""
         metadata = read_metadata(data)
         categories = _categories()
+        excerpts: dict[str, Excerpt] = {}
         items: list[Item] = []
         for kind in KINDS:
             for file, video, questions in read_questions(data, kind):
                 source = metadata_for(video, metadata, file)
+                excerpts[video] = Excerpt(
+                    start=source.start_time, end=source.end_time, url=source.youtube_url
+                )
                 seen: dict[tuple[str, float, float], int] = {}
                 for number, question in enumerate(questions, start=1):
                     key = (question.question, question.time_start, question.time_end)
@@ -88,6 +93,7 @@ class _Reader:
             media_root=media,
             seeds={"options": seed},
             notes=_NOTES,
+            excerpts=excerpts,
         )
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
@@ -102,7 +108,8 @@ class _Reader:
         """How to get the videos that are missing: one download command a video."""
         metadata = read_metadata(data)
         lines = [
-            "Fetch and trim each video with yt-dlp (pip install yt-dlp; needs ffmpeg), into the media folder:"
+            "Fetch and trim each video with yt-dlp (pip install yt-dlp; needs ffmpeg), into the media folder",
+            "(whole videos will do as well, with --media-as full):",
         ]
         for video in missing:
             source = metadata_for(video, metadata, data / "video_metadata_new.json")
