@@ -68,7 +68,7 @@ def judge(
     ratings: Path, encounters: Path, out: Path, *more: str | Path, server: FaultyServer | None = None
 ) -> tuple[int, str]:
     model: list[str | Path] = (
-        ["--model", "openai:judge", "--base-url", server.url, "--timeout", "5", "--retries", "0"]
+        ["--model", "openai:judge", "--base-url", server.url, "--timeout", "60", "--retries", "0"]
         if server
         else []
     )
@@ -244,20 +244,22 @@ def test_limit_is_a_trial(tmp_path: Path) -> None:
 def test_interrupted_work_goes_on_where_it_was(tmp_path: Path) -> None:
     ratings, encounters = small(tmp_path, {f"S{number}": f"Eczema {number}." for number in range(40)})
     out = tmp_path / "mine.csv"
-    with FaultyServer(reply, latency_s=0.05) as server:
+    with FaultyServer(reply, holds_after=5) as server:
         process = start_proctor(
             "judge", "mediqa-eval", "--ratings", ratings, "--encounters", encounters, "--out", out,
             "--model", "openai:judge", "--base-url", server.url, "--concurrency", "2",
         )  # fmt: skip
         wait_for(lambda: server.count >= 6, process)
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=30)
+        assert process.stderr is not None
+        assert any("stopping:" in line for line in process.stderr)
+        server.release()
+        said = process.communicate(timeout=600)
         assert process.returncode == 3, said
         assert "not judged: stopped before" in said[1]
         assert not out.exists()
         before = server.count
         assert before < 41
-        server.latency_s = 0.0
         assert judge(ratings, encounters, out, server=server)[0] == 0
         assert server.count == 41
 

@@ -107,7 +107,7 @@ def score(store: Path, servers: list[FaultyServer], judges: str = JUDGES, *more:
         options += ["--base-url", servers[JUDGES.index(judge)].url]
     done = proctor(
         *("score", "focus", "--store", store, "--judge", "panel", "--structured", "prompted"),
-        *("--retries", "0", "--timeout", "5", "--draws", "100", *options, *more),
+        *("--retries", "0", "--timeout", "60", "--draws", "100", *options, *more),
     )
     return done.returncode, done.stdout, done.stderr
 

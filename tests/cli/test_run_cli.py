@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -58,10 +59,16 @@ def one_line(stderr: str) -> str:
     return lines[-1]
 
 
+def read_until(process: subprocess.Popen[str], words: str) -> None:
+    """Reads on standard error until there is a line with these words, or the process has ended."""
+    assert process.stderr is not None
+    assert any(words in line for line in process.stderr)
+
+
 def test_two_processes_share_a_store_for_two_models(folder: Path, store: Path) -> None:
     with FaultyServer(answer_tray, latency_s=0.05) as server:
         both = [start_proctor(*command(folder, store, server, "--model", name)) for name in ("alpha", "beta")]
-        ends = [process.communicate(timeout=90) for process in both]
+        ends = [process.communicate(timeout=6000) for process in both]
         asked = Counter((request.model, item_of(request)) for request in server.requests)
     assert [process.returncode for process in both] == [0, 0], ends
     assert len(asked) == 2 * ITEMS
@@ -71,13 +78,13 @@ def test_two_processes_share_a_store_for_two_models(folder: Path, store: Path) -
 
 
 def test_the_same_run_twice_is_refused_in_one_line(folder: Path, store: Path) -> None:
-    with FaultyServer(answer_tray, latency_s=0.3) as server:
+    with FaultyServer(answer_tray, holds_after=2) as server:
         first = start_proctor(*command(folder, store, server), "--concurrency", "1")
         wait_for(lambda: server.count >= 3, first)
         second = proctor(*command(folder, store, server))
         assert first.poll() is None, "the first run was over before the second one began"
-        server.latency_s = 0.0
-        said, complained = first.communicate(timeout=60)
+        server.release()
+        said, complained = first.communicate(timeout=600)
         asked = Counter(map(item_of, server.requests))
     assert second.returncode == 1
     assert second.stdout == ""
@@ -89,17 +96,18 @@ def test_the_same_run_twice_is_refused_in_one_line(folder: Path, store: Path) ->
 
 
 def test_ctrl_c_lets_answers_come_in_and_the_next_run_goes_on(folder: Path, store: Path) -> None:
-    with FaultyServer(answer_tray, latency_s=0.1) as server:
+    with FaultyServer(answer_tray, holds_after=15) as server:
         process = start_proctor(*command(folder, store, server))
         wait_for(lambda: server.count >= 20, process)
         process.send_signal(signal.SIGINT)
-        said, complained = process.communicate(timeout=30)
+        read_until(process, "stopping:")
+        server.release()
+        said, complained = process.communicate(timeout=600)
         there, asked = recorded(store), {item_of(request) for request in server.requests}
         assert process.returncode == 130
         assert 20 <= len(there) < ITEMS
         assert there == asked, "an answer that was under way was lost"
         assert said == f"Asked {len(there)}: {len(there)} answered; in {store}\n"
-        assert "stopping: waiting for the answers under way (again to stop at once)" in complained
         left = ITEMS - len(there)
         assert one_line(complained) == f"{left} items are still to be asked: run the same command again."
 
@@ -112,15 +120,13 @@ def test_ctrl_c_lets_answers_come_in_and_the_next_run_goes_on(folder: Path, stor
 
 
 def test_a_second_ctrl_c_stops_at_once(folder: Path, store: Path) -> None:
-    with FaultyServer(answer_tray, latency_s=120.0) as server:
+    with FaultyServer(answer_tray, holds_after=0) as server:
         process = start_proctor(*command(folder, store, server))
         wait_for(lambda: server.count >= 8, process)
         process.send_signal(signal.SIGINT)
-        assert process.stderr is not None
-        while "stopping:" not in process.stderr.readline():
-            pass
+        read_until(process, "stopping: waiting for the answers under way (again to stop at once)")
         process.send_signal(signal.SIGINT)
-        _, complained = process.communicate(timeout=20)
+        _, complained = process.communicate(timeout=600)
     assert process.returncode == 130
     assert one_line(complained) == "proctor: stopped"
     assert recorded(store) == set()

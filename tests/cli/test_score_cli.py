@@ -33,7 +33,7 @@ def imported(data: Path, tmp_path: Path) -> Path:
 def score(store: Path, server: FaultyServer, *more: str) -> tuple[int, str, str]:
     done = proctor(
         "score", "rexsonovqa", "--store", store, "--model", "judge-1", "--base-url", server.url, "--system", "llava",
-        "--structured", "prompted", "--concurrency", "16", "--timeout", "5", *more,
+        "--structured", "prompted", "--concurrency", "16", "--timeout", "60", *more,
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr
 

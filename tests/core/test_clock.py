@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
 from proctor.core import Stopwatch, aside
+from tests.support.virtual_time import clock_standing_still, run_in_virtual_time
 
 
 def test_time_aside_is_not_model_time() -> None:
-    watch = Stopwatch()
-    with watch.running():
-        time.sleep(0.02)
-        with aside("media"):
-            time.sleep(0.05)
-        with aside("retry"):
-            time.sleep(0.03)
-    timing = watch.timing()
-    assert timing.media_s == pytest.approx(0.05, abs=0.02)
-    assert timing.retry_s == pytest.approx(0.03, abs=0.02)
-    assert timing.model_s == pytest.approx(0.02, abs=0.02)
+    with clock_standing_still() as clock:
+        watch = Stopwatch()
+        with watch.running():
+            clock.advance(0.02)
+            with aside("media"):
+                clock.advance(0.05)
+            with aside("retry"):
+                clock.advance(0.03)
+        timing = watch.timing()
+    assert timing.media_s == pytest.approx(0.05)
+    assert timing.retry_s == pytest.approx(0.03)
+    assert timing.model_s == pytest.approx(0.02)
 
 
 def test_aside_without_a_stopwatch_does_nothing() -> None:
@@ -41,8 +42,8 @@ def test_the_budget_stands_still_aside_and_runs_on_after_it() -> None:
             return False
         return True
 
-    assert asyncio.run(asking(media_s=0.3, model_s=0.01))
-    assert not asyncio.run(asking(media_s=0.3, model_s=0.3))
+    assert run_in_virtual_time(asking(media_s=0.3, model_s=0.09))
+    assert not run_in_virtual_time(asking(media_s=0.3, model_s=0.11))
 
 
 def test_overlapping_asides_count_once() -> None:
@@ -57,4 +58,4 @@ def test_overlapping_asides_count_once() -> None:
             await asyncio.gather(one(), one())
         return watch.timing().media_s
 
-    assert asyncio.run(both()) == pytest.approx(0.05, abs=0.03)
+    assert run_in_virtual_time(both()) == pytest.approx(0.05)

@@ -28,7 +28,7 @@ from proctor.judges import JUDGES, OfSeveral, Panel, build_judge
 from proctor.judges.binary_vote import RightOrWrong
 from proctor.judges.panel import PANEL, decide
 from proctor.models import ModelClient, ModelSpec
-from tests.support.faulty_server import Fault, FaultyServer, Request
+from tests.support.faulty_server import AT_ONCE, Fault, FaultyServer, Request
 from tests.support.snapshot import assert_frozen
 from tests.support.votes import Votes
 
@@ -71,7 +71,7 @@ def judged(
     **more: Any,
 ) -> list[list[Score] | MachineryError]:
     async def run() -> list[Any]:
-        spec = {"base_url": server.url, "backoff_s": 0.001, "retries": 1, "timeout_s": 2.0}
+        spec = {"base_url": server.url, "backoff_s": 0.001, "retries": 1, "timeout_s": 60.0}
         clients = [ModelClient(ModelSpec.model_validate(spec | {"name": name})) for name in models]
         panel = build_judge("panel", clients, Votes() if votes is None else votes, **more)
         one = item()
@@ -218,7 +218,7 @@ def test_a_judge_that_is_down_is_soon_asked_no_more_and_its_kept_votes_still_cou
     with FaultyServer(broken) as server:
 
         async def one_by_one() -> list[tuple[str | None, str]]:
-            spec = {"base_url": server.url, "backoff_s": 0.001, "retries": 0, "timeout_s": 2.0}
+            spec = {"base_url": server.url, "backoff_s": 0.001, "retries": 0, "timeout_s": 60.0}
             clients = [ModelClient(ModelSpec.model_validate(spec | {"name": name})) for name in THREE]
             panel = build_judge("panel", clients, votes)
             found = [outcome(await panel.score(item(), said(text))) for text in (*texts[5:], *texts[:5])]
@@ -315,7 +315,7 @@ def test_thirty_per_cent_faults_never_turn_a_verdict_round() -> None:
         number = request.text.partition("<<<ANSWER\nanswer ")[2].partition("\n")[0]
         return verdict("right" if right[f"answer {number}"] else "wrong")
 
-    with FaultyServer(reply, faults=0.3, seed=4, hang_s=1, retry_after_s=0) as server:
+    with FaultyServer(reply, faults=0.3, kinds=AT_ONCE, seed=4, retry_after_s=0) as server:
         found = judged(server, [said(text) for text in right])
     for scores, expected in zip(found, right.values(), strict=True):
         if not isinstance(scores, BaseException):

@@ -70,7 +70,7 @@ def judged(
     frames: FramesOf | None = None,
 ) -> list[list[Score]]:
     async def run() -> list[list[Score]]:
-        spec = ModelSpec(name="openai:judge", base_url=server.url, backoff_s=0.001, retries=1, timeout_s=2.0)
+        spec = ModelSpec(name="openai:judge", base_url=server.url, backoff_s=0.001, retries=1, timeout_s=60.0)
         client = ModelClient(spec)
         judge = RationaleJudge(client, votes or Votes(), _prompt(), frames)
         try:

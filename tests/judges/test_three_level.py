@@ -25,7 +25,7 @@ from proctor.core.formats import ChoiceFormat, FreeTextFormat
 from proctor.judges import VERDICT_METRICS, build_judge, judge_prompt
 from proctor.judges.three_level import ThreeLevelJudge, build
 from proctor.models import ModelClient, ModelSpec
-from tests.support.faulty_server import Fault, FaultyServer, Request
+from tests.support.faulty_server import AT_ONCE, Fault, FaultyServer, Request
 from tests.support.snapshot import assert_frozen
 from tests.support.votes import Votes
 
@@ -60,7 +60,7 @@ def judged(
 ) -> list[list[Score]]:
     async def run() -> list[list[Score]]:
         fields = {"name": "openai:judge", "base_url": server.url, "backoff_s": 0.001, "retries": 1}
-        client = ModelClient(ModelSpec.model_validate(fields | {"timeout_s": 2.0} | spec))
+        client = ModelClient(ModelSpec.model_validate(fields | {"timeout_s": 60.0} | spec))
         judge = build(client, Votes() if votes is None else votes, prompt=prompt)
         try:
             return await asyncio.gather(*(judge.score(one, answer) for one, answer in work))
@@ -245,9 +245,9 @@ def test_thirty_per_cent_faults_give_the_right_verdicts_or_none() -> None:
         score = by_answer[f"answer {answer}"]
         return verdict(score, kinds[score])
 
-    with FaultyServer(reply, faults=0.3, seed=2, hang_s=1) as server:
+    with FaultyServer(reply, faults=0.3, kinds=AT_ONCE, seed=2) as server:
         server.retry_after_s = 0
-        scores = judged(server, [(item(), said(text)) for text in by_answer], retries=12, timeout_s=0.5)
+        scores = judged(server, [(item(), said(text)) for text in by_answer], retries=12)
     assert [one[0].value for one in scores] == list(by_answer.values())
     assert [one[2].value for one in scores] == [0.0] * 90
 

@@ -7,12 +7,17 @@ import fcntl
 import multiprocessing
 import os
 import signal
+import sys
+import threading
 import time
 import zipfile
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,10 +26,34 @@ from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, MediaSettings, damaged, kept, prune, view
 from proctor.media.entries import Key, Made, Shelf, is_whole
 from proctor.media.frame_store import FrameStore
+from proctor.media.pictures import FrameEncoder
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 from tests.support.picture_maker import SHELF, ask, hold, jpeg_of
+from tests.support.virtual_time import until
 
 PROCESSES = multiprocessing.get_context("spawn")
+
+
+_watched: list[tuple[int, list[str]]] = []  # the threads whose opening of files is noted, and where
+
+
+def _note(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "open" and _watched and threading.get_ident() == _watched[-1][0]:
+        _watched[-1][1].append(str(arguments[0]))
+
+
+sys.addaudithook(_note)  # for good, as Python has it; it costs nothing while nobody watches
+
+
+@contextmanager
+def files_opened_here() -> Iterator[list[str]]:
+    """The paths of all files that this thread opens meanwhile."""
+    opened: list[str] = []
+    _watched.append((threading.get_ident(), opened))
+    try:
+        yield opened
+    finally:
+        _watched.pop()
 
 
 def lines(log: Path) -> list[str]:
@@ -158,8 +187,10 @@ def test_only_the_shelves_that_were_read_last_are_held(tmp_path: Path) -> None:
     """One store reads 40 shelves: the first eight may go, the last 32 stay."""
     store = FrameStore(tmp_path)
     for number in range(40):
+        before = set(entries(tmp_path))
         store.serve(Shelf(f"content{number}", {}, name=f"v{number}"), [1], make)
-        time.sleep(0.002)  # the file system's clock is coarse
+        (entry,) = set(entries(tmp_path)) - before
+        os.utime(entry, (number, number))  # the file system's clock is too coarse to tell them apart
     assert {entry.source() for entry in kept(tmp_path)[:8]} == {f"v{number}" for number in range(8)}
     removed = prune(tmp_path, 0)
     assert len(removed) == 8
@@ -170,10 +201,7 @@ def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
     ask(tmp_path, tmp_path / "log", [1])
     process = PROCESSES.Process(target=hold, args=(tmp_path,))
     process.start()
-    deadline = time.monotonic() + 30
-    while not (tmp_path / "held").exists():
-        assert time.monotonic() < deadline, "the other process does not start"
-        time.sleep(0.01)
+    until((tmp_path / "held").exists)
     assert prune(tmp_path, 0) == []
     process.kill()
     process.join()
@@ -210,33 +238,36 @@ def test_a_cache_that_can_not_be_written_stops_the_run(tmp_path: Path) -> None:
 
 def test_many_threads_make_it_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(12) as pool:
-        asked = [pool.submit(ask, tmp_path, tmp_path / "log", range(20), 0.005) for _ in range(12)]
+        asked = [pool.submit(ask, tmp_path, tmp_path / "log", range(20)) for _ in range(12)]
         assert all(len(one.result()) == 20 for one in asked)
     assert len(lines(tmp_path / "log")) == 21
 
 
+def makers(processes: Sequence[BaseProcess], log: Path) -> list[BaseProcess]:
+    """Those alive that have begun to make something."""
+    begun = {int(line.split()[0]) for line in lines(log)}
+    return [one for one in processes if one.pid in begun and one.is_alive()]
+
+
 def test_ten_processes_some_killed_and_nothing_is_made_twice_to_the_end(tmp_path: Path) -> None:
     """Two shelves, five processes each; the first three are killed while they are at it."""
-    store, log = tmp_path / "store", tmp_path / "log"
+    store, log, gate = tmp_path / "store", tmp_path / "log", tmp_path / "gate"
     shelves = [Shelf(f"content{k}", {}) for k in range(2)]
     asking = [
-        PROCESSES.Process(target=ask, args=(store, log, range(30), 0.02, shelves[k % 2])) for k in range(10)
+        PROCESSES.Process(target=ask, args=(store, log, range(30), gate, shelves[k % 2])) for k in range(10)
     ]
     for process in asking:
         process.start()
     for _ in range(3):
-        running = {int(line.split()[0]) for line in lines(log) if not line.endswith("done")}
-        deadline = time.monotonic() + 30
-        while not (alive := [p for p in asking if p.pid in running and p.is_alive()]):
-            assert time.monotonic() < deadline, "nobody is making anything"
-            time.sleep(0.01)
-            running = {int(line.split()[0]) for line in lines(log)}
-        assert alive[0].pid is not None
-        os.kill(alive[0].pid, signal.SIGKILL)
-        alive[0].join()
+        until(lambda: makers(asking, log) != [])
+        victim = makers(asking, log)[0]
+        assert victim.pid is not None
+        os.kill(victim.pid, signal.SIGKILL)
+        victim.join()
+    gate.touch()
     for process in asking:
-        process.join(60)
-    assert Counter(process.exitcode for process in asking)[0] >= 7
+        process.join()
+    assert Counter(process.exitcode for process in asking) == {0: 7, -signal.SIGKILL: 3}
     done = Counter(line.split()[1] for line in lines(log) if line.endswith("done"))
     assert max(done.values()) == 1
     assert all(is_whole(entry) for entry in entries(store))
@@ -323,28 +354,41 @@ def test_the_same_file_under_another_name_is_not_decoded_again(media: Path) -> N
     assert len(entries(media / "cache")) == 1
 
 
-def test_many_tasks_do_not_decode_twice_nor_block_the_loop(media: Path) -> None:
+def test_many_tasks_do_not_decode_twice_nor_block_the_loop(
+    media: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop's thread opens no file and makes no picture; 40 tasks have each picture made once."""
     library = MediaLibrary(media, cache_dir=media / "cache")
+    makers: list[int] = []
+    encode = FrameEncoder.jpeg
 
-    async def run() -> float:
-        longest = 0.0
+    def watched(encoder: FrameEncoder, *shot: Any) -> bytes:
+        makers.append(threading.get_ident())
+        return encode(encoder, *shot)
 
-        async def heartbeat() -> None:
-            nonlocal longest
-            while True:
-                before = time.monotonic()
-                await asyncio.sleep(0.01)
-                longest = max(longest, time.monotonic() - before)
+    monkeypatch.setattr(FrameEncoder, "jpeg", watched)
 
-        heart = asyncio.create_task(heartbeat())
+    async def run() -> list[str]:
         asked = [view(clip(), "video", library).frames(fps=5.0) for _ in range(40)]
-        shown = await asyncio.gather(*asked)
-        heart.cancel()
+        with files_opened_here() as opened:
+            shown = await asyncio.gather(*asked)
         assert all(len(frames) == 300 for frames in shown)
-        return longest
+        return opened
 
-    assert asyncio.run(run()) < 0.5
+    opened = asyncio.run(run())
+    assert [path for path in opened if path.startswith(str(media))] == []
+    assert len(makers) == 300
+    assert threading.get_ident() not in makers
     assert len(entries(media / "cache")) == 1
+
+
+def test_files_opened_by_this_thread_are_noticed(tmp_path: Path) -> None:
+    (tmp_path / "here").write_bytes(b"x")
+    with files_opened_here() as opened:
+        (tmp_path / "here").read_bytes()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit((tmp_path / "here").read_text).result()
+    assert opened.count(str(tmp_path / "here")) == 1
 
 
 def test_the_cache_is_where_the_environment_says(media: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from proctor.core import Frame, InputError, Item, Stopwatch, VideoClip
+from proctor.core import Frame, InputError, Item, VideoClip
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, view, viewer
 from proctor.media.ahead import LookAhead, Request
+from proctor.media.pictures import FrameEncoder
 from tests.support.clock_video import ClockVideo, write_clock_video
+from tests.support.virtual_time import until
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +33,9 @@ def clip(item_id: str, source: str) -> Item:
     return Item(id=item_id, group=source, question="?", answer=BinaryFormat(), media=media)
 
 
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come to it"
-        time.sleep(0.01)
+def at_rest() -> bool:
+    """Whether nobody works ahead any more: from then on nothing is made that was not asked for."""
+    return not any(thread.name == "look-ahead" for thread in threading.enumerate())
 
 
 def entries(cache: Path) -> int:
@@ -83,26 +82,30 @@ def test_a_window_says_nothing_of_what_comes_next(root: Path, tmp_path: Path) ->
     items = [clip("q0", "v0"), clip("q1", "v1")]
     views = viewer(items, "video", MediaLibrary(root, cache_dir=tmp_path))
     asyncio.run(views(items[0]).frames(count=2, window=(0.0, 1.0)))
-    time.sleep(0.2)
+    until(at_rest)
     assert entries(tmp_path) == 1
 
 
-def test_media_time_of_what_is_there_already_is_small(root: Path, tmp_path: Path) -> None:
-    """The first item's decoding is its own media time; the second one's was done meanwhile."""
+def test_what_was_made_ahead_is_not_made_again_when_it_is_asked_for(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first item's frames are made while it waits; the second one's were made meanwhile."""
+    makers: list[str] = []
+    encode = FrameEncoder.jpeg
+
+    def watched(encoder: FrameEncoder, *shot: Any) -> bytes:
+        makers.append(threading.current_thread().name)
+        return encode(encoder, *shot)
+
+    monkeypatch.setattr(FrameEncoder, "jpeg", watched)
     items = [clip("q0", "v0"), clip("q1", "v1")]
     views = viewer(items, "video", MediaLibrary(root, cache_dir=tmp_path))
-
-    async def media_s(item: Item) -> float:
-        watch = Stopwatch()
-        with watch.running():
-            await views(item).frames(fps=10.0)
-        media_s = watch.timing().media_s
-        assert media_s is not None
-        return media_s
-
-    first = asyncio.run(media_s(items[0]))
-    until(lambda: entries(tmp_path) == 2)
-    assert asyncio.run(media_s(items[1])) < first
+    asyncio.run(views(items[0]).frames(fps=10.0))
+    until(lambda: entries(tmp_path) == 2 and at_rest())
+    made = len(makers)
+    assert made == 40 + 41
+    assert len(asyncio.run(views(items[1]).frames(fps=10.0))) == 41
+    assert len(makers) == made
 
 
 class Recorder:
@@ -114,7 +117,7 @@ class Recorder:
 
     def __call__(self, item: Item, request: Request) -> None:
         self.prepared.append(f"{item.id} {request.count}")
-        assert self.go.wait(30)
+        assert self.go.wait(600)
 
 
 def test_it_stays_eight_items_ahead_and_leaves_out_what_was_faster() -> None:
@@ -129,7 +132,7 @@ def test_it_stays_eight_items_ahead_and_leaves_out_what_was_faster() -> None:
     assert prepare.prepared[1:] == [f"q{number} 4" for number in range(6, 14)]
     ahead.asked(items[2], Request(count=4))
     ahead.asked(items[19], Request(count=4))
-    time.sleep(0.05)
+    until(at_rest)
     assert len(prepare.prepared) == 9
 
 

@@ -9,6 +9,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -20,9 +21,12 @@ import pytest
 from PIL import Image as Pillow
 from pydantic import BaseModel
 
-from proctor.core import ConfigurationError, Frame, MachineryError, Stopwatch
+from proctor.core import ConfigurationError, Frame, Stopwatch, SystemFaultError, Timing
 from proctor.models import ModelClient, ModelSpec, Reply
+from proctor.models.local_batches import Batches
+from proctor.models.local_weights import Choices, Query, Weights
 from tests.support.tiny_vlm import make_tiny_vlm
+from tests.support.virtual_time import run_in_virtual_time, until
 
 pytestmark = pytest.mark.xdist_group("weights")  # one process loads torch, not all of them
 
@@ -130,7 +134,7 @@ class Verdict(BaseModel):
 
 
 def test_a_form_is_asked_for_in_words(weights: Path) -> None:
-    """Random weights never keep to it: that is the machinery's fault, never a verdict."""
+    """Random weights never keep to it: that is their own error, never a verdict."""
 
     async def run() -> None:
         model = client(weights)
@@ -139,47 +143,72 @@ def test_a_form_is_asked_for_in_words(weights: Path) -> None:
         finally:
             await model.aclose()
 
-    with pytest.raises(MachineryError, match="no readable reply in 3 tries"):
+    with pytest.raises(SystemFaultError, match="no readable reply in 3 tries"):
         asyncio.run(run())
 
 
-def test_waiting_for_weights_and_for_others_is_not_the_models_time(weights: Path) -> None:
-    async def run() -> tuple[float, float]:
-        model = client(weights, batch_size=1, max_tokens=40)
+def test_waiting_for_weights_and_for_others_is_not_the_models_time() -> None:
+    """Loading takes 10 s and each question 2 s, one after the other, by the test's own clock."""
 
-        async def one(number: int) -> tuple[float, float]:
+    loading = iter([10.0])
+
+    async def asked() -> list[Timing]:
+        loop = asyncio.get_running_loop()
+
+        def run(queries: Sequence[int], _given_up: Callable[[], bool]) -> list[int]:
+            asyncio.run_coroutine_threadsafe(
+                asyncio.sleep(0), loop
+            ).result()  # who waits knows it is its turn
+            time.sleep(2.0 * len(queries))
+            return list(queries)
+
+        batches: Batches[int, int] = Batches(lambda: time.sleep(next(loading, 0.0)), run, 1, lambda _: 0)
+
+        async def one(number: int) -> Timing:
             watch = Stopwatch()
             with watch.running():
-                await model.ask([picture(number), "What?"])
-            timing = watch.timing()
-            assert timing.model_s is not None
-            assert timing.retry_s is not None
-            return timing.model_s, timing.retry_s
+                assert await batches.ask(number) == number
+            return watch.timing()
 
-        times = await asyncio.gather(*(one(number) for number in range(6)))
-        await model.aclose()
-        return sum(model_s for model_s, _ in times), max(retry_s for _, retry_s in times)
+        return await asyncio.gather(*(one(number) for number in range(6)))
 
-    started = time.monotonic()
-    asked_s, waited_s = asyncio.run(run())
-    wall_s = time.monotonic() - started
-    assert asked_s < wall_s + 0.2  # one after the other: the sum is not more than the clock
-    assert waited_s > 0.4 * asked_s
+    timings = run_in_virtual_time(asked())
+    assert [timing.model_s for timing in timings] == pytest.approx([2.0] * 6)
+    waited = [timing.retry_s for timing in timings]
+    assert waited == pytest.approx([10 + 2 * number for number in range(6)], abs=0.1)  # 0.1: batches gather
 
 
 def test_a_question_that_nobody_waits_for_ends(weights: Path) -> None:
-    async def run() -> float:
-        model = client(weights, max_tokens=4000)
-        task = asyncio.create_task(model.ask([picture(1), "What?"]))
-        await asyncio.sleep(3.0)
-        task.cancel()
-        started = time.monotonic()
-        await asyncio.gather(task, return_exceptions=True)
-        quick = client(weights, max_tokens=1)
-        await quick.ask(["Now?"])
-        return time.monotonic() - started
+    """The weights are asked after every word whether anybody still waits."""
+    model = Weights("tiny", str(weights), "cpu", "auto")
+    model.load()
+    left = iter([False] * 5)
+    query = Query("", ("What?",), Choices(4000, 0.0, None, None, 0, ()))
+    (said,) = model.generate([query], lambda: next(left, True))
+    assert said.output_tokens == 6
 
-    assert asyncio.run(run()) < 10
+
+def test_who_gives_up_is_no_longer_waited_for() -> None:
+    """The first question is given up while it is answered; the next one gets its turn."""
+    begun, ended = threading.Event(), []
+
+    def run(queries: Sequence[int], given_up: Callable[[], bool]) -> list[int]:
+        begun.set()
+        while queries == [1] and not given_up():
+            time.sleep(0.001)
+        ended.append(queries)
+        return list(queries)
+
+    async def asked() -> int:
+        batches: Batches[int, int] = Batches(lambda: None, run, 1, lambda _: 0)
+        task = asyncio.create_task(batches.ask(1))
+        await asyncio.to_thread(begun.wait)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return await batches.ask(2)
+
+    assert asyncio.run(asked()) == 2
+    assert ended == [[1], [2]]
 
 
 @pytest.mark.parametrize(
@@ -236,7 +265,7 @@ def test_a_processor_that_needs_torchvision_says_so(tmp_path: Path) -> None:
 def test_a_batch_too_large_for_the_memory_is_halved(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    from proctor.models.local_weights import Query, Said, Weights
+    from proctor.models.local_weights import Said, Weights
 
     sizes: list[int] = []
     real = Weights._generated
@@ -269,19 +298,20 @@ def served(weights: Path) -> Iterator[str]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        deadline = time.monotonic() + 60
-        while True:
+
+        def healthy() -> bool:
             assert process.poll() is None, "the server ended"
-            assert time.monotonic() < deadline, "the server does not start"
             try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1).close()
-                break
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=60).close()
             except (urllib.error.URLError, OSError):
-                time.sleep(0.2)
+                return False
+            return True
+
+        until(healthy)
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait()
 
 
 def test_a_real_server_says_what_the_same_weights_say_here(weights: Path, served: str) -> None:

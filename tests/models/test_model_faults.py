@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import time
+import math
 import traceback
 from typing import Any
 
@@ -23,19 +23,16 @@ from proctor.core import (
 )
 from proctor.models import ModelClient, ModelSpec, Reply
 from proctor.models.faults import rejection
-from tests.support.faulty_server import TRANSIENT, Fault, FaultyServer
+from tests.support.faulty_server import AT_ONCE, Fault, FaultyServer
+from tests.support.scripted_transport import GOOD, HANG, Outcome, answer_by_script
+from tests.support.virtual_time import run_in_virtual_time
 
 SECRET = "sk-proj-THISISSECRET0123456789"
 
 
 def client_of(server: FaultyServer, **changes: Any) -> ModelClient:
-    quick = {"name": "openai:m", "base_url": server.url, "timeout_s": 5.0, "backoff_s": 0.001, "retries": 2}
+    quick = {"name": "openai:m", "base_url": server.url, "timeout_s": 60.0, "backoff_s": 0.001, "retries": 2}
     return ModelClient(ModelSpec.model_validate(quick | changes))
-
-
-def patience(fault: Fault) -> float:
-    """Seconds until a call counts as hanging: short where it does hang, else long enough for a busy machine."""
-    return 1.0 if fault in {Fault.HANG, Fault.SLOW_BODY} else 10.0
 
 
 def ask(server: FaultyServer, **changes: Any) -> Reply[None] | ProctorError:
@@ -59,8 +56,6 @@ REASONS = {
     Fault.UNAVAILABLE: "HTTP 503: The engine is loading",
     Fault.RESET: "Connection error",
     Fault.CUT_OFF: "Connection error",
-    Fault.HANG: "the request timed out",
-    Fault.SLOW_BODY: "the request timed out",
     Fault.TRUNCATED_JSON: "Failed to decode response as JSON: ",
     Fault.WRONG_TYPES: "a reply that can't be read: ",
     Fault.EMPTY_CHOICES: "a reply that can't be read: IndexError: list index out of range",
@@ -70,13 +65,26 @@ REASONS = {
 
 
 def test_every_transient_fault_is_tried_below() -> None:
-    assert set(TRANSIENT) <= set(REASONS)
+    assert set(AT_ONCE) <= set(REASONS)
+
+
+@pytest.mark.parametrize("slow", [HANG, Outcome(body_s=math.inf)])
+def test_a_call_that_hangs_is_asked_again_after_its_time(
+    slow: Outcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = answer_by_script(monkeypatch, [slow, slow, GOOD])
+    reply, timing = timed(budget_s=31, timeout_s=30, retries=2)
+    assert (reply.text, left) == ("Answer: B", [])
+    assert timing.retry_s == pytest.approx(60, abs=0.01)  # and the waits of 0.001 and 0.002 s at most
+    answer_by_script(monkeypatch, [slow, slow])
+    with pytest.raises(MachineryError, match=r"openai:m: the request timed out \(after 2 tries\)"):
+        timed(budget_s=31, timeout_s=30, retries=1)
 
 
 @pytest.mark.parametrize("fault", REASONS)
 def test_a_fault_is_got_over(fault: Fault) -> None:
-    with FaultyServer("Answer: B", script=[fault, fault], retry_after_s=0, hang_s=3, slow_s=5) as server:
-        reply = ask(server, timeout_s=patience(fault))
+    with FaultyServer("Answer: B", script=[fault, fault], retry_after_s=0) as server:
+        reply = ask(server)
     assert isinstance(reply, Reply)
     assert reply.text == "Answer: B"
     assert server.count == 3
@@ -84,8 +92,8 @@ def test_a_fault_is_got_over(fault: Fault) -> None:
 
 @pytest.mark.parametrize("fault", REASONS)
 def test_a_lasting_fault_is_the_machinerys(fault: Fault) -> None:
-    with FaultyServer(faults=1.0, kinds=[fault], retry_after_s=0, hang_s=3, slow_s=5) as server:
-        error = ask(server, retries=1, timeout_s=patience(fault))
+    with FaultyServer(faults=1.0, kinds=[fault], retry_after_s=0) as server:
+        error = ask(server, retries=1)
     assert type(error) is MachineryError
     assert str(error).startswith(f"openai:m: {REASONS[fault]}")
     assert str(error).endswith(" (after 2 tries)")
@@ -148,15 +156,13 @@ def test_nobody_listening_is_the_machinerys() -> None:
     assert (type(error), str(error)) == (MachineryError, "openai:m: Connection error (after 3 tries)")
 
 
-def test_a_retry_after_is_honoured_and_bounded() -> None:
-    with FaultyServer(script=[Fault.RATE_LIMIT_WITH_DELAY], retry_after_s=1) as server:
-        started = time.monotonic()
-        assert isinstance(ask(server), Reply)
-        assert 1.0 <= time.monotonic() - started < 10
-    with FaultyServer(script=[Fault.RATE_LIMIT_WITH_DELAY], retry_after_s=3600) as server:
-        started = time.monotonic()
-        assert isinstance(ask(server, max_wait_s=0.2), Reply)
-        assert 0.2 <= time.monotonic() - started < 10
+@pytest.mark.parametrize(("asked_s", "most_s", "waited_s"), [(1.0, 60.0, 1.0), (3600.0, 0.2, 0.2)])
+def test_a_retry_after_is_honoured_and_bounded(
+    asked_s: float, most_s: float, waited_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_by_script(monkeypatch, [Outcome(status=429, retry_after_s=asked_s), GOOD])
+    _, timing = timed(budget_s=0.1, max_wait_s=most_s)
+    assert timing.retry_s == pytest.approx(waited_s, abs=0.001)
 
 
 def test_waits_double_with_full_jitter_and_repeat_with_the_seed() -> None:
@@ -176,11 +182,12 @@ def test_waits_double_with_full_jitter_and_repeat_with_the_seed() -> None:
         assert 0.9 * limit < max(drawn) <= limit
 
 
-def timed(server: FaultyServer, budget_s: float, **changes: Any) -> tuple[Reply[None], Timing]:
-    """As the engine asks: under a budget that the stopwatch may move."""
+def timed(budget_s: float, **changes: Any) -> tuple[Reply[None], Timing]:
+    """As the engine asks: under a budget that the stopwatch may move; in virtual time."""
 
     async def run() -> tuple[Reply[None], Timing]:
-        client = client_of(server, **changes)
+        quick = {"name": "openai:m", "base_url": "http://localhost:9/v1", "backoff_s": 0.001, "retries": 2}
+        client = ModelClient(ModelSpec.model_validate(quick | changes))
         try:
             async with asyncio.timeout(budget_s) as limit:
                 watch = Stopwatch(limit)
@@ -189,26 +196,28 @@ def timed(server: FaultyServer, budget_s: float, **changes: Any) -> tuple[Reply[
         finally:
             await client.aclose()
 
-    return asyncio.run(run())
+    return run_in_virtual_time(run())
 
 
-def test_time_lost_to_faults_never_counts_against_the_budget() -> None:
-    script = [Fault.HANG, Fault.RATE_LIMIT_WITH_DELAY, Fault.HANG, Fault.RESET]
-    with FaultyServer("Answer: B", script=script, hang_s=5, retry_after_s=1) as server:
-        reply, timing = timed(server, budget_s=1.5, timeout_s=0.5, retries=4)
+def test_time_lost_to_faults_never_counts_against_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = [HANG, Outcome(status=429, retry_after_s=1), HANG, Outcome(resets=True), Outcome(after_s=4.9)]
+    answer_by_script(monkeypatch, script)
+    reply, timing = timed(budget_s=5.1, timeout_s=5, retries=4)
     assert reply.text == "Answer: B"
-    assert timing.retry_s is not None
-    assert timing.retry_s >= 1.9  # two hangs of 0.5 s, and the second that was asked for
-    assert timing.model_s < 1.5
+    assert timing.retry_s == pytest.approx(
+        11, abs=0.02
+    )  # two hangs of 5 s, and the second that was asked for
+    assert timing.model_s == pytest.approx(4.9)
 
 
-def test_the_models_own_time_counts_against_the_budget() -> None:
-    with FaultyServer(script=[Fault.HANG], hang_s=5) as server, pytest.raises(TimeoutError):
-        timed(server, budget_s=0.3, timeout_s=10)
-    with FaultyServer("Answer: B", script=[Fault.HANG], hang_s=0.3) as server:
-        _, timing = timed(server, budget_s=5, timeout_s=10)  # slow, and then an answer: the model's time
+def test_the_models_own_time_counts_against_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer_by_script(monkeypatch, [HANG])
+    with pytest.raises(TimeoutError):
+        timed(budget_s=0.3, timeout_s=10)
+    answer_by_script(monkeypatch, [Outcome(after_s=4.9)])
+    _, timing = timed(budget_s=5, timeout_s=10)  # slow, and then an answer: the model's time
     assert timing.retry_s == 0
-    assert timing.model_s >= 0.29
+    assert timing.model_s == pytest.approx(4.9)
 
 
 def texts_about(error: BaseException, client: ModelClient) -> str:

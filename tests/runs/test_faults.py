@@ -7,7 +7,6 @@ import asyncio
 import base64
 import re
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,10 @@ from proctor.models import ModelClient, ModelSpec
 from proctor.runs import Limits, Options, Outcome, Result, Run, Store, execute, plan, results
 from proctor.systems.model_system import ModelSystem, Sampling
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
-from tests.support.faulty_server import TRANSIENT, Fault, FaultyServer, Request
+from tests.support.faulty_server import AT_ONCE, Fault, FaultyServer, Request
 
 SEEN = 80  # items on a second of the video each
 TOLD = 40  # items that the text alone answers
-TIMEOUT_S = 1.0
 
 
 def a_benchmark(folder: Path) -> Benchmark:
@@ -90,13 +88,13 @@ def asked_for(request: Request) -> str:
 
 
 def ask(
-    server: FaultyServer, store: Store, benchmark: Benchmark, cache: Path, retries: int, timeout_s: float
+    server: FaultyServer, store: Store, benchmark: Benchmark, cache: Path, retries: int
 ) -> tuple[Run, Outcome]:
     spec = ModelSpec(
         name="local",
         base_url=server.url,
         retries=retries,
-        timeout_s=timeout_s,
+        timeout_s=600.0,
         backoff_s=0.02,
         max_wait_s=0.2,
     )
@@ -123,23 +121,22 @@ def by_status(answers: dict[str, Answer]) -> Counter[Status]:
 
 def test_faults_on_30_percent_of_the_calls_are_never_wrong_answers(tmp_path: Path) -> None:
     benchmark, store = a_benchmark(tmp_path), Store(tmp_path / "runs.db")
-    with FaultyServer(right_answer, faults=0.3, kinds=TRANSIENT, seed=4, retry_after_s=0.05) as server:
-        run, outcome = ask(server, store, benchmark, tmp_path / "cache", 1, TIMEOUT_S)
+    with FaultyServer(right_answer, faults=0.3, kinds=AT_ONCE, seed=4, retry_after_s=0.05) as server:
+        run, outcome = ask(server, store, benchmark, tmp_path / "cache", 1)
         first = list(server.requests)
         answers = store.answers(run)
         failed = store.failed(run)
 
-        assert {request.fault for request in first} > {None, Fault.HANG, Fault.RESET, Fault.WRONG_TYPES}
+        assert {request.fault for request in first} > {None, Fault.RATE_LIMIT, Fault.RESET, Fault.WRONG_TYPES}
         assert set(answers) == {item.id for item in benchmark.items}
         assert set(by_status(answers)) == {Status.ANSWERED, Status.FAILED}
         assert outcome.failed == len(failed) > 0
         assert store.marked(run, "code") == store.settled(run) == set(answers) - failed
         assert_failed_is_said(answers, failed)
-        assert_time_lost_is_not_the_models(answers, first)
         assert_numbers_of_an_incomplete_run(store, len(benchmark.items), len(failed))
 
         server.faults = 0.0
-        _, again = ask(server, store, benchmark, tmp_path / "cache", 6, 60.0)
+        _, again = ask(server, store, benchmark, tmp_path / "cache", 6)
         second = server.requests[len(first) :]
     assert (again.failed, again.remaining) == (0, 0)
     assert Counter(map(asked_for, second)) == Counter(failed)
@@ -165,18 +162,6 @@ def assert_failed_is_said(answers: dict[str, Answer], failed: set[str]) -> None:
         assert (answer.text, answer.parsed, answer.problem) == ("", None, "")
 
 
-def assert_time_lost_is_not_the_models(answers: dict[str, Answer], requests: Sequence[Request]) -> None:
-    """What hung until the time-out and was answered then: the wait is the retry's, not the model's."""
-    hung = {asked_for(request) for request in requests if request.fault is Fault.HANG}
-    late = [answers[item].timing for item in hung if answers[item].status is Status.ANSWERED]
-    assert late
-    for timing in late:
-        assert timing is not None
-        assert timing.retry_s is not None
-        assert timing.retry_s >= TIMEOUT_S - 0.05
-        assert timing.model_s < timing.retry_s
-
-
 def assert_numbers_of_an_incomplete_run(store: Store, items: int, failed: int) -> None:
     (row,) = accuracy(store)
     assert (row.value, row.n, row.answered, row.failed) == (1.0, items - failed, items - failed, failed)
@@ -194,7 +179,7 @@ def assert_numbers_of_an_incomplete_run(store: Store, items: int, failed: int) -
 def test_a_server_that_is_down_fails_the_run_and_records_no_wrong_answer(tmp_path: Path) -> None:
     benchmark, store = a_benchmark(tmp_path), Store(tmp_path / "runs.db")
     with FaultyServer(right_answer, faults=1.0, kinds=[Fault.UNAVAILABLE, Fault.RESET]) as server:
-        run, outcome = ask(server, store, benchmark, tmp_path / "cache", 0, 30.0)
+        run, outcome = ask(server, store, benchmark, tmp_path / "cache", 0)
         assert outcome.tally.stopped.startswith("gave up after 50 failures in a row: local: ")
         assert by_status(store.answers(run)) == {Status.FAILED: outcome.failed}
         assert 50 <= outcome.failed < 50 + 16
@@ -203,6 +188,6 @@ def test_a_server_that_is_down_fails_the_run_and_records_no_wrong_answer(tmp_pat
         assert row.missing == len(benchmark.items) - outcome.failed == outcome.remaining
 
         server.faults = 0.0
-        _, again = ask(server, store, benchmark, tmp_path / "cache", 0, 30.0)
+        _, again = ask(server, store, benchmark, tmp_path / "cache", 0)
     assert (again.failed, again.remaining) == (0, 0)
     assert [row.value for row in accuracy(store)] == [1.0]

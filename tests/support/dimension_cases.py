@@ -80,7 +80,7 @@ def judged(
     **spec: Any,
 ) -> list[DimensionScores]:
     """What a judge of this name says of the cases."""
-    patience = {"backoff_s": 0.001, "retries": 1, "timeout_s": 5.0}
+    patience = {"backoff_s": 0.001, "retries": 1, "timeout_s": 60.0}
     specs = [
         ModelSpec.model_validate({"name": one, "base_url": server.url} | patience | spec) for one in models
     ]

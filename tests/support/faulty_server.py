@@ -28,7 +28,7 @@ from aiohttp import web
 
 from proctor.core import generator
 
-__all__ = ["TRANSIENT", "Fault", "FaultyServer", "Request", "Tokens", "faulty_server"]
+__all__ = ["AT_ONCE", "TRANSIENT", "Fault", "FaultyServer", "Request", "Tokens", "faulty_server"]
 
 
 class Fault(StrEnum):
@@ -76,6 +76,9 @@ TRANSIENT = (
     Fault.EMPTY_CHOICES,
 )
 """The faults of the machinery that another try may get over."""
+
+AT_ONCE = tuple(fault for fault in TRANSIENT if fault is not Fault.HANG)
+"""Those of them that need no time-out to be noticed: what a call takes on a busy machine decides nothing."""
 
 _STATUS: dict[Fault, tuple[int, str, str]] = {
     Fault.RATE_LIMIT: (429, "rate_limit_exceeded", "Rate limit reached"),
@@ -171,7 +174,7 @@ class FaultyServer:
     `reply` is the text of a good answer, or a function of the request. `script` says what happens to the
     first requests in the order of their arrival (None is a good answer), `faults` is the share of all later
     ones that break, each in one of `kinds`, drawn with `seed`; it may be changed meanwhile (0: healed).
-    Each reply takes `latency_s`. `requests` is what came (up to `keep`), `count` how many.
+    Each reply takes `latency_s`; those after the first `holds_after` wait until `release()`. `requests` is what came (up to `keep`), `count` how many.
     """
 
     def __init__(
@@ -191,6 +194,7 @@ class FaultyServer:
         self.hang_s = options.pop("hang_s", 3600.0)
         self.slow_s = options.pop("slow_s", 3600.0)
         self.latency_s = options.pop("latency_s", 0.0)
+        self.holds_after: float = options.pop("holds_after", math.inf)
         self.cached_tokens = int(options.pop("cached_tokens", 0))
         if options:
             raise TypeError(f"unknown options: {', '.join(options)}")
@@ -210,6 +214,14 @@ class FaultyServer:
     def url(self) -> str:
         """The base URL for an OpenAI client."""
         return f"http://127.0.0.1:{self._port}/v1"
+
+    @property
+    def _stopping(self) -> bool:
+        return self._stop is not None and self._stop.is_set()
+
+    def release(self) -> None:
+        """Lets all replies go that are held, and holds none from now on."""
+        self.holds_after = math.inf
 
     def __enter__(self) -> Self:
         ready = threading.Event()
@@ -249,8 +261,11 @@ class FaultyServer:
         if len(self.requests) < self._keep:
             self.requests.append(request)
         fault = request.fault
+        place = self.count
         if self.latency_s:
             await self._pause(self.latency_s)
+        while place > self.holds_after and not self._stopping:  # noqa: ASYNC110 (told from another thread)
+            await asyncio.sleep(0.005)
         if fault in _STATUS:
             return self._refuse(fault, http)
         if fault is Fault.RESET:

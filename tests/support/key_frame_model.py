@@ -189,7 +189,7 @@ def run_method(
 
     async def run() -> list[Answer]:
         clients = [
-            ModelClient(ModelSpec(name=model, base_url=server.url, backoff_s=0.001, retries=2, timeout_s=5))
+            ModelClient(ModelSpec(name=model, base_url=server.url, backoff_s=0.001, retries=2, timeout_s=60))
             for model in models
         ]
         try:

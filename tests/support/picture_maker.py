@@ -21,15 +21,16 @@ def jpeg_of(key: Key) -> bytes:
 
 
 def ask(
-    folder: Path, log: Path, wanted: Sequence[int], pause_s: float = 0.0, shelf: Shelf = SHELF
+    folder: Path, log: Path, wanted: Sequence[int], gate: Path | None = None, shelf: Shelf = SHELF
 ) -> dict[Key, bytes]:
     """Serves these pictures; each made one is appended to the log as `process shelf timestamp`, a whole
-    decoding as `process shelf done`."""
+    decoding as `process shelf done`. With a gate, who has begun goes on once that file is there."""
 
     def make(missing: Sequence[Key], _kept: Container[Key]) -> Iterator[Made]:
-        for pts in missing:
+        for number, pts in enumerate(missing):
             _note(log, f"{os.getpid()} {shelf.content} {pts}")
-            time.sleep(pause_s)
+            while number == len(missing) // 2 and gate is not None and not gate.exists():
+                time.sleep(0.01)
             yield Made(pts, int(pts) / 10, jpeg_of(pts))
         _note(log, f"{os.getpid()} {shelf.content} done")
 
@@ -41,7 +42,7 @@ def hold(folder: Path) -> None:
     store = FrameStore(folder)
     assert store.serve(SHELF, [1], lambda _missing, _kept: []) == {1: jpeg_of(1)}
     (folder / "held").touch()
-    time.sleep(60)
+    time.sleep(3600)
 
 
 def _note(log: Path, line: str) -> None:

@@ -135,7 +135,7 @@ def one_judged(
                 "base_url": server.url,
                 "backoff_s": 0.001,
                 "retries": 1,
-                "timeout_s": 10.0,
+                "timeout_s": 60.0,
             }
         )
 

@@ -53,7 +53,7 @@ def item(**changes: Any) -> Item:
 def answer(server: FaultyServer, view: Shown, one: Item | None = None, **system: Any) -> Answer:
     async def run() -> Answer:
         client = ModelClient(
-            ModelSpec(name="openai:m", base_url=server.url, backoff_s=0.001, retries=1, timeout_s=2)
+            ModelSpec(name="openai:m", base_url=server.url, backoff_s=0.001, retries=1, timeout_s=60)
         )
         try:
             return await ModelSystem(client, **system).answer(one or item(), view)
