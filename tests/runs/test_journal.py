@@ -13,6 +13,7 @@ import pytest
 from proctor.core import Answer, Score
 from proctor.runs import Run, Store
 from proctor.runs.journal import Journal
+from tests.support.virtual_time import run_in_virtual_time
 
 RUN = Run(1, "toy", "one", "video", {})
 Rows = Sequence[tuple[Run, Answer, Sequence[Score]]]
@@ -39,6 +40,19 @@ class SlowDisk:
         return [item for transaction in self.transactions for item in transaction]
 
 
+class StuckDisk(SlowDisk):
+    """Its first transaction is under way until told."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0)
+        self.reached, self.go = threading.Event(), threading.Event()
+
+    def write_many(self, rows: Rows) -> None:
+        self.reached.set()
+        self.go.wait()
+        super().write_many(rows)
+
+
 def journal(disk: SlowDisk, writers: int) -> Journal:
     return Journal(cast("Store", disk), writers)
 
@@ -60,7 +74,7 @@ def test_answers_that_come_fast_share_transactions() -> None:
         with journal(disk, 40) as book:
             await asyncio.gather(*(work(number) for number in range(40)))
 
-    asyncio.run(run())
+    run_in_virtual_time(run())
     assert sorted(disk.written) == sorted(f"q{number}-{turn}" for number in range(40) for turn in range(10))
     assert len(disk.transactions) < 100
     assert disk.threads == {"proctor-journal_0"}
@@ -99,7 +113,7 @@ def test_where_all_wait_none_is_held_back(writers: int) -> None:
             await asyncio.gather(*(work(number) for number in range(writers)))
         return held
 
-    held = asyncio.run(run())
+    held = run_in_virtual_time(run())
     assert len(disk.written) == 20 * writers
     assert len(held) < writers  # the last ones only, whose fellows have nothing more to write
 
@@ -115,7 +129,7 @@ def test_answers_that_come_slowly_are_not_held_back() -> None:
                 await write(book, f"q{turn}")
         return held
 
-    assert asyncio.run(run()) == []
+    assert run_in_virtual_time(run()) == []
     assert disk.transactions == [[f"q{turn}"] for turn in range(5)]
 
 
@@ -129,22 +143,23 @@ def test_who_comes_right_after_a_transaction_waits_for_others_a_little() -> None
             await asyncio.gather(write(book, "q1"), write(book, "q2"))
         return held
 
-    (rest,) = asyncio.run(run())
+    (rest,) = run_in_virtual_time(run())
     assert 0 < rest <= 0.01
     assert disk.transactions == [["q0"], ["q1", "q2"]]
 
 
 def test_an_answer_whose_writer_was_cancelled_is_written_all_the_same() -> None:
-    disk = SlowDisk(0.05)
+    disk = StuckDisk()
 
     async def run() -> None:
         with journal(disk, 8) as book:
             tasks = [asyncio.create_task(write(book, f"q{number}")) for number in range(3)]
-            await asyncio.sleep(0.01)
+            await asyncio.to_thread(disk.reached.wait)
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
             assert all(task.cancelled() for task in tasks)
+            disk.go.set()
 
     asyncio.run(run())
     assert sorted(disk.written) == ["q0", "q1", "q2"]
@@ -163,7 +178,7 @@ def test_a_store_that_fails_tells_all_who_wait_and_may_recover() -> None:
             await write(book, "q3")
         return errors
 
-    errors = asyncio.run(run())
+    errors = run_in_virtual_time(run())
     assert [str(error) for error in errors] == ["no space left on device"] * 3
     assert disk.written == ["q3"]
 
@@ -176,5 +191,5 @@ def test_nothing_to_write_is_no_transaction(writers: int) -> None:
         with journal(disk, writers):
             await asyncio.sleep(0)
 
-    asyncio.run(run())
+    run_in_virtual_time(run())
     assert disk.transactions == []
