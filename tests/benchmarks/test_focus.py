@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -31,6 +32,7 @@ from proctor.benchmarks.focus import (
 from proctor.core import NO_ANSWER, Benchmark, HasBriefing, InputError, Item, RecordedAnswers, Score, Status
 from proctor.core.formats import ChoiceFormat, ClassesFormat, FreeTextFormat, PatternFormat, TimestampsFormat
 from proctor.metrics import AccuracyScorer
+from tests.support.program import within
 
 REQUEST: dict[str, Any] = {
     "qID": "q1",
@@ -226,7 +228,8 @@ def test_a_container_s_answers_have_no_latency(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("track", "budget"), [("frame", 5), ("segment", 15), ("procedure", 30)])
 def test_tracks_have_their_budgets(track: str, budget: float, tmp_path: Path) -> None:
-    loaded = READER.on_track(track).load(folder(tmp_path))
+    start = 90.0 if track == "frame" else 0.0
+    loaded = READER.on_track(track).load(folder(tmp_path, [REQUEST | {"start_time": start}]))
     assert loaded.budget_s == budget
     assert loaded.items[0].tags["track"] == track
     (tmp_path / "r.json").write_text(json.dumps([{"qID": "q1", "content": "00:00:10", "latency": budget}]))
@@ -246,6 +249,87 @@ def test_a_frame_is_one_moment(tmp_path: Path) -> None:
         InputError, match=r"requests.json: question q1, field 'end_time': found 90 s, expected a time after"
     ):
         READER.load(data)
+
+
+@pytest.mark.parametrize(
+    ("track", "start", "end", "message"),
+    [
+        ("frame", 10.0, 10.0, ""),
+        ("frame", 10.0, 10.04, ""),
+        ("frame", 10.0, 11.0, "field 'end_time': found 1 s after start_time, expected one frame"),
+        ("segment", 3600.0, 3900.0, ""),
+        (
+            "segment",
+            3600.0,
+            3900.5,
+            "field 'end_time': found 300.5 s after start_time, expected at most 300 s",
+        ),
+        ("segment", 60.0, 60.0, "field 'end_time': found 60 s, expected a time after start_time 60 s"),
+        ("procedure", 0.0, 9000.0, ""),
+        ("procedure", 0.5, 9000.0, "field 'start_time': found 0.5 s, expected 0, the start of the video"),
+        ("procedure", 0.0, 0.0, "field 'end_time': found 0 s, expected a time after start_time 0 s"),
+    ],
+)
+def test_what_is_shown_is_what_the_track_has(
+    track: str, start: float, end: float, message: str, tmp_path: Path
+) -> None:
+    data = folder(tmp_path, [REQUEST | {"start_time": start, "end_time": end}])
+    if not message:
+        assert len(READER.on_track(track).load(data).items) == 1
+        return
+    with pytest.raises(InputError) as caught:
+        READER.on_track(track).load(data)
+    assert f"question q1, {message} (track {track})" in str(caught.value)
+
+
+def test_further_fields_are_kept_as_facets(tmp_path: Path) -> None:
+    requests = [REQUEST | {"qID": f"q{number}", "centre": f"c{number % 3}"} for number in range(6)]
+    more: dict[str, Any] = {
+        "required_knowledge": ["anatomy", "counting"],
+        "remark": "x" * 200,
+        "nested": {"a": 1},
+    }
+    references = [
+        REFERENCE | more | {"qID": f"q{number}", "decision_impact": "high" if number % 2 else "low"}
+        for number in range(6)
+    ]
+    loaded = READER.load(folder(tmp_path, requests, references))
+    assert loaded.facets[-2:] == ("centre", "decision_impact")
+    tags = loaded.items[1].tags
+    assert (tags["decision_impact"], tags["centre"]) == ("high", "c1")
+    assert tags["required_knowledge"] == ("anatomy", "counting")
+    assert "remark" not in tags
+    assert "nested" not in tags
+    assert tags["capability"] == "temporal_grounding", "a further field replaces none of the toolkit's"
+
+
+def test_results_by_a_further_field(tmp_path: Path) -> None:
+    requests = [REQUEST | {"qID": f"q{number}", "videoID": f"v{number}"} for number in range(6)]
+    references = [
+        REFERENCE | {"qID": f"q{number}", "decision_impact": ("high", "low")[number % 2]}
+        for number in range(6)
+    ]
+    data, store = folder(tmp_path, requests, references), tmp_path / "runs.db"
+    (tmp_path / "r.json").write_text(
+        json.dumps(
+            [{"qID": f"q{number}", "content": f"00:00:{10 + 20 * (number % 2)}"} for number in range(6)]
+        )
+    )
+    code, printed = within(
+        "import", "focus", tmp_path / "r.json", "--data", data, "--as", "a", "--store", store
+    )
+    assert code == 0, printed
+    code, printed = within(
+        *("results", "focus", "--store", store, "--system", "a", "--by", "decision_impact"),
+        *("--draws", "100", "--format", "csv"),
+    )
+    assert code == 0, printed
+    rows = {
+        row["decision_impact"]: float(row["value"])
+        for row in csv.DictReader(io.StringIO(printed))
+        if row.get("value")
+    }
+    assert rows == {"high": 1.0, "low": 0.0}
 
 
 def test_the_formats_without_data(tmp_path: Path) -> None:

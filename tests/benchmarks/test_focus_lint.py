@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from proctor.benchmarks.causes import Noted, by_cause
 from proctor.benchmarks.focus import READER, Finding, lint_submission
 from proctor.core import InputError
-from tests.support.program import proctor
+from tests.support.program import proctor, within
 
 FORMATS = {
     "q1": ("binary", "yes"),
@@ -162,8 +163,8 @@ def test_every_rule(case: tuple[str, list[Any], list[Finding]], folder: Path) ->
 def test_what_a_file_names_twice_is_told_and_not_read_as_its_last(folder: Path) -> None:
     file, benchmark = folder / "answer.json", READER.load(folder)
     file.write_text('{"q1": "no", "q2": "to hold it", "q1": "yes", "q3": "none"}')
-    assert lint_submission(file, benchmark).findings == (
-        Finding("duplicate", "q1", "entry 3 again", "one answer; the first is entry 1"),
+    assert lint_submission(file, benchmark).findings[0] == (
+        Finding("duplicate", "q1", "entry 3 again", "one answer; the first is entry 1")
     )
     with pytest.raises(InputError, match="entry 3: found q1 again, expected each qID once"):
         READER.read_recorded(file, benchmark)
@@ -205,7 +206,7 @@ def test_an_id_moves_no_cursor(folder: Path) -> None:
 
 def test_the_program_says_it_and_ends_with_one(folder: Path) -> None:
     file = folder / "answer.json"
-    file.write_text(json.dumps([entry("q1", "maybe"), entry("q2", "score: 5", None)]))
+    file.write_text(json.dumps([entry("q1", "maybe"), entry("q2", "score: 5")]))
     arguments = ("lint", "focus", file, "--data", folder, "--track", "procedure")
     done = proctor(*arguments, "--format", "json")
     assert done.returncode == 1
@@ -223,7 +224,141 @@ def test_the_program_says_it_and_ends_with_one(folder: Path) -> None:
     assert shown.returncode == 1
     assert "error: format: q1: found 'maybe', expected yes or no and nothing else" in shown.stdout
     assert (
-        "2 answers to 3 questions: 2 errors, 1 to look at (format 1, missing 1, suspicious 1)" in shown.stdout
+        "2 answers to 3 questions: 2 errors, 1 warnings (format 1, missing 1, suspicious 1)" in shown.stdout
     )
     file.write_text(json.dumps(GOOD))
     assert proctor(*arguments).returncode == 0
+
+
+# Latencies
+
+
+def test_a_file_without_latencies_is_told_once(folder: Path) -> None:
+    """Nobody knows whether its answers came in time; a container leaves such a file, so it breaks no rule."""
+    file = folder / "answer.json"
+    file.write_text(json.dumps([{"qID": one["qID"], "content": one["content"]} for one in GOOD]))
+    (finding,) = lint_submission(file, READER.load(folder)).findings
+    assert (finding.rule, finding.error) == ("no-latency", False)
+    assert finding.found == "no latency in any of 3 answers, so that nobody knows whether they came in time"
+
+
+def test_a_latency_that_others_have_is_missing(folder: Path) -> None:
+    file = folder / "answer.json"
+    file.write_text(json.dumps([entry("q1", latency=None), *GOOD[1:]]))
+    found = lint_submission(file, READER.load(folder))
+    assert found.findings == (
+        Finding("no-latency", "q1", "no latency", "seconds, as the other answers have"),
+    )
+    assert found.errors == 1
+
+
+# Without references
+
+
+@pytest.fixture
+def blind(folder: Path) -> Path:
+    """What a participant has of the test: requests alone, one of which names its format."""
+    requests = json.loads((folder / "requests.json").read_text())
+    requests[0]["answer_format"] = "binary"
+    (folder / "requests.json").write_text(json.dumps(requests))
+    (folder / "references.json").unlink()
+    return folder
+
+
+def test_what_can_be_checked_without_references_is_checked(blind: Path) -> None:
+    file, benchmark = blind / "answer.json", READER.load(blind)
+    file.write_text(
+        json.dumps(
+            [
+                entry("q1", "maybe"),
+                entry("q2", "x" * 301),
+                entry("q2", "again"),
+                entry("q9"),
+                entry("q3", "a", 31),
+            ]
+        )
+    )
+    found = lint_submission(file, benchmark)
+    assert [(one.rule, one.question, one.error) for one in found.findings] == [
+        ("format", "q1", True),
+        ("too-long", "q2", False),
+        ("duplicate", "q2", True),
+        ("unknown", "q9", True),
+        ("late", "q3", True),
+    ]
+    assert found.findings[1].expected == "at most 300 characters if it is free text"
+    assert found.unchecked == (
+        "whether answers are right: 3 questions have no reference",
+        "the format of the answers to 2 questions: their requests name none (answer_format)",
+    )
+    file.write_text(json.dumps([entry("q1", "no"), entry("q2", "any"), entry("q3", "")]))
+    assert [one.rule for one in lint_submission(file, benchmark).findings] == ["format"], "empty is no format"
+    code, printed = within("lint", "focus", file, "--data", blind)
+    assert code == 1
+    assert "not checked: whether answers are right: 3 questions have no reference" in printed
+
+
+def test_a_run_without_references_is_collected_and_exported(blind: Path, tmp_path: Path) -> None:
+    store, out = tmp_path / "runs.db", tmp_path / "answer.json"
+    code, printed = within(
+        *("run", "focus", "--data", blind, "--system", "random", "--condition", "text-only", "--store", store)
+    )
+    assert code == 0, printed
+    benchmark = READER.load(blind)
+    assert all(item.reference is None for item in benchmark.items)
+    assert (benchmark.buckets, benchmark.relevance) == ((), "")
+    code, printed = within("results", "focus", "--store", store, "--draws", "100")
+    assert code == 0, printed
+    code, printed = within(
+        *("export", "focus", "--store", store, "--system", "random", "--format", "answer", "--out", out)
+    )
+    assert code == 0, printed
+    assert [one["qID"] for one in json.loads(out.read_text())] == ["q1"]
+
+
+def test_references_that_are_there_must_be_whole(folder: Path) -> None:
+    (folder / "references.json").write_text("[]")
+    with pytest.raises(InputError, match=r"references.json: found no reference, expected one for each"):
+        READER.load(folder)
+
+
+# By cause
+
+
+def test_many_findings_of_one_cause_are_one_line(folder: Path) -> None:
+    requests = json.loads((folder / "requests.json").read_text())
+    references = json.loads((folder / "references.json").read_text())
+    names = [f"n{number:03d}" for number in range(50)]
+    for rows in (requests, references):
+        rows[:] = [rows[0] | {"qID": name} for name in names]
+    (folder / "requests.json").write_text(json.dumps(requests))
+    (folder / "references.json").write_text(json.dumps(references))
+    file = folder / "answer.json"
+    file.write_text(json.dumps([entry(name, f"perhaps {name}") for name in names[:40]]))
+    code, printed = within("lint", "focus", file, "--data", folder)
+    lines = printed.splitlines()
+    assert code == 1
+    assert lines == [
+        (
+            "error: format: 40 times: expected yes or no and nothing else; found n000: 'perhaps n000'; "
+            "n001: 'perhaps n001'; n002: 'perhaps n002'; and 37 more (--all)"
+        ),
+        (
+            "error: missing: 10 times: found no answer, expected an answer to every question "
+            "(n040, n041, n042 and 7 more (--all))"
+        ),
+        "40 answers to 50 questions: 50 errors, 0 warnings (format 40, missing 10)",
+    ]
+    _, every = within("lint", "focus", file, "--data", folder, "--all")
+    assert len(every.splitlines()) == 51
+
+
+def test_what_only_follows_stands_after_its_cause() -> None:
+    rows = [Noted("error: lang", f"row {n}", "'EN'", "one of en, zh", f"line {n}", n) for n in (9, 2, 5, 40)]
+    follows = [Noted("error", "", f"no row for {n}", "one each", f"gone {n}") for n in range(4)]
+    odd = [Noted("warning: row", "row 3", "again", "one row", "twice", 3)]
+    assert by_cause([*odd, *follows, *rows]) == [
+        "error: lang: 4 times: found 'EN', expected one of en, zh (rows 2, 5, 9 and 1 more (--all))",
+        "error: 4 times: expected one each; found no row for 0; no row for 1; no row for 2; and 1 more (--all)",
+        "twice",
+    ]

@@ -93,9 +93,27 @@ def test_wrong_words_are_named(store: Path, toolkit: Path) -> None:
 
 
 def test_a_run_knows_its_track(toolkit: Path, tmp_path: Path) -> None:
-    options = ("--data", toolkit, "--system", "random", "--condition", "text-only", "--limit", "3")
-    done = proctor("run", "focus", *options, "--track", "segment", "--store", tmp_path / "runs.db")
+    """Whole procedures are no segments; a minute from the start is both a segment and a procedure."""
+    options = (
+        "--system",
+        "random",
+        "--condition",
+        "text-only",
+        "--limit",
+        "3",
+        "--store",
+        tmp_path / "runs.db",
+    )
+    done = proctor("run", "focus", "--data", toolkit, *options, "--track", "segment")
+    assert done.returncode == 1
+    assert "found 3761 s after start_time, expected at most 300 s (track segment)" in done.stderr
+    short = tmp_path / "short"
+    short.mkdir()
+    requests = [one | {"end_time": 60.0} for one in json.loads((toolkit / "requests.json").read_text())]
+    (short / "requests.json").write_text(json.dumps(requests))
+    (short / "references.json").write_bytes((toolkit / "references.json").read_bytes())
+    done = proctor("run", "focus", "--data", short, *options, "--track", "segment")
     assert done.returncode == 0, done.stderr
-    again = proctor("run", "focus", *options, "--track", "frame", "--store", tmp_path / "runs.db")
+    again = proctor("run", "focus", "--data", short, *options, "--track", "procedure")
     assert again.returncode == 1
     assert "found answers to items with fingerprint" in again.stderr

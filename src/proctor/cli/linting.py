@@ -25,6 +25,11 @@ class LintFormat(StrEnum):
     JSON = "json"
 
 
+AllFindings = Annotated[
+    bool, typer.Option("--all", help="Each finding on its own, not by cause.", show_default=False)
+]
+
+
 class Split(StrEnum):
     """The published splits of MEDIQA-EVAL."""
 
@@ -62,6 +67,7 @@ def mediqa_eval(
     any_scale: Annotated[
         bool, typer.Option("--any-scale", help="Scores need not lie between 0 and 1.")
     ] = False,
+    every: AllFindings = False,
     output: Annotated[
         LintFormat, typer.Option("--format", help="For people or for programs.")
     ] = LintFormat.TABLE,
@@ -78,7 +84,7 @@ def mediqa_eval(
     if output is LintFormat.JSON:
         print_json(_json(check))
     else:
-        _print(check)
+        _print(check, every=every)
     raise typer.Exit(1 if check.errors else 0)
 
 
@@ -89,11 +95,14 @@ def focus(
     ],
     data: Data,
     track: TrackName = "",
+    every: AllFindings = False,
     output: Annotated[
         LintFormat, typer.Option("--format", help="For people or for programs.")
     ] = LintFormat.TABLE,
 ) -> None:
     """Repeated, missing and unknown questions, answers that can't be read, too long or late ones, odd texts.
+
+    References are not needed; what can't be checked without them is said.
 
     Example: proctor lint focus answer.json --data focus --track procedure
     """
@@ -107,15 +116,18 @@ def focus(
             {"file": str(found.file), "answers": found.answers, "questions": found.questions}
             | counts
             | {"by_rule": found.by_rule(), "findings": [asdict(one) for one in found.findings]}
+            | {"unchecked": list(found.unchecked)}
         )
     else:
-        for one in found.findings:
-            line = " ".join(clean(str(one)).split())  # ids are text by an unknown author, too
+        for one in [str(finding) for finding in found.findings] if every else found.causes():
+            line = " ".join(clean(one).split())  # ids are text by an unknown author, too
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         of = f"{found.answers} answers to {found.questions} questions"
+        for one in found.unchecked:
+            console.print(f"not checked: {one}", markup=False, highlight=False, soft_wrap=True)
         rules = ", ".join(f"{rule} {count}" for rule, count in found.by_rule().items())
         console.print(
-            f"{of}: {found.errors} errors, {len(found.findings) - found.errors} to look at"
+            f"{of}: {found.errors} errors, {len(found.findings) - found.errors} warnings"
             + (f" ({rules})" if rules else ""),
             markup=False,
             highlight=False,
@@ -197,9 +209,9 @@ def _json(check: Check) -> dict[str, object]:
     }
 
 
-def _print(check: Check) -> None:
-    for one in check.findings:
-        console.print(str(one), markup=False, highlight=False, soft_wrap=True)
+def _print(check: Check, *, every: bool) -> None:
+    for line in [str(finding) for finding in check.findings] if every else check.causes():
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     if check.counts:
         print_table(
             str(check.file),

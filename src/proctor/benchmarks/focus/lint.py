@@ -9,6 +9,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from proctor.benchmarks.causes import Noted, by_cause
+from proctor.benchmarks.focus.fields import UNKNOWN
 from proctor.benchmarks.focus.native import NativeResponse, Repeated, entries
 from proctor.core import Benchmark, Item, ParseError
 from proctor.core.formats import FreeTextFormat
@@ -29,20 +31,34 @@ class Finding:
     expected: str
     error: bool = True
 
+    @property
+    def level(self) -> str:
+        """In words."""
+        return "error" if self.error else "warning"
+
     def __str__(self) -> str:
-        level = "error" if self.error else "look at"
-        parts = (f"{level}: {self.rule}", self.question, f"found {self.found}, expected {self.expected}")
+        parts = (f"{self.level}: {self.rule}", self.question, f"found {self.found}, expected {self.expected}")
         return ": ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True)
 class Lint:
-    """All findings on a file, in the order of its entries, missing ones last."""
+    """All findings on a file, in the order of its entries, missing ones last; and what could not be checked."""
 
     file: Path
     answers: int
     questions: int
     findings: tuple[Finding, ...]
+    unchecked: tuple[str, ...] = ()
+
+    def causes(self) -> list[str]:
+        """The findings by cause, a line each (see `by_cause`)."""
+        return by_cause(
+            [
+                Noted(f"{one.level}: {one.rule}", one.question, one.found, one.expected, str(one))
+                for one in self.findings
+            ]
+        )
 
     @property
     def errors(self) -> int:
@@ -58,14 +74,17 @@ def lint_submission(file: Path, benchmark: Benchmark) -> Lint:
     """Checks `responses.json` or `answer.json` against a benchmark, entry by entry.
 
     Rules: `entry` (not as the format has it), `duplicate`, `unknown`, `missing`, `format` (can't be read, with
-    the text), `too-long` (free text above 300 characters, or above what the question allows), `late` (above the track's budget); and, no error,
-    `suspicious`: text that speaks to its judge, or hides characters. Raises `InputError` where the file is no
-    list of entries at all.
+    the text), `too-long` (free text above 300 characters, or above what the question allows), `late` (above the
+    track's budget), `no-latency` (while others have one); and, no error, `no-latency` once for a file without any, and
+    `suspicious`: text that speaks to its judge, or hides characters. Where a question has no reference and its request
+    names no format, an answer may be of any form up to the length of free text (`unchecked` says so). Raises
+    `InputError` where the file is no list of entries at all.
     """
     items = {item.id: item for item in benchmark.items}
     raw = entries(file)
     seen: dict[str, int] = {}
     findings: list[Finding] = []
+    timed: dict[str, bool] = {}
     for number, entry in enumerate(raw, start=1):
         try:
             response = NativeResponse.model_validate(entry)
@@ -88,13 +107,46 @@ def lint_submission(file: Path, benchmark: Benchmark) -> Lint:
         if name not in items:
             findings.append(Finding("unknown", name, f"entry {number}", "a question of the benchmark"))
             continue
+        timed[name] = response.latency is not None
         findings.extend(_answer(items[name], response, benchmark.budget_s))
+    findings.extend(_untimed(timed, benchmark.budget_s))
     findings.extend(
         Finding("missing", name, "no answer", "an answer to every question")
         for name in items
         if name not in seen
     )
-    return Lint(file, len(raw), len(items), tuple(findings))
+    return Lint(file, len(raw), len(items), tuple(findings), _unchecked(benchmark))
+
+
+def _untimed(timed: dict[str, bool], budget_s: float | None) -> Iterator[Finding]:
+    """Answers without a latency where latency is judged; none at all is how a container leaves its file."""
+    if budget_s is None or all(timed.values()):
+        return
+    if not any(timed.values()):
+        found = f"no latency in any of {len(timed)} answers, so that nobody knows whether they came in time"
+        yield Finding("no-latency", "", found, f"seconds, at most {budget_s:g}", error=False)
+        return
+    for name, measured in timed.items():
+        if not measured:
+            yield Finding("no-latency", name, "no latency", "seconds, as the other answers have")
+
+
+def _unchecked(benchmark: Benchmark) -> tuple[str, ...]:
+    """What nobody can check here, in words."""
+    blind = sum(item.reference is None for item in benchmark.items)
+    unknown = sum(_of_unknown_form(item) for item in benchmark.items)
+    said = []
+    if blind:
+        said.append(f"whether answers are right: {blind} questions have no reference")
+    if unknown:
+        said.append(
+            f"the format of the answers to {unknown} questions: their requests name none (answer_format)"
+        )
+    return tuple(said)
+
+
+def _of_unknown_form(item: Item) -> bool:
+    return item.reference is None and item.tags.get("answer_format") == UNKNOWN
 
 
 def _broken(number: int, entry: object, error: ValidationError) -> Finding:
@@ -134,7 +186,9 @@ def _answer(item: Item, response: NativeResponse, budget_s: float | None) -> Ite
         yield Finding("late", item.id, f"{response.latency:.3f} s", f"at most {budget_s:g} s")
     most = item.answer.max_chars if isinstance(item.answer, FreeTextFormat) else None
     if most is not None and len(text.strip()) > most:
-        yield Finding("too-long", item.id, f"{len(text.strip())} characters", f"at most {most} characters")
+        sure = not _of_unknown_form(item)
+        expected = f"at most {most} characters" + ("" if sure else " if it is free text")
+        yield Finding("too-long", item.id, f"{len(text.strip())} characters", expected, error=sure)
     else:
         try:
             item.answer.parse(text, item.options)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
+from proctor.benchmarks.focus.fields import format_named, further_fields, without_reference
 from proctor.benchmarks.focus.forms import ARGUMENTS, FORMATS, Question, lettered
 from proctor.benchmarks.focus.native import NativeReference, NativeRequest, read_references, read_requests
 from proctor.benchmarks.focus.official import MENDED, figures
@@ -36,16 +37,20 @@ from proctor.judges import PANEL_ACCURACY
 __all__ = ["READER", "TRACKS", "Track"]
 
 _ANY = "Foreign object"
+_ROUNDING_S = 1e-6
 _FRAME_S = 0.04  # a frame is the clip of one picture at 25 frames a second
 
 
 @dataclass(frozen=True)
 class Track:
-    """A track: seconds allowed for a question, and where a short, medium and long context part (seconds)."""
+    """A track: seconds allowed for a question, where a short, medium and long context part (seconds), how long what is
+    shown may be, and whether it starts with the video."""
 
     budget_s: float
     medium_from_s: float
     long_from_s: float
+    most_s: float = float("inf")
+    from_start: bool = False
 
     def context(self, duration_s: float) -> str:
         """The length of what is to be watched, in words."""
@@ -55,9 +60,9 @@ class Track:
 
 
 TRACKS = {
-    "frame": Track(5.0, float("inf"), float("inf")),
-    "segment": Track(15.0, 60.0, 180.0),
-    "procedure": Track(30.0, 600.0, 1800.0),
+    "frame": Track(5.0, float("inf"), float("inf"), most_s=_FRAME_S),
+    "segment": Track(15.0, 60.0, 180.0, most_s=300.0),
+    "procedure": Track(30.0, 600.0, 1800.0, from_start=True),
 }
 
 _NOTES = (
@@ -82,6 +87,24 @@ _NOTES = (
 )
 
 
+_BLIND_NOTES = (
+    "There are no references: nothing is marked, and capabilities are unknown. Answers can be collected, checked and exported.",
+    "Answer formats are those that the requests name (answer_format); all others are asked for as free text.",
+)
+_FACETS = (
+    "capability",
+    "primary",
+    "distribution",
+    "clinical",
+    "answer_format",
+    "context",
+    "procedure_type",
+)
+_BLIND_FACETS = ("answer_format", "context", "procedure_type")
+_KNOWN_TAGS = {*_FACETS, "track", "secondary", "capabilities"}
+_MOST_VALUES = 24  # a field with more values than this is a name
+
+
 class _Reader:
     name = "focus"
     summary = "FOCUS: foreign objects in surgical video, on a frame, a segment or a whole procedure (--track)"
@@ -102,38 +125,49 @@ class _Reader:
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
         """Reads `requests.json` and `references.json` below `data`, or the published rows there (see `read_rows`);
-        videos lie below `media` by their videoID."""
+        without references nothing can be marked, and formats are known where requests name them. Further fields of
+        both files (a centre, a decision's impact) become tags. What is shown must be as long as the track has it.
+        Videos lie below `media` by their videoID."""
         del seed  # nothing is drawn
-        rows = None if (data / "requests.json").exists() else read_rows(data, self._track)
-        requests, references = rows or (read_requests(data), read_references(data))
+        requests, references = self._read(data)
         keys = {reference.qID: reference for reference in references}
-        _check_pairs(data, requests, keys)
+        if keys:
+            _check_pairs(data, requests, keys)
         classes = _classes(references)
         track = TRACKS[self._track]
+        items = tuple(
+            _item(request, keys.get(request.qID), self._track, classes, data) for request in requests
+        )
         return Benchmark(
             name=self.name,
             title=f"FOCUS, {self._track} track",
-            items=tuple(
-                _item(request, keys[request.qID], self._track, classes, data) for request in requests
-            ),
+            items=items,
             metrics=(PANEL_ACCURACY,),
             headline=PANEL_ACCURACY.name,
-            facets=(
-                "capability",
-                "primary",
-                "distribution",
-                "clinical",
-                "answer_format",
-                "context",
-                "procedure_type",
-            ),
-            buckets=("capability", "distribution"),
-            relevance="clinical",
+            facets=(*(_FACETS if keys else _BLIND_FACETS), *_further(items)),
+            buckets=("capability", "distribution") if keys else (),
+            relevance="clinical" if keys else "",
             media_root=media,
             budget_s=track.budget_s,
             failed=FailedPolicy.WRONG,
-            notes=_NOTES,
+            notes=_NOTES if keys else _BLIND_NOTES,
         )
+
+    def _read(self, data: Path) -> tuple[Sequence[NativeRequest], Sequence[NativeReference]]:
+        """No reference where the folder has none: a participant never sees those of the test."""
+        if not (data / "requests.json").exists():
+            rows = read_rows(data, self._track)
+            if rows is not None:
+                return rows
+        requests = read_requests(data)
+        if not requests:
+            raise InputError(data / "requests.json", found="no question", expected="one or more")
+        if not (data / "references.json").exists():
+            return requests, ()
+        references = read_references(data)
+        if not references:
+            raise InputError(data / "references.json", found="no reference", expected="one for each question")
+        return requests, references
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
         """Reads `responses.json` or `answer.json`."""
@@ -188,8 +222,6 @@ READER = _Reader()
 
 def _check_pairs(data: Path, requests: Sequence[NativeRequest], keys: dict[str, NativeReference]) -> None:
     asked = {request.qID for request in requests}
-    if not asked:
-        raise InputError(data / "requests.json", found="no question", expected="one or more")
     for file, lonely, other in (
         ("requests.json", asked - keys.keys(), "references.json"),
         ("references.json", keys.keys() - asked, "requests.json"),
@@ -209,29 +241,15 @@ def _classes(references: Sequence[NativeReference]) -> tuple[str, ...]:
 
 
 def _item(
-    request: NativeRequest, key: NativeReference, track: str, classes: tuple[str, ...], data: Path
+    request: NativeRequest, key: NativeReference | None, track: str, classes: tuple[str, ...], data: Path
 ) -> Item:
     place = f"question {request.qID}"
-    if request.end_time < request.start_time or (track != "frame" and request.end_time == request.start_time):
-        raise InputError(
-            data / "requests.json",
-            f"{place}, field 'end_time'",
-            found=f"{request.end_time:g} s",
-            expected=f"a time after start_time {request.start_time:g} s",
-        )
-    question = Question(key.format_kwargs, key.options, classes)
-    form = _form(key, question, data, place)
+    _check_shown(request, track, data / "requests.json", place)
+    named = key or without_reference(request)
+    question = Question(named.format_kwargs, named.options, classes)
+    form = _form(named, question, data, place)
     options = question.options if isinstance(form, ChoiceFormat) else ()
     text = request.question.removesuffix(lettered(options)).rstrip() if options else request.question
-    try:
-        answer = form.parse(key.answer, options)
-    except ParseError as error:
-        raise InputError(
-            data / "references.json",
-            f"{place}, field 'answer'",
-            found=repr(error.found)[:80],
-            expected=error.expected,
-        ) from error
     return Item(
         id=request.qID,
         group=request.videoID,
@@ -245,9 +263,40 @@ def _item(
         ),
         options=options,
         answer=form,
-        reference=Reference(answer=answer),
-        tags=_tags(request, key, track, data, place),
+        reference=None if key is None else _key(form, key, options, data, place),
+        tags=further_fields(request) | _tags(request, key, track, data, place),
     )
+
+
+def _check_shown(request: NativeRequest, track: str, file: Path, place: str) -> None:
+    """Whether what is shown is what the track has: one frame, a segment, or the procedure from its start."""
+    shown, rules = request.end_time - request.start_time, TRACKS[track]
+    field, found, expected = "end_time", f"{request.end_time:g} s", ""
+    if shown < 0 or (track != "frame" and shown == 0):
+        expected = f"a time after start_time {request.start_time:g} s"
+    elif shown > rules.most_s + _ROUNDING_S:
+        found = f"{shown:g} s after start_time"
+        expected = "one frame" if track == "frame" else f"at most {rules.most_s:g} s"
+    elif rules.from_start and request.start_time > 0:
+        field, found, expected = "start_time", f"{request.start_time:g} s", "0, the start of the video"
+    if expected:
+        raise InputError(
+            file, f"{place}, field {field!r}", found=found, expected=f"{expected} (track {track})"
+        )
+
+
+def _key(
+    form: AnswerFormat, key: NativeReference, options: tuple[str, ...], data: Path, place: str
+) -> Reference:
+    try:
+        return Reference(answer=form.parse(key.answer, options))
+    except ParseError as error:
+        raise InputError(
+            data / "references.json",
+            f"{place}, field 'answer'",
+            found=repr(error.found)[:80],
+            expected=error.expected,
+        ) from error
 
 
 def _form(key: NativeReference, question: Question, data: Path, place: str) -> AnswerFormat:
@@ -273,8 +322,15 @@ def _form(key: NativeReference, question: Question, data: Path, place: str) -> A
 
 
 def _tags(
-    request: NativeRequest, key: NativeReference, track: str, data: Path, place: str
+    request: NativeRequest, key: NativeReference | None, track: str, data: Path, place: str
 ) -> dict[str, TagValue]:
+    asked: dict[str, TagValue] = {
+        "track": track,
+        "context": TRACKS[track].context(request.end_time - request.start_time),
+        "procedure_type": request.procedure_type,
+    }
+    if key is None:
+        return asked | {"answer_format": format_named(request)}
     leaves = [leaf_of(label) for label in (key.primary, *key.secondaries)]
     for label, leaf in zip((key.primary, *key.secondaries), leaves, strict=True):
         if leaf is None:
@@ -286,18 +342,28 @@ def _tags(
             )
     named = [leaf for leaf in leaves if leaf is not None]
     primary, *secondaries = named
-    return {
-        "track": track,
-        "capability": GROUP_OF[primary],
-        "primary": primary,
-        "secondary": tuple(dict.fromkeys(secondaries)),
-        "capabilities": tuple(dict.fromkeys(GROUP_OF[leaf] for leaf in named)),
-        "distribution": "out" if key.ood else "in",
-        "clinical": key.clinical,
-        "answer_format": key.format,
-        "context": TRACKS[track].context(request.end_time - request.start_time),
-        "procedure_type": request.procedure_type,
-    }
+    return (
+        further_fields(key)
+        | asked
+        | {
+            "capability": GROUP_OF[primary],
+            "primary": primary,
+            "secondary": tuple(dict.fromkeys(secondaries)),
+            "capabilities": tuple(dict.fromkeys(GROUP_OF[leaf] for leaf in named)),
+            "distribution": "out" if key.ood else "in",
+            "clinical": key.clinical,
+            "answer_format": key.format,
+        }
+    )
+
+
+def _further(items: Sequence[Item]) -> tuple[str, ...]:
+    """The further fields that part the questions in a few: what figures are split by."""
+    values: dict[str, set[TagValue]] = {}
+    for item in items:
+        for name in item.tags.keys() - _KNOWN_TAGS:
+            values.setdefault(name, set()).add(item.tags[name])
+    return tuple(sorted(name for name, some in values.items() if 2 <= len(some) <= _MOST_VALUES))
 
 
 def _clock(seconds: float) -> str:

@@ -16,6 +16,7 @@ from proctor.core import InputError
 
 __all__ = ["read_rows"]
 
+_TAKEN = {*NativeReference.model_fields, *NativeRequest.model_fields}
 _SUFFIXES = (".parquet", ".jsonl", ".json")
 
 
@@ -32,9 +33,9 @@ def _list(value: object) -> object:
 
 
 class _Row(BaseModel):
-    """As orena-focus 0.4.0 reads it from the hub; further columns are passed over."""
+    """As orena-focus 0.4.0 reads it from the hub; further columns are labels of the question."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
+    model_config = ConfigDict(frozen=True, extra="allow", coerce_numbers_to_str=True)
 
     id: Name
     video: Name
@@ -105,17 +106,18 @@ def _pair(row: _Row) -> tuple[NativeRequest, NativeReference]:
         procedure_type=row.procedure_type,
         question=row.question,
     )
-    reference = NativeReference(
-        qID=row.id,
-        primary=row.primary_capability,
-        format=row.answer_format,
-        format_kwargs={"threshold_seconds": time_tolerance(end - start)} if timed else {},
-        answer=row.answer,
-        secondaries=row.secondary_capabilities,
-        ood=row.ood,
-        clinical=row.clinical_relevance,
-    )
-    return request, reference
+    known: dict[str, Any] = {
+        "qID": row.id,
+        "primary": row.primary_capability,
+        "format": row.answer_format,
+        "format_kwargs": {"threshold_seconds": time_tolerance(end - start)} if timed else {},
+        "answer": row.answer,
+        "secondaries": row.secondary_capabilities,
+        "ood": row.ood,
+        "clinical": row.clinical_relevance,
+    }
+    further = {name: value for name, value in (row.model_extra or {}).items() if name not in _TAKEN}
+    return request, NativeReference.model_validate(further | known)
 
 
 def _entries(file: Path) -> list[Any]:
@@ -148,12 +150,22 @@ def _line(file: Path, number: int, line: str) -> object:
         raise InputError(file, f"line {number}", found="no JSON", expected="one JSON object") from error
 
 
+def _light(column: Any) -> bool:
+    """Whether a column is one of the toolkit's or may be a label: no pictures, no nested objects."""
+    import pyarrow as pa
+
+    kind = column.type
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    plain = text or pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return column.name in _Row.model_fields or plain
+
+
 def _parquet(file: Path) -> list[Any]:
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
-        columns = [name for name in _Row.model_fields if name in parquet.read_schema(file).names]
+        columns = [one.name for one in parquet.read_schema(file) if _light(one)]
         return list(parquet.read_table(file, columns=columns).to_pylist())
     except (pa.ArrowException, OSError) as error:
         raise InputError(file, found="a file that can't be read", expected="a Parquet file") from error

@@ -11,6 +11,7 @@ from typing import Literal
 from proctor.audit import RatingsTable
 from proctor.audit.ratings import Key
 from proctor.audit.tables import Fault, read_table
+from proctor.benchmarks.causes import Noted, by_cause
 from proctor.benchmarks.mediqa_eval.native import Entry, entries, shown
 from proctor.benchmarks.mediqa_eval.task import ANSWERS, COLUMNS, DATASETS, DIMENSIONS, OPTED_OUT
 
@@ -63,6 +64,22 @@ class Check:
     file: Path
     findings: tuple[Finding, ...]
     counts: tuple[Count, ...]
+
+    def causes(self) -> list[str]:
+        """The findings by cause, a line each (see `by_cause`)."""
+        return by_cause(
+            [
+                Noted(
+                    f"{one.level}: {one.fault.column or 'row'}" if one.fault.row else one.level,
+                    f"row {one.fault.row}" if one.fault.row else "",
+                    one.fault.found,
+                    one.fault.expected,
+                    str(one),
+                    one.fault.row,
+                )
+                for one in self.findings
+            ]
+        )
 
     @property
     def errors(self) -> int:
