@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -47,23 +48,24 @@ def raw_server(
                 await response.write(piece)
         return response
 
-    loop = asyncio.new_event_loop()
+    ready: queue.Queue[tuple[asyncio.AbstractEventLoop, asyncio.Event, int]] = queue.Queue()
 
-    async def start() -> tuple[web.AppRunner, int]:
+    async def serve() -> None:
         app = web.Application(client_max_size=2**28)
         app.router.add_post("/v1/chat/completions", answer)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        return runner, int(runner.addresses[0][1])
+        stop = asyncio.Event()
+        ready.put((asyncio.get_running_loop(), stop, int(runner.addresses[0][1])))
+        await stop.wait()
+        await runner.cleanup()
 
-    runner, port = loop.run_until_complete(start())
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
+    loop, stop, port = ready.get(timeout=60)
     try:
         yield f"http://127.0.0.1:{port}/v1"
     finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(30)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(30)
-        loop.close()
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(60)

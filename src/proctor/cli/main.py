@@ -45,6 +45,7 @@ def commands() -> typer.Typer:
         ruling,
         running,
         scoring,
+        store,
         training,
     )
 
@@ -66,6 +67,7 @@ def commands() -> typer.Typer:
     app.add_typer(linting.group(), name="lint")
     app.add_typer(training.group(), name="train")
     app.command("frames")(media.frames)
+    app.add_typer(store.group(), name="store")
     app.add_typer(media.cache_group(), name="cache")
     app.command("leaks")(media.leaks)
     app.command("pose")(pose.pose)

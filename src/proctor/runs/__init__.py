@@ -22,6 +22,7 @@ from proctor.runs.ranking import Board, RankedRun, rank_runs
 from proctor.runs.results import FAILED_POLICIES, Options, Result, Results, chosen_runs, results
 from proctor.runs.rulings import disqualify, reinstate
 from proctor.runs.store import Run, Store
+from proctor.runs.store_check import check_store
 
 __all__ = [
     "COLUMNS",
@@ -60,6 +61,7 @@ __all__ = [
     "ask",
     "ask_all",
     "audit_stored",
+    "check_store",
     "chosen_items",
     "chosen_runs",
     "compare",

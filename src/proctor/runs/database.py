@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy import Connection, Engine, create_engine, event, insert, make_url, select
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from proctor.core import InputError
 from proctor.runs import schema
 
-__all__ = ["open_engine", "shown_url"]
+__all__ = ["READING_FAULTS", "damaged", "open_engine", "shown_url"]
 
+READING_FAULTS = (ValidationError, ValueError, TypeError, LookupError, OverflowError)
+"""What decoding a row raises that Proctor did not write."""
+
+_USER = re.compile("://[^/]*@")
+_DIGITS = re.compile("[0-9]{1,9}")
 _BUSY_S = 60.0  # how long one process waits for another's write
 
 
@@ -26,10 +33,11 @@ def open_engine(store: str | Path, *, create: bool) -> Engine:
     try:
         with engine.begin() as connection:
             _prepare(connection, str(shown_url(store)), create=create)
-    except DBAPIError as error:
+    except (DBAPIError, ValueError) as error:  # ValueError: a name that no file can have
         engine.dispose()
+        reason = getattr(error, "orig", error)
         raise InputError(
-            shown_url(store), found=str(error.orig).strip() or type(error.orig).__name__, expected="a store"
+            shown_url(store), found=str(reason).strip() or type(reason).__name__, expected="a store"
         ) from error
     except InputError:
         engine.dispose()
@@ -37,10 +45,29 @@ def open_engine(store: str | Path, *, create: bool) -> Engine:
     return engine
 
 
+def damaged(shown: str, error: Exception) -> InputError:
+    """What becomes of an error of the database, or of decoding what it gave, while a store is read."""
+    if isinstance(error, DBAPIError):
+        found = str(error.orig).strip() or type(error.orig).__name__
+    elif isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        found = f"a damaged row ({'.'.join(map(str, first['loc']))}: {first['msg']})"
+    else:
+        found = f"a damaged row ({type(error).__name__}: {error})"[:200]
+    return InputError(
+        shown, found=found, expected="a store as Proctor wrote it; proctor store check names the rows"
+    )
+
+
 def shown_url(store: str | Path) -> str:
     """The store as messages show it: without a password."""
     text = str(store)
-    return make_url(text).render_as_string(hide_password=True) if "://" in text else text
+    if "://" not in text:
+        return text
+    try:
+        return make_url(text).render_as_string(hide_password=True)
+    except (ArgumentError, ValueError):  # no URL at all: it may hold a password all the same
+        return _USER.sub("://***@", text)
 
 
 def _engine(store: str | Path, *, create: bool) -> Engine:
@@ -48,15 +75,20 @@ def _engine(store: str | Path, *, create: bool) -> Engine:
     if "://" in text and not text.startswith("sqlite"):
         try:
             return create_engine(text, pool_pre_ping=True)
-        except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
+        except (ArgumentError, NoSuchModuleError, ModuleNotFoundError, ValueError) as error:
             raise InputError(
                 shown_url(store), found=str(error), expected="a path or an SQLAlchemy URL"
             ) from error
-    path = Path(make_url(text).database or "") if "://" in text else Path(text)
-    if path.is_dir() or (not create and not path.is_file()):
-        found = "a folder" if path.is_dir() else "no such file"
-        raise InputError(path, found=found, expected="a store (name it with --store)")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path = Path(make_url(text).database or "") if "://" in text else Path(text)
+        if path.is_dir() or (not create and not path.is_file()):
+            found = "a folder" if path.is_dir() else "no such file"
+            raise InputError(path, found=found, expected="a store (name it with --store)")
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except (ArgumentError, ValueError) as error:
+        raise InputError(shown_url(store), found="no URL", expected="a path or an SQLAlchemy URL") from error
+    except OSError as error:
+        raise InputError(text, found=error.strerror or "an error", expected="a place for a store") from error
     engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": _BUSY_S, "check_same_thread": False})
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
@@ -88,7 +120,7 @@ def _prepare(connection: Connection, shown: str, *, create: bool) -> None:
         connection.execute(insert(schema.meta).values(key="version", value=str(schema.VERSION)))
         return
     version = connection.execute(select(schema.meta.c.value).where(schema.meta.c.key == "version")).scalar()
-    if version is None or not version.isdigit() or int(version) > schema.VERSION:
+    if version is None or not _DIGITS.fullmatch(version) or int(version) > schema.VERSION:
         raise InputError(
             shown,
             found=f"a store of version {version}",

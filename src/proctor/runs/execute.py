@@ -6,9 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqlalchemy.exc import SQLAlchemyError
-
-from proctor.core import InputError, ProctorError
+from proctor.core import ProctorError
 from proctor.runs.engine import Limits, Tally, ask_all
 from proctor.runs.plan import Plan
 from proctor.runs.store import Store
@@ -39,9 +37,6 @@ async def execute(
         tally = await ask_all(plan.jobs, store, limits=limits, stop=stop, on_change=on_change)
     except* ProctorError as errors:
         raise _first(errors) from None
-    except* SQLAlchemyError as errors:
-        reason = str(getattr(_first(errors), "orig", _first(errors)))
-        raise InputError(store.shown, found=reason, expected="a store that can be written") from None
     return Outcome(tally, left_failed(store, plan), tally.remaining)
 
 

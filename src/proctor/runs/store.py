@@ -14,12 +14,13 @@ from typing import Any
 
 from pydantic import JsonValue
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
+from sqlalchemy.exc import DBAPIError
 
 from proctor.core import Answer, Benchmark, InputError, Item, Metric, Score, Status, Vote
 from proctor.runs import schema
 from proctor.runs.benchmark_rows import benchmark_row, changed_settings, difference, insert_benchmark
 from proctor.runs.cards import BenchmarkCard, card_of
-from proctor.runs.database import open_engine, shown_url
+from proctor.runs.database import READING_FAULTS, damaged, open_engine, shown_url
 from proctor.runs.ownership import claim, release
 from proctor.runs.rows import answer_from_row, answer_row, score_row, vote_row
 
@@ -55,15 +56,24 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection for reading: it sees one state of the store and holds up nobody."""
-        with self._engine.connect().execution_options(reading=True) as connection, connection.begin():
-            yield connection
+        """A connection for reading: it sees one state of the store and holds up nobody. What of it can't be read,
+        or decoded inside the block, is an `InputError`: the store is damaged."""
+        try:
+            with self._engine.connect().execution_options(reading=True) as connection, connection.begin():
+                yield connection
+        except (DBAPIError, *READING_FAULTS) as error:
+            raise damaged(self.shown, error) from error
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A connection in a transaction that is on disk when the block ends without an exception."""
-        with self._engine.begin() as connection:
-            yield connection
+        """A connection in a transaction that is on disk when the block ends without an exception. Raises
+        `InputError` where it can't be (a full disk, a store that is locked or damaged)."""
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except DBAPIError as error:
+            reason = str(error.orig).strip() or type(error.orig).__name__
+            raise InputError(self.shown, found=reason, expected="a store that can be written") from error
 
     # -- benchmarks and their items
 

@@ -146,9 +146,9 @@ def load_items(store: Store, card: BenchmarkCard, *, all_items: bool = False) ->
         own = select(schema.benchmarks.c.id).where(schema.benchmarks.c.name == card.name).scalar_subquery()
         rows = _rows(connection, select(*fetched).where(table.c.benchmark == own).order_by(table.c.position))
         flags = _flags(connection, own)
-    numbers, ids, groups, formats, texts = zip(*rows, strict=True) if rows else ((),) * len(fetched)
-    tags_code, distinct = _coded(texts)
-    tags = [json.loads(text) for text in distinct]
+        numbers, ids, groups, formats, texts = zip(*rows, strict=True) if rows else ((),) * len(fetched)
+        tags_code, distinct = _coded(texts)
+        tags = [_object(text) for text in distinct]
     counts = [all_items or all(one.get(tag) == value for tag, value in card.only.items()) for one in tags]
     kept = np.flatnonzero(np.array(counts, dtype=np.bool_)[tags_code])
     group, group_names = _coded([groups[index] for index in kept])
@@ -274,6 +274,13 @@ def _coded(values: Sequence[str]) -> tuple[Ints, list[str]]:
     distinct = list(dict.fromkeys(values))
     code = {value: number for number, value in enumerate(distinct)}
     return np.fromiter(map(code.__getitem__, values), dtype=np.int64, count=len(values)), distinct
+
+
+def _object(text: str) -> dict[str, Any]:
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise TypeError("tags that are no object")
+    return value
 
 
 def _flags(connection: Connection, benchmark: Any) -> dict[str, dict[int, str]]:
