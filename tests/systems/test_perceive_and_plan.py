@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import io
 import json
@@ -12,12 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
+from proctor.benchmarks.clinicalskillqa import READER
 from proctor.core import Answer, ConfigurationError, Frame, InputError, Item, Status, generator
 from proctor.core.formats import OrderingFormat
-from proctor.media import view
+from proctor.media import MediaLibrary, ShowsOriginals, view
 from proctor.models import ModelClient, ModelSpec
 from proctor.systems import METHODS
 from proctor.systems.perceive_and_plan import PerceiveAndPlan, looks_at
@@ -315,6 +318,122 @@ def test_without_pictures_there_are_two_calls(instances: Instances) -> None:
         answer = run_method(NAME, one_of(instances), server, condition="text-only")[0]
     assert (answer.extra["calls"], answer.extra["images"], answer.parsed) == (2, 0, list("ABCD"))
     assert "Of A, B, C, D there is no description." in server.requests[0].text
+
+
+# ── details from the originals, rules, examples ──
+
+
+def striped(folder: Path) -> Instances:
+    """One instance of pictures of 1600 × 1200 with stripes of 2 pixels, each brighter than the one before."""
+    stripes = np.arange(1600) % 4 < 2
+    (folder / "q1").mkdir(parents=True)
+    for number, label in enumerate("ABCD"):
+        row = np.where(stripes, 160 + 20 * number, 20).astype(np.uint8)
+        Image.fromarray(np.tile(row, (1200, 1))).convert("RGB").save(folder / "q1" / f"{label}.png")
+    benchmark = READER.load(folder)
+    return Instances(benchmark, MediaLibrary(benchmark.media_root, cache_dir=folder.parent / "cache"), {})
+
+
+def pictures_sent(request: Request) -> list[Any]:
+    parts = [
+        part for message in request.body["messages"] for part in message["content"] if isinstance(part, dict)
+    ]
+    jpegs = [
+        base64.b64decode(part["image_url"]["url"].partition(",")[2])
+        for part in parts
+        if part["type"] == "image_url"
+    ]
+    return [np.asarray(Image.open(io.BytesIO(jpeg)).convert("L"), dtype=float) for jpeg in jpegs]
+
+
+@pytest.mark.parametrize(("condition", "least", "most"), [("video", 15, 256), ("black", 0, 6)])
+def test_details_are_cut_from_the_original(tmp_path: Path, condition: str, least: float, most: float) -> None:
+    """In a picture of 512 pixels such stripes are gone, and an inset cut from it shows none; and what is not to be
+    seen is not to be seen in the details either."""
+    one = striped(tmp_path / "task")
+    model = Model(
+        one, description={"action": "moment 0 is shown"}, plan={"order": list("ABCD"), "rationale": "why"}
+    )
+    with FaultyServer(model) as server:
+        run_method(NAME, one, server, condition=condition, chest="0.4,0.4,0.1,0.1")
+    (picture,) = pictures_sent(server.requests[0])
+    assert picture.shape == (384 + 192, 512)
+    inset = picture[390:570, 6:250]
+    assert least <= np.abs(np.diff(inset, axis=1)).mean() <= most
+    assert np.abs(np.diff(picture[20:100, 6:120], axis=1)).mean() < 12
+
+
+@pytest.mark.parametrize("condition", ["video", "shuffled", "black", "text-only"])
+def test_originals_are_the_frames_with_more_pixels(tmp_path: Path, condition: str) -> None:
+    """In the same order and under the same condition, or a detail would tell what the picture hides."""
+    one = striped(tmp_path / "task")
+
+    async def both() -> tuple[list[Frame], list[Frame]]:
+        seen = view(one.items[0], condition, one.library, seed=3)
+        assert isinstance(seen, ShowsOriginals)
+        return await seen.frames(), await seen.originals()
+
+    frames, originals = asyncio.run(both())
+    assert len(frames) == len(originals) == (0 if condition == "text-only" else 4)
+    for frame, original in zip(frames, originals, strict=True):
+        small, large = (Image.open(io.BytesIO(one.jpeg)).convert("L") for one in (frame, original))
+        assert (small.size, large.size) == ((512, 384), (1600, 1200))
+        assert frame.label == original.label
+        means = [float(np.asarray(picture, dtype=float).mean()) for picture in (small, large)]
+        assert means[0] == pytest.approx(means[1], abs=1.5)
+
+
+def test_the_check_knows_the_rules_and_what_is_free(instances: Instances) -> None:
+    with FaultyServer(Model(instances)) as server:
+        run_method(NAME, one_of(instances), server)
+    plan, check = (
+        next(request.text for request in server.requests if sent(request).form == form)
+        for form in ("PlanReply", "CheckReply")
+    )
+    for text in (plan, check):
+        assert "Rules of basic life support" in text
+        assert "The chest is bared before pads are attached" in text
+        assert "Free is the order of" in text
+
+
+class Shot(Model):
+    """A model that plans by the descriptions of the question alone."""
+
+    def __call__(self, request: Request) -> str:
+        *examples, own = request.text.split("Now plan this one.")
+        if examples and sent(request).form == "PlanReply":
+            moments = re.findall(r"Picture (\w)\n- doing: moment (\d)", own)
+            right = [label for label, _ in sorted(moments, key=lambda one: int(one[1]))]
+            return json.dumps({"steps": [], "rationale": "as in the examples", "order": right})
+        return super().__call__(request)
+
+
+def test_solved_instances_are_shown_to_the_plan(instances: Instances) -> None:
+    """Their pictures are described once a run, in the same way; an item is never its own example."""
+    source = str(instances.benchmark.media_root)
+    with FaultyServer(Shot(instances)) as server:
+        answers = run_method(NAME, instances, server, demonstrations=source, shots=1)
+        blind = run_method(NAME, one_of(instances), server, demonstrations=source, condition="text-only")[0]
+    assert [answer.parsed for answer in answers] == keys(instances)
+    assert (blind.extra["calls"], blind.extra["images"], blind.extra["demonstrations"]) == (2, 0, [])
+    shown: dict[str, int] = {}
+    for item, answer in zip(instances.items, answers, strict=True):
+        n = int(str(item.tags["frames"]))
+        shown_here = answer.extra["demonstrations"]
+        assert isinstance(shown_here, list)
+        (one,) = shown_here
+        assert one != item.id
+        new = (
+            0
+            if one in shown
+            else len(next(each for each in READER.load(Path(source)).items if each.id == one).media)
+        )
+        shown[str(one)] = new
+        assert (answer.extra["calls"], answer.extra["images"]) == (n + 2 + new, n + new)
+    assert len(shown) == 2  # the first instance, and the second one for the first
+    plans = [request.text for request in server.requests if sent(request).form == "PlanReply"]
+    assert "Example 1, solved. Its pictures were described so:" in plans[0]
+    assert "The right order of example 1:" in plans[0]
 
 
 # ── what is recorded, and the prompts ──

@@ -9,7 +9,7 @@ from proctor.media.leaks import Leak, Looked, Tolerance, find_leaks, look_at, wr
 from proctor.media.library import MediaLibrary, MediaProblem
 from proctor.media.settings import MediaSettings
 from proctor.media.video import VideoInfo
-from proctor.media.views import ShowsFiles, view, viewer
+from proctor.media.views import ShowsFiles, ShowsOriginals, view, viewer
 
 __all__ = [
     "CONDITIONS",
@@ -24,6 +24,7 @@ __all__ = [
     "MediaProblem",
     "MediaSettings",
     "ShowsFiles",
+    "ShowsOriginals",
     "Tolerance",
     "VideoInfo",
     "cache_folder",

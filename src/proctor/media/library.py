@@ -86,9 +86,15 @@ class MediaLibrary:
         self._probed: dict[Path, VideoInfo] = {}
         self._located: dict[str, Path] = {}
         self.cache_dir = cache_dir
+        self._cache_bytes = cache_bytes
         folder = cache_dir or cache_folder()
         self._catalogue = Catalogue(folder)
         self._store = FrameStore(folder, cache_bytes)
+
+    def unscaled(self) -> MediaLibrary:
+        """The same files, cache and settings, but pictures as large as the files are."""
+        whole = self.settings.model_copy(update={"max_side": None})
+        return MediaLibrary(self.root, whole, self.cache_dir, cache_bytes=self._cache_bytes)
 
     def locate(self, source: str) -> Path:
         """The file of this name below the root: as it stands, or with a usual extension appended.

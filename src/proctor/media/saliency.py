@@ -24,8 +24,13 @@ __all__ = ["COLOURS", "Detail", "details_of", "enlarged", "saliency"]
 
 Map = NDArray[np.float64]
 
-COLOURS = {"red": (230, 50, 50), "blue": (60, 120, 255)}
-"""Frames of the two enlarged places, by the names that a prompt can call them by; the first comes first."""
+COLOURS = {
+    "red": (230, 50, 50),
+    "blue": (60, 120, 255),
+    "green": (40, 180, 70),
+    "yellow": (240, 200, 30),
+}
+"""Frames of the enlarged places, by the names that a prompt can call them by; the first comes first."""
 
 _SIDE = 96  # of the map's longer side: places need no finer one
 _SHARE = 0.25  # of the picture's longer side that an enlarged place shows at least
@@ -66,33 +71,41 @@ def saliency(jpegs: Sequence[bytes]) -> list[Map]:
 
 
 def details_of(
-    found: Map, aspect: float, pose: Pose | None = None, marked: Mapping[str, Region] | None = None
+    found: Map,
+    aspect: float,
+    pose: Pose | None = None,
+    marked: Mapping[str, Region] | None = None,
+    *,
+    both: bool = False,
 ) -> list[Detail]:
     """Up to two places to enlarge in a picture, `aspect` times as wide as high; the one further left first.
 
     Head and chest where `pose` or `marked` (in fractions of the picture) tells them; else the hands of the person who
     is surest. What is missing of two is taken from the map: the window that holds most of it, apart from the other
-    place. Fewer where nothing stands out.
+    places. Fewer where nothing stands out. With `both`, two places of the map are taken beside those of joints and
+    marks, four in all.
     """
     details = [] if pose is None and not marked else _known(pose, marked or {}, aspect)
-    left = _less(found, details)
-    while len(details) < 2 and left.max() > 0:
+    left, most = _less(found, details), 2 + (len(details) if both else 0)
+    while len(details) < most and left.max() > 0:
         details.append(Detail(_densest(left, aspect)))
         left = _less(left, details[-1:])
     return sorted(details, key=lambda detail: (detail.region.x, detail.region.y))
 
 
-def enlarged(jpeg: bytes, details: Sequence[Detail]) -> bytes:
+def enlarged(jpeg: bytes, details: Sequence[Detail], original: bytes | None = None) -> bytes:
     """One JPEG: the whole picture, with thin frames around the places, and the places enlarged beside it.
 
-    The insets stand below a picture that is wider than high, and to the right of another one; nothing of the picture
-    is covered. Each is framed in the colour of its place (`COLOURS`, in order). Without details, the picture as it is.
+    The insets stand below a picture that is wider than high, and to the right of another one, two in a row; nothing of
+    the picture is covered. They are cut from `original`, the same picture with more pixels, where it is given. Each is
+    framed in the colour of its place (`COLOURS`, in order). Without details, the picture as it is.
     """
     from PIL import Image, ImageDraw
 
     if not details:
         return jpeg
     picture = _open(jpeg).convert("RGB")
+    source = None if original is None or original == jpeg else _open(original).convert("RGB")
     scale = max(1.0, _READABLE / max(picture.size))
     if scale > 1:
         size = round(picture.width * scale), round(picture.height * scale)
@@ -100,13 +113,21 @@ def enlarged(jpeg: bytes, details: Sequence[Detail]) -> bytes:
     wide, high = picture.size
     lying = wide >= high
     inset = (wide // 2, round(wide / 2 / _ASPECT)) if lying else (round(high / 2 * _ASPECT), high // 2)
-    canvas = Image.new("RGB", (wide, high + inset[1]) if lying else (wide + inset[0], high), "black")
+    rows = (min(len(details), len(COLOURS)) + 1) // 2
+    size = (wide, high + rows * inset[1]) if lying else (wide + rows * inset[0], high)
+    canvas = Image.new("RGB", size, "black")
     canvas.paste(picture, (0, 0))
     draw = ImageDraw.Draw(canvas)
     for number, (detail, colour) in enumerate(zip(details, COLOURS.values(), strict=False)):
         left, top, right, bottom = _pixels(detail.region, picture.size)
-        cut = picture.crop((left, top, right, bottom)).resize(inset, Image.Resampling.LANCZOS)
-        corner = (number * inset[0], high) if lying else (wide, number * inset[1])
+        place = (left, top, right, bottom) if source is None else _pixels(detail.region, source.size)
+        cut = (source or picture).crop(place).resize(inset, Image.Resampling.LANCZOS)
+        row, column = divmod(number, 2)
+        corner = (
+            (column * inset[0], high + row * inset[1])
+            if lying
+            else (wide + row * inset[0], column * inset[1])
+        )
         canvas.paste(cut, corner)
         edge = (corner[0], corner[1], corner[0] + inset[0] - 1, corner[1] + inset[1] - 1)
         draw.rectangle(edge, outline=colour, width=_BORDER)

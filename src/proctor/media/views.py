@@ -14,7 +14,7 @@ from proctor.media.conditions import CONDITIONS, Condition, Scene, SingleFrame, 
 from proctor.media.library import MediaLibrary, Picture
 from proctor.media.sampling import sample_times
 
-__all__ = ["ShowsFiles", "view", "viewer"]
+__all__ = ["ShowsFiles", "ShowsOriginals", "view", "viewer"]
 
 _USUAL_RATE = 25.0
 _MOST_PICTURES = 20_000
@@ -28,6 +28,14 @@ class ShowsFiles(Protocol):
         """Each clip under the condition as an MP4 whose times start at 0: `video` has the file's own pictures,
         the others have the pictures that `frames` would show at the file's rate (at most 25 a second).
         Empty where the condition shows nothing, and for an item with images, which come as frames."""
+
+
+@runtime_checkable
+class ShowsOriginals(Protocol):
+    """A view that can also give its pictures as large as their files are, for a system that cuts details out."""
+
+    async def originals(self) -> list[Frame]:
+        """The same as `frames()` of an item with images, in the same order and under the same condition, not scaled."""
 
 
 def view(
@@ -119,6 +127,11 @@ class _MediaView:
         loop = asyncio.get_running_loop()
         with aside("media"):
             return await loop.run_in_executor(self._library.workers(), self._files)
+
+    async def originals(self) -> list[Frame]:
+        """As `ShowsOriginals` says."""
+        whole = _MediaView(self._item, self._name, self._library.unscaled(), self._seed, self._others)
+        return await whole.frames()
 
     def _files(self) -> list[ClipFile]:
         library, condition = self._library, self._condition

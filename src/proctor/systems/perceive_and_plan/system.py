@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from proctor.core import Answer, Item, System, View
+from proctor.core import Answer, Frame, Item, System, View, content_hash
+from proctor.media import ShowsOriginals
 from proctor.media.pose import Pose, marked_regions, open_pose
 from proctor.models import ModelClient, Prompt, load_prompt
 from proctor.systems.keyframes import (
@@ -26,13 +28,15 @@ from proctor.systems.keyframes import (
     read_labels,
 )
 from proctor.systems.methods import method_options, only_client
-from proctor.systems.perceive_and_plan.looking import Look, looks_at
+from proctor.systems.perceive_and_plan.examples import Example, Examples
+from proctor.systems.perceive_and_plan.looking import Insets, Look, looks_at
 from proctor.systems.perceive_and_plan.replies import CheckReply, Description, PlanReply
+from proctor.systems.prompted_order import Demonstration
 from proctor.systems.workflow import Offer, Workflow
 
 __all__ = ["Options", "PerceiveAndPlan", "build"]
 
-VERSION = "1"
+VERSION = "2"
 """Changes whenever the same replies may give another answer; prompts have hashes of their own."""
 
 METHOD = "perceive-and-plan"
@@ -44,18 +48,21 @@ _MOST_REASON = 4000  # characters of the plan's rationale that the check is told
 
 
 class Options(BaseModel):
-    """`insets` whether details are enlarged; `pose` a network or a file of keypoints that tells where head and chest
+    """`insets` whether details are enlarged ("both": what stands out beside head and chest); `pose` a network or a file of keypoints that tells where head and chest
     are, `head` and `chest` marked places instead (x,y,width,height in fractions); `scenario` (cpr, aed, bmv) or
-    `workflow` (a file) say what the procedure is."""
+    `workflow` (a file) say what the procedure is; `demonstrations` a file or folder of solved instances, of which
+    `shots` are shown to the plan."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    insets: bool = True
+    insets: Insets = True
     pose: str | None = None
     head: str | None = None
     chest: str | None = None
     scenario: str | None = None
     workflow: str | None = None
+    demonstrations: str | None = None
+    shots: int = Field(default=2, ge=1, le=8)
 
 
 class PerceiveAndPlan:
@@ -63,14 +70,19 @@ class PerceiveAndPlan:
 
     For n frames shown it makes n + 2 calls with n images: n descriptions of 1 picture each, then, without any picture,
     the plan and its check. Each picture is sent with two details enlarged beside it (see `proctor.media.saliency`), in
-    one image and without its label. Under a condition that shows no frames it makes the 2 calls without images.
+    one image and without its label; they are cut from the picture as large as its file is. Plan and check are told
+    the same rules. Under a condition that shows no frames it makes the 2 calls without images.
+
+    With `demonstrations` the plan is shown solved instances first, never the item itself: their pictures are described
+    in the same way, once a run, which is one call and one image for each of them, counted in the answer that needs
+    them first.
 
     The check may revise the order once: its order is taken where it asks for it and names every label once, or where
     the plan did not name every label either; else the plan stays. A file of keypoints serves only under the condition
     `video`, since it would tell a blind run what it may not see.
 
     `Answer.extra`: `rationale` (the plan's, or the check's where it revised with a reason), `described`, `insets`,
-    `plan`, `check` (problems, `revised`), `calls`, `images`; `labels` where the order misses, repeats or invents.
+    `plan`, `check` (problems, `revised`), `calls`, `images`, `demonstrations` (ids shown) and `passed_over`; `labels` where the order misses, repeats or invents.
     """
 
     def __init__(self, client: ModelClient, options: Options) -> None:
@@ -79,6 +91,9 @@ class PerceiveAndPlan:
         self._offer = Offer(METHOD, scenario=options.scenario, workflow=options.workflow)
         self._pose = None if options.pose is None else open_pose(Path(options.pose))
         self._marked = marked_regions({"head": options.head, "chest": options.chest})
+        given = options.demonstrations
+        self._examples = None if given is None else Examples(Path(given), options.shots)
+        self._rules = Path(__file__).with_name("rules.txt").read_text(encoding="utf-8").strip()
         self._prompts: dict[str, Prompt] = {
             name: load_prompt(Path(__file__).with_name(f"{name}.txt.j2")) for name in PROMPTS
         }
@@ -99,6 +114,12 @@ class PerceiveAndPlan:
             **({} if self._pose is None else self._pose.settings),
             **{name: region.model_dump(mode="json") for name, region in self._marked.items()},
             "prompts_sha256": {name: prompt.sha256 for name, prompt in self._prompts.items()},
+            "rules_sha256": content_hash(self._rules),
+            **(
+                {}
+                if self._examples is None
+                else {"demonstrations": self._examples.sha256, "shots": self._options.shots}
+            ),
         }
 
     def supports(self, item: Item) -> bool:
@@ -109,11 +130,14 @@ class PerceiveAndPlan:
         """Raises `MachineryError` and `RefusalError` where a call ends so, `InputError` for an image that the
         keypoints lack, `ValueError` for another format."""
         frames = await key_frames(item, view)
-        looks = await asyncio.to_thread(self._looks, item, frames, view.condition)
+        large = await view.originals() if self._options.insets and isinstance(view, ShowsOriginals) else []
+        poses = await asyncio.to_thread(self._poses, item, frames, view.condition)
+        looks = await asyncio.to_thread(self._looks, frames.frames, poses, large)
         asking = Asking(self._client)
         described = await self._perceive(asking, frames.shown, looks)
+        examples, passed_over = await self._shown(asking, item, frames)
         workflows = self._offer.of(item.question)
-        plan = await self._plan(asking, item, frames, described, workflows)
+        plan = await self._plan(asking, item, frames, _Told(described, workflows, examples))
         check = await self._check(asking, item, frames.labels, described, workflows, plan)
         revised = _revises(check, plan, frames.labels)
         extra: dict[str, JsonValue] = {
@@ -125,6 +149,8 @@ class PerceiveAndPlan:
             "plan": {"order": list(_said(plan.order, frames.labels)), "steps": _steps(plan)},
             "check": {"problems": _problems(check), "revised": revised},
             **asking.counts(),
+            **({"demonstrations": [one.id for one in examples]} if self._examples is not None else {}),
+            **({"passed_over": {**passed_over}} if passed_over else {}),
         }
         order = check.order if revised else plan.order
         rationale = check.rationale if revised and check.rationale else plan.rationale
@@ -132,11 +158,34 @@ class PerceiveAndPlan:
             item, _said(order, frames.labels), rationale=rationale, usage=asking.usage, extra=extra
         )
 
-    def _looks(self, item: Item, frames: KeyFrames, condition: str) -> list[Look]:
-        poses: list[Pose | None] = [None] * len(frames.frames)
+    def _poses(self, item: Item, frames: KeyFrames, condition: str) -> list[Pose | None]:
         if self._options.insets and self._pose is not None and (self._pose.sees or condition == "video"):
-            poses = [self._pose.look(frame.jpeg, f"{item.id}/{frame.label}") for frame in frames.frames]
-        return looks_at(frames.frames, poses, self._marked, insets=self._options.insets)
+            return [self._pose.look(frame.jpeg, f"{item.id}/{frame.label}") for frame in frames.frames]
+        return [None] * len(frames.frames)
+
+    def _looks(
+        self, frames: Sequence[Frame], poses: Sequence[Pose | None], originals: Sequence[Frame] = ()
+    ) -> list[Look]:
+        return looks_at(frames, poses, self._marked, insets=self._options.insets, originals=originals)
+
+    async def _shown(
+        self, asking: Asking, item: Item, frames: KeyFrames
+    ) -> tuple[list[Example], Mapping[str, str]]:
+        """Without a frame nothing is shown: what a blind run may not see, an example may tell."""
+        if self._examples is None or not frames.frames:
+            return [], {}
+
+        async def describe(one: Demonstration) -> dict[str, dict[str, str]]:
+            pictures = list(one.frames.values())
+            sees = self._pose is not None and self._pose.sees and bool(self._options.insets)
+            poses = [
+                self._pose.look(picture.jpeg, "") if sees and self._pose is not None else None
+                for picture in pictures
+            ]
+            looks = await asyncio.to_thread(self._looks, pictures, poses)
+            return await self._perceive(asking, list(one.frames), looks)
+
+        return await self._examples.of(item.id, frames.frames, describe)
 
     async def _perceive(
         self, asking: Asking, labels: Sequence[str], looks: Sequence[Look]
@@ -152,8 +201,7 @@ class PerceiveAndPlan:
         asking: Asking,
         item: Item,
         frames: KeyFrames,
-        described: Mapping[str, Mapping[str, str]],
-        workflows: Sequence[Workflow],
+        told: _Told,
     ) -> PlanReply:
         return await asking.ask(
             self._prompts["plan"],
@@ -161,8 +209,10 @@ class PerceiveAndPlan:
             question=item.question,
             labels=frames.labels,
             unseen=frames.unseen,
-            described=described,
-            workflows=workflows,
+            described=told.described,
+            workflows=told.workflows,
+            examples=told.examples,
+            rules=self._rules,
         )
 
     async def _check(
@@ -181,10 +231,20 @@ class PerceiveAndPlan:
             labels=labels,
             described=described,
             workflows=workflows,
+            rules=self._rules,
             order=_said(plan.order, labels),
             steps=_steps(plan),
             rationale=clipped(plan.rationale, _MOST_REASON),
         )
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What a plan is made from."""
+
+    described: Mapping[str, Mapping[str, str]]
+    workflows: Sequence[Workflow]
+    examples: Sequence[Example]
 
 
 def _said(order: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
