@@ -19,7 +19,15 @@ from sklearn.metrics import (
 )
 
 from proctor.core import InputError
-from proctor.metrics import Mark, count_marks, match_times, nominal_marks, set_marks, time_marks
+from proctor.metrics import (
+    Mark,
+    count_marks,
+    match_times,
+    nominal_marks,
+    percentage_marks,
+    set_marks,
+    time_marks,
+)
 from proctor.stats import mean_interval, sums_interval
 
 RNG = np.random.default_rng(0)
@@ -34,7 +42,13 @@ def test_counts_by_hand() -> None:
     # References 1 2 2 5 8, median 2: the constant costs 1 + 0 + 0 + 3 + 6 = 10. Answers cost 0 + 1 + 0 + 2,
     # and the missing one 8 − 1 = 7: 10 / 10.
     marks = values(count_marks([1, 2, 2, 5, 8], [1, 3, 2, 7, None], list("abcde")))
-    assert marks == {("normalised_cost", ""): 1.0, ("absolute_error", ""): 0.75, ("within_one", ""): 0.6}
+    assert marks == {
+        ("normalised_cost", ""): 1.0,
+        ("absolute_error", ""): 2.0,
+        ("absolute_error", "answered only"): 0.75,
+        ("unanswered", ""): 0.2,
+        ("within_one", ""): 0.6,
+    }
 
 
 def test_the_best_constant_costs_one_and_nothing_is_cheaper() -> None:
@@ -80,10 +94,50 @@ def test_times_by_hand() -> None:
     marks = values(
         time_marks([[10], [20, 40], [7]], [[12, 99], [41], None], list("abc"), tolerances=(5,), draws=50)
     )
-    assert marks["time_error", ""] == pytest.approx((2 + 1) / 2)
+    assert marks["time_error", "answered only"] == pytest.approx((2 + 1) / 2)
+    assert ("time_error", "") not in marks, "nobody knows how far off the third could have been"
+    assert marks["unanswered", ""] == pytest.approx(1 / 3)
     assert marks["time_recall", "5 s"] == pytest.approx(2 / 4)
     assert marks["time_precision", "5 s"] == pytest.approx(2 / 3)
     assert marks["time_f1", "5 s"] == pytest.approx(4 / 7)
+
+
+def test_a_missing_time_is_as_far_off_as_the_video_allows() -> None:
+    # Shown are 0 to 100 s: off 7 at most 93, off 20 and 40 at most (80 + 60) / 2 = 70.
+    references, groups = [[10.0], [20.0, 40.0], [7.0]], list("abc")
+    spans = [(0.0, 100.0)] * 3
+    marks = values(time_marks(references, [[12.0], None, None], groups, spans=spans, draws=50))
+    assert marks["time_error", ""] == pytest.approx((2 + 70 + 93) / 3)
+    assert marks["time_error", "answered only"] == pytest.approx(2)
+
+
+def test_percentages_by_hand() -> None:
+    # Off by 4, 5 and 5.5; the missing one at 30 may be off by 70.
+    marks = values(percentage_marks([20, 50, 90, 30], [24, 45, 84.5, None], list("abcd"), draws=50))
+    assert marks["percentage_error", ""] == pytest.approx((4 + 5 + 5.5 + 70) / 4)
+    assert marks["percentage_error", "answered only"] == pytest.approx(14.5 / 3)
+    assert marks["unanswered", ""] == 0.25
+    assert marks["within_five_points", ""] == 0.5
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 100), st.integers(0, 100)), min_size=2, max_size=12), st.data())
+def test_leaving_an_answer_out_never_lowers_the_error(pairs: list[tuple[int, int]], data: Any) -> None:
+    """Whatever was answered within the scale: without the answer the error over all questions is no smaller."""
+    truth, said = [float(a) for a, _ in pairs], [float(b) for _, b in pairs]
+    out = data.draw(st.integers(0, len(pairs) - 1))
+    fewer: list[float | None] = [None if place == out else one for place, one in enumerate(said)]
+    groups = [str(place) for place in range(len(pairs))]
+    whole = values(percentage_marks(truth, said, groups, draws=1))["percentage_error", ""]
+    less = values(percentage_marks(truth, fewer, groups, draws=1))["percentage_error", ""]
+    spans, single = [(0.0, 100.0)] * len(pairs), [[one] for one in truth]
+    timed = values(time_marks(single, [[one] for one in said], groups, spans=spans, draws=1))
+    fewer_times = [None if one is None else [one] for one in fewer]
+    untimed = values(time_marks(single, fewer_times, groups, spans=spans, draws=1))
+    for before, after in ((whole, less), (timed["time_error", ""], untimed["time_error", ""])):
+        assert before is not None
+        assert after is not None
+        assert after >= before - 1e-9
 
 
 def test_sets_against_another_implementation() -> None:
@@ -132,8 +186,9 @@ def test_names_and_order_change_nothing() -> None:
     said = np.maximum(0, truth + RNG.integers(-1, 3, 120))
     order = RNG.permutation(120)
     renamed = [f"other {VIDEOS[place]}" for place in order]
-    first = count_marks(truth.tolist(), said.tolist(), VIDEOS, draws=300)
-    second = count_marks(truth[order].tolist(), said[order].tolist(), renamed, draws=300)
+    given = [None if place % 10 == 0 else float(one) for place, one in enumerate(said)]
+    first = count_marks(truth.tolist(), given, VIDEOS, draws=300)
+    second = count_marks(truth[order].tolist(), [given[place] for place in order], renamed, draws=300)
     assert first == second
     for mark in first:
         assert mark.estimate.ci_low is not None
@@ -195,7 +250,7 @@ def test_intervals_of_a_quotient_cover_by_simulation() -> None:
     assert 0.91 <= held / 300 <= 0.985  # two standard errors around 93 to 97 %
 
 
-@pytest.mark.parametrize("marks", [count_marks, time_marks, set_marks, nominal_marks])
+@pytest.mark.parametrize("marks", [count_marks, time_marks, set_marks, nominal_marks, percentage_marks])
 def test_lengths_that_differ_are_named(marks: Any) -> None:
     with pytest.raises(InputError, match="found 1, 0 and 1, expected as many references as predictions and"):
         marks([[1]], [], ["a"])

@@ -2,7 +2,15 @@
 
 from proctor.metrics.accuracy import MISSING, AccuracyScorer, cause_of, is_right
 from proctor.metrics.code import code_scorers
-from proctor.metrics.marks import Mark, count_marks, match_times, nominal_marks, set_marks, time_marks
+from proctor.metrics.marks import (
+    Mark,
+    count_marks,
+    match_times,
+    nominal_marks,
+    percentage_marks,
+    set_marks,
+    time_marks,
+)
 
 __all__ = [
     "MISSING",
@@ -14,6 +22,7 @@ __all__ = [
     "is_right",
     "match_times",
     "nominal_marks",
+    "percentage_marks",
     "set_marks",
     "time_marks",
 ]

@@ -8,8 +8,9 @@ from typing import Unpack
 import numpy as np
 
 from proctor.core import InputError, Metric
+from proctor.metrics.marks.errors import error_marks
 from proctor.metrics.marks.mark import Mark
-from proctor.stats import mean_interval, sums_interval
+from proctor.stats import sums_interval
 from proctor.stats.clusters import Floats, Groups
 from proctor.stats.options import Options
 from proctor.stats.resampling import ratio
@@ -62,14 +63,16 @@ def time_marks(
     groups: Groups,
     *,
     tolerances: Sequence[float] = TOLERANCES_S,
+    spans: Sequence[tuple[float, float] | None] | None = None,
     **options: Unpack[Options],
 ) -> list[Mark]:
-    """The mean absolute error of matched times, then recall, precision and F1 at every tolerance.
+    """The mean absolute error of matched times (`error_marks`), then recall, precision and F1 at every tolerance.
 
     Each answer's times are matched one to one with its reference's (`match_times`). The error is the mean
     over answers of the mean error of their pairs, matched without a limit (mean absolute error: Willmott
-    and Matsuura 2005, Climate Research 30:79); answers without a time are left
-    out, as its `n` says. Recall is found times over the references' times, precision found over named, F1
+    and Matsuura 2005, Climate Research 30:79). An answer without a time is as far off as can be within what was shown:
+    `spans` are its start and end for each question; without them there is only the error of the answered ones, with
+    the share that is not answered. Recall is found times over the references' times, precision found over named, F1
     twice found over both, all summed up over answers (micro-averages: van Rijsbergen 1979, Information
     Retrieval, chapter 7); None (late, missing, unreadable) names no time and finds none.
 
@@ -77,20 +80,17 @@ def time_marks(
 
     >>> marks = time_marks([[10], [20, 40]], [[12], [41]], ["a", "b"], tolerances=(1, 5))
     >>> [(mark.metric.name, mark.part, round(mark.estimate.value, 3)) for mark in marks[:4]]
-    [('time_error', '', 1.5), ('time_recall', '1 s', 0.333), ('time_precision', '1 s', 0.5), ('time_f1', '1 s', 0.4)]
+    [('time_error', '', 1.5), ('time_error', 'answered only', 1.5), ('unanswered', '', 0.0), ('time_recall', '1 s', 0.333)]
     """
     if not len(references) == len(predictions) == len(groups):
         found = f"{len(references)}, {len(predictions)} and {len(groups)}"
         raise InputError(None, "times", found=found, expected="as many references as predictions and groups")
     said = [list(one or ()) for one in predictions]
-    errors, named = [], []
-    for truth, times, group in zip(references, said, groups, strict=True):
-        pairs = match_times(truth, times)
-        if pairs:
-            errors.append(float(np.mean([abs(truth[i] - times[j]) for i, j in pairs])))
-            named.append(group)
-    positive, share = Options(bounds=(0, np.inf)), Options(bounds=(0, 1))
-    marks = [Mark(ERROR, mean_interval(errors, named, **(options | positive)))]
+    errors = np.array([_error(*pair) for pair in zip(references, said, strict=True)], dtype=np.float64)
+    shown = [None] * len(references) if spans is None else spans
+    worst = np.array([_worst(*pair) for pair in zip(references, shown, strict=True)], dtype=np.float64)
+    share = Options(bounds=(0, 1))
+    marks = error_marks(ERROR, errors, worst, groups, **options)
     for tolerance in tolerances:
         hits = [
             len(match_times(truth, times, tolerance)) for truth, times in zip(references, said, strict=True)
@@ -103,6 +103,18 @@ def time_marks(
             one = sums_interval(columns, groups, statistic, **(options | share))
             marks.append(Mark(metric, one, f"{tolerance:g} s"))
     return marks
+
+
+def _error(truth: Sequence[float], times: Sequence[float]) -> float:
+    pairs = match_times(truth, times)
+    return float(np.mean([abs(truth[i] - times[j]) for i, j in pairs])) if pairs else np.nan
+
+
+def _worst(truth: Sequence[float], span: tuple[float, float] | None) -> float:
+    """The mean over the reference's times of how far a time within the span can be from each."""
+    if span is None or not len(truth):
+        return np.nan
+    return float(np.mean([max(time - span[0], span[1] - time) for time in truth]))
 
 
 def _recall(sums: Floats) -> Floats:

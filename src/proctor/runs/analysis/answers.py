@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from pydantic import JsonValue
 
-from proctor.core import Item, Status
-from proctor.metrics import MISSING, Mark, count_marks, nominal_marks, set_marks, time_marks
+from proctor.core import Item, Status, VideoClip
+from proctor.metrics import MISSING, Mark, count_marks, nominal_marks, percentage_marks, set_marks, time_marks
 from proctor.runs.analysis.gathered import Gathered, Row, numbers
 from proctor.runs.ranking import Entry
 
@@ -92,9 +92,19 @@ def _marks(kind: str, pairs: list[tuple[Item, JsonValue]], data: Gathered) -> li
     if kind == "count":
         return count_marks(truth, said, groups, **options)
     if kind == "timestamps":
-        return time_marks(truth, said, groups, **options)
+        return time_marks(truth, said, groups, spans=[_span(item) for item, _ in pairs], **options)
+    if kind == "percentage":
+        return percentage_marks(truth, said, groups, **options)
     if kind == "classes":
         return set_marks(truth, said, groups, **options)
     if kind in {"binary", "choice"}:
         return nominal_marks(truth, said, groups, **options)
     return []
+
+
+def _span(item: Item) -> tuple[float, float] | None:
+    """From when to when a question's one clip shows its video, where that is known."""
+    clips = [one for one in item.media if isinstance(one, VideoClip)]
+    if len(clips) != 1 or clips[0].end is None:
+        return None
+    return clips[0].start, clips[0].end
