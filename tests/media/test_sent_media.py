@@ -8,7 +8,7 @@ import base64
 import io
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,10 +29,11 @@ from proctor.core.formats import AnswerFormat, ChoiceFormat, TimestampsFormat
 from proctor.media import MediaLibrary, view
 from proctor.metrics import AccuracyScorer
 from proctor.models import ModelClient, ModelSpec
+from proctor.models.faults import rejection
 from proctor.runs import Limits, Store, execute, plan
 from proctor.systems.model_system import ModelSystem, Sampling
-from tests.support.clock_video import ClockVideo, write_clock_video
-from tests.support.faulty_server import FaultyServer
+from tests.support.clock_video import ClockVideo, shown_by_decoding, write_clock_video
+from tests.support.faulty_server import Fault, FaultyServer
 
 
 @pytest.fixture(scope="module")
@@ -180,14 +181,71 @@ def test_a_blind_run_sends_no_file(gemini: str, root: Path) -> None:
     assert "video_bytes" not in got.extra
 
 
-def test_where_the_provider_takes_no_files_it_is_said_before_anything_is_asked() -> None:
-    client = ModelClient(ModelSpec(name="qwen", base_url="http://127.0.0.1:9/v1"))
-    with pytest.raises(ConfigurationError) as caught:
+def asked_of_a_server(
+    root: Path, condition: str, cache: Path, *, script: Sequence[Fault | None] = ()
+) -> Any:
+    """The content of the user's message as it arrived."""
+
+    async def run(url: str) -> None:
+        client = ModelClient(ModelSpec(name="qwen3.5", base_url=url, retries=0))
+        system = ModelSystem(client, sampling=Sampling(video_as="file"))
+        item = question("q", "sound", 1.0, 3.0)
+        try:
+            await system.answer(item.as_asked(), view(item, condition, MediaLibrary(root, cache_dir=cache)))
+        finally:
+            await client.aclose()
+
+    with FaultyServer("Answer: A", script=script) as server:
+        asyncio.run(run(server.url))
+    return server.requests[0].body["messages"][-1]["content"]
+
+
+@pytest.fixture(scope="module")
+def sounding(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("sounding")
+    video = ClockVideo(times_ms=range(0, 6000, 100), rate=10, keyint=10, audio_s=6.0)
+    write_clock_video(root / "sound.mp4", video)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("condition", "numbers"),
+    [("video", list(range(10, 30))), ("reversed", list(range(29, 9, -1))), ("single-frame", [20])],
+)
+def test_an_openai_compatible_server_gets_the_clip_s_own_frames_and_no_sound(
+    sounding: Path, tmp_path: Path, condition: str, numbers: list[int]
+) -> None:
+    video, text = asked_of_a_server(sounding, condition, tmp_path)
+    assert (video["type"], list(video), text["type"]) == ("video_url", ["type", "video_url"], "text")
+    head, _, encoded = video["video_url"]["url"].partition(",")
+    assert head == "data:video/mp4;base64"
+    file = tmp_path / "arrived.mp4"
+    file.write_bytes(base64.b64decode(encoded, validate=True))
+    with av.open(str(file)) as container:
+        assert [stream.type for stream in container.streams] == ["video"]
+    shown = shown_by_decoding(file)
+    assert [number for _, number in shown] == numbers
+    if condition == "video":
+        assert [round(float(time), 2) for time, _ in shown] == [round(0.1 * k, 2) for k in range(20)]
+
+
+def test_a_blind_run_sends_the_server_no_file(sounding: Path, tmp_path: Path) -> None:
+    parts = asked_of_a_server(sounding, "text-only", tmp_path)
+    assert isinstance(parts, str) or [part["type"] for part in parts] == ["text"]
+
+
+@pytest.mark.parametrize(
+    "said", ["Unknown part type: video_url", "At most 0 video(s) may be provided in one prompt."]
+)
+def test_a_server_whose_model_takes_no_video_ends_the_run_and_fails_no_item(said: str) -> None:
+    assert isinstance(rejection(said), ConfigurationError)
+
+
+def test_where_the_model_takes_no_files_it_is_said_before_anything_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    client = ModelClient(ModelSpec(name=f"transformers:{tmp_path}"))
+    with pytest.raises(ConfigurationError, match="this model takes no video files: use --video-as frames"):
         ModelSystem(client, sampling=Sampling(video_as="file"))
-    assert str(caught.value) == (
-        "qwen: this model takes no video files: use --video-as frames, or a provider that takes them "
-        "(google:…, openrouter:…, bedrock:…)"
-    )
 
 
 def test_a_broken_video_is_no_file(gemini: str, root: Path) -> None:

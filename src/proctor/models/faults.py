@@ -26,7 +26,7 @@ _POLICY = re.compile(
 )
 _SETTING = re.compile(
     r"(unsupported|unknown|unrecognized|unexpected|invalid)[ _](parameter|argument|keyword|request argument|setting)\b(?!_error)"
-    r"|unsupported_value|extra (inputs|fields)|does not support|is not supported with this model",
+    r"|unsupported_value|extra (inputs|fields)|unknown part type|at most 0 (image|video)|not a multimodal model|does not support|is not supported with this model",
     re.IGNORECASE,
 )
 _CONTENT = re.compile(

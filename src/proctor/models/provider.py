@@ -76,9 +76,10 @@ def _compatible(spec: ModelSpec, http: httpx2.AsyncClient) -> Model | None:
     provider, _, model = spec.name.partition(":")
     if spec.base_url is None or (_known(provider) and provider not in {"openai", "openai-chat"}):
         return None
-    from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+    from proctor.models.compatible import CompatibleModel
 
     key = os.environ.get("OPENAI_API_KEY")
     if not key and not _is_local(spec.base_url):
@@ -88,7 +89,7 @@ def _compatible(spec: ModelSpec, http: httpx2.AsyncClient) -> Model | None:
     # The price list looks for providers' names within this name: with "openai" in it, a local server
     # would be priced as OpenAI. Every such server knows `max_tokens`, not all know its newer name; and
     # they hold a reply to a JSON schema whatever the model, while tool calls need a switch on most.
-    return OpenAIChatModel(
+    return CompatibleModel(
         model if _known(provider) else spec.name,
         provider=OpenAICompatibleProvider(
             "compatible",
@@ -96,7 +97,9 @@ def _compatible(spec: ModelSpec, http: httpx2.AsyncClient) -> Model | None:
             api_key=key,
             http_client=http,
             profile=OpenAIModelProfile(
-                openai_chat_supports_max_completion_tokens=False, supports_json_schema_output=True
+                openai_chat_supports_max_completion_tokens=False,
+                supports_json_schema_output=True,
+                supports_video_input=True,
             ),
         ),
     )

@@ -59,8 +59,8 @@ class ModelSystem:
     ) -> None:
         if sampling.video_as == "file" and not client.takes_video:
             raise ConfigurationError(
-                f"{client.name}: this model takes no video files: use --video-as frames, or a provider that "
-                "takes them (google:…, openrouter:…, bedrock:…)"
+                f"{client.name}: this model takes no video files: use --video-as frames, or a provider that takes "
+                "them (google:…, openrouter:…, bedrock:…, an OpenAI-compatible server with --base-url)"
             )
         self._client = client
         self._prompt = prompt or load_prompt(_GENERAL)
