@@ -181,9 +181,7 @@ def test_a_blind_run_sends_no_file(gemini: str, root: Path) -> None:
     assert "video_bytes" not in got.extra
 
 
-def asked_of_a_server(
-    root: Path, condition: str, cache: Path, *, script: Sequence[Fault | None] = ()
-) -> Any:
+def asked_of_a_server(root: Path, condition: str, cache: Path, *, script: Sequence[Fault | None] = ()) -> Any:
     """The content of the user's message as it arrived."""
 
     async def run(url: str) -> None:

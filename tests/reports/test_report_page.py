@@ -80,6 +80,7 @@ def test_sections_come_in_order_each_with_a_title_and_a_link(page: Page, written
         "facets",
         "analysis",
         "conditions",
+        "gains",
         "crossings",
         "consumption",
         "statuses",
@@ -254,8 +255,9 @@ def test_one_condition_gives_tables_of_systems_instead(store: Store, tmp_path: P
     )
     assert "conditions" not in found.sections
     page = Page(found.path.read_text(encoding="utf-8"))
-    assert "looker / video (rows) against guesser / video (columns)" in page.text_of(
-        "section", id="crossings"
+    assert (
+        "looker / video (rows), guesser / video (columns): looker / video minus guesser / video"
+        in page.text_of("section", id="crossings")
     )
 
 

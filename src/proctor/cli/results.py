@@ -236,6 +236,9 @@ def compare(
         list[str] | None,
         typer.Option("--metric", help="Only this metric; may be repeated.", show_default=False),
     ] = None,
+    by: Annotated[
+        str, typer.Option("--by", metavar="FACET[,FACET]", help="Split by these facets.", show_default=False)
+    ] = "",
     against: Annotated[
         str,
         typer.Option(
@@ -255,6 +258,7 @@ def compare(
     With two or more --system and one --condition (or one that they share alone), systems are compared; else
     conditions of each system;
     with --against, each run is set against that one (is the lead over the floor real?).
+    --system SYSTEM/CONDITION names a run; with --by, each part of the items is compared by itself.
 
     Example: proctor compare rexsonovqa --store runs.db --condition text-only --condition video
     """
@@ -262,6 +266,7 @@ def compare(
     from proctor.runs import compare as compute
 
     options = Options(
+        by=tuple(name.strip() for name in by.split(",") if name.strip()),
         systems=tuple(systems or ()),
         conditions=tuple(conditions or ()),
         all_items=all_items,
@@ -278,6 +283,9 @@ def compare(
     if output is OutputFormat.CSV:
         print_csv(list(flat[0]) if flat else [], [list(row.values()) for row in flat])
         return
+    if options.by:
+        _parts_tables(found, options.by)
+        return
     for one in found.comparisons:
         _comparison_table(one, found.card.metric(one.metric))
 
@@ -293,8 +301,34 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
     sides = {
         f"{side}_{what}": row[side][what] for side in ("first", "second") for what in ("system", "condition")
     }
-    plain = {key: value for key, value in row.items() if key not in {"first", "second", "levels", "table"}}
-    return sides | plain
+    beside = {"first", "second", "facets", "levels", "table"}
+    return {**sides, **row["facets"], **{key: value for key, value in row.items() if key not in beside}}
+
+
+def _parts_tables(found: Any, by: tuple[str, ...]) -> None:
+    """Of each pair, metric and scorer one table: a line for each part of the items."""
+    from proctor.reports.words import difference as signed
+    from proctor.reports.words import p_value
+
+    tables: dict[tuple[str, ...], list[Any]] = {}
+    for one in found.comparisons:
+        tables.setdefault((one.metric, one.scorer, str(one.first), str(one.second)), []).append(one)
+    for (name, scorer, first, second), parts in tables.items():
+        metric = found.card.metric(name)
+        rows = [
+            [
+                *(one.facets[facet] for facet in by),
+                signed(metric, one.difference.value),
+                interval(metric, one.difference.ci_low, one.difference.ci_high),
+                p_value(one.difference.p),
+                p_value(one.p_holm),
+                str(one.difference.n),
+                str(one.difference.groups),
+            ]
+            for one in parts
+        ]
+        columns = [*by, ">difference", ">interval", ">p", ">Holm", ">n", ">groups"]
+        print_table(f"{metric.label} ({scorer}): {first} minus {second}", columns, rows)
 
 
 def _comparison_table(one: Any, metric: Any) -> None:
@@ -321,6 +355,13 @@ def _comparison_table(one: Any, metric: Any) -> None:
         markup=False,
         highlight=False,
     )
+    if one.recovered is not None and one.recovered[1]:
+        right, wrong = one.recovered
+        console.print(
+            f"recovery rate {right / wrong:.0%}: of {wrong} wrong without the media, {right} right with them",
+            markup=False,
+            highlight=False,
+        )
     console.print()
 
 

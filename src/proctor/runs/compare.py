@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, InputError
 from proctor.runs.cards import BenchmarkCard
-from proctor.runs.results import Options, chosen_runs
+from proctor.runs.results import Options, chosen_runs, facet_cells
 from proctor.runs.store import Run, Store
 from proctor.runs.table import ItemTable, load_items, load_labels, load_series
 from proctor.stats import Difference, cross_table, holm, paired_difference
 
 __all__ = ["Comparison", "Comparisons", "Side", "compare", "compare_runs", "condition_pairs"]
 
+BLIND = "text-only"
+_PAIRS = "two conditions of one system, or two systems and one --condition, or runs named SYSTEM/CONDITION (--system, --against)"
 _RIGHT_OR_WRONG = ("correct", "incorrect")
 
 
@@ -39,7 +41,8 @@ class Comparison:
 
     `difference` is first minus second; `table` counts items by outcome (rows: first, columns: second,
     both in the order of `levels`); `only_first` and `only_second` items have a score on one side only
-    and are left out; `p_holm` is adjusted over all comparisons made together.
+    and are left out; `p_holm` is adjusted over all comparisons made together. `facets` say of which items alone, where
+    they are split.
     """
 
     metric: str
@@ -53,15 +56,31 @@ class Comparison:
     only_first: int
     only_second: int
     p_holm: float | None = None
+    facets: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def recovered(self) -> tuple[int, int] | None:
+        """Of the items that were wrong in the one of the two that saw less (`text-only`), how many were right in the
+        other, and how many there are; None without such a pair of conditions, or levels that say right and wrong."""
+        if self.table is None or self.levels != _RIGHT_OR_WRONG:
+            return None
+        if self.first.condition == BLIND != self.second.condition:
+            row = self.table[1]
+        elif self.second.condition == BLIND != self.first.condition:
+            row = [line[1] for line in self.table]
+        else:
+            return None
+        return row[0], sum(row)
 
     def to_json(self) -> dict[str, Any]:
         """The comparison as programs read it."""
-        difference = self.difference
+        difference, recovered = self.difference, self.recovered
         return {
             "metric": self.metric,
             "scorer": self.scorer,
             "first": {"system": self.first.system, "condition": self.first.condition},
             "second": {"system": self.second.system, "condition": self.second.condition},
+            "facets": self.facets,
             "n": difference.n,
             "groups": difference.groups,
             "only_first": self.only_first,
@@ -74,6 +93,8 @@ class Comparison:
             "levels": list(self.levels),
             "table": self.table,
             "other_levels": self.other_levels,
+            "recovered": None if recovered is None else recovered[0],
+            "wrong_without_media": None if recovered is None else recovered[1],
         }
 
 
@@ -105,14 +126,19 @@ def compare(
 
     Where several systems are named and no condition, and they share one alone, systems are compared under that one:
     a guess that was also made without the media, as the floor of the results, is no other condition to look at.
+    Where systems are named as SYSTEM/CONDITION, these very runs are compared.
 
-    `options` choose systems and conditions (all, where none are named), items, draws and seed. Raises
+    `options` choose systems and conditions (all, where none are named), items, the facets to split by, draws and
+    seed. Raises
     `InputError` where that leaves nothing to compare.
     """
     options = options or Options()
     card = store.card(benchmark)
-    runs = chosen_runs(store, benchmark, options.systems, options.conditions)
-    if against is not None:
+    named = _named_runs(store, benchmark, options.systems)
+    runs = named or chosen_runs(store, benchmark, options.systems, options.conditions)
+    if named and against is None:
+        pairs = list(combinations(named, 2))
+    elif against is not None:
         other = _one_run(store, benchmark, against)
         pairs = [(run, other) for run in runs if run != other]
     elif len(options.conditions) == 1 or len({run.condition for run in runs}) == 1:
@@ -122,18 +148,28 @@ def compare(
     else:
         pairs = condition_pairs(runs, options.conditions or card.conditions)
     if not pairs:
-        shown = ", ".join(f"{run.system} / {run.condition}" for run in runs) or "no run"
-        raise InputError(store.shown, found=shown, expected="two runs or more to compare")
-    found = compare_runs(
-        store,
-        benchmark,
-        pairs,
-        metrics=metrics,
-        all_items=options.all_items,
-        draws=options.draws,
-        seed=options.seed,
-    )
-    return Comparisons(card, found)
+        raise InputError(store.shown, found=_unpaired(runs, options), expected=_PAIRS)
+    return Comparisons(card, compare_runs(store, benchmark, pairs, options, metrics=metrics))
+
+
+def _unpaired(runs: Sequence[Run], options: Options) -> str:
+    """Why these runs make no pair."""
+    shown = ", ".join(f"{run.system} / {run.condition}" for run in runs)
+    if len(runs) < 2:
+        return f"one run alone ({shown})" if shown else "no run"
+    if options.conditions:
+        return f"no two of these conditions of one system ({shown})"
+    return f"no system under two conditions ({shown})"
+
+
+def _named_runs(store: Store, benchmark: str, names: Sequence[str]) -> list[Run]:
+    """The runs that are named as SYSTEM/CONDITION, where all names are such; else none."""
+    runs = store.runs(benchmark)
+    systems = {run.system for run in runs}
+    of_name = {f"{run.system}/{run.condition}": run for run in runs}
+    if not names or any(name in systems or name not in of_name for name in names):
+        return []
+    return [of_name[name] for name in names]
 
 
 def _only_shared(runs: Sequence[Run], options: Options) -> str | None:
@@ -165,23 +201,43 @@ def compare_runs(
     store: Store,
     benchmark: str,
     pairs: Sequence[tuple[Run, Run]],
+    options: Options | None = None,
     *,
     metrics: Sequence[str] = (),
-    all_items: bool = False,
-    draws: int = 2000,
-    seed: int = 0,
 ) -> list[Comparison]:
-    """Compares pairs of runs on every metric (and scorer) that both have; p adjusted by Holm per metric.
+    """Compares pairs of runs on every metric (and scorer) that both have; p adjusted by Holm per metric. Options
+    say of which items, split by which facets, with which draws and seed.
 
-    Raises `InputError` where a pair has no metric in common.
+    Raises `InputError` where a pair has no metric in common, and for a facet that is not known.
     """
+    options = options or Options()
     card = store.card(benchmark)
-    items = load_items(store, card, all_items=all_items)
+    items = load_items(store, card, all_items=options.all_items)
+    parts: list[tuple[dict[str, str], ItemTable]] = [({}, items)]
+    if options.by:
+        parts = [(facets, items.only(kept)) for facets, kept in facet_cells(items, options.by, store.shown)]
+    found = [
+        replace(one, facets=facets)
+        for facets, part in parts
+        for one in _on_items(store, card, part, pairs, options, metrics)
+        if one.difference.n or not facets
+    ]
+    return _adjusted(found)
+
+
+def _on_items(
+    store: Store,
+    card: BenchmarkCard,
+    items: ItemTable,
+    pairs: Sequence[tuple[Run, Run]],
+    options: Options,
+    metrics: Sequence[str],
+) -> list[Comparison]:
     scored = {run.id: _scored(store, run, items, metrics) for pair in pairs for run in pair}
     found: list[Comparison] = []
     for first, second in pairs:
         common = sorted(scored[first.id].keys() & scored[second.id].keys())
-        if not common:
+        if not common and not options.by:
             raise InputError(
                 store.shown,
                 f"{first.system} / {first.condition} against {second.system} / {second.condition}",
@@ -190,8 +246,10 @@ def compare_runs(
             )
         for key in common:
             pair = (scored[first.id][key], scored[second.id][key])
-            found.append(_compare(card, items, key, (first, second), pair, draws=draws, seed=seed))
-    return _adjusted(found)
+            found.append(
+                _compare(card, items, key, (first, second), pair, draws=options.draws, seed=options.seed)
+            )
+    return found
 
 
 def condition_pairs(runs: Sequence[Run], order: Sequence[str]) -> list[tuple[Run, Run]]:

@@ -191,6 +191,17 @@ class _Slices:
         return np.bincount(self.codes[mask[self.items]], minlength=len(self.facets))
 
 
+def facet_cells(items: ItemTable, by: Sequence[str], shown: str) -> list[tuple[dict[str, str], Mask]]:
+    """Each combination of the facets' values, in their natural order, with the items that have it."""
+    slices = _Slices.of(items, by, shown)
+    cells = []
+    for code, facets in enumerate(slices.facets):
+        mask = np.zeros(len(items.ids), dtype=np.bool_)
+        mask[slices.items[slices.codes == code]] = True
+        cells.append((facets, mask))
+    return cells
+
+
 def natural(text: str) -> list[tuple[int, float, str]]:
     """A sort key under which "5-10 s" comes before "10-20 s".
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,24 @@ class ItemTable:
         if name == "format" and not any("format" in tags for tags in self.tags):
             return self.format, [(kind,) for kind in self.formats]
         return self.tags_code, [_texts(tags.get(name)) for tags in self.tags]
+
+    def only(self, kept: NDArray[np.bool_]) -> ItemTable:
+        """The table of these items alone, with their groups."""
+        places = np.flatnonzero(kept)
+        group, groups = _coded([self.groups[code] for code in self.group[places]])
+        row_of = np.full_like(self.row_of, -1)
+        inside = (self.row_of >= 0) & kept[self.row_of]
+        row_of[inside] = (np.cumsum(kept) - 1)[self.row_of[inside]]
+        return replace(
+            self,
+            ids=[self.ids[place] for place in places],
+            group=group,
+            groups=groups,
+            format=self.format[places],
+            tags_code=self.tags_code[places],
+            flags={name: [values[place] for place in places] for name, values in self.flags.items()},
+            row_of=row_of,
+        )
 
     def markable(self, metric: Metric, scorer: str = "") -> NDArray[np.bool_]:
         """The items that the metric marks; where the scorer is code, accuracy is that of what code can compare."""

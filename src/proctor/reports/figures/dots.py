@@ -32,11 +32,13 @@ class Dot:
 
 @dataclass(frozen=True)
 class Panel:
-    """One value of a facet: its name, a dot for each row, and the level of blind guessing, if known."""
+    """One value of a facet: its name, a dot for each row, and the level of blind guessing, if known (or another one
+    that `mark` names)."""
 
     name: str
     dots: Sequence[Dot]
     chance: float | None = None
+    mark: str = "chance"
 
 
 def draw_dots(
@@ -68,7 +70,7 @@ def _draw_panel(axes: Axes, panel: Panel, axis: Axis, room: int) -> None:
     put(axes, axis.limits[0], -0.5 - 24 / _ROW, shorten(panel.name, room), fontweight="bold")
     if panel.chance is not None:
         axes.plot([panel.chance] * 2, [-0.5, count - 0.5], color=FAINT, linewidth=1, linestyle=(0, (4, 3)))
-        put(axes, panel.chance, -0.5 - 8 / _ROW, "chance", color=FAINT, fontsize=10, ha="center")
+        put(axes, panel.chance, -0.5 - 8 / _ROW, panel.mark, color=FAINT, fontsize=10, ha="center")
     for row, dot in enumerate(panel.dots):
         if dot.value is None:
             put(axes, axis.limits[0], row, " no score", color=FAINT, fontsize=10)

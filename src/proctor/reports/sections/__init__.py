@@ -6,6 +6,7 @@ from proctor.reports.sections.conditions import conditions_section
 from proctor.reports.sections.consumption import consumption_section
 from proctor.reports.sections.crossings import crossings_section
 from proctor.reports.sections.facets import facets_section
+from proctor.reports.sections.gains import gains_section
 from proctor.reports.sections.headline import headline_section
 from proctor.reports.sections.orders import orders_section
 from proctor.reports.sections.provenance import facts, provenance_section
@@ -22,6 +23,7 @@ __all__ = [
     "crossings_section",
     "facets_section",
     "facts",
+    "gains_section",
     "headline_section",
     "orders_section",
     "provenance_section",

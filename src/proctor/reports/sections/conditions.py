@@ -55,15 +55,7 @@ def paired(source: Source) -> Paired | None:
                 without.append(f"{system} / {condition}")
     if not pairs:
         return None
-    options = source.options
-    found = compare_runs(
-        source.store,
-        source.benchmark,
-        pairs,
-        all_items=options.all_items,
-        draws=options.draws,
-        seed=options.seed,
-    )
+    found = compare_runs(source.store, source.benchmark, pairs, source.options)
     return Paired(baseline, found, without)
 
 

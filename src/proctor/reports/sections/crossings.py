@@ -24,7 +24,11 @@ def crossings_section(source: Source, pairs: Paired | None) -> Section | None:
     left = _MOST_TABLES
     for key in source.keys:
         of_key = [one for one in found if (one.metric, one.scorer) == (key.metric, key.scorer)]
-        tables = tuple(block for one in of_key[: max(left, 0)] for block in _blocks(source, one))
+        tables = tuple(
+            block
+            for one in of_key[: max(left, 0)]
+            for block in _blocks(source, one, turned=pairs is not None)
+        )
         left -= len(of_key)
         if not tables:
             continue
@@ -37,8 +41,8 @@ def crossings_section(source: Source, pairs: Paired | None) -> Section | None:
     return Section(
         key="crossings",
         title="Item by item: two runs side by side",
-        lead="Rows say how an item went in the first run, columns how it went in the second; on the diagonal both "
-        "agree. Off it stands what one run could do and the other could not.",
+        lead="Rows say how an item went in the one run (of two conditions: the baseline), columns how it went in the "
+        "other; on the diagonal both agree. Off it stands what one run could do and the other could not.",
         blocks=blocks,
     )
 
@@ -57,22 +61,17 @@ def _among_systems(source: Source) -> list[Comparison]:
         for second in runs[place + 1 :]
         if marked.get(first.system, set()) & marked.get(second.system, set())
     ]
-    options = source.options
-    return compare_runs(
-        source.store,
-        source.benchmark,
-        pairs,
-        all_items=options.all_items,
-        draws=options.draws,
-        seed=options.seed,
-    )
+    return compare_runs(source.store, source.benchmark, pairs, source.options)
 
 
-def _blocks(source: Source, one: Comparison) -> list[Block]:
+def _blocks(source: Source, one: Comparison, *, turned: bool) -> list[Block]:
+    """The table of one pair; `turned`: its second run, the baseline, in the rows, as papers print it."""
     metric = source.metric(one.metric)
     counts = one.table or []
+    if turned:
+        counts = [list(line) for line in zip(*counts, strict=True)]
     sums = [sum(column) for column in zip(*counts, strict=True)]
-    first, second = _sides(one)
+    first, second = _sides(one)[:: -1 if turned else 1]
     rows: list[tuple[Cell | str | int, ...]] = [
         (
             Cell(level),
@@ -83,7 +82,8 @@ def _blocks(source: Source, one: Comparison) -> list[Block]:
     ]
     each = one.difference
     caption = (
-        f"{one.first} (rows) against {one.second} (columns): difference "
+        f"{one.second if turned else one.first} (rows), {one.first if turned else one.second} (columns): "
+        f"{one.first} minus {one.second} "
         f"{difference(metric, each.value)} (95 % interval {interval(metric, each.ci_low, each.ci_high)}), "
         f"p {p_value(each.p)}, Holm {p_value(one.p_holm)}; {each.n} items in {each.groups} groups."
     )
@@ -94,6 +94,12 @@ def _blocks(source: Source, one: Comparison) -> list[Block]:
     )
     table = Table(caption, columns, tuple(rows), ("Total", *sums, sum(sums)))
     notes = []
+    if one.recovered is not None and one.recovered[1]:
+        right, wrong = one.recovered
+        notes.append(
+            f"Of {wrong} items that were wrong without the media, {right} are right with them ({right / wrong:.0%}, the "
+            "recovery rate)."
+        )
     if one.other_levels:
         notes.append(
             f"{one.other_levels} items with an outcome outside these levels (contradictory verdicts) are not in the table."
