@@ -138,7 +138,8 @@ def test_one_bound_only_cuts() -> None:
     values, groups = [0, 0, 1], list("abc")
     free = ends(mean_interval(values, groups))
     assert ends(mean_interval(values, groups, bounds=(0, float("inf")))) == (0, free[1])
-    assert ends(mean_interval([0, 0], ["a", "b"], bounds=(0, float("inf")))) == (0, 0)
+    nothing = mean_interval([0, 0], ["a", "b"], bounds=(0, float("inf")))
+    assert nothing == Estimate(0, None, None, 2, 2)
 
 
 def test_bounds_scale() -> None:
@@ -160,10 +161,36 @@ def test_edges() -> None:
     assert mean_interval([], []) == Estimate(None, None, None, 0, 0)
     assert mean_interval([0.5], ["a"]) == Estimate(0.5, None, None, 1, 1)
     assert mean_interval([1, 0], ["a", "a"]) == Estimate(0.5, None, None, 2, 1)
-    assert mean_interval([3, 3, 3], ["a", "b", "b"]) == Estimate(3, 3, 3, 3, 2)
-    assert mean_interval([1, 0, 1, 0], list("aabb")) == Estimate(0.5, 0.5, 0.5, 4, 2)
+    assert mean_interval([3, 3, 3], ["a", "b", "b"]) == Estimate(3, None, None, 3, 2)
+    assert mean_interval([1, 0, 1, 0], list("aabb")) == Estimate(0.5, None, None, 4, 2)
     assert slice_means([], [], [], 2) == [Estimate(None, None, None, 0, 0)] * 2
     assert slice_means([1.0], ["a"], [-1], 1) == [Estimate(None, None, None, 0, 0)]
+
+
+def test_groups_that_agree_are_no_certainty() -> None:
+    # what none of G groups shows may be a share 1 - 0.025^(1/G) of all, at a bound
+    two = mean_interval([1, 0, 1, 1, 1, 0], list("aaabbb"), bounds=(0, 1))
+    unseen = 1 - 0.025 ** (1 / 2)
+    assert two.value == pytest.approx(2 / 3)
+    assert ends(two) == pytest.approx((2 / 3 * (1 - unseen), 2 / 3 + unseen / 3))
+    five = ends(mean_interval([1, 1, 1, 0] * 5, np.repeat(range(5), 4), bounds=(0, 1)))
+    unseen = 1 - 0.025 ** (1 / 5)
+    assert five == pytest.approx((0.75 * (1 - unseen), 0.75 + 0.25 * unseen))
+
+
+def test_few_groups_away_from_a_bound_may_not_show_all_there_is() -> None:
+    """One video of 100 with a failure: others may fail altogether. With ten of twenty the bootstrap knows."""
+    values, groups = np.ones(400), np.repeat(np.arange(100), 4)
+    values[0] = 0
+    low, high = ends(mean_interval(values, groups, bounds=(0, 1)))
+    assert low == pytest.approx(values.mean() * 0.025 ** (1 / 100))
+    assert high == pytest.approx(1, abs=0.001)
+    flipped = ends(mean_interval(1 - values, groups, bounds=(0, 1)))
+    assert flipped == pytest.approx((1 - high, 1 - low))
+    half, groups = np.tile([1.0, 0.0], 10), np.arange(20)
+    assert ends(mean_interval(half, groups, bounds=(0, 1))) == pytest.approx(
+        ends(mean_interval(half, groups)), abs=0.05
+    )
 
 
 def test_groups_that_agree_have_an_interval_with_two_levels() -> None:

@@ -75,17 +75,43 @@ def test_edges(two_level: bool) -> None:
     one = paired_difference([1, 1], [0, 1], ["v", "v"], two_level=two_level)
     assert one == Difference(0.5, None, None, None, 2, 1, 1, 0, 1)
     same = paired_difference([1, 0, 1], [1, 0, 1], list("abc"), two_level=two_level)
-    assert same == Difference(0, 0, 0, 1, 3, 3, 0, 0, 3)
+    assert same == Difference(0, None, None, 1, 3, 3, 0, 0, 3)
     constant = paired_difference([2, 3, 4], [1, 2, 3], list("abc"), two_level=two_level)
-    assert constant == Difference(1, 1, 1, 0.25, 3, 3, 3, 0, 0)
+    assert constant == Difference(1, None, None, 0.25, 3, 3, 3, 0, 0)
     assert paired_differences([[1, 2]], ["a", "b"], two_level=two_level) == []
 
 
 def test_a_constant_difference_with_crumbs() -> None:
     a = np.arange(40) / 7
     found = paired_difference(a + 0.1, a, np.arange(40) % 20)
-    assert (found.value, found.ci_low, found.ci_high) == pytest.approx((0.1, 0.1, 0.1))
+    assert found.value == pytest.approx(0.1)
+    assert (found.ci_low, found.ci_high) == (None, None)
+    assert paired_difference(a + 0.1, a, np.arange(40) % 20, bounds=(0, 6)).ci_low is not None
     assert found.p == pytest.approx(2.0**-19)
+
+
+def test_no_difference_is_no_certainty() -> None:
+    marks, groups = np.arange(50) % 2, np.repeat(np.arange(5), 10)
+    same = paired_difference(marks, marks, groups, bounds=(0, 1))
+    unseen = 1 - 0.025 ** (1 / 5)
+    assert (same.value, same.p) == (0, 1)
+    assert (same.ci_low, same.ci_high) == pytest.approx((-unseen, unseen))
+    half = paired_difference([1, 1] * 5, [1, 0] * 5, np.repeat(range(5), 2), bounds=(0, 1))
+    assert (half.value, half.p) == (0.5, 0.0625)
+    assert (half.ci_low, half.ci_high) == pytest.approx((0.5 - 1.5 * unseen, 0.5 + 0.5 * unseen))
+
+
+def test_the_interval_is_the_pairs_own_and_the_mirror_image() -> None:
+    rng = np.random.default_rng(7)
+    groups = rng.integers(0, 40, 300)
+    for marks in (rng.integers(0, 2, (6, 300)).astype(float), rng.random((6, 300))):
+        one = paired_difference(marks[0], marks[1], groups, bounds=(0, 1))
+        other = paired_difference(marks[1], marks[0], groups, bounds=(0, 1))
+        among = paired_differences(marks, groups, bounds=(0, 1))[0].difference
+        assert one.ci_low is not None
+        assert one.ci_high is not None
+        assert (other.ci_low, other.ci_high) == pytest.approx((-one.ci_high, -one.ci_low), abs=1e-12)
+        assert (among.ci_low, among.ci_high) == pytest.approx((one.ci_low, one.ci_high), abs=1e-12)
 
 
 def test_many_equal_systems_many_groups() -> None:

@@ -8,12 +8,13 @@ from typing import Unpack
 import numpy as np
 
 from proctor.core import InputError
-from proctor.stats.clusters import Floats, Groups, Ints, Values, finite
+from proctor.stats.clusters import Floats, Groups, Ints, Values, cell_hash, finite
 from proctor.stats.estimate import Estimate
 from proctor.stats.intervals import check_bounds, estimates
 from proctor.stats.matrix import Matrix, SystemTable, dense_sums, system_table
 from proctor.stats.multiplicity import holm
 from proctor.stats.options import Options, Resampling
+from proctor.stats.resampling import group_units, ratio, weights
 from proctor.stats.signflip import sign_flip
 
 __all__ = ["Difference", "Pair", "paired_difference", "paired_differences"]
@@ -62,7 +63,9 @@ def paired_difference(a: Values, b: Values, groups: Groups, **options: Unpack[Op
     """The mean of a − b, its clustered interval and its p.
 
     Values are paired by position; `groups` and options as in `mean_interval` (`bounds` are those of a and b). The
-    interval is that of `mean_interval` for the differences. p comes from flipping the signs of the groups'
+    interval is that of `mean_interval` for the differences; with `bounds` it also reaches what the groups may not
+    have shown (see there) where at most five of them, and at most half, differ. So two systems with the same
+    marks have an interval. p comes from flipping the signs of the groups'
     differences (see `sign_flip`): the exact share if a's and b's names could be exchanged within any group; 1
     where a and b are equal everywhere; never 0. With few groups it can't be small: with five, at least 2 / 2⁵ = 0.06.
 
@@ -81,7 +84,7 @@ def paired_difference(a: Values, b: Values, groups: Groups, **options: Unpack[Op
 def paired_differences(matrix: Matrix, groups: Groups, **options: Unpack[Options]) -> list[Pair]:
     """`paired_difference` of every two rows of `matrix` (systems × items), with Holm's adjusted p.
 
-    Pairs come in the order (0, 1), (0, 2), … (1, 2), …; all share the same bootstrap samples. p is each pair's own.
+    Pairs come in the order (0, 1), (0, 2), … (1, 2), …; each has the interval and p that it would have alone (with `two_level`, samples are shared).
     Memory grows with items × systems and draws × pairs.
 
     >>> pairs = paired_differences([[1] * 8, [0] * 8, [0] * 8], list("abcdefgh"))
@@ -92,19 +95,18 @@ def paired_differences(matrix: Matrix, groups: Groups, **options: Unpack[Options
     table = system_table(matrix, groups)
     for row in table.matrix:
         check_bounds(row, plan.bounds)
-    means = table.means(plan) if table.n_groups else np.zeros((0, len(table.matrix)))
-    return all_pairs(table, means, plan)
+    return all_pairs(table, plan)
 
 
-def all_pairs(table: SystemTable, means: Floats, plan: Resampling) -> list[Pair]:
-    """Every pair of systems from their table and their resampled means (draws × systems)."""
+def all_pairs(table: SystemTable, plan: Resampling) -> list[Pair]:
+    """Every pair of systems of a table."""
     first, second = (index.astype(np.int64) for index in np.triu_indices(len(table.matrix), 1))
     if not first.size:
         return []
     if not table.n_groups:
         nothing = Difference(None, None, None, None, 0, 0, 0, 0, 0)
         return [Pair(int(i), int(j), nothing, None) for i, j in zip(first, second, strict=True)]
-    intervals = _intervals(table, means, plan, first, second)
+    intervals = _intervals(table, plan, first, second)
     p, adjusted = _tests(table, first, second)
     above, below = _wins(table.matrix)
     result = []
@@ -117,23 +119,60 @@ def all_pairs(table: SystemTable, means: Floats, plan: Resampling) -> list[Pair]
     return result
 
 
-def _intervals(
-    table: SystemTable, means: Floats, plan: Resampling, first: Ints, second: Ints
-) -> list[Estimate]:
+def _intervals(table: SystemTable, plan: Resampling, first: Ints, second: Ints) -> list[Estimate]:
     """In chunks of pairs, so that groups × pairs and draws × pairs stay small."""
     if plan.bounds is not None:
         width = plan.bounds[1] - plan.bounds[0]
         plan = replace(plan, bounds=(-width, width))
+    means = table.means(plan) if plan.two_level else None
     products = table.matrix @ table.matrix.T
     squares = np.diag(products)
-    step = max(1, _CHUNK // max(table.n_groups, len(means)))
+    step = max(1, _CHUNK // max(table.n_groups, plan.draws))
     result: list[Estimate] = []
     for start in range(0, len(first), step):
         i, j = first[start : start + step], second[start : start + step]
-        apart = np.maximum(squares[i] + squares[j] - 2 * products[i, j], 0)
-        sums = dense_sums(table.totals[:, i] - table.totals[:, j], table.counts, apart)
-        result += estimates(sums, means[:, i] - means[:, j], plan)
+        squared = np.maximum(squares[i] + squares[j] - 2 * products[i, j], 0)
+        apart = table.totals[:, i] - table.totals[:, j]
+        if means is not None:
+            sums = dense_sums(apart, table.counts, squared)
+            result += estimates(sums, means[:, i] - means[:, j], plan, nothing=0.0)
+        else:
+            result += _alone(apart, table.counts, squared, plan)
     return result
+
+
+def _alone(apart: Floats, counts: Floats, squared: Floats, plan: Resampling) -> list[Estimate]:
+    """The intervals of differences (groups × pairs), each from samples that fall on its groups by what they hold for
+    this pair alone; so they depend on no other system, and b − a has the mirror image of a − b."""
+    odd = np.stack([apart.sum(axis=0), (apart**3).sum(axis=0), counts @ apart, counts @ apart**3])
+    odd[np.abs(odd) <= 1e-9 * np.abs(odd).max(axis=0, initial=0) + 1e-300] = 0.0
+    turned = np.sign(odd[np.argmax(odd != 0, axis=0), np.arange(apart.shape[1])])
+    facing = apart * np.where(turned < 0, -1.0, 1.0)
+    largest = np.maximum(np.abs(apart).max(axis=0, initial=0), 1e-300)
+    exact = np.round(facing / largest, 9)  # without crumbs of rounding
+    sizes = np.broadcast_to(counts[:, None], exact.shape)
+    order = np.argsort(cell_hash(np.zeros(exact.shape, dtype=np.int64), sizes, exact), axis=0, kind="stable")
+    totals, sizes = np.take_along_axis(facing, order, axis=0), counts[order]
+    unit, n_units = group_units(len(counts), plan.seed)
+    if n_units < len(counts):
+        by_unit = np.argsort(unit, kind="stable")
+        starts = np.flatnonzero(np.diff(unit[by_unit], prepend=-1))
+        totals, sizes = (np.add.reduceat(one[by_unit], starts, axis=0) for one in (totals, sizes))
+    drawn = [ratio(part @ totals, part @ sizes) for part in weights(n_units, plan.draws, plan.seed)]
+    found = estimates(dense_sums(facing, counts, squared), np.concatenate(drawn), plan, nothing=0.0)
+    return [_faced(one, int(sign)) for one, sign in zip(found, turned, strict=True)]
+
+
+def _faced(one: Estimate, turned: int) -> Estimate:
+    """As it was before it was turned; where neither way is the right one, as wide to both sides."""
+    low, high = one.ci_low, one.ci_high
+    if one.value is None or turned > 0:
+        return one
+    if low is None or high is None:
+        return replace(one, value=turned * one.value)
+    if turned < 0:
+        return replace(one, value=-one.value, ci_low=-high, ci_high=-low)
+    return replace(one, ci_low=min(low, -high), ci_high=max(high, -low))
 
 
 def _tests(

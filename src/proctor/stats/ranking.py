@@ -85,7 +85,7 @@ def rank_systems(
     sign = 1.0 if higher_is_better else -1.0
     found = estimates(table.sums(), means, plan)
     scores = np.array([sign * (one.value or 0.0) for one in found])
-    pairs = all_pairs(table, means, plan)
+    pairs = all_pairs(table, plan)
     ranks = _significant_ranks(pairs, scores, sign, alpha)
     if table.n_groups < 2:
         result = [Rank(names[k], one, ranks[k], None, None, None) for k, one in enumerate(found)]
