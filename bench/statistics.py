@@ -1,4 +1,4 @@
-"""How long the statistics take, and how much memory; with --coverage, how well intervals cover.
+"""How long the statistics take, and how much memory; with --coverage and --ranks, how well intervals cover.
 
 python bench/statistics.py --format json
 """
@@ -96,6 +96,44 @@ def coverage(repetitions: int) -> dict[str, float]:
     return found
 
 
+def rank_coverage(repetitions: int) -> dict[str, float]:
+    """Share of benchmarks whose simultaneous 95 % intervals hold all true ranks, every rank that equal systems share
+    included, and the share of systems whose spread of places over samples, printed as an interval before, does. Five
+    systems, four buckets of two questions a video, each video with an ease of its own for all and for each system."""
+    truths = {
+        "equal": np.zeros(5),
+        "distinct": np.linspace(-1.0, 1.0, 5),
+        "one better": np.array([0.8, 0.0, 0.0, 0.0, 0.0]),
+    }
+    rng = np.random.default_rng(6)
+    found = {}
+    for name, skills in truths.items():
+        for n_videos in (10, 30, 100):
+            held, spread = zip(*(_ranks_hold(rng, skills, n_videos) for _ in range(repetitions)), strict=True)
+            found[f"ranks {name} {n_videos}"] = sum(held) / repetitions
+            found[f"spread {name} {n_videos}"] = sum(spread) / repetitions
+    return found
+
+
+def _ranks_hold(rng: np.random.Generator, skills: np.ndarray, n_videos: int) -> tuple[bool, float]:
+    n = len(skills)
+    videos, buckets = np.repeat(np.arange(n_videos), 8), np.tile(np.repeat(np.arange(4), 2), n_videos)
+    ease = rng.normal(0, 1, n_videos)[videos] + rng.normal(0, 0.7, (n, n_videos))[:, videos]
+    right = (rng.random((n, len(videos))) < 1 / (1 + np.exp(-(skills[:, None] + ease)))).astype(float)
+    names = [str(k) for k in range(n)]
+    ranked = rank_systems(right, names, videos, draws=200)
+    board = rank_buckets(right, names, videos, buckets, list("wxyz"), draws=1)
+    best = {name: 1 + int(np.sum(skills > skills[int(name)])) for name in names}
+    worst = {name: int(np.sum(skills >= skills[int(name)])) for name in names}
+    intervals = [(one.name, one.rank_low, one.rank_high) for one in ranked]
+    intervals += [(one.name, one.rank_low, one.rank_high) for one in board.systems]
+    held = all((low or 0) <= best[name] and worst[name] <= (high or 0) for name, low, high in intervals)
+    inside = [
+        (one.place_low or 0) <= best[one.name] and worst[one.name] <= (one.place_high or 0) for one in ranked
+    ]
+    return held, float(np.mean(inside))
+
+
 def _holds(rng: np.random.Generator, n_groups: int, kind: str, share: float) -> bool:
     drawn = (
         rng.geometric(0.1, n_groups) if kind == "geometric" else np.exp(rng.normal(np.log(8), 1, n_groups))
@@ -110,6 +148,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--format", choices=["json", "text"], default="text")
     parser.add_argument("--coverage", type=int, default=0, metavar="REPETITIONS")
+    parser.add_argument("--ranks", type=int, default=0, metavar="REPETITIONS")
     arguments = parser.parse_args()
     compared, ranked = pairs()
     figures: dict[str, float] = {
@@ -123,6 +162,8 @@ def main() -> None:
     }
     if arguments.coverage:
         figures |= coverage(arguments.coverage)
+    if arguments.ranks:
+        figures |= rank_coverage(arguments.ranks)
     if arguments.format == "json":
         print(json.dumps(figures))
     else:

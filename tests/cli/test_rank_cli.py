@@ -93,8 +93,15 @@ def test_two_boards_with_baselines_and_the_line(folder: Path) -> None:
     }
     assert clinical["empty_buckets"] == ["aggregation / in"]
     systems = {one["system"]: one for one in technical["systems"]}
-    assert [one["system"] for one in technical["systems"]][:2] == ["strong", "fair"]
+    # Ranked ones first, then baselines, by their mean; nobody stands twice.
+    assert [one["system"] for one in technical["systems"]] == ["strong", "fair", "weak", "open", "frontier"]
     assert {name for name, one in systems.items() if one["baseline"]} == {"frontier", "open"}
+    assert {systems[name]["place"] for name in ("frontier", "open")} == {None}
+    assert {name: one["advances"] for name, one in systems.items() if one["advances"] is not None} == {
+        "strong": True,
+        "fair": True,
+        "weak": False,
+    }
     assert {name: one["below_line"] for name, one in systems.items()} == {
         "strong": False,
         "fair": False,
@@ -103,7 +110,7 @@ def test_two_boards_with_baselines_and_the_line(folder: Path) -> None:
         "open": None,
     }
     assert systems["fair"]["missing"] == 10
-    assert systems["strong"]["score"] == 4.0
+    assert systems["strong"]["score"] == 2.0  # of two rivals; baselines are in no duel
     assert systems["strong"]["chances"][0] > 0.9
     assert systems["weak"]["buckets_behind"]["strong"] == 3
     assert set(systems["strong"]["ranks"].values()) == {1}
@@ -120,7 +127,7 @@ def test_the_mean_is_that_of_the_buckets(folder: Path) -> None:
 def test_other_rules_on_request(folder: Path, rule: str) -> None:
     board = rank(folder, "--rule", rule, "--stability", "0")[0]
     assert board["rule"] == rule
-    assert [one["place"] for one in board["systems"] if one["system"] in {"strong", "weak"}] == [1, 5]
+    assert [one["place"] for one in board["systems"] if one["system"] in {"strong", "weak"}] == [1, 3]
     assert board["tau"] is None
 
 

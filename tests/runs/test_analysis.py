@@ -23,9 +23,11 @@ from proctor.core.formats import (
 from proctor.metrics import AccuracyScorer
 from proctor.runs import Analysis, Store, analyse, import_answers, write_tables
 from proctor.runs.analysis import lead_rows, rule_rows
+from proctor.runs.analysis.boards import place_sd
 from proctor.runs.analysis.ensembles import vote
+from proctor.runs.analysis.spread import box_of
 from proctor.runs.ranking import Board, Marks, RankedRun
-from proctor.stats import rank_buckets
+from proctor.stats import holm, rank_buckets
 from tests.support.program import proctor
 
 N = 60
@@ -155,10 +157,51 @@ def test_marks_gaps_and_the_model(found: Analysis) -> None:
 
 def test_stability_and_significance_are_there(found: Analysis) -> None:
     chances = [one["chance"] for one in found.tables["places"] if one["board"] == "technical"]
-    assert len(chances) == 16
-    assert sum(chances) == pytest.approx(4)
-    assert len(found.tables["significance"]) == 2 * 6 * 4  # boards × pairs × buckets
+    assert len(chances) == 9
+    assert sum(chances) == pytest.approx(3)
+    # Boards × pairs × buckets; the baseline is in no pair, and has no place.
+    assert len(found.tables["significance"]) == 2 * 3 * 4
     assert {one["board"] for one in found.tables["ranking"]} == {"technical", "clinical"}
+    mute = row(found, "ranking", board="technical", system="mute")
+    assert (mute["baseline"], mute["place"], mute["won"], mute["mean"]) == (True, None, None, 0.0)
+    own = row(found, "ranking", board="technical", system="one")
+    assert (own["rank_by_mean"], own["rank_low"], own["rank_high"]) == (1, 1, 3)
+
+
+def test_the_spread_of_a_place_by_hand(found: Analysis) -> None:
+    """A share of 0.5, 0.25 and 0.25 of the places 1, 2 and 3: mean 1.75, variance 0.5 · 0.5625 + 0.25 · 0.0625 +
+    0.25 · 1.5625 = 0.6875."""
+    assert place_sd((0.5, 0.25, 0.25)) == pytest.approx(0.6875**0.5)
+    assert place_sd((0.0, 1.0)) == 0.0
+    shares = {
+        one["place"]: one["chance"]
+        for one in found.tables["places"]
+        if (one["board"], one["system"]) == ("technical", "one")
+    }
+    own = row(found, "ranking", board="technical", system="one")
+    assert own["place_sd"] == pytest.approx(place_sd([shares[place] for place in (1, 2, 3)]))
+
+
+def test_whiskers_end_at_the_last_group_within_one_and_a_half_widths_of_the_box() -> None:
+    """Quartiles 0.5 and 0.7, width 0.2: whiskers reach to 0.2 and 1.0; the group at 0.15 lies beyond, that at 0.25 not."""
+    box = box_of(np.array([0.15, 0.25, 0.5, 0.5, 0.6, 0.6, 0.7, 0.7, 0.8]))
+    assert (box["q1"], box["q3"]) == (0.5, 0.7)
+    assert (box["lowest"], box["whisker_low"], box["whisker_high"]) == (0.15, 0.25, 0.8)
+
+
+def test_pairs_with_baselines_are_a_family_of_their_own(found: Analysis) -> None:
+    families = {
+        name: [one for one in found.tables["pairs"] if one["family"] == name]
+        for name in ("systems", "baselines")
+    }
+    assert [(one["first"], one["second"]) for one in families["systems"]] == [
+        ("one", "three"),
+        ("one", "two"),
+        ("three", "two"),
+    ]
+    assert {one["second"] for one in families["baselines"]} == {"mute"}
+    for rows in families.values():
+        assert [one["p_holm"] for one in rows] == pytest.approx(holm([one["p"] for one in rows]).tolist())
 
 
 def test_what_a_vote_gains_is_paired_with_the_best(found: Analysis) -> None:
@@ -171,13 +214,13 @@ def test_what_a_vote_gains_is_paired_with_the_best(found: Analysis) -> None:
 
 
 def test_groups_and_whiskers(found: Analysis) -> None:
-    """Of each video one system is wrong on everything, all others right: two share the first place."""
+    """Of each video one system is wrong on everything, all others right: two share the first place, a baseline has none."""
     of_one = {
         one["system"]: (one["value"], one["place"])
         for one in found.tables["groups"]
         if one["group"] == "v0.mp4"
     }
-    assert of_one == {"one": (0.0, 3), "two": (1.0, 1), "three": (1.0, 1), "mute": (0.0, 3)}
+    assert of_one == {"one": (0.0, 3), "two": (1.0, 1), "three": (1.0, 1), "mute": (0.0, None)}
     video = row(found, "videos", system="one", part="all")
     # Quartiles of 0, 0, 1, 1, 1, 1 are 0.25 and 1: 0 lies within 1.5 widths of the box.
     assert [video[name] for name in ("whisker_low", "q1", "q3", "whisker_high")] == [0.0, 0.25, 1.0, 1.0]
@@ -198,7 +241,7 @@ def test_rules_and_leads_from_marks_worked_by_hand() -> None:
     standings = rank_buckets(
         np.stack(list(right.values())), list(right), groups, buckets, ["x", "y"], draws=100
     )
-    ranked = [RankedRun(one, one.name == "b", None, 0) for one in standings.systems]
+    ranked = [RankedRun(one, None) for one in standings.systems]
     board = Board("technical", "All", standings, ranked, 20, 0, 0.05, Marks(right, groups, buckets))
     places = {(one["system"], one["rule"]): (one["place"], one["score"]) for one in rule_rows([board])}
     assert places["a", "copeland"] == (1, 1.0)
@@ -208,10 +251,12 @@ def test_rules_and_leads_from_marks_worked_by_hand() -> None:
     assert (places["a", "mean"], places["b", "mean"]) == ((1, 1.0), (2, 0.5))
     assert (places["a", "win-rate"], places["b", "win-rate"]) == ((1, 0.75), (2, 0.25))
     leads = {one["bucket"]: one for one in lead_rows(board, "a", draws=100)}
-    assert {name: (one["lead"], one["p"], one["verdict"]) for name, one in leads.items()} == {
-        "all": (0.5, 2 / 2**10, "ahead"),
-        "x": (1.0, 2 / 2**10, "ahead"),
-        "y": (0.0, 1.0, "not shown"),
+    assert {
+        name: (one["lead"], one["p"], one["p_adjusted"], one["verdict"]) for name, one in leads.items()
+    } == {
+        "all": (0.5, 2 / 2**10, 2 / 2**10, "ahead"),
+        "x": (1.0, 2 / 2**10, 2 * 2 / 2**10, "ahead"),  # Holm over the two buckets
+        "y": (0.0, 1.0, 1.0, "not shown"),
     }
     assert lead_rows(board, "b", ["a"], draws=100)[1]["verdict"] == "behind"
     with pytest.raises(InputError, match=r"board technical: found 'c', expected one of a, b$"):

@@ -9,7 +9,7 @@ import typer
 
 from proctor.cli.options import BenchmarkName, Draws, Seed, StoreUrl, Systems, TwoLevel
 from proctor.cli.output import console, drawn_over, note, print_json, print_table
-from proctor.cli.ranking import Baselines
+from proctor.cli.ranking import Baselines, FailedRule, LatencyOption
 from proctor.cli.results import DEFAULT_STORE
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ def analyse(
     ] = 1000,
     draws: Draws = 2000,
     two_level: TwoLevel = False,
+    failed: FailedRule = None,
+    latency: LatencyOption = None,
     publish: Annotated[bool, typer.Option("--publish", help="Leave out the names of judges.")] = False,
     seed: Seed = 0,
 ) -> None:
@@ -52,6 +54,7 @@ def analyse(
     Example: proctor analyse focus --store runs.db --baseline frontier --out analysis
     """
     from proctor.reports import write_pictures
+    from proctor.reports.board_words import board_notes
     from proctor.reports.source import Source
     from proctor.runs import Options, Store, public_copy, write_tables
     from proctor.runs import analyse as compute
@@ -68,12 +71,16 @@ def analyse(
         draws=draws,
         stability=stability,
         two_level=two_level,
+        failed=failed,
+        latency=latency.value if latency else None,
         seed=seed,
     )
     if as_json:
         print_json(found.tables)
     else:
         _print(found)
+        for line in board_notes(found.boards[0]):
+            note(line)
         note(drawn_over(draws, seed, two_level=two_level))
     if out is not None:
         by_lot = Source(opened, benchmark, Options()).accuracy_by_lot

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,11 +11,12 @@ import typer
 from proctor.cli.options import AllItems, BenchmarkName, Seed, StoreUrl, Systems, TwoLevel
 from proctor.cli.output import console, drawn_over, note, print_csv, print_json, print_table, print_tsv
 from proctor.cli.results import DEFAULT_STORE
+from proctor.core import FailedPolicy
 
 if TYPE_CHECKING:
-    from proctor.runs import Board, RankedRun
+    from proctor.runs import Board, Lacking, RankedRun
 
-__all__ = ["Baselines", "board_rows", "print_board", "rank"]
+__all__ = ["Baselines", "FailedRule", "LatencyOption", "board_rows", "print_board", "rank"]
 
 
 _LEAD_DRAWS = 2000
@@ -32,10 +34,18 @@ class RuleName(StrEnum):
 
 
 class CorrectionName(StrEnum):
-    """What is done about many tests in one bucket."""
+    """What is done about many tests: within a bucket, over all buckets of the board, or nothing."""
 
     HOLM = "holm"
+    BOARD = "holm-board"
     NONE = "none"
+
+
+class LatencyName(StrEnum):
+    """What an answer without a latency is where answers have a time limit."""
+
+    REQUIRED = "required"
+    OPTIONAL = "optional"
 
 
 class RankFormat(StrEnum):
@@ -51,7 +61,27 @@ Baselines = Annotated[
     list[str] | None,
     typer.Option(
         "--baseline",
-        help="A system to mark as a baseline; may be repeated. [default: random and majority, where there]",
+        help="A reference system, or none; repeatable. [default: random, majority]",
+        show_default=False,
+    ),
+]
+
+
+LatencyOption = Annotated[
+    LatencyName | None,
+    typer.Option(
+        "--latency",
+        help="Answers without a latency: late, or in time. [default: late, where others have one]",
+        show_default=False,
+    ),
+]
+
+
+FailedRule = Annotated[
+    FailedPolicy | None,
+    typer.Option(
+        "--failed",
+        help="What a run lacks: wrong, or left out. [default: the benchmark's rule, else both]",
         show_default=False,
     ),
 ]
@@ -77,8 +107,10 @@ def rank(
     ] = RuleName.COPELAND,
     alpha: Annotated[float, typer.Option("--alpha", help="The level of the tests in the buckets.")] = 0.05,
     correction: Annotated[
-        CorrectionName, typer.Option("--correction", help="For the many tests of a bucket.")
+        CorrectionName, typer.Option("--correction", help="For many tests: per bucket or board.")
     ] = CorrectionName.HOLM,
+    failed: FailedRule = None,
+    latency: LatencyOption = None,
     stability: Annotated[
         int, typer.Option("--stability", min=0, help="Samples of videos on which all is done again.")
     ] = 1000,
@@ -113,18 +145,24 @@ def rank(
 
     Example: proctor rank focus --store runs.db --baseline frontier --baseline open-weights --mine my-model
     """
-    from proctor.runs import Store, public_copy, rank_runs
+    from proctor.reports.board_words import who_advances
+    from proctor.runs import Contest, Store, public_copy, rank_runs
     from proctor.runs.analysis import lead_rows
 
     opened = Store(store, create=False)
-    boards = rank_runs(
-        public_copy(opened, benchmark) if publish else opened,
-        benchmark,
+    contest = Contest(
         condition=condition,
         systems=tuple(systems or ()),
         baselines=tuple(baselines or ()),
-        by=tuple(name.strip() for name in by.split(",") if name.strip()),
         all_items=all_items,
+        failed=failed,
+        latency=latency.value if latency else None,
+    )
+    boards = rank_runs(
+        public_copy(opened, benchmark) if publish else opened,
+        benchmark,
+        contest,
+        by=tuple(name.strip() for name in by.split(",") if name.strip()),
         rule=rule.value,
         alpha=alpha,
         correction=correction.value,
@@ -154,8 +192,12 @@ def rank(
         for board in boards:
             print_board(board, detail=detail)
             _print_leads(leads[board.name])
-        tests = f"Tests at {alpha:g}, adjustment {correction.value}"
-        note(f"{tests}; {draws} draws for win rates, {stability} samples for places, seed {seed}.")
+        if said := who_advances(boards):
+            note(said)
+        note(
+            f"Tests at {alpha:g}, adjustment {correction.value}; {draws} draws for win rates, {stability} samples for places, "
+            f"seed {seed}. “In samples” is the spread of places over samples, not a confidence interval."
+        )
         if mine:
             note(drawn_over(_LEAD_DRAWS, seed, two_level=two_level))
     else:
@@ -165,7 +207,10 @@ def rank(
 
 
 def board_rows(board: Board) -> list[dict[str, Any]]:
-    """One flat row a system; `mean` is the pre-evaluation score, `won`, `lost` and `tied` are duels with the others."""
+    """One flat row a system, as programs read it: `mean` is the pre-evaluation score with its rank and that rank's
+    confidence interval, `won`, `lost` and `tied` are duels with the others, `place_low` to `place_high` the spread of the
+    place over samples. Baselines and runs that can't be ranked have no place; those have `mean_if_wrong` and
+    `mean_if_excluded` for a mean."""
     from proctor.runs.analysis import duels_of
 
     rows = []
@@ -174,35 +219,67 @@ def board_rows(board: Board) -> list[dict[str, Any]]:
         won, lost, tied = duels_of(standing)
         stability = standing.stability
         rows.append(
-            {
-                "board": board.name,
+            _flat(board, standing.name, one.lacking)
+            | {
                 "place": standing.place,
-                "system": standing.name,
                 "score": standing.score,
                 "won": won,
                 "lost": lost,
                 "tied": tied,
                 "mean": standing.mean,
+                "rank_by_mean": standing.mean_rank,
+                "rank_low": standing.rank_low,
+                "rank_high": standing.rank_high,
                 "win_rate": standing.win_rate,
                 "tie_broken": standing.tie_broken,
                 "duel_rate": standing.duel_rate,
                 "place_low": None if stability is None else stability.place_low,
                 "place_high": None if stability is None else stability.place_high,
                 "p_first": None if stability is None else stability.chances[0],
-                "baseline": one.baseline,
                 "below_line": one.below,
-                "missing": one.missing,
-                "unmarked": one.unmarked,
+                "advances": one.advances,
             }
         )
+    rows += [
+        _flat(board, one.name, one.lacking) | {"mean_if_wrong": one.low, "mean_if_excluded": one.high}
+        for one in board.unranked
+    ]
+    rows += [
+        _flat(board, base.name, base.lacking) | {"mean": base.mean, "baseline": True}
+        for base in board.baselines
+    ]
     return rows
+
+
+_COLUMNS = (
+    *(
+        "board",
+        "place",
+        "system",
+        "score",
+        "won",
+        "lost",
+        "tied",
+        "mean",
+        "rank_by_mean",
+        "rank_low",
+        "rank_high",
+    ),
+    *("win_rate", "tie_broken", "duel_rate", "place_low", "place_high", "p_first", "baseline", "below_line"),
+    *("advances", "mean_if_wrong", "mean_if_excluded"),
+)
+
+
+def _flat(board: Board, system: str, lacking: Lacking) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(_COLUMNS)
+    return row | {"board": board.name, "system": system, "baseline": False} | asdict(lacking)
 
 
 def _json(board: Board) -> dict[str, Any]:
     from proctor.runs.analysis import rule_rows
 
     standings = board.standings
-    details = [
+    details: list[dict[str, Any]] = [
         {
             "ranks": dict(zip(standings.buckets, one.standing.ranks, strict=True)),
             "scores": dict(zip(standings.buckets, one.standing.scores, strict=True)),
@@ -213,17 +290,26 @@ def _json(board: Board) -> dict[str, Any]:
         }
         for one in board.runs
     ]
+    details += [{} for _ in board.unranked]
+    details += [{"scores": dict(zip(standings.buckets, one.scores, strict=True))} for one in board.baselines]
     return {
         "board": board.name,
         "rule": standings.rule,
         "questions": board.items,
         "marked_by": board.judge,
+        "failed": [policy.value for policy in board.policies],
+        "latency": "required" if board.timed else "optional",
         "left_out": board.left_out,
+        "unbucketed": board.unbucketed,
         "groups": standings.groups,
         "empty_buckets": list(standings.empty),
+        "bucket_groups": dict(zip(standings.buckets, standings.bucket_groups, strict=True)),
+        "smallest_p": dict(zip(standings.buckets, standings.reach, strict=True)),
+        "too_few_groups": list(board.powerless),
         "disqualified": [one.model_dump(include={"system", "reason", "since"}) for one in board.disqualified],
         "tau": standings.tau,
         "tau_low": standings.tau_low,
+        "tau_if_equal": standings.tau_equal,
         "rules": [
             {name: row[name] for name in ("rule", "system", "place", "score")} for row in rule_rows([board])
         ],
@@ -235,7 +321,9 @@ def _json(board: Board) -> dict[str, Any]:
 
 
 def print_board(board: Board, *, detail: bool = False) -> None:
-    """One board as a table, what stands below the line apart."""
+    """One board as tables: ranked systems, what stands below the line, baselines, and runs that can't be ranked."""
+    from proctor.reports.board_words import board_notes, remarks
+
     standings = board.standings
     columns = [
         ">place",
@@ -243,15 +331,14 @@ def print_board(board: Board, *, detail: bool = False) -> None:
         f">{standings.rule}",
         ">won–lost–tied",
         ">pre-eval",
+        ">its rank (95 %)",
         ">win rate",
-        ">places",
+        ">in samples",
         ">first",
         "",
     ]
-    # The best baseline is the line; the others stand below it, like all that does not beat it.
-    line = max((one.standing.mean or 0.0 for one in board.runs if one.baseline), default=0.0)
-    below = [one for one in board.runs if one.below or (one.baseline and (one.standing.mean or 0.0) < line)]
-    above = [one for one in board.runs if one not in below]
+    above = [one for one in board.runs if not one.below]
+    below = [one for one in board.runs if one.below]
     title = f"{board.title} ({board.items} in {standings.groups} groups)"
     print_table(title, columns, [_cells(one) for one in above])
     if below:
@@ -260,43 +347,47 @@ def print_board(board: Board, *, detail: bool = False) -> None:
             columns,
             [_cells(one) for one in below],
         )
+    if board.unranked:
+        print_table(
+            "Not ranked: incomplete",
+            ["system", ">pre-eval, lacking as wrong … left out", ""],
+            [
+                [one.name, f"{_percent(one.low)} … {_percent(one.high)}", ", ".join(remarks(one.lacking))]
+                for one in board.unranked
+            ],
+        )
+    if board.baselines:
+        print_table(
+            "Baselines: in no test and no duel",
+            ["system", ">pre-eval", ""],
+            [[one.name, _percent(one.mean), ", ".join(remarks(one.lacking))] for one in board.baselines],
+        )
     if detail:
         _print_rules(board)
         _print_buckets(board)
         _print_duels(board)
-    if standings.empty:
-        note(f"Buckets without questions count for nothing: {', '.join(standings.empty)}.")
-    if board.disqualified:
-        note(f"Disqualified, and not ranked: {'; '.join(map(str, board.disqualified))}.")
-    if board.judge != "code":
-        note(f"Free text is right or wrong by {board.judge}.")
-    if board.left_out:
-        note(f"{board.left_out} questions have no mark from some system and are left out for all.")
-    if standings.tau is not None:
-        note(
-            f"Kendall's tau to the ranking of each sample: mean {standings.tau:.2f}, 2.5 % below {standings.tau_low:.2f}."
-        )
+    for line in board_notes(board):
+        note(line)
     console.print()
 
 
 def _cells(one: RankedRun) -> list[str]:
+    from proctor.reports.board_words import mean_rank, remarks
     from proctor.runs.analysis import duels_of
 
     standing, stability = one.standing, one.standing.stability
-    marks = ["baseline"] if one.baseline else []
-    marks += ["tie broken"] if standing.tie_broken else []
-    marks += [f"{one.missing} missing"] if one.missing else []
-    marks += [f"{one.unmarked} not marked"] if one.unmarked else []
+    said = (["tie broken"] if standing.tie_broken else []) + remarks(one.lacking)
     return [
         str(standing.place),
         standing.name,
         f"{standing.score:g}" if float(standing.score).is_integer() else f"{standing.score:.3f}",
         "–".join(str(count) for count in duels_of(standing)),
         _percent(standing.mean),
+        mean_rank(standing.mean_rank, standing.rank_low, standing.rank_high),
         _percent(standing.win_rate),
         "–" if stability is None else f"{stability.place_low} to {stability.place_high}",
         "–" if stability is None else _percent(stability.chances[0]),
-        ", ".join(marks),
+        ", ".join(said),
     ]
 
 
@@ -315,14 +406,14 @@ def _print_rules(board: Board) -> None:
 
 
 def _print_leads(rows: list[dict[str, Any]]) -> None:
-    """Whether one system's lead is real, bucket by bucket; a table for each that it is held against."""
+    """Whether one system's lead is real, bucket by bucket; a table for each that it is compared with."""
     from proctor.reports.words import p_value
 
     for other in dict.fromkeys(row["against"] for row in rows):
         here = [row for row in rows if row["against"] == other]
         print_table(
             f"{here[0]['system']} against {other}",
-            ["bucket", ">questions", ">groups", ">lead", ">95 % interval", ">p", "verdict"],
+            ["bucket", ">questions", ">groups", ">lead", ">95 % interval", ">p", ">p adjusted", "verdict"],
             [
                 [
                     row["bucket"],
@@ -333,6 +424,7 @@ def _print_leads(rows: list[dict[str, Any]]) -> None:
                     if row["ci_low"] is None
                     else f"{100 * row['ci_low']:.1f} to {100 * row['ci_high']:.1f}",
                     p_value(row["p"]),
+                    p_value(row["p_adjusted"]),
                     row["verdict"],
                 ]
                 for row in here
@@ -346,13 +438,12 @@ def _points(value: float | None) -> str:
 
 
 def _print_buckets(board: Board) -> None:
-    names = [one.standing.name for one in board.runs]
+    names = [*(one.standing.name for one in board.runs), *(one.name for one in board.baselines)]
     cells = []
     for number, bucket in enumerate(board.standings.buckets):
         pairs = [(one.standing.ranks[number], one.standing.scores[number]) for one in board.runs]
-        cells.append(
-            [bucket, *("–" if rank is None else f"{rank}  {_percent(score)}" for rank, score in pairs)]
-        )
+        shown = ["–" if rank is None else f"{rank}  {_percent(score)}" for rank, score in pairs]
+        cells.append([bucket, *shown, *(_percent(one.scores[number]) for one in board.baselines)])
     print_table("Rank and accuracy in each bucket", ["bucket", *(f">{name}" for name in names)], cells)
 
 

@@ -18,7 +18,16 @@ from proctor.runs.official import OfficialSummary, official_summaries
 from proctor.runs.orders import OrderedRun, load_orders
 from proctor.runs.plan import Plan, PlanOptions, chosen_items, plan
 from proctor.runs.publishing import pseudonyms_of, public_copy
-from proctor.runs.ranking import Board, RankedRun, rank_runs
+from proctor.runs.ranking import (
+    BaselineRun,
+    Board,
+    Contest,
+    Lacking,
+    Latency,
+    RankedRun,
+    UnrankedRun,
+    rank_runs,
+)
 from proctor.runs.results import FAILED_POLICIES, Options, Result, Results, chosen_runs, results
 from proctor.runs.rulings import disqualify, reinstate
 from proctor.runs.store import Run, Store
@@ -29,15 +38,19 @@ __all__ = [
     "FAILED_POLICIES",
     "FLOOR",
     "Analysis",
+    "BaselineRun",
     "BenchmarkCard",
     "Board",
     "Comparison",
     "Comparisons",
+    "Contest",
     "FlaggedVote",
     "Job",
     "JudgeAgreement",
     "JudgePair",
     "JudgeTally",
+    "Lacking",
+    "Latency",
     "Leaderboard",
     "LeaderboardRow",
     "Limits",
@@ -56,6 +69,7 @@ __all__ = [
     "Side",
     "Store",
     "Tally",
+    "UnrankedRun",
     "add_floor",
     "analyse",
     "ask",

@@ -26,7 +26,7 @@ __all__ = ["hidden_judges", "pseudonyms_of", "public_copy"]
 _CHUNK = 1000
 _WITHHELD = "withheld"
 _MEMBERS = re.compile(r"(?P<kind>[^\[\]]+)\[(?P<members>.*)\]", re.DOTALL)
-_PUBLIC_SETTINGS = {"told_the_key"}
+_PUBLIC_SETTINGS = {"told_the_key", "budget_s"}
 
 Row = dict[str, Any]
 Change = Callable[[Row], Row]

@@ -29,6 +29,7 @@ __all__ = [
     "load_outcomes",
     "load_raw_series",
     "load_series",
+    "load_timed",
 ]
 
 CODE = "code"
@@ -202,6 +203,17 @@ def load_outcomes(store: Store, run: Run, items: ItemTable) -> Outcomes:
     readable[place] = rows[inside, 2]
     submitted[place] = rows[inside, 3] == 0
     return Outcomes(status, readable, submitted)
+
+
+def load_timed(store: Store, run: Run, items: ItemTable) -> NDArray[np.bool_]:
+    """The items whose answer has a latency."""
+    table = schema.answers
+    query = select(table.c.item).where(table.c.run == run.id, table.c.model_s.is_not(None))
+    with store.reading() as connection:
+        numbers = np.array(_rows(connection, query), dtype=np.int64).reshape(-1)
+    found = np.zeros(len(items.ids), dtype=np.bool_)
+    found[_places(numbers, items)[0]] = True
+    return found
 
 
 def load_series(store: Store, run: Run, items: ItemTable) -> list[Series]:

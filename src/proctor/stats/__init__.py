@@ -2,6 +2,7 @@
 
 from proctor.stats.agreement import krippendorff_alpha
 from proctor.stats.association import Contrast, Resamples, Sampled, average, contrast
+from proctor.stats.buckets import Correction
 from proctor.stats.correlation import correlation
 from proctor.stats.cross import cross_table
 from proctor.stats.dependent import Dependent, steiger, williams
@@ -30,6 +31,7 @@ from proctor.stats.voting import borda, copeland, dowdall, minimax
 __all__ = [
     "RULES",
     "Contrast",
+    "Correction",
     "Dependent",
     "Difference",
     "Estimate",

@@ -48,7 +48,7 @@ def performance_pictures(analysis: Analysis, chance: Chance | None = None) -> li
     """In the order in which they are read; a picture without numbers is left out. Where the accuracy by lot is known,
     it is a broken line."""
     lot: Chance = chance or (lambda _facet, _value: None)
-    order = [one.standing.name for one in analysis.boards[0].runs]
+    order = analysis.boards[0].names
     found = [
         _capabilities(analysis, order, lot),
         _strata(analysis, order),
@@ -202,6 +202,7 @@ def _beyond(row: Row, values: Sequence[float]) -> list[float]:
 
 def _spread(analysis: Analysis, order: Sequence[str], by_lot: float | None) -> Picture:
     rows = {row["system"]: row for row in analysis.tables["videos"] if row["part"] == "all"}
+    order = [name for name in order if name in rows]
     values: dict[str, list[float]] = {name: [] for name in order}
     for row in analysis.tables["groups"]:
         values[row["system"]].append(row["value"])
@@ -285,7 +286,11 @@ def _log(ratio: float) -> float:
 
 def _pairs(analysis: Analysis, order: Sequence[str]) -> Picture | None:
     place = {name: number for number, name in enumerate(order)}
-    rows = [_turned(row, place) for row in analysis.tables["pairs"] if row["difference"] is not None]
+    rows = [
+        row if row["family"] == "baselines" else _turned(row, place)
+        for row in analysis.tables["pairs"]
+        if row["difference"] is not None
+    ]
     rows.sort(key=lambda row: (place[row["first"]], place[row["second"]]))
     if not rows:
         return None
@@ -306,10 +311,16 @@ def _pairs(analysis: Analysis, order: Sequence[str]) -> Picture | None:
     )
     drawn = draw_forest("pairs", "Paired differences", forest, _signed(shown, "difference"))
     caption = (
-        f"Accuracy of the first less that of the second on the same {rows[0]['n']} questions in {rows[0]['groups']} groups, in points; "
-        f"the better placed stands first. A filled dot: the interval leaves 0 out (not adjusted for many pairs; p_holm is).{limit}"
+        f"Accuracy of the first less that of the second on the questions that both have a mark for ({_sizes(rows)}), in points; "
+        f"the better placed stands first. A filled dot: the interval leaves 0 out (not adjusted for many pairs; p_holm is, over "
+        f"the pairs of systems and, apart from them, over those with baselines).{limit}"
     )
     return picture("pairs", "Paired differences", "pairs", drawn, caption=caption, rows=rows)
+
+
+def _sizes(rows: Sequence[Row]) -> str:
+    counts = sorted({row["n"] for row in rows})
+    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
 
 
 def _is_near(first: int, second: int) -> bool:

@@ -51,8 +51,9 @@ def _blobs(analysis: Analysis, board: Board, names: list[str]) -> Picture:
     chances = [one.standing.stability.chances if one.standing.stability else () for one in board.runs]
     blobs = Blobs(names, chances, [one.standing.place for one in board.runs])
     caption = (
-        "The chance of every place (from left to right) when groups are drawn anew and all is done again: the area of a "
-        "blob is the chance; a ring is the place above."
+        "How often a system has each place (from left to right) in bootstrap samples of the groups: the area of a blob is "
+        "the share of samples; a ring is the place above. This is a spread, not a confidence interval: samples repeat the "
+        "luck of the data where systems are close."
     )
     title = f"Places: {board.title}"
     name = f"places-{board.name}"
@@ -115,11 +116,12 @@ def _buckets(analysis: Analysis, board: Board, names: list[str]) -> Picture:
                 i, j = number[row["first"]], number[row["second"]]
                 sign = 0 if not row["better"] else 1 if row["better"] == row["first"] else -1
                 signs[i][j], signs[j][i] = sign, -sign
-        panels.append(Verdicts(plain_name(bucket), signs))
+        few = " (too few groups)" if bucket in board.powerless else ""
+        panels.append(Verdicts(f"{plain_name(bucket)}{few}", signs))
     limit = f" Drawn for the first {len(first)} of {len(names)}." if len(first) < len(names) else ""
     caption = (
         f"In each bucket: who is significantly better (paired test over groups, adjusted for all pairs, level {board.alpha:g}). "
-        f"Numbers are the rows of the board above.{limit}"
+        f"Numbers are the rows of the board above; where a bucket has too few groups nobody can be.{limit}"
     )
     key = f"significance-buckets-{board.name}"
     drawn = draw_verdict_panels(key, f"Significance in each bucket: {board.title}", first, panels)
@@ -146,15 +148,20 @@ def tau_picture(analysis: Analysis) -> Picture | None:
         return None
     boxes = [Box(row["p2_5"], row["q1"], row["median"], row["q3"], row["p97_5"]) for row in rows]
     low = min([0.0, *(row["p2_5"] for row in rows)])
-    texts = [f"mean {row['mean']:.2f}, median {row['median']:.2f}" for row in rows]
+    texts = [f"mean {row['mean']:.2f}, {_equal(row)}median {row['median']:.2f}" for row in rows]
     names = [f"{row['board']} board" for row in rows]
     axis = plain_axis(low, 1.0)
     drawn = draw_box_rows("tau", "Kendall's τ", names, boxes, texts, axis, "Kendall's τ (1: the same order)")
     caption = (
         f"Agreement of the ranking with those of {rows[0]['samples']} samples of groups: the box holds half of the samples, "
-        "the whiskers 95 %, the thick line is the median."
+        "the whiskers 95 %, the thick line is the median. Samples agree with the ranking of their own benchmark even where all "
+        "systems are equal: what the mean would be then stands beside it."
     )
     return picture("tau", "Agreement with rankings of samples", "tau", drawn, caption=caption, rows=rows)
+
+
+def _equal(row: Row) -> str:
+    return "" if row["mean_if_equal"] is None else f"equal systems {row['mean_if_equal']:.2f}, "
 
 
 def podium_picture(analysis: Analysis) -> Picture | None:
@@ -164,7 +171,13 @@ def podium_picture(analysis: Analysis) -> Picture | None:
     if len(names) < 2 or not rows:
         return None
     value = {(row["group"], row["system"]): row["value"] for row in rows}
-    groups = list(dict.fromkeys(row["group"] for row in rows))
+    groups = [
+        group
+        for group in dict.fromkeys(row["group"] for row in rows)
+        if all((group, name) in value for name in names)
+    ]
+    if not groups:
+        return None
     values = [[value[group, name] for name in names] for group in groups]
     places = [[1 + sum(other > one for other in line) for one in line] for line in values]
     axis = value_axis(ACCURACY, min(min(line) for line in values), max(max(line) for line in values), lines=5)

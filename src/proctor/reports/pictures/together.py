@@ -19,16 +19,19 @@ _LOOKS = {
     "missing": ("M", 3),
     "timed out": ("T", 4),
     "refused": ("X", 5),
+    "error": ("E", 5),
     "unresolved": ("V", 6),
     "not marked": ("N", 6),
+    "not supported": ("S", 6),
     "failed": ("F", 7),
 }
-"""The letter and the colour of every cause; what has no mark has one colour, and two letters."""
+"""The letter and the colour of every cause; what has no mark has one colour and several letters, as have the two ways in
+which a system itself gives up."""
 
 
 def together_pictures(analysis: Analysis) -> list[Picture]:
     """The ensembles against the best system, and the causes of failure by format."""
-    order = [one.standing.name for one in analysis.boards[0].runs]
+    order = analysis.boards[0].names
     found = [_ensembles(analysis), _failures(analysis, order)]
     return [one for one in found if one is not None]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from proctor.core import ACCURACY
+from proctor.core import ACCURACY, FailedPolicy
 from proctor.reports.blocks import Block, Prose, Section
 from proctor.reports.pictures import performance_pictures, podium_picture, together_pictures
 from proctor.reports.source import Source
 from proctor.runs import Analysis, analyse
-from proctor.runs.analysis import NothingInCommonError
-from proctor.runs.ranking import BASELINES
+from proctor.runs.analysis import NothingMarkedError
+from proctor.runs.ranking import chosen_baselines
 
 __all__ = ["analysis_of", "analysis_section"]
 
@@ -24,7 +24,7 @@ def analysis_of(source: Source) -> Analysis | str | None:
     known = set(source.table.facet_names())
     split = source.card.buckets or any(facet in known for facet in source.card.facets)
     asked -= source.card.disqualified.keys()
-    if not marked or not split or not asked - set(source.baselines or BASELINES):
+    if not marked or not split or not asked - set(chosen_baselines(source.runs, source.baselines)):
         return None
     try:
         return analyse(
@@ -37,9 +37,10 @@ def analysis_of(source: Source) -> Analysis | str | None:
             draws=source.options.draws,
             stability=_STABILITY,
             seed=source.options.seed,
+            failed=FailedPolicy.WRONG if source.options.failed == "wrong" else None,
         )
-    except NothingInCommonError:
-        return f"Under {condition} there is no question that all systems have a mark for, so that they can't be compared."
+    except NothingMarkedError:
+        return f"Under {condition} no question has a mark, so that systems can't be compared."
 
 
 def analysis_section(source: Source, analysis: Analysis | str | None) -> Section | None:

@@ -2,11 +2,11 @@
 
 from proctor.runs.analysis.analyse import Analysis, analyse, write_tables
 from proctor.runs.analysis.boards import duels_of, lead_rows, rule_rows
-from proctor.runs.analysis.gathered import NothingInCommonError, Row
+from proctor.runs.analysis.gathered import NothingMarkedError, Row
 
 __all__ = [
     "Analysis",
-    "NothingInCommonError",
+    "NothingMarkedError",
     "Row",
     "analyse",
     "duels_of",

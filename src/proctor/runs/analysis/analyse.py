@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from proctor.core import ACCURACY, InputError
+from proctor.core import ACCURACY, FailedPolicy, InputError
 from proctor.judges.panel import TIE, UNRESOLVED, VOTE_MISSING
 from proctor.runs.analysis.answers import failure_rows, mark_rows
 from proctor.runs.analysis.boards import (
@@ -31,7 +31,8 @@ from proctor.runs.analysis.strata import (
     regression_rows,
 )
 from proctor.runs.export import safe_cell
-from proctor.runs.ranking import Board, Entry, rank_runs, ranked_entries
+from proctor.runs.missing import policies
+from proctor.runs.ranking import Board, Contest, Entry, Latency, rank_runs, ranked_entries
 from proctor.runs.store import Run, Store
 from proctor.runs.table import CODE, ItemTable, load_items, load_labels
 from proctor.stats import Options
@@ -57,12 +58,15 @@ class Analysis:
 
 class AnalysisOptions(TypedDict, total=False):
     """How surely: `draws` behind the intervals (2000), samples for the `stability` of the ranking (1000), `seed` (0);
-    `two_level` intervals draw questions within the drawn groups, too (see `proctor.stats.mean_interval`)."""
+    `two_level` intervals draw questions within the drawn groups, too (see `proctor.stats.mean_interval`). What a run
+    lacks counts by `failed`, else by the benchmark's policy, else as wrong; `latency` is that of `Contest`."""
 
     draws: int
     stability: int
     seed: int
     two_level: bool
+    failed: FailedPolicy | None
+    latency: Latency | None
 
 
 def analyse(
@@ -75,40 +79,43 @@ def analyse(
     all_items: bool = False,
     **options: Unpack[AnalysisOptions],
 ) -> Analysis:
-    """Analyses the systems that `rank_runs` would rank.
+    """Analyses the systems that `rank_runs` would rank, and its baselines. Questions whose format a system does not
+    answer, or that no scorer can mark, are in none of its numbers.
 
     Labels are the tag `capabilities`, else the benchmark's first facet; factors are `distribution`, `clinical` and
     `context`, else its other facets. Raises `InputError` as `rank_runs` does.
     """
     stability, seed = options.get("stability", 1000), options.get("seed", 0)
     drawn = Options(draws=options.get("draws", 2000), seed=seed, two_level=options.get("two_level", False))
-    boards = rank_runs(
-        store,
-        benchmark,
+    contest = Contest(
         condition=condition,
-        systems=systems,
-        baselines=baselines,
+        systems=tuple(systems),
+        baselines=tuple(baselines),
         all_items=all_items,
-        stability=stability,
-        seed=seed,
+        failed=options.get("failed"),
+        latency=options.get("latency"),
     )
+    boards = rank_runs(store, benchmark, contest, stability=stability, seed=seed)
     card = store.card(benchmark)
     items = load_items(store, card, all_items=all_items)
-    entries = ranked_entries(store, benchmark, items, condition, systems, baselines)
+    entries = [entry.supported() for entry in ranked_entries(store, card, items, contest)]
+    policy = policies(contest.failed, card)[0]
     labels, factors = _tags(items, card.facets, store.shown)
     data = Gathered(
         items=items,
         whole={item.id: item for item in store.items(benchmark)},
         entries=entries,
-        answers={entry.run.system: _said(store, entry.run) for entry in entries},
-        causes={entry.run.system: _causes(store, items, entry) for entry in entries},
+        answers={entry.name: _said(store, entry.run) for entry in entries},
+        causes={entry.name: _causes(store, items, entry) for entry in entries},
         labels=labels,
         factors=factors,
         facets=tuple(
             dict.fromkeys((*factors, *(name for name in card.facets if name in items.facet_names())))
         ),
         options=drawn,
+        policy=policy,
     )
+    data.marked()
     tables = {
         "capabilities": capability_rows(data),
         "regression": regression_rows(data),
@@ -126,7 +133,7 @@ def analyse(
         "ensembles": ensemble_rows(data),
         "failures": failure_rows(data),
         "marks": mark_rows(data),
-        "settings": _settings(drawn, stability, boards[0]),
+        "settings": _settings(drawn, stability, boards[0], policy),
     }
     return Analysis(tables, boards, labels, reference_values(data))
 
@@ -151,10 +158,10 @@ def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
     return written
 
 
-def _settings(drawn: Options, stability: int, board: Board) -> list[Row]:
+def _settings(drawn: Options, stability: int, board: Board, policy: FailedPolicy) -> list[Row]:
     """What the numbers of the other tables were drawn with."""
     said: Row = {"draws": drawn["draws"], "two_level": drawn["two_level"], "stability": stability}
-    said |= {"seed": drawn["seed"], "alpha": board.alpha, "marked_by": board.judge}
+    said |= {"seed": drawn["seed"], "alpha": board.alpha, "marked_by": board.judge, "failed": policy.value}
     return [{"setting": name, "value": value} for name, value in said.items()]
 
 

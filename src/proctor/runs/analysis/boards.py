@@ -10,26 +10,32 @@ import numpy as np
 from proctor.core import InputError
 from proctor.runs.analysis.gathered import Row
 from proctor.runs.ranking import Board
-from proctor.stats import RULES, Options, Standing, paired_difference
+from proctor.stats import RULES, Options, Standing, holm, paired_difference
 from proctor.stats.voting import RANK_RULES, places
 
 __all__ = [
+    "TOO_FEW",
     "duel_rows",
     "duels_of",
     "lead_rows",
     "place_rows",
+    "place_sd",
     "ranking_rows",
     "rule_rows",
     "significance_rows",
     "tau_rows",
 ]
 
+TOO_FEW = "too few groups"
+"""The verdict where no p could be significant, whatever the answers."""
+
 _UNIT = Options(bounds=(0.0, 1.0))
 
 
 def ranking_rows(boards: Sequence[Board]) -> list[Row]:
-    """One row a system and board: its place with its interval and standard deviation over samples, the score of
-    the rule, the mean over the buckets, and the duels with all other systems that it won, lost and tied."""
+    """One row a system and board: its place with its spread and standard deviation over samples, the score of the rule,
+    the mean over the buckets with its rank and that rank's confidence interval, and the duels with all other systems that
+    it won, lost and tied. A baseline has its mean alone."""
     rows = []
     for board in boards:
         for one in board.runs:
@@ -45,15 +51,23 @@ def ranking_rows(boards: Sequence[Board]) -> list[Row]:
                     "win_rate": standing.win_rate,
                     "place_low": moved.place_low if moved else None,
                     "place_high": moved.place_high if moved else None,
-                    "place_sd": _spread(moved.chances) if moved else None,
+                    "place_sd": place_sd(moved.chances) if moved else None,
                     "won": won,
                     "lost": lost,
                     "tied": tied,
-                    "baseline": one.baseline,
+                    "baseline": False,
                     "below_line": one.below,
                     "tau": board.standings.tau,
+                    "rank_by_mean": standing.mean_rank,
+                    "rank_low": standing.rank_low,
+                    "rank_high": standing.rank_high,
                 }
             )
+        nothing: Row = dict.fromkeys(rows[-1]) if rows else {}
+        rows += [
+            nothing | {"board": board.name, "system": one.name, "mean": one.mean, "baseline": True}
+            for one in board.baselines
+        ]
     return rows
 
 
@@ -63,7 +77,12 @@ def duels_of(standing: Standing) -> tuple[int, int, int]:
     return sum(one > 0 for one in leads), sum(one < 0 for one in leads), leads.count(0)
 
 
-def _spread(chances: Sequence[float]) -> float:
+def place_sd(chances: Sequence[float]) -> float:
+    """The standard deviation of a place over samples, from the share of samples with each place from 1 on.
+
+    >>> place_sd((0.5, 0.5))
+    0.5
+    """
     place = np.arange(1, len(chances) + 1)
     mean = np.average(place, weights=chances)
     return float(np.sqrt(np.average((place - mean) ** 2, weights=chances)))
@@ -155,11 +174,13 @@ def duel_rows(boards: Sequence[Board]) -> list[Row]:
 
 
 def tau_rows(boards: Sequence[Board]) -> list[Row]:
-    """Kendall's τ-b between the published ranking and those of samples of groups: its spread over samples."""
+    """Kendall's τ-b between the published ranking and those of samples of groups: its spread over samples, and what the
+    mean would be if all systems were equal (samples of one benchmark always agree with its own ranking)."""
     rows: list[Row] = []
     for board in boards:
         taus = board.standings.taus
         row: Row = {"board": board.name, "samples": len(taus), "mean": board.standings.tau}
+        row["mean_if_equal"] = board.standings.tau_equal
         for name, share in (("p2_5", 0.025), ("q1", 0.25), ("median", 0.5), ("q3", 0.75), ("p97_5", 0.975)):
             row[name] = float(np.quantile(taus, share)) if taus else None
         rows.append(row)
@@ -170,47 +191,68 @@ def lead_rows(
     board: Board, system: str, against: Sequence[str] = (), **options: Unpack[Options]
 ) -> list[Row]:
     """Bucket by bucket, and on all questions, how far one system is ahead of others (default: of the baselines,
-    without any of all others), with interval and p.
+    without any of all others), with interval and p, on the questions that both have a mark for.
 
-    In a bucket p is that of the ranking: adjusted over all pairs of the board. On all questions it is that of
-    the one comparison. Options are those of the intervals (`proctor.stats.Resampling`); tests draw whole groups
-    whatever they say. Raises `InputError` for a system that is not on the board.
+    `p` is that of the one comparison; `p_adjusted` is adjusted by Holm over the buckets against the same system, unless
+    the board's tests are not adjusted, and decides the verdict. The comparison on all questions stands alone: its two p
+    are equal. A bucket whose groups are too few for any p to be significant says so. Options are those of the intervals
+    (`proctor.stats.Resampling`); tests draw whole groups whatever they say. Raises `InputError` for a system that is not
+    on the board, or has no rank there since its run is incomplete.
     """
-    names = [one.standing.name for one in board.runs]
+    ranked = [one.standing.name for one in board.runs]
+    open_ones = [one.name for one in board.unranked]
     for name in (system, *against):
-        if name not in names:
-            raise InputError(
-                None, f"board {board.name}", found=repr(name), expected=f"one of {', '.join(names)}"
-            )
-    own = [one.standing.name for one in board.runs if one.baseline]
-    others = [name for name in against or own or names if name != system]
-    marks, rows = board.marks, []
-    for other in others:
-        i, j = names.index(system), names.index(other)
-        for number, bucket in enumerate(("all", *board.standings.buckets), start=-1):
-            here = (marks.bucket == number) | (number < 0)
-            if not here.any():
-                continue
-            first, second = marks.right[system][here], marks.right[other][here]
-            one = paired_difference(first, second, marks.group[here], **(options | _UNIT))
-            p = one.p if number < 0 else float(board.standings.p_values[number][i, j])
-            rows.append(
-                {
-                    "board": board.name,
-                    "system": system,
-                    "against": other,
-                    "bucket": bucket,
-                    "n": one.n,
-                    "groups": one.groups,
-                    "lead": one.value,
-                    "ci_low": one.ci_low,
-                    "ci_high": one.ci_high,
-                    "p": p,
-                    "verdict": _verdict(one.value, p, board.alpha),
-                    "two_level": options.get("two_level", False),
-                }
-            )
+        if name in open_ones:
+            shown = f"{name!r}, whose run is incomplete"
+            raise InputError(None, f"board {board.name}", found=shown, expected="--failed wrong or exclude")
+        if name not in board.names:
+            expected = f"one of {', '.join(board.names)}"
+            raise InputError(None, f"board {board.name}", found=repr(name), expected=expected)
+    own = [one.name for one in board.baselines]
+    rows = []
+    for other in [name for name in against or own or ranked if name != system]:
+        found = [
+            _lead(board, system, other, number, options) for number in range(-1, len(board.standings.buckets))
+        ]
+        rows += _judged(board, [row for row in found if row["n"]])
     return rows
+
+
+def _lead(board: Board, system: str, other: str, number: int, options: Options) -> Row:
+    """One comparison in one bucket, or on all questions (−1)."""
+    marks = board.marks
+    first, second = marks.right[system], marks.right[other]
+    here = ((marks.bucket == number) | (number < 0)) & ~np.isnan(first) & ~np.isnan(second)
+    one = paired_difference(first[here], second[here], marks.group[here], **(options | _UNIT))
+    return {
+        "board": board.name,
+        "system": system,
+        "against": other,
+        "bucket": ("all", *board.standings.buckets)[number + 1],
+        "n": one.n,
+        "groups": one.groups,
+        "lead": one.value,
+        "ci_low": one.ci_low,
+        "ci_high": one.ci_high,
+        "p": one.p,
+        "two_level": options.get("two_level", False),
+    }
+
+
+def _judged(board: Board, rows: list[Row]) -> list[Row]:
+    """The rows against one system with adjusted p and verdict; the first is that of all questions."""
+    buckets = [row for row in rows[1:] if row["p"] is not None]
+    adjusts = board.correction != "none"
+    p = [row["p"] for row in buckets]
+    adjusted = dict(zip(map(id, buckets), holm(p).tolist() if adjusts else p, strict=True))
+    judged = []
+    for number, row in enumerate(rows):
+        alone = number == 0 or not adjusts
+        least = (1 if alone else len(buckets)) * 2.0 ** (1 - row["groups"])
+        value = row["p"] if number == 0 else adjusted.get(id(row))
+        verdict = TOO_FEW if least > board.alpha else _verdict(row["lead"], value, board.alpha)
+        judged.append(row | {"p_adjusted": value, "verdict": verdict})
+    return judged
 
 
 def _verdict(lead: float | None, p: float | None, alpha: float) -> str:

@@ -59,25 +59,25 @@ def ensemble_rows(data: Gathered) -> list[Row]:
     """Accuracy of the best system, of votes of the best three and of all, and of "any of them is right": over all
     formats and for each, with the paired difference to the best system.
 
-    Baselines do not vote. Free text and ratings can't be voted on; these, and questions without a mark from some
-    system, are `left_out`. Who is best is chosen on the same questions, which flatters the votes of the best.
+    Baselines do not vote. Free text and ratings can't be voted on; these, and questions without a mark, are `left_out`.
+    Who has no mark for a question has no vote on it and no share in the bound. Who is best is chosen on the same
+    questions, which flatters the votes of the best; where the best one has no mark it is wrong here.
     """
-    common = [int(place) for place in data.common()]
+    voters = [entry for entry in data.entries if not entry.baseline]
+    marked = np.logical_or.reduce([~np.isnan(entry.right) for entry in voters])
     here = [
-        place
-        for place in common
+        int(place)
+        for place in np.flatnonzero(marked)
         if not isinstance(data.whole[data.items.ids[place]].answer, FreeTextFormat | RatingsFormat)
     ]
-    voters = [entry for entry in data.entries if not entry.baseline]
-    voters.sort(key=lambda entry: (-float(np.mean(entry.right[here])) if here else 0.0, entry.run.system))
-    everyone = [entry.run.system for entry in voters]
-    made = [(BEST, everyone[:1], np.array([voters[0].right[place] for place in here]))]
+    own = {entry.name: np.nan_to_num(entry.right[np.array(here, dtype=np.int64)]) for entry in voters}
+    everyone = sorted(own, key=lambda name: (-float(own[name].mean()) if here else 0.0, name))
+    made = [(BEST, everyone[:1], own[everyone[0]])]
     for name, size in ((f"vote of the best {_FEW}", _FEW), (VOTE_OF_ALL, len(voters))):
         if size > 1 and (size < len(voters) or name == VOTE_OF_ALL):
             chosen = everyone[:size]
             made.append((name, chosen, np.array([_voted(data, place, chosen) for place in here])))
-    bound = np.array([max(entry.right[place] for entry in voters) for place in here])
-    made.append((BOUND, everyone, bound))
+    made.append((BOUND, everyone, np.max(list(own.values()), axis=0)))
     formats = np.array([data.whole[data.items.ids[place]].answer.kind for place in here])
     rows = []
     for kind in ("all", *sorted(set(formats))):

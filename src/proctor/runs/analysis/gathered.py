@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from proctor.core import InputError, Item, Status
+from proctor.core import FailedPolicy, InputError, Item, Status
 from proctor.runs.ranking import Entry
 from proctor.runs.results import natural
 from proctor.runs.table import ItemTable
 from proctor.stats import Estimate, Options
 
-__all__ = ["Gathered", "NothingInCommonError", "Row", "Said", "numbers"]
+__all__ = ["Gathered", "NothingMarkedError", "Row", "Said", "numbers"]
 
 Row = dict[str, Any]
 
 
-class NothingInCommonError(InputError):
-    """No question has a mark from every system, so that they can't be compared."""
+class NothingMarkedError(InputError):
+    """No question has a mark from any system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,10 @@ class Said:
 
 @dataclass(frozen=True)
 class Gathered:
-    """The chosen systems on the items that count. `labels` is the tag that an item may carry several values
+    """The chosen systems on the items that count, each with its own marks: what one lacks is lacking in no other's
+    numbers. `labels` is the tag that an item may carry several values
     of (its capabilities), `factors` are the tags that stand in the regression, `facets` all that results are split by;
-    `options` say how intervals are drawn."""
+    `options` say how intervals are drawn, `policy` what becomes of what a run lacks."""
 
     items: ItemTable
     whole: dict[str, Item]
@@ -47,11 +48,12 @@ class Gathered:
     factors: tuple[str, ...]
     facets: tuple[str, ...]
     options: Options
+    policy: FailedPolicy = FailedPolicy.WRONG
 
     @property
     def names(self) -> list[str]:
         """The systems, by name."""
-        return [entry.run.system for entry in self.entries]
+        return [entry.name for entry in self.entries]
 
     def carriers(self, tag: str) -> dict[str, NDArray[np.bool_]]:
         """Each value of a tag with the items that carry it."""
@@ -59,14 +61,11 @@ class Gathered:
         values = sorted({value for row in column for value in row}, key=natural)
         return {value: np.array([value in row for row in column], dtype=np.bool_) for value in values}
 
-    def common(self) -> NDArray[np.int64]:
-        """The items that all systems have a mark for."""
-        marked = np.logical_and.reduce([~np.isnan(entry.right) for entry in self.entries])
-        found = np.flatnonzero(marked)
+    def marked(self) -> NDArray[np.int64]:
+        """The items that some system has a mark for."""
+        found = np.flatnonzero(np.logical_or.reduce([~np.isnan(entry.right) for entry in self.entries]))
         if not len(found):
-            raise NothingInCommonError(
-                None, "marks", found="no question that all systems have a mark for", expected="one"
-            )
+            raise NothingMarkedError(None, "marks", found="no question with a mark", expected="one")
         return found
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from proctor.runs.analysis.gathered import Gathered, Row
 from proctor.stats.clusters import Floats
 
-__all__ = ["ALL", "group_rows", "video_rows"]
+__all__ = ["ALL", "box_of", "group_rows", "video_rows"]
 
 ALL = "all"
 _REACH = 1.5  # whiskers end at the last value within so many widths of the box (Tukey 1977)
@@ -23,13 +23,14 @@ def video_rows(data: Gathered) -> list[Row]:
         for entry in data.entries:
             _, count, total = _sums(data, entry.right, inside)
             means = total / count
-            row: Row = {"system": entry.run.system, "part": part, "groups": len(means)}
+            row: Row = {"system": entry.name, "part": part, "groups": len(means)}
             row["sd"] = float(np.std(means, ddof=1)) if len(means) > 1 else None
-            rows.append(row | _box(means))
+            rows.append(row | box_of(means))
     return rows
 
 
-def _box(means: Floats) -> Row:
+def box_of(means: Floats) -> Row:
+    """What a box plot shows of the groups' accuracies; all None without a group."""
     names = ("lowest", "whisker_low", "q1", "median", "q3", "whisker_high", "highest")
     if not len(means):
         return dict.fromkeys(names)
@@ -42,25 +43,30 @@ def _box(means: Floats) -> Row:
 
 
 def group_rows(data: Gathered) -> list[Row]:
-    """Every system on every group, on the questions that all systems have a mark for: its accuracy, and its place
-    among them there (equal ones share a place): what a podium plot shows."""
-    here = np.zeros(len(data.items.ids), dtype=np.bool_)
-    here[data.common()] = True
-    sums = [_sums(data, entry.right, here) for entry in data.entries]
-    groups, count, _ = sums[0]
-    means = np.round(np.stack([total / count for _, _, total in sums]), 12)
-    place = 1 + (means[None] > means[:, None]).sum(axis=1)
-    return [
-        {
-            "group": data.items.groups[group],
-            "system": name,
-            "n": int(count[column]),
-            "value": float(means[row, column]),
-            "place": int(place[row, column]),
-        }
-        for column, group in enumerate(groups.tolist())
-        for row, name in enumerate(data.names)
-    ]
+    """Every system on every group where it has a mark: its accuracy on its own questions, and its place there among the
+    systems that are no baselines (equal ones share a place; None for a baseline): what a podium plot shows."""
+    everything = np.ones(len(data.items.ids), dtype=np.bool_)
+    values: dict[int, dict[str, tuple[int, float]]] = {}
+    for entry in data.entries:
+        groups, counts, totals = _sums(data, entry.right, everything)
+        for group, count, total in zip(groups.tolist(), counts, totals, strict=True):
+            values.setdefault(group, {})[entry.name] = (int(count), round(float(total / count), 12))
+    contestants = [entry.name for entry in data.entries if not entry.baseline]
+    rows = []
+    for group in sorted(values):
+        here = values[group]
+        ranked = [here[name][1] for name in contestants if name in here]
+        rows += [
+            {
+                "group": data.items.groups[group],
+                "system": name,
+                "n": count,
+                "value": value,
+                "place": 1 + sum(other > value for other in ranked) if name in contestants else None,
+            }
+            for name, (count, value) in here.items()
+        ]
+    return rows
 
 
 def _sums(

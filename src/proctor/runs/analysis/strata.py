@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 from numpy.typing import NDArray
 
 from proctor.runs.analysis.gathered import Gathered, Row, numbers
-from proctor.stats import Options, logistic, paired_differences, slice_means, sums_interval
+from proctor.runs.ranking import Entry
+from proctor.stats import Difference, Options, holm, logistic, paired_difference, slice_means, sums_interval
 from proctor.stats.clusters import Floats
 from proctor.stats.resampling import ratio
 
@@ -41,7 +44,7 @@ def capability_rows(data: Gathered) -> list[Row]:
             **(data.options | _UNIT),
         )
         for (label, stratum, _), one in zip(slices, found, strict=True):
-            rows.append({"system": entry.run.system, "label": label, "stratum": stratum} | numbers(one))
+            rows.append({"system": entry.name, "label": label, "stratum": stratum} | numbers(one))
     return rows
 
 
@@ -62,7 +65,7 @@ def factor_rows(data: Gathered) -> list[Row]:
                 **(data.options | _UNIT),
             )
             rows += [
-                {"system": entry.run.system, "factor": factor, "value_of": value} | numbers(one)
+                {"system": entry.name, "factor": factor, "value_of": value} | numbers(one)
                 for value, one in zip(carriers, found, strict=True)
             ]
     return rows
@@ -133,8 +136,7 @@ def gap_rows(data: Gathered) -> list[Row]:
                 sums, data.items.group[marked], _gap, **(data.options | Options(bounds=(-1.0, 1.0)))
             )
             rows.append(
-                {"system": entry.run.system, "factor": factor, "first": first, "second": second}
-                | numbers(one)
+                {"system": entry.name, "factor": factor, "first": first, "second": second} | numbers(one)
             )
     return rows
 
@@ -144,23 +146,42 @@ def _gap(sums: Floats) -> Floats:
 
 
 def pair_rows(data: Gathered) -> list[Row]:
-    """Every pair of systems on the questions that all have a mark for: the difference of their accuracies."""
-    here = data.common()
-    matrix = np.stack([entry.right[here] for entry in data.entries])
-    pairs = paired_differences(matrix, data.items.group[here], **(data.options | _UNIT))
-    return [
-        {
-            "first": data.names[pair.first],
-            "second": data.names[pair.second],
-            "n": pair.difference.n,
-            "groups": pair.difference.groups,
-            "difference": pair.difference.value,
-            "ci_low": pair.difference.ci_low,
-            "ci_high": pair.difference.ci_high,
-            "p": pair.difference.p,
-            "p_holm": pair.p_holm,
-            "only_first_right": pair.difference.wins,
-            "only_second_right": pair.difference.losses,
-        }
-        for pair in pairs
-    ]
+    """Every pair of systems, and every system with every baseline, on the questions that both have a mark for: the
+    difference of their accuracies. `family` names the comparisons that `p_holm` is adjusted over: those of systems among
+    each other, and those with baselines."""
+    ranked = [entry for entry in data.entries if not entry.baseline]
+    baselines = [entry for entry in data.entries if entry.baseline]
+    families = {
+        "systems": list(combinations(ranked, 2)),
+        "baselines": [(one, other) for one in ranked for other in baselines],
+    }
+    rows = []
+    for family, pairs in families.items():
+        found = [_difference(data, first, second) for first, second in pairs]
+        known = [k for k, one in enumerate(found) if one.p is not None]
+        adjusted = dict(zip(known, holm([found[k].p or 0.0 for k in known]).tolist(), strict=True))
+        rows += [
+            {
+                "family": family,
+                "first": first.name,
+                "second": second.name,
+                "n": one.n,
+                "groups": one.groups,
+                "difference": one.value,
+                "ci_low": one.ci_low,
+                "ci_high": one.ci_high,
+                "p": one.p,
+                "p_holm": adjusted.get(k),
+                "only_first_right": one.wins,
+                "only_second_right": one.losses,
+            }
+            for k, ((first, second), one) in enumerate(zip(pairs, found, strict=True))
+        ]
+    return rows
+
+
+def _difference(data: Gathered, first: Entry, second: Entry) -> Difference:
+    both = np.flatnonzero(~np.isnan(first.right) & ~np.isnan(second.right))
+    return paired_difference(
+        first.right[both], second.right[both], data.items.group[both], **(data.options | _UNIT)
+    )

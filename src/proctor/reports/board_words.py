@@ -1,0 +1,129 @@
+"""What has to be said beside a board, in the same words for the terminal and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proctor.reports.words import p_value
+from proctor.runs import Board, Lacking
+from proctor.runs.missing import FAILED_POLICIES
+
+__all__ = ["board_notes", "mean_rank", "remarks", "who_advances"]
+
+
+def remarks(lacking: Lacking) -> list[str]:
+    """What a run lacks, as short as a cell of a table.
+
+    >>> remarks(Lacking(missing=54, untimed=3))
+    ['54 missing', 'no latency 3']
+    """
+    counts = (
+        (lacking.missing, "{} missing"),
+        (lacking.failed, "{} failed"),
+        (lacking.unresolved, "{} unresolved"),
+        (lacking.unmarked, "{} not marked"),
+        (lacking.unsupported, "{} not supported"),
+        (lacking.untimed, "no latency {}"),
+    )
+    return [text.format(count) for count, text in counts if count]
+
+
+def mean_rank(rank: int | None, low: int | None, high: int | None) -> str:
+    """The rank by the mean with its confidence interval.
+
+    >>> mean_rank(2, 1, 3), mean_rank(1, 1, 1), mean_rank(None, None, None)
+    ('2 (1 to 3)', '1 (1)', '–')
+    """
+    if rank is None or low is None or high is None:
+        return "–"
+    return f"{rank} ({low} to {high})" if low < high else f"{rank} ({low})"
+
+
+def board_notes(board: Board) -> list[str]:
+    """One sentence for everything that a reader of the places must know."""
+    found = [*_policy(board), *_latency(board), *_buckets(board)]
+    if board.disqualified:
+        found.append(f"Disqualified, and not ranked: {'; '.join(map(str, board.disqualified))}.")
+    if board.judge != "code":
+        found.append(f"Free text is right or wrong by {board.judge}.")
+    if board.left_out:
+        found.append(
+            f"{board.left_out} questions have no scorer (free text without a judge) and are left out."
+        )
+    if board.unbucketed:
+        found.append(
+            f"{board.unbucketed} questions lack a tag of the buckets, or have two values of it: they are in no bucket and "
+            "count for nobody."
+        )
+    standings = board.standings
+    if standings.tau is not None and standings.tau_low is not None:
+        equal = (
+            ""
+            if standings.tau_equal is None
+            else f"; systems that are all equal would give {standings.tau_equal:.2f}"
+        )
+        found.append(
+            f"Kendall's tau to the ranking of each sample: mean {standings.tau:.2f}, 2.5 % below {standings.tau_low:.2f}"
+            f"{equal}."
+        )
+    return found
+
+
+def _policy(board: Board) -> list[str]:
+    lacks = [
+        one.standing.name
+        for one in board.runs
+        if one.lacking.failed or one.lacking.unresolved or one.lacking.missing
+    ]
+    found = []
+    if board.unranked:
+        names = ", ".join(one.name for one in board.unranked)
+        found.append(
+            f"Not ranked, since the run is incomplete and places depend on what it lacks: {names} (--failed wrong or exclude "
+            "decides; running again completes it)."
+        )
+    if lacks and len(board.policies) > 1:
+        found.append(
+            f"Incomplete: {', '.join(lacks)}; all places are the same whether what they lack is wrong or left out."
+        )
+    elif lacks or any(one.lacking.failed or one.lacking.unresolved for one in board.baselines):
+        text = FAILED_POLICIES[board.policies[0]]
+        found.append(f"{text[0].upper()}{text[1:]} (--failed {board.policies[0].value}).")
+    return found
+
+
+def _latency(board: Board) -> list[str]:
+    untimed = [f"{one.standing.name} {one.lacking.untimed}" for one in board.runs if one.lacking.untimed]
+    if not untimed:
+        return []
+    names = ", ".join(untimed)
+    if board.timed:
+        return [
+            f"Answers without a latency count as late, so as wrong (--latency optional lets them in): {names}."
+        ]
+    return [f"Answers without a latency count as in time, which nobody knows (--latency required): {names}."]
+
+
+def _buckets(board: Board) -> list[str]:
+    standings, found = board.standings, []
+    if standings.empty:
+        found.append(f"Buckets without questions count for nothing: {', '.join(standings.empty)}.")
+    groups = dict(zip(standings.buckets, standings.bucket_groups, strict=True))
+    few = [
+        f"{name} ({groups[name]} groups, smallest adjusted p {p_value(least)})"
+        for name, least in board.powerless.items()
+    ]
+    if few:
+        found.append(
+            f"Too few groups for any difference to be significant, so all share rank 1: {'; '.join(few)}."
+        )
+    return found
+
+
+def who_advances(boards: Sequence[Board]) -> str:
+    """Who beats all baselines on at least one board; empty without baselines."""
+    known = {one.standing.name: one.advances for board in boards for one in board.runs}
+    if not any(board.baselines for board in boards):
+        return ""
+    names = sorted(name for name, advances in known.items() if advances)
+    return f"Beats all baselines on at least one board: {', '.join(names) or 'nobody'}."

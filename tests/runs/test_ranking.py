@@ -1,0 +1,395 @@
+"""Boards of a store: who is ranked, what baselines, failures and missing latencies may and may not do."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from proctor.core import FailedPolicy, InputError, Status
+from proctor.runs import Board, Contest, Store, analyse, rank_runs
+from proctor.runs.analysis import lead_rows
+from proctor.runs.ranking import advancing
+from tests.support.contest import NAME, Given, contest_store, skilled, write_run
+from tests.support.program import within
+
+HONEST, RIVAL, WEAK = skilled(0.9, 0.55, seed=1), skilled(0.8, 0.45, seed=2), skilled(0.84, 0.15, seed=3)
+HARD: list[bool] = [bool(number % 2) for number in range(240)]
+
+
+def board(store: Store, *, stability: int = 0, by: tuple[str, ...] = (), **contest: Any) -> Board:
+    return rank_runs(store, NAME, Contest(**contest), by=by, draws=200, stability=stability)[0]
+
+
+def places(found: Board) -> dict[str, int]:
+    return {one.standing.name: one.standing.place for one in found.runs}
+
+
+def scores(found: Board) -> dict[str, tuple[float | None, ...]]:
+    return {one.standing.name: one.standing.scores for one in found.runs}
+
+
+CHEATS: dict[str, list[Given]] = {
+    "an exception": [Status.ERROR if hard else one for one, hard in zip(WEAK, HARD, strict=True)],
+    "a refusal": [Status.REFUSED if hard else one for one, hard in zip(WEAK, HARD, strict=True)],
+    "a saboteur": [one if number < 12 else Status.FAILED for number, one in enumerate([True] * 240)],
+    "not asked": [one if number < 12 else None for number, one in enumerate([True] * 240)],
+}
+
+
+@pytest.mark.parametrize("cheat", CHEATS)
+def test_who_fails_on_purpose_ends_below_the_honest_and_moves_nobody(tmp_path: Path, cheat: str) -> None:
+    store = contest_store(tmp_path)
+    write_run(store, "honest", HONEST)
+    write_run(store, "rival", RIVAL)
+    before = board(store)
+    write_run(store, "cheat", CHEATS[cheat])
+    found = board(store)
+    assert places(found)["honest"] == 1
+    assert places(found)["cheat"] == 3
+    assert {name: scores(found)[name] for name in scores(before)} == scores(before)
+    assert (found.items, found.left_out) == (240, 0)
+
+
+def test_an_answer_that_trips_the_judge_is_worth_no_more_than_a_wrong_one(tmp_path: Path) -> None:
+    """Forty free texts: the honest one has three quarters right; the other trips the judge where it would be wrong."""
+    store = contest_store(tmp_path, texts=40)
+    honest: list[Any] = ["right" if number % 4 else "wrong" for number in range(40)]
+    tripping: list[Any] = ["right" if number % 2 else "none" for number in range(40)]
+    write_run(store, "honest", honest + HONEST[40:])
+    write_run(store, "rival", honest + RIVAL[40:])
+    write_run(store, "cheat", tripping + WEAK[40:])
+    found = board(store)
+    assert places(found) == {"honest": 1, "rival": 2, "cheat": 3}
+    assert {one.standing.name: one.lacking.unresolved for one in found.runs} == {
+        "honest": 0,
+        "rival": 0,
+        "cheat": 20,
+    }
+    assert (found.items, found.left_out) == (240, 0)
+
+
+def test_an_incomplete_run_is_ranked_only_where_its_gaps_change_no_place(tmp_path: Path) -> None:
+    """Without a rule of the benchmark. Ten failed answers of the last can't matter; 228 of the saboteur's decide."""
+    store = contest_store(tmp_path, failed=None)
+    write_run(store, "honest", HONEST)
+    write_run(store, "last", [Status.FAILED if number < 4 else False for number in range(240)])
+    found = board(store)
+    assert places(found) == {"honest": 1, "last": 2}
+    assert found.policies == tuple(FailedPolicy)
+    before = scores(found)["honest"]
+    write_run(store, "saboteur", CHEATS["a saboteur"])
+    found = board(store)
+    assert places(found) == {"honest": 1, "last": 2}
+    assert [one.name for one in found.unranked] == ["saboteur"]
+    assert [found.unranked[0].low, found.unranked[0].high] == pytest.approx([12 / 240, 1.0])
+    assert scores(found)["honest"] == before
+    with pytest.raises(
+        InputError, match="found 'saboteur', whose run is incomplete, expected --failed wrong or exclude"
+    ):
+        lead_rows(found, "saboteur")
+    assert places(board(store, failed=FailedPolicy.WRONG))["saboteur"] == 2
+    assert places(board(store, failed=FailedPolicy.EXCLUDE))["saboteur"] == 1  # by the caller's own word
+    alone = contest_store(tmp_path / "alone", failed=None)
+    write_run(alone, "saboteur", CHEATS["a saboteur"])
+    assert places(board(alone)) == {"saboteur": 1}
+
+
+def test_baselines_enter_no_test_no_adjustment_and_no_duel(tmp_path: Path) -> None:
+    """Whatever baselines there are, ranks, p, scores and places of the others stay; without any, too."""
+    store = contest_store(tmp_path)
+    for system, right in (("honest", HONEST), ("rival", RIVAL), ("weak", WEAK)):
+        write_run(store, system, right)
+    bare = board(store, stability=20)
+    for number, name in enumerate(("random", "majority")):
+        write_run(store, name, skilled(0.5, 0.5, seed=9 + number), condition="text-only")
+    write_run(store, "frontier", skilled(0.85, 0.5, seed=20))
+
+    def core(found: Board) -> Any:
+        return (
+            [(one.standing.name, one.standing) for one in found.runs],
+            [table.tolist() for table in found.standings.p_values],
+            found.standings.tau,
+        )
+
+    named = board(store, stability=20, systems=("honest", "rival", "weak"), baselines=("frontier", "random"))
+    assert core(named) == core(bare)
+    assert [one.name for one in named.baselines] == ["frontier", "random"]
+    assert core(board(store, stability=20, systems=("honest", "rival", "weak"))) == core(bare)
+    without = board(store, systems=("honest", "rival", "weak"), baselines=("none",))
+    assert (without.baselines, [one.below for one in without.runs]) == ((), [None] * 3)
+    assert named.names == ["honest", "rival", "weak", "frontier", "random"]
+    assert {one.standing.name: (one.below, one.advances) for one in named.runs} == {
+        "honest": (False, True),
+        "rival": (True, False),
+        "weak": (True, False),
+    }
+
+
+def test_a_tie_for_a_prize_is_broken_though_baselines_are_ahead(tmp_path: Path) -> None:
+    """Three baselines that are all right, two teams one answer apart behind them: their tie is one for the first place."""
+    store = contest_store(tmp_path)
+    for name in ("b1", "b2", "b3"):
+        write_run(store, name, [True] * 240)
+    write_run(store, "one", [number % 3 == 0 or number == 1 for number in range(240)])
+    write_run(store, "two", [number % 3 == 0 for number in range(240)])
+    found = board(store, baselines=("b1", "b2", "b3"))
+    assert {one.standing.name: (one.standing.place, one.standing.tie_broken) for one in found.runs} == {
+        "one": (1, True),
+        "two": (2, True),
+    }
+
+
+def test_a_baseline_is_shown_on_the_questions_that_it_answers(tmp_path: Path) -> None:
+    """The baseline answers no free text. Both teams are compared with it on the others."""
+    store = contest_store(tmp_path, texts=40)
+    texts: list[Any] = ["wrong"] * 40
+    write_run(store, "team", [*texts, *[True] * 200])
+    write_run(store, "base", [*[None] * 40, *(number % 5 > 0 for number in range(200))])
+    found = board(store, baselines=("base",))
+    base = found.baselines[0]
+    assert base.mean == pytest.approx(0.8)
+    assert (base.lacking.unsupported, base.lacking.missing) == (40, 0)
+    team = found.runs[0]
+    assert team.standing.mean == pytest.approx(200 / 240)
+    assert team.below is False
+
+
+def test_advancing_takes_one_board(tmp_path: Path) -> None:
+    store = contest_store(tmp_path)
+    write_run(store, "team", HONEST)
+    write_run(store, "base", RIVAL)
+    first = board(store, baselines=("base",))
+    behind = replace(first, name="other", runs=[replace(one, below=True) for one in first.runs])
+    assert [[one.advances for one in made.runs] for made in advancing([first, behind])] == [[True], [True]]
+    assert [[one.advances for one in made.runs] for made in advancing([behind, behind])] == [
+        [False],
+        [False],
+    ]
+
+
+def test_questions_that_are_in_no_bucket_are_counted(tmp_path: Path) -> None:
+    odd: dict[int, str | tuple[str, ...] | None] = {0: None, 1: None, 2: ("easy", "hard")}
+    store = contest_store(tmp_path, odd_tags=odd, texts=10)
+    write_run(store, "team", [*["right"] * 10, *HONEST[10:]])
+    found = board(store)
+    assert (found.items, found.left_out, found.unbucketed) == (237, 0, 3)
+    code, out = within("rank", NAME, "--store", store.shown, "--stability", "0")
+    assert code == 0
+    assert "3 questions lack a tag of the buckets, or have two values of it" in out
+
+
+def test_free_text_that_nobody_has_judged_is_left_out_for_all(tmp_path: Path) -> None:
+    store = contest_store(tmp_path, texts=40)
+    for system, right in (("honest", HONEST), ("rival", RIVAL)):
+        write_run(store, system, [*[None] * 40, *right[40:]])
+    found = board(store)
+    assert (found.items, found.left_out, found.judge) == (200, 40, "code")
+
+
+def test_a_place_does_not_depend_on_the_seed(tmp_path: Path) -> None:
+    """Twenty videos: more than can be enumerated, so that drawn flips decided at the very level."""
+    store = contest_store(tmp_path, videos=20)
+    for number in range(6):
+        write_run(store, f"team{number}", skilled(0.5 + 0.07 * number, 0.4 + 0.06 * number, seed=30 + number))
+    ranks = {
+        json.dumps([(one.standing.name, one.standing.ranks, one.standing.score) for one in made.runs])
+        for seed in range(6)
+        for made in rank_runs(store, NAME, draws=2000, seed=seed)
+    }
+    assert len(ranks) == 1
+
+
+LATE: list[float | None] = [1.0] * 240
+
+
+def test_a_file_without_latencies_does_not_win_where_latency_is_judged(tmp_path: Path) -> None:
+    store = contest_store(tmp_path)
+    write_run(store, "honest", HONEST, latency=LATE, budget_s=5.0)
+    write_run(store, "silent", [True] * 240, budget_s=5.0)
+    found = board(store)
+    assert places(found) == {"honest": 1, "silent": 2}
+    assert {one.standing.name: one.lacking.untimed for one in found.runs} == {"honest": 0, "silent": 240}
+    assert found.timed
+    code, out = within("rank", NAME, "--store", store.shown, "--stability", "0")
+    assert code == 0
+    assert "no latency 240" in out
+    assert (
+        "Answers without a latency count as late, so as wrong (--latency optional lets them in): silent 240."
+        in out
+    )
+    assert places(board(store, latency="optional")) == {"silent": 1, "honest": 2}
+    report = tmp_path / "report.html"
+    assert within("report", NAME, "--store", store.shown, "--out", report, "--draws", "100")[0] == 0
+    assert "no latency 240" in report.read_text(encoding="utf-8")
+
+
+def test_where_nobody_has_latencies_or_there_is_no_limit_they_are_not_judged(tmp_path: Path) -> None:
+    store = contest_store(tmp_path)
+    write_run(store, "a", HONEST, budget_s=5.0)
+    write_run(store, "b", RIVAL, budget_s=5.0)
+    found = board(store)
+    assert (found.timed, places(found)) == (False, {"a": 1, "b": 2})
+    assert {one.lacking.untimed for one in found.runs} == {240}
+    assert board(store, latency="required").timed
+    free = contest_store(tmp_path / "free")
+    write_run(free, "a", HONEST, latency=LATE)
+    write_run(free, "b", RIVAL)
+    assert {one.lacking.untimed for one in board(free).runs} == {0}
+
+
+def test_a_bucket_with_too_few_videos_says_so_on_board_report_and_json(tmp_path: Path) -> None:
+    store = contest_store(tmp_path, videos=4, items=160)
+    write_run(store, "all", [True] * 160)
+    write_run(store, "none", [False] * 160)
+    write_run(store, "half", HARD[:160])
+    text = "Too few groups for any difference to be significant, so all share rank 1: easy (4 groups, smallest adjusted p 0.38)"
+    code, out = within("rank", NAME, "--store", store.shown, "--stability", "0", "--draws", "100")
+    assert code == 0
+    assert text in " ".join(out.split())
+    code, out = within(
+        "rank",
+        NAME,
+        "--store",
+        store.shown,
+        "--stability",
+        "0",
+        "--draws",
+        "100",
+        "--format",
+        "json",
+        "--mine",
+        "all",
+    )
+    found = json.loads(out)[0]
+    assert found["smallest_p"] == {"easy": 0.375, "hard": 0.375}
+    assert found["too_few_groups"] == ["easy", "hard"]
+    assert {one["verdict"] for one in found["leads"]} == {"too few groups"}
+    report = tmp_path / "report.html"
+    assert within("report", NAME, "--store", store.shown, "--out", report, "--draws", "100")[0] == 0
+    assert text in report.read_text(encoding="utf-8")
+
+
+def test_one_verdict_rule_for_every_lead(tmp_path: Path) -> None:
+    """The column `p` is that of one comparison everywhere, `p_adjusted` Holm's over the buckets, and decides."""
+    store = contest_store(tmp_path)
+    write_run(store, "team", HONEST)
+    write_run(store, "other", RIVAL)
+    rows = lead_rows(board(store), "team", draws=100)
+    everything, *buckets = rows
+    assert everything["bucket"] == "all"
+    assert everything["p_adjusted"] == everything["p"]
+    lowest, highest = sorted(row["p"] for row in buckets)
+    assert sorted(row["p_adjusted"] for row in buckets) == pytest.approx(
+        [min(1, 2 * lowest), min(1, max(2 * lowest, highest))]
+    )
+    for row in rows:
+        assert row["verdict"] == ("ahead" if row["p_adjusted"] <= 0.05 and row["lead"] > 0 else "not shown")
+
+
+def test_an_analysis_has_no_items_that_a_system_does_not_answer_or_nobody_can_mark(tmp_path: Path) -> None:
+    """A floor that answers no free text had them counted as wrong: 11.6 % where it reached 25.7 %."""
+    store = contest_store(tmp_path, texts=120)
+    write_run(store, "model", [*[None] * 120, *[True] * 120])
+    write_run(
+        store, "random", [*[None] * 120, *(number % 4 == 0 for number in range(120))], condition="text-only"
+    )
+    found = analyse(store, NAME, draws=100, stability=0)
+    sizes = {
+        (row["system"], row["label"]): (row["n"], row["value"])
+        for row in found.tables["capabilities"]
+        if row["stratum"] == "all"
+    }
+    assert sizes == {
+        ("model", "easy"): (60, 1.0),
+        ("model", "hard"): (60, 1.0),
+        ("random", "easy"): (60, 0.5),
+        ("random", "hard"): (60, 0.0),
+    }
+    causes = {(row["system"], row["cause"]): row["count"] for row in found.tables["failures"]}
+    assert causes["random", "not supported"] == 120
+
+
+def test_what_a_run_lacks_moves_no_other_number_of_an_analysis(tmp_path: Path) -> None:
+    store = contest_store(tmp_path)
+    write_run(store, "honest", HONEST)
+    write_run(store, "rival", RIVAL)
+
+    def numbers() -> list[Any]:
+        found = analyse(store, NAME, draws=100, stability=0)
+        return [
+            {name: value for name, value in row.items() if name not in {"place", "p_holm"}}
+            for table in ("capabilities", "videos", "groups", "gaps", "pairs", "marks")
+            for row in found.tables[table]
+            if {row.get("system"), row.get("first"), row.get("second")} <= {"honest", "rival", None}
+        ]
+
+    before = numbers()
+    write_run(store, "zz saboteur", CHEATS["a saboteur"])
+    assert numbers() == before
+
+
+def test_the_policy_changes_rank_analysis_and_report_alike(tmp_path: Path) -> None:
+    store = contest_store(tmp_path, failed=None)
+    write_run(store, "honest", HONEST)
+    write_run(store, "saboteur", CHEATS["a saboteur"])
+    shown = {}
+    for policy in ("wrong", "exclude"):
+        tail = ("--store", store.shown, "--failed", policy, "--draws", "100")
+        out = within("rank", NAME, *tail, "--stability", "0", "--format", "json")[1]
+        ranked = {one["system"]: (one["place"], one["mean"]) for one in json.loads(out)[0]["systems"]}
+        tables = json.loads(within("analyse", NAME, *tail, "--stability", "0", "--json")[1])
+        assert {row["setting"]: row["value"] for row in tables["settings"]}["failed"] == policy
+        easy = next(
+            row["value"]
+            for row in tables["capabilities"]
+            if (row["system"], row["label"], row["stratum"]) == ("saboteur", "easy", "all")
+        )
+        shown[policy] = (ranked["saboteur"], easy)
+    assert shown == {"wrong": ((2, pytest.approx(0.05)), 0.05), "exclude": ((1, 1.0), 1.0)}
+
+
+def test_nobody_stands_above_and_below_the_line(tmp_path: Path) -> None:
+    store = contest_store(tmp_path)
+    for system, right in (
+        ("team", HONEST),
+        ("under", WEAK),
+        ("base", RIVAL),
+        ("lesser", skilled(0.3, 0.2, seed=7)),
+    ):
+        write_run(store, system, right)
+    code, out = within(
+        *(
+            "rank",
+            NAME,
+            "--store",
+            store.shown,
+            "--stability",
+            "0",
+            "--baseline",
+            "base",
+            "--baseline",
+            "lesser",
+        )
+    )
+    assert code == 0
+    above, rest = out.split("Below the line")
+    below, baselines = rest.split("Baselines: in no test and no duel")
+    where = {
+        name: [
+            part
+            for part, text in (("above", above), ("below", below), ("baselines", baselines))
+            if f" {name} " in text
+        ]
+        for name in ("team", "under")
+    }
+    assert where == {"team": ["above"], "under": ["below"]}
+    for name in ("base", "lesser"):
+        lines = [line for line in out.splitlines() if name in line.split()]
+        assert len(lines) == 1, lines
+    assert "Beats all baselines on at least one board: team." in out
+    assert np.count_nonzero([line.split()[:2] == ["1", "team"] for line in out.splitlines()]) == 1
