@@ -19,6 +19,7 @@ def remarks(lacking: Lacking) -> list[str]:
     """
     counts = (
         (lacking.missing, "{} missing"),
+        (lacking.not_asked, "{} not asked"),
         (lacking.failed, "{} failed"),
         (lacking.unresolved, "{} unresolved"),
         (lacking.unmarked, "{} not marked"),
@@ -70,11 +71,7 @@ def board_notes(board: Board) -> list[str]:
 
 
 def _policy(board: Board) -> list[str]:
-    lacks = [
-        one.standing.name
-        for one in board.runs
-        if one.lacking.failed or one.lacking.unresolved or one.lacking.missing
-    ]
+    lacks = [one.standing.name for one in board.runs if one.lacking.incomplete]
     found = []
     if board.unranked:
         names = ", ".join(one.name for one in board.unranked)
@@ -86,7 +83,7 @@ def _policy(board: Board) -> list[str]:
         found.append(
             f"Incomplete: {', '.join(lacks)}; all places are the same whether what they lack is wrong or left out."
         )
-    elif lacks or any(one.lacking.failed or one.lacking.unresolved for one in board.baselines):
+    elif lacks or any(one.lacking.incomplete for one in board.baselines):
         text = FAILED_POLICIES[board.policies[0]]
         found.append(f"{text[0].upper()}{text[1:]} (--failed {board.policies[0].value}).")
     return found

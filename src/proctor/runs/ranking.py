@@ -69,16 +69,22 @@ class Contest:
 
 @dataclass(frozen=True)
 class Lacking:
-    """What a run lacks on the questions of a board. `missing` were not asked, or its file has no answer to them; `failed`
-    ended with an infrastructure error; `unresolved` have no verdict from the judge, which was asked, `unmarked` wait for
+    """What a run lacks on the questions of a board. To `missing` ones its file has no answer, which is wrong; `not_asked`
+    were not asked; `failed` ended with an infrastructure error; `unresolved` have no verdict from the judge, which was asked, `unmarked` wait for
     it; `unsupported` are of a format that a baseline does not answer; `untimed` have no latency, where it is judged."""
 
     missing: int = 0
+    not_asked: int = 0
     failed: int = 0
     unresolved: int = 0
     unmarked: int = 0
     unsupported: int = 0
     untimed: int = 0
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether its score depends on the policy."""
+        return bool(self.not_asked or self.failed or self.unresolved)
 
 
 @dataclass(frozen=True)
@@ -202,7 +208,8 @@ class Entry:
         """What it lacks there."""
         own = self.unsupported & here if self.baseline else np.zeros_like(here)
         return Lacking(
-            missing=int(np.sum(self.missing & here & ~own)),
+            missing=int(np.sum(self.missing & here & ~self.marked.not_asked & ~own)),
+            not_asked=int(np.sum(self.marked.not_asked & here & ~own)),
             failed=int(np.sum(self.marked.failed & here)),
             unresolved=int(np.sum(self.marked.unresolved & here)),
             unmarked=int(np.sum(self.marked.waiting & here)),
