@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import shutil
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +17,7 @@ from PIL import Image
 from scipy.stats import binomtest, chisquare
 
 from proctor.benchmarks.clinicalskillqa import READER, read_references
-from proctor.build.keyframes import Built, Plan, build_instances, choose, stretches
+from proctor.build.keyframes import Built, Plan, build_instances, choose, scenarios_of, stretches
 from proctor.build.keyframes.instances import padded
 from proctor.build.simulate import simulate
 from proctor.core import Benchmark, InputError, generator
@@ -64,6 +65,53 @@ def test_what_is_made_is_what_the_reader_reads(built: tuple[Path, Built], benchm
     assert "not real" in benchmark.title
     assert benchmark.seeds == {"instances": 1}
     assert len({item.group for item in benchmark.items}) == 21
+
+
+def test_a_written_frame_is_the_one_at_its_recorded_time(
+    videos: Path, built: tuple[Path, Built], tmp_path: Path
+) -> None:
+    """Times were rounded to a millisecond, which may lie on the other side of a frame."""
+    library = MediaLibrary(videos / "videos", cache_dir=tmp_path)
+    task = built[0]
+    known = rows(task)
+    assert any(time != round(time, 3) for row in known for time in row["times"])
+    for row in known[:12]:
+        shown = library.jpegs([Picture(row["video"], time) for time in row["times"]])
+        for label, jpeg in zip(row["order"], shown, strict=True):
+            written = (task / "instances" / row["id"] / f"{label}.jpg").read_bytes()
+            assert padded(jpeg, len(written)) == written
+
+
+def test_each_video_may_show_a_scenario_of_its_own(tmp_path: Path) -> None:
+    """By its folder, or by a file; a video that neither names is said."""
+    for name in ("cpr/a.mp4", "AED/deep/b.mp4", "c.mp4"):
+        (tmp_path / "v" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "v" / name).touch()
+    with pytest.raises(InputError, match=r"c.mp4: found 0 folders named so, expected one of CPR, AED, BMV"):
+        scenarios_of(tmp_path / "v")
+    (tmp_path / "v" / "c.mp4").unlink()
+    assert scenarios_of(tmp_path / "v") == {"AED/deep/b.mp4": "AED", "cpr/a.mp4": "CPR"}
+    file = tmp_path / "s.json"
+    file.write_text('{"cpr/a": "bmv", "AED/deep/b.mp4": "AED"}')
+    assert scenarios_of(tmp_path / "v", file) == {"AED/deep/b.mp4": "AED", "cpr/a.mp4": "BMV"}
+    file.write_text('{"cpr/a": "ECG"}')
+    with pytest.raises(
+        InputError, match=r"s.json: video 'AED/deep/b.mp4': found no scenario, expected one of"
+    ):
+        scenarios_of(tmp_path / "v", file)
+
+
+def test_scenarios_stand_in_the_references(videos: Path, tmp_path: Path) -> None:
+    source = tmp_path / "videos"
+    names = sorted(path.name for path in (videos / "videos").iterdir())[:2]
+    for folder, name in zip(("CPR", "bmv"), names, strict=True):
+        (source / folder).mkdir(parents=True)
+        shutil.copy(videos / "videos" / name, source / folder / name)
+    plan = Plan(frames=(4,), per_video=2, seconds=2.0)
+    build_instances(source, tmp_path / "task", plan, cache=tmp_path / "c", scenarios=scenarios_of(source))
+    told = {row["video"].partition("/")[0]: row["scenario"] for row in rows(tmp_path / "task")}
+    assert told == {"CPR": "CPR", "bmv": "BMV"}
+    assert READER.load(tmp_path / "task").facets == ("scenario", "frames")
 
 
 def test_frames_are_spread_over_their_stretch(built: tuple[Path, Built]) -> None:

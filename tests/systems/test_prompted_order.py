@@ -266,6 +266,36 @@ def test_sentences_from_pose_stand_in_the_prompt(instances: Instances, tmp_path:
     assert "From the joints" not in server.requests[1].text
 
 
+def test_some_predicates_may_be_left_out(instances: Instances, tmp_path: Path) -> None:
+    """The paper compares partial and full predicates."""
+    one = only(instances, 4)
+    file = keypoints(tmp_path / "k.json", one.items[0].id)
+    with FaultyServer(Asked(instances.places)) as server:
+        answer = run_method(NAME, one, server, pose=str(file), predicates="kneeling, leaning_over")[0]
+    said: Any = answer.extra["pose"]
+    assert "kneel" in said["A"]
+    assert "hand" not in said["A"]
+    assert "Nearest" not in said["A"]
+    client = ModelClient(ModelSpec(name="openai:m", base_url="http://localhost:9/v1"))
+    with pytest.raises(
+        ConfigurationError, match=r"option 'predicates': found 'sitting', expected full, or some"
+    ):
+        METHODS.get(NAME)([client], seed=0, options={"predicates": "kneeling,sitting"})
+
+
+def test_pictures_may_stand_in_a_drawn_order(instances: Instances) -> None:
+    """Drawn by seed and item, and told apart by their names alone: the answer is in labels again."""
+    with FaultyServer(Asked(instances.places)) as server:
+        answers = run_method(NAME, instances, server, pictures="random", rename="none")
+        again = run_method(NAME, instances, server, pictures="random", rename="none")
+    assert [answer.parsed for answer in answers] == keys(instances) == [one.parsed for one in again]
+    shown = [tuple(name for name, _ in sent(request).pictures) for request in server.requests]
+    count = len(instances.items)
+    assert shown[:count] == shown[count:]
+    assert {tuple(sorted(one)) for one in shown} == {tuple("ABCD"), tuple("ABCDEF")}
+    assert any(one != tuple(sorted(one)) for one in shown)
+
+
 def test_an_image_without_keypoints_stops_the_run(instances: Instances, tmp_path: Path) -> None:
     file = keypoints(tmp_path / "k.json", "other")
     one = only(instances, 4)

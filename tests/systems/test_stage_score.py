@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.core import ConfigurationError, Status, generator
+from proctor.media import view
 from proctor.models import ModelClient, ModelSpec
 from proctor.systems import METHODS
-from proctor.systems.stage_score import MultimodalEncoder, appearance, first_component, sort_frames, state_of
+from proctor.systems.stage_score import (
+    NO_FACTS,
+    MultimodalEncoder,
+    appearance,
+    first_component,
+    sort_frames,
+    state_of,
+)
 from proctor.systems.workflow import SCENARIOS, built_in
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.key_frame_model import STEPS, Instances, KeyFrameModel, run_method, sent
@@ -64,9 +73,10 @@ def test_one_call_more_where_the_question_names_no_procedure(instances: Instance
     other = KeyFrameModel(instances.places, reply={"ProcedureReply": {"procedure": "other"}})
     with FaultyServer(other) as server:
         answer = run_method("stage-score", unnamed.first(4), server)[0]
-    assert (answer.status, answer.parsed, answer.extra["calls"]) == (Status.ANSWERED, None, 1)
+    assert (answer.status, answer.extra["calls"], answer.extra["fallback"]) == (Status.ANSWERED, 1, NO_FACTS)
+    assert isinstance(answer.parsed, list)
+    assert sorted(map(str, answer.parsed)) == [*"ABCD"]
     assert answer.extra["evidence"] == {"procedure": None, "frames": {}}
-    assert answer.problem.startswith("expected the labels A, B, C, D in an order")
 
 
 def test_a_mediocre_model_gives_ties_and_loans_that_are_told(instances: Instances) -> None:
@@ -92,14 +102,27 @@ def run_again(model: KeyFrameModel, instances: Instances) -> list[Any]:
 
 
 @pytest.mark.parametrize("nothing", [{}, {"true_facts": []}, {"true_facts": ["sunshine"], "seen": "?"}])
-def test_where_the_model_sees_nothing_there_is_no_order(
+def test_where_the_model_sees_nothing_all_frames_are_tied(
     instances: Instances, nothing: dict[str, Any]
 ) -> None:
+    """The paper's system always gave a complete order; the answer says that this one rests on looks alone."""
+    one = instances.first(4)
     with FaultyServer(KeyFrameModel(instances.places, reply={"StageReply": nothing})) as server:
-        answer = run_method("stage-score", instances.first(4), server)[0]
-    assert (answer.status, answer.parsed, answer.text) == (Status.ANSWERED, None, "Answer: none")
-    assert answer.extra["rationale"] == ""
-    assert answer.extra["labels"] == {"missing": ["A", "B", "C", "D"]}
+        answer = run_method("stage-score", one, server)[0]
+        none = run_method("stage-score", one, server, unseen="none")[0]
+    assert answer.status is Status.ANSWERED
+    frames = asyncio.run(view(one.items[0], "video", one.library).frames())
+    along = first_component(appearance([frame.jpeg for frame in frames]))
+    by_looks = [frames[int(place)].label for place in np.argsort(along)]
+    assert answer.parsed in (by_looks, by_looks[::-1])
+    assert isinstance(answer.parsed, list)
+    assert sorted(map(str, answer.parsed)) == [*"ABCD"]
+    assert answer.extra["fallback"] == NO_FACTS
+    ties: Any = answer.extra["ties"]
+    assert (ties["groups"], ties["direction"]) == ([[*"ABCD"]], "given")
+    assert str(answer.extra["rationale"]).startswith("First ")
+    assert (none.parsed, none.text, none.extra["rationale"]) == (None, "Answer: none", "")
+    assert none.extra["labels"] == {"missing": ["A", "B", "C", "D"]}
 
 
 def test_without_pictures_nothing_is_asked(instances: Instances) -> None:
@@ -198,7 +221,14 @@ def test_a_frame_without_a_stage_takes_that_of_the_most_alike_one() -> None:
     vectors = np.array([[0.0], [10.0], [9.0], [1.0]])
     found = sort_frames("ABCD", {"A": 0, "B": 6, "C": None, "D": None}, vectors)
     assert (found.order, found.borrowed) == (tuple("ADCB"), {"C": "B", "D": "A"})
-    assert sort_frames("AB", {"A": None}, np.zeros((2, 1))).order == ()
+    none = sort_frames("ABC", {"A": None}, np.array([[2.0], [0.0], [1.0]]))
+    assert (none.order, none.tied, none.direction, none.borrowed) == (
+        tuple("ACB"),
+        (tuple("ABC"),),
+        "given",
+        {},
+    )
+    assert sort_frames("", {}, np.zeros((0, 1))).order == ()
 
 
 @settings(max_examples=50, deadline=None)
@@ -208,7 +238,7 @@ def test_every_frame_is_sorted_and_stages_go_up(stages: list[int | None], seed: 
     own = dict(zip(labels, stages, strict=True))
     found = sort_frames(labels, own, generator(seed, "vectors").normal(size=(len(stages), 3)))
     if all(stage is None for stage in stages):
-        assert found.order == ()
+        assert (sorted(found.order), found.direction) == (sorted(labels), "given")
         return
     assert sorted(found.order) == sorted(labels)
     told = [own[found.borrowed.get(label, label)] for label in found.order]
@@ -262,7 +292,7 @@ def test_settings_and_options() -> None:
     with pytest.raises(ConfigurationError) as caught:
         built(enkoder="x")
     assert str(caught.value) == (
-        "stage-score: option 'enkoder': Extra inputs are not permitted (its options: scenario, workflow, encoder)"
+        "stage-score: option 'enkoder': Extra inputs are not permitted (its options: scenario, workflow, encoder, unseen)"
     )
 
 

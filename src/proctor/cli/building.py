@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -74,9 +74,14 @@ def build_clinicalskillqa(
         typer.Option("--apart", min=0, max=0.5, help="Share of the look's bits in which frames differ."),
     ] = 0.02,
     scenario: Annotated[
-        Literal["CPR", "AED", "BMV"] | None,
-        typer.Option("--scenario", help="What all videos show.", show_default=False),
-    ] = None,
+        str,
+        typer.Option(
+            "--scenario",
+            metavar="CPR|AED|BMV|folders|FILE.json",
+            help="What all videos show, or each: by its folder, or by a file.",
+            show_default=False,
+        ),
+    ] = "",
     events: Annotated[
         Path | None,
         typer.Option(
@@ -95,11 +100,16 @@ def build_clinicalskillqa(
 
     Example: proctor build clinicalskillqa --videos videos --out task --per-video 10 --seconds 3
     """
-    from proctor.build.keyframes import Plan, build_instances
+    from proctor.build.keyframes import Plan, build_instances, scenarios_of
 
-    plan = Plan(tuple(frames or (4, 6)), per_video, seconds, apart, scenario, seed)
+    each = scenario == "folders" or scenario.endswith(".json")
+    every: Any = None if each else scenario or None
+    plan = Plan(tuple(frames or (4, 6)), per_video, seconds, apart, every, seed)
+    scenarios = scenarios_of(videos, None if scenario == "folders" else Path(scenario)) if each else None
     with show_steps("looking for frames", 0) as progress:
-        built = build_instances(videos, out, plan, events=events, cache=cache, progress=progress)
+        built = build_instances(
+            videos, out, plan, events=events, cache=cache, scenarios=scenarios, progress=progress
+        )
     console.print(
         f"{built.instances} instances of {built.videos} videos in {out}", markup=False, highlight=False
     )

@@ -1,7 +1,7 @@
 """From videos to instances of ClinicalSkillQA: key frames, shuffled, with the right order beside them."""
 
 from proctor.build.keyframes.events import LoggedEvent, rationale, read_events
-from proctor.build.keyframes.instances import BUILDER_VERSION, Built, Plan, build_instances
+from proctor.build.keyframes.instances import BUILDER_VERSION, Built, Plan, build_instances, scenarios_of
 from proctor.build.keyframes.selection import choose, stretches
 
 __all__ = [
@@ -13,5 +13,6 @@ __all__ = [
     "choose",
     "rationale",
     "read_events",
+    "scenarios_of",
     "stretches",
 ]

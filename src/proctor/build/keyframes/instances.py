@@ -20,7 +20,7 @@ from proctor.media import MediaLibrary
 from proctor.media.library import Picture
 from proctor.media.names import VIDEO_EXTENSIONS
 
-__all__ = ["BUILDER_VERSION", "Built", "Plan", "build_instances", "padded"]
+__all__ = ["BUILDER_VERSION", "Built", "Plan", "build_instances", "padded", "scenarios_of"]
 
 BUILDER_VERSION = "2"
 """Changes whenever the same videos and seed give other instances."""
@@ -79,6 +79,52 @@ class _Draft:
     pictures: list[bytes]
 
 
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What is known of the videos, by name."""
+
+    logs: Mapping[str, Sequence[LoggedEvent]]
+    scenarios: Mapping[str, Scenario]
+
+
+def scenarios_of(videos: Path, file: Path | None = None) -> dict[str, Scenario]:
+    """What each video below a folder shows: as a JSON file says, an object from names (with or without the ending) to
+    scenarios; else by the folder that it lies in, `CPR`, `AED` or `BMV` in any case.
+
+    Raises `InputError` for a video that neither names, for a scenario that is none, and for a file that can't be read.
+    """
+    known: dict[str, Scenario] = {one.casefold(): one for one in get_args(Scenario)}
+    expected = f"one of {', '.join(get_args(Scenario))}"
+    listed = _listed(file) if file is not None else {}
+    found: dict[str, Scenario] = {}
+    for name in _videos(videos):
+        if file is not None:
+            said = listed.get(name, listed.get(Path(name).with_suffix("").as_posix()))
+            if not isinstance(said, str) or said.casefold() not in known:
+                raise InputError(
+                    file, f"video {name!r}", found=repr(said) if said else "no scenario", expected=expected
+                )
+            found[name] = known[said.casefold()]
+            continue
+        inside = [known[part.casefold()] for part in Path(name).parts[:-1] if part.casefold() in known]
+        if len(inside) != 1:
+            raise InputError(videos / name, found=f"{len(inside)} folders named so", expected=expected)
+        found[name] = inside[0]
+    return found
+
+
+def _listed(file: Path) -> dict[str, JsonValue]:
+    try:
+        known = json.loads(read_text(file))
+    except ValueError as error:
+        raise InputError(
+            file, found=f"no JSON ({error})", expected="an object from videos to scenarios"
+        ) from error
+    if not isinstance(known, dict):
+        raise InputError(file, found=type(known).__name__, expected="an object from videos to scenarios")
+    return known
+
+
 def build_instances(
     videos: Path,
     out: Path,
@@ -86,6 +132,7 @@ def build_instances(
     *,
     events: Path | None = None,
     cache: Path | None = None,
+    scenarios: Mapping[str, Scenario] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Built:
     """Makes instances of all videos below a folder (by name's ending) in the format of ClinicalSkillQA.
@@ -95,7 +142,8 @@ def build_instances(
     gives no order away: ids are dealt over all videos, labels are shuffled (every permutation alike), pictures
     are encoded anew without metadata, every file has the same time, and the files of an instance are equally long. The same videos, plan and seed give the
     same files. With a folder of event logs (`events`, see `read_events`: one for each video) the references say why, in
-    the log's words (see `rationale`); without, rationales are empty.
+    the log's words (see `rationale`); without, rationales are empty. `scenarios` says what each video shows, by its
+    name below the folder (see `scenarios_of`), where not all show the plan's.
 
     `progress` is called with videos done and videos in all. Raises `InputError` where `out` is not empty, a video
     can't be read, there is none, or no instance can be made of them; `about.json` comes last, so a folder with
@@ -120,7 +168,9 @@ def build_instances(
     if not drafts:
         found_text = f"{len(names)} videos without {min(chosen.frames)} visibly different frames in a stretch"
         raise InputError(videos, found=found_text, expected="longer or livelier videos")
-    _write(out, drafts, logs, chosen, {"simulated": _simulated(videos), "videos": len(names)})
+    told = dict.fromkeys(names, chosen.scenario) | dict(scenarios or {})
+    known = {name: scenario for name, scenario in told.items() if scenario is not None}
+    _write(out, drafts, _Beside(logs, known), chosen, {"simulated": _simulated(videos), "videos": len(names)})
     return Built(len(drafts), len(names) - len(short), wanted - len(drafts), tuple(short))
 
 
@@ -171,7 +221,7 @@ def _simulated(folder: Path) -> bool:
 def _write(
     out: Path,
     drafts: list[_Draft],
-    logs: Mapping[str, Sequence[LoggedEvent]],
+    beside: _Beside,
     plan: Plan,
     source: Mapping[str, JsonValue],
 ) -> None:
@@ -193,12 +243,13 @@ def _write(
             {
                 "id": name,
                 "order": order,
-                "rationale": rationale(order, draft.times, logs.get(draft.video, ())),
-                **({"scenario": plan.scenario} if plan.scenario else {}),
+                "rationale": rationale(order, draft.times, beside.logs.get(draft.video, ())),
+                **({"scenario": beside.scenarios[draft.video]} if draft.video in beside.scenarios else {}),
                 "video": draft.video,
-                "start": round(draft.stretch[0], 3),
-                "end": round(draft.stretch[1], 3),
-                "times": [round(time, 3) for time in draft.times],
+                # Not rounded: a millisecond may lie on the other side of a frame.
+                "start": draft.stretch[0],
+                "end": draft.stretch[1],
+                "times": [float(time) for time in draft.times],
             }
         )
     os.utime(root, (_MOMENT, _MOMENT))
@@ -208,7 +259,7 @@ def _write(
         "kind": "clinicalskillqa instances",
         "builder_version": BUILDER_VERSION,
         **source,
-        "events": bool(logs),
+        "events": bool(beside.logs),
         "seed": plan.seed,
         "frames": list(plan.frames),
         "seconds": plan.seconds,

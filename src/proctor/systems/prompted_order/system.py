@@ -14,8 +14,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from proctor.core import Answer, Frame, Item, System, View, generator
-from proctor.media.pose import facts_of, marked_regions, open_pose, sentences
+from proctor.core import Answer, ConfigurationError, Frame, Item, System, View, generator
+from proctor.media.pose import PREDICATES, PictureFacts, facts_of, marked_regions, open_pose, sentences
 from proctor.models import ModelClient, Part, load_prompt
 from proctor.systems.keyframes import (
     Asking,
@@ -41,13 +41,17 @@ METHOD = "prompted-order"
 FORMULATIONS = {"direct": "direct", "stepwise": "stepwise", "clinical-rules": "clinical_rules"}
 """Ways to word the question, and the file of each: asked at once, worked out in steps, by the procedure's rules."""
 
+NEAREST = "nearest"
+"""Beside the predicates of one person: who is nearest to the manikin."""
+
 _MOST_POSE = 700  # characters of the sentences on one picture
 
 
 class Options(BaseModel):
     """`formulation` is the wording; `rename` whether frames get random names; `demonstrations` a file or folder of
     solved instances, of which `shots` are shown; `pose` a network or a file of keypoints, `head`, `chest` and `device`
-    marked places (x,y,width,height in fractions); `scenario` or `workflow` whose rules are told (clinical-rules)."""
+    marked places (x,y,width,height in fractions); `predicates` which of the joints' findings are told: `full`, or some
+    by name, joined by commas; `pictures` whether they are shown in the labels' order or in a drawn one; `scenario` or `workflow` whose rules are told (clinical-rules)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -59,6 +63,8 @@ class Options(BaseModel):
     head: str | None = None
     chest: str | None = None
     device: str | None = None
+    predicates: str = "full"
+    pictures: Literal["as-given", "random"] = "as-given"
     scenario: str | None = None
     workflow: str | None = None
 
@@ -71,7 +77,8 @@ class PromptedOrder:
     makes 1 call with no image, and shows no demonstration.
 
     With `rename="random"` each frame gets a drawn name for the length of the call (the draw belongs to seed and item);
-    question, reply and rationale are told with the labels again. With `pose` each picture's sentences stand in the
+    question, reply and rationale are told with the labels again. With `pictures="random"` the pictures stand in a drawn
+    order, too. With `pose` each picture's sentences stand in the
     prompt; keypoints of a file are those of the image `ITEM/LABEL`, and only under the condition `video`.
 
     `Answer.extra`: `rationale`, `calls`, `images`, `names` (label to name, where renamed), `pose` (label to
@@ -89,6 +96,7 @@ class PromptedOrder:
         self._marked = marked_regions(
             {"head": options.head, "chest": options.chest, "device": options.device}
         )
+        self._predicates = _chosen(options.predicates)
         given = options.demonstrations
         self._demonstrations = None if given is None else Demonstrations(Path(given))
 
@@ -108,8 +116,13 @@ class PromptedOrder:
             "prompt_sha256": self._prompt.sha256,
             "rename": options.rename,
             "seed": self._seed,
+            "pictures": options.pictures,
             **({} if shown is None else {"demonstrations": shown.sha256, "shots": options.shots}),
-            **({} if self._pose is None else self._pose.settings),
+            **(
+                {}
+                if self._pose is None
+                else {**self._pose.settings, "predicates": ", ".join(sorted(self._predicates))}
+            ),
             **{name: region.model_dump(mode="json") for name, region in self._marked.items()},
             **(self._offer.settings if options.formulation == "clinical-rules" else {}),
         }
@@ -121,7 +134,7 @@ class PromptedOrder:
     async def answer(self, item: Item, view: View) -> Answer:
         """Raises `MachineryError` and `RefusalError` where the call ends so, `InputError` for an image that the
         keypoints lack and a demonstration that can't be read, `ValueError` for another format."""
-        frames = await key_frames(item, view)
+        frames = self._turned(item, await key_frames(item, view))
         names = self._names(frames.labels, item.id)
         poses = await asyncio.to_thread(self._told, item, frames, view.condition)
         picked = await asyncio.to_thread(self._picked, item, frames)
@@ -149,6 +162,13 @@ class PromptedOrder:
         order, rationale = names.order(said.order), names.told(said.rationale)
         return order_answer(item, order, rationale=rationale, usage=asking.usage, extra=extra)
 
+    def _turned(self, item: Item, frames: KeyFrames) -> KeyFrames:
+        """The frames in the order in which they are shown."""
+        if self._options.pictures == "as-given":
+            return frames
+        drawn = generator(self._seed, METHOD, "pictures", item.id).permutation(len(frames.frames))
+        return replace(frames, frames=tuple(frames.frames[int(place)] for place in drawn))
+
     def _names(self, labels: Sequence[str], *where: str) -> Names:
         if self._options.rename == "none":
             return kept_names(labels)
@@ -162,7 +182,7 @@ class PromptedOrder:
         told = {}
         for frame in frames.frames:
             pose = self._pose.look(frame.jpeg, f"{item.id}/{frame.label}")
-            said = sentences(facts_of(pose, self._marked), unknown=False)
+            said = sentences(_only(facts_of(pose, self._marked), self._predicates), unknown=False)
             told[frame.label] = clipped(" ".join(said), _MOST_POSE)
         return told
 
@@ -181,6 +201,26 @@ class PromptedOrder:
             ]
             parts.append(_solved(number, one, names))
         return parts
+
+
+def _chosen(predicates: str) -> frozenset[str]:
+    """The names of predicates that are told. Raises `ConfigurationError` for one that is none."""
+    known = (*PREDICATES, NEAREST)
+    names = known if predicates == "full" else [name.strip() for name in predicates.split(",")]
+    for name in names:
+        if name not in known:
+            raise ConfigurationError(
+                f"{METHOD}: option 'predicates': found {name!r}, expected full, or some of {', '.join(known)}"
+            )
+    return frozenset(names)
+
+
+def _only(facts: PictureFacts, chosen: frozenset[str]) -> PictureFacts:
+    people = tuple(
+        replace(person, holds={key: holds for key, holds in person.holds.items() if key in chosen})
+        for person in facts.rescuers
+    )
+    return replace(facts, rescuers=people, nearest=facts.nearest if NEAREST in chosen else None)
 
 
 def _solved(number: int, one: Demonstration, names: Names) -> str:

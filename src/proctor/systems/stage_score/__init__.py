@@ -3,10 +3,11 @@
 from proctor.systems.stage_score.features import APPEARANCE, MultimodalEncoder, appearance, first_component
 from proctor.systems.stage_score.sorting import Sorted, sort_frames
 from proctor.systems.stage_score.stages import State, state_of
-from proctor.systems.stage_score.system import Options, StageScore, build
+from proctor.systems.stage_score.system import NO_FACTS, Options, StageScore, build
 
 __all__ = [
     "APPEARANCE",
+    "NO_FACTS",
     "MultimodalEncoder",
     "Options",
     "Sorted",

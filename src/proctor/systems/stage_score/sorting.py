@@ -32,20 +32,20 @@ def sort_frames(
 
     A component has no direction of its own: it runs with the stages, as far as they go up or down along it (Pearson's
     correlation, over the frames that have one); else, without knowledge, from the end of the frame that is given first.
-    A frame without a stage gets that of the nearest one (Euclidean) that has one. Where none has, the order is empty.
+    A frame without a stage gets that of the nearest one (Euclidean) that has one. Where none has, all are tied.
     """
     own = {label: stage for label in labels if (stage := stages.get(label)) is not None}
-    if not own:
+    if not labels:
         return Sorted((), {}, (), "")
     row = {label: number for number, label in enumerate(labels)}
+    stageless = [] if not own else [label for label in labels if label not in own]
     borrowed = {
         label: min(
             own, key=lambda one: (float(np.linalg.norm(vectors[row[label]] - vectors[row[one]])), row[one])
         )
-        for label in labels
-        if label not in own
+        for label in stageless
     }
-    stage_of = own | {label: own[lender] for label, lender in borrowed.items()}
+    stage_of = dict.fromkeys(labels, 0) | own | {label: own[lender] for label, lender in borrowed.items()}
     groups = {
         stage: tuple(one for one in labels if stage_of[one] == stage)
         for stage in sorted(set(stage_of.values()))
@@ -62,6 +62,8 @@ def _directed(
     places: NDArray[np.float64], labels: Sequence[str], own: Mapping[str, int]
 ) -> tuple[NDArray[np.float64], str]:
     """The places, turned so that they go up with the stages."""
+    if not own:
+        return (places if places[0] <= 0 else -places), "given"
     with_stage = [number for number, label in enumerate(labels) if label in own]
     stages = np.array([own[labels[number]] for number in with_stage], dtype=float)
     with_them = float(((stages - stages.mean()) * (places[with_stage] - places[with_stage].mean())).sum())

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -34,21 +35,27 @@ from proctor.systems.workflow import Offer, Workflow
 
 __all__ = ["Options", "StageScore", "build"]
 
-VERSION = "1"
+VERSION = "2"
 """Changes whenever the same replies may give another answer; prompts have hashes of their own."""
 
 METHOD = "stage-score"
 
+NO_FACTS = "no frame shows a fact: all are tied, and ordered by the first component alone"
+"""In an answer's `extra["fallback"]`: its order rests on looks, and its direction on nothing."""
+
 
 class Options(BaseModel):
     """`scenario` (cpr, aed, bmv) or `workflow` (a file) say what the procedure is; `encoder` is a model of pictures and
-    texts (a folder or an id) whose vectors break ties, instead of the pictures' colours."""
+    texts (a folder or an id) whose vectors break ties, instead of the pictures' colours; `unseen` says what becomes of
+    an instance of which no frame shows a fact: all are tied ("component", as the paper's system always orders), or
+    there is no order ("none")."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     scenario: str | None = None
     workflow: str | None = None
     encoder: str | None = None
+    unseen: Literal["component", "none"] = "component"
 
 
 class ProcedureReply(Reply):
@@ -78,12 +85,14 @@ class StageScore:
 
     For n frames shown it makes n calls with one image each; where neither the options nor the question name the
     procedure, one call more, with all n images, in which the model chooses among all that are known (where it chooses
-    none, it ends there). No frames, no calls.
+    none, no facts are asked for). No frames, no calls.
 
     The model says which facts a frame shows; rules make a state and an ordinal stage of them (see `state_of`). Frames
     of one stage are told apart by the first principal component of their vectors: of `encoder` (picture and words, as in
     the paper), else of the pictures' colours alone (`seriation`'s). See `sort_frames` for frames
-    without a stage, and for the direction. Where no frame has a stage there is no order, and the answer states none.
+    without a stage, and for the direction. Where no frame has a stage all frames are tied, so that there is always a
+    complete order of what is shown, as in the paper; `extra["fallback"]` then says so. With `unseen="none"` the answer
+    states no order there.
 
     `Answer.extra`: `rationale` (put together from what was seen), `evidence` (procedure, and of each frame `seen`, `facts`,
     `step`, `done`, `stage`), `ties` (`features`, `groups`, `direction`), `borrowed`, `calls`, `images`.
@@ -91,6 +100,7 @@ class StageScore:
 
     def __init__(self, client: ModelClient, options: Options) -> None:
         self._client = client
+        self._unseen = options.unseen
         self._offer = Offer(METHOD, scenario=options.scenario, workflow=options.workflow)
         self._encoder = MultimodalEncoder(options.encoder) if options.encoder is not None else None
         self._procedure = load_prompt(Path(__file__).with_name("procedure.txt.j2"))
@@ -109,6 +119,7 @@ class StageScore:
             **self._offer.settings,
             "version": VERSION,
             "features": self._features,
+            "unseen": self._unseen,
             "prompts_sha256": {"procedure": self._procedure.sha256, "frame": self._frame.sha256},
         }
 
@@ -139,6 +150,7 @@ class StageScore:
             },
             "borrowed": {**found.borrowed},
             **asking.counts(),
+            **({"fallback": NO_FACTS} if frames.frames and _stageless(seen) else {}),
         }
         rationale = _rationale(found, seen, workflow)
         return order_answer(item, found.order, rationale=rationale, usage=asking.usage, extra=extra)
@@ -162,10 +174,10 @@ class StageScore:
         return _Seen(clipped(said.seen), facts, state_of(facts, workflow))
 
     def _sorted(self, frames: KeyFrames, seen: Mapping[str, _Seen]) -> Sorted:
-        if all(one.state.stage is None for one in seen.values()):
+        if not frames.frames or (self._unseen == "none" and _stageless(seen)):
             return Sorted((), {}, (), "")
         jpegs = [frame.jpeg for frame in frames.frames]
-        words = [seen[label].words for label in frames.shown]
+        words = [seen[label].words if label in seen else "" for label in frames.shown]
         vectors = appearance(jpegs) if self._encoder is None else self._encoder(jpegs, words)
         return sort_frames(frames.shown, {label: one.state.stage for label, one in seen.items()}, vectors)
 
@@ -184,16 +196,22 @@ def _told(workflow: Workflow | None, seen: Mapping[str, _Seen]) -> dict[str, Jso
     return {"procedure": workflow.name if workflow is not None else None, "frames": frames}
 
 
+def _stageless(seen: Mapping[str, _Seen]) -> bool:
+    return all(one.state.stage is None for one in seen.values())
+
+
 def _rationale(found: Sorted, seen: Mapping[str, _Seen], workflow: Workflow | None) -> str:
-    if not found.order or workflow is None:
+    if not found.order:
         return ""
-    titles = {}
-    for label, one in seen.items():
-        step = workflow.step(one.state.step)
-        past = [workflow.step(name) for name in one.state.done]
-        after = ", ".join(passed.title for passed in past if passed is not None)
-        titles[label] = step.title if step is not None else f"after: {after}" if after else ""
+    titles = {} if workflow is None else {label: _title(one.state, workflow) for label, one in seen.items()}
     return in_turn(found.order, {label: one.words for label, one in seen.items()}, titles)
+
+
+def _title(state: State, workflow: Workflow) -> str:
+    step = workflow.step(state.step)
+    past = [workflow.step(name) for name in state.done]
+    after = ", ".join(passed.title for passed in past if passed is not None)
+    return step.title if step is not None else f"after: {after}" if after else ""
 
 
 def build(clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[str, JsonValue]) -> System:
