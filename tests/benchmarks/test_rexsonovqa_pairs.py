@@ -186,3 +186,61 @@ def test_without_a_pair_the_command_says_what_makes_one(store: Store) -> None:
         "found one run alone (gemini-3-pro / video), expected two conditions of one system, or two" in message
     )
     assert "SYSTEM/CONDITION" in message
+
+
+MARGINS = {  # the totals that the paper prints
+    "A1": ((105, 144), (165, 84)),
+    "A2": ((19, 21, 23, 202), (99, 29, 24, 113)),
+    "A3": ((105, 144), (74, 175)),
+    "A4": ((19, 21, 23, 202), (7, 21, 28, 209)),
+    "A5": ((105, 144), (138, 111)),
+    "A6": ((19, 21, 23, 202), (74, 16, 32, 143)),
+    "A7": ((105, 144), (130, 119)),
+    "A8": ((19, 21, 23, 202), (80, 24, 28, 133)),
+}
+
+
+def test_the_published_tables_have_the_published_totals(benchmark: Benchmark) -> None:
+    assert benchmark.published is not None
+    found = {one.name: one for one in benchmark.published.crossings}
+    assert set(found) == set(MARGINS)
+    for name, (rows, columns) in MARGINS.items():
+        assert tuple(map(sum, found[name].counts)) == rows
+        assert tuple(map(sum, zip(*found[name].counts, strict=True))) == columns
+    assert found["A1"].counts == tuple(map(tuple, A1))
+    assert found["A2"].counts == tuple(map(tuple, A2))
+
+
+def test_published_rows_are_what_the_text_says_and_what_the_recorded_answers_give(
+    benchmark: Benchmark, store: Store
+) -> None:
+    known = benchmark.published
+    assert known is not None
+    overall = {(row.system, row.condition): row.values for row in known.rows if not row.facets}
+    gemini, blind = overall["Gemini 3 Pro", "video"], overall["Gemini 3 Pro", "text-only"]
+    assert [round(100 * one["accuracy"], 1) for one in (gemini, blind)] == [66.3, 42.2]
+    assert [round(one["rubric_by_error_type"], 2) for one in (gemini, blind)] == [0.95, 0.31]
+    for facet in ("question_type", "duration"):
+        ours = {
+            (row.metric, row.facets[facet]): row.value
+            for row in results(store, "rexsonovqa", Options(by=(facet,), draws=100)).rows
+            if row.condition == "video" and row.system == "gemini-3-pro"
+        }
+        for metric, places in (("accuracy", 3), ("rubric_by_error_type", 2)):
+            rows = [row for row in known.split(metric, (facet,)) if row.condition == "video"]
+            assert len(rows) == 2
+            for row in rows:
+                value = ours[metric, row.facets[facet]]
+                assert value is not None
+                assert round(value, places) == row.values[metric]
+
+
+def test_published_rows_stand_beside_ours(store: Store) -> None:
+    code, text = within("results", "rexsonovqa", "--store", store.shown, "--draws", "100")
+    assert code == 0, text
+    assert re.search(r"Seed 2\.0 Pro +video, published +52\.2 %", text)
+    code, text = within(
+        "results", "rexsonovqa", "--store", store.shown, "--draws", "100", "--by", "question_type"
+    )
+    assert re.search(r"Gemini 3 Pro +video, published +1 action-goal +69\.9 %", text)
+    assert not re.search("Seed", text)

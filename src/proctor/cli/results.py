@@ -165,25 +165,28 @@ def _results_table(found: Any) -> None:
         print_table(
             title if chance is None else f"{title} (by lot {share(metric, chance)})",
             columns,
-            [*cells, *_published_cells(card, metric, columns)],
+            [*cells, *_published_cells(card, metric, columns, found.options.by)],
         )
         console.print()
     if card.published is not None:
         note(f"published: {card.published.source}. {card.published.note}")
 
 
-def _published_cells(card: Any, metric: Any, columns: list[str]) -> list[list[str]]:
+def _published_cells(card: Any, metric: Any, columns: list[str], by: tuple[str, ...]) -> list[list[str]]:
     """Rows of the table for what others published of this metric; they have no interval and no denominator."""
     if card.published is None:
         return []
-    rest = ["–"] * (len(columns) - 3)
-    where = columns.index(">value")
-    shown = []
-    for system, value in card.published.of(metric.name):
-        cells = [system, "published", *rest]
-        cells.insert(where, share(metric, value))
-        shown.append(cells)
-    return shown
+    rest = ["–"] * (len(columns) - 3 - len(by))
+    return [
+        [
+            row.system,
+            f"{row.condition}, published" if row.condition else "published",
+            *(row.facets[name] for name in by),
+            share(metric, row.values[metric.name]),
+            *rest,
+        ]
+        for row in card.published.split(metric.name, by)
+    ]
 
 
 def _policy_note(options: Any) -> None:

@@ -30,7 +30,7 @@ from proctor.core.protocols import (
     View,
     VoteBook,
 )
-from proctor.core.published import PublishedRow, PublishedTable
+from proctor.core.published import PublishedCrossing, PublishedRow, PublishedTable
 from proctor.core.records import NO_ANSWER, Answer, FailedPolicy, Score, Status, Timing, Usage, Vote
 from proctor.core.registry import Registry, UnknownNameError
 from proctor.core.seeds import generator
@@ -60,6 +60,7 @@ __all__ = [
     "OfficialFigure",
     "ParseError",
     "ProctorError",
+    "PublishedCrossing",
     "PublishedRow",
     "PublishedTable",
     "RecordedAnswers",

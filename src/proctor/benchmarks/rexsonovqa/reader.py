@@ -19,6 +19,7 @@ from proctor.benchmarks.rexsonovqa.native import (
     read_questions,
     split_options,
 )
+from proctor.benchmarks.rexsonovqa.published import published_table
 from proctor.benchmarks.rexsonovqa.recorded import read_recorded
 from proctor.core import (
     ACCURACY,
@@ -94,6 +95,7 @@ class _Reader:
             seeds={"options": seed},
             notes=_NOTES,
             excerpts=excerpts,
+            published=published_table(),
         )
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
