@@ -160,6 +160,33 @@ def test_the_report_prints_the_table_as_the_paper_does_and_the_gains(store: Stor
     assert "What video gains over text-only, by kind of question" in text
 
 
+def test_the_browser_says_whose_letters_are_meant_and_where_the_clip_lies(
+    store: Store, tmp_path: Path
+) -> None:
+    written = write_report(store, "rexsonovqa", tmp_path / "r.html", options=Options(draws=100))
+    text = written.path.read_text(encoding="utf-8")
+    found = re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    data = json.loads(found[1])
+    item = next(one for one in data["items"] if one["id"] == "1st_Trimester_Scan/mcq-01")
+    given = {data["runs"][one["run"]]["condition"]: one for one in item["answers"]}
+    assert plain(given["video"]["text"]).startswith("Answer: D")
+    read = given["video"]["read"]
+    assert given["video"]["other"] == f"saw the options in another order: its D is {read} here"
+    assert given["video"]["shown"]["ABCD".index("D")] == item["options"]["ABCD".index(read)]
+    assert "other" not in given["text-only"]
+    assert item["clips"] == [
+        {
+            "text": "clip: 0.1 s to 3.5 s of 1st_Trimester_Scan",
+            "url": "https://www.youtube.com/watch?v=PnoPvJXhanI&t=18s",
+        }
+    ]
+
+
+def plain(text: str | list[Any]) -> str:
+    return text if isinstance(text, str) else str(text[0])
+
+
 def test_gains_for_programs(store: Store) -> None:
     code, text = told(store, "--by", "duration", "--metric", "accuracy", "--format", "json")
     assert code == 0, text

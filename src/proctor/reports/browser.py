@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from proctor.core import Answer, Item, Metric, Score, Vote
-from proctor.core.formats import ChoiceFormat, OrderingFormat
+from proctor.core import Answer, Excerpt, Item, Metric, Score, VideoClip, Vote
+from proctor.core.formats import ChoiceFormat, OrderingFormat, option_letters
 from proctor.reports.source import Source
 from proctor.reports.words import clean, plain_name
 from proctor.runs import Run
@@ -107,6 +107,10 @@ class _Maker:
                 found["rationale"] = self.text(item.reference.rationale)
             if isinstance(item.answer, ChoiceFormat):
                 found["keys"] = [_said(one) for one in (item.reference.answer, *item.reference.accepted)]
+        known = self.source.card.excerpts
+        clips = [medium for medium in item.media if isinstance(medium, VideoClip)]
+        if clips:
+            found["clips"] = [_where(clip, known.get(clip.source)) for clip in clips]
         pictures = self._pictures(item)
         if pictures:
             found["pictures"] = pictures
@@ -146,6 +150,8 @@ class _Maker:
         order = extra.pop("options_shown", None)
         if isinstance(order, list) and order != list(item.options):
             found["shown"] = [self.text(_said(option)) for option in order]
+            if own := _own_letter(item, answer, order):
+                found["other"] = f"saw the options in another order: its {own} is {answer.parsed} here"
         if extra:
             found["more"] = self.text(json.dumps(extra, ensure_ascii=False, indent=1))
         return found
@@ -235,6 +241,26 @@ def _within(answers: list[list[dict[str, Any]]], most: int) -> int:
         if spent > most:
             return place
     return len(answers)
+
+
+def _own_letter(item: Item, answer: Answer, order: list[Any]) -> str:
+    """The letter that the chosen option had in the order that the system saw; "" where that is not known."""
+    if not isinstance(item.answer, ChoiceFormat) or not isinstance(answer.parsed, str):
+        return ""
+    letters = option_letters(len(item.options))
+    if answer.parsed not in letters or sorted(map(str, order)) != sorted(item.options):
+        return ""
+    return letters[order.index(item.options[letters.index(answer.parsed)])]
+
+
+def _where(clip: VideoClip, excerpt: Excerpt | None) -> dict[str, str]:
+    """Start and end of a clip in words, and the address at which its source begins there."""
+    end = "its end" if clip.end is None else f"{clip.end:.1f} s"
+    found = {"text": f"clip: {clip.start:.1f} s to {end} of {clean(clip.source)}"}
+    if excerpt is not None and excerpt.url.startswith("https://"):
+        begins = max(0, int(excerpt.start + clip.start))
+        found["url"] = clean(f"{excerpt.url}{'&' if '?' in excerpt.url else '?'}t={begins}s")
+    return found
 
 
 def _said(value: Any) -> str:

@@ -79,6 +79,7 @@
     const parts = [make("h3", {}, said(item.id)), said(item.question, "p", { class: "question" })];
     const facets = data.facets.filter(([name]) => item.facets[name]).map(([name, shown]) => `${shown}: ${item.facets[name].join(", ")}`);
     parts.push(said([`group: ${item.group}`, `format: ${item.format}`, ...facets.filter((one) => !one.startsWith("format: "))].join(" · "), "p", { class: "note" }));
+    for (const clip of item.clips || []) parts.push(where(clip));
     if (item.strip) parts.push(...strips(item));
     else if (item.pictures) parts.push(pictures(item.pictures));
     if (item.options) parts.push(options(item));
@@ -100,6 +101,16 @@
   function line(label, text) {
     const shown = make("p", {}, make("strong", {}, `${label}: `));
     shown.append(said(text));
+    return shown;
+  }
+
+  // The only way out of the page: it is followed when somebody asks for it, and tells nobody where it came from.
+  function where(clip) {
+    const shown = said(clip.text, "p", { class: "note" });
+    if (!clip.url || !clip.url.startsWith("https://")) return shown;
+    const link = make("a", { target: "_blank", rel: "noopener noreferrer" }, "watch the source from there");
+    link.href = clip.url;
+    shown.append(" · ", link);
     return shown;
   }
 
@@ -179,6 +190,7 @@
     if (drawn) parts.push(strip(item, answer.order, "Predicted order", item.order));
     if (plain(answer.text)) parts.push(said(answer.text, "p", { class: "text" }));
     if (answer.why !== undefined) parts.push(make("p", { class: "why" }, make("strong", {}, "Rationale: "), said(answer.why)));
+    if (answer.other) parts.push(said(answer.other, "p", { class: "beside" }));
     for (const [name, label] of [["read", "Read as"], ["problem", "Not readable"], ["reason", "Because"]]) {
       if (answer[name] !== undefined) parts.push(make("p", { class: "beside" }, `${label}: `, said(answer[name])));
     }
