@@ -205,3 +205,65 @@ def test_bad_arguments_write_nothing(
     assert reason in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
     assert not store.exists()
+
+
+def test_a_server_that_moved_goes_on_with_the_run_and_is_recorded(folder: Path, store: Path) -> None:
+    urls = []
+    for count in ("20", "60"):
+        with FaultyServer(answer_tray) as server:
+            urls.append(server.url)
+            done = proctor(*command(folder, store, server), "--limit", count)
+        assert done.returncode == 0, done.stderr
+    assert "20 answers are there already; 40 to ask." in done.stderr
+    opened = Store(store, create=False)
+    (run,) = [run for run in opened.runs("simulated") if run.system == "local"]
+    opened.close()
+    assert run.settings["servers"] == urls
+    assert statuses(store) == {Status.ANSWERED: ITEMS}
+
+
+def test_other_settings_are_taken_while_nothing_is_answered_and_refused_from_then_on(
+    folder: Path, store: Path
+) -> None:
+    def run(server: FaultyServer, temperature: str) -> tuple[int, str]:
+        done = proctor(
+            *command(folder, store, server), "--limit", "5", "--retries", "0", "--settings", f"temperature={temperature}"
+        )  # fmt: skip
+        return done.returncode, one_line(done.stderr)
+
+    with FaultyServer(answer_tray, script=[Fault.SERVER_ERROR] * 5) as server:
+        assert run(server, "0.1")[0] == 3
+        assert statuses(store) == {Status.FAILED: 5}
+        assert run(server, "0.2")[0] == 0
+        code, said = run(server, "0.3")
+    assert code == 1
+    assert "other settings (system.model_settings.temperature 0.2 then, 0.3 now)" in said
+    assert "base_url" not in said
+    assert {request.body["temperature"] for request in server.requests[5:]} == {0.2}
+
+
+def test_a_server_that_is_not_there_is_named_at_once(folder: Path, store: Path) -> None:
+    with FaultyServer(answer_tray) as server:
+        pass
+    done = proctor(*command(folder, store, server))
+    assert done.returncode == 1
+    assert one_line(done.stderr).startswith(f"proctor: nobody answers at {server.url} (")
+    assert one_line(done.stderr).endswith(": is the server running, and is --base-url right?")
+    assert not store.exists()
+
+
+@pytest.mark.parametrize("option", ["--model", "--system"])
+def test_who_is_named_twice_is_refused(option: str, folder: Path, store: Path) -> None:
+    with FaultyServer(answer_tray) as server:
+        done = proctor(*command(folder, store, server, option, "random", option, "random"))
+    assert (done.returncode, server.count) == (2, 0)
+    assert "random is named twice: it is asked once" in " ".join(done.stderr.split())
+
+
+def test_an_address_without_v1_is_hinted_at(folder: Path, store: Path) -> None:
+    with FaultyServer(answer_tray) as server:
+        url = server.url.removesuffix("/v1")
+        done = proctor("run", "simulated", "--data", folder, "--store", store, "--condition", "text-only",
+                       "--model", "local", "--base-url", url)  # fmt: skip
+    assert done.returncode == 1
+    assert one_line(done.stderr).endswith(f"(at {url}: most servers answer at …/v1)")

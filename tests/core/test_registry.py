@@ -38,3 +38,25 @@ def test_a_name_is_taken_once() -> None:
     things.register("a")(1)
     with pytest.raises(ProctorError, match="the thing 'a' is registered twice"):
         things.add("a", 2)
+
+
+def test_a_name_that_two_packages_offer_is_refused_and_both_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Package:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+    points = []
+    for name in ("hospital", "clinic"):
+        point = EntryPoint("lamps", f"{name}.lamps:READER", "proctor.test")
+        vars(point)["dist"] = Package(name)
+        points.append(point)
+    monkeypatch.setattr(registry, "entry_points", lambda **_: points)
+    things: Registry[object] = Registry("benchmark", group="proctor.test")
+    with pytest.raises(ProctorError) as caught:
+        things.names()
+    assert str(caught.value) == (
+        "the benchmark 'lamps' is offered by clinic (clinic.lamps:READER) and hospital (hospital.lamps:READER): "
+        "uninstall one of them"
+    )

@@ -153,7 +153,8 @@ def test_nobody_listening_is_the_machinerys() -> None:
     with FaultyServer() as server:
         pass
     error = ask(server)
-    assert (type(error), str(error)) == (MachineryError, "openai:m: Connection error (after 3 tries)")
+    said = f"openai:m: Connection error at {server.url} (after 3 tries)"
+    assert (type(error), str(error)) == (MachineryError, said)
 
 
 @pytest.mark.parametrize(("asked_s", "most_s", "waited_s"), [(1.0, 60.0, 1.0), (3600.0, 0.2, 0.2)])

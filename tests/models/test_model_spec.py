@@ -42,7 +42,10 @@ def test_a_specification_is_plain_json() -> None:
     ],
 )
 def test_without_a_key_nothing_starts(name: str, variable: str) -> None:
-    assert reason(name=name).startswith(f"{name}: Set the `{variable}` environment variable")
+    assert reason(name=name) == (
+        f"{name}: no API key: set the environment variable {variable} "
+        "(a server of your own: name it with --base-url)"
+    )
 
 
 def test_a_server_elsewhere_needs_a_key_and_a_local_one_does_not() -> None:
@@ -55,10 +58,21 @@ def test_a_server_elsewhere_needs_a_key_and_a_local_one_does_not() -> None:
         asyncio.run(client.aclose())
 
 
-@pytest.mark.parametrize("name", ["gpt-4o", "nobody:m", "openai:", "test", ":m"])
-def test_an_unknown_model_names_the_form(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("gpt-5.2", "unknown model 'gpt-5.2' (did you mean openai:gpt-5.2?)"),
+        ("test", "unknown model 'test'"),
+        ("nobody:m", "unknown provider 'nobody' in 'nobody:m'"),
+        ("opnai:gpt-5", "unknown provider 'opnai' in 'opnai:gpt-5' (did you mean openai:gpt-5?)"),
+        ("openai:", "no model named in 'openai:'"),
+        (":m", "unknown provider '' in ':m'"),
+    ],
+)
+def test_an_unknown_model_names_the_form_and_what_was_meant(name: str, found: str) -> None:
     assert reason(name=name) == (
-        f"unknown model {name!r}: expected provider:model, like openai:…, anthropic:… or google:…"
+        f"{found}: expected provider:model, like openai:…, anthropic:… or google:…; "
+        "for a server of your own add --base-url http://HOST:PORT/v1"
     )
 
 

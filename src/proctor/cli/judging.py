@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from proctor.cli.media import MediaAs, excerpts_of
-from proctor.cli.models import closing
+from proctor.cli.models import check_servers, closing
 from proctor.cli.options import OutputFormat, briefing_of, reader_of
 from proctor.cli.output import console, note, print_json, print_table
 from proctor.cli.predicting import SimilarityOptions
@@ -97,6 +97,7 @@ def judge_answers(answers: Answers, clients: Sequence[ModelClient], how: How) ->
         frames = _frames_of(how.media, excerpts)
     briefing = briefing_of(answers.benchmark)
     prompt = judge_prompt(name, how.prompt) if how.prompt else None
+    check_servers(clients)
     scorer = build_judge(name, clients, paid, prompt=prompt, briefing=briefing, frames=frames)
     runs = chosen_runs(store, answers.benchmark, answers.systems, answers.conditions)
     if not answers.systems:

@@ -22,6 +22,7 @@ __all__ = [
     "Settings",
     "Structured",
     "Timeout",
+    "check_servers",
     "closing",
     "spread_settings",
 ]
@@ -144,6 +145,10 @@ class ModelOptions:
 
         if not names and not models:
             raise typer.BadParameter("name what answers with --system or --model")
+        for given, option in ((names, "--system"), (models, "--model")):
+            twice = next((one for one in given if given.count(one) > 1), None)
+            if twice is not None:
+                raise typer.BadParameter(f"{twice} is named twice: it is asked once", param_hint=option)
         methods = [one for one in names if one in METHODS.names()]
         if prompt and (methods or not models):
             raise typer.BadParameter("only a --model without a method takes one", param_hint="--prompt")
@@ -188,6 +193,15 @@ class ModelOptions:
         clients = [self.client(model) for model in models]
         built = METHODS.get(method)(clients, seed=seed, options=parse_settings(options, what="--option"))
         return Renamed(built, name) if name else built
+
+
+def check_servers(clients: Sequence[ModelClient]) -> None:
+    """Raises `ConfigurationError` where a client's server is not there: before anything is paid or written."""
+    import asyncio
+
+    from proctor.models import reachable
+
+    asyncio.run(reachable(client.spec.base_url for client in clients))
 
 
 @asynccontextmanager

@@ -28,6 +28,7 @@ from proctor.cli.models import (
     Settings,
     Structured,
     Timeout,
+    check_servers,
     closing,
 )
 from proctor.cli.options import AllItems, BenchmarkName, Data, Media, Seed, StoreUrl, TrackName, reader_of
@@ -160,6 +161,7 @@ def run(
     )
     if not skip_broken:
         need_media(loaded, chosen_items(loaded, options), library, chosen, data)
+    check_servers(asked.opened)
     opened = Store(store)
     scorers = code_scorers()
     planned = plan(opened, loaded, built, chosen, library, scorers=scorers, options=options)

@@ -1,4 +1,4 @@
-"""Names to factories: what is built in is registered by decorator, what others add by entry point."""
+"""Names to factories: what is built in and what other packages add, by entry point."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Registry(Generic[T]):
         return decorate
 
     def names(self) -> list[str]:
-        """All names, sorted. Nothing is loaded for it."""
+        """All names, sorted. Nothing is loaded for it. Raises `ProctorError` for a name that two packages offer."""
         return sorted(self._known.keys() | self._packages().keys())
 
     def get(self, name: str) -> T:
@@ -73,5 +73,19 @@ class Registry(Generic[T]):
 
     def _packages(self) -> dict[str, EntryPoint]:
         if self._offered is None:
-            self._offered = {point.name: point for point in entry_points(group=self._group)}
+            offered: dict[str, EntryPoint] = {}
+            for point in entry_points(group=self._group):
+                if (other := offered.get(point.name)) is not None and other.value != point.value:
+                    packages = " and ".join(sorted({_package(other), _package(point)}))
+                    raise ProctorError(
+                        f"the {self._what} {point.name!r} is offered by {packages}: uninstall one of them"
+                    )
+                offered[point.name] = point
+            self._offered = offered
         return self._offered
+
+
+def _package(point: EntryPoint) -> str:
+    """Who offers an entry point, and what it is."""
+    name = "an unknown package" if point.dist is None else point.dist.name
+    return f"{name} ({point.value})"

@@ -1,6 +1,7 @@
 """Access to models through one library, and prompts as template files."""
 
 from proctor.models.client import ModelClient, Part
+from proctor.models.probe import reachable
 from proctor.models.prompts import Prompt, chosen_prompt, load_prompt, prompt_file
 from proctor.models.reply import Reply, Token
 from proctor.models.spec import ModelSpec, parse_settings
@@ -16,4 +17,5 @@ __all__ = [
     "load_prompt",
     "parse_settings",
     "prompt_file",
+    "reachable",
 ]

@@ -136,9 +136,18 @@ class ModelClient:
             rebook(time.monotonic() - started, "retry")
             if not fault.again or faults > self.spec.retries:
                 after = f" (after {faults} tries)" if faults > 1 else ""
-                raise type(fault.error)(f"{self.name}: {fault.error}{after}")
+                raise type(fault.error)(f"{self.name}: {self._placed(str(fault.error))}{after}")
             with aside("retry"):
                 await asyncio.sleep(self._wait(faults + empty - 1, fault.wait_s))
+
+    def _placed(self, said: str) -> str:
+        """A fault with the address, where that may be what is wrong."""
+        url = self.spec.base_url
+        if url is not None and said.startswith("Connection error"):
+            return f"{said} at {url}"
+        if url is not None and said.startswith("HTTP 404") and not url.rstrip("/").endswith("/v1"):
+            return f"{said} (at {url}: most servers answer at …/v1)"
+        return said
 
     async def _attempt(
         self, parts: Sequence[Part], system: str, schema: type[BaseModel] | None

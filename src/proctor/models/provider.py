@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import ipaddress
 import os
+import re
 import sys
 import warnings
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, get_type_hints
 from urllib.parse import urlsplit
 
@@ -26,6 +28,18 @@ if TYPE_CHECKING:
 __all__ = ["build_model", "http_client"]
 
 _CONNECT_S = 10.0
+_PROVIDERS = (
+    "openai",
+    "anthropic",
+    "google",
+    "groq",
+    "mistral",
+    "cohere",
+    "azure",
+    "bedrock",
+    "transformers",
+)
+_MAKERS = {"gpt": "openai", "o3": "openai", "o4": "openai", "claude": "anthropic", "gemini": "google"}
 
 
 def http_client(timeout_s: float) -> httpx2.AsyncClient:
@@ -52,7 +66,7 @@ def build_model(spec: ModelSpec, http: httpx2.AsyncClient) -> Model:
     try:
         model = _local(spec) or _compatible(spec, http) or _of_provider(spec, http)
     except (UserError, ImportError) as error:
-        reason = one_line(str(error).split(". ")[0])
+        reason = _in_our_words(str(error))
     else:
         _check_settings(model, spec)
         _no_retries(model)
@@ -111,9 +125,7 @@ def _of_provider(spec: ModelSpec, http: httpx2.AsyncClient) -> Model:
 
     provider, _, model = spec.name.partition(":")
     if not model or not _known(provider):
-        raise ConfigurationError(
-            f"unknown model {spec.name!r}: expected provider:model, like openai:…, anthropic:… or google:…"
-        )
+        raise ConfigurationError(_unknown(spec.name))
 
     def create(name: str) -> Provider[Any]:
         kind = infer_provider_class(name)
@@ -124,6 +136,31 @@ def _of_provider(spec: ModelSpec, http: httpx2.AsyncClient) -> Model:
         return kind(**{key: value for key, value in given.items() if value is not None and key in known})
 
     return infer_model(spec.name, provider_factory=create)
+
+
+def _in_our_words(said: str) -> str:
+    """What the library says of a model that it can't make, without its advice to programmers."""
+    key = re.search(r"\b[A-Z][A-Z0-9_]*(?:KEY|TOKEN)\b", said)
+    if key is not None:
+        return f"no API key: set the environment variable {key[0]} (a server of your own: name it with --base-url)"
+    return one_line(said.split(". ", maxsplit=1)[0])
+
+
+def _unknown(name: str) -> str:
+    """What is wrong with a model's name, and what was probably meant."""
+    provider, colon, model = name.partition(":")
+    expected = "expected provider:model, like openai:…, anthropic:… or google:…"
+    own = "for a server of your own add --base-url http://HOST:PORT/v1"
+    if colon and not model:
+        return f"no model named in {name!r}: {expected}; {own}"
+    if colon:
+        near = get_close_matches(provider, _PROVIDERS, n=1)
+        meant = f" (did you mean {near[0]}:{model}?)" if near else ""
+        return f"unknown provider {provider!r} in {name!r}{meant}: {expected}; {own}"
+    meant = next(
+        (f" (did you mean {whose}:{name}?)" for start, whose in _MAKERS.items() if name.startswith(start)), ""
+    )
+    return f"unknown model {name!r}{meant}: {expected}; {own}"
 
 
 def _known(provider: str) -> bool:

@@ -10,7 +10,7 @@ from proctor.core import Benchmark
 from proctor.runs import schema
 from proctor.runs.rows import tags_text
 
-__all__ = ["benchmark_row", "changed_settings", "difference", "insert_benchmark"]
+__all__ = ["benchmark_row", "difference", "insert_benchmark"]
 
 
 def benchmark_row(connection: Connection, name: str) -> RowMapping | None:
@@ -47,21 +47,3 @@ def difference(connection: Connection, benchmark_id: int, benchmark: Benchmark) 
     new = {item.id: item.model_dump_json() for item in benchmark.items}
     changed = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
     return f"{len(changed)} items differ, first {changed[0]}" if changed else "in order only"
-
-
-def changed_settings(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """The settings that differ, by their dotted names.
-
-    >>> changed_settings({"system": {"seed": 0, "model": "m"}}, {"system": {"seed": 1, "model": "m"}})
-    'system.seed 0 then, 1 now'
-    """
-    before, now = _flat(old), _flat(new)
-    names = [name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
-    return "; ".join(f"{name} {before.get(name)!r} then, {now.get(name)!r} now" for name in names[:3])
-
-
-def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in settings.items():
-        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
-    return flat

@@ -8,12 +8,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, RowMapping, select, update
 
 from proctor.core import InputError
 from proctor.runs import schema
 
-__all__ = ["HEARTBEAT_S", "claim", "release"]
+__all__ = ["HEARTBEAT_S", "at_work", "claim", "release"]
 
 HEARTBEAT_S = 20.0
 _SILENT_S = 3 * HEARTBEAT_S  # an owner elsewhere that was not heard of for so long is gone
@@ -23,7 +23,7 @@ def claim(connection: Connection, run_ids: Sequence[int], shown: str) -> None:
     """Takes the runs for this process, or raises `InputError` if a living one has them."""
     table = schema.runs
     for row in connection.execute(select(table).where(table.c.id.in_(run_ids))).mappings():
-        if row["owner"] and not _is_gone(row["owner"], row["owner_seen"]):
+        if at_work(row):
             raise InputError(
                 shown,
                 f"run of {row['system']} under {row['condition']}",
@@ -32,6 +32,11 @@ def claim(connection: Connection, run_ids: Sequence[int], shown: str) -> None:
             )
     mine = {"owner": _me(), "owner_seen": time.time()}
     connection.execute(update(table).where(table.c.id.in_(run_ids)).values(mine))
+
+
+def at_work(row: RowMapping) -> bool:
+    """Whether another living process has this run."""
+    return bool(row["owner"]) and not _is_gone(row["owner"], row["owner_seen"])
 
 
 def release(connection: Connection, run_ids: Sequence[int]) -> None:

@@ -18,10 +18,11 @@ from sqlalchemy.exc import DBAPIError
 
 from proctor.core import Answer, Benchmark, InputError, Item, Metric, Score, Status, Vote
 from proctor.runs import schema
-from proctor.runs.benchmark_rows import benchmark_row, changed_settings, difference, insert_benchmark
+from proctor.runs.benchmark_rows import benchmark_row, difference, insert_benchmark
 from proctor.runs.cards import BenchmarkCard, card_of
 from proctor.runs.database import READING_FAULTS, damaged, open_engine, shown_url
-from proctor.runs.ownership import claim, release
+from proctor.runs.identity import changed_settings, same_run, with_servers
+from proctor.runs.ownership import at_work, claim, release
 from proctor.runs.rows import answer_from_row, answer_row, score_row, vote_row
 
 __all__ = ["Run", "Store"]
@@ -157,8 +158,12 @@ class Store:
     # -- runs
 
     def start_run(self, benchmark: str, system: str, condition: str, settings: dict[str, JsonValue]) -> Run:
-        """The run of that name, new or to be resumed. Other settings under the same name are an
-        `InputError`: one name must not mix two systems."""
+        """The run of that name, new or to be resumed.
+
+        A server's address is no setting: it may move, and every one that was asked is kept as `servers`. A run
+        without a settled answer that nobody works on takes the new settings. Any other settings under the same
+        name are an `InputError`: one name must not mix two systems.
+        """
         plain = json.loads(json.dumps(settings))
         table = schema.runs
         with self.writing() as connection:
@@ -178,14 +183,19 @@ class Store:
                 }
                 run_id = connection.execute(insert(table).values(values).returning(table.c.id)).scalar_one()
                 return Run(run_id, benchmark, system, condition, plain)
-            if known["settings"] != plain:
+            run_id = int(known["id"])
+            if same_run(known["settings"], plain):
+                plain = with_servers(known["settings"], plain)
+            elif at_work(known) or _settled(connection, run_id):
                 raise InputError(
                     self.shown,
                     f"run of {system} under {condition}",
                     found=f"other settings ({changed_settings(known['settings'], plain)})",
                     expected="the same settings, another name with --as, or another --store",
                 )
-            return Run(int(known["id"]), benchmark, system, condition, plain)
+            if known["settings"] != plain:
+                connection.execute(update(table).where(table.c.id == run_id).values(settings=plain))
+            return Run(run_id, benchmark, system, condition, plain)
 
     def runs(self, benchmark: str) -> list[Run]:
         """All runs of a benchmark, by system and condition."""
@@ -371,3 +381,10 @@ class Store:
         statement = self._upsert(schema.scores)
         new = {name: statement.excluded[name] for name in ("value", "label", "vote_key")}
         return statement.on_conflict_do_update(index_elements=["run", "metric", "scorer", "item"], set_=new)
+
+
+def _settled(connection: Connection, run_id: int) -> bool:
+    """Whether a run has an answer that is not to be asked again."""
+    table = schema.answers
+    query = select(table.c.item).where(table.c.run == run_id, table.c.status != Status.FAILED.value).limit(1)
+    return connection.execute(query).first() is not None
