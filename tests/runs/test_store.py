@@ -126,10 +126,34 @@ def test_other_settings_under_one_name_are_refused(url: str) -> None:
     store = Store(url)
     run = a_run(store, a_benchmark())
     assert store.start_run("toy", "one", "video", {"seed": 0}) == run
+    store.write(run, [(an_answer("q0"), [])])
     with pytest.raises(
         InputError, match=r"other settings \(seed 0 then, 1 now\), expected the same settings"
     ):
         store.start_run("toy", "one", "video", {"seed": 1})
+    store.close()
+
+
+def test_a_run_without_a_settled_answer_takes_other_settings(url: str) -> None:
+    store = Store(url)
+    run = a_run(store, a_benchmark())
+    failed = Answer(item_id="q0", status=Status.FAILED, reason="Connection error")
+    store.write(run, [(failed, [])])
+    assert store.start_run("toy", "one", "video", {"seed": 1}).settings == {"seed": 1}
+    assert [one.settings for one in store.runs("toy")] == [{"seed": 1}]
+    store.close()
+
+
+def test_the_address_of_a_server_is_recorded_and_no_setting(url: str) -> None:
+    store = Store(url)
+    store.add_benchmark(a_benchmark())
+    here, there = ({"system": {"models": [{"base_url": f"http://{host}/v1"}]}} for host in ("a", "b"))
+    run = store.start_run("toy", "one", "video", here)
+    store.write(run, [(an_answer("q0"), [])])
+    assert store.start_run("toy", "one", "video", here) == run
+    moved = store.start_run("toy", "one", "video", there)
+    assert (moved.id, moved.settings["servers"]) == (run.id, ["http://a/v1", "http://b/v1"])
+    assert store.start_run("toy", "one", "video", here).settings["servers"] == ["http://a/v1", "http://b/v1"]
     store.close()
 
 
@@ -149,7 +173,7 @@ def test_a_run_has_one_owner(url: str) -> None:
     holding, done = context.Event(), context.Event()
     process = context.Process(target=_hold, args=(url, holding, done))
     process.start()
-    assert holding.wait(30)
+    assert holding.wait(600)
     with pytest.raises(InputError, match="at work on it, expected one process a run"), store.owning([run]):
         raise AssertionError("two owners")
     process.kill()
@@ -163,7 +187,7 @@ def _hold(url: str, holding: object, done: object) -> None:
     store = Store(url)
     with store.owning(store.runs("toy")):
         holding.set()  # type: ignore[attr-defined]
-        done.wait(60)  # type: ignore[attr-defined]
+        done.wait(600)  # type: ignore[attr-defined]
 
 
 def test_two_processes_write_to_one_store(url: str) -> None:
