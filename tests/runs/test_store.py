@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from proctor.core import (
     ACCURACY,
@@ -147,7 +148,8 @@ def test_a_run_without_a_settled_answer_takes_other_settings(url: str) -> None:
 def test_the_address_of_a_server_is_recorded_and_no_setting(url: str) -> None:
     store = Store(url)
     store.add_benchmark(a_benchmark())
-    here, there = ({"system": {"models": [{"base_url": f"http://{host}/v1"}]}} for host in ("a", "b"))
+    here: dict[str, JsonValue] = {"system": {"models": [{"base_url": "http://a/v1"}]}}
+    there: dict[str, JsonValue] = {"system": {"models": [{"base_url": "http://b/v1"}]}}
     run = store.start_run("toy", "one", "video", here)
     store.write(run, [(an_answer("q0"), [])])
     assert store.start_run("toy", "one", "video", here) == run
