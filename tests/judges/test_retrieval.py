@@ -5,6 +5,8 @@ from __future__ import annotations
 import builtins
 import json
 import math
+import resource
+import zlib
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -65,6 +67,77 @@ def opened(folder: Path, **texts: str) -> Opened:
 
 
 # Documents.
+
+
+N = 200_000
+
+
+def streams(count: int, stream: bytes) -> bytes:
+    """A PDF of so many pages that share one packed content."""
+    kids = " ".join(["4 0 R"] * count)
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {count} >>".encode(),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        b"<< /Type /Page /Parent 2 0 R /Contents 5 0 R /MediaBox [0 0 9 9] /Resources << /Font << /F1 3 0 R >> >> >>",
+        b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (len(stream), stream),
+    ]
+    out, places = b"%PDF-1.4\n", []
+    for number, one in enumerate(objects, start=1):
+        places.append(len(out))
+        out += b"%d 0 obj\n%s\nendobj\n" % (number, one)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    end = b"xref\n0 6\n0000000000 65535 f \n%strailer\n<< /Size 6 /Root 1 0 R >>\n" % table
+    return out + end + b"startxref\n%d\n%%%%EOF\n" % len(out)
+
+
+def packed(megabytes: int) -> bytes:
+    packer = zlib.compressobj(9)
+    return b"".join(packer.compress(b" " * 2**20) for _ in range(megabytes)) + packer.flush()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (streams(1, packed(3_000)), "found a PDF that"),
+        (streams(20_000, zlib.compress(b"BT /F1 9 Tf (x) Tj ET")), "found 20,000 pages, more than 5,000"),
+        (
+            streams(4_000, zlib.compress(b"BT /F1 9 Tf (" + b"x" * 5_000 + b") Tj ET")),
+            "found more than 5,000,000",
+        ),
+    ],
+    ids=["a bomb", "pages", "text"],
+)
+def test_a_pdf_that_grows_costs_another_process_and_not_this_one(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    (tmp_path / "a.pdf").write_bytes(content)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(InputError) as caught:
+        read_document(tmp_path, "a.pdf", document_hashes(tmp_path))
+    assert message in str(caught.value)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # KiB
+
+
+def test_a_link_out_of_the_folder_is_no_document(tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("keep it")
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "a.txt").symlink_to(tmp_path / "secret.txt")
+    with pytest.raises(InputError, match=r"a\.txt: found a link that leads out of the folder"):
+        document_hashes(folder)
+    (folder / "a.txt").unlink()
+    (folder / "b.txt").write_text("Text.")
+    (folder / "c.txt").symlink_to(folder / "b.txt")
+    assert list(document_hashes(folder)) == ["b.txt", "c.txt"]
+
+
+@pytest.mark.parametrize(
+    "text", [". " * 9, "a" + "." * N + "b", "?" * N, "a" + " " * N + "b", "x" * N, ".x" * N]
+)
+def test_cutting_takes_time_in_proportion(text: str) -> None:
+    places = cut(text, Chunking())  # a hundred thousand full stops took minutes
+    assert all(start < end for start, end in places)
 
 
 def test_text_markdown_and_pdf_are_read_with_their_pages(tmp_path: Path) -> None:

@@ -80,6 +80,11 @@ def load_prompt(path: Path) -> Prompt:
         template = environment.from_string(text)
     except TemplateSyntaxError as error:
         raise InputError(path, f"line {error.lineno}", found=str(error.message), expected="Jinja2") from error
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # numbers of thousands of digits, and nesting without an end
+        raise InputError(path, "prompt", found="what can't be compiled", expected="Jinja2") from error
     if template.blocks and not {"user"} <= set(template.blocks) <= {"system", "user"}:
         found = f"the blocks {', '.join(sorted(template.blocks))}"
         raise InputError(path, "prompt", found=found, expected="the blocks system and user, or none")

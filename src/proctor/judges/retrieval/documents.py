@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import io
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from proctor.core import ConfigurationError, InputError
-from proctor.core.files import read_bytes
+from proctor.core.files import load_json, read_bytes
+from proctor.core.text import kept_text
+from proctor.judges.retrieval import pdf_pages
 
 __all__ = ["SUFFIXES", "Document", "Page", "document_hashes", "read_document"]
 
@@ -17,6 +20,7 @@ SUFFIXES = (".txt", ".md", ".markdown", ".pdf")
 """What is read; other files in the folder are none of its documents, nor is what begins with a dot."""
 
 _MOST = 5_000_000  # characters: a shelf of textbooks, or a file that is no document
+_PDF_PATIENCE_S = 120  # by the clock, however busy the machine; the reader's own limit counts its work
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,10 @@ def document_hashes(folder: Path) -> dict[str, str]:
     if not folder.is_dir():
         raise InputError(folder, found="no such folder", expected="a folder of documents")
     files = {one.relative_to(folder): one for one in folder.rglob("*") if one.is_file()}
+    inside = folder.resolve()
+    for file in files.values():
+        if file.suffix.lower() in SUFFIXES and not file.resolve().is_relative_to(inside):
+            raise InputError(file, found="a link that leads out of the folder", expected="a document in it")
     found = {
         name.as_posix(): hashlib.sha256(_bytes(file)).hexdigest()
         for name, file in files.items()
@@ -87,20 +95,29 @@ def _text(file: Path, raw: bytes) -> str:
 
 
 def _pdf(file: Path, raw: bytes) -> tuple[Page, ...]:
+    """The pages, read by a process that a hostile file can keep busy or fill without harm to this one."""
     try:
-        from pypdf import PdfReader
-        from pypdf.errors import PyPdfError
+        import pypdf  # noqa: F401 - the other process needs it
     except ImportError as error:
         raise ConfigurationError(
             f"a PDF needs the extra 'retrieval' (pip install 'proctor-eval[retrieval]'): {error}"
         ) from error
     try:
-        reader = PdfReader(io.BytesIO(raw))
-        if not reader.is_encrypted:
-            return tuple(
-                Page(number, page.extract_text()) for number, page in enumerate(reader.pages, start=1)
-            )
-        found = "a PDF with a password"
-    except (PyPdfError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        found = f"a PDF that can't be read ({error})"  # what a broken file makes the reader stumble over
+        done = subprocess.run(  # noqa: S603 - this interpreter, and a file of this package
+            [sys.executable, pdf_pages.__file__, str(_MOST)],
+            input=raw,
+            capture_output=True,
+            timeout=_PDF_PATIENCE_S,
+            check=False,
+        )
+        said = load_json(done.stdout, halves=True)
+    except subprocess.TimeoutExpired:
+        found = f"a PDF that takes more than {_PDF_PATIENCE_S} s"
+    except ValueError:  # it was stopped before it could say anything
+        limits = f"{pdf_pages.MOST_SECONDS} s or {pdf_pages.MOST_BYTES // 2**30} GB"
+        found = f"a PDF that takes more than {limits}"
+    else:
+        if "pages" in said:
+            return tuple(Page(number, kept_text(text)) for number, text in enumerate(said["pages"], start=1))
+        found = str(said["found"])
     raise InputError(file, found=found, expected="one whose text can be read")

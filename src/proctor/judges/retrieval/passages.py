@@ -15,7 +15,7 @@ from proctor.metrics.text.tokens import tokens
 
 __all__ = ["Chunking", "Passage", "cut", "passages_of"]
 
-_SEGMENT = re.compile(r"[^\n]*?(?:[。！？；]+|[.!?;]+(?=\s)|\n+|\Z)", re.DOTALL)
+_SEGMENT = re.compile(r"[^\n]*?(?:[。！？；]+|(?<![.!?;])[.!?;]++(?=\s)|\n+|\Z)", re.DOTALL)
 _LONG_WORD = 12  # characters that count as one token at most, so that no run without spaces is endless
 
 
