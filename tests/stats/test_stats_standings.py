@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError
 from proctor.stats import RULES, Standings, borda, copeland, dowdall, holm, minimax, rank_buckets
-from proctor.stats.buckets import Correction, bucket_ranks, bucket_sums, resampled_ranks
+from proctor.stats.buckets import Correction, bucket_ranks, bucket_sums, resampled_ranks, tails
 from proctor.stats.resampling import weights
 from proctor.stats.signflip import sign_flip
 
@@ -251,6 +251,24 @@ def test_ranks_of_samples_agree_with_the_test_itself() -> None:
                 slow = np.array([max(slow[score >= own]) for own in score])
                 agree += int(np.sum(slow == fast[row, bucket]))
         assert agree / (40 * 4 * 6) > 0.95  # the rest lie at the very level
+
+
+def test_ranks_of_samples_do_not_depend_on_the_unit_of_the_marks() -> None:
+    """Halves and thirds lie on a lattice as whole marks do: their tails begin a step below the sum, too."""
+    matrix, _, videos, buckets = drawn_case(9)
+    for share in (2.0, 3.0):
+        found = []
+        for values in (matrix, matrix / share):
+            sums = bucket_sums(values, videos, buckets, 4)
+            order = np.argsort(sums.order)
+            drawn = np.ones((1, sums.counts.shape[1]))
+            found.append(resampled_ranks(sums, drawn)[0][0][:, order])
+        np.testing.assert_array_equal(*found)
+    # 14 groups +1, one −1, four 0: exact p 0.00098; without the lattice it comes out smaller by half.
+    apart = np.array([1.0] * 14 + [-1.0] + [0.0] * 4)[:, None]
+    p = [float(tails(np.ones((1, 19)), apart / unit)[0, 0]) for unit in (1.0, 2.0, 3.0)]
+    assert p == pytest.approx([p[0]] * 3)
+    assert p[0] == pytest.approx(0.00098, rel=0.3)
 
 
 def test_the_test_holds_its_level_where_answers_of_a_video_go_together() -> None:

@@ -13,11 +13,19 @@ from proctor.core import InputError
 from proctor.stats.clusters import Floats, Groups, Ints, finite, group_codes, scrambled
 from proctor.stats.multiplicity import holm
 from proctor.stats.resampling import group_units, ratio
-from proctor.stats.signflip import sign_flip
+from proctor.stats.signflip import common_measures, sign_flip
 from proctor.stats.special import ndtr
 from proctor.stats.ties import ordered_ranks
 
-__all__ = ["BucketSums", "BucketTests", "Correction", "bucket_ranks", "bucket_sums", "resampled_ranks"]
+__all__ = [
+    "BucketSums",
+    "BucketTests",
+    "Correction",
+    "bucket_ranks",
+    "bucket_sums",
+    "resampled_ranks",
+    "tails",
+]
 
 Correction = Literal["holm", "holm-board", "none"]
 """For the many tests: Holm over the pairs of a bucket, over the pairs of all buckets, or none."""
@@ -254,7 +262,7 @@ def resampled_ranks(
     lead, p = np.zeros((2, len(drawn), n_buckets, len(first)))
     for bucket in filled.tolist():
         apart = sums.apart(bucket, first, second)
-        lead[:, bucket], p[:, bucket] = np.sign(drawn @ apart), _tails(drawn, apart)
+        lead[:, bucket], p[:, bucket] = np.sign(drawn @ apart), tails(drawn, apart)
     better = np.zeros_like(lead)
     if correction == "holm-board":
         flat = p[:, filled].reshape(len(drawn), -1)
@@ -268,12 +276,11 @@ def resampled_ranks(
     return ranks, scores
 
 
-def _tails(drawn: Floats, apart: Floats) -> Floats:
+def tails(drawn: Floats, apart: Floats) -> Floats:
+    """p of every pair in every sample, as `resampled_ranks` approximates it: samples × pairs."""
     squares = apart**2
     # Sums ±d of multiples of some number lie two of it apart, so their tail begins one of it below.
-    whole = (apart == np.rint(apart)).all(axis=0)
-    gap = np.gcd.reduce(np.where(whole, np.abs(apart), 0.0).astype(np.int64), axis=0)
-    total, variance = np.maximum(np.abs(drawn @ apart) - gap, 0.0), drawn @ squares
+    total, variance = np.maximum(np.abs(drawn @ apart) - common_measures(apart), 0.0), drawn @ squares
     z = np.divide(total, np.sqrt(variance), out=np.zeros_like(total), where=variance > 0)
     fourth = drawn @ squares**2
     kurtosis = np.divide(-2 * fourth, variance**2, out=np.zeros_like(total), where=variance > 0)

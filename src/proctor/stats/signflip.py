@@ -10,7 +10,7 @@ import numpy as np
 from proctor.stats.clusters import Floats, Ints
 from proctor.stats.special import expit, gammaln
 
-__all__ = ["sign_flip"]
+__all__ = ["common_measures", "sign_flip"]
 
 _ROUNDING = 1e-9  # of the sum of all sizes: sums that lie nearer are equal
 _FINEST = 2**22  # steps that all sizes together may have for a common measure to be one
@@ -41,6 +41,24 @@ def sign_flip(differences: Floats) -> Floats:
     [0.25, 1.0]
     """
     return np.array([_p(column) for column in differences.T], dtype=np.float64)
+
+
+def common_measures(differences: Floats) -> Floats:
+    """The greatest number that all differences of a column are multiples of, 0 where there is none.
+
+    >>> common_measures(np.array([[2.0, 0.5, 0.0], [-4.0, 1.5, 0.0]])).tolist()
+    [2.0, 0.5, 0.0]
+    """
+    whole = (differences == np.rint(differences)).all(axis=0)
+    sizes = np.where(whole, np.abs(differences), 0.0).astype(np.int64)
+    found = np.zeros(differences.shape[1])
+    found[:] = np.gcd.reduce(sizes, axis=0)
+    for column in np.flatnonzero(~whole):
+        size = np.sort(np.abs(differences[:, column]))
+        reach = float(size.sum())
+        multiples = _multiples(size[size > _ROUNDING * reach / len(size)], reach)
+        found[column] = 0.0 if multiples is None else reach / float(multiples.sum())
+    return found
 
 
 def _p(differences: Floats) -> float:
