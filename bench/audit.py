@@ -2,6 +2,7 @@
 
 python bench/audit.py --format json            (on real ratings where PROCTOR_DATA is set, else on made-up ones)
 python bench/audit.py --coverage 1000          (intervals, and the level of the paired test, by simulation)
+python bench/audit.py --sparse 400             (metrics that flag a few answers at random: coverage of 0, and the level)
 """
 
 from __future__ import annotations
@@ -102,6 +103,40 @@ def coverage(repetitions: int) -> dict[str, dict[str, float]]:
     return found
 
 
+def sparse(repetitions: int) -> dict[str, dict[str, float]]:
+    """Two metrics that flag k answers at random, on the English ratings of "overall": how often there is an interval
+    and a p, the share of intervals that hold 0, and the share of p < 0.05."""
+    named = os.environ.get("PROCTOR_DATA")
+    table = real(Path(named) / "mediqa-eval")[0] if named else made_up()[0]
+    rows = [one for one in table.ratings if (one.language, one.dimension) == ("en", "overall")]
+    ratings, groups = np.array([one.value for one in rows]), [one.cluster for one in rows]
+    found = {}
+    for k in (1, 2, 3, 5, 10, 20):
+        rng = np.random.default_rng(k)
+        given = held = tested = alarms = 0
+        for _ in range(repetitions):
+            samples = Resamples(groups, draws=1000, seed=int(rng.integers(1 << 30)))
+            pair = []
+            for _ in range(2):
+                flags = np.zeros(len(ratings))
+                flags[rng.choice(len(ratings), k, replace=False)] = 1.0
+                kinds = [samples.correlation(kind, flags, ratings, groups) for kind in KINDS]
+                pair.append(average(kinds))
+            estimate, p = pair[0].estimate(), contrast(*pair).p
+            if estimate.ci_low is not None and estimate.ci_high is not None:
+                given += 1
+                held += estimate.ci_low <= 0 <= estimate.ci_high
+            tested += p is not None
+            alarms += p is not None and p < 0.05
+        found[f"{k} flagged"] = {
+            "intervals": given / repetitions,
+            "hold 0": held / given if given else float("nan"),
+            "tests": tested / repetitions,
+            "false alarms": alarms / tested if tested else float("nan"),
+        }
+    return found
+
+
 def _truth() -> dict[str, float]:
     rng = np.random.default_rng(0)
     rows = []
@@ -120,8 +155,12 @@ def main() -> None:
     )
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument("--coverage", type=int, default=0, metavar="REPETITIONS")
+    parser.add_argument("--sparse", type=int, default=0, metavar="REPETITIONS")
     options = parser.parse_args()
-    found: dict[str, object] = dict(coverage(options.coverage) if options.coverage else all_figures())
+    if options.sparse:
+        found: dict[str, object] = dict(sparse(options.sparse))
+    else:
+        found = dict(coverage(options.coverage) if options.coverage else all_figures())
     if options.format == "json":
         print(json.dumps(found, indent=1))
         return

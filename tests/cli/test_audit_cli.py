@@ -134,7 +134,7 @@ def test_any_ratings_table(tmp_path: Path) -> None:
     done = proctor("audit", "table", scores, "--ratings", ratings, "--draws", "100")
     assert done.returncode == 0, done.stderr
     assert "By rater, and with the raters' mean" in done.stdout
-    assert "The raters beside each other" in done.stdout
+    assert "The raters compared with each other; a perfect metric has √Pearson with one rater" in done.stdout
     done = proctor("audit", "table", scores, "--ratings", ratings, "--format", "official")
     assert set(json.loads(done.stdout)) == {
         *(f"ALL-quality-{kind}" for kind in ("kendalltau", "pearson", "spearman", "mean")),

@@ -74,7 +74,8 @@ def test_edges(kind: Kind) -> None:
     assert correlation([0.1] * 3, [1, 2, 3], list("abc"), kind) == Estimate(None, None, None, 3, 3)
     assert correlation([1, 2, 3], [2, 4, 6], ["a", "b", "b"], kind).ci_low is None
     perfect = correlation(np.arange(30), 2 * np.arange(30) + 1, np.arange(30) % 10, kind)
-    assert (perfect.value, perfect.ci_low, perfect.ci_high) == pytest.approx((1, 1, 1))
+    assert perfect.value == pytest.approx(1)
+    assert (perfect.ci_low, perfect.ci_high) == (None, None)  # no sample of it says anything else
 
 
 @settings(max_examples=40, deadline=None)

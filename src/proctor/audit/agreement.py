@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -23,7 +24,8 @@ class Agreement:
 
     Several raters of an answer count as several pairs. `rater` names one rater, or is "mean" (each
     answer's mean rating), or '' for all. Estimates count `n` ratings and `groups`; `answers` and
-    `raters` count those. Where there is no correlation the values are None and `reason` says why.
+    `raters` count those. Where there is no correlation the values are None and `reason` says why; `note` says
+    why they have no interval where too few groups carry the variation.
     """
 
     dataset: str
@@ -37,6 +39,7 @@ class Agreement:
     answers: int
     raters: int
     reason: str
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class Aggregate:
     mean: Estimate
     dimensions: int
     reason: str
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ class SystemLevel:
 @dataclass(frozen=True, slots=True)
 class Ceiling:
     """How far two raters of the same answers agree, as `Agreement` measures it, and Krippendorff's α (ordinal)
-    of all raters of the cell: a metric can hardly agree with a rater better than another rater does."""
+    of all raters of the cell. It is no upper limit of a metric: see `perfect`."""
 
     dataset: str
     language: str
@@ -81,6 +85,18 @@ class Ceiling:
     mean: Estimate
     alpha: Estimate
     reason: str
+
+    @property
+    def perfect(self) -> float | None:
+        """Pearson's r that a perfect metric would have with one of the raters: √r of the two (Spearman 1904,
+        American Journal of Psychology 15:72).
+
+        Perfect is to give each answer the mean of what ever so many raters would give it. Raters are taken to err
+        alike and independently; 0 where r is below 0, None where there is none. Against the mean of k such raters it
+        is √(k r / (1 + (k − 1) r)). It holds for Pearson's r alone; that of ranks is about as large.
+        """
+        r = self.pearson.value
+        return None if r is None else math.sqrt(max(r, 0.0))
 
 
 @dataclass(frozen=True)
@@ -117,8 +133,8 @@ def audit(table: RatingsTable, metric: MetricScores, settings: CorrelationSettin
     measured = [frame.measure(cell, scores, reason) for cell, scores, reason in pairs]
     aggregates = []
     for language in dict.fromkeys(cell.language for cell in frame.cells):
-        mean, count, reason = aggregated(frame.cells, measured, language)
-        aggregates.append(Aggregate(language, mean.estimate(), count, reason))
+        mean, count, reason, note = aggregated(frame.cells, measured, language)
+        aggregates.append(Aggregate(language, mean.estimate(), count, reason, note))
     known = lengths(table)
     several = [(cell, scores) for cell, scores, reason in pairs if not reason and len(set(cell.raters)) > 1]
     return Audit(
@@ -142,15 +158,17 @@ def audit(table: RatingsTable, metric: MetricScores, settings: CorrelationSettin
 
 def aggregated(
     cells: Sequence[Cell], measured: Sequence[Measured], language: str
-) -> tuple[Sampled, int, str]:
-    """The mean over a language's dimensions on all datasets, their number, and why there is none."""
+) -> tuple[Sampled, int, str, str]:
+    """The mean over a language's dimensions on all datasets, their number, why there is none, and why it has no
+    interval where too few groups carry the variation of one of them."""
     inside = [
         (cell, one)
         for cell, one in zip(cells, measured, strict=True)
         if (cell.dataset, cell.language) == (ALL, language)
     ]
     reasons = [f"{cell.dimension}: {one.reason}" for cell, one in inside if one.reason]
-    return average([one.mean for _, one in inside]), len(inside), "; ".join(reasons)
+    notes = [f"{cell.dimension}: {one.note}" for cell, one in inside if one.note and not reasons]
+    return average([one.mean for _, one in inside]), len(inside), "; ".join(reasons), "; ".join(notes)
 
 
 def _agreement(cell: Cell, measured: Measured, rater: str = "") -> Agreement:
@@ -167,6 +185,7 @@ def _agreement(cell: Cell, measured: Measured, rater: str = "") -> Agreement:
         len(set(cell.keys)),
         len(set(cell.raters) - {""}),
         measured.reason,
+        measured.note,
     )
 
 

@@ -48,7 +48,8 @@ class Comparison:
 class Place:
     """A metric's place: `rank` is 1 + the number of metrics that are significantly better, and never better than that
     of a metric with a higher correlation. None, with the reason, where it has no correlation.
-    Metrics that share a number in `ties` can't be told apart (see `tie_groups`). `kendall`, `pearson` and
+    Metrics that share a number in `ties` can't be told apart (see `tie_groups`). `note` says why there is no interval,
+    and no p, where too few groups carry the variation. `kendall`, `pearson` and
     `spearman` are given on boards of one dimension."""
 
     metric: str
@@ -59,6 +60,7 @@ class Place:
     rank: int | None
     ties: tuple[int, ...]
     reason: str
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ class _Entry:
     metric: str
     sampled: Sampled
     reason: str
+    note: str
     kinds: tuple[float | None, ...] = (None,) * len(KINDS)
     scores: Floats | None = None
 
@@ -88,9 +91,8 @@ class _Entry:
 
     def place(self, rank: int | None, ties: Sequence[int]) -> Place:
         kendall, pearson, spearman = self.kinds
-        return Place(
-            self.metric, self.sampled.estimate(), kendall, pearson, spearman, rank, tuple(ties), self.reason
-        )
+        mean = self.sampled.estimate()
+        return Place(self.metric, mean, kendall, pearson, spearman, rank, tuple(ties), self.reason, self.note)
 
 
 def compare(
@@ -117,8 +119,8 @@ def compare(
     for language in dict.fromkeys(cell.language for cell in cells):
         overall = []
         for name, row in zip(names, measured, strict=True):
-            mean, _, reason = aggregated(cells, row, language)
-            overall.append(_Entry(name, mean, reason))
+            mean, _, reason, note = aggregated(cells, row, language)
+            overall.append(_Entry(name, mean, reason, note))
         boards.append(_board(language, "", overall, alpha))
         for k, cell in enumerate(cells):
             if cell.language == language:
@@ -132,7 +134,7 @@ def compare(
 
 def _entry(name: str, measured: Measured, scores: Floats) -> _Entry:
     kinds = tuple(one.whole if one.defined else None for one in measured.kinds)
-    return _Entry(name, measured.mean, measured.reason, kinds, scores)
+    return _Entry(name, measured.mean, measured.reason, measured.note, kinds, scores)
 
 
 def _board(

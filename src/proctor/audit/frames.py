@@ -10,8 +10,9 @@ import numpy as np
 from proctor.audit.ratings import Key, MetricScores, RatingsTable
 from proctor.core import InputError
 from proctor.stats import Options, Resamples, Sampled, average
-from proctor.stats.clusters import Floats
+from proctor.stats.clusters import Floats, group_codes
 from proctor.stats.coefficients import Kind
+from proctor.stats.correlation import carrying_groups
 
 __all__ = ["ALL", "KINDS", "Cell", "CorrelationSettings", "Frame", "Measured", "paired"]
 
@@ -73,11 +74,13 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The correlations of one cell: kendall, pearson, spearman and, last, their mean; or why there are none."""
+    """The correlations of one cell: kendall, pearson, spearman and, last, their mean; or why there are none.
+    `note` says why they have no interval where too few groups carry the variation."""
 
     kinds: tuple[Sampled, ...]
     mean: Sampled
     reason: str
+    note: str = ""
 
 
 @dataclass
@@ -137,7 +140,9 @@ class Frame:
         values = np.full(len(scores), 0.0) if reason else scores
         kinds = tuple(samples.correlation(kind, values, cell.values, cell.groups) for kind in KINDS)
         mean = average(kinds)
-        return Measured(kinds, mean, "" if mean.defined else reason or _why(scores, cell.values))
+        if not mean.defined:
+            return Measured(kinds, mean, reason or _why(scores, cell.values))
+        return Measured(kinds, mean, "", thin_note(cell, scores) if mean.thin else "")
 
 
 def paired(cell: Cell, metric: MetricScores) -> tuple[Floats, str]:
@@ -159,6 +164,14 @@ def _score(metric: MetricScores, key: Key) -> float | None:
     if key not in metric.scores:
         raise InputError(None, f"metric {metric.name!r}", found="nothing", expected=f"a score of {key}")
     return metric.scores[key]
+
+
+def thin_note(cell: Cell, scores: Floats) -> str:
+    """Which side hardly varies, and in how many groups it does."""
+    code = group_codes(cell.groups, len(cell.groups))
+    counts = [carrying_groups(values, code) for values in (scores, cell.values)]
+    what = "scores" if counts[0] <= counts[1] else "ratings"
+    return f"no interval: the {what} vary in {min(counts)} of {len(set(cell.groups))} groups only"
 
 
 def _why(scores: Floats, ratings: Floats) -> str:

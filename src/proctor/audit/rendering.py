@@ -42,7 +42,7 @@ def agreement_rows(audit: Audit) -> list[dict[str, JsonValue]]:
         for kind in _KINDS:
             flat |= _flat(kind, _of(row, kind))
         counts = {"ratings": row.mean.n, "answers": row.answers, "groups": row.mean.groups}
-        rows.append(flat | counts | {"raters": row.raters, "reason": row.reason})
+        rows.append(flat | counts | {"raters": row.raters, "reason": row.reason, "note": row.note})
     empty = Estimate(None, None, None, 0, 0)
     for one in audit.aggregates:
         flat = {
@@ -55,7 +55,7 @@ def agreement_rows(audit: Audit) -> list[dict[str, JsonValue]]:
         for kind in _KINDS:
             flat |= _flat(kind, one.mean if kind == "mean" else empty)
         flat |= {"ratings": None, "answers": None, "groups": one.mean.groups}
-        rows.append(flat | {"raters": None, "reason": one.reason})
+        rows.append(flat | {"raters": None, "reason": one.reason, "note": one.note})
     return rows
 
 
@@ -124,6 +124,7 @@ def _audit_json(audit: Audit) -> dict[str, JsonValue]:
                 "dimensions": one.dimensions,
                 "mean": _estimate(one.mean),
                 "reason": one.reason or None,
+                "note": one.note or None,
             }
             for one in audit.aggregates
         ],
@@ -172,6 +173,7 @@ def _row_json(row: Agreement) -> dict[str, JsonValue]:
             "groups": row.mean.groups,
             "raters": row.raters,
             "reason": row.reason or None,
+            "note": row.note or None,
         }
     )
 
@@ -181,7 +183,8 @@ def _ceiling_json(one: Ceiling) -> dict[str, JsonValue]:
         _where(one)
         | {"first": one.first, "second": one.second}
         | _four(one)
-        | {"krippendorff_alpha": _estimate(one.alpha), "answers": one.mean.n, "reason": one.reason or None}
+        | {"krippendorff_alpha": _estimate(one.alpha), "perfect_metric_pearson": one.perfect}
+        | {"answers": one.mean.n, "reason": one.reason or None}
     )
 
 
@@ -199,6 +202,7 @@ def _board_json(board: Board) -> dict[str, JsonValue]:
                 "spearman": one.spearman,
                 "mean": _estimate(one.mean),
                 "reason": one.reason or None,
+                "note": one.note or None,
             }
             for one in board.places
         ],

@@ -14,7 +14,7 @@ def print_audit(audit: Any) -> None:
     """One metric: agreement, raters, systems, lengths."""
     rows = [_row(one) for one in audit.agreements]
     for one in audit.aggregates:
-        why = one.reason
+        why = one.reason or one.note
         rows.append(
             ["ALL", one.language, "ALL", "", "", "", *_estimate(one.mean), "", str(one.mean.groups), "", why]
         )
@@ -24,7 +24,7 @@ def print_audit(audit: Any) -> None:
         print_table("By rater, and with the raters' mean", [*_COLUMNS, "rater"], rows)
     if audit.ceilings:
         print_table(
-            "The raters beside each other: what a metric could reach",
+            "The raters compared with each other; a perfect metric has √Pearson with one rater",
             [
                 "dataset",
                 "language",
@@ -32,6 +32,8 @@ def print_audit(audit: Any) -> None:
                 "raters",
                 ">mean",
                 ">interval",
+                ">Pearson",
+                ">perfect metric",
                 ">alpha",
                 ">answers",
                 "why none",
@@ -40,7 +42,7 @@ def print_audit(audit: Any) -> None:
                 [
                     *(one.dataset, one.language, one.dimension, f"{one.first}, {one.second}"),
                     *_estimate(one.mean),
-                    _number(one.alpha.value),
+                    *(_number(one.pearson.value), _number(one.perfect), _number(one.alpha.value)),
                     str(one.mean.n),
                     one.reason,
                 ]
@@ -71,7 +73,15 @@ _COLUMNS = [
 def _row(one: Any) -> list[str]:
     values = [_number(kind.value) for kind in (one.kendall, one.pearson, one.spearman)]
     counts = [str(one.mean.n), str(one.mean.groups), str(one.raters)]
-    return [one.dataset, one.language, one.dimension, *values, *_estimate(one.mean), *counts, one.reason]
+    return [
+        one.dataset,
+        one.language,
+        one.dimension,
+        *values,
+        *_estimate(one.mean),
+        *counts,
+        one.reason or one.note,
+    ]
 
 
 def _print_systems(rows: Sequence[Any]) -> None:
@@ -134,7 +144,7 @@ def print_board(board: Any) -> None:
             [
                 *("–" if one.rank is None else str(one.rank), " ".join(map(str, one.ties)), one.metric),
                 *(_number(value) for value in (one.kendall, one.pearson, one.spearman)[: len(kinds)]),
-                *(*_estimate(one.mean), one.reason),
+                *(*_estimate(one.mean), one.reason or one.note),
             ]
             for one in board.places
         ],

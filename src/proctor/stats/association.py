@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from proctor.core import InputError
 from proctor.stats.clusters import Floats, Ints, Values, finite
 from proctor.stats.coefficients import STATISTICS, Kind, Statistic
-from proctor.stats.correlation import ends
+from proctor.stats.correlation import carrying_groups, ends, too_few_carry
 from proctor.stats.estimate import Estimate
 from proctor.stats.options import Options, Resampling
 from proctor.stats.resampling import group_units, weights
@@ -26,7 +26,8 @@ __all__ = ["Contrast", "Resamples", "Sampled", "average", "contrast"]
 class Sampled:
     """A statistic on all items (`whole`), in every bootstrap sample (`drawn`) and with each unit left out
     (`without`); NaN where it isn't defined. `present` marks the units that have items, `n` counts items and
-    `groups` their groups.
+    `groups` their groups. `carrying` is how many groups carry the variation of the side that varies in fewer of
+    them (see `carrying_groups`), None where that isn't asked.
 
     >>> one = Resamples(["a", "b", "c"], draws=50).correlation("pearson", [1, 2, 3], [1, 2, 4], list("abc"))
     >>> one.estimate().value
@@ -40,6 +41,12 @@ class Sampled:
     n: int
     groups: int
     plan: Resampling
+    carrying: int | None = None
+
+    @property
+    def thin(self) -> bool:
+        """Whether so few groups carry the variation that no sample of them can tell what others would show."""
+        return self.carrying is not None and too_few_carry(self.carrying, self.groups)
 
     @property
     def defined(self) -> bool:
@@ -47,10 +54,11 @@ class Sampled:
         return bool(np.isfinite(self.whole))
 
     def estimate(self) -> Estimate:
-        """The value with its interval, as `correlation` gives it; no interval with fewer than three groups."""
+        """The value with its interval, as `correlation` gives it; no interval with fewer than three groups, and
+        where too few carry the variation (`thin`)."""
         if not self.defined:
             return Estimate(None, None, None, self.n, self.groups)
-        if self.groups < 3 or not self.drawn.size:
+        if self.groups < 3 or not self.drawn.size or self.thin:
             return Estimate(self.whole, None, None, self.n, self.groups)
         low, high = ends(self.drawn, self.without[self.present], self.whole, self.plan)
         return Estimate(self.whole, low, high, self.n, self.groups)
@@ -107,20 +115,23 @@ class Resamples:
         held = rows.any(axis=1)  # a sample may have drawn none of these units
         values = np.full(len(rows), np.nan)
         values[held] = statistic(rows[held])
-        return self.sampled(values, unit, n=len(first), groups=n_groups)
+        carrying = min(carrying_groups(first, unit), carrying_groups(second, unit))
+        return self.sampled(values, unit, n=len(first), groups=n_groups, carrying=carrying)
 
-    def sampled(self, values: Floats, units: Ints, *, n: int, groups: int) -> Sampled:
+    def sampled(
+        self, values: Floats, units: Ints, *, n: int, groups: int, carrying: int | None = None
+    ) -> Sampled:
         """Any statistic that was computed under every row of `weights` over items of these units."""
         present = np.zeros(self.n_units, dtype=np.bool_)
         present[units] = True
         drawn, without = values[1 : 1 + self._draws], values[1 + self._draws :]
-        return Sampled(float(values[0]), drawn, without, present, n, groups, self.plan)
+        return Sampled(float(values[0]), drawn, without, present, n, groups, self.plan, carrying)
 
 
 def average(parts: Sequence[Sampled]) -> Sampled:
     """The mean of several statistics from the same samples; not defined where one of them isn't.
 
-    `n` and `groups` are the largest of the parts'. Raises `InputError` without parts.
+    `n` and `groups` are the largest of the parts', `carrying` the smallest. Raises `InputError` without parts.
 
     >>> samples = Resamples(list("abcd"), draws=100)
     >>> parts = [samples.correlation("pearson", [1, 2, 3, 4], b, list("abcd")) for b in ([1, 2, 3, 4], [4, 3, 2, 1])]
@@ -130,6 +141,7 @@ def average(parts: Sequence[Sampled]) -> Sampled:
     if not parts:
         raise InputError(None, "parts", found="none", expected="one or more statistics")
     count = len(parts)
+    carrying = [part.carrying for part in parts if part.carrying is not None]
     return Sampled(
         sum(part.whole for part in parts) / count,
         reduce(np.add, (part.drawn for part in parts)) / count,
@@ -138,6 +150,7 @@ def average(parts: Sequence[Sampled]) -> Sampled:
         max(part.n for part in parts),
         max(part.groups for part in parts),
         parts[0].plan,
+        min(carrying, default=None),
     )
 
 
@@ -168,14 +181,16 @@ def contrast(first: Sampled, second: Sampled) -> Contrast:
 
     The standard error is that of the difference over the bootstrap samples, or the jackknife's over groups
     where that is larger; interval and p are Student's t with groups − 1 degrees of freedom, so that an
-    interval at the level 1 − α leaves 0 out exactly where p < α. p is 1 where the two are equal
-    everywhere, and unknown where they differ by the same in every sample. By simulation (two equally good metrics that share items, clusters of three, see
-    `tests/stats/test_stats_association.py`) the test keeps its level with 12, 40 and 80 groups.
+    interval at the level 1 − α leaves 0 out exactly where p < α. p is 1, without an interval, where the two are
+    equal everywhere; neither is known where they differ by the same in every sample, or where too few groups carry
+    the variation of one of them (`Sampled.thin`). By simulation (two equally good metrics that share items,
+    clusters of three, see `tests/stats/test_stats_association.py`) the test keeps its level with 12, 40 and 80
+    groups.
 
     >>> samples = Resamples(list("abcd"), draws=100)
     >>> one = samples.correlation("pearson", [1, 2, 3, 4], [1, 3, 2, 4], list("abcd"))
     >>> contrast(one, one)
-    Contrast(value=0.0, ci_low=0.0, ci_high=0.0, p=1.0)
+    Contrast(value=0.0, ci_low=None, ci_high=None, p=1.0)
     """
     whole = first.whole - second.whole
     if not np.isfinite(whole):
@@ -184,7 +199,7 @@ def contrast(first: Sampled, second: Sampled) -> Contrast:
     n_units = int(present.sum())
     drawn = first.drawn - second.drawn
     drawn = drawn[np.isfinite(drawn)]
-    if min(first.groups, second.groups) < 3 or drawn.size < 2:
+    if min(first.groups, second.groups) < 3 or drawn.size < 2 or first.thin or second.thin:
         return Contrast(whole, None, None, None)
     without = (first.without - second.without)[present]
     without = without[np.isfinite(without)]
@@ -194,7 +209,7 @@ def contrast(first: Sampled, second: Sampled) -> Contrast:
     error = max(float(drawn.std(ddof=1)), jackknife)
     if error <= 1e-12:
         same = abs(whole) <= 1e-12
-        return Contrast(0.0, 0.0, 0.0, 1.0) if same else Contrast(whole, None, None, None)
+        return Contrast(0.0, None, None, 1.0) if same else Contrast(whole, None, None, None)
     reach = float(stdtrit(n_units - 1, (1 + first.plan.level) / 2)) * error
     p = float(2 * stdtr(n_units - 1, -abs(whole) / error))
     return Contrast(whole, whole - reach, whole + reach, p)

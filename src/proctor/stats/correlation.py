@@ -7,7 +7,7 @@ from typing import Unpack
 import numpy as np
 
 from proctor.core import InputError
-from proctor.stats.clusters import Floats, Groups, Values, finite, group_codes
+from proctor.stats.clusters import Floats, Groups, Ints, Values, finite, group_codes
 from proctor.stats.coefficients import STATISTICS, Kind
 from proctor.stats.ends import bca_ends, percentile_ends
 from proctor.stats.estimate import Estimate
@@ -16,7 +16,9 @@ from proctor.stats.options import Options, Resampling
 from proctor.stats.resampling import group_units, weights
 from proctor.stats.special import stdtrit
 
-__all__ = ["Kind", "correlation", "ends"]
+__all__ = ["Kind", "carrying_groups", "correlation", "ends", "too_few_carry"]
+
+_FEWEST = 5
 
 
 def correlation(
@@ -36,7 +38,8 @@ def correlation(
     values, sizes 1 to 9) 95 % covers 93 to 95 % with 10, 30 and 200 groups.
 
     Edges: value None with fewer than two items, or where a or b is the same everywhere; no interval with
-    fewer than three groups. Time of "spearman" grows with draws × items, of "kendall" with items².
+    fewer than three groups, and where a or b differs from its most frequent value in fewer than five groups (and in
+    at most half of them): what those few say is in every sample, so no sample tells what others would. Time of "spearman" grows with draws × items, of "kendall" with items².
 
     Raises `InputError` for values that are not finite, for lengths that differ, and for `two_level`.
 
@@ -62,11 +65,31 @@ def correlation(
     n, n_groups = len(first), table.n_groups
     if not np.isfinite(value):
         return Estimate(None, None, None, n, n_groups)
-    if n_groups < 3:
+    carrying = min(carrying_groups(row, unit) for row in table.matrix)
+    if n_groups < 3 or too_few_carry(carrying, n_groups):
         return Estimate(value, None, None, n, n_groups)
     drawn = np.concatenate([statistic(part) for part in weights(n_units, plan.draws, plan.seed)])
     low, high = ends(drawn, statistic(1.0 - np.eye(n_units)), value, plan)
     return Estimate(value, low, high, n, n_groups)
+
+
+def carrying_groups(values: Floats, group: Ints) -> int:
+    """In how many groups some value differs from the most frequent one.
+
+    >>> carrying_groups(np.array([0.0, 0.0, 1.0, 0.0]), np.array([0, 0, 1, 2]))
+    1
+    """
+    distinct, times = np.unique(values, return_counts=True)
+    return len(np.unique(group[values != distinct[np.argmax(times)]]))
+
+
+def too_few_carry(carrying: int, groups: int) -> bool:
+    """Whether fewer than five groups, and at most half of them, carry a variation.
+
+    >>> [too_few_carry(4, 100), too_few_carry(5, 100), too_few_carry(3, 4)]
+    [True, False, False]
+    """
+    return carrying < _FEWEST and 2 * carrying <= groups
 
 
 def ends(drawn: Floats, without: Floats, value: float, plan: Resampling) -> tuple[float | None, float | None]:
@@ -89,7 +112,7 @@ def ends(drawn: Floats, without: Floats, value: float, plan: Resampling) -> tupl
         wider = max(1.0, error / seen) if seen > 0 else 1.0
         z = np.array([t * wider * np.sqrt(n_units / (n_units - 1))])
         low, high = bca_ends(ordered, np.array([value]), z, np.array([skew / 6]), far)
-    if not (np.isfinite(low[0]) and np.isfinite(high[0])):
+    if not (np.isfinite(low[0]) and np.isfinite(high[0])) or not low[0] < high[0]:
         return None, None
     return float(np.clip(low[0], -1, 1)), float(np.clip(high[0], -1, 1))
 

@@ -38,7 +38,17 @@ def agreement_section(source: AuditSource) -> Section:
         )
     missing = [(audit.metric, row) for audit in source.found.each for row in audit.agreements if row.reason]
     if missing:
-        blocks += ["No correlation", _missing(missing)]
+        caption = "Where there is no number, and why: never a 0 in its place."
+        blocks += ["No correlation", _why_none(caption, [(*one, _why(one[1].reason)) for one in missing])]
+    thin = [
+        (audit.metric, row, row.note) for audit in source.found.each for row in audit.agreements if row.note
+    ]
+    if thin:
+        caption = (
+            "A correlation without an interval: fewer than five groups carry the variation of one side, so no "
+            "sample of groups tells what others would show."
+        )
+        blocks += ["No interval", _why_none(caption, thin)]
     return Section(
         key="agreement",
         title="Agreement by dataset and dimension",
@@ -63,6 +73,7 @@ def raters_section(source: AuditSource) -> Section:
                 Cell(number(one.mean.value), strong=True),
                 estimate_cells(one.mean)[1],
                 *(number(kind.value) for kind in (one.kendall, one.pearson, one.spearman)),
+                number(one.perfect),
                 *estimate_cells(one.alpha),
                 one.mean.n,
                 one.reason or "",
@@ -71,11 +82,14 @@ def raters_section(source: AuditSource) -> Section:
         )
         heads = columns(
             *("Dimension", "Language", "Dataset", "Raters", ">Mean", ">Interval", ">Kendall", ">Pearson"),
-            *(">Spearman", ">Krippendorff's α", ">Interval of α", ">Answers", "Why none"),
+            *(">Spearman", ">Perfect metric", ">Krippendorff's α", ">Interval of α", ">Answers", "Why none"),
         )
         blocks.append(
             with_reasons(
-                "One rater against another on the answers that both rated, and α of all raters.", heads, rows
+                "One rater against another on the answers that both rated, and α of all raters. Perfect metric: the "
+                "Pearson correlation that it would have with one of the two, √r.",
+                heads,
+                rows,
             )
         )
     else:
@@ -93,7 +107,10 @@ def raters_section(source: AuditSource) -> Section:
     return Section(
         key="raters",
         title="How far the raters agree",
-        lead="What a metric could reach: it can hardly agree with a rater better than another rater does.",
+        lead="How far two raters agree is no upper limit for a metric. One rater's slips lower both: raters who "
+        "correlate by r with each other (Pearson) correlate by √r with a perfect metric, which gives each answer what "
+        "raters would give it on average. Where r is 0.50, a perfect metric reaches 0.71 with one rater, and more with "
+        "the mean of several. This takes raters to err alike and independently.",
         blocks=blocks,
     )
 
@@ -201,18 +218,17 @@ def _figures(audit: Audit, language: str) -> Table:
     return Table(f"{audit.metric}, {spoken_language(language)}.", heads, tuple(rows))
 
 
-def _missing(missing: Sequence[tuple[str, Agreement]]) -> Table:
+def _why_none(caption: str, found: Sequence[tuple[str, Agreement, str]]) -> Table:
     rows = tuple(
         (
             Cell(metric),
             spoken_language(row.language),
             row.dataset,
             plain_name(row.dimension),
-            Cell(_why(row.reason)),
+            Cell(why),
         )
-        for metric, row in missing
+        for metric, row, why in found
     )
-    caption = "Where there is no number, and why: never a 0 in its place."
     return Table(caption, columns("Metric", "Language", "Dataset", "Dimension", "Why"), rows)
 
 

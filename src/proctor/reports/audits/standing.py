@@ -134,7 +134,7 @@ def _places(source: AuditSource, board: Board) -> Table:
                 *each,
                 Cell(mean, strong=True),
                 spread,
-                Cell(one.reason and f"no correlation: {one.reason}", span=drawn),
+                Cell((one.reason and f"no correlation: {one.reason}") or one.note, span=drawn),
             )
         )
     what = plain_name(board.dimension) or "mean over the dimensions"
