@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from proctor.benchmarks.focus import NativeReference, NativeRequest
+from proctor.benchmarks.focus import NativeReference
 from proctor.build.tracks import Annotation, FocusBuilt
 
-__all__ = ["CLOCK", "READINGS", "disagreements", "seconds_of", "times"]
+__all__ = ["CLOCK", "PLACED", "READINGS", "disagreements", "seconds_of", "times"]
 
 
 class Log:
@@ -112,6 +112,36 @@ def alone(log: Log, name: str, time: str) -> str:
     return instance
 
 
+def the_one(log: Log, name: str, time: str) -> str:
+    """The instance of a class that came at a time."""
+    (instance,) = [i for when, one, i in log.came if one == name and abs(when - seconds_of(time)) <= 0.5]
+    return str(instance)
+
+
+def going(log: Log, instance: str) -> list[float]:
+    return [when for when, _, i in log.went if i == instance]
+
+
+def coming(log: Log, instance: str) -> float:
+    (when,) = [when for when, _, i in log.came if i == instance]
+    return float(when)
+
+
+def happening(log: Log, name: str, time: str) -> str:
+    """What happens to a class at a time, in the words of the options."""
+    at = seconds_of(time)
+    if any(one == name and abs(when - at) <= 0.5 for when, one, _ in log.came):
+        return "one is brought into the patient"
+    if any(one == name and abs(when - at) <= 0.5 for when, one, _ in log.went):
+        return "one is taken out of the patient"
+    there = name in {one for _, one in log.view(at)}
+    return f"{'one' if there else 'none'} is in view, and none is brought in or taken out"
+
+
+def at_that_time(moments: list[tuple[float, str, str]], time: str) -> set[str]:
+    return {name for when, name, _ in moments if abs(when - seconds_of(time)) <= 0.5}
+
+
 @dataclass(frozen=True)
 class Case:
     """A question's log, how its text matched, its answer and its reference."""
@@ -125,6 +155,15 @@ class Case:
 Check = Callable[[Case], bool]
 CLOCK = r"(\d\d:\d\d:\d\d)"
 A, T = r"an? ([a-z ]+?)", CLOCK
+ONE = rf"the ([a-z ]+) that was brought into the patient at {CLOCK}"
+
+PLACED = {
+    "one-where": rf"In which part of the picture, at {T}, is {ONE}\?.*",
+    "last-place": r"An? ([a-z ]+) is still inside the patient and out of view\. In which part of the picture .*",
+    "cell": rf"Divide the picture .*column\) is the middle of the ([a-z ]+) at {T}\?.*",
+    "where": rf"In which part of the picture is the ([a-z ]+) at {T}\?.*",
+}
+"""The rules whose answers are read from boxes, the log saying of which instance."""
 
 READINGS: dict[str, tuple[str, Check]] = {
     "seen": (rf"Has {A} been brought into the patient so far\?", lambda c: yes(c.a) == (c.m[1] in c.log.first(c.log.came))),
@@ -188,6 +227,22 @@ READINGS: dict[str, tuple[str, Check]] = {
                  lambda c: int(c.a) == number_of(c.log, c.m[1], alone(c.log, c.m[1], c.m[2]))),
     "same": (rf"Is the ([a-z ]+) in view at {T} the same one as the [a-z ]+ in view at {T}\?",
              lambda c: yes(c.a) == (alone(c.log, c.m[1], c.m[2]) == alone(c.log, c.m[1], c.m[3]))),
+    "one-out": (rf"Has {ONE} been taken out so far\?", lambda c: (
+        yes(c.a) == bool(going(c.log, the_one(c.log, c.m[1], c.m[2]))))),
+    "one-when-out": (rf"When was {ONE} taken out\?", lambda c: (
+        near(c.a, going(c.log, the_one(c.log, c.m[1], c.m[2])), 0.5))),
+    "one-stay": (rf"How long did {ONE} stay inside, as hh:mm:ss\?", lambda c: (
+        near(c.a, [going(c.log, the_one(c.log, c.m[1], c.m[2]))[0] - coming(c.log, the_one(c.log, c.m[1], c.m[2]))], 0.5))),
+    "happens": (rf"What happens to ([a-z ]+)s at {T}\? .*", lambda c: (
+        chosen(c.m[0], c.a) == happening(c.log, c.m[1], c.m[2]))),
+    "which-in": (rf"Which of these is brought into the patient at {T}\? .*", lambda c: (
+        {chosen(c.m[0], c.a)} == at_that_time(c.log.came, c.m[1]) & set(options_of(c.m[0]).values()))),
+    "which-away": (rf"Which of these is taken out of the patient at {T}\? .*", lambda c: (
+        {chosen(c.m[0], c.a)} == at_that_time(c.log.went, c.m[1]) & set(options_of(c.m[0]).values()))),
+    "must-leave": (r"Which kinds of foreign object that are inside the patient must be taken out .*\?", lambda c: (
+        classes(c.a) == sorted(n for n in c.log.first(c.log.came) if n != "clip" and c.log.left(n)))),
+    "left-behind": (r"If the operation ended now, how many .* left behind that must not stay\? .*", lambda c: (
+        int(c.a) == must_go(c.log.came) - must_go(c.log.went))),
 }  # fmt: skip
 """Per rule: how its text is recognised, and whether the log agrees with the reference. Places are read from boxes."""
 
@@ -200,10 +255,12 @@ def disagreements(
         assert request.qID == reference.qID
         video = request.videoID.removesuffix(".mp4")
         log = Log(events[video], request.end_time)
-        placed = re.fullmatch(rf".*(?:part|column\)).* the ([a-z ]+) at {T}\?.*", request.question)
+        placed = [
+            (name, hit) for name, text in PLACED.items() if (hit := re.fullmatch(text, request.question))
+        ]
         if placed:
-            rule = "cell" if "three rows" in request.question else "where"
-            agrees = at_its_place(boxes[video], placed, rule, request, reference)
+            ((rule, where),) = placed
+            agrees = at_its_place(boxes[video], log, where, rule, reference.answer)
         else:
             hits = [
                 (name, hit)
@@ -218,21 +275,27 @@ def disagreements(
     return wrong, read
 
 
-def at_its_place(
-    annotation: Annotation,
-    match: re.Match[str],
-    rule: str,
-    request: NativeRequest,
-    reference: NativeReference,
-) -> bool:
-    (box,) = [
-        one["box"]
-        for one in annotation.model_dump(mode="json")["sightings"]
-        if one["second"] == seconds_of(match[2]) and one["class_name"] == match[1] and one["box"]
-    ]
+def at_its_place(annotation: Annotation, log: Log, match: re.Match[str], rule: str, answer: str) -> bool:
+    """Whether the box of the instance that is meant lies where the reference says."""
+    drawn = [one for one in annotation.model_dump(mode="json")["sightings"] if one["box"]]
+    if rule == "one-where":
+        instance, second = the_one(log, match[2], match[3]), seconds_of(match[1])
+    elif rule == "last-place":
+        gone = {i for _, _, i in log.went}
+        (instance,) = {i for _, name, i in log.came if name == match[1]} - gone
+        second = max(
+            one["second"] for one in drawn if one["instance"] == instance and one["second"] <= log.end
+        )
+        assert second < log.end - 2, "it is out of view"
+    else:
+        second = seconds_of(match[2])
+        (instance,) = {
+            one["instance"] for one in drawn if one["second"] == second and one["class_name"] == match[1]
+        }
+    (box,) = [one["box"] for one in drawn if (one["second"], one["instance"]) == (second, instance)]
     x = (box["x"] + box["width"] / 2) / annotation.video.width
     y = (box["y"] + box["height"] / 2) / annotation.video.height
     if rule == "cell":
-        return reference.answer == f"{1 + (y > 1 / 3) + (y > 2 / 3)}/{1 + (x > 1 / 3) + (x > 2 / 3)}"
+        return answer == f"{1 + (y > 1 / 3) + (y > 2 / 3)}/{1 + (x > 1 / 3) + (x > 2 / 3)}"
     quarter = f"{'upper' if y < 0.5 else 'lower'} {'left' if x < 0.5 else 'right'}"
-    return chosen(request.question, reference.answer) == quarter
+    return chosen(match[0], answer) == quarter

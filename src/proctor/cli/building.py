@@ -151,6 +151,12 @@ def build_focus(
             show_default=False,
         ),
     ] = None,
+    even: Annotated[
+        bool,
+        typer.Option(
+            "--even-capabilities/--any-capabilities", help="Ask each capability group equally often."
+        ),
+    ] = True,
     check_only: Annotated[
         bool, typer.Option("--check-only", help="Check the tracks and write nothing.")
     ] = False,
@@ -174,7 +180,7 @@ def build_focus(
     if out is None and not check_only:
         raise typer.BadParameter("name a new folder, or --check-only", param_hint="--out")
     seen = tuple(in_distribution or SEEN_IN_TRAINING)
-    plan = FocusPlan(questions, times, seen, tuple(unseen or ()), seed=seed)
+    plan = FocusPlan(questions, times, seen, tuple(unseen or ()), even, seed)
     completions = _completed(tracks, Given(fps, procedure), fill)
     undecided = sum(len(one.open) for one in completions)
     stop = check_only or (undecided > 0 and not allow_findings)

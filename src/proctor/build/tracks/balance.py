@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -15,40 +16,57 @@ FORMATS = ("choice", "count", "binary", "classes", "timestamps", "ordering")
 """The formats, in the order in which they take turns."""
 
 
+_Slot = tuple[str, str]  # a kind of offers, and a part of it
+
+
 def choose(
     pool: dict[str, list[Offer]],
     per_video: int,
     rng: np.random.Generator,
     *,
-    formats: tuple[str, ...] = FORMATS,
+    turns: Mapping[str, Sequence[str]] = MappingProxyType({"": FORMATS}),
+    slot_of: Callable[[Offer], tuple[str, str]] = lambda offer: ("", offer.format.kind),
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, list[Offer]]:
     """`per_video` questions of each video, the formats taking turns; fewer where there are not so many offers.
 
-    Where a format has nothing (more) to ask of a video, its turn goes to the next format. Among the offers
-    of a format the one is taken that disturbs these balances least, ties by lot: answers within a rule and
+    Other `turns` may be named: kinds take turns, and within each of them its parts; `slot_of` says of which kind and
+    part an offer is. Where a part has nothing (more) to ask of a video, its turn goes to the next. Among the offers
+    of a part the one is taken that disturbs these balances least, ties by lot: answers within a rule and
     within a format, answers given what the text tells, rules, and within a video how often each class is
     named in questions and offered as an option (a class that is asked about more often would be suspected
     of being there). `progress` is called with turns done and turns in all.
     """
     chosen: dict[str, list[Offer]] = {video: [] for video in pool}
+    slots = [(kind, part) for kind, parts in turns.items() for part in parts]
     left = {
-        video: {form: [one for one in offers if one.format.kind == form] for form in formats}
+        video: {slot: [one for one in offers if slot_of(one) == slot] for slot in slots}
         for video, offers in pool.items()
     }
     ledger = _Ledger(pool)
     for turn in range(per_video):
-        order = [formats[(turn + step) % len(formats)] for step in range(len(formats))]
-        for video, by_format in left.items():
-            best = _best(by_format, order, ledger, video, rng)
+        order = _order(turn, turns)
+        for video, by_slot in left.items():
+            best = _best(by_slot, order, ledger, video, rng)
             if best is not None:
                 ledger.add(best, video)
                 chosen[video].append(best)
-                form = best.format.kind
-                by_format[form] = [one for one in by_format[form] if _text(one) != _text(best)]
+                slot = slot_of(best)
+                by_slot[slot] = [one for one in by_slot[slot] if _text(one) != _text(best)]
         if progress is not None:
             progress(turn + 1, per_video)
     return chosen
+
+
+def _order(turn: int, turns: Mapping[str, Sequence[str]]) -> list[_Slot]:
+    """Whose turn it is, and who is asked instead: the kinds in a circle, and after each round of them their parts."""
+    kinds, rounds = list(turns), turn // len(turns)
+    in_turn = [kinds[(turn + step) % len(kinds)] for step in range(len(kinds))]
+    return [
+        (kind, turns[kind][(rounds + step) % len(turns[kind])])
+        for kind in in_turn
+        for step in range(len(turns[kind]))
+    ]
 
 
 def _text(offer: Offer) -> tuple[str, frozenset[str], float | None]:
@@ -57,14 +75,14 @@ def _text(offer: Offer) -> tuple[str, frozenset[str], float | None]:
 
 
 def _best(
-    by_format: dict[str, list[Offer]],
-    formats: list[str],
+    by_slot: dict[_Slot, list[Offer]],
+    order: list[_Slot],
     ledger: _Ledger,
     video: str,
     rng: np.random.Generator,
 ) -> Offer | None:
-    for form in formats:
-        asked = by_format[form]
+    for slot in order:
+        asked = by_slot[slot]
         if asked:
             lots = rng.random(len(asked))
             costs = [ledger.cost(offer, video) + lot for offer, lot in zip(asked, lots, strict=True)]

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from proctor.benchmarks.focus import GROUP_OF, GROUPS
 from proctor.build.tracks.annotation import Annotation
 from proctor.build.tracks.balance import choose
+from proctor.build.tracks.focus_attributes import known_attributes
 from proctor.build.tracks.focus_rules import FOCUS_RULES
 from proctor.build.tracks.focus_words import ASKED, FocusDialect, focus_words
 from proctor.build.tracks.giveaway import foregone, gives_away
@@ -41,12 +43,14 @@ _NAMES = "a name without a comma, and not none"
 class FocusPlan:
     """How questions are made: how many of a video, at how many times besides its end they are asked, the kinds
     of procedure that count as seen in training (the whole name, without the approach), the rules whose questions
-    count as unseen in training, and the seed."""
+    count as unseen in training, whether the five groups of capabilities are asked equally often (each is a fifth of the
+    ranking), and the seed."""
 
     per_video: int = 40
     times: int = 4
     in_distribution: tuple[str, ...] = SEEN_IN_TRAINING
     unseen_questions: tuple[str, ...] = ()
+    even_capabilities: bool = True
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -125,9 +129,27 @@ def choose_questions(
     pool = _pool(annotations, plan, looked)
     rng = generator(plan.seed, "build focus", "questions")
     found = choose(
-        pool, plan.per_video, rng, formats=_FORMATS, progress=lambda done, _: looked(len(annotations) + done)
+        pool,
+        plan.per_video,
+        rng,
+        turns=_leaves(pool) if plan.even_capabilities else {"": _FORMATS},
+        slot_of=_leaf if plan.even_capabilities else lambda offer: ("", offer.format.kind),
+        progress=lambda done, _: looked(len(annotations) + done),
     )
     return _trimmed(found, generator(plan.seed, "build focus", "trim"))
+
+
+def _leaf(offer: Offer) -> tuple[str, str]:
+    """The capability that a question tests first of all, with its group."""
+    primary = ASKED[offer.rule].primary
+    return GROUP_OF[primary], primary
+
+
+def _leaves(pool: dict[str, list[Offer]]) -> dict[str, list[str]]:
+    """The groups of capabilities with those of which there is something to ask."""
+    asked = {_leaf(one) for offers in pool.values() for one in offers}
+    found = {group: [leaf for leaf in GROUPS[group]["leaves"] if (group, leaf) in asked] for group in GROUPS}
+    return {group: leaves for group, leaves in found.items() if leaves} or {"": [""]}
 
 
 def _pool(
@@ -139,7 +161,7 @@ def _pool(
     arising = {name for name in names if official_name(name) in ARISING and name not in inserted}
     if not names:
         return {one.video.id: [] for one in annotations}
-    say = focus_words(names, arising)
+    say = focus_words(names, arising, known_attributes(annotations))
     pool: dict[str, list[Offer]] = {}
     for number, one in enumerate(annotations, start=1):
         pool[one.video.id] = _offers(one, say, arising, plan)

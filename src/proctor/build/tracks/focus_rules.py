@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from proctor.build.tracks.annotation import Moment
+from proctor.build.tracks.focus_attributes import ATTRIBUTE_RULES
+from proctor.build.tracks.focus_instances import INSTANCE_RULES
 from proctor.build.tracks.offers import Dialect, Offer, clock, third
 from proctor.build.tracks.rules import TRACK_RULES, Rule, only_one
 from proctor.build.tracks.timeline import Timeline
@@ -194,5 +196,7 @@ FOCUS_RULES: dict[str, Rule] = {
     "which-first-out": _which_first_out,
     "which-at": _which_at,
     "same": _same,
+    **INSTANCE_RULES,
+    **ATTRIBUTE_RULES,
 }
 """All rules by which FOCUS asks, the common ones first."""

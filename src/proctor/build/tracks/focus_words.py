@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from proctor.benchmarks.focus.forms import time_tolerance
 from proctor.build.tracks.offers import Dialect, Offer, orders
+from proctor.build.tracks.vocabulary import with_article
 from proctor.core.formats import PatternFormat, option_letters
 
 __all__ = ["ASKED", "Asked", "FocusDialect", "focus_words"]
@@ -33,6 +34,7 @@ class Asked:
 
 _BAGGED = " (What lies in a specimen bag counts as taken out.)"
 _MAY_STAY = "(Clips, meshes, drains and absorbable hemostatic agents may stay.)"
+_THE_ONE = "the {a} that was brought into the patient at {time}"
 _NUMBERED = "Number the {many} in the order in which they were brought into the patient. "
 
 ASKED = MappingProxyType(
@@ -238,6 +240,93 @@ ASKED = MappingProxyType(
             "instance_matching",
             ("temporal_localization",),
         ),
+        "one-out": Asked(
+            f"Has {_THE_ONE} been taken out so far?",
+            "fo_interaction_recognition",
+            ("instance_matching",),
+            clinical=True,
+        ),
+        "one-when-out": Asked(
+            f"When was {_THE_ONE} taken out?",
+            "temporal_localization",
+            ("instance_matching", "fo_interaction_recognition"),
+            clinical=True,
+        ),
+        "one-stay": Asked(
+            f"How long did {_THE_ONE} stay inside, as hh:mm:ss?",
+            "duration_estimation",
+            ("instance_matching", "temporal_localization"),
+        ),
+        "one-where": Asked(
+            f"In which part of the picture, at {{later}}, is {_THE_ONE}?",
+            "instance_matching",
+            ("spatial_localization_camera",),
+            clinical=True,
+        ),
+        "last-place": Asked(
+            "{one} is still inside the patient and out of view. In which part of the picture was it last seen?",
+            "spatial_localization_camera",
+            ("temporal_localization", "multi_step_reasoning"),
+            clinical=True,
+            inserted=False,
+        ),
+        "happens": Asked(
+            "What happens to {many} at {time}?",
+            "fo_interaction_recognition",
+            ("temporal_localization",),
+        ),
+        "which-in": Asked(
+            "Which of these is brought into the patient at {time}?",
+            "fo_interaction_recognition",
+            ("object_identification",),
+        ),
+        "which-away": Asked(
+            "Which of these is taken out of the patient at {time}?",
+            "fo_interaction_recognition",
+            ("object_identification",),
+            inserted=False,
+        ),
+        "must-leave": Asked(
+            "Which kinds of foreign object that are inside the patient must be taken out before the operation ends?",
+            "functional_reasoning",
+            ("object_aggregation", "multi_step_reasoning"),
+            clinical=True,
+            inserted=False,
+        ),
+        "left-behind": Asked(
+            "If the operation ended now, how many foreign objects would be left behind that must not stay? "
+            + _MAY_STAY,
+            "causal_consequence_reasoning",
+            ("object_aggregation", "multi_step_reasoning"),
+            clinical=True,
+            inserted=False,
+        ),
+        "property": Asked(
+            "What is the {attribute} of the {a} at {time}?", "object_attributes", inserted=False
+        ),
+        "is-property": Asked("Is the {a} {attribute} at {time}?", "object_attributes", inserted=False),
+        "site": Asked(
+            "Where in the body is the {a} at {time}?",
+            "spatial_localization_situs",
+            clinical=True,
+            inserted=False,
+        ),
+        "one-site": Asked(
+            f"Where in the body was {_THE_ONE} last seen?",
+            "spatial_localization_situs",
+            ("instance_matching", "temporal_localization"),
+            clinical=True,
+        ),
+        "last-site": Asked(
+            "{one} is still inside the patient and out of view. Where in the body was it last seen?",
+            "spatial_localization_situs",
+            ("temporal_localization", "multi_step_reasoning"),
+            clinical=True,
+            inserted=False,
+        ),
+        "use": Asked("What is the {a} used for at {time}?", "fo_usage_purpose", inserted=False),
+        "action": Asked("What is done with the {a} at {time}?", "fo_interaction_recognition", inserted=False),
+        "holder": Asked("What holds the {a} at {time}?", "fo_interaction_recognition", inserted=False),
     }
 )
 """Every rule by its name: those that any annotated video is asked by, and those of FOCUS alone."""
@@ -251,8 +340,10 @@ class FocusDialect(Dialect):
     arising: frozenset[str] = frozenset()
 
     def text(self, rule: str, a: str = "", b: str = "", **more: str) -> str:
-        """The question of a rule; of what arises in the body it says what counts as taken out."""
+        """The question of a rule (`{one}` begins it with its article); of what arises in the body it says what counts as taken out."""
         bagged = _BAGGED if a in self.arising and ASKED[rule].retrieval else ""
+        if a:
+            more["one"] = with_article(self.phrase(a)).capitalize()
         return super().text(rule, a, b, **more) + bagged
 
     def tolerance(self, end: float) -> float:
@@ -276,10 +367,19 @@ class FocusDialect(Dialect):
             yield Offer(text, form, answer, answer, "+".join(listed), choices=tuple(listed))
 
 
-def focus_words(names: Sequence[str], arising: Collection[str] = ()) -> FocusDialect:
-    """FOCUS's way of asking about these classes, some of which come loose in the body."""
+def focus_words(
+    names: Sequence[str],
+    arising: Collection[str] = (),
+    attributes: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType({}),
+) -> FocusDialect:
+    """FOCUS's way of asking about these classes, some of which come loose in the body, and their attributes."""
     phrases = {name: name.casefold() for name in names}
     texts = {rule: asked.text for rule, asked in ASKED.items()}
     return FocusDialect(
-        names=tuple(sorted(names)), phrases=phrases, texts=texts, most=_MOST, arising=frozenset(arising)
+        names=tuple(sorted(names)),
+        phrases=phrases,
+        texts=texts,
+        most=_MOST,
+        attributes=attributes,
+        arising=frozenset(arising),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 
 from pydantic import JsonValue
@@ -73,13 +73,15 @@ class Dialect:
     """How a benchmark asks: the classes it knows, each with the phrase for it, and the text of every rule.
 
     Texts name classes as `{a}`, `{b}` (the phrase), `{an_a}`, `{an_b}` (with its article) and `{many}` (the plural
-    of a). `most` is the largest count that is asked for.
+    of a). `most` is the largest count that is asked for. `attributes` are annotators' own, by class and name, with their
+    values.
     """
 
     names: tuple[str, ...]
     phrases: Mapping[str, str]
     texts: Mapping[str, str]
     most: int = 4
+    attributes: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
 
     def phrase(self, name: str) -> str:
         """How questions call a class."""

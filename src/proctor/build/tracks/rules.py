@@ -15,7 +15,7 @@ from proctor.build.tracks.offers import Dialect, Offer, apart, clock, third
 from proctor.build.tracks.timeline import Timeline
 from proctor.core.formats import ChoiceFormat
 
-__all__ = ["QUADRANTS", "TRACK_RULES", "Rule"]
+__all__ = ["QUADRANTS", "TRACK_RULES", "Rule", "only_one", "quadrant_of"]
 
 Rule = Callable[[Timeline, Dialect], Iterator[Offer]]
 
@@ -184,7 +184,13 @@ def only_one(line: Timeline, second: int, name: str) -> Sighting | None:
 def _quadrant(line: Timeline, second: int, name: str) -> str | None:
     """The quarter in which the only instance of a class is clearly to be seen."""
     seen = only_one(line, second, name)
-    if seen is None or seen.box is None:
+    return None if seen is None else quadrant_of(line, seen)
+
+
+def quadrant_of(line: Timeline, seen: Sighting) -> str | None:
+    """The quarter of the picture in which a sighting's middle lies; None too near to a border of two, and where not
+    all of it shows."""
+    if seen.box is None or (seen.visibility is not None and seen.visibility < _PLAINLY):
         return None
     x, y = seen.box.centre[0] / line.annotation.video.width, seen.box.centre[1] / line.annotation.video.height
     if min(abs(x - 0.5), abs(y - 0.5)) < 0.06:

@@ -86,6 +86,16 @@ class Timeline:
         """What is plainly to be seen at a second."""
         return [one for one in self._by_second.get(second, []) if one.clear]
 
+    def last_clear(self, instance: str) -> Sighting | None:
+        """The last sighting of an instance, where it is plainly to be seen then."""
+        mine = [
+            one
+            for _, seen in sorted(self._by_second.items())
+            for one in seen
+            if one.instance == instance and one.box is not None
+        ]
+        return mine[-1] if mine and mine[-1].clear else None
+
     def shown(self, class_name: str) -> list[int]:
         """The seconds at which something of a class is to be seen inside the body, be it in part."""
         return [
