@@ -22,6 +22,7 @@ from proctor.benchmarks.clinicalskillqa import (
     read_references,
     score_predictions,
 )
+from proctor.benchmarks.clinicalskillqa.showing import report
 from proctor.core import NO_ANSWER, Image, InputError
 from proctor.core.formats import OrderingFormat
 from proctor.media import MediaLibrary, view
@@ -98,7 +99,18 @@ def test_scenarios_may_be_folders_and_references_may_be_absent(tmp_path: Path) -
     benchmark = READER.load(tmp_path)
     (item,) = benchmark.items
     assert (item.group, item.tags["scenario"], item.reference) == ("x", "BMV", None)
-    assert benchmark.notes == ("There are no references: answers can't be marked.",)
+    missing, alone = benchmark.notes
+    assert missing == "There are no references: answers can't be marked."
+    assert alone.startswith("1 of 1 instances name no source video, and each is a group of its own")
+
+
+def test_who_reads_intervals_is_told_where_groups_are_not_known(tmp_path: Path, folder: Path) -> None:
+    assert READER.load(folder).notes == ()
+    nameless = [{key: value for key, value in one.items() if key != "video"} for one in KEYS]
+    predictions, keys = written(tmp_path / "said.json", SAID), written(tmp_path / "keys.json", nameless)
+    found = score_predictions(predictions, keys, draws=100)
+    assert found.without_video == 4
+    assert "4 of 4 instances name no source video" in report(found, predictions, keys).notes[0]
 
 
 def test_a_manifest_names_the_frames(tmp_path: Path) -> None:

@@ -402,7 +402,7 @@ def test_the_tasks_own_folder_serves_as_demonstrations(instances: Instances) -> 
     ("content", "text"),
     [
         ("[]", "found no demonstration, expected a list of them"),
-        ("{", "found no JSON (Expecting property name"),
+        ("{", "found no JSON (line 1, column 2: expecting property name"),
         ('[{"id": "x"}]', "order: found Field required, expected id, order, rationale, frames"),
         ('[{"id": "x", "order": ["A", "A"]}]', "item 'x': found A > A, expected each label once"),
         ('[{"id": "x", "order": ["A", "B"]}, {"id": "x", "order": ["A", "B"]}]', "item 'x': found it twice"),
@@ -485,7 +485,8 @@ def test_settings_say_all_that_changes_the_answers(tmp_path: Path) -> None:
         chest="0,0,1,1",
     ).settings
     assert other["prompt_sha256"] != plain["prompt_sha256"]
-    assert set(other) - set(plain) == {"demonstrations", "shots", "pose", "pose_sha256", "chest", "workflows"}
+    more = {"demonstrations", "shots", "pose", "pose_sha256", "predicates", "chest", "workflows"}
+    assert set(other) - set(plain) == more
 
 
 def test_options_that_it_does_not_have() -> None:

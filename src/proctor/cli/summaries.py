@@ -138,6 +138,8 @@ def _show_orders(
             if not one.f1:
                 note(f"No rationale F1 and no overall score: {_unscored(one)}.")
             console.print()
+        for line in store.card(benchmark).notes:
+            note(line)
 
 
 def _unscored(one: OrderedRun) -> str:

@@ -16,7 +16,7 @@ from proctor.benchmarks.clinicalskillqa.native import (
 )
 from proctor.benchmarks.clinicalskillqa.published import published
 from proctor.benchmarks.clinicalskillqa.scoring import score_predictions
-from proctor.benchmarks.clinicalskillqa.showing import report
+from proctor.benchmarks.clinicalskillqa.showing import report, without_video
 from proctor.benchmarks.clinicalskillqa.submitting import SUBMISSION, write_submission
 from proctor.benchmarks.predictions import PredictionReport
 from proctor.core import (
@@ -87,7 +87,7 @@ class ClinicalSkillQA:
             conditions=("video", "text-only", "black", "shuffled"),
             media_root=root,
             failed=FailedPolicy.WRONG,
-            notes=() if file is not None else ("There are no references: answers can't be marked.",),
+            notes=_notes(items, references=file is not None),
             seeds={} if about.seed is None else {"instances": about.seed},
             simulated=about.simulated,
             published=None if about.simulated else _published(),
@@ -155,6 +155,14 @@ class ClinicalSkillQA:
 
 
 READER = ClinicalSkillQA()
+
+
+def _notes(items: Sequence[Item], *, references: bool) -> tuple[str, ...]:
+    notes = [] if references else ["There are no references: answers can't be marked."]
+    alone = sum("video" not in item.tags for item in items)
+    if alone:
+        notes.append(without_video(alone, len(items)))
+    return tuple(notes)
 
 
 def _published() -> PublishedTable:

@@ -69,6 +69,7 @@ class Scored:
     alpha: float
     beta: float
     invalid: InvalidOrders = "wrong"
+    without_video: int = 0
 
     def pairwise(self, invalid: InvalidOrders) -> float | None:
         """The pairwise accuracy with invalid orders counted so, whichever way all other figures count them."""
@@ -149,6 +150,7 @@ def score_predictions(
         alpha=alpha,
         beta=beta,
         invalid=invalid,
+        without_video=sum(not key.video for key in keys.values()),
     )
 
 

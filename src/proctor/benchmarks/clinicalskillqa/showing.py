@@ -14,7 +14,7 @@ from proctor.metrics.marks import Mark
 from proctor.metrics.ordering import OVERALL, Comparison
 from proctor.metrics.text import RATIONALE_F1
 
-__all__ = ["report"]
+__all__ = ["report", "without_video"]
 
 _DASH = "–"
 
@@ -23,6 +23,14 @@ OTHER_ENCODER = (
     "be compared with these"
 )
 """What a reader of the published table must know."""
+
+
+def without_video(alone: int, items: int) -> str:
+    """What a reader of intervals must know where instances do not name their source video."""
+    return (
+        f"{alone} of {items} instances name no source video, and each is a group of its own: if several were cut from one "
+        "video, the intervals are too narrow. Name it as `video` in the references or the manifest."
+    )
 
 
 def report(scored: Scored, predictions: Path, references: Path) -> PredictionReport:
@@ -45,6 +53,7 @@ def _json(scored: Scored, predictions: Path, references: Path) -> dict[str, Json
         "overall": scored.overall,
         "reason": scored.rationale_reason or None,
         "rationales": _rationales(scored),
+        "without_video": scored.without_video,
         "alpha": scored.alpha,
         "beta": scored.beta,
         "results": [row for part in scored.slices for row in _rows(part)],
@@ -163,6 +172,8 @@ def _part(part: Slice) -> tuple[str, ...]:
 def _notes(scored: Scored) -> tuple[str, ...]:
     items = len(scored.comparisons)
     lines = []
+    if scored.without_video:
+        lines.append(without_video(scored.without_video, items))
     if scored.unanswered:
         lines.append(f"{len(scored.unanswered)} of {items} items have no answer and are wrong.")
     faults = scored.faulty
