@@ -393,3 +393,24 @@ def test_nobody_stands_above_and_below_the_line(tmp_path: Path) -> None:
         assert len(lines) == 1, lines
     assert "Beats all baselines on at least one board: team." in out
     assert np.count_nonzero([line.split()[:2] == ["1", "team"] for line in out.splitlines()]) == 1
+
+
+def test_two_incomplete_runs_that_depend_on_their_gaps_are_both_not_ranked(tmp_path: Path) -> None:
+    """One has 100 % of what it answered and 50 % of all, the other 90 % and 75 %: whoever is first depends on the gaps."""
+    store = contest_store(tmp_path, failed=None)
+    video = [number // 2 % 12 for number in range(240)]
+    write_run(store, "one", [Status.FAILED if one < 6 else True for one in video])
+    write_run(store, "two", [None if one < 2 else number % 20 > 1 for number, one in enumerate(video)])
+    found = board(store, stability=10)
+    assert ([one.name for one in found.unranked], found.runs) == (["one", "two"], [])
+    assert [one.high for one in found.unranked] == pytest.approx([1.0, 0.9])
+    assert found.standings.empty == ()
+    code, out = within(
+        "rank", NAME, "--store", store.shown, "--stability", "10", "--draws", "100", "--detail"
+    )
+    assert code == 0, out
+    assert "Not ranked: incomplete" in out
+    code, out = within("rank", NAME, "--store", store.shown, "--stability", "0", "--format", "json")
+    assert [one["mean_if_excluded"] for one in json.loads(out)[0]["systems"]] == pytest.approx([1.0, 0.9])
+    report = tmp_path / "report.html"
+    assert within("report", NAME, "--store", store.shown, "--out", report, "--draws", "100")[0] == 0

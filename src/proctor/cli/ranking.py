@@ -362,7 +362,7 @@ def print_board(board: Board, *, detail: bool = False) -> None:
             ["system", ">pre-eval", ""],
             [[one.name, _percent(one.mean), ", ".join(remarks(one.lacking))] for one in board.baselines],
         )
-    if detail:
+    if detail and board.runs:
         _print_rules(board)
         _print_buckets(board)
         _print_duels(board)

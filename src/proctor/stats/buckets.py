@@ -166,9 +166,9 @@ def _summed(
     for number, row in enumerate(values):
         placed = np.lexsort((row, cell))
         totals[:, :, number] = np.bincount(cell[placed], row[placed], minlength=size).reshape(shape)
-    known = there[:1] if there.all() else there
+    known = np.ones((1, len(cell)), dtype=np.bool_) if there.all() else there
     counts = [np.bincount(cell[row], minlength=size).reshape(shape) for row in known]
-    return totals, np.stack(counts, axis=2).astype(np.float64) if counts else np.zeros((*shape, 1))
+    return totals, np.stack(counts, axis=2).astype(np.float64)
 
 
 def _paired(values: Floats, there: NDArray[np.bool_], cell: Ints, shape: tuple[int, int]) -> Floats:

@@ -51,8 +51,9 @@ def _board(analysis: Analysis, board: Board) -> list[Block]:
         replace(one.figure, caption=f"{one.title}. {one.figure.caption}")
         for one in board_pictures(analysis, board)
     ]
-    tables = (_rules_table(board), _buckets_table(board), _duels_table(board))
-    blocks.append(Folded("Other rules, bucket by bucket, and system by system", tables))
+    if board.runs:
+        tables = (_rules_table(board), _buckets_table(board), _duels_table(board))
+        blocks.append(Folded("Other rules, bucket by bucket, and system by system", tables))
     return blocks
 
 

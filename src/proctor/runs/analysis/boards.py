@@ -105,7 +105,8 @@ def rule_rows(boards: Sequence[Board]) -> list[Row]:
     rows = []
     for board in boards:
         systems = [one.standing for one in board.runs]
-        ranks = np.array([one.ranks for one in systems], dtype=np.float64).T
+        shape = (len(systems), len(board.standings.buckets))
+        ranks = np.array([one.ranks for one in systems], dtype=np.float64).reshape(shape).T
         for rule in RULES:
             if rule in RANK_RULES:
                 scores = RANK_RULES[rule](ranks)
