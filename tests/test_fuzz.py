@@ -11,7 +11,7 @@ import pytest
 from tests.support.fuzzing import TARGETS, one_case
 
 CASES = 60
-FEW = {"store": 12, "clinicalskillqa": 20, "documents": 6}  # what costs more a case
+FEW = {"store": 12, "clinicalskillqa": 20, "documents": 6, "prompt": 15}  # what costs more a case
 
 
 @pytest.mark.parametrize("name", TARGETS)

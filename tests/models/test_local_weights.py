@@ -6,6 +6,8 @@ import asyncio
 import importlib.util
 import io
 import os
+import pickle
+import shutil
 import socket
 import subprocess
 import sys
@@ -227,6 +229,43 @@ def test_a_folder_without_weights_is_said_at_once(tmp_path: Path, where: str, te
 def test_an_id_that_is_not_in_the_cache_is_said_with_the_first_question(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"^transformers:nobody/nothing: .* couldn't find them"):
         ask_all(client("nobody/nothing"), [["What?"]])
+
+
+def spoiled(weights: Path, tmp_path: Path, name: str, content: bytes) -> Path:
+    folder = tmp_path / "weights"
+    shutil.copytree(weights, folder)
+    (folder / name).write_bytes(content)
+    return folder
+
+
+HUGE_HEADER = (2**60).to_bytes(8, "little") + b"{}"
+SPOILED = {
+    "truncated": ("model.safetensors", b"\x00" * 3),
+    "a huge header": ("model.safetensors", HUGE_HEADER),
+    "rubbish": ("model.safetensors", b"\x10\x00\x00\x00\x00\x00\x00\x00" + b"rubbish" * 9),
+    "an endless template": (
+        "chat_template.jinja",
+        b"{% for a in range(99999) %}{% for b in range(99999) %}{% for c in range(9999) %}{% endfor %}{% endfor %}{% endfor %}",
+    ),
+    "no configuration": ("config.json", b"[]"),
+    "a tokenizer that is none": ("tokenizer.json", b"{"),
+}
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_broken_weights_end_the_question_and_nobody_waits(weights: Path, tmp_path: Path, name: str) -> None:
+    folder = spoiled(weights, tmp_path, *SPOILED[name])
+    with pytest.raises(ConfigurationError) as caught:
+        ask_all(client(folder), [["hi"]])
+    assert str(caught.value).startswith(f"transformers:{folder}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_as_a_pickle_are_not_loaded(weights: Path, tmp_path: Path) -> None:
+    folder = spoiled(weights, tmp_path, "pytorch_model.bin", pickle.dumps({"a": 1}))
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ConfigurationError, match="safetensors"):
+        ask_all(client(folder), [["hi"]])
 
 
 def test_a_base_url_makes_no_sense(weights: Path) -> None:

@@ -82,3 +82,19 @@ def test_a_prompt_that_cannot_be_filled_in(tmp_path: Path, text: str, found: str
     assert (
         str(caught.value) == f"mine.txt.j2: prompt: found {found}, expected a template that can be filled in"
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% for c in range(99999) %}{% endfor %}{% endfor %}{% endfor %}",
+        "{% block user %}{{ '%99999999999d' % 1 }}{% endblock %}",
+        "{{ '{:>99999999999}'.format('x') }}",
+        "{{ ('x' * 99999999) * 9999 }}",
+        "{% for o in options %}{{ o.center(99999999999) }}{% endfor %}",
+    ],
+    ids=["loops", "percent", "format", "times", "center"],
+)
+def test_a_template_that_does_not_end_or_fills_the_memory_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError, match="prompt: found a template that does not come to an end"):
+        load_prompt(written(tmp_path, text))

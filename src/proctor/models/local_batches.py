@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from proctor.core import ProctorError, aside
+from proctor.core import aside
 
 __all__ = ["Batches"]
 
@@ -70,7 +70,7 @@ class Batches(Generic[Q, R]):
                     continue
                 try:
                     await loop.run_in_executor(self._thread, self._load)
-                except ProctorError as error:
+                except Exception as error:  # noqa: BLE001 - whoever asked gets it: else they would wait for ever
                     _end(batch, error)
                     continue
                 await self._answer(batch)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proctor.core import ConfigurationError, SystemFaultError
+from proctor.models.prompts import template_ends
 from proctor.models.redact import one_line
 
 __all__ = ["Choices", "Query", "Said", "Weights"]
@@ -69,7 +70,9 @@ class Weights:
             return
         try:
             self._processor, self._model = self._loaded()
-        except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+        except ConfigurationError:
+            raise
+        except Exception as error:
             raise ConfigurationError(f"{self._name}: {_advice(error)}") from error
 
     def generate(self, queries: Sequence[Query], given_up: Callable[[], bool]) -> list[Said]:
@@ -95,8 +98,14 @@ class Weights:
         processor = AutoProcessor.from_pretrained(self._where)
         if getattr(processor, "chat_template", None) is None:
             raise ValueError("its processor has no chat template: it is no model that can be asked")
+        templates = processor.chat_template
+        for template in templates.values() if isinstance(templates, dict) else [templates]:
+            if not template_ends(str(template)):
+                raise ValueError("its chat template does not come to an end")
         processor.tokenizer.padding_side = "left"
-        model = AutoModelForImageTextToText.from_pretrained(self._where, dtype=self._dtype)
+        model = AutoModelForImageTextToText.from_pretrained(
+            self._where, dtype=self._dtype, use_safetensors=True
+        )
         device = self._device
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"

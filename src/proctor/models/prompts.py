@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import re
+import subprocess
+import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proctor.core import InputError
 from proctor.core.files import read_bytes
+from proctor.models import template_check
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-__all__ = ["Prompt", "chosen_prompt", "load_prompt", "prompt_file"]
+__all__ = ["Prompt", "chosen_prompt", "load_prompt", "prompt_file", "template_ends"]
 
 _SUFFIX = ".txt.j2"
+_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,18 @@ class Prompt:
         raise InputError(self.name, "prompt", found=reason, expected="a template that can be filled in")
 
 
+def template_ends(text: str) -> bool:
+    """Whether a template by an unknown author comes to an end, tried in a process with bounds of time and memory:
+    one that loops for ever, or fills the memory, would take this one with it."""
+    done = subprocess.run(  # noqa: S603 - this interpreter, and a file of this package
+        [sys.executable, template_check.__file__],
+        input=text.encode("utf-8", "replace"),
+        capture_output=True,
+        check=False,
+    )
+    return done.returncode in (0, 1)  # 1: what is no template is told where it is compiled
+
+
 def load_prompt(path: Path) -> Prompt:
     """Reads a prompt. Raises `InputError` for a file that can't be read, is empty or is no template."""
     from jinja2 import StrictUndefined, TemplateSyntaxError
@@ -76,6 +92,8 @@ def load_prompt(path: Path) -> Prompt:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    if not path.resolve().is_relative_to(_PACKAGE) and not template_ends(text):
+        raise InputError(path, "prompt", found="a template that does not come to an end", expected="Jinja2")
     try:
         template = environment.from_string(text)
     except TemplateSyntaxError as error:
