@@ -32,7 +32,7 @@ def main() -> None:
         def __len__(self) -> int:
             return 2
 
-        def __call__(self, *_: object, **__: object) -> Any:  # type: ignore[override]
+        def __call__(self, *_: object, **__: object) -> Any:
             return self
 
     environment = ImmutableSandboxedEnvironment(
