@@ -140,17 +140,14 @@ def test_recorded_free_responses_in_both_views(
     assert value == pytest.approx((2 * by_score[0] + by_score[1] + by_score[2]) / 265)
 
 
-def test_a_recorded_failure_is_failed_and_not_wrong(store: Store) -> None:
-    row = next(
-        row
-        for row in rows(store, systems=("qwen3.5-397b",), all_items=True, by=("question_type",))
-        if row.metric == "rubric" and row.failed
-    )
-    assert (row.answered, row.failed, row.n) == (row.n, 1, row.n)
+def test_a_recorded_call_that_was_rejected_for_its_content_is_an_error_and_wrong(store: Store) -> None:
+    found = rows(store, systems=("qwen3.5-397b",), all_items=True, by=("question_type",))
+    row = next(row for row in found if row.metric == "rubric" and row.error)
+    assert (row.failed, row.error, row.n) == (0, 1, row.answered)
     (run,) = [run for run in store.runs("rexsonovqa") if run.system == "qwen3.5-397b"]
-    failed = [answer for answer in store.answers(run).values() if answer.status is Status.FAILED]
-    assert [answer.item_id for answer in failed] == ["Third_Trimester_Locate_Fetus_and_Placenta/free-01"]
-    assert "The video file is too short" in failed[0].reason
+    errors = [answer for answer in store.answers(run).values() if answer.status is Status.ERROR]
+    assert [answer.item_id for answer in errors] == ["Third_Trimester_Locate_Fetus_and_Placenta/free-01"]
+    assert "The video file is too short" in errors[0].reason
 
 
 def test_latencies_and_explanations_come_along(store: Store) -> None:

@@ -79,6 +79,7 @@ def test_every_item_ends_one_way(empty: tuple[Store, Run, ItemTable]) -> None:
         answered(3, status=Status.TIMED_OUT),
         answered(4, status=Status.FAILED),
         Answer(item_id=items.ids[5], reason=NO_ANSWER, problem=NO_ANSWER),
+        answered(6, status=Status.ERROR),
     ]
     store.write(run, [(answer, []) for answer in given])
     assert status_counts(store, run, items) == {
@@ -87,8 +88,9 @@ def test_every_item_ends_one_way(empty: tuple[Store, Run, ItemTable]) -> None:
         "not_submitted": 1,
         "refused": 1,
         "timed_out": 1,
+        "error": 1,
         "failed": 1,
-        "not_asked": 1,
+        "not_asked": 0,
     }
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Reference, Status, VideoClip
+from proctor.core import ACCURACY, Answer, Benchmark, FailedPolicy, Item, Reference, Status, VideoClip
 from proctor.core.formats import CountFormat
 from proctor.media import MediaLibrary
 from proctor.metrics import AccuracyScorer
 from proctor.models import ModelClient, ModelSpec
-from proctor.runs import Limits, Options, Outcome, Result, Run, Store, execute, plan, results
+from proctor.runs import BOTH, Limits, Options, Outcome, Result, Run, Store, execute, plan, results
 from proctor.systems.model_system import ModelSystem, Sampling
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 from tests.support.faulty_server import AT_ONCE, Fault, FaultyServer, Request
@@ -145,7 +145,8 @@ def test_faults_on_30_percent_of_the_calls_are_never_wrong_answers(tmp_path: Pat
     assert {item: now[item] for item in set(answers) - failed} == {
         item: answer for item, answer in answers.items() if item not in failed
     }
-    (row,) = accuracy(store, failed="refuse")
+    (row,) = accuracy(store)
+    assert row.policy == ""
     assert (row.value, row.n, row.answered, row.failed) == (
         1.0,
         len(benchmark.items),
@@ -164,13 +165,13 @@ def assert_failed_is_said(answers: dict[str, Answer], failed: set[str]) -> None:
 
 def assert_numbers_of_an_incomplete_run(store: Store, items: int, failed: int) -> None:
     (row,) = accuracy(store)
+    assert (row.value, row.if_excluded, row.policy) == (None, 1.0, BOTH)
+    (row,) = accuracy(store, failed=FailedPolicy.EXCLUDE)
     assert (row.value, row.n, row.answered, row.failed) == (1.0, items - failed, items - failed, failed)
-    (row,) = accuracy(store, failed="wrong")
+    (row,) = accuracy(store, failed=FailedPolicy.WRONG)
     assert row.value == pytest.approx((items - failed) / items, abs=1e-12)
     assert (row.n, row.answered, row.failed) == (items, items - failed, failed)
-    with pytest.raises(InputError, match=f"local under video: found {failed} failed answers, expected none"):
-        accuracy(store, failed="refuse")
-    parts = accuracy(store, by=("kind",))
+    parts = accuracy(store, by=("kind",), failed=FailedPolicy.EXCLUDE)
     assert [row.facets for row in parts] == [{"kind": "seen"}, {"kind": "told"}]
     assert [row.answered + row.failed for row in parts] == [SEEN, TOLD]
     assert all(row.value == 1.0 for row in parts)
@@ -184,7 +185,8 @@ def test_a_server_that_is_down_fails_the_run_and_records_no_wrong_answer(tmp_pat
         assert by_status(store.answers(run)) == {Status.FAILED: outcome.failed}
         assert 50 <= outcome.failed < 50 + 16
         (row,) = accuracy(store)
-        assert (row.value, row.ci_low, row.ci_high, row.n) == (None, None, None, 0)
+        assert (row.value, row.ci_low, row.ci_high) == (None, None, None)
+        assert (row.if_wrong, row.if_excluded, row.n) == (0.0, None, len(benchmark.items))
         assert row.missing == len(benchmark.items) - outcome.failed == outcome.remaining
 
         server.faults = 0.0

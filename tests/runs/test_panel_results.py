@@ -13,6 +13,7 @@ from proctor.core import (
     NO_ANSWER,
     Answer,
     Benchmark,
+    FailedPolicy,
     InputError,
     Item,
     Reference,
@@ -44,6 +45,7 @@ from proctor.runs import (
 from proctor.runs.cards import card_of
 from proctor.runs.table import load_accuracy, load_items
 
+EXCLUDE = FailedPolicy.EXCLUDE
 TWO, THREE = "panel[a, b]", "panel[a, b, c]"
 
 
@@ -124,8 +126,10 @@ def store(tmp_path: Path) -> Store:
     return opened
 
 
-def rows(store: Store, metric: str = "accuracy", **options: object) -> dict[tuple[str, str], Result]:
-    found = results(store, "mixed", Options(draws=100, **options)).rows  # type: ignore[arg-type]
+def rows(
+    store: Store, metric: str = "accuracy", failed: FailedPolicy = EXCLUDE
+) -> dict[tuple[str, str], Result]:
+    found = results(store, "mixed", Options(draws=100, failed=failed)).rows
     return {(row.system, row.scorer): row for row in found if row.metric == metric}
 
 
@@ -137,6 +141,8 @@ def test_a_panel_s_accuracy_is_that_of_all_questions(store: Store) -> None:
     assert (panel.value, panel.n, panel.answered) == (4 / 6, 6, 8)
     assert (panel.unresolved, panel.unmarked) == (1, 1)
     assert panel.n + panel.unresolved + panel.unmarked == panel.answered
+    wrong = rows(store, failed=FailedPolicy.WRONG)["one", THREE]
+    assert (wrong.value, wrong.n) == (4 / 7, 7)  # the tie is wrong; what waits for the panel is neither
     left = rows(store, "unresolved")["one", THREE]
     assert (left.value, left.n, left.unmarked) == (1 / 3, 3, 1)
     assert left.levels == {"resolved": 2, "tie": 1}
@@ -144,7 +150,7 @@ def test_a_panel_s_accuracy_is_that_of_all_questions(store: Store) -> None:
 
 def test_slices_count_what_they_hold(store: Store) -> None:
     judge(store, add(store, "one", answers(right=3)), THREE, 1.0, 0.0, None, 1.0)
-    found = results(store, "mixed", Options(draws=100, by=("kind",))).rows
+    found = results(store, "mixed", Options(draws=100, by=("kind",), failed=EXCLUDE)).rows
     panel = {row.facets["kind"]: row for row in found if (row.metric, row.scorer) == ("accuracy", THREE)}
     assert (panel["count"].value, panel["count"].n, panel["count"].unresolved) == (3 / 4, 4, 0)
     assert (panel["text"].value, panel["text"].n, panel["text"].unresolved) == (2 / 3, 3, 1)
@@ -172,8 +178,16 @@ def test_boards_hold_systems_against_each_other_by_the_same_scorer(store: Store)
     by_code = leaderboard(store, "mixed", condition="video", scorer="code")
     assert (by_code.items, by_code.left_out) == (4, 0)
     by_panel = leaderboard(store, "mixed", condition="video", scorer=THREE)
-    assert (by_panel.items, by_panel.left_out) == (7, 1)  # the one that is unresolved for one of them
-    assert {row.system: row.value for row in by_panel.rows} == {"one": 6 / 7, "two": 2 / 7}
+    assert (by_panel.items, by_panel.left_out) == (
+        8,
+        0,
+    )  # what is unresolved for one is not taken from the other
+    assert {row.system: row.value for row in by_panel.rows} == {"one": None, "two": 3 / 8}
+    assert {row.system: (row.if_wrong, row.if_excluded) for row in by_panel.rows}["one"] == (6 / 8, 6 / 7)
+    wrong = leaderboard(
+        store, "mixed", condition="video", scorer=THREE, options=Options(failed=FailedPolicy.WRONG)
+    )
+    assert {row.system: row.value for row in wrong.rows} == {"one": 6 / 8, "two": 3 / 8}
     with pytest.raises(InputError, match=r"found accuracy by code, panel\[a, b, c\], expected one scorer"):
         leaderboard(store, "mixed", condition="video")
     board = rank_runs(store, "mixed", draws=100, stability=100)[0]
@@ -181,7 +195,7 @@ def test_boards_hold_systems_against_each_other_by_the_same_scorer(store: Store)
     assert (board.items, board.left_out) == (8, 0)
     assert board.judge == THREE
     assert {one.standing.name: one.lacking.unresolved for one in board.runs} == {"one": 1, "two": 0}
-    found = compare(store, "mixed", Options(draws=100)).comparisons
+    found = compare(store, "mixed", Options(draws=100, failed=EXCLUDE)).comparisons
     assert {one.scorer: one.difference.n for one in found if one.metric == "accuracy"} == {
         "code": 4,
         THREE: 7,

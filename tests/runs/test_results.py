@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import math
-import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from proctor.core import Answer, Benchmark, InputError, Metric, Score, Status
-from proctor.runs import Options, Result, Store, results
+from proctor.core import Answer, Benchmark, FailedPolicy, InputError, Metric, Score, Status
+from proctor.runs import BOTH, Options, Result, Store, results
 from proctor.stats import mean_interval
 from tests.support.ledger import JUDGE, fill_ledger, ledger_benchmark
 from tests.support.program import proctor
@@ -28,8 +28,8 @@ def store(tmp_path: Path) -> Store:
     return fill_ledger(tmp_path / "runs.db")
 
 
-def numbers(store: Store, **options: Any) -> list[Result]:
-    return results(store, "ledger", Options(draws=200, **options)).rows
+def numbers(store: Store, failed: FailedPolicy | None = FailedPolicy.EXCLUDE, **options: Any) -> list[Result]:
+    return results(store, "ledger", Options(draws=200, failed=failed, **options)).rows
 
 
 def test_every_item_is_accounted_for(store: Store) -> None:
@@ -62,20 +62,32 @@ def test_the_interval_is_that_of_the_scored_items_by_group(store: Store) -> None
     assert known.ci_low < 0.4
 
 
-def test_failed_answers_are_left_out_or_wrong_or_refused(store: Store) -> None:
-    excluded, wrong = numbers(store, failed="exclude")[0], numbers(store, failed="wrong")[0]
-    assert (excluded.value, excluded.n) == (2 / 5, 5)
-    assert (wrong.value, wrong.n, wrong.groups) == (2 / 6, 6, 3)
+def test_what_failed_or_was_not_asked_is_left_out_or_wrong(store: Store) -> None:
+    excluded, wrong = numbers(store)[0], numbers(store, FailedPolicy.WRONG)[0]
+    assert (excluded.value, excluded.n, excluded.policy) == (2 / 5, 5, "exclude")
+    assert (wrong.value, wrong.n, wrong.groups, wrong.policy) == (2 / 7, 7, 4, "wrong")
     assert wrong.failed == excluded.failed == 1
+    assert wrong.missing == excluded.missing == 1
     assert wrong.answered == excluded.answered == 5
-    with pytest.raises(
-        InputError,
-        match=re.escape(
-            "one under video: found 1 failed answers, expected none (--failed refuse): "
-            "run the same command again to ask them again"
-        ),
-    ):
-        numbers(store, failed="refuse")
+
+
+def test_without_a_policy_an_incomplete_run_has_a_range_and_an_interval_that_holds_both(store: Store) -> None:
+    both, excluded, wrong = numbers(store, None)[0], numbers(store)[0], numbers(store, FailedPolicy.WRONG)[0]
+    assert (both.policy, both.value, both.n) == (BOTH, None, 7)
+    assert (both.if_wrong, both.if_excluded) == (wrong.value, excluded.value) == (2 / 7, 2 / 5)
+    assert (both.ci_low, both.ci_high) == (
+        min(wrong.ci_low or 0, excluded.ci_low or 0),
+        max(wrong.ci_high or 1, excluded.ci_high or 1),
+    )
+
+
+def test_a_metric_that_nothing_is_lacking_from_has_one_value_under_any_policy(store: Store) -> None:
+    rows = [numbers(store, policy, by=("duration", "skills")) for policy in (None, *FailedPolicy)]
+    whole = {(row.facets["duration"], row.facets["skills"]): row for row in rows[0] if not row.policy}
+    assert {("5–10 s", "eyes"), ("10–20 s", "eyes")} <= whole.keys()
+    for found in rows[1:]:
+        same = {(row.facets["duration"], row.facets["skills"]): row for row in found}
+        assert all(same[key] == row for key, row in whole.items())
 
 
 def test_a_lower_is_better_metric_takes_its_high_end_for_failed(tmp_path: Path) -> None:
@@ -95,7 +107,7 @@ def test_a_lower_is_better_metric_takes_its_high_end_for_failed(tmp_path: Path) 
         ],
     )
     assert [row.value for row in numbers(store)] == [1.0]
-    assert [row.value for row in numbers(store, failed="wrong")] == [5.5]
+    assert [row.value for row in numbers(store, FailedPolicy.WRONG)] == [(1.0 + 6 * 10.0) / 7]
 
 
 def test_an_item_with_several_values_counts_in_each_and_one_without_in_none(store: Store) -> None:
@@ -150,8 +162,10 @@ def test_where_every_answer_failed_the_headline_stands_there_without_a_value(tmp
     assert (row.metric, row.value, row.ci_low, row.n, row.failed, row.missing) == (
         "accuracy", None, None, 0, 1, 6,
     )  # fmt: skip
-    (row,) = numbers(store, failed="wrong")
-    assert (row.value, row.n, row.failed) == (0.0, 1, 1)
+    (row,) = numbers(store, FailedPolicy.WRONG)
+    assert (row.value, row.n, row.failed) == (0.0, 7, 1)
+    (row,) = numbers(store, None)
+    assert (row.value, row.if_wrong, row.if_excluded, row.policy) == (None, 0.0, None, BOTH)
 
 
 def test_postgresql_gives_the_same_numbers(store: Store, postgres_url: str) -> None:
@@ -170,7 +184,7 @@ def test_json_keeps_the_contract(store: Store) -> None:
     assert done.returncode == 0, done.stderr
     assert "NaN" not in done.stdout
     rows = json.loads(done.stdout)
-    assert rows == [row.to_json() for row in numbers(store, by=("kind", "skills"))]
+    assert rows == [row.to_json() for row in numbers(store, None, by=("kind", "skills"))]
     for row in rows:
         assert row.keys() >= CONTRACT.keys()
         for key, kind in CONTRACT.items():
@@ -184,8 +198,12 @@ def test_json_keeps_the_contract(store: Store) -> None:
 @pytest.mark.parametrize(
     ("policy", "value", "words"),
     [
-        ("exclude", "40.0 %", "failed answers are left out of the numbers and counted beside them"),
-        ("wrong", "33.3 %", "failed answers count as wrong"),
+        (
+            "exclude",
+            "40.0 %",
+            "items that failed, were not asked or have no verdict are left out of the run's own",
+        ),
+        ("wrong", "28.6 %", "items that failed, were not asked or have no verdict count as wrong"),
     ],
 )
 def test_the_policy_is_printed(policy: str, value: str, words: str, store: Store) -> None:
@@ -195,19 +213,25 @@ def test_the_policy_is_printed(policy: str, value: str, words: str, store: Store
     assert f"--failed {policy}: {words}" in done.stderr
 
 
-def test_refuse_ends_with_1_and_one_line(store: Store) -> None:
-    done = shown(store, "--failed", "refuse", "--format", "json")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == (
-        f"proctor: {store.shown}: one under video: found 1 failed answers, expected none (--failed refuse): "
-        "run the same command again to ask them again\n"
-    )
+def test_without_a_policy_the_range_is_printed_and_what_decides_it(store: Store) -> None:
+    done = shown(store)
+    assert done.returncode == 0, done.stderr
+    assert "28.6 % … 40.0 %" in done.stdout
+    assert "counted as wrong … left out" in done.stderr
+    assert "--failed wrong or exclude" in done.stderr
+
+
+def test_a_benchmarks_own_rule_is_the_default_and_is_named_as_such(tmp_path: Path) -> None:
+    strict = replace(ledger_benchmark(), failed=FailedPolicy.WRONG)
+    done = shown(fill_ledger(tmp_path / "strict.db", strict))
+    assert "28.6 %" in done.stdout
+    assert "--failed wrong (the benchmark's rule): " in done.stderr
 
 
 def test_csv_says_the_same(store: Store) -> None:
     done = shown(store, "--by", "skills", "--format", "csv")
     rows = list(csv.DictReader(done.stdout.splitlines()))
-    expected = numbers(store, by=("skills",))
+    expected = numbers(store, None, by=("skills",))
     assert [(row["metric"], row["skills"], row["value"], int(row["n"])) for row in rows] == [
         (row.metric, row.facets["skills"], "" if row.value is None else str(row.value), row.n)
         for row in expected

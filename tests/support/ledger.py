@@ -67,10 +67,10 @@ def ledger_benchmark() -> Benchmark:
     )
 
 
-def fill_ledger(url: str | Path) -> Store:
+def fill_ledger(url: str | Path, benchmark: Benchmark | None = None) -> Store:
     """A store with the run in it."""
     store = Store(url)
-    store.add_benchmark(ledger_benchmark())
+    store.add_benchmark(benchmark or ledger_benchmark())
     run = store.start_run("ledger", "one", "video", {})
     for line in LEDGER:
         if line.status is None:

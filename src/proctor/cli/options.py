@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from proctor.core import BenchmarkReader, Briefing
+from proctor.core import BenchmarkReader, Briefing, FailedPolicy
 
 __all__ = [
     "AllItems",
@@ -16,7 +16,6 @@ __all__ = [
     "Conditions",
     "Data",
     "Draws",
-    "Failed",
     "FailedOption",
     "Media",
     "Output",
@@ -37,14 +36,6 @@ class OutputFormat(StrEnum):
     TABLE = "table"
     JSON = "json"
     CSV = "csv"
-
-
-class Failed(StrEnum):
-    """What is done with failed answers."""
-
-    WRONG = "wrong"
-    EXCLUDE = "exclude"
-    REFUSE = "refuse"
 
 
 BenchmarkName = Annotated[
@@ -87,7 +78,12 @@ AllItems = Annotated[
     bool, typer.Option("--all-items", help="Also the items that the benchmark does not count.")
 ]
 FailedOption = Annotated[
-    Failed, typer.Option("--failed", help="Failed answers: left out, counted as wrong, or refused.")
+    FailedPolicy | None,
+    typer.Option(
+        "--failed",
+        help="Items without a score: wrong, or left out. [default: the benchmark's rule, else both]",
+        show_default=False,
+    ),
 ]
 Systems = Annotated[
     list[str] | None, typer.Option("--system", help="Only this system; may be repeated.", show_default=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from proctor.cli.media import MediaAsOption, excerpts_of
-from proctor.cli.options import AllItems, BenchmarkName, Draws, Failed, FailedOption, Media, Seed, StoreUrl
+from proctor.cli.options import AllItems, BenchmarkName, Draws, FailedOption, Media, Seed, StoreUrl
 from proctor.cli.output import console, note
 from proctor.cli.ranking import Baselines
 from proctor.cli.results import DEFAULT_STORE
@@ -34,7 +34,7 @@ def report(
     media: Media = None,
     media_as: MediaAsOption = None,
     baselines: Baselines = None,
-    failed: FailedOption = Failed.EXCLUDE,
+    failed: FailedOption = None,
     publish: Annotated[
         bool, typer.Option("--publish", help="Leave out items, references, answers, judge names.")
     ] = False,
@@ -60,7 +60,7 @@ def report(
     if media is not None and publish:
         raise typer.BadParameter("shows items, which --publish leaves out", param_hint="--media")
     opened = Store(store, create=False)
-    options = Options(failed=failed.value, all_items=all_items, draws=draws, seed=seed)
+    options = Options(failed=failed, all_items=all_items, draws=draws, seed=seed)
     if publish:
         _publish(opened, benchmark, out, options, tuple(baselines or ()), pseudonyms=pseudonyms)
         return

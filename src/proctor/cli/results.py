@@ -13,7 +13,6 @@ from proctor.cli.options import (
     BenchmarkName,
     Conditions,
     Draws,
-    Failed,
     FailedOption,
     Output,
     OutputFormat,
@@ -24,7 +23,7 @@ from proctor.cli.options import (
     reader_of,
 )
 from proctor.cli.output import console, drawn_over, interval, note, print_csv, print_json, print_table, share
-from proctor.core import InputError
+from proctor.core import FailedPolicy, InputError, Metric
 
 __all__ = ["compare", "export", "results"]
 
@@ -39,7 +38,7 @@ def results(
         str, typer.Option("--by", metavar="FACET[,FACET]", help="Split by these facets.", show_default=False)
     ] = "",
     output: Output = OutputFormat.TABLE,
-    failed: FailedOption = Failed.EXCLUDE,
+    failed: FailedOption = None,
     systems: Systems = None,
     conditions: Conditions = None,
     all_items: AllItems = False,
@@ -66,7 +65,7 @@ def results(
 
     Example: proctor results rexsonovqa --store runs.db --by question_type --format json
     """
-    from proctor.cli.summaries import show_summaries
+    from proctor.cli.summaries import Asked, show_summaries
     from proctor.runs import Options, Store
     from proctor.runs import results as compute
 
@@ -74,15 +73,9 @@ def results(
     if flags:
         _show_flags(Store(store, create=False), benchmark, chosen, output)
         return
-    if summary:
-        if two_level:
-            expected = "one of them: the figures of --as official have two levels as they are"
-            raise InputError(None, "--two-level", found="with --as", expected=expected)
-        show_summaries(Store(store, create=False), benchmark, summary, chosen, output, (draws, seed))
-        return
     options = Options(
         by=tuple(name.strip() for name in by.split(",") if name.strip()),
-        failed=failed.value,
+        failed=failed,
         all_items=all_items,
         draws=draws,
         two_level=two_level,
@@ -90,6 +83,12 @@ def results(
         systems=chosen[0],
         conditions=chosen[1],
     )
+    if summary:
+        if two_level:
+            expected = "one of them: the figures of --as official have two levels as they are"
+            raise InputError(None, "--two-level", found="with --as", expected=expected)
+        show_summaries(Asked(Store(store, create=False), benchmark, options), summary, output)
+        return
     found = compute(Store(store, create=False), benchmark, options)
     if output is OutputFormat.JSON:
         print_json([row.to_json() for row in found.rows])
@@ -101,7 +100,7 @@ def results(
     out = [str(one) for name, one in found.card.disqualified.items() if name in shown]
     if out:
         note(f"Disqualified: {'; '.join(out)}")
-    _policy_note(options)
+    _policy_note(found)
 
 
 def _show_flags(
@@ -189,12 +188,25 @@ def _published_cells(card: Any, metric: Any, columns: list[str], by: tuple[str, 
     ]
 
 
-def _policy_note(options: Any) -> None:
-    from proctor.runs import FAILED_POLICIES
+def _policy_note(found: Any) -> None:
+    options = found.options
+    if any(row.policy for row in found.rows):
+        note(policy_line(options.failed, found.card))
+    note(drawn_over(options.draws, options.seed, two_level=options.two_level))
 
-    policy = options.failed
-    drawn = drawn_over(options.draws, options.seed, two_level=options.two_level)
-    note(f"--failed {policy}: {FAILED_POLICIES[policy]}. {drawn}")
+
+def policy_line(failed: FailedPolicy | None, card: Any) -> str:
+    """How the items are counted that a run lacks a score for, and how to decide it."""
+    from proctor.runs import FAILED_POLICIES, policies
+
+    chosen = policies(failed, card)
+    if len(chosen) > 1:
+        return (
+            "A range is the score of an incomplete run: its failed, unasked and unresolved items counted as wrong … left "
+            "out. Run the same command again to ask them, or choose --failed wrong or exclude."
+        )
+    whose = "" if failed else " (the benchmark's rule)"
+    return f"--failed {chosen[0]}{whose}: {FAILED_POLICIES[chosen[0]]}."
 
 
 def _result_cells(rows: list[Any], metric: Any, by: tuple[str, ...]) -> tuple[list[str], list[list[str]]]:
@@ -203,6 +215,7 @@ def _result_cells(rows: list[Any], metric: Any, by: tuple[str, ...]) -> tuple[li
         for name in (
             "timed_out",
             "refused",
+            "error",
             "unreadable",
             "not_submitted",
             "unresolved",
@@ -220,7 +233,7 @@ def _result_cells(rows: list[Any], metric: Any, by: tuple[str, ...]) -> tuple[li
             row.system,
             row.condition,
             *(row.facets[name] for name in by),
-            share(metric, row.value),
+            score(metric, row),
             interval(metric, row.ci_low, row.ci_high),
             *(str(getattr(row, name)) for name in numbers),
             *(str(row.levels.get(level, 0)) for level in levels),
@@ -228,6 +241,15 @@ def _result_cells(rows: list[Any], metric: Any, by: tuple[str, ...]) -> tuple[li
         for row in rows
     ]
     return columns, cells
+
+
+def score(metric: Metric, row: Any) -> str:
+    """The value of a row, or its range where the run is incomplete and nothing is decided."""
+    from proctor.runs import BOTH
+
+    if row.policy != BOTH:
+        return share(metric, row.value)
+    return f"{share(metric, row.if_wrong)} … {share(metric, row.if_excluded)}"
 
 
 def compare(
@@ -251,6 +273,7 @@ def compare(
             show_default=False,
         ),
     ] = "",
+    failed: FailedOption = None,
     output: Output = OutputFormat.TABLE,
     all_items: AllItems = False,
     draws: Draws = 2000,
@@ -272,6 +295,7 @@ def compare(
         by=tuple(name.strip() for name in by.split(",") if name.strip()),
         systems=tuple(systems or ()),
         conditions=tuple(conditions or ()),
+        failed=failed,
         all_items=all_items,
         draws=draws,
         seed=seed,
@@ -291,6 +315,8 @@ def compare(
         return
     for one in found.comparisons:
         _comparison_table(one, found.card.metric(one.metric))
+    if any(one.policy for one in found.comparisons):
+        note(policy_line(failed, found.card))
 
 
 def _run_name(text: str) -> tuple[str, str]:
@@ -336,6 +362,7 @@ def _parts_tables(found: Any, by: tuple[str, ...]) -> None:
 
 def _comparison_table(one: Any, metric: Any) -> None:
     from proctor.reports.words import p_value
+    from proctor.runs import BOTH
 
     difference = one.difference
     title = f"{metric.label} ({one.scorer}): {one.first} against {one.second}"
@@ -352,8 +379,12 @@ def _comparison_table(one: Any, metric: Any) -> None:
     else:
         console.print(title, style="bold", markup=False)
     p, holm = p_value(difference.p), p_value(one.p_holm)
+    value = share(metric, difference.value)
+    if one.policy == BOTH:
+        value = f"{share(metric, one.if_wrong.value)} … {share(metric, one.if_excluded.value)}"
+        holm += "" if difference.p is not None else ", undecided: the two readings point different ways"
     console.print(
-        f"difference {share(metric, difference.value)} ({interval(metric, difference.ci_low, difference.ci_high)}), "
+        f"difference {value} ({interval(metric, difference.ci_low, difference.ci_high)}), "
         f"p {p}, Holm {holm}; {difference.n} items in {difference.groups} groups; only one side: {one.only_first} / {one.only_second}",
         markup=False,
         highlight=False,

@@ -2,43 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from proctor.benchmarks.predictions import ScoresPredictions
 from proctor.cli.options import OutputFormat, reader_of
 from proctor.cli.output import console, interval, note, print_csv, print_json, print_table, share
-from proctor.core import ACCURACY, HasOfficialFigures, InputError
+from proctor.core import ACCURACY, FailedPolicy, HasOfficialFigures, InputError
 from proctor.metrics.ordering import OVERALL
 from proctor.metrics.text import RATIONALE_F1
 
 if TYPE_CHECKING:
     from proctor.metrics.marks import Mark
-    from proctor.runs import OrderedRun, Store
+    from proctor.runs import Options, OrderedRun, Store
 
 __all__ = ["show_summaries"]
 
 _KINDS = ("official", "mended")
 
 
-def show_summaries(
-    store: Store,
-    benchmark: str,
-    kind: str,
-    chosen: tuple[tuple[str, ...], tuple[str, ...]],
-    output: OutputFormat,
-    drawn: tuple[int, int],
-) -> None:
-    """Prints the summary of every chosen run (systems, conditions); `drawn` is draws and seed."""
+@dataclass(frozen=True)
+class Asked:
+    """Whose runs are summarized, and how (see `official_summaries`)."""
+
+    store: Store
+    benchmark: str
+    options: Options
+
+
+def show_summaries(asked: Asked, kind: str, output: OutputFormat) -> None:
+    """Prints the summary of every chosen run."""
     from proctor.runs import official_summaries
 
     if kind not in _KINDS:
         raise InputError(None, "--as", found=repr(kind), expected=" or ".join(_KINDS))
+    store, benchmark = asked.store, asked.benchmark
     reader = reader_of(benchmark)
     if isinstance(reader, ScoresPredictions):
         if kind != "official":
             raise InputError(None, "--as", found=repr(kind), expected="official: there is nothing to mend")
         weights = reader.prediction_weights
-        _show_orders(store, benchmark, (weights["alpha"], weights["beta"]), chosen, output, drawn)
+        _show_orders(asked, (weights["alpha"], weights["beta"]), output)
         return
     if not isinstance(reader, HasOfficialFigures):
         raise InputError(
@@ -49,10 +53,7 @@ def show_summaries(
         benchmark,
         reader,
         official=kind == "official",
-        systems=chosen[0],
-        conditions=chosen[1],
-        draws=drawn[0],
-        seed=drawn[1],
+        options=asked.options,
     )
     rows = [row for one in summaries for row in one.to_json()]
     if output is OutputFormat.JSON:
@@ -78,39 +79,47 @@ def _tables(summaries: list[Any]) -> None:
             ]
             for figure in one.figures
         ]
-        print_table(
-            f"{one.system} / {one.condition}", ["level", "name", ">accuracy", ">interval", ">n"], cells
-        )
+        print_table(_title(one, one), ["level", "name", ">accuracy", ">interval", ">n"], cells)
         if one.marked_by != "code":
             note(f"Free text is right or wrong by {one.marked_by}.")
         if one.left_out:
             note(f"{one.left_out} questions have no mark and are left out.")
+        if one.lacking and one.policy == FailedPolicy.WRONG:
+            note(f"{one.lacking} questions failed, were not asked or have no verdict, and count as wrong.")
         console.print()
 
 
-def _show_orders(
-    store: Store,
-    benchmark: str,
-    weights: tuple[float, float],
-    chosen: tuple[tuple[str, ...], tuple[str, ...]],
-    output: OutputFormat,
-    drawn: tuple[int, int],
-) -> None:
+def _title(run: Any, one: Any) -> str:
+    """A run, with the policy where something is lacking."""
+    counted = {"wrong": ", what it lacks counted as wrong", "exclude": ", what it lacks left out"}
+    return f"{run.system} / {run.condition}{counted.get(one.policy, '')}"
+
+
+def _show_orders(asked: Asked, weights: tuple[float, float], output: OutputFormat) -> None:
     """The task's own figures of every chosen run, the overall score where its rationales are scored."""
-    from proctor.runs import chosen_runs, load_orders
+    from proctor.runs import chosen_runs, load_orders, policies
     from proctor.runs.table import load_items
 
-    table = load_items(store, store.card(benchmark))
-    items = {item.id: item for item in store.items(benchmark)}
-    found = load_orders(store, chosen_runs(store, benchmark, *chosen), table, items)
-    marks = {one.run.id: _order_marks(one, weights, drawn) for one in found}
-    rows = [row for one in found for row in _order_rows(one, marks[one.run.id])]
+    store, card = asked.store, asked.store.card(asked.benchmark)
+    table = load_items(store, card)
+    items = {item.id: item for item in store.items(asked.benchmark)}
+    options = asked.options
+    runs = chosen_runs(store, asked.benchmark, options.systems, options.conditions)
+    found = [
+        one
+        for policy in policies(options.failed, card)
+        for one in load_orders(store, runs, table, items, policy)
+    ]
+    found = list({(one.run.id, one.policy): one for one in found}.values())
+    found.sort(key=lambda one: (one.run.system, one.run.condition))
+    marks = [_order_marks(one, weights, (options.draws, options.seed)) for one in found]
+    rows = [row for one, own in zip(found, marks, strict=True) for row in _order_rows(one, own)]
     if output is OutputFormat.JSON:
         print_json(rows)
     elif output is OutputFormat.CSV:
         print_csv(list(rows[0]) if rows else [], [list(row.values()) for row in rows])
     else:
-        for one in found:
+        for one, own in zip(found, marks, strict=True):
             several = len(one.f1) > 1
             cells = [
                 [
@@ -120,19 +129,20 @@ def _show_orders(
                     interval(mark.metric, mark.estimate.ci_low, mark.estimate.ci_high),
                     str(mark.estimate.n),
                 ]
-                for scorer, mark in marks[one.run.id]
+                for scorer, mark in own
             ]
             if not one.f1:
                 cells += [[metric.label, "–", "–", "–"] for metric in (RATIONALE_F1, OVERALL)]
             heads = ["metric", *(["rationales by"] if several else []), ">value", ">interval", ">n"]
-            print_table(f"{one.run.system} / {one.run.condition}", heads, cells)
+            print_table(_title(one.run, one), heads, cells)
             if one.invalid:
                 note(
                     f"{one.invalid} of {len(one.compared)} orders are invalid (a label is missing, repeated or "
                     "unknown) and wrong in every figure but that with partial credit."
                 )
-            if one.left_out:
-                note(f"{one.left_out} items failed or were not asked, and are left out.")
+            if one.lacking:
+                counted = "count as wrong" if one.policy == FailedPolicy.WRONG else "are left out"
+                note(f"{one.lacking} items failed or were not asked, and {counted}.")
             if len(one.f1) == 1:
                 note(f"Rationales by {next(iter(one.f1))}.")
             if not one.f1:
@@ -167,7 +177,7 @@ def _order_marks(
 def _order_rows(one: OrderedRun, marks: list[tuple[str, Mark]]) -> list[dict[str, Any]]:
     """As programs read them; `reason` says why a value is not there."""
     run: dict[str, Any] = {"system": one.run.system, "condition": one.run.condition, "left_out": one.left_out}
-    run["invalid"] = one.invalid
+    run |= {"invalid": one.invalid, "policy": one.policy, "lacking": one.lacking}
     missing: dict[str, Any] = {"value": None, "ci_low": None, "ci_high": None, "n": 0}
     unscored = [
         run | {"scorer": "", "name": metric.name} | missing | {"reason": _unscored(one)}

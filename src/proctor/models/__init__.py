@@ -1,6 +1,7 @@
 """Access to models through one library, and prompts as template files."""
 
 from proctor.models.client import ModelClient, Part
+from proctor.models.faults import rejection
 from proctor.models.probe import reachable
 from proctor.models.prompts import Prompt, chosen_prompt, load_prompt, prompt_file
 from proctor.models.reply import Reply, Token
@@ -18,4 +19,5 @@ __all__ = [
     "parse_settings",
     "prompt_file",
     "reachable",
+    "rejection",
 ]

@@ -68,9 +68,9 @@ class Source:
         """The systems, best first by the headline under the first condition."""
         metric = self.metric(self.card.headline)
         found = {
-            row.system: row.value
+            row.system: row.drawn
             for row in reversed(self.overall)
-            if row.metric == metric.name and row.condition == self.conditions[0] and row.value is not None
+            if row.metric == metric.name and row.condition == self.conditions[0] and row.drawn is not None
         }
         sign = -1.0 if metric.higher_is_better else 1.0
         there = {run.system for run in self.runs}
@@ -155,7 +155,7 @@ class Source:
             number
             for row in self.overall
             if Key(row.metric, row.scorer) == key
-            for number in (row.value, row.ci_low, row.ci_high)
+            for number in (row.drawn, row.ci_low, row.ci_high)
             if number is not None
         ]
         return min([metric.low, *shown]), max([metric.high, *shown])

@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 
 from proctor.core import Metric
+from proctor.runs import BOTH, Comparison, LeaderboardRow, Result
 
 __all__ = [
     "CONDITION_WORDS",
     "clean",
     "difference",
+    "difference_of",
     "dollars",
     "interval",
     "natural",
     "p_value",
     "plain_name",
+    "score",
     "seconds",
     "shorten",
     "thousands",
@@ -82,6 +85,13 @@ def value(metric: Metric, number: float | None) -> str:
     return DASH if number is None else metric.show(number).replace("-", _MINUS)
 
 
+def score(metric: Metric, row: Result | LeaderboardRow) -> str:
+    """The value of a row, or its range where the run is incomplete and nothing is decided."""
+    if row.policy != BOTH:
+        return value(metric, row.value)
+    return f"{value(metric, row.if_wrong)} … {value(metric, row.if_excluded)}"
+
+
 def interval(metric: Metric, low: float | None, high: float | None) -> str:
     """An interval; a dash where it can't be known."""
     if low is None or high is None:
@@ -96,6 +106,13 @@ def difference(metric: Metric, number: float | None) -> str:
     shown = _plain(metric, number)
     sign = "" if shown.startswith(_MINUS) or not shown.strip("0.") else "+"
     return f"{sign}{shown}{' pts' if metric.percent else ''}"
+
+
+def difference_of(metric: Metric, one: Comparison) -> str:
+    """The difference of two runs, or its range where one is incomplete and nothing is decided."""
+    if one.policy != BOTH:
+        return difference(metric, one.difference.value)
+    return f"{difference(metric, one.if_wrong.value)} … {difference(metric, one.if_excluded.value)}"
 
 
 def p_value(p: float | None) -> str:

@@ -14,6 +14,7 @@ from proctor.runs.importing import import_answers
 from proctor.runs.judges import judged_by, judges_of
 from proctor.runs.judging import JudgeTally, PaidVotes, judge_all
 from proctor.runs.leaderboard import Leaderboard, LeaderboardRow, leaderboard
+from proctor.runs.missing import FAILED_POLICIES, policies
 from proctor.runs.official import OfficialSummary, official_summaries
 from proctor.runs.orders import OrderedRun, load_orders
 from proctor.runs.plan import Plan, PlanOptions, chosen_items, plan
@@ -28,12 +29,13 @@ from proctor.runs.ranking import (
     UnrankedRun,
     rank_runs,
 )
-from proctor.runs.results import FAILED_POLICIES, Options, Result, Results, chosen_runs, results
+from proctor.runs.results import BOTH, Options, Result, Results, chosen_runs, results
 from proctor.runs.rulings import disqualify, reinstate
 from proctor.runs.store import Run, Store
 from proctor.runs.store_check import check_store
 
 __all__ = [
+    "BOTH",
     "COLUMNS",
     "FAILED_POLICIES",
     "FLOOR",
@@ -97,6 +99,7 @@ __all__ = [
     "load_orders",
     "official_summaries",
     "plan",
+    "policies",
     "pseudonyms_of",
     "public_copy",
     "rank_runs",

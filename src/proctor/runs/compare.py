@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import ACCURACY, InputError
+from proctor.core import ACCURACY, FailedPolicy, InputError
 from proctor.runs.cards import BenchmarkCard
-from proctor.runs.results import Options, chosen_runs, facet_cells
+from proctor.runs.missing import Marked, load_marked, policies
+from proctor.runs.results import BOTH, Options, chosen_runs, facet_cells
 from proctor.runs.store import Run, Store
-from proctor.runs.table import ItemTable, load_items, load_labels, load_series
+from proctor.runs.table import ItemTable, load_items, load_labels
 from proctor.stats import Difference, cross_table, holm, paired_difference
 
 __all__ = ["Comparison", "Comparisons", "Side", "compare", "compare_runs", "condition_pairs"]
@@ -43,6 +44,11 @@ class Comparison:
     both in the order of `levels`); `only_first` and `only_second` items have a score on one side only
     and are left out; `p_holm` is adjusted over all comparisons made together. `facets` say of which items alone, where
     they are split.
+
+    Where a side lacks scores, `policy` says how they are counted ("wrong", "exclude"); it is "both" where nothing is
+    decided: then `difference` has no value, an interval that holds those of both readings, and the larger p of the two
+    where both point the same way (else none), so that a run is better only where it is so under both. `if_wrong` and
+    `if_excluded` are the two readings; where nothing lacks they are the same and `policy` is empty.
     """
 
     metric: str
@@ -55,6 +61,9 @@ class Comparison:
     other_levels: int
     only_first: int
     only_second: int
+    policy: str
+    if_wrong: Difference
+    if_excluded: Difference
     p_holm: float | None = None
     facets: dict[str, str] = field(default_factory=dict)
 
@@ -71,6 +80,11 @@ class Comparison:
         else:
             return None
         return row[0], sum(row)
+
+    @property
+    def drawn(self) -> float | None:
+        """Where a drawing puts it: the difference; of a range the reading in which all that lacks is wrong."""
+        return self.if_wrong.value if self.policy == BOTH else self.difference.value
 
     def to_json(self) -> dict[str, Any]:
         """The comparison as programs read it."""
@@ -95,13 +109,17 @@ class Comparison:
             "other_levels": self.other_levels,
             "recovered": None if recovered is None else recovered[0],
             "wrong_without_media": None if recovered is None else recovered[1],
+            "policy": self.policy,
+            "difference_if_wrong": self.if_wrong.value,
+            "p_if_wrong": self.if_wrong.p,
+            "difference_if_excluded": self.if_excluded.value,
+            "p_if_excluded": self.if_excluded.p,
         }
 
 
 @dataclass(frozen=True)
 class _Scored:
-    scorer: str
-    values: NDArray[np.float64]
+    marked: Marked
     labels: dict[int, str]
 
 
@@ -206,7 +224,7 @@ def compare_runs(
     metrics: Sequence[str] = (),
 ) -> list[Comparison]:
     """Compares pairs of runs on every metric (and scorer) that both have; p adjusted by Holm per metric. Options
-    say of which items, split by which facets, with which draws and seed.
+    say of which items, split by which facets, under which policy for what a run lacks, with which draws and seed.
 
     Raises `InputError` where a pair has no metric in common, and for a facet that is not known.
     """
@@ -233,7 +251,7 @@ def _on_items(
     options: Options,
     metrics: Sequence[str],
 ) -> list[Comparison]:
-    scored = {run.id: _scored(store, run, items, metrics) for pair in pairs for run in pair}
+    scored = {run.id: _scored(store, run, items, card, metrics) for pair in pairs for run in pair}
     found: list[Comparison] = []
     for first, second in pairs:
         common = sorted(scored[first.id].keys() & scored[second.id].keys())
@@ -246,9 +264,9 @@ def _on_items(
             )
         for key in common:
             pair = (scored[first.id][key], scored[second.id][key])
-            found.append(
-                _compare(card, items, key, (first, second), pair, draws=options.draws, seed=options.seed)
-            )
+            compared = _compare(items, pair, policies(options.failed, card), options)
+            sides = (Side(first.system, first.condition), Side(second.system, second.condition))
+            found.append(replace(compared, first=sides[0], second=sides[1]))
     return found
 
 
@@ -262,62 +280,91 @@ def condition_pairs(runs: Sequence[Run], order: Sequence[str]) -> list[tuple[Run
 
 
 def _scored(
-    store: Store, run: Run, items: ItemTable, metrics: Sequence[str]
+    store: Store, run: Run, items: ItemTable, card: BenchmarkCard, metrics: Sequence[str]
 ) -> dict[tuple[str, str], _Scored]:
     return {
-        (series.metric, series.scorer): _Scored(
-            series.scorer, series.values, load_labels(store, run, items, series.metric, series.scorer)
+        (one.metric.name, one.scorer): _Scored(
+            one, load_labels(store, run, items, one.metric.name, one.scorer) if one.metric.levels else {}
         )
-        for series in load_series(store, run, items)
-        if not metrics or series.metric in metrics
+        for one in load_marked(store, run, items, card)
+        if not metrics or one.metric.name in metrics
     }
 
 
 def _compare(
-    card: BenchmarkCard,
     items: ItemTable,
-    key: tuple[str, str],
-    runs: tuple[Run, Run],
     scored: tuple[_Scored, _Scored],
-    *,
-    draws: int,
-    seed: int,
+    chosen: tuple[FailedPolicy, ...],
+    options: Options,
 ) -> Comparison:
-    metric, scorer = key
-    a, b = (~np.isnan(side.values) for side in scored)
-    both = np.flatnonzero(a & b)
-    declared = card.metric(metric)
-    units = np.repeat(both, items.units(declared, both))
-    difference = paired_difference(
-        scored[0].values[units],
-        scored[1].values[units],
-        items.group[units],
-        draws=draws,
-        seed=seed,
-        bounds=(declared.low, declared.high),
-    )
-    levels = declared.levels or (_RIGHT_OR_WRONG if metric == ACCURACY.name else ())
-    table, other = _counts(metric, levels, scored, both)
+    """The comparison of two runs, whose sides are still to be named."""
+    metric, scorer = scored[0].marked.metric, scored[0].marked.scorer
+    lacking = bool(np.any(scored[0].marked.lacking | scored[1].marked.lacking))
+    policy = "" if not lacking else BOTH if len(chosen) > 1 else chosen[0].value
+
+    def read(reading: FailedPolicy) -> Difference:
+        a, b = (side.marked.values(reading) for side in scored)
+        both = np.flatnonzero(~np.isnan(a) & ~np.isnan(b))
+        units = np.repeat(both, items.units(metric, both))
+        return paired_difference(
+            a[units],
+            b[units],
+            items.group[units],
+            draws=options.draws,
+            seed=options.seed,
+            bounds=(metric.low, metric.high),
+        )
+
+    excluded = read(FailedPolicy.EXCLUDE)
+    wrong = read(FailedPolicy.WRONG) if lacking else excluded
+    difference = {BOTH: _either(wrong, excluded), FailedPolicy.WRONG.value: wrong}.get(policy, excluded)
+    shown = FailedPolicy.WRONG if policy == FailedPolicy.WRONG else FailedPolicy.EXCLUDE
+    values = tuple(side.marked.values(shown) for side in scored)
+    a, b = (~np.isnan(one) for one in values)
+    levels = metric.levels or (_RIGHT_OR_WRONG if metric.name == ACCURACY.name else ())
+    table, other = _counts(metric.name, levels, scored, values, np.flatnonzero(a & b))
     return Comparison(
-        metric=metric,
+        metric=metric.name,
         scorer=scorer,
-        first=Side(runs[0].system, runs[0].condition),
-        second=Side(runs[1].system, runs[1].condition),
+        first=Side("", ""),
+        second=Side("", ""),
         difference=difference,
         levels=levels,
         table=table,
         other_levels=other,
         only_first=int(np.sum(a & ~b)),
         only_second=int(np.sum(b & ~a)),
+        policy=policy,
+        if_wrong=wrong,
+        if_excluded=excluded,
+    )
+
+
+def _either(wrong: Difference, excluded: Difference) -> Difference:
+    """What holds under both readings: no value, an interval that holds both, the larger p where they agree."""
+    ends = (wrong.ci_low, excluded.ci_low, wrong.ci_high, excluded.ci_high)
+    known = [end for end in ends if end is not None]
+    whole = len(known) == len(ends)
+    agree = (wrong.value or 0) * (excluded.value or 0) > 0
+    p = max(wrong.p, excluded.p) if agree and wrong.p is not None and excluded.p is not None else None
+    return replace(
+        wrong, value=None, ci_low=min(known) if whole else None, ci_high=max(known) if whole else None, p=p
     )
 
 
 def _counts(
-    metric: str, levels: tuple[str, ...], scored: tuple[_Scored, _Scored], both: NDArray[np.intp]
+    metric: str,
+    levels: tuple[str, ...],
+    scored: tuple[_Scored, _Scored],
+    values: tuple[NDArray[np.float64], ...],
+    both: NDArray[np.intp],
 ) -> tuple[list[list[int]] | None, int]:
     if not levels:
         return None, 0
-    named = [[_level(metric, side, int(place)) for place in both] for side in scored]
+    named = [
+        [_level(metric, side, own, int(place)) for place in both]
+        for side, own in zip(scored, values, strict=True)
+    ]
     inside = [
         (first, second) for first, second in zip(*named, strict=True) if first in levels and second in levels
     ]
@@ -325,9 +372,9 @@ def _counts(
     return [[int(count) for count in row] for row in counts], len(both) - len(inside)
 
 
-def _level(metric: str, side: _Scored, place: int) -> str:
+def _level(metric: str, side: _Scored, values: NDArray[np.float64], place: int) -> str:
     if metric == ACCURACY.name:
-        return _RIGHT_OR_WRONG[0 if side.values[place] == 1 else 1]
+        return _RIGHT_OR_WRONG[0 if values[place] == 1 else 1]
     return side.labels.get(place, "")
 
 

@@ -1,29 +1,39 @@
-"""The leaderboard of one condition: systems ranked on the items that all of them were asked."""
+"""The leaderboard of one condition: systems ranked on the items that the metric marks, all of them for everybody."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from proctor.core import InputError, Metric, Status
-from proctor.runs.cards import BenchmarkCard
-from proctor.runs.results import Options, chosen_runs
+from proctor.core import FailedPolicy, InputError, Metric
+from proctor.runs.missing import Marked, load_marked, policies
+from proctor.runs.results import BOTH, Options, chosen_runs
 from proctor.runs.store import Run, Store
-from proctor.runs.table import CODE, ItemTable, Series, load_items, load_outcomes, load_series
-from proctor.stats import Estimate, mean_interval, rank_systems
+from proctor.runs.table import CODE, ItemTable, load_items
+from proctor.stats import Estimate, Rank, mean_interval, rank_systems
 
 __all__ = ["Leaderboard", "LeaderboardRow", "leaderboard"]
+
+Mask = NDArray[np.bool_]
+
+_FEW = 100  # draws where only ranks are asked for, which need none
 
 
 @dataclass(frozen=True)
 class LeaderboardRow:
     """One system. `rank` is 1 + the number of systems significantly better (ties share it, and a lower score never
-    has the better rank), None for a system that was not asked every item, or that is `disqualified`; `rank_low` to `rank_high` is its simultaneous
-    confidence interval. `place_low` to `place_high` is how its place spreads over samples, and `p_best` how often it
-    leads there: no confidence interval (see `proctor.stats.Rank`). `told_the_key` marks a baseline that knows the
-    answers' distribution: a reference, not a contestant."""
+    has the better rank), None where it can't be known (see `leaderboard`) and for a `disqualified` one; `rank_low` to
+    `rank_high` is its simultaneous confidence interval. `place_low` to `place_high` is how its place spreads over
+    samples, and `p_best` how often it leads there: no confidence interval (see `proctor.stats.Rank`). `missing` items
+    were not asked; `lacking` ones have no score for whatever reason. `told_the_key` marks a baseline that knows the
+    answers' distribution: a reference, not a contestant.
+
+    `policy` says how lacking items count: "wrong", "exclude", or "both" where nothing is decided: then there is no
+    `value` but the range from `if_wrong` to `if_excluded`, and an interval that holds those of both; empty where
+    nothing lacks."""
 
     system: str
     rank: int | None
@@ -40,13 +50,21 @@ class LeaderboardRow:
     missing: int
     told_the_key: bool
     disqualified: bool = False
+    lacking: int = 0
+    policy: str = ""
+    if_wrong: float | None = None
+    if_excluded: float | None = None
+
+    @property
+    def drawn(self) -> float | None:
+        """Where a drawing puts it (see `Result.drawn`)."""
+        return self.if_wrong if self.policy == BOTH else self.value
 
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Ranked rows first, best first, then those that can't be ranked. `left_out` items have no score
-    from at least one ranked system (failed, or not marked) and are left out for all, so that every
-    system is ranked on the same items."""
+    """Ranked rows first, best first, then those that can't be ranked. `items` are those that every ranked system is
+    ranked on; `left_out` items have no score from any system (the scorer marks none of them)."""
 
     metric: Metric
     scorer: str
@@ -59,17 +77,26 @@ class Leaderboard:
 @dataclass(frozen=True)
 class _Entry:
     run: Run
-    series: Series
-    missing: int
+    marked: Marked
+    policy: str
     disqualified: bool
-
-    @property
-    def contests(self) -> bool:
-        return not self.missing and not self.disqualified
 
     @property
     def told_the_key(self) -> bool:
         return bool(self.run.settings.get("told_the_key", False))
+
+    def complete_on(self, common: Mask) -> bool:
+        """Whether each of these items has a value under the policy; both readings count as one that has none."""
+        reading = FailedPolicy.WRONG if self.policy == FailedPolicy.WRONG else FailedPolicy.EXCLUDE
+        return bool(np.all(~np.isnan(self.marked.values(reading)[common])))
+
+    def settled_on(self, common: Mask) -> bool:
+        """Whether only a policy is wanting: no item waits for a judge, and none is unsupported."""
+        return bool(np.all(~np.isnan(self.marked.values(FailedPolicy.WRONG)[common])))
+
+    def filled(self, value: float) -> NDArray[np.float64]:
+        """The scores with one value for all that lack one."""
+        return np.where(self.marked.lacking, value, self.marked.scores)
 
 
 def leaderboard(
@@ -83,134 +110,149 @@ def leaderboard(
 ) -> Leaderboard:
     """Ranks the systems of one condition by a metric (the headline, if none is named).
 
-    Failed answers under the policy `wrong` count as wrong, else the item is left out for all. Raises
-    `InputError` where several scorers give the metric and none is named, and for an unknown condition.
+    All are ranked on the same items: no system's gaps take an item from another. Lacking items (failed, not asked, no
+    verdict) are wrong under the policy `wrong`; under `exclude` a system with any has a score and no rank. Where
+    nothing is decided, such a system has a rank only if these items can't change any: if all ranks are the same whether
+    they have the worst score or the best. An answer that waits
+    for a judge, and an item that a baseline does not support, leave a system without a rank under any policy.
+
+    Raises `InputError` where several scorers give the metric and none is named, and for an unknown condition.
     """
     options = options or Options()
     card = store.card(benchmark)
     declared = card.metric(metric or card.headline)
     items = load_items(store, card, all_items=options.all_items)
-    markable = items.markable(declared, CODE if scorer is None else scorer)
+    chosen = policies(options.failed, card)
     entries = [
-        entry
+        _Entry(run, one, _policy(one, chosen), run.system in card.disqualified)
         for run in chosen_runs(store, benchmark, options.systems, (condition,))
-        for entry in _entries(store, run, card, declared, items, markable, options)
-        if scorer is None or entry.series.scorer == scorer
+        for one in load_marked(store, run, items, card)
+        if one.metric.name == declared.name and (scorer is None or one.scorer == scorer)
     ]
-    scorers = sorted({entry.series.scorer for entry in entries})
+    scorers = sorted({entry.marked.scorer for entry in entries})
     if len(scorers) > 1:
         raise InputError(
             store.shown, found=f"{declared.name} by {', '.join(scorers)}", expected="one scorer, named"
         )
-    ranked = [entry for entry in entries if entry.contests]
-    common = markable.copy()
-    for entry in ranked:
-        common &= entry.series.marked
-    asked = int(np.sum(markable)) if ranked else 0
+    markable = items.markable(declared, CODE if scorer is None else scorer)
+    known = [~np.isnan(one.marked.values(FailedPolicy.WRONG)) for one in entries]
+    common = np.logical_or.reduce([np.zeros_like(markable), *known]) & markable
+    board = _Board(items, declared, common, options)
+    contests = [entry for entry in entries if not entry.disqualified]
+    decided = [entry for entry in contests if entry.complete_on(common)]
+    undecided = [entry for entry in contests if entry.policy == BOTH and entry.settled_on(common)]
+    ranked = [*decided, *board.rankable(decided, undecided)]
+    unranked = [entry for entry in entries if entry not in ranked]
     return Leaderboard(
         metric=declared,
         scorer=scorers[0] if scorers else "",
         condition=condition,
-        rows=[
-            *_ranked(ranked, items, np.flatnonzero(common), declared, options),
-            *(_unranked(entry, items, declared, options) for entry in entries if not entry.contests),
-        ],
+        rows=[*board.rows(ranked), *(board.row(entry, None) for entry in unranked)],
         items=int(np.sum(common)) if ranked else 0,
-        left_out=asked - int(np.sum(common)) if ranked else 0,
+        left_out=int(np.sum(markable & ~common)) if ranked else 0,
     )
 
 
-def _entries(
-    store: Store,
-    run: Run,
-    card: BenchmarkCard,
-    metric: Metric,
-    items: ItemTable,
-    markable: Any,
-    options: Options,
-) -> list[_Entry]:
-    outcomes = load_outcomes(store, run, items)
-    missing = int(np.sum(markable & ~outcomes.asked))
-    out = run.system in card.disqualified
-    found = []
-    for series in load_series(store, run, items):
-        if series.metric != metric.name:
-            continue
-        values = series.values.copy()
-        if options.failed == "wrong":
-            values[outcomes.where(Status.FAILED) & markable] = metric.worst
-        found.append(_Entry(run, Series(series.metric, series.scorer, values), missing, out))
-    return found
+def _policy(marked: Marked, chosen: Sequence[FailedPolicy]) -> str:
+    if not np.any(marked.lacking):
+        return ""
+    return BOTH if len(chosen) > 1 else chosen[0].value
 
 
-def _ranked(
-    entries: list[_Entry], items: ItemTable, common: Any, metric: Metric, options: Options
-) -> list[LeaderboardRow]:
-    if not entries:
-        return []
-    by_name = {entry.run.system: entry for entry in entries}
-    common = np.repeat(common, items.units(metric, common))
-    estimates = {name: _estimate(entry, common, items, metric, options) for name, entry in by_name.items()}
-    ranks = rank_systems(
-        np.stack([entry.series.values[common] for entry in entries]),
-        list(by_name),
-        items.group[common],
-        higher_is_better=metric.higher_is_better,
-        draws=options.draws,
-        level=options.level,
-        seed=options.seed,
-        bounds=(metric.low, metric.high),
-    )
-    return [
-        LeaderboardRow(
-            system=rank.name,
-            rank=rank.rank,
-            rank_low=rank.rank_low,
-            rank_high=rank.rank_high,
-            place_low=rank.place_low,
-            place_high=rank.place_high,
-            p_best=rank.p_best,
-            value=estimates[rank.name].value,
-            ci_low=estimates[rank.name].ci_low,
-            ci_high=estimates[rank.name].ci_high,
-            n=estimates[rank.name].n,
-            groups=estimates[rank.name].groups,
-            missing=0,
-            told_the_key=by_name[rank.name].told_the_key,
+@dataclass(frozen=True)
+class _Board:
+    """What the rows are made with: the items that count for all, and how intervals are drawn."""
+
+    items: ItemTable
+    metric: Metric
+    common: Mask
+    options: Options
+
+    def rows(self, entries: Sequence[_Entry]) -> list[LeaderboardRow]:
+        """The ranked rows, best first."""
+        by_name = {entry.run.system: entry for entry in entries}
+        worst = {name: entry.filled(self.metric.worst) for name, entry in by_name.items()}
+        return [self.row(by_name[rank.name], rank) for rank in self._ranks(worst)]
+
+    def rankable(self, decided: Sequence[_Entry], undecided: Sequence[_Entry]) -> list[_Entry]:
+        """The systems whose lacking items can't change a rank; who lacks most is given up first."""
+        left = sorted(undecided, key=lambda entry: int(np.sum(entry.marked.lacking)))
+        while left and not self._ranks_hold(decided, left):
+            left.pop()
+        return left
+
+    def _ranks_hold(self, decided: Sequence[_Entry], undecided: Sequence[_Entry]) -> bool:
+        """Whether all ranks are the same with every undecided system's lacking items at their worst, at their best, and
+        with each system's alone at the other end."""
+        worst = self.metric.worst
+        best = self.metric.high if self.metric.higher_is_better else self.metric.low
+        known = {one.run.system: one.marked.scores for one in decided}
+        known |= {one.run.system: one.filled(worst) for one in decided if one.policy}
+        found: list[dict[str, int]] = []
+        for most, least in ((worst, best), (best, worst)):
+            for alone in (None, *undecided):
+                filled = {one.run.system: one.filled(least if one is alone else most) for one in undecided}
+                found.append({one.name: one.rank for one in self._ranks(known | filled, draws=_FEW)})
+        return all(one == found[0] for one in found)
+
+    def row(self, entry: _Entry, rank: Rank | None) -> LeaderboardRow:
+        """One system's row; without a rank where it can't be known."""
+        marked = entry.marked
+        wrong, excluded = (self._estimate(marked.values(policy)) for policy in FailedPolicy)
+        shown = wrong if entry.policy in {FailedPolicy.WRONG, BOTH} else excluded
+        value, low, high = shown.value, shown.ci_low, shown.ci_high
+        if entry.policy == BOTH:
+            value = None
+            ends = [wrong.ci_low, excluded.ci_low, wrong.ci_high, excluded.ci_high]
+            known = [end for end in ends if end is not None]
+            low, high = (min(known), max(known)) if len(known) == len(ends) else (None, None)
+        return LeaderboardRow(
+            system=entry.run.system,
+            rank=None if rank is None else rank.rank,
+            rank_low=None if rank is None else rank.rank_low,
+            rank_high=None if rank is None else rank.rank_high,
+            place_low=None if rank is None else rank.place_low,
+            place_high=None if rank is None else rank.place_high,
+            p_best=None if rank is None else rank.p_best,
+            value=value,
+            ci_low=low,
+            ci_high=high,
+            n=shown.n,
+            groups=shown.groups,
+            missing=int(np.sum(marked.not_asked | marked.unsupported)),
+            told_the_key=entry.told_the_key,
+            disqualified=entry.disqualified,
+            lacking=int(np.sum(marked.lacking | marked.waiting | marked.unsupported)),
+            policy=entry.policy,
+            if_wrong=wrong.value,
+            if_excluded=excluded.value,
         )
-        for rank in ranks
-    ]
 
+    def _ranks(self, values: dict[str, NDArray[np.float64]], draws: int = 0) -> list[Rank]:
+        if not values:
+            return []
+        common = np.flatnonzero(self.common)
+        common = np.repeat(common, self.items.units(self.metric, common))
+        return rank_systems(
+            np.stack([row[common] for row in values.values()]),
+            list(values),
+            self.items.group[common],
+            higher_is_better=self.metric.higher_is_better,
+            draws=draws or self.options.draws,
+            level=self.options.level,
+            seed=self.options.seed,
+            bounds=(self.metric.low, self.metric.high),
+        )
 
-def _unranked(entry: _Entry, items: ItemTable, metric: Metric, options: Options) -> LeaderboardRow:
-    marked = np.flatnonzero(entry.series.marked)
-    estimate = _estimate(entry, np.repeat(marked, items.units(metric, marked)), items, metric, options)
-    return LeaderboardRow(
-        system=entry.run.system,
-        rank=None,
-        rank_low=None,
-        rank_high=None,
-        place_low=None,
-        place_high=None,
-        p_best=None,
-        value=estimate.value,
-        ci_low=estimate.ci_low,
-        ci_high=estimate.ci_high,
-        n=estimate.n,
-        groups=estimate.groups,
-        missing=entry.missing,
-        told_the_key=entry.told_the_key,
-        disqualified=entry.disqualified,
-    )
-
-
-def _estimate(entry: _Entry, places: Any, items: ItemTable, metric: Metric, options: Options) -> Estimate:
-    """The same interval as in `results`, where the items are the same."""
-    return mean_interval(
-        entry.series.values[places],
-        items.group[places],
-        draws=options.draws,
-        level=options.level,
-        seed=options.seed,
-        bounds=(metric.low, metric.high),
-    )
+    def _estimate(self, values: NDArray[np.float64]) -> Estimate:
+        """The same interval as in `results`, where the items are the same."""
+        places = np.flatnonzero(~np.isnan(values))
+        places = np.repeat(places, self.items.units(self.metric, places))
+        return mean_interval(
+            values[places],
+            self.items.group[places],
+            draws=self.options.draws,
+            level=self.options.level,
+            seed=self.options.seed,
+            bounds=(self.metric.low, self.metric.high),
+        )

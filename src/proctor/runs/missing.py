@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from proctor.core import ACCURACY, FailedPolicy, Metric, Status
 from proctor.judges import UNRESOLVED
 from proctor.runs.cards import BenchmarkCard
+from proctor.runs.floor import FLOOR
 from proctor.runs.store import Run, Store
 from proctor.runs.table import (
     CODE,
@@ -52,7 +53,7 @@ def policies(chosen: FailedPolicy | None, card: BenchmarkCard) -> tuple[FailedPo
     Where there are two, the score of an incomplete run is a range, and a verdict must be the same under both.
     """
     one = chosen or card.failed
-    return tuple(FailedPolicy) if one is None else (one,)
+    return tuple(FailedPolicy) if one is None else (FailedPolicy(one),)
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ class Marked:
 
     `markable` are the items that the metric marks. Each of them has a score in `scores` or is in exactly one of the
     masks: `failed` (an infrastructure error), `not_asked`, `unresolved` (the judge was asked and gave no verdict),
-    `waiting` (the judge is still to be asked: neither right nor wrong under any policy).
+    `waiting` (the judge is still to be asked) and `unsupported` (a baseline of the floor does not answer its format);
+    the last two are neither right nor wrong under any policy.
     """
 
     metric: Metric
@@ -72,6 +74,7 @@ class Marked:
     not_asked: Mask
     unresolved: Mask
     waiting: Mask
+    unsupported: Mask
 
     @property
     def lacking(self) -> Mask:
@@ -81,7 +84,7 @@ class Marked:
     @property
     def complete(self) -> bool:
         """Whether every item that the metric marks has a score."""
-        return not bool(np.any(self.lacking | self.waiting))
+        return not bool(np.any(self.lacking | self.waiting | self.unsupported))
 
     def values(self, policy: FailedPolicy) -> NDArray[np.float64]:
         """The scores under a policy; NaN where an item has none.
@@ -94,19 +97,32 @@ class Marked:
         return values
 
 
-def marked(metric: Metric, series: Series, markable: Mask, outcomes: Outcomes, unresolved: Mask) -> Marked:
-    """A series of a run with what it lacks; `unresolved` are the answers that its judge gave no verdict on."""
+def marked(
+    metric: Metric,
+    series: Series,
+    markable: Mask,
+    outcomes: Outcomes,
+    unresolved: Mask,
+    *,
+    baseline: bool = False,
+) -> Marked:
+    """A series of a run with what it lacks; `unresolved` are the answers that its judge gave no verdict on.
+
+    A `baseline` of the floor is asked all that it supports, so that what it was not asked is unsupported.
+    """
     without = markable & ~series.marked
-    answered = outcomes.answered & without
+    answered, not_asked = outcomes.answered & without, ~outcomes.asked & without
+    nothing = np.zeros_like(without)
     return Marked(
         metric=metric,
         scorer=series.scorer,
         scores=series.values,
         markable=markable,
         failed=outcomes.where(Status.FAILED) & without,
-        not_asked=~outcomes.asked & without,
+        not_asked=nothing if baseline else not_asked,
         unresolved=answered & unresolved,
         waiting=answered & ~unresolved,
+        unsupported=not_asked if baseline else nothing,
     )
 
 
@@ -127,6 +143,7 @@ def load_marked(store: Store, run: Run, items: ItemTable, card: BenchmarkCard) -
             items.markable(card.metric(one.metric), one.scorer),
             outcomes,
             unresolved.get(one.scorer, nothing),
+            baseline=run.system in FLOOR,
         )
         for one in found
     ]
@@ -149,5 +166,12 @@ def load_marked_accuracy(
     for run in runs:
         unresolved = unresolved_by_scorer(load_raw_series(store, run, items))
         outcomes = load_outcomes(store, run, items)
-        found[run.id] = marked(metric, chosen[run.id], markable, outcomes, unresolved.get(judge, nothing))
+        found[run.id] = marked(
+            metric,
+            chosen[run.id],
+            markable,
+            outcomes,
+            unresolved.get(judge, nothing),
+            baseline=run.system in FLOOR,
+        )
     return found

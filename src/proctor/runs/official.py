@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from proctor.core import HasOfficialFigures, OfficialFigure, Status
-from proctor.runs.results import chosen_runs
+from proctor.core import FailedPolicy, HasOfficialFigures, OfficialFigure, Status
+from proctor.runs.missing import load_marked_accuracy, policies
+from proctor.runs.results import Options, chosen_runs
 from proctor.runs.store import Store
-from proctor.runs.table import load_accuracy, load_items, load_outcomes
+from proctor.runs.table import load_items, load_outcomes
 
 __all__ = ["OfficialSummary", "official_summaries"]
 
 
 @dataclass(frozen=True)
 class OfficialSummary:
-    """One run's summary; `left_out` questions have no mark yet (failed, or for a judge to give); `marked_by` is the
-    judge behind the marks that code can't give, or "code"."""
+    """One run's summary under one policy for what it lacks: under "wrong" `lacking` questions (failed, not asked, no
+    verdict) count as wrong. `left_out` questions have no mark: those that lack one under "exclude", and those that wait
+    for a judge. `marked_by` is the judge behind the marks that code can't give, or "code"."""
 
     system: str
     condition: str
     figures: list[OfficialFigure]
     left_out: int
     marked_by: str
+    policy: str = ""
+    lacking: int = 0
 
     def to_json(self) -> list[dict[str, Any]]:
         """One object a figure, as programs read it."""
         run: dict[str, Any] = {"system": self.system, "condition": self.condition}
         run |= {"left_out": self.left_out, "marked_by": self.marked_by}
+        run |= {"policy": self.policy, "lacking": self.lacking}
         return [run | asdict(figure) for figure in self.figures]
 
 
@@ -40,29 +44,41 @@ def official_summaries(
     reader: HasOfficialFigures,
     *,
     official: bool,
-    systems: Sequence[str] = (),
-    conditions: Sequence[str] = (),
-    draws: int = 2000,
-    seed: int = 0,
+    options: Options | None = None,
 ) -> list[OfficialSummary]:
-    """The summary of every chosen run, from the marks that the store keeps."""
-    items = load_items(store, store.card(benchmark))
+    """The summary of every chosen run, from the marks that the store keeps; of a run that lacks some and where nothing
+    is decided, one under each policy. Of `options` count systems, conditions, `failed`, draws and seed."""
+    options = options or Options()
+    card = store.card(benchmark)
+    items = load_items(store, card)
     found = []
-    runs = chosen_runs(store, benchmark, systems, conditions)
-    accuracy = load_accuracy(store, runs, items)
+    runs = chosen_runs(store, benchmark, options.systems, options.conditions)
+    accuracy = load_marked_accuracy(store, runs, items, card)
     for run in runs:
-        right = accuracy[run.id].values
-        marked = np.flatnonzero(~np.isnan(right))
+        own = accuracy[run.id]
+        lacking = int(own.lacking.sum())
         late = load_outcomes(store, run, items).where(Status.TIMED_OUT)
-        figures = reader.figures(
-            [items.groups[items.group[place]] for place in marked],
-            [items.tags[items.tags_code[place]] for place in marked],
-            right[marked].tolist(),
-            int(late.sum()),
-            official=official,
-            draws=draws,
-            seed=seed,
-        )
-        left_out = len(items.ids) - len(marked)
-        found.append(OfficialSummary(run.system, run.condition, figures, left_out, accuracy[run.id].scorer))
+        for policy in policies(options.failed, card) if lacking else (FailedPolicy.EXCLUDE,):
+            right = own.values(policy)
+            there = np.flatnonzero(~np.isnan(right))
+            figures = reader.figures(
+                [items.groups[items.group[place]] for place in there],
+                [items.tags[items.tags_code[place]] for place in there],
+                right[there].tolist(),
+                int(late.sum()),
+                official=official,
+                draws=options.draws,
+                seed=options.seed,
+            )
+            found.append(
+                OfficialSummary(
+                    run.system,
+                    run.condition,
+                    figures,
+                    left_out=len(items.ids) - len(there),
+                    marked_by=own.scorer,
+                    policy=policy.value if lacking else "",
+                    lacking=lacking,
+                )
+            )
     return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from proctor.core import Item, Status
+from proctor.core import Answer, FailedPolicy, Item, Status
 from proctor.core.formats import OrderingFormat
 from proctor.metrics.marks import Mark
 from proctor.metrics.ordering import (
@@ -30,15 +30,22 @@ __all__ = ["OrderedRun", "load_orders"]
 @dataclass(frozen=True)
 class OrderedRun:
     """One run's orders by item (`compared`), each item's group, and where rationales were scored by code their F1 by
-    scorer and item. `left_out` orders have no answer that counts: they failed, or were not asked. `has_rationales`
+    scorer and item. `lacking` items failed or were not asked: under the policy "wrong" they hold no order (and their
+    rationales are worth 0), under "exclude" they are `left_out`; `policy` is empty where nothing lacks. `has_rationales`
     says whether the run was asked for rationales, or kept some."""
 
     run: Run
     compared: dict[str, Comparison]
     groups: tuple[str, ...]
     f1: dict[str, dict[str, float]]
-    left_out: int
+    lacking: int
+    policy: str = ""
     has_rationales: bool = False
+
+    @property
+    def left_out(self) -> int:
+        """Items that are in no figure."""
+        return 0 if self.policy == FailedPolicy.WRONG else self.lacking
 
     def whole(self, *, draws: int = 2000, seed: int = 0) -> list[Mark]:
         """The metrics of orders over all of them, with intervals by group."""
@@ -73,25 +80,39 @@ class OrderedRun:
 
 
 def load_orders(
-    store: Store, runs: Sequence[Run], table: ItemTable, items: Mapping[str, Item]
+    store: Store,
+    runs: Sequence[Run],
+    table: ItemTable,
+    items: Mapping[str, Item],
+    policy: FailedPolicy = FailedPolicy.WRONG,
 ) -> list[OrderedRun]:
     """The runs that have an order which counts; `items` by id hold the references."""
-    found = [_load(store, run, table, items) for run in runs]
+    found = [_load(store, run, table, items, policy) for run in runs]
     return [one for one in found if one.compared]
 
 
-def _load(store: Store, run: Run, table: ItemTable, items: Mapping[str, Item]) -> OrderedRun:
+def _load(
+    store: Store, run: Run, table: ItemTable, items: Mapping[str, Item], policy: FailedPolicy
+) -> OrderedRun:
     answers = load_answers(store, run, table, len(table.ids))
     orders: dict[str, Comparison] = {}
-    groups, left_out = [], 0
-    for place, name in enumerate(table.ids):
+    groups, lacking = [], set()
+    asked = [
+        (place, name)
+        for place, name in enumerate(table.ids)
+        if isinstance(items[name].answer, OrderingFormat) and items[name].reference is not None
+    ]
+    if not any(place in answers for place, _ in asked):
+        asked = []  # the run is one on other questions
+    for place, name in asked:
         item, answer = items[name], answers.get(place)
-        if not isinstance(item.answer, OrderingFormat) or item.reference is None:
-            continue
         if answer is None or answer.status is Status.FAILED:
-            left_out += 1
-            continue
-        orders[name] = compared(item.reference, answer)
+            lacking.add(name)
+            if policy is FailedPolicy.EXCLUDE:
+                continue
+            answer = Answer(item_id=name)
+        if item.reference is not None:
+            orders[name] = compared(item.reference, answer)
         groups.append(item.group)
     f1 = {
         one.scorer: {
@@ -102,5 +123,15 @@ def _load(store: Store, run: Run, table: ItemTable, items: Mapping[str, Item]) -
         for one in load_series(store, run, table)
         if one.metric == RATIONALE_F1.name
     }
-    scored = {name: by for name, by in f1.items() if by}
-    return OrderedRun(run, orders, tuple(groups), scored, left_out, gives_rationales(answers.values()))
+    scored = {
+        name: by | dict.fromkeys(lacking & orders.keys(), RATIONALE_F1.worst) for name, by in f1.items() if by
+    }
+    return OrderedRun(
+        run,
+        orders,
+        tuple(groups),
+        scored,
+        len(lacking),
+        policy.value if lacking else "",
+        gives_rationales(answers.values()),
+    )

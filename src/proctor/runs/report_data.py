@@ -135,7 +135,7 @@ def load_consumption(store: Store, run: Run, items: ItemTable) -> Consumption:
 
 def status_counts(store: Store, run: Run, items: ItemTable) -> dict[str, int]:
     """How asking ended in one run, every item once: `readable` and `unreadable` answers, those that a submission
-    lacks (`not_submitted`), `refused`, `timed_out`, `failed`, and items that were `not_asked`."""
+    lacks (`not_submitted`), `refused`, `timed_out`, `error`, `failed`, and items that were `not_asked`."""
     outcomes: Outcomes = load_outcomes(store, run, items)
     answered = outcomes.where(Status.ANSWERED)
     return {
@@ -144,6 +144,7 @@ def status_counts(store: Store, run: Run, items: ItemTable) -> dict[str, int]:
         "not_submitted": int(np.sum(answered & ~outcomes.submitted)),
         "refused": int(np.sum(outcomes.where(Status.REFUSED))),
         "timed_out": int(np.sum(outcomes.where(Status.TIMED_OUT))),
+        "error": int(np.sum(outcomes.where(Status.ERROR))),
         "failed": int(np.sum(outcomes.where(Status.FAILED))),
         "not_asked": int(np.sum(~outcomes.asked)),
     }

@@ -6,15 +6,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import ACCURACY, InputError, Metric, Status
-from proctor.judges import UNRESOLVED
+from proctor.core import ACCURACY, FailedPolicy, InputError, Status
 from proctor.runs.cards import BenchmarkCard
+from proctor.runs.floor import FLOOR
 from proctor.runs.guessable import GUESSABLE, audit_stored, flag_guessable
+from proctor.runs.missing import Marked, marked, policies, unresolved_by_scorer
 from proctor.runs.store import Run, Store
 from proctor.runs.table import (
     CODE,
@@ -28,25 +29,21 @@ from proctor.runs.table import (
 )
 from proctor.stats import Estimate, slice_means
 
-__all__ = ["FAILED_POLICIES", "Options", "Result", "Results", "results"]
+__all__ = ["BOTH", "Options", "Result", "Results", "results"]
 
-FailedPolicy = Literal["wrong", "exclude", "refuse"]
-
-FAILED_POLICIES: dict[FailedPolicy, str] = {
-    "exclude": "failed answers are left out of the numbers and counted beside them",
-    "wrong": "failed answers count as wrong",
-    "refuse": "results with failed answers are refused",
-}
+BOTH = "both"
+"""The policy of a number that is a range."""
 
 Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Options:
-    """How results are computed. `by` splits by facets, all combinations of their values."""
+    """How results are computed. `by` splits by facets, all combinations of their values; `failed` None is the
+    benchmark's own policy, or both where it has none (see `policies`)."""
 
     by: tuple[str, ...] = ()
-    failed: FailedPolicy = "exclude"
+    failed: FailedPolicy | None = None
     all_items: bool = False
     draws: int = 2000
     level: float = 0.95
@@ -61,11 +58,15 @@ class Result:
     """One number. `n` is its denominator (items, or the metric's units: see `Metric.per`) and `groups` how many
     clusters that spans; `answered` and `failed` count answers to the items that the metric marks.
 
-    Of the answered ones, each counted once: `timed_out`, `refused`, `unreadable` and `not_submitted` (a file of
-    answers lacks it) are the system's own failures. Of the answered ones, no score have those that are
-    `unresolved` (a panel of judges came to no majority) or `unmarked` (a judge that gave none, or was not
-    asked). `missing` items were not asked. `levels` counts the scores by their label, where the metric has named
-    levels."""
+    Of the answered ones, each counted once: `timed_out`, `refused`, `error` (the system's own fault), `unreadable` and
+    `not_submitted` (a file of answers lacks it) are the system's own failures. Of the answered ones, no score have
+    those that are `unresolved` (the judge was asked and gave no verdict) or `unmarked` (the judge was not asked yet).
+    `missing` items were not asked. `levels` counts the scores by their label, where the metric has named levels.
+
+    A run that lacks scores (failed, missing, unresolved) is incomplete. `policy` says how these are counted: "wrong",
+    "exclude", or "both" where nothing is decided: then there is no `value`, but the range from `if_wrong` to
+    `if_excluded`; `n` counts all items, and the interval reaches from the lower end of the one to the upper end of the
+    other. It is empty where nothing lacks: then all three are the same."""
 
     system: str
     condition: str
@@ -77,6 +78,7 @@ class Result:
     failed: int
     timed_out: int
     refused: int
+    error: int
     unreadable: int
     not_submitted: int
     unresolved: int
@@ -86,7 +88,15 @@ class Result:
     value: float | None
     ci_low: float | None
     ci_high: float | None
+    policy: str
+    if_wrong: float | None
+    if_excluded: float | None
     levels: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def drawn(self) -> float | None:
+        """Where a drawing puts it: the value; of a range the end at which all that lacks is wrong."""
+        return self.if_wrong if self.policy == BOTH else self.value
 
     def to_json(self) -> dict[str, Any]:
         """The row as programs read it."""
@@ -106,8 +116,7 @@ def results(store: Store, benchmark: str, options: Options | None = None) -> Res
     """All numbers of a benchmark in a store.
 
     The facet `guessable` is derived by an item audit when it is asked for first. Raises `InputError` for
-    an unknown facet, system or condition, and, under the policy `refuse`, when
-    an answer failed.
+    an unknown facet, system or condition.
     """
     options = options or Options()
     card = store.card(benchmark)
@@ -120,14 +129,12 @@ def results(store: Store, benchmark: str, options: Options | None = None) -> Res
     declared = {metric.name: place for place, metric in enumerate(card.metrics)}
     for run in chosen_runs(store, benchmark, options.systems, options.conditions):
         outcomes = load_outcomes(store, run, items)
-        parts = _parts(load_series(store, run, items), card, items, outcomes)
-        for part in sorted(parts, key=lambda one: declared.get(one.series.metric, len(declared))):
-            metric, series = part.metric, part.series
-            labels = load_labels(store, run, items, series.metric, series.scorer) if metric.levels else {}
+        parts = _parts(run, load_series(store, run, items), card, items, outcomes)
+        for part in sorted(parts, key=lambda one: declared.get(one.metric.name, len(declared))):
+            name = part.metric.name
+            labels = load_labels(store, run, items, name, part.scorer) if part.metric.levels else {}
             levels = _count_levels(labels, len(items.ids), facets)
-            rows.extend(_rows(run, part, items, outcomes, facets, levels, options))
-    if options.failed == "refuse":
-        _refuse_failed(rows, store.shown)
+            rows.extend(_Numbers(part, items, outcomes, facets, card, options).rows(run, levels))
     return Results(card, options, rows)
 
 
@@ -217,84 +224,121 @@ def _cell_order(cell: tuple[str, ...]) -> tuple[list[list[tuple[int, float, str]
     return [natural(value) for value in cell], cell
 
 
-@dataclass(frozen=True)
-class _Part:
-    """One metric by one scorer: its scores, the items that it marks, and those that it left unresolved."""
-
-    metric: Metric
-    series: Series
-    markable: Mask
-    unresolved: Mask
-
-
-def _parts(series: list[Series], card: BenchmarkCard, items: ItemTable, outcomes: Outcomes) -> list[_Part]:
+def _parts(
+    run: Run, series: list[Series], card: BenchmarkCard, items: ItemTable, outcomes: Outcomes
+) -> list[Marked]:
     """The scores of a run, and what nobody has marked: answers of a format (all failed, or waiting for a judge)
     that no score of the run speaks of are shown under the first metric that marks it, or nobody would miss them."""
     nothing = np.full(len(items.ids), np.nan)
-    open_ones = {one.scorer: one.values == 1 for one in series if one.metric == UNRESOLVED.name}
-    none_open = np.zeros(len(items.ids), dtype=np.bool_)
+    unresolved, none_open = unresolved_by_scorer(series), np.zeros(len(items.ids), dtype=np.bool_)
+    baseline = run.system in FLOOR
     found = []
     for one in series:
         metric = card.metric(one.metric)
-        unresolved = open_ones.get(one.scorer, none_open) if metric.name == ACCURACY.name else none_open
-        found.append(_Part(metric, one, items.markable(metric, one.scorer), unresolved))
+        markable = items.markable(metric, one.scorer)
+        open_ones = unresolved.get(one.scorer, none_open)
+        found.append(marked(metric, one, markable, outcomes, open_ones, baseline=baseline))
     for metric in card.metrics:
         for scorer in (CODE, "") if metric.name == ACCURACY.name else ("",):
             spoken_for = np.logical_or.reduce([none_open, *(part.markable for part in found)])
             waiting = items.markable(metric, scorer) & ~spoken_for
             if np.any(waiting & outcomes.asked):
-                found.append(_Part(metric, Series(metric.name, scorer, nothing), waiting, none_open))
+                empty = Series(metric.name, scorer, nothing)
+                found.append(marked(metric, empty, waiting, outcomes, none_open, baseline=baseline))
     return found
 
 
-def _rows(
-    run: Run,
-    part: _Part,
-    items: ItemTable,
-    outcomes: Outcomes,
-    slices: _Slices,
-    levels: list[dict[str, int]],
-    options: Options,
-) -> list[Result]:
-    series, markable = part.series, part.markable
-    failed = outcomes.where(Status.FAILED) & markable
-    values = series.values.copy()
-    if options.failed == "wrong":
-        values[failed] = part.metric.worst
-    used = ~np.isnan(values) & markable
-    estimates = _estimates(values, used, items, slices, part.metric, options)
-    answered = outcomes.answered & markable
-    unread = outcomes.where(Status.ANSWERED) & ~outcomes.readable & markable
-    unresolved = answered & ~series.marked & part.unresolved
-    counts = {
-        "answered": slices.count(answered),
-        "failed": slices.count(failed),
-        "timed_out": slices.count(outcomes.where(Status.TIMED_OUT) & markable),
-        "refused": slices.count(outcomes.where(Status.REFUSED) & markable),
-        "unreadable": slices.count(unread & outcomes.submitted),
-        "not_submitted": slices.count(unread & ~outcomes.submitted),
-        "unresolved": slices.count(unresolved),
-        "unmarked": slices.count(answered & ~series.marked & ~unresolved),
-        "missing": slices.count(markable & ~outcomes.asked),
-    }
-    return [
-        Result(
-            system=run.system,
-            condition=run.condition,
-            metric=series.metric,
-            scorer=series.scorer,
-            facets=facets,
-            n=estimate.n,
-            groups=estimate.groups,
-            value=estimate.value,
-            ci_low=estimate.ci_low,
-            ci_high=estimate.ci_high,
-            levels=levels[code],
-            **{name: int(count[code]) for name, count in counts.items()},
+@dataclass(frozen=True)
+class _Numbers:
+    """The numbers of one metric by one scorer in one run, split by facets."""
+
+    part: Marked
+    items: ItemTable
+    outcomes: Outcomes
+    slices: _Slices
+    card: BenchmarkCard
+    options: Options
+
+    def rows(self, run: Run, levels: list[dict[str, int]]) -> list[Result]:
+        """One row for each slice that has an answer."""
+        counts, unscored = self._counts(), not self.part.scorer
+        lacking = self.slices.count(self.part.lacking & (not unscored))
+        chosen = policies(self.options.failed, self.card)
+        excluded_ones = self._estimates(FailedPolicy.EXCLUDE)
+        # Before a judge is asked there is no number under any policy: not even a wrong answer has one.
+        wrong_ones = self._estimates(FailedPolicy.WRONG) if lacking.any() else excluded_ones
+        found = []
+        for code, facets in enumerate(self.slices.facets):
+            if not counts["answered"][code] + counts["failed"][code]:
+                continue
+            wrong, excluded = wrong_ones[code], excluded_ones[code]
+            policy = "" if not lacking[code] else BOTH if len(chosen) > 1 else chosen[0].value
+            shown = _range(wrong, excluded) if policy == BOTH else excluded
+            shown = wrong if policy == FailedPolicy.WRONG else shown
+            found.append(
+                Result(
+                    system=run.system,
+                    condition=run.condition,
+                    metric=self.part.metric.name,
+                    scorer=self.part.scorer,
+                    facets=facets,
+                    n=shown.n,
+                    groups=shown.groups,
+                    value=shown.value,
+                    ci_low=shown.ci_low,
+                    ci_high=shown.ci_high,
+                    policy=policy,
+                    if_wrong=wrong.value,
+                    if_excluded=excluded.value,
+                    levels=levels[code],
+                    **{name: int(count[code]) for name, count in counts.items()},
+                )
+            )
+        return found
+
+    def _counts(self) -> dict[str, NDArray[np.int64]]:
+        part, outcomes = self.part, self.outcomes
+        unread = outcomes.where(Status.ANSWERED) & ~outcomes.readable
+        masks = {
+            "answered": outcomes.answered,
+            "failed": outcomes.where(Status.FAILED),
+            "timed_out": outcomes.where(Status.TIMED_OUT),
+            "refused": outcomes.where(Status.REFUSED),
+            "error": outcomes.where(Status.ERROR),
+            "unreadable": unread & outcomes.submitted,
+            "not_submitted": unread & ~outcomes.submitted,
+            "unresolved": part.unresolved,
+            "unmarked": part.waiting,
+            "missing": ~outcomes.asked,
+        }
+        return {name: self.slices.count(mask & part.markable) for name, mask in masks.items()}
+
+    def _estimates(self, policy: FailedPolicy) -> list[Estimate]:
+        values, items, metric, options = self.part.values(policy), self.items, self.part.metric, self.options
+        pairs = ~np.isnan(values)[self.slices.items]
+        where = self.slices.items[pairs]
+        times = items.units(metric, where)
+        where = np.repeat(where, times)
+        return slice_means(
+            values[where],
+            items.group[where],
+            np.repeat(self.slices.codes[pairs], times),
+            len(self.slices.facets),
+            draws=options.draws,
+            level=options.level,
+            seed=options.seed,
+            two_level=options.two_level,
+            bounds=(metric.low, metric.high),
         )
-        for code, (facets, estimate) in enumerate(zip(slices.facets, estimates, strict=True))
-        if counts["answered"][code] + counts["failed"][code]
-    ]
+
+
+def _range(wrong: Estimate, excluded: Estimate) -> Estimate:
+    """No value, but an interval that holds those of both."""
+    ends = (wrong.ci_low, wrong.ci_high, excluded.ci_low, excluded.ci_high)
+    known = [end for end in ends if end is not None]
+    whole = len(known) == len(ends)
+    low, high = (min(known), max(known)) if whole else (None, None)
+    return Estimate(None, low, high, n=wrong.n, groups=wrong.groups)
 
 
 def _count_levels(labels: dict[int, str], n_items: int, slices: _Slices) -> list[dict[str, int]]:
@@ -307,39 +351,3 @@ def _count_levels(labels: dict[int, str], n_items: int, slices: _Slices) -> list
         for code in np.flatnonzero(found := slices.count(labelled == number)):
             counts[code][name] = int(found[code])
     return counts
-
-
-def _estimates(
-    values: NDArray[np.float64],
-    used: Mask,
-    items: ItemTable,
-    slices: _Slices,
-    metric: Metric,
-    options: Options,
-) -> list[Estimate]:
-    pairs = used[slices.items]
-    where = slices.items[pairs]
-    times = items.units(metric, where)
-    where = np.repeat(where, times)
-    return slice_means(
-        values[where],
-        items.group[where],
-        np.repeat(slices.codes[pairs], times),
-        len(slices.facets),
-        draws=options.draws,
-        level=options.level,
-        seed=options.seed,
-        two_level=options.two_level,
-        bounds=(metric.low, metric.high),
-    )
-
-
-def _refuse_failed(rows: Sequence[Result], shown: str) -> None:
-    for row in rows:
-        if row.failed:
-            raise InputError(
-                shown,
-                f"{row.system} under {row.condition}",
-                found=f"{row.failed} failed answers",
-                expected="none (--failed refuse): run the same command again to ask them again",
-            )

@@ -27,14 +27,17 @@ from proctor.core import (
     Item,
     ParseError,
     RecordedAnswers,
+    RefusalError,
     Score,
     Status,
+    SystemFaultError,
     Timing,
     Vote,
     content_hash,
 )
 from proctor.core.formats import ChoiceFormat, option_letters
-from proctor.judges.verdict import CONTRADICTION_FLAG, Verdict, verdict_scores
+from proctor.judges.verdict import CONTRADICTION_FLAG, ErrorType, Verdict, verdict_scores
+from proctor.models import rejection
 
 __all__ = ["JUDGE", "read_recorded"]
 
@@ -52,6 +55,7 @@ class _Found:
     scores: list[Score] = field(default_factory=list)
     read_differently: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     unscored: list[str] = field(default_factory=list)
     unjudged: list[str] = field(default_factory=list)
     contradictions: list[str] = field(default_factory=list)
@@ -144,6 +148,11 @@ def _take(found: _Found, item: Item, result: NativeResult, where: tuple[Path, st
     if answer.status is Status.FAILED:
         found.failed.append(item.id)
         return
+    if answer.status is not Status.ANSWERED:
+        found.errors.append(item.id)
+        if not item.options and scored:
+            found.scores.extend(verdict_scores(0, ErrorType.BOTH, item_id=item.id, scorer=JUDGE))
+        return
     if item.options:
         recorded_right = result.eval_score
         right = item.reference is not None and answer.parsed == item.reference.answer
@@ -166,7 +175,13 @@ def _answer(item: Item, result: NativeResult, options: list[str], where: tuple[P
     )
     if not meta.success:
         reason = " ".join((meta.error_message or "the recorded call failed").split())
-        return answer.model_copy(update={"status": Status.FAILED, "reason": reason})
+        kind = rejection(reason)
+        status = Status.FAILED
+        if isinstance(kind, RefusalError):
+            status = Status.REFUSED
+        elif isinstance(kind, SystemFaultError):
+            status = Status.ERROR
+        return answer.model_copy(update={"status": status, "reason": reason})
     try:
         parsed = (
             _choice(item, result, options, answer.text, where)
@@ -252,7 +267,8 @@ def _judged(found: _Found, item: Item, result: NativeResult, where: tuple[Path, 
 
 def _notes(found: _Found, missing: int, kinds: set[str], counted: set[str]) -> tuple[str, ...]:
     lines = (
-        ("recorded calls failed; they count as failed, not as wrong", found.failed),
+        ("recorded calls failed, for reasons that may be the server's; they have no score", found.failed),
+        ("recorded calls were rejected for their content; they are wrong", found.errors),
         ("choices are not read as the recorded mark has them", found.read_differently),
         ("answers have no mark, since the recorded judge's call failed", found.unjudged),
         ("verdicts contradict themselves; they are kept as given", found.contradictions),

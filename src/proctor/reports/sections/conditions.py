@@ -9,7 +9,7 @@ from proctor.reports.blocks import Block, Cell, Column, Figure, Prose, Section, 
 from proctor.reports.figures import MOST_SERIES, Dot, Slopes, draw_slopes, signed_axis, value_axis
 from proctor.reports.sections.headline import condition_line, span_of
 from proctor.reports.source import BASELINE, Key, Source
-from proctor.reports.words import difference, interval, p_value, value
+from proctor.reports.words import difference_of, interval, p_value, score
 from proctor.runs import Comparison, Result, Run, compare_runs
 
 __all__ = ["Paired", "conditions_section", "paired"]
@@ -37,7 +37,9 @@ def paired(source: Source) -> Paired | None:
     baseline = BASELINE if BASELINE in source.conditions else source.conditions[0]
     runs = {(run.system, run.condition): run for run in source.runs}
     marked = {
-        (row.system, row.condition, row.metric, row.scorer) for row in source.overall if row.value is not None
+        (row.system, row.condition, row.metric, row.scorer)
+        for row in source.overall
+        if row.if_excluded is not None
     }
     pairs: list[tuple[Run, Run]] = []
     without: list[str] = []
@@ -116,14 +118,14 @@ def _scores(source: Source, key: Key, anchor: str) -> Figure:
 
 
 def _dot(row: Result | None) -> Dot:
-    return Dot() if row is None else Dot(row.value, row.ci_low, row.ci_high)
+    return Dot() if row is None else Dot(row.drawn, row.ci_low, row.ci_high)
 
 
 def _cell(metric: Metric, row: Result | None) -> Cell | str:
     if row is None:
         return "–"
     below = f"{interval(metric, row.ci_low, row.ci_high)}; {row.n} items"
-    return Cell(value(metric, row.value), below=below)
+    return Cell(score(metric, row), below=below)
 
 
 def _differences(source: Source, key: Key, pairs: Paired, anchor: str) -> Figure:
@@ -131,11 +133,11 @@ def _differences(source: Source, key: Key, pairs: Paired, anchor: str) -> Figure
     found = pairs.of(key)
     conditions = [name for name in source.conditions if any(one.first.condition == name for one in found)]
     systems = [name for name in source.systems if any(one.first.system == name for one in found)]
-    dots = {(one.first.system, one.first.condition): one.difference for one in found}
+    compared = {(one.first.system, one.first.condition): one for one in found}
     ends = [
         end
         for one in found
-        for end in (one.difference.value, one.difference.ci_low, one.difference.ci_high)
+        for end in (one.drawn, one.difference.ci_low, one.difference.ci_high)
         if end is not None
     ]
     axis = signed_axis(metric, min(ends, default=0.0), max(ends, default=0.0))
@@ -145,7 +147,9 @@ def _differences(source: Source, key: Key, pairs: Paired, anchor: str) -> Figure
         looks=[source.conditions.index(name) for name in conditions],
         dots=[
             [
-                Dot(each.value, each.ci_low, each.ci_high) if (each := dots.get((system, name))) else Dot()
+                Dot(each.drawn, each.difference.ci_low, each.difference.ci_high)
+                if (each := compared.get((system, name)))
+                else Dot()
                 for name in conditions
             ]
             for system in systems
@@ -170,9 +174,9 @@ def _table(
             (
                 Cell(one.first.system),
                 one.first.condition,
-                Cell(difference(metric, each.value), strong=surely),
+                Cell(difference_of(metric, one), strong=surely),
                 interval(metric, each.ci_low, each.ci_high),
-                Cell("", span=span_of(axis, each.ci_low, each.value, each.ci_high, 0.0)),
+                Cell("", span=span_of(axis, each.ci_low, one.drawn, each.ci_high, 0.0)),
                 p_value(each.p),
                 p_value(one.p_holm),
                 each.n,

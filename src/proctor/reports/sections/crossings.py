@@ -5,7 +5,7 @@ from __future__ import annotations
 from proctor.reports.blocks import Block, Cell, Column, Folded, Prose, Section, Table
 from proctor.reports.sections.conditions import Paired
 from proctor.reports.source import Source
-from proctor.reports.words import difference, interval, p_value
+from proctor.reports.words import difference_of, interval, p_value
 from proctor.runs import Comparison, compare_runs
 
 __all__ = ["crossings_section"]
@@ -53,7 +53,7 @@ def _among_systems(source: Source) -> list[Comparison]:
         return []
     marked: dict[str, set[tuple[str, str]]] = {}
     for row in source.overall:
-        if row.value is not None:
+        if row.if_excluded is not None:
             marked.setdefault(row.system, set()).add((row.metric, row.scorer))
     pairs = [
         (first, second)
@@ -84,7 +84,7 @@ def _blocks(source: Source, one: Comparison, *, turned: bool) -> list[Block]:
     caption = (
         f"{one.second if turned else one.first} (rows), {one.first if turned else one.second} (columns): "
         f"{one.first} minus {one.second} "
-        f"{difference(metric, each.value)} (95 % interval {interval(metric, each.ci_low, each.ci_high)}), "
+        f"{difference_of(metric, one)} (95 % interval {interval(metric, each.ci_low, each.ci_high)}), "
         f"p {p_value(each.p)}, Holm {p_value(one.p_holm)}; {each.n} items in {each.groups} groups."
     )
     columns = (

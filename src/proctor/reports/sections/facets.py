@@ -5,7 +5,7 @@ from __future__ import annotations
 from proctor.reports.blocks import Block, Cell, Column, Figure, Folded, Section, Table
 from proctor.reports.figures import Dot, Panel, draw_dots, value_axis
 from proctor.reports.source import Key, Source
-from proctor.reports.words import interval, plain_name, thousands, value
+from proctor.reports.words import interval, plain_name, score, thousands, value
 from proctor.runs import Result
 
 __all__ = ["facets_section"]
@@ -84,7 +84,7 @@ def _items(cells: _Cells, value_name: str) -> str:
 
 
 def _dot(row: Result | None) -> Dot:
-    return Dot() if row is None else Dot(row.value, row.ci_low, row.ci_high)
+    return Dot() if row is None else Dot(row.drawn, row.ci_low, row.ci_high)
 
 
 def _table(source: Source, facet: str, key: Key, condition: str, cells: _Cells) -> Table:
@@ -100,7 +100,7 @@ def _table(source: Source, facet: str, key: Key, condition: str, cells: _Cells) 
                 continue
             failed = f", {one.failed} failed" if one.failed else ""
             below = f"{interval(metric, one.ci_low, one.ci_high)}; {one.n} items, {one.groups} groups{failed}"
-            row.append(Cell(value(metric, one.value), below=below))
+            row.append(Cell(score(metric, one), below=below))
         rows.append(tuple(row))
     chances = [source.chance(key, facet, name) for name in values]
     foot = ("by lot", *(value(metric, chance) for chance in chances)) if any(chances) else ()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from proctor.reports.blocks import Block, Cell, Column, Folded, Prose, Section, Span, Table
 from proctor.reports.source import Key, Source
-from proctor.reports.words import CONDITION_WORDS, interval, plain_name, value
-from proctor.runs import Leaderboard, LeaderboardRow, Result, leaderboard
+from proctor.reports.words import CONDITION_WORDS, interval, plain_name, score, value
+from proctor.runs import BOTH, Leaderboard, LeaderboardRow, Result, leaderboard
 
 __all__ = ["condition_line", "headline_section", "span_of"]
 
@@ -14,6 +14,7 @@ _BESIDE = (
     "failed",
     "timed_out",
     "refused",
+    "error",
     "unreadable",
     "not_submitted",
     "unresolved",
@@ -148,16 +149,16 @@ def _row(
 ) -> tuple[Cell | str | int, ...]:
     """A score over the same items is shown as everywhere else, so that its interval has the same draws."""
     metric = source.metric(key.metric)
-    shown = result if (result.n, result.value) == (row.n, row.value) else row
+    shown = result if (result.n, result.drawn) == (row.n, row.drawn) else row
     return (
         Cell(row.system, badge=_badge(row)),
         "–" if row.rank is None else str(row.rank),
         _range(row.rank_low, row.rank_high),
         _range(row.place_low, row.place_high),
-        Cell(value(metric, row.value), strong=True),
+        Cell(score(metric, row), strong=True),
         interval(metric, shown.ci_low, shown.ci_high),
         Cell(
-            "", span=span_of(source.axis(key), shown.ci_low, shown.value, shown.ci_high, source.chance(key))
+            "", span=span_of(source.axis(key), shown.ci_low, shown.drawn, shown.ci_high, source.chance(key))
         ),
         row.n,
         row.groups,
@@ -186,12 +187,14 @@ def _notes(source: Source, board: Leaderboard, results: dict[str, Result]) -> li
     notes = []
     key = Key(board.metric.name, board.scorer)
     if board.left_out:
+        notes.append(f"{board.left_out} items that no system has a score for are left out.")
+    if any(row.policy == BOTH for row in board.rows):
         notes.append(
-            f"All ranked systems are held against each other on the same {board.items} items; {board.left_out} "
-            "items without a score from one of them are left out for all."
+            "A range is the score of an incomplete run: its failed, unasked and unresolved items counted as wrong … left "
+            "out. It has a rank only if these items can't change any."
         )
-    if any(row.missing for row in board.rows):
-        notes.append("A system that was not asked every item has a score but no rank.")
+    if any(row.rank is None and row.policy != BOTH and not row.disqualified for row in board.rows):
+        notes.append("A system without a score for every item has no rank.")
     out = [str(source.card.disqualified[row.system]) for row in board.rows if row.disqualified]
     if out:
         notes.append(f"Disqualified, and not ranked: {'; '.join(out)}.")
@@ -206,9 +209,9 @@ def _notes(source: Source, board: Leaderboard, results: dict[str, Result]) -> li
         )
     if any(row.unresolved for row in results.values()):
         notes.append(
-            "Unresolved answers were judged, and the panel came to no majority (a tie, or a vote that is missing "
-            "and would decide): they are neither right nor wrong, and in no average."
+            "Unresolved answers have no verdict: the judge declined or gave none of the form asked for, or a panel came "
+            "to no majority. They are asked again by another pass, and lacking until then."
         )
     if any(row.unmarked for row in results.values()):
-        notes.append("Unmarked answers came, but no marker gave them a score: they are in no average.")
+        notes.append("Unmarked answers wait for their judge: they are in no average.")
     return notes

@@ -11,7 +11,7 @@ from proctor.reports.blocks import Block, Cell, Column, Figure, Folded, Section,
 from proctor.reports.figures import Heat, draw_heat
 from proctor.reports.source import Source
 from proctor.reports.words import interval, value
-from proctor.runs import OrderedRun, load_orders
+from proctor.runs import OrderedRun, load_orders, policies
 
 __all__ = ["orders_section"]
 
@@ -26,7 +26,8 @@ def orders_section(source: Source) -> Section | None:
     known = {item.id: item for item in source.items}
     if all(item.answer.kind != "ordering" for item in known.values()):
         return None
-    found = load_orders(source.store, source.runs, source.table, known)
+    policy = policies(source.options.failed, source.card)[0]
+    found = load_orders(source.store, source.runs, source.table, known, policy)
     condition = next(
         (name for name in source.conditions if any(one.run.condition == name for one in found)), ""
     )

@@ -7,7 +7,7 @@ import json
 from proctor.reports.blocks import Cell, Column, Folded, Prose, Section, Table
 from proctor.reports.source import Source
 from proctor.reports.words import plain_name, thousands
-from proctor.runs import FAILED_POLICIES, Run
+from proctor.runs import FAILED_POLICIES, Run, policies
 from proctor.runs.report_data import newest_run
 
 __all__ = ["facts", "provenance_section"]
@@ -28,7 +28,7 @@ def facts(source: Source) -> list[tuple[str, str]]:
         ("Groups", f"{thousands(len(source.table.groups))} (what shares one is drawn together)"),
         ("Systems", thousands(len(source.systems))),
         ("Conditions", ", ".join(source.conditions) or "none"),
-        ("Failed answers", FAILED_POLICIES[options.failed]),
+        ("Items without a score", _policy(source)),
         (
             "Newest run",
             (newest_run(source.store, source.benchmark) or "none")
@@ -38,6 +38,13 @@ def facts(source: Source) -> list[tuple[str, str]]:
         ("Seeds", "; ".join(seeds)),
         ("Fingerprint", source.store.fingerprint(source.benchmark)),
     ]
+
+
+def _policy(source: Source) -> str:
+    chosen = policies(source.options.failed, source.card)
+    if len(chosen) == 1:
+        return FAILED_POLICIES[chosen[0]]
+    return "an incomplete run's score is a range: items without one counted as wrong … left out"
 
 
 def provenance_section(source: Source) -> Section:

@@ -15,6 +15,7 @@ _NAMES = {
     "not_submitted": "not submitted",
     "refused": "refused",
     "timed_out": "timed out",
+    "error": "error",
     "failed": "failed",
     "not_asked": "not asked",
 }
@@ -47,7 +48,8 @@ def statuses_section(source: Source) -> Section | None:
     return Section(
         key="statuses",
         title=title,
-        lead="Unreadable, refused and timed-out answers, and those that a submission lacks, are the system's own failures and count as wrong. Failed ones are "
-        "faults of the machinery: they are not answers, and are asked again when the run is resumed.",
+        lead="Unreadable, refused and timed-out answers, errors of the system, and answers that a submission lacks are the "
+        "system's own failures and count as wrong. Failed ones are infrastructure errors: they are not answers, and are "
+        "asked again when the run is resumed.",
         blocks=[Figure(draw_bars("statuses-0", title, Bars(rows, parts, counts)), "Items by run.", table)],
     )

@@ -1,0 +1,244 @@
+"""Failing must not pay: four ways to be wrong by not answering, each of which ends below the honest system.
+
+600 counts and 60 free texts of 24 videos, half of them hard, asked through the project's own engine. The honest system is right
+in 90 % of the easy and 55 % of the hard ones, its rival in 80 and 45 %, the cheats in 84 and 15 %. On hard questions
+the crasher raises an exception and the refuser refuses; the saboteur's connection fails for 570 of the 600; the
+tripper's answers are of the kind that a judge declines to mark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from proctor.core import (
+    ACCURACY,
+    Answer,
+    Benchmark,
+    FailedPolicy,
+    Item,
+    MachineryError,
+    Reference,
+    RefusalError,
+    View,
+    generator,
+)
+from proctor.core.formats import CountFormat
+from proctor.media import MediaLibrary, view
+from proctor.metrics import AccuracyScorer
+from proctor.reports import write_report
+from proctor.runs import (
+    BOTH,
+    Comparison,
+    Job,
+    Leaderboard,
+    Limits,
+    Options,
+    Result,
+    Store,
+    ask_all,
+    compare,
+    leaderboard,
+    results,
+)
+
+VIDEOS, QUESTIONS = 24, 600
+RATES = {"honest": (0.90, 0.55), "rival": (0.80, 0.45)}
+CHEAT = (0.84, 0.15)
+CHEATS = ("crasher", "refuser", "saboteur")
+DRAWS = 200
+
+
+def hard(number: int) -> bool:
+    return number % 2 == 1
+
+
+def questions() -> tuple[Item, ...]:
+    return tuple(
+        Item(
+            id=f"q{number:03d}",
+            group=f"v{number % VIDEOS:02d}" if not hard(number) else f"v{(number // 2) % VIDEOS:02d}",
+            question="How many clips?",
+            answer=CountFormat(),
+            reference=Reference(answer=1),
+            tags={"hard": hard(number)},
+        )
+        for number in range(QUESTIONS)
+    )
+
+
+class Contestant:
+    """Right as often as it can be, and with a way of its own where it does not know."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        draw = generator(0, "cheats", name)
+        easy, difficult = RATES.get(name, CHEAT)
+        self._right = [draw.random() < (difficult if hard(n) else easy) for n in range(QUESTIONS)]
+        self._ways: dict[str, Callable[[int], None]] = {
+            "crasher": self._crash,
+            "refuser": self._refuse,
+            "saboteur": self._fail,
+        }
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        return {}
+
+    def supports(self, item: Item) -> bool:
+        return True
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        number = int(item.id[1:])
+        if self._name in self._ways:
+            self._ways[self._name](number)
+        return Answer(item_id=item.id, text=f"Answer: {1 if self._right[number] else 2}")
+
+    def _crash(self, number: int) -> None:
+        if hard(number):
+            raise ValueError("no clip found")
+
+    def _refuse(self, number: int) -> None:
+        if hard(number):
+            raise RefusalError("I can't help with that")
+
+    def _fail(self, number: int) -> None:
+        if number >= 30 or not self._right[number]:
+            raise MachineryError("connection refused")
+
+
+def filled(store: Store, names: Sequence[str], *, failed: FailedPolicy | None = None) -> Store:
+    benchmark = Benchmark(
+        "cheats", "Cheats", questions(), (ACCURACY,), "accuracy", facets=("hard",), failed=failed
+    )
+    store.add_benchmark(benchmark)
+    library = MediaLibrary(None)
+    jobs = [
+        Job(
+            store.start_run("cheats", name, "text-only", {}),
+            Contestant(name),
+            benchmark.items,
+            lambda item: view(item, "text-only", library),
+            [AccuracyScorer()],
+        )
+        for name in names
+    ]
+    asyncio.run(ask_all(jobs, store, limits=Limits(give_up_after=QUESTIONS)))
+    return store
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    made = filled(Store(tmp_path_factory.mktemp("cheats") / "runs.db"), (*RATES, *CHEATS))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def ruled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """The same, of a benchmark whose rules count as wrong what is lacking."""
+    made = filled(
+        Store(tmp_path_factory.mktemp("ruled") / "runs.db"), (*RATES, "saboteur"), failed=FailedPolicy.WRONG
+    )
+    yield made
+    made.close()
+
+
+def rows(store: Store, failed: FailedPolicy | None = None) -> dict[str, Result]:
+    return {row.system: row for row in results(store, "cheats", Options(draws=DRAWS, failed=failed)).rows}
+
+
+@pytest.mark.parametrize("cheat", ["crasher", "refuser"])
+def test_an_exception_or_a_refusal_is_an_answer_and_wrong_under_any_policy(store: Store, cheat: str) -> None:
+    found = [rows(store), *(rows(store, policy) for policy in FailedPolicy)]
+    for one in found:
+        assert (one[cheat].n, one[cheat].failed, one[cheat].policy) == (QUESTIONS, 0, "")
+        assert one[cheat].value == one[cheat].if_wrong == one[cheat].if_excluded
+        assert (one[cheat].value or 1) < (one["rival"].value or 0) < (one["honest"].value or 0)
+    assert rows(store)["crasher"].error == rows(store)["refuser"].refused == QUESTIONS // 2
+
+
+def test_what_the_honest_one_has_does_not_depend_on_who_fails(store: Store) -> None:
+    for one in (rows(store), *(rows(store, policy) for policy in FailedPolicy)):
+        assert one["honest"].n == QUESTIONS
+        assert one["honest"].value == pytest.approx(0.725, abs=0.04)
+
+
+def test_a_saboteur_has_a_range_and_no_value_that_beats_the_honest(store: Store) -> None:
+    row = rows(store)["saboteur"]
+    assert (row.policy, row.value, row.n) == (BOTH, None, QUESTIONS)
+    assert row.failed + row.missing > 560
+    assert row.if_wrong is not None
+    assert row.if_wrong < 0.06
+    assert row.if_excluded == 1.0
+    assert row.ci_low is not None
+    assert row.ci_low < 0.06
+
+
+def board(store: Store, failed: FailedPolicy | None = None) -> Leaderboard:
+    return leaderboard(store, "cheats", condition="text-only", options=Options(draws=DRAWS, failed=failed))
+
+
+@pytest.mark.parametrize("policy", [None, *FailedPolicy])
+def test_no_cheat_is_ranked_at_or_above_the_honest(store: Store, policy: FailedPolicy | None) -> None:
+    found = board(store, policy)
+    ranks = {row.system: row.rank for row in found.rows}
+    assert (ranks["honest"], ranks["rival"]) == (1, 2)
+    assert (ranks["crasher"], ranks["refuser"]) == (3, 3)
+    assert ranks["saboteur"] == (5 if policy is FailedPolicy.WRONG else None)
+    assert (found.items, found.left_out) == (QUESTIONS, 0)
+    assert found.rows[0].system == "honest"
+    assert found.rows[-1].system == "saboteur"
+
+
+def test_the_benchmarks_own_rule_holds_without_a_choice(ruled: Store) -> None:
+    assert rows(ruled)["saboteur"].policy == "wrong"
+    assert {row.system: row.rank for row in board(ruled).rows}["saboteur"] == 3
+
+
+def against_honest(store: Store, cheat: str) -> Comparison:
+    options = Options(draws=DRAWS, systems=(cheat, "honest"), conditions=("text-only",))
+    (one,) = compare(store, "cheats", options).comparisons
+    return one
+
+
+@pytest.mark.parametrize("cheat", ["crasher", "refuser"])
+def test_compared_with_the_honest_a_cheat_is_worse(store: Store, cheat: str) -> None:
+    one = against_honest(store, cheat)
+    assert one.difference.value is not None
+    assert one.difference.value < -0.2
+    assert one.p_holm is not None
+    assert one.p_holm < 0.01
+    assert (one.only_first, one.only_second, one.difference.n) == (0, 0, QUESTIONS)
+
+
+def test_compared_with_the_honest_a_saboteur_is_never_better(store: Store, ruled: Store) -> None:
+    one = against_honest(store, "saboteur")
+    assert (one.policy, one.difference.value, one.p_holm) == (BOTH, None, None)
+    assert one.if_excluded.value is not None
+    assert (
+        one.if_excluded.value > 0
+    )  # the answers that it gave are right: the two readings point different ways
+    strict = against_honest(ruled, "saboteur")
+    assert strict.difference.value is not None
+    assert strict.difference.value < -0.6
+
+
+def test_the_report_says_the_same(store: Store, tmp_path: Path) -> None:
+    write_report(store, "cheats", tmp_path / "report.html", options=Options(draws=DRAWS), max_items=0)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    table = page[page.index('id="leaderboard"') :]
+    names = sorted((*RATES, *CHEATS), key=table.index)
+    assert names[:2] == ["honest", "rival"]
+    assert names[-1] == "saboteur"
+    row = rows(store)["saboteur"]
+    assert row.if_wrong is not None
+    assert f"{ACCURACY.show(row.if_wrong)} … 100.0 %" in table
