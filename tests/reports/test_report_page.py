@@ -334,4 +334,4 @@ def test_a_store_with_nothing_but_failures_says_so(tmp_path: Path) -> None:
     found = write_report(store, "toy", tmp_path / "failed.html")
     page = Page(found.path.read_text(encoding="utf-8"))
     row = next(row for row in page.rows if row[0] == "down")
-    assert row[:7] == ["down", "–", "–", "–", "–", "no score", "0"]
+    assert row[:8] == ["down", "–", "–", "–", "–", "–", "no score", "0"]
