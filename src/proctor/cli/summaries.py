@@ -148,7 +148,7 @@ def _show_orders(asked: Asked, weights: tuple[float, float], output: OutputForma
             if not one.f1:
                 note(f"No rationale F1 and no overall score: {_unscored(one)}.")
             console.print()
-        for line in store.card(benchmark).notes:
+        for line in card.notes:
             note(line)
 
 
