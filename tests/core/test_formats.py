@@ -32,7 +32,7 @@ CHOICES = [
     ("D.", "D"),
     ("**B**", "B"),
     ("Answer: B", "B"),
-    ("answer: (d)", None),
+    ("answer: (d)", "D"),
     ("The answer is C.", "C"),
     ("The correct answer is option B: spleen", "B"),
     ("I would choose option D", "D"),
@@ -73,7 +73,7 @@ def test_choice_error_names_what_was_expected_and_what_came() -> None:
 OTHERS: list[tuple[Format, str, object]] = [
     (BinaryFormat(), "Answer: no", False),
     (BinaryFormat(), "True.", True),
-    (BinaryFormat(), "No needle is left, yes, all were retrieved", False),
+    (BinaryFormat(), "No needle is left, yes, all were retrieved", True),
     (BinaryFormat(), "perhaps", None),
     (CountFormat(), "Answer: 3", 3),
     (CountFormat(), "I count two sponges", 2),

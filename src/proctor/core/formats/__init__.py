@@ -8,13 +8,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from proctor.core.formats.base import MAX_ANSWER_CHARS, Format, StrictFormat, bare, final_answer
+from proctor.core.formats.base import Format, StrictFormat, bare
 from proctor.core.formats.choice import ChoiceFormat, option_letters
 from proctor.core.formats.classes import ClassesFormat
 from proctor.core.formats.free import FreeTextFormat, RatingsFormat
 from proctor.core.formats.numbers import BinaryFormat, CountFormat, PercentageFormat
 from proctor.core.formats.ordering import OrderingFormat
 from proctor.core.formats.pattern import PatternFormat
+from proctor.core.formats.reply import MAX_ANSWER_CHARS, after_thoughts
 from proctor.core.formats.timestamps import TimestampsFormat
 
 __all__ = [
@@ -32,8 +33,8 @@ __all__ = [
     "RatingsFormat",
     "StrictFormat",
     "TimestampsFormat",
+    "after_thoughts",
     "bare",
-    "final_answer",
     "option_letters",
 ]
 

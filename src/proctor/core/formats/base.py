@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, JsonValue, SerializerFunctionWrapHandler, model_serializer
 
-from proctor.core.errors import ParseError
-
-__all__ = ["MAX_ANSWER_CHARS", "Format", "StrictFormat", "bare", "final_answer"]
-
-MAX_ANSWER_CHARS = 20_000
-"""Longer texts are cut before parsing: an answer is hostile text, and a parser's time is bounded."""
-
-_CUE = re.compile(
-    r"(?:final\s+answer|correct\s+answer|answer)\W{0,6}?\s*(?:is|are)?\s*[:\-=*_`(\[\"' ]*", re.IGNORECASE
-)
+__all__ = ["Format", "StrictFormat", "bare"]
 
 
 class Format(BaseModel, ABC):
@@ -74,22 +64,3 @@ def bare(text: str) -> str:
     """
     said = text.strip()
     return said.removesuffix(".").rstrip() if said.endswith(".") else said
-
-
-def final_answer(text: str) -> str:
-    """What follows the last "answer:" or "the answer is", else the whole text, in one stripped piece.
-
-    >>> final_answer("I see two clips. Final answer: 2.")
-    '2.'
-    >>> final_answer("2")
-    '2'
-    """
-    text = text[:MAX_ANSWER_CHARS].strip()
-    if not text:
-        raise ParseError(expected="an answer", found="")
-    cues = list(_CUE.finditer(text))
-    for cue in reversed(cues):
-        rest = text[cue.end() :].strip()
-        if rest:
-            return rest
-    return text

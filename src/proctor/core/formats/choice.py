@@ -3,26 +3,63 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 from pydantic import JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import MAX_ANSWER_CHARS, StrictFormat
+from proctor.core.formats.base import StrictFormat, bare
+from proctor.core.formats.reply import Statement, first_sentence, read_reply
 
 __all__ = ["ChoiceFormat", "option_letters"]
 
-_LETTER = r"[\s:\-=*_`(\[\"'$]*(?:(?i:option|choice)\s+)?(?:\\boxed\{)?(?P<letter>[A-Z])(?![A-Za-z'’])"
-_VERB = r"\W{0,3}(?:\s*\b(?:is|are|would\s+be)\b)?"
-_LEAD = re.compile(rf"\A\W*(?i:answer)\b{_VERB}{_LETTER}")
-_FINAL = re.compile(rf"\b(?i:final\s+answer|correct\s+answer)\b{_VERB}{_LETTER}")
-_ANSWER = re.compile(rf"\b(?i:answer)\b{_VERB}{_LETTER}")
-_OPTION = re.compile(rf"\b(?i:option|choice)\b{_VERB}{_LETTER}")
-_ALONE = re.compile(r"^[\s*_`(\[\"'$]*(?:\\boxed\{)?(?P<letter>[A-Za-z])(?:[\s.,;):\]}*_`\"'$]|$)")
-_SEVERAL = re.compile(r"^[\s*_`(\[\"']*([A-Z])[)*_`.]*\s*(?:or|and|,|/|&)\s*[*_`(]*([A-Z])(?![A-Za-z'’])")
-_BARE_ARTICLE = re.compile(r"^[\s*_`(\[\"']*A\s+[a-z]")
-_ANYWHERE = re.compile(r"(?<![A-Za-z0-9'’])\(?(?P<letter>[B-Z])[).:]?(?![A-Za-z0-9'’])|\((?P<paren>[A-Z])\)")
+_NAME = r"(?:(?:the\s)?(?:options?|choices?|letters?|answers?|statements?|items?|alternatives?|选项?)\b\s?:?\s{0,2}|选项|第)?"
+_OPEN = r"[\s*_`(\[{\"'<#:.]{0,6}"
+_HEAD = re.compile(
+    rf"{_OPEN}(?:(?:i (?:think|believe|am (?:fairly |quite )?(?:sure|confident))|it(?:'s| is)|that(?:'s| is)|probably|likely|most likely|maybe"
+    rf"|perhaps|definitely|clearly|only|simply|be|is|would be|should be)\b[\s,:]{{0,3}}(?:that\s)?(?:it(?:'s| is)\s)?){{0,4}}"
+    rf"(?P<both>(?:either|both|one of|any of|all of|between)\b\s{{0,2}})?{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Za-z])(?![A-Za-z0-9'_])",
+    re.IGNORECASE,
+)
+_MORE = re.compile(
+    rf"[)\]}}>*.\"'\s]{{0,4}}(?:,\s{{0,2}})?(?:\b(?:or|and|und|oder|or else|as well as|plus|and/or|versus|vs)\b|[/&,+|]|或|和|与)"
+    rf"{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Z])(?![A-Za-z0-9'_])"
+)
+_CLOSED = re.compile(r"\s{0,2}(?:[.,;:)\]}>!?\"'*-]|$|\n)")
+_ARTICLE = re.compile(r"\s[a-z]")
+_REASON = re.compile(
+    r"\s(?:is|was|because|since|as|due|for|based|seems?|appears?|would|given|with \d|best|matches|describes|fits|can be|looks|corresponds|shows)\b"
+)
+_OPTION = re.compile(
+    r"\b(?:option|choice|answer)\s{0,2}[(\[\"']?(?P<letter>[A-Z])(?![A-Za-z0-9'_])|选项\s?(?P<other>[A-Z])(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
+_LONE = re.compile(
+    r"(?<![A-Za-z0-9'])\(?(?P<letter>[B-Z])[).:]?(?![A-Za-z0-9']|\.[A-Za-z])|\((?P<paren>[A-Z])\)"
+)
+_DENIED = re.compile(
+    r"\b(?:not|rather than|instead of|as opposed to|unlike|neither|nor|rul(?:e[sd]?|ing) out|eliminat\w+|exclud\w+|except|reject\w*)\b"
+    r"[^.;\n]*",
+    re.IGNORECASE,
+)
+_WRONG = re.compile(
+    r"\b(?:wrong|incorrect|false|unlikely|ruled out|excluded|(?:is|are|does|do|was|were|did)n't)\b",
+    re.IGNORECASE,
+)
+_KEYS = (
+    "letter",
+    "choice",
+    "option",
+    "selected_option",
+    "selected",
+    "selection",
+    "option_letter",
+    "label",
+    "correct_option",
+    "id",
+)
 
 
 def option_letters(count: int) -> list[str]:
@@ -39,9 +76,10 @@ def option_letters(count: int) -> list[str]:
 class ChoiceFormat(StrictFormat):
     """One option by its letter, in the order in which the item lists them.
 
-    Reading goes from the surest sign to the weakest: "Answer: X" at the very start, as the instruction
-    asks; a letter after "final answer", after "answer", at the start, after "option"; the whole text of one option; one lone letter anywhere. Two different options named
-    with equal right are an error, not a guess. Strict: the letter, or the whole text of an option.
+    Where the answer stands, a letter is read at its head ("C", "(c)", "option C: …", "C because …"), else the whole
+    text of one option, else the only option or letter that is named and not denied ("not B", "B is wrong").
+    Several ("A or B", "both A and C") are an error, not a guess. Strict: the letter, the whole text of an
+    option, or both.
 
     >>> four = ["liver", "spleen", "left kidney", "aorta"]
     >>> ChoiceFormat().parse("**Answer: (C)** because of the cortex", four)
@@ -60,25 +98,11 @@ class ChoiceFormat(StrictFormat):
         return f'Start your reply with "Answer: X", where X is the letter of the right option ({span}).'
 
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        text = text[:MAX_ANSWER_CHARS]
-        letters = set(option_letters(len(options)))
         if self.strict:
             return _bare(text, options)
-        for reading in (
-            _cued(_LEAD),
-            _cued(_FINAL),
-            _cued(_ANSWER),
-            _by_start,
-            _cued(_OPTION),
-            _by_option_text,
-            _by_lone_letter,
-        ):
-            found = reading(text, letters, options)
-            if len(found) == 1:
-                return found.pop()
-            if len(found) > 1:
-                raise ParseError(expected="one option", found=f"{' and '.join(sorted(found))} in {text}")
-        raise ParseError(expected=f"one of the letters {', '.join(sorted(letters))}", found=text)
+        letters = ", ".join(option_letters(len(options)))
+        read = partial(_read, options=options)
+        return read_reply(text, read, expected=f"one of the letters {letters}", keys=_KEYS)
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         letters = option_letters(len(options))
@@ -88,58 +112,88 @@ class ChoiceFormat(StrictFormat):
 
 
 def _bare(text: str, options: Sequence[str]) -> str:
-    said = " ".join(text.split()).casefold().removesuffix(".")
+    said = " ".join(bare(text).split()).casefold()
     for letter, option in zip(option_letters(len(options)), options, strict=True):
-        whole = " ".join(option.split()).casefold().removesuffix(".")
-        if said in {letter.casefold(), f"{letter.casefold()})", whole}:
+        whole = " ".join(bare(option).split()).casefold()
+        low = letter.casefold()
+        if said in {low, f"{low})", f"({low})", whole} | {f"{low}{mark} {whole}" for mark in (")", ".", ":")}:
             return letter
     raise ParseError(expected="one option's letter or text and nothing else", found=text)
 
 
-def _cued(cue: re.Pattern[str]) -> Callable[[str, set[str], Sequence[str]], set[str]]:
-    def reading(text: str, letters: set[str], options: Sequence[str]) -> set[str]:
-        del options
-        return {match["letter"] for match in cue.finditer(text)} & letters
+def _read(statement: Statement, options: Sequence[str]) -> str | None:
+    for reading in (_head, _option_text, _named):
+        found = reading(statement, options)
+        if len(found) > 1:
+            raise ParseError(
+                expected="one option", found=f"{' and '.join(sorted(found))} in {statement.text}"
+            )
+        if found:
+            return found.pop()
+    return None
 
-    return reading
 
-
-def _by_start(text: str, letters: set[str], options: Sequence[str]) -> set[str]:
-    del options
-    several = _SEVERAL.match(text)
-    if several:
-        return {several[1], several[2]} & letters
-    if _BARE_ARTICLE.match(text):  # "A transverse sweep …" starts with an article, not with a letter
+def _head(statement: Statement, options: Sequence[str]) -> set[str]:
+    """The letter, or the letters, with which a statement begins."""
+    text, letters = statement.text, set(option_letters(len(options)))
+    hit = _HEAD.match(text)
+    if hit is None or hit["letter"].upper() not in letters or not _is_letter(hit, statement, options):
         return set()
-    match = _ALONE.match(text)
-    if match is None:
-        return set()
-    letter = match["letter"]
-    whole = text.strip(" \t\n*_`()[]\"'.:$")
-    if letter.islower() and len(whole) > 1 and not re.match(r"^[\W_]*[a-z][).:]", text):
-        return set()
-    return {letter.upper()} & letters
+    found, at = {hit["letter"].upper()}, hit.end()
+    while more := _MORE.match(text, at):
+        if more["letter"] == "A" and _ARTICLE.match(text, more.end()):
+            break  # "C, a view of …"
+        found.add(more["letter"])
+        at = more.end()
+    return found & letters if len(found) > 1 or not hit["both"] else set()
 
 
-def _by_option_text(text: str, letters: set[str], options: Sequence[str]) -> set[str]:
-    said = _plain(text)
-    named = {
-        letter
-        for letter, option in zip(sorted(letters), options, strict=True)
-        if _plain(option) and f" {_plain(option)} " in f" {said} "
-    }
-    # One option's text may contain another's: the longer one is what was said.
-    texts = {letter: _plain(options[ord(letter) - ord("A")]) for letter in named}
-    return {
-        letter
-        for letter in named
-        if not any(letter != other and f" {texts[letter]} " in f" {texts[other]} " for other in named)
-    }
+def _is_letter(hit: re.Match[str], statement: Statement, options: Sequence[str]) -> bool:
+    """Whether the letter at the head is one: not an article, a pronoun or an abbreviation."""
+    text, letter, named = statement.text, hit["letter"], hit.start("letter") > 0 and hit[0][-2:-1] in "([{\"'"
+    rest = text[hit.end() :]
+    if letter.islower():
+        word = re.match(r"[\s(\[\"']*(?:option|choice|letter)\b", hit[0], re.IGNORECASE)
+        return bool(named or word or (_CLOSED.match(rest) and (statement.sure or len(text) < 20)))
+    if _CLOSED.match(rest) or named or _MORE.match(text, hit.end()):
+        return True
+    own = options[ord(letter) - ord("A")]
+    if _plain(rest).startswith(_plain(own)):
+        return True
+    if any(_plain(letter + rest).startswith(_plain(option)) for option in options):
+        return False
+    return bool(_REASON.match(rest)) or not (letter in "AI" and _ARTICLE.match(rest))
 
 
-def _by_lone_letter(text: str, letters: set[str], options: Sequence[str]) -> set[str]:
-    del options
-    return {match["letter"] or match["paren"] for match in _ANYWHERE.finditer(text)} & letters
+def _option_text(statement: Statement, options: Sequence[str]) -> set[str]:
+    """The options whose whole text is said; one that stands in another that is said, too, is not meant."""
+    for text in (first_sentence(statement.text), statement.text) if statement.sure else (statement.text,):
+        said = f" {_plain(_affirmed(text))} "
+        plain = {
+            letter: _plain(one) for letter, one in zip(option_letters(len(options)), options, strict=True)
+        }
+        named = {letter for letter, one in plain.items() if one and f" {one} " in said}
+        inside = {a for a in named for b in named if a != b and f" {plain[a]} " in f" {plain[b]} "}
+        if named - inside:
+            return named - inside
+    return set()
+
+
+def _named(statement: Statement, options: Sequence[str]) -> set[str]:
+    """The letters that follow "option", else the lone letters, unless they are denied."""
+    letters = set(option_letters(len(options)))
+    text = _affirmed(first_sentence(statement.text) if statement.sure else statement.text)
+    for pattern in (_OPTION, _LONE):
+        found = {next(one for one in hit.groups() if one).upper() for hit in pattern.finditer(text)}
+        if found & letters:
+            return found & letters
+    return set()
+
+
+def _affirmed(text: str) -> str:
+    """A text without the parts that deny something."""
+    clauses = re.split(r"[.;,\n]", _DENIED.sub(" ", text))
+    return ", ".join(clause for clause in clauses if not _WRONG.search(clause))
 
 
 def _plain(text: str) -> str:

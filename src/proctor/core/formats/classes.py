@@ -9,9 +9,41 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import StrictFormat, bare, final_answer
+from proctor.core.formats.base import StrictFormat, bare
+from proctor.core.formats.reply import Statement, first_sentence, read_reply
 
 __all__ = ["ClassesFormat"]
+
+
+_KEYS = ("classes", "class", "objects", "object", "labels", "label", "items", "instruments", "names")
+_EDGES = " \t\n.,;:!()[]{}\"'*"
+_PARTS = re.compile(r"[,;/+&|\n]|\band\b|\bas well as\b|\bplus\b|和|与|及|以及", re.IGNORECASE)
+_EXTRAS = re.compile(
+    r"^(?:(?:an?|the|one|two|three|four|several|some|multiple|single|also|both|only|just|\d{1,2}x?|[a-c]\)|\d{1,2}[.)]|visible|surgical|there (?:is|are)|i (?:can )?see|i (?:believe|think) it is|it is|it's)\s+)+"
+    r"|\s*(?:\([^()]{0,80}\)|x\d{1,2}|×\d{1,2})$",
+    re.IGNORECASE,
+)
+_NOTHING = re.compile(
+    r"(?:none|nothing|no(?:ne)? (?:foreign )?(?:objects?|items?|class(?:es)?)|none of (?:them|these|the (?:listed )?(?:classes|objects|options|above))|no class applies|empty|empty set|n/?a|没有|无|"
+    r"no foreign objects?)(?: (?:is|are|was|were))?(?: (?:visible|present|seen|in view|applicable|apply|applies|detected|found))?(?: \([^()]{0,60}\))?",
+    re.IGNORECASE,
+)
+_EMPTY = re.compile(
+    r"\bno (?:foreign |visible |surgical |such |retained )?(?:objects?|items?|foreign bod(?:y|ies))\b|\bnothing (?:is |can be )?(?:visible|seen|present|in view)|\bnone of (?:the|these|them)\b"
+    r"|\bnone (?:is|are|was|were|of|applies|apply|visible|present|seen)\b|^\W*none\b|没有(?:任何)?(?:异物|物体)",
+    re.IGNORECASE,
+)
+_CLAUSES = re.compile(
+    r"[.;\n]|,? \bbut\b|\bwhereas\b|\bwhile\b|\balthough\b|\bhowever\b|\bwith no\b(?= )(?=.)|,(?= (?:no|not|without|and no|nor)\b)",
+    re.IGNORECASE,
+)
+_DENIES = re.compile(
+    r"\b(?:no|not|without|neither|nor|never|none|absent|absence|cannot|can't|isn't|aren't|wasn't|weren't|doesn't|don't|didn't|rather than|instead of|lacks?|excluded?|removed|unlike)\b|没有|不是|无",
+    re.IGNORECASE,
+)
+_HEDGES = re.compile(
+    r"\b(?:or|maybe|perhaps|possibly|might|either|could be|may be|whether)\b|\?|或", re.IGNORECASE
+)
 
 
 class ClassesFormat(StrictFormat):
@@ -44,15 +76,57 @@ class ClassesFormat(StrictFormat):
         del options
         if self.strict:
             return self._listed(text)
-        said = final_answer(text).casefold()
-        found = set()
-        for name in sorted(self.classes, key=len, reverse=True):
-            said, hits = re.subn(rf"(?<!\w){re.escape(name.casefold())}(?:e?s)?(?!\w)", " ", said)
-            if hits:
-                found.add(name)
-        if not found and not re.search(r"\bnone\b", said):
+        expected = f"some of {', '.join(self.classes)}, or none"
+        return read_reply(text, self._read, expected=expected, keys=_KEYS)
+
+    def _read(self, statement: Statement) -> JsonValue:
+        text = statement.text
+        if isinstance(statement.value, list):
+            return self._named([str(entry) for entry in statement.value], text)
+        if isinstance(statement.value, dict):
+            return None
+        start = first_sentence(text) if statement.sure else text
+        block = text.split("\n\n", 1)[0] if statement.sure else text
+        for part in dict.fromkeys((block, start)):
+            listed = self._named([one for one in _PARTS.split(part) if one.strip(_EDGES)], part)
+            if listed is not None:
+                return listed
+        return self._said(start)
+
+    def _named(self, parts: list[str], text: str) -> list[JsonValue] | None:
+        """The classes where the parts are nothing but their names; None for prose. Raises `ParseError` for a list of
+        which some are no class."""
+        names = {name.casefold(): name for name in self.classes}
+        found = [_class_of(part, names) for part in parts]
+        if not parts:
+            return []
+        if len(parts) == 1 and _NOTHING.fullmatch(parts[0].strip(_EDGES)):
+            return []
+        known = [one for one in found if one]
+        if len(known) == len(parts):
+            return [str(name) for name in sorted(set(known))]
+        short = all(one or len(part.split()) <= 2 for part, one in zip(parts, found, strict=True))
+        if known and short and len(parts) > 1:
             raise ParseError(expected=f"some of {', '.join(self.classes)}, or none", found=text)
-        return [str(name) for name in sorted(found)]
+        return None
+
+    def _said(self, text: str) -> list[JsonValue] | None:
+        """The classes that prose names, but for those of clauses that deny; hedges state nothing."""
+        names = "|".join(re.escape(name.casefold()) for name in sorted(self.classes, key=len, reverse=True))
+        token = re.compile(rf"(?<!\w)({names})(?:e?s)?(?!\w)")
+        found: set[str] = set()
+        denied = False
+        for clause in _CLAUSES.split(text.casefold()):
+            hits = set(token.findall(clause))
+            if hits and _HEDGES.search(clause):
+                raise ParseError(expected=f"some of {', '.join(self.classes)}, or none", found=text)
+            if _DENIES.search(clause):
+                denied = denied or bool(hits)
+                continue
+            found |= hits
+        if not found:
+            return [] if _EMPTY.search(text) and not denied else None
+        return [name for name in sorted(self.classes) if name.casefold() in found]
 
     def _listed(self, text: str) -> JsonValue:
         known = {name.lower(): name for name in self.classes}
@@ -79,3 +153,14 @@ class ClassesFormat(StrictFormat):
             return None
         a, b = set(map(str, reference)), set(map(str, prediction))
         return 1 - len(a & b) / len(a | b) if a | b else 0.0
+
+
+def _class_of(part: str, names: dict[str, str]) -> str | None:
+    """The class that a part of a list names, in the singular or plural, but for articles, numbers and asides."""
+    said = part.strip(_EDGES).casefold()
+    for _ in range(3):
+        for name in (said, said.removesuffix("s"), said.removesuffix("es")):
+            if name in names:
+                return names[name]
+        said = _EXTRAS.sub("", said, count=2).strip(_EDGES)
+    return None

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import MAX_ANSWER_CHARS, Format, StrictFormat
+from proctor.core.formats.base import Format, StrictFormat
+from proctor.core.formats.reply import MAX_ANSWER_CHARS, after_thoughts, json_values
 
 __all__ = ["FreeTextFormat", "RatingsFormat"]
 
 
+_NUMERAL = re.compile(r"[-+]?[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_ANSWER = re.compile(r"<answer>(.*)</answer>", re.IGNORECASE | re.DOTALL)
+
+
 class FreeTextFormat(StrictFormat):
-    """A short text. Whether it is right is for a judge: `match` only knows identical texts.
+    """A short text. Whether it is right is for a judge: `match` only knows identical texts. What a model thinks
+    aloud in tags, and an `<answer>` tag around all of it, do not belong to it. Strict: every character counts.
 
     >>> FreeTextFormat().parse("  The probe slides caudally. ")
     'The probe slides caudally.'
@@ -31,7 +37,7 @@ class FreeTextFormat(StrictFormat):
 
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         del options
-        said = text.strip()
+        said = text.strip() if self.strict else _untagged(after_thoughts(text))
         if not said:
             raise ParseError(expected="a text", found=text)
         limit = self.max_chars or MAX_ANSWER_CHARS
@@ -47,7 +53,8 @@ class FreeTextFormat(StrictFormat):
 
 
 class RatingsFormat(Format):
-    """A number from `low` to `high` for each of the `dimensions`, as a JSON object.
+    """A number from `low` to `high` for each of the `dimensions`, as a JSON object, the last one that has them all; further
+    keys, and numbers in quotes, do no harm.
 
     >>> RatingsFormat(dimensions=("accuracy",)).parse('Here: {"accuracy": 0.5}')
     {'accuracy': 0.5}
@@ -64,13 +71,18 @@ class RatingsFormat(Format):
         return f"Reply with one JSON object with the keys {names} and a number from {self.low:g} to {self.high:g} each."
 
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        said = text[:MAX_ANSWER_CHARS]
-        start, end = said.find("{"), said.rfind("}")
-        try:
-            value = json.loads(said[start : end + 1]) if 0 <= start < end else None
-        except ValueError as error:
-            raise ParseError(expected="one JSON object", found=text) from error
-        return self.check(value, options)
+        names = set(self.dimensions)
+        found = [value for value in json_values(_within(after_thoughts(text))) if isinstance(value, dict)]
+        whole = [{str(key).strip(): one for key, one in value.items()} for value in found]
+        whole += [one for value in whole for one in value.values() if isinstance(one, dict)]
+        rated = [
+            {name: _number(value[name]) for name in self.dimensions}
+            for value in whole
+            if names <= value.keys()
+        ]
+        if not rated:
+            raise ParseError(expected=f"an object with the keys {', '.join(self.dimensions)}", found=text)
+        return self.check(rated[-1], options)
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         del options
@@ -91,3 +103,20 @@ class RatingsFormat(Format):
             return None
         errors = [abs(float(str(reference[name])) - float(str(prediction[name]))) for name in self.dimensions]
         return sum(errors) / len(errors)
+
+
+def _untagged(text: str) -> str:
+    hit = _ANSWER.fullmatch(text)
+    return hit[1].strip() if hit else text
+
+
+def _within(text: str) -> str:
+    half = MAX_ANSWER_CHARS // 2
+    return text if len(text) <= MAX_ANSWER_CHARS else text[:half] + "\n" + text[-half:]
+
+
+def _number(value: JsonValue) -> JsonValue:
+    """A number that stands in quotes as a number."""
+    if isinstance(value, str) and _NUMERAL.fullmatch(value.strip()):
+        return float(value)
+    return value

@@ -9,38 +9,45 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import StrictFormat, bare, final_answer
+from proctor.core.formats.base import StrictFormat, bare
+from proctor.core.formats.quantities import read_quantity
+from proctor.core.formats.reply import Statement, first_sentence, read_reply
 
 __all__ = ["BinaryFormat", "CountFormat", "PercentageFormat"]
 
-_NUMBER = re.compile(r"(?<![\w.,:])[-+]?\d+(?:[.,]\d+)?(?![\w:])")
-_WORDS = dict(
-    zip(
-        [
-            "zero",
-            "one",
-            "two",
-            "three",
-            "four",
-            "five",
-            "six",
-            "seven",
-            "eight",
-            "nine",
-            "ten",
-            "eleven",
-            "twelve",
-        ],
-        range(13),
-        strict=True,
-    )
-)
-_MOST = (
-    10**15
-)  # above this no count or percentage means anything, and a float no longer holds each whole number
+# Above this no count or percentage means anything, and a float no longer holds each whole number.
+_MOST = 10**15
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%?")  # digits of any script, as in the toolkit
-_YES = re.compile(r"\b(?:yes|true)\b", re.IGNORECASE)
-_NO = re.compile(r"\b(?:no|false)\b", re.IGNORECASE)
+_SURE = r"(?:(?:i (?:think|believe|would say)|probably|likely|most likely|definitely|it is|it's|that is|is)\s(?:so,? )?){0,2}"
+_HEAD_YES = re.compile(
+    rf"[\W_]{{0,6}}{_SURE}(?:yes|yep|yeah|true|correct(?!ion))\b"
+    r"|[\W_]{0,6}(?:是的?|有的?|对的?|正确|存在|可见|能)(?=[\s,.!;)\]\"']|$)",
+    re.IGNORECASE,
+)
+_NO = (
+    r"no\b(?=\s?(?:[.,;:!?)\]}\"'>|-]|$|\n)"
+    r"|\s+(?:the|there|it|they|he|she|because|since|as|this|that|these|those|i|we|all|not|none|nothing|at|in)\b)"
+)
+_HEAD_NO = re.compile(
+    rf"[\W_]{{0,6}}{_SURE}(?:false\b|incorrect\b|nope\b|{_NO})"
+    r"|[\W_]{0,6}(?:否|不是|没有|不对|错误|不存在|不可见|不能|不|无|没)(?=[\s,.!;)\]\"']|$)",
+    re.IGNORECASE,
+)
+_YES = re.compile(r"\b(?:yes|yep|yeah|true)\b|是的", re.IGNORECASE)
+_NOT = re.compile(rf"\b(?:{_NO}|nope\b|false\b)|不是", re.IGNORECASE)
+_BOTH = re.compile(
+    r"\b(?:yes|true)\b[^.\n]{0,12}(?:\bor\b|/|\band\b|\|)[^.\n]{0,8}\b(?:no|false)\b"
+    r"|\b(?:no|false)\b[^.\n]{0,12}(?:\bor\b|/|\band\b|\|)[^.\n]{0,8}\b(?:yes|true)\b|是否",
+    re.IGNORECASE,
+)
+_UNDONE = re.compile(
+    r"\b(?:not|isn't|never|whether|if)\s(?:\w+\s)?(?:yes|no|true|false|correct)\b", re.IGNORECASE
+)
+_CONCLUDES = re.compile(
+    r"\b(?:so|thus|therefore|hence|overall|in short),?\s(yes|no)\b\s?(?:[.,;!]|$)", re.IGNORECASE
+)
+_COUNT_KEYS = ("count", "number", "total", "n", "quantity", "num")
+_SHARE_KEYS = ("percentage", "percent", "share", "proportion", "estimate")
 
 
 class BinaryFormat(StrictFormat):
@@ -68,14 +75,7 @@ class BinaryFormat(StrictFormat):
             if word not in {"yes", "no"}:
                 raise ParseError(expected="yes or no and nothing else", found=text)
             return word == "yes"
-        said = final_answer(text)
-        first = re.match(r"\W*(yes|no|true|false)\b", said, re.IGNORECASE)
-        if first:
-            return first[1].casefold() in {"yes", "true"}
-        yes, no = bool(_YES.search(said)), bool(_NO.search(said))
-        if yes == no:
-            raise ParseError(expected="yes or no", found=text)
-        return yes
+        return read_reply(text, _yes_or_no, expected="yes or no")
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         del options
@@ -103,10 +103,7 @@ class CountFormat(StrictFormat):
         del options
         if self.strict:
             return _digits(text)
-        values = _numbers(final_answer(text))
-        if len(values) != 1 or values[0] < 0 or values[0] != int(values[0]):
-            raise ParseError(expected="one whole number of 0 or more", found=text)
-        return int(values[0])
+        return read_reply(text, _count, expected=_COUNT, keys=_COUNT_KEYS)
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         del options
@@ -143,14 +140,7 @@ class PercentageFormat(StrictFormat):
             if share is None or float(share[1]) > _MOST:
                 raise ParseError(expected="a number of 0 or more and nothing else", found=text)
             return float(share[1])
-        said = final_answer(text)
-        signed = [
-            _float(hit) for hit in re.findall(r"([-+]?\d+(?:[.,]\d+)?)\s*(?:%|percent\b|per cent\b)", said)
-        ]
-        values = signed or _numbers(said)
-        if len(values) != 1 or not 0 <= values[0] <= 100:
-            raise ParseError(expected="one percentage from 0 to 100", found=text)
-        return float(values[0])
+        return read_reply(text, _share, expected=_PERCENTAGE, keys=_SHARE_KEYS)
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         del options
@@ -180,17 +170,42 @@ def _digits(text: str) -> int:
     return value
 
 
-def _numbers(text: str) -> list[float]:
-    """The distinct numbers of a text, in digits; in words only where there are none in digits."""
-    digits = [_float(hit) for hit in _NUMBER.findall(text)]
-    found = digits or [
-        float(_WORDS[word]) for word in re.findall(r"[a-z]+", text.casefold()) if word in _WORDS
-    ]
-    return list(dict.fromkeys(found))
+def _yes_or_no(statement: Statement) -> bool | None:
+    if isinstance(statement.value, bool):
+        return statement.value
+    text = statement.text
+    start = first_sentence(text)
+    if _BOTH.search(start):
+        raise ParseError(expected="yes or no", found=text)
+    for pattern, value in ((_HEAD_YES, True), (_HEAD_NO, False)):
+        if pattern.match(text):
+            return value
+    concluded = _CONCLUDES.findall(text)
+    if concluded:
+        return bool(concluded[-1].casefold() == "yes")
+    said = start if statement.sure else text
+    yes, no = bool(_YES.search(said)), bool(_NOT.search(said))
+    return None if yes == no or _UNDONE.search(said) else yes
 
 
-def _float(text: str) -> float:
-    return float(text.replace(",", "."))
+_COUNT = "one whole number of 0 or more"
+_PERCENTAGE = "one percentage from 0 to 100"
+
+
+def _count(statement: Statement) -> int | None:
+    value = read_quantity(statement, _COUNT, share=False)
+    if value is None:
+        return None
+    if value != value // 1 or not 0 <= value < _MOST:
+        raise ParseError(expected=_COUNT, found=statement.text)
+    return int(value)
+
+
+def _share(statement: Statement) -> float | None:
+    value = read_quantity(statement, _PERCENTAGE, share=True)
+    if value is not None and not 0 <= value <= 100:
+        raise ParseError(expected=_PERCENTAGE, found=statement.text)
+    return value
 
 
 def _absolute_error(reference: JsonValue, prediction: JsonValue) -> float | None:

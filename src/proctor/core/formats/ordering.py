@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from itertools import combinations
@@ -11,16 +10,47 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import Format, final_answer
+from proctor.core.formats.base import Format
+from proctor.core.formats.reply import Statement, json_values, read_reply
 
 __all__ = ["OrderingFormat"]
+
+
+_KEYS = (
+    "order",
+    "ordering",
+    "sequence",
+    "predicted_order",
+    "correct_order",
+    "chronological_order",
+    "ranking",
+    "labels",
+    "frames",
+)
+_THING = r"(?:(?:the )?(?:pictures?|images?|frames?|key ?frames?|photos?|steps?|labels?|options?|scenes?|panels?)\s?:?\s?)?"
+_PREFIX = re.compile(
+    r"^(?:pictures?|images?|frames?|key ?frames?|photos?|steps?|labels?|options?|scenes?|panels?)\b[\s:]*",
+    re.IGNORECASE,
+)
+_WORD = (
+    r"(?:and|then|next|after that|afterwards|followed by|finally|lastly|last|first|second|third|fourth|fifth|sixth|before|precedes|leads to|to"
+    r"|comes?|is|goes|图|图片|然后|接着|最后|再|之后|1st|2nd|3rd|[4-9]th|with|at (?:the )?end)"
+)
+_BETWEEN = re.compile(
+    rf"[\s\"'\])}}.*]{{0,4}}(?:\([^()\n]{{0,60}}\))?\s?(?:-{{1,3}}>|={{1,2}}>|>{{1,2}}|[,;|/&+<-]|\.\s|[,;]?\s?\b{_WORD}\b[,:]?|[;,]?\n)?"
+    rf"(?:[\s,:]{{0,3}}(?:\b{_WORD}\b)[,:]?){{0,3}}[\s\"'\[({{*]{{0,6}}(?:\(?\d{{1,2}}(?:st|nd|rd|th)?[.):]\s{{0,3}})?{_THING}[\s\"'\[({{*]{{0,4}}",
+    re.IGNORECASE,
+)
+_LONGEST = 120  # characters between two labels of a run
 
 
 class OrderingFormat(Format):
     """A permutation of `labels`, first to last.
 
-    What is read may miss, repeat or invent labels: a wrong order is an answer, and the metrics on
-    orderings say how wrong it is. Only a text without two labels states no order.
+    The first run of labels after the cue is the order: labels that only signs (">", ",", "->"), numbers of a list
+    and words such as "then" part; words that follow end it. Without a cue, the only run that has all labels, or
+    the only run. What is read may miss, repeat or invent labels: a wrong order is an answer, and the metrics on
+    orderings say how wrong it is. A text without two labels in a run states no order.
 
     >>> OrderingFormat(labels=("A", "B", "C")).parse("The order is C > A > B.")
     ['C', 'A', 'B']
@@ -39,16 +69,61 @@ class OrderingFormat(Format):
 
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         del options
-        said = final_answer(text)
-        listed = _json_list(said)
+        expected = f"the labels {', '.join(self.labels)} in an order"
+        return read_reply(text, self._read, expected=expected, keys=_KEYS)
+
+    def _read(self, statement: Statement) -> JsonValue:
         known = {label.casefold(): label for label in self.labels}
-        if listed is None:
-            pattern = "|".join(re.escape(label) for label in sorted(self.labels, key=len, reverse=True))
-            hits = re.findall(rf"(?<![^\W_])(?:{pattern})(?![^\W_])", said)
-            listed = hits or re.findall(rf"(?<![^\W_])(?:{pattern})(?![^\W_])", said, re.IGNORECASE)
-        if len(listed) < 2:
-            raise ParseError(expected=f"the labels {', '.join(self.labels)} in an order", found=text)
-        return [known.get(label.casefold(), label) for label in listed]
+        listed = statement.value if isinstance(statement.value, list) else None
+        if listed is None and statement.value is None:
+            lists = (value for value in json_values(statement.text) if isinstance(value, list))
+            listed = next((value for value in lists if len(value) > 1), None)
+        if listed is not None and all(isinstance(entry, str | int) for entry in listed):
+            names = [_PREFIX.sub("", str(entry).strip()).strip(" .()\"'") for entry in listed]
+            if any(name.casefold() in known for name in names):
+                return [known.get(name.casefold(), name) for name in names]
+        found = self._runs(statement.text)
+        if not found:
+            return None
+        if statement.sure:
+            return list(found[0])
+        whole = [run for run in found if sorted(run) == sorted(self.labels)] or found
+        if len({tuple(run) for run in whole}) > 1:
+            raise ParseError(expected="one order", found=statement.text)
+        return list(whole[0])
+
+    def _runs(self, text: str) -> list[list[str]]:
+        """The runs of two or more labels that only signs and words of order part."""
+        known = {label.casefold(): label for label in self.labels}
+        short = all(len(label) == 1 for label in self.labels)
+        names = "|".join(re.escape(label) for label in sorted(self.labels, key=len, reverse=True))
+        label = (
+            rf"(?:{names}|[A-Z])" if short and all(one.isalpha() for one in self.labels) else f"(?:{names})"
+        )
+        joined = rf"[{''.join(map(re.escape, self.labels))}]{{{len(self.labels)}}}" if short else "(?!)"
+        token = re.compile(
+            rf"(?<![^\W_])(?:(?P<joined>{joined})|(?P<label>{label}))(?![^\W_]|'[a-z])", re.IGNORECASE
+        )
+        runs: list[list[str]] = []
+        last = 0
+        for hit in token.finditer(text):
+            between = text[last : hit.start()]
+            if hit["joined"] and (self._is_joined(hit["joined"], known) or not hit["label"]):
+                if self._is_joined(hit["joined"], known):
+                    runs.append([known[char.casefold()] for char in hit["joined"]])
+                continue
+            name = known.get(hit["label"].casefold(), hit["label"].upper())
+            goes_on = bool(runs and last and len(between) <= _LONGEST and _BETWEEN.fullmatch(between))
+            if goes_on:
+                runs[-1].append(name)
+            else:
+                runs.append([name])
+            last = hit.end()
+        return [run for run in runs if len(run) > 1 and any(one in self.labels for one in run)]
+
+    @staticmethod
+    def _is_joined(text: str, known: dict[str, str]) -> bool:
+        return len({char.casefold() for char in text} & known.keys()) == len(text) and text.isupper()
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         del options
@@ -67,14 +142,3 @@ class OrderingFormat(Format):
         pairs = list(combinations(map(str, reference), 2))
         wrong = sum(not (a in place and b in place and place[a] < place[b]) for a, b in pairs)
         return wrong / len(pairs) if pairs else 0.0
-
-
-def _json_list(text: str) -> list[str] | None:
-    start, end = text.find("["), text.rfind("]")
-    if start < 0 or end < start:
-        return None
-    try:
-        value = json.loads(text[start : end + 1])
-    except ValueError:
-        return None
-    return [str(entry) for entry in value] if isinstance(value, list) else None

@@ -11,7 +11,8 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue, field_validator
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import MAX_ANSWER_CHARS, StrictFormat
+from proctor.core.formats.base import StrictFormat
+from proctor.core.formats.reply import MAX_ANSWER_CHARS, Statement, first_sentence, read_reply
 
 __all__ = ["PatternFormat"]
 
@@ -21,6 +22,9 @@ _LITERAL_BRACE = re.compile(r"\\.|\{(?!\d*,?\d*\})", re.DOTALL)
 _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<least>\d*),?\d*\}|.", re.DOTALL)
 _MOST_PARTS = 20_000  # single characters that a text must have, with repetitions written out
 _PROBES = 40  # repetitions of each character of the pattern, followed by one that fits nothing
+_MOST_WORDS = 60  # of a reply that are tried one by one
+_EDGES = " .,;:!?()[]{}\"'"
+_KEYS = ("code", "position", "cell", "location", "order", "sequence", "match")
 
 
 class PatternFormat(StrictFormat):
@@ -56,10 +60,34 @@ class PatternFormat(StrictFormat):
 
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         del options
-        said = text.strip() if self.strict else " ".join(text[:MAX_ANSWER_CHARS].split())
-        if not said or len(said) > self.max_chars or not _whole(self.pattern, said, self.strict):
-            raise ParseError(expected=f"a text of the form {self.pattern}", found=text)
-        return said
+        expected = f"a text of the form {self.pattern}"
+        if not self.strict:
+            return read_reply(text, self._read, expected=expected, keys=_KEYS)
+        if not self._whole(text.strip()):
+            raise ParseError(expected=expected, found=text)
+        return text.strip()
+
+    def _whole(self, said: str) -> bool:
+        return bool(said) and len(said) <= self.max_chars and _whole(self.pattern, said, self.strict) is True
+
+    def _read(self, statement: Statement) -> str | None:
+        """The statement as a whole, its first sentence or line, else the only word in it that matches."""
+        if isinstance(statement.value, list | dict):
+            return None
+        line = statement.text.split("\n", 1)[0]
+        wholes = dict.fromkeys(
+            (statement.text, line, first_sentence(line), line.split(" (")[0], line.split(", ")[0])
+        )
+        for text in wholes:
+            said = " ".join(text.split()[:_MOST_WORDS])
+            for form in (said, said.strip(_EDGES)):
+                if self._whole(form):
+                    return form
+        words = dict.fromkeys(word.strip(_EDGES) for word in statement.text.split()[:_MOST_WORDS])
+        found = [word for word in words if self._whole(word)]
+        if len(found) > 1:
+            raise ParseError(expected=f"one text of the form {self.pattern}", found=statement.text)
+        return found[0] if found else None
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         return self.parse(value if isinstance(value, str) else "", options)

@@ -4,21 +4,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import StrictFormat, bare, final_answer
+from proctor.core.formats.base import StrictFormat, bare
+from proctor.core.formats.clocks import Moment, is_range, moments
+from proctor.core.formats.reply import Statement, first_sentence, read_reply
 
 __all__ = ["TimestampsFormat"]
 
 _BARE = re.compile(r"(\d{2}):(\d{2}):(\d{2})")  # digits of any script, as in the toolkit
-_CLOCK = re.compile(r"(?<![\d:])(?:(\d{1,2}):)?(\d{1,2}):(\d{2})(?:\.(\d+))?(?![\d:])")
+_NOT = re.compile(
+    r"\b(?:not|isn't|n't|neither|nor|before|after|earlier than|later than|until|at least|at most)\s(?:at |around |about )?\Z",
+    re.IGNORECASE,
+)
+_OR = re.compile(
+    r"\s{0,2}(?:,\s?)?(?:\bor\b|/|\bpossibly\b|或者?)\s(?:at |around |about |perhaps |maybe )?", re.IGNORECASE
+)
+_LISTED = re.compile(r"[\s,;&]{1,3}(?:and |& )?(?:again )?(?:at |then )?", re.IGNORECASE)
+_HEAD = re.compile(
+    r"[\s\"'(\[{]{0,4}(?:(?:at|about|around|approximately|roughly|it is|it's|t|the time is|time|timestamp|probably|likely|exactly|is|was|约|大约|在)"
+    r"\b[\s:=~]{0,3}){0,4}[~\s]{0,2}",
+    re.IGNORECASE,
+)
+_ASIDE = re.compile(r"\([^()]{0,200}\)")
+_KEYS = ("timestamp", "timestamps", "time", "times", "moment", "moments", "seconds", "start")
 
 
 class TimestampsFormat(StrictFormat):
-    """Times as hh:mm:ss or mm:ss, kept as seconds in ascending order.
+    """Times as hh:mm:ss or mm:ss, or in hours, minutes and seconds ("1 min 5 s"), kept as seconds in ascending order.
 
     Right when there are as many as in the reference and, both in order, each lies within
     `tolerance` seconds of its counterpart. Strict: times as hh:mm:ss alone, separated by commas, empty
@@ -44,17 +61,37 @@ class TimestampsFormat(StrictFormat):
         del options
         if self.strict:
             return self._listed(text)
-        said = final_answer(text)
-        found: set[float] = set()
-        for hours, minutes, seconds, fraction in _CLOCK.findall(said):
-            if int(seconds) > 59 or (hours and int(minutes) > 59):
-                raise ParseError(expected="a time as hh:mm:ss", found=text)
-            found.add(int(hours or 0) * 3600 + int(minutes) * 60 + float(f"{seconds}.{fraction or 0}"))
-        if not found or (len(found) > 1 and not self.several):
-            raise ParseError(
-                expected="times as hh:mm:ss" if self.several else "one time as hh:mm:ss", found=text
-            )
-        return [float(moment) for moment in sorted(found)]
+        return read_reply(text, self._read, expected=self._expected(), keys=_KEYS)
+
+    def _expected(self) -> str:
+        return "times as hh:mm:ss" if self.several else "one time as hh:mm:ss"
+
+    def _read(self, statement: Statement) -> JsonValue:
+        value = statement.value
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 10**7:
+            return [float(value)]
+        text = statement.text
+        for part in (first_sentence(text), text):
+            found = moments(part)
+            if not found:
+                continue
+            if is_range(part, found) or self._unclear(part, found):
+                raise ParseError(expected=self._expected(), found=text)
+            if not self.several and len(found) > 1 and _HEAD.fullmatch(part, 0, found[0].start):
+                return [found[0].seconds]
+            seconds = sorted({one.seconds for one in moments(_ASIDE.sub(" ", part)) or found})
+            if len(seconds) > 1 and not self.several:
+                raise ParseError(expected=self._expected(), found=text)
+            return [float(one) for one in seconds]
+        return None
+
+    def _unclear(self, text: str, found: list[Moment]) -> bool:
+        """Whether a time is denied or only a bound ("after 1:05"), or another one may be meant ("1:05 or 1:10",
+        "1:05, 1:10" where one is asked)."""
+        denied = any(_NOT.search(text, max(0, one.start - 24), one.start) for one in found)
+        pairs = [(text[one.end : other.start]) for one, other in pairwise(found)]
+        listed = not self.several and any(_LISTED.fullmatch(between) for between in pairs)
+        return denied or listed or any(_OR.fullmatch(between) for between in pairs)
 
     def _listed(self, text: str) -> JsonValue:
         parts = [part.strip() for part in bare(text).split(",") if part.strip()]

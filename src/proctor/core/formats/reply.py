@@ -1,0 +1,326 @@
+"""What a reply states: thoughts, markup and talk are taken away, and the places where the answer stands are found.
+
+One front-end for all formats. From the surest place to the weakest: a JSON field, an `<answer>` tag or a LaTeX box;
+"final answer"; "Answer:" at the very start, as models are asked to write; a later line that begins so; any other cue
+("the answer is", "I would choose", "答案"); the whole text. Of several cues of one kind the last one counts. A format reads a value from each in turn; the first value
+wins, and what is ambiguous ends the search. All of it takes linear time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pydantic import JsonValue
+
+from proctor.core.errors import ParseError
+
+__all__ = ["MAX_ANSWER_CHARS", "Statement", "after_thoughts", "first_sentence", "json_values", "read_reply"]
+
+MAX_ANSWER_CHARS = 20_000
+"""Of a longer reply, after its thoughts, the first and the last half of this are read: a parser's time is bounded."""
+
+_MOST_OBJECTS = 8  # places at which JSON is looked for, from the front and from the back
+_AFTER_CUE = " \t\n:=>\"'"
+_MOST_CUES = 4  # of a kind, from the back
+_LONGEST = 2_000  # characters after a cue that are read
+_DEEPEST = 3  # objects in objects, on the way to an answer
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A place where the answer may stand: plain text, or the value of a JSON field. `sure` where a cue says so."""
+
+    text: str
+    sure: bool = True
+    value: JsonValue = None
+
+
+def read_reply(
+    text: str, read: Callable[[Statement], JsonValue], *, expected: str, keys: Sequence[str] = ()
+) -> JsonValue:
+    """The first value that `read` finds, from the surest place to the weakest. `keys` are names of JSON fields that
+    this format's answers stand under, beside "answer" and the like. Raises `ParseError` where there is none, and
+    where the surest place gives up ("cannot be determined")."""
+    for statement in _statements(text, keys):
+        value = read(statement)
+        if value is not None:
+            return value
+        if statement.sure and _GIVES_UP.search(first_sentence(statement.text)):
+            break
+    raise ParseError(expected=expected, found=text)
+
+
+def first_sentence(text: str) -> str:
+    """The first line that is not blank, up to the end of its first sentence."""
+    line = text.strip().split("\n", 1)[0]
+    end = _SENTENCE_END.search(line)
+    return line[: end.start()] if end else line
+
+
+# ---------------------------------------------------------------------------------------------------- thoughts
+
+_THOUGHTS = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
+_THOUGHT_TAG = re.compile(rf"<(/?)(?:{_THOUGHTS})>|◁(/?)think▷|\[(/?)THINK\]", re.IGNORECASE)
+_CHANNEL = re.compile(r"<\|channel\|>\s*final\s*<\|message\|>")
+_TOKEN = re.compile(r"<\|[a-zA-Z_]{1,30}\|>|</?s>")
+
+
+def after_thoughts(text: str) -> str:
+    """A reply without what stands in tags of thought, and without a model's control tokens; stripped.
+
+    A closing tag without an opening one ends thoughts that began with the reply; thoughts that never end hold no
+    answer.
+
+    >>> after_thoughts("Hm, two or three?</think> Answer: 3<|im_end|>")
+    'Answer: 3'
+    """
+    kept: list[str] = []
+    thinks, at = False, 0
+    for tag in _THOUGHT_TAG.finditer(text):
+        closes = bool(tag[1] or tag[2] or tag[3])
+        if closes and not thinks:
+            kept.clear()
+        elif not closes and not thinks:
+            kept.append(text[at : tag.start()])
+        thinks, at = not closes, tag.end()
+    if not thinks:
+        kept.append(text[at:])
+    said = "".join(kept)
+    channels = list(_CHANNEL.finditer(said))
+    return _TOKEN.sub(" ", said[channels[-1].end() :] if channels else said).strip()
+
+
+# ------------------------------------------------------------------------------------------------------ markup
+
+
+class _Plain(dict[int, str | None]):
+    """Full-width and Chinese characters as ASCII, digits of any script as 0 to 9, arrows as ">", hidden ones as
+    nothing."""
+
+    _FIXED: ClassVar[dict[str, str | None]] = {
+        **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad", None),
+        **dict.fromkeys("→⇒➔➜➡⟶⟹▶►", ">"),
+        **dict.fromkeys("–—−‐‑‒﹣", "-"),
+        **dict.fromkeys("“”„«»「」『』", '"'),
+        **dict.fromkeys("‘’‚", "'"),
+        **dict.fromkeys("【〔〖", "["),
+        **dict.fromkeys("】〕〗", "]"),
+        "、": ",",
+        "。": ". ",
+        "∶": ":",
+        "≈": "~",
+        "\u3000": " ",
+    }
+
+    def __missing__(self, code: int) -> str | None:
+        char = chr(code)
+        if char in self._FIXED:
+            plain = self._FIXED[char]
+        elif 0xFF01 <= code <= 0xFF5E:
+            plain = chr(code - 0xFEE0)
+        elif unicodedata.category(char) == "Nd":
+            plain = str(unicodedata.decimal(char))
+        elif char != "\n" and char.isspace():
+            plain = " "
+        else:
+            plain = char
+        self[code] = plain
+        return plain
+
+
+_PLAIN = _Plain()
+_MARKUP = (
+    (re.compile(r"```[a-zA-Z]*|~~|\*|`"), ""),
+    (re.compile(r"(?<![A-Za-z0-9_])_{1,3}(?=\S)|(?<=\S)_{1,3}(?![A-Za-z0-9_])"), ""),
+    (re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|(?:>[ \t]*){1,3}(?=\S)|[-•·‣◦][ \t]+)", re.MULTILINE), ""),
+    (re.compile(r"</?(?:b|i|em|strong|p|span|div|u|code|sub|sup|h[1-6]|li|ul|ol|final)>", re.IGNORECASE), ""),
+    (re.compile(r"<br ?/?>", re.IGNORECASE), "\n"),
+    (re.compile(r"&(?:nbsp|amp|quot);"), " "),
+    (re.compile(r"&gt;|\\(?:long)?(?:right|Right)arrow\b|\\(?:to|succ|gt)\b"), ">"),
+    (re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|mathit|mathsf|operatorname|bf|rm)\b"), ""),
+    (re.compile(r"\\(?:quad|qquad|displaystyle|left|right)\b|\\[,;:! ]"), " "),
+    (re.compile(r"\\[()\[\]]|\$"), ""),
+    (re.compile(r"\\(?=[%#&_{}])"), ""),
+)
+
+
+def _unmarked(text: str) -> str:
+    for pattern, plain in _MARKUP:
+        text = pattern.sub(plain, text)
+    return text
+
+
+def _bounded(text: str) -> str:
+    half = MAX_ANSWER_CHARS // 2
+    return text if len(text) <= MAX_ANSWER_CHARS else f"{text[:half]}\n\n{text[-half:]}"
+
+
+# -------------------------------------------------------------------------------------------------------- cues
+
+_IS = (
+    r"\s{0,3}(?::|=(?!>)|-\s|(?:is|are|was|would be|should be|must be|will be|might be|may be)\b\s{0,2}[:=]?)"
+)
+_ANSWER = r"(?:final[ _]?|correct[ _]?|predicted[ _]?|my[ _]?|short[ _]?|best[ _]?)?(?:answer|guess|prediction|response)"
+_OTHERS = r"Antwort|r[ée]ponse|respuesta|risposta|resposta|答え|回答|答案"
+_LANGUAGES = rf"(?:(?:最终|最後|正确|我的|所以|因此)?(?:的)?(?:{_OTHERS}))(?:应该是|应该为|应为|应是|是|为|は|ist| est| es)?\s{{0,2}}[:=]?"
+_FINAL = re.compile(
+    rf"\bfinal[ _]?(?:answer|decision|choice|order|count|result)s?\b[\"']?(?:{_IS}|\s{{0,3}}\n|\s{{1,3}})|"
+    r"(?:最终答案|最終答案|最後答案)(?:是|为|應該是|应该是)?\s{0,2}[:=]?",
+    re.IGNORECASE,
+)
+_LINE = re.compile(
+    rf"^[ \t]*(?:\d{{1,2}}[.)][ \t]+)?[{{(\[\"']{{0,3}}(?:the )?(?:{_ANSWER}|{_OTHERS})\b[\"')\]]{{0,2}}"
+    rf"(?:\s?\([^()\n]{{0,30}}\))?(?:{_IS}|[ \t]*\n|\s{{1,2}}(?=[(\[\"'A-Z0-9]))|^[ \t]*\b(?:A|Ans|ANS)(?:[.]?\s?:|\.\s)(?=\s?\S)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_SO = r"(?:\b(?:so|thus|therefore|hence|overall|in (?:conclusion|summary|short|total))\b,?\s{1,2})"
+_ANY = re.compile(
+    rf"\b(?:answer|guess|prediction|best estimate|estimate|conclusion)(?:\s(?:here|to (?:this|the) question|for this(?: \w+)?))?{_IS}|"
+    r"\b(?:correct|right|best|most \w+|appropriate|likely|chosen|selected)\s(?:option|choice|order|ordering|sequence|class|classes"
+    rf"|arrangement|description|statement|time|timestamp|count|number|value|percentage)(?:\s(?:here|of [a-z ]{{1,40}}?))?{_IS}|"
+    r"\bI(?:'d| would| will|'ll| must| have to)?\s(?:choose|pick|select|go with|say|guess|estimate|opt for|answer|conclude)"
+    r"(?:\s(?:that|with|it is|it's|option)\b)?:?|"
+    rf"(?:应该|应当|应|故|我)?(?:选择|选)(?:项)?(?:是|为)?\s{{0,2}}:?|{_LANGUAGES}",
+    re.IGNORECASE,
+)
+_BOX = re.compile(r"\\(?:boxed|fbox)\s{0,2}\{")
+_TAG = re.compile(r"<(?:final_?)?answer>", re.IGNORECASE)
+_TAG_END = re.compile(r"</(?:final_?)?answer>", re.IGNORECASE)
+_SENTENCE_END = re.compile(
+    r"(?<![0-9])[.!?;]\s+(?=[A-Z0-9(\"'])|(?<=[0-9])[.!?]\s+(?=[A-Z])|(?<=[\u4e00-\u9fff])[.!?;]\s"
+)
+_MEDIA = (
+    r"(?:videos?|video ?clips?|images?|pictures?|frames?|footage|media|files?|attachments?|recording"
+    r"|visual (?:content|inputs?|data|information))\b"
+)
+_SEES_NOTHING = re.compile(
+    r"\b(?:can(?:no|')?t|can not|could(?: not|n't)|unable to|not able to|do(?: not|n't) (?:have|see|currently have)"
+    rf"|did(?: not|n't) (?:receive|get|come)|have not (?:received|been))\b[^.!?\n]{{0,60}}?\b{_MEDIA}|"
+    rf"\bno {_MEDIA}(?: \w+)? (?:was|were|is|are|has|have|provided|attached|available|included|supplied|came|here)\b|"
+    rf"\bwithout (?:the|any|a|access|seeing|being|actual|having|viewing)\b[^.!?\n]{{0,40}}?\b{_MEDIA}|"
+    r"\b(?:can(?:no|')?t|can not|unable to|not able to|impossible to|not possible to|insufficient[^.!?\n]{0,40}to)\b"
+    r"[^.!?\n]{0,30}?\b(?:determine|tell|answer|say|decide|judge|assess|identify|know|help|comply|assist|establish"
+    r"|be (?:determined|answered|assessed))\b|"
+    r"(?:无法|不能|看不到|没有看到|没有提供|未提供)[^.!?\n]{0,12}(?:视频|图像|图片|画面|判断|确定|回答|查看|观看)",
+    re.IGNORECASE,
+)
+_GIVES_UP = re.compile(
+    r"\b(?:cannot|can't|can not|unable|unknown|unclear|not (?:sure|possible|known|available|applicable|enough)|unsure|undetermined"
+    r"|indeterminate|insufficient|impossible|don't know|do not know|n/?a|no answer|none of the (?:above|options)|depends|refuse)\b"
+    r"|^\W*\?+\W*$|无法|不能|不知道|不确定|未知",
+    re.IGNORECASE,
+)
+
+
+def _statements(text: str, keys: Sequence[str]) -> Iterator[Statement]:
+    said = _bounded(after_thoughts(text))
+    if not said:
+        raise ParseError(expected="an answer", found=text)
+    yield from (_field(value) for value in _answers(said, keys))
+    plain = said.translate(_PLAIN)
+    tags = list(_TAG.finditer(plain))
+    if tags:
+        rest = plain[tags[-1].end() :]
+        end = _TAG_END.search(rest)
+        yield Statement(_unmarked(rest[: end.start()] if end else rest).strip())
+    boxes = list(_BOX.finditer(plain))
+    if boxes:
+        yield Statement(_unmarked(_braced(plain, boxes[-1].end())).strip())
+    plain = _unmarked(_BOX.sub(" ", plain)).strip()
+    yield from _cued(_FINAL, plain)
+    lead = _LINE.match(plain)
+    if lead:
+        yield Statement(plain[lead.end() : lead.end() + _LONGEST].lstrip(_AFTER_CUE).rstrip())
+    yield from _cued(_LINE, plain)
+    yield from _cued(_ANY, plain)
+    if plain and not _SEES_NOTHING.search(plain):
+        yield Statement(plain, sure=False)
+
+
+def _cued(cue: re.Pattern[str], plain: str) -> Iterator[Statement]:
+    """What follows the cues of one kind, the last first."""
+    for hit in reversed(list(cue.finditer(plain))[-_MOST_CUES:]):
+        rest = plain[hit.end() : hit.end() + _LONGEST].lstrip(_AFTER_CUE).rstrip()
+        if rest and not _DENIED_CUE.search(plain, max(0, hit.start() - 12), hit.start()):
+            yield Statement(rest)
+
+
+_DENIED_CUE = re.compile(r"\b(?:not|no|isn't|wrong|any)\s(?:an?\s|the\s)?\Z", re.IGNORECASE)
+
+
+def _braced(text: str, start: int) -> str:
+    """The text from `start` to the brace that closes it."""
+    depth = 1
+    for place in range(start, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[place], 0)
+        if depth == 0:
+            return text[start:place]
+    return text[start:]
+
+
+# -------------------------------------------------------------------------------------------------------- JSON
+
+_KEYS = (
+    "final_answer",
+    "finalanswer",
+    "final",
+    "answer",
+    "predicted_answer",
+    "correct_answer",
+    "prediction",
+    "response",
+    "result",
+    "output",
+    "value",
+    "答案",
+)
+
+
+def json_values(text: str) -> list[JsonValue]:
+    """The JSON objects and lists in a text, outermost ones, as far as a bounded number of attempts finds them."""
+    starts = [hit.start() for hit in re.finditer(r"[{\[]", text)]
+    if len(starts) > 2 * _MOST_OBJECTS:
+        starts = starts[:_MOST_OBJECTS] + starts[-_MOST_OBJECTS:]
+    decoder = json.JSONDecoder()
+    found: list[JsonValue] = []
+    end = 0
+    for start in starts:
+        if start < end:
+            continue
+        try:
+            value, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            continue
+        found.append(value)
+    return found
+
+
+def _answers(text: str, keys: Sequence[str]) -> list[JsonValue]:
+    """The fields of JSON objects that hold an answer, the last object first."""
+    found = (
+        _answer(value, (*_KEYS, *keys)) for value in reversed(json_values(text)) if isinstance(value, dict)
+    )
+    return [value for value in found if value is not None]
+
+
+def _answer(value: JsonValue, keys: Sequence[str], depth: int = 0) -> JsonValue:
+    if not isinstance(value, dict):
+        return value
+    named = {str(name).strip().lower().replace(" ", "_"): entry for name, entry in value.items()}
+    inner = next((named[key] for key in keys if named.get(key) is not None), None)
+    return None if depth == _DEEPEST else _answer(inner, (*keys, *_INNER), depth + 1)
+
+
+_INNER = ("letter", "label", "option", "choice", "id", "text", "name")
+
+
+def _field(value: JsonValue) -> Statement:
+    if isinstance(value, list) and len(value) == 1 and not isinstance(value[0], list | dict):
+        return Statement(_unmarked(str(value[0]).translate(_PLAIN)), value=value)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return Statement(_unmarked(text.translate(_PLAIN)).strip(), value=value)
