@@ -82,7 +82,7 @@ def _formats() -> str:
 def _reading(form: Any, options: Sequence[str], text: str) -> list[str]:
     from proctor.core import ParseError
 
-    shown = f"`{text}`" if text.strip() else ""
+    shown = f"`{' ⏎ '.join(text.splitlines())}`" if text.strip() else ""
     try:
         return [shown, f"`{form.parse(text, options)!r}`"]
     except ParseError as error:
@@ -105,20 +105,86 @@ _EXAMPLES: dict[str, Callable[[Any], tuple[Any, tuple[str, ...]]]] = {
 _TEXTS = {
     "choice": (
         "Answer: C",
+        "**Answer:** (c), since the cortex is thin",
         "I first thought of B, but the final answer is (C).",
         "It is the left kidney.",
+        "Not B. Option C matches.",
+        "答案：C",
         "B or C",
+        "Answer: both A and C",
         "A transverse sweep shows it.",
+        "I can't see a video, so it could be any of A to D.",
     ),
-    "ordering": ("Answer: C > A > B", '["C", "A", "B"]', "B first, then A", "no idea"),
-    "binary": ("Answer: yes", "No, a sponge is left.", "It could be yes or no."),
-    "count": ("Answer: 3", "There are three needles.", "2 or 3", "-1"),
-    "percentage": ("Answer: 40%", "about 37.5 percent", "140 %"),
-    "classes": ("Answer: clip, specimen bag", "Sponges and clips are visible.", "none", "a scalpel"),
-    "timestamps": ("Answer: 00:01:05", "It starts at 1:05.", "after 65 seconds", "at 0:30 and 1:05"),
-    "pattern": ("2/3", "two of three"),
-    "free_text": ("  The probe slides caudally. ", ""),
-    "ratings": ('{"accuracy": 0.5, "safety": 1}', '{"accuracy": 0.5}', '{"accuracy": 2, "safety": 1}'),
+    "ordering": (
+        "Answer: C > A > B\n\nIn A the pads are on; B shows the shock.",
+        '{"order": ["C", "A", "B"], "rationale": "C [before A]"}',
+        "1. C: check\n2. A: call\n3. B: press",
+        "B first, then A",
+        "CAB",
+        "A: 2, B: 3, C: 1",
+        "A > B > C or C > B > A",
+        "no idea",
+    ),
+    "binary": (
+        "Answer: yes",
+        "No, a sponge is left.",
+        "<think>yes?</think>No",
+        "是的",
+        "It could be yes or no.",
+        "No sponge is left.",
+        "No video was provided.",
+    ),
+    "count": (
+        "Answer: 3",
+        "There are three needles.",
+        "3 (2 silver, 1 gold)",
+        "At 00:01:05 two, then one more: 3 in total",
+        "No clips are visible.",
+        "1,000",
+        "三个",
+        "2 or 3",
+        "at least 2",
+        "2 clips and 1 sponge",
+        "-1",
+    ),
+    "percentage": (
+        "Answer: 40%",
+        "about 37.5 percent",
+        "24 of 60 s, i.e. 40 %",
+        "百分之四十",
+        "0.4",
+        "40 to 50 %",
+        "more than 50%",
+        "140 %",
+    ),
+    "classes": (
+        "Answer: clip, specimen bag",
+        "Sponges and clips are visible.",
+        "A clip, but no sponge.",
+        "none",
+        "clip or sponge",
+        "clip, scalpel",
+        "No sponge is visible.",
+        "a scalpel",
+    ),
+    "timestamps": (
+        "Answer: 00:01:05",
+        "It starts at 1:05.",
+        "at 65 seconds",
+        "1 min 5 s",
+        "at 0:30 and 1:05",
+        "between 0:30 and 1:05",
+        "after 1:05",
+        "00:01:75",
+    ),
+    "pattern": ("2/3", "Answer: 2/3, the middle right", "2/3 or 3/3", "two of three"),
+    "free_text": ("  The probe slides caudally. ", "<think>Caudally?</think>The probe slides caudally.", ""),
+    "ratings": (
+        '{"accuracy": 0.5, "safety": 1}',
+        'Rating:\n{"why": "short", "accuracy": "0.5", "safety": 1}',
+        '{"accuracy": 0.5}',
+        '{"accuracy": 2, "safety": 1}',
+    ),
 }
 
 

@@ -20,12 +20,12 @@ _OPEN = r"[\s*_`(\[{\"'<#:.]{0,6}"
 _HEAD = re.compile(
     rf"{_OPEN}(?:(?:i (?:think|believe|am (?:fairly |quite )?(?:sure|confident))|it(?:'s| is)|that(?:'s| is)|probably|likely|most likely|maybe"
     rf"|perhaps|definitely|clearly|only|simply|be|is|would be|should be)\b[\s,:]{{0,3}}(?:that\s)?(?:it(?:'s| is)\s)?){{0,4}}"
-    rf"(?P<both>(?:either|both|one of|any of|all of|between)\b\s{{0,2}})?{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Za-z])(?![A-Za-z0-9'_])",
+    rf"(?P<both>(?:either|both|one of|any of|all of|between)\b\s{{0,2}})?{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Za-z])(?!'?[A-Za-z0-9_])",
     re.IGNORECASE,
 )
 _MORE = re.compile(
     rf"[)\]}}>*.\"'\s]{{0,4}}(?:,\s{{0,2}})?(?:\b(?:or|and|und|oder|or else|as well as|plus|and/or|versus|vs)\b|[/&,+|]|或|和|与)"
-    rf"{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Z])(?![A-Za-z0-9'_])"
+    rf"{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Z])(?!'?[A-Za-z0-9_])"
 )
 _CLOSED = re.compile(r"\s{0,2}(?:[.,;:)\]}>!?\"'*-]|$|\n)")
 _ARTICLE = re.compile(r"\s[a-z]")
@@ -33,19 +33,25 @@ _REASON = re.compile(
     r"\s(?:is|was|because|since|as|due|for|based|seems?|appears?|would|given|with \d|best|matches|describes|fits|can be|looks|corresponds|shows)\b"
 )
 _OPTION = re.compile(
-    r"\b(?:option|choice|answer)\s{0,2}[(\[\"']?(?P<letter>[A-Z])(?![A-Za-z0-9'_])|选项\s?(?P<other>[A-Z])(?![A-Za-z0-9])",
+    r"\b(?:option|choice|answer)\s{0,2}[(\[\"']?(?P<letter>[A-Z])(?!'?[A-Za-z0-9_])|选项\s?(?P<other>[A-Z])(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
 _LONE = re.compile(
-    r"(?<![A-Za-z0-9'])\(?(?P<letter>[B-Z])[).:]?(?![A-Za-z0-9']|\.[A-Za-z])|\((?P<paren>[A-Z])\)"
+    r"(?<![A-Za-z0-9'])\(?(?P<letter>[B-Z]|A(?=\s?(?:[.,;:)]|or\b|and\b|$)))[).:]?(?![A-Za-z0-9']|\.[A-Za-z])|\((?P<paren>[A-Z])\)"
 )
 _DENIED = re.compile(
     r"\b(?:not|rather than|instead of|as opposed to|unlike|neither|nor|rul(?:e[sd]?|ing) out|eliminat\w+|exclud\w+|except|reject\w*)\b"
     r"[^.;\n]*",
     re.IGNORECASE,
 )
+_NOT_APPLICABLE = re.compile(r"\bn/a\b", re.IGNORECASE)
 _WRONG = re.compile(
     r"\b(?:wrong|incorrect|false|unlikely|ruled out|excluded|(?:is|are|does|do|was|were|did)n't)\b",
+    re.IGNORECASE,
+)
+_REJECTED = re.compile(
+    r"\W{0,3}\s?(?:is|was|are|looks|seems|can be|would be|does|could be)(?:n't|\s(?:\w+\s)?(?:not|wrong|incorrect|false|ruled|excluded|unlikely"
+    r"|eliminated|impossible))\b",
     re.IGNORECASE,
 )
 _KEYS = (
@@ -137,7 +143,9 @@ def _head(statement: Statement, options: Sequence[str]) -> set[str]:
     """The letter, or the letters, with which a statement begins."""
     text, letters = statement.text, set(option_letters(len(options)))
     hit = _HEAD.match(text)
-    if hit is None or hit["letter"].upper() not in letters or not _is_letter(hit, statement, options):
+    if hit is None or _REJECTED.match(text, hit.end()):
+        return set()
+    if hit["letter"].upper() not in letters or not _is_letter(hit, statement, options):
         return set()
     found, at = {hit["letter"].upper()}, hit.end()
     while more := _MORE.match(text, at):
@@ -192,7 +200,7 @@ def _named(statement: Statement, options: Sequence[str]) -> set[str]:
 
 def _affirmed(text: str) -> str:
     """A text without the parts that deny something."""
-    clauses = re.split(r"[.;,\n]", _DENIED.sub(" ", text))
+    clauses = re.split(r"[.;,\n]", _DENIED.sub(" ", _NOT_APPLICABLE.sub(" ", text)))
     return ", ".join(clause for clause in clauses if not _WRONG.search(clause))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Literal
 
 from pydantic import Field, JsonValue
@@ -23,6 +24,8 @@ _EXTRAS = re.compile(
     r"|\s*(?:\([^()]{0,80}\)|x\d{1,2}|×\d{1,2})$",
     re.IGNORECASE,
 )
+_ASIDE = re.compile(r"\([^()]{0,80}\)?\s*$")
+_NO = re.compile(r"\W{0,3}(?:and |but )?(?:no|not|without)\s(?:an?\s|any\s)?", re.IGNORECASE)
 _NOTHING = re.compile(
     r"(?:none|nothing|no(?:ne)? (?:foreign )?(?:objects?|items?|class(?:es)?)|none of (?:them|these|the (?:listed )?(?:classes|objects|options|above))|no class applies|empty|empty set|n/?a|没有|无|"
     r"no foreign objects?)(?: (?:is|are|was|were))?(?: (?:visible|present|seen|in view|applicable|apply|applies|detected|found))?(?: \([^()]{0,60}\))?",
@@ -85,21 +88,29 @@ class ClassesFormat(StrictFormat):
             return self._named([str(entry) for entry in statement.value], text)
         if isinstance(statement.value, dict):
             return None
-        start = first_sentence(text) if statement.sure else text
-        block = text.split("\n\n", 1)[0] if statement.sure else text
-        for part in dict.fromkeys((block, start)):
-            listed = self._named([one for one in _PARTS.split(part) if one.strip(_EDGES)], part)
-            if listed is not None:
-                return listed
-        return self._said(start)
+        part = self._listing(text) if statement.sure else text
+        listed = self._named(_parts(part), part) if part.strip(_EDGES) else None
+        return self._said(part) if listed is None else listed
+
+    def _listing(self, text: str) -> str:
+        """The first sentence, and the lines after it that name classes alone."""
+        names = {name.casefold() for name in self.classes}
+        lines = [line for line in text.split("\n\n", 1)[0].split("\n") if line.strip()] or [""]
+        more = takewhile(
+            lambda line: all(_class_of(part, dict.fromkeys(names, "x")) for part in _parts(line)), lines[1:]
+        )
+        return "\n".join([first_sentence(lines[0]), *more])
 
     def _named(self, parts: list[str], text: str) -> list[JsonValue] | None:
         """The classes where the parts are nothing but their names; None for prose. Raises `ParseError` for a list of
         which some are no class."""
         names = {name.casefold(): name for name in self.classes}
-        found = [_class_of(part, names) for part in parts]
         if not parts:
             return []
+        parts = [
+            part for part in parts if not (_NO.match(part) and _class_of(_NO.sub("", part), names))
+        ] or parts
+        found = [_class_of(part, names) for part in parts]
         if len(parts) == 1 and _NOTHING.fullmatch(parts[0].strip(_EDGES)):
             return []
         known = [one for one in found if one]
@@ -118,11 +129,11 @@ class ClassesFormat(StrictFormat):
         denied = False
         for clause in _CLAUSES.split(text.casefold()):
             hits = set(token.findall(clause))
-            if hits and _HEDGES.search(clause):
-                raise ParseError(expected=f"some of {', '.join(self.classes)}, or none", found=text)
             if _DENIES.search(clause):
                 denied = denied or bool(hits)
                 continue
+            if hits and _HEDGES.search(clause):
+                raise ParseError(expected=f"some of {', '.join(self.classes)}, or none", found=text)
             found |= hits
         if not found:
             return [] if _EMPTY.search(text) and not denied else None
@@ -155,9 +166,16 @@ class ClassesFormat(StrictFormat):
         return 1 - len(a & b) / len(a | b) if a | b else 0.0
 
 
+def _parts(text: str) -> list[str]:
+    return [one for one in _PARTS.split(text) if one.strip(_EDGES)]
+
+
 def _class_of(part: str, names: dict[str, str]) -> str | None:
     """The class that a part of a list names, in the singular or plural, but for articles, numbers and asides."""
-    said = part.strip(_EDGES).casefold()
+    aside = _ASIDE.search(part)
+    said = (
+        (part[: aside.start()] if aside and not _HEDGES.search(aside[0]) else part).strip(_EDGES).casefold()
+    )
     for _ in range(3):
         for name in (said, said.removesuffix("s"), said.removesuffix("es")):
             if name in names:

@@ -11,12 +11,12 @@ from proctor.core.errors import ParseError
 __all__ = ["Moment", "is_range", "moments"]
 
 _CLOCK = re.compile(
-    r"(?<![\d:.])(?:(?P<h>\d{1,3}):)?(?P<m>\d{1,3}):(?P<s>\d{2})(?:[.,](?P<f>\d{1,9}))?(?![\d:])"
+    r"(?<![\d:.])(?:(?P<h>\d{1,3}):)?(?P<m>\d{1,3}):(?P<s>\d{2})(?:[.,](?P<f>\d{1,9}))?(?!\d|:\d)"
 )
 _UNITS = re.compile(
-    r"(?<![\w.:])(?:(?P<h>\d{1,3})\s?(?:hours?|hrs?|h|小时|时)[\s,]{0,2}(?:and )?)?"
+    r"(?<![A-Za-z0-9_.:])(?:(?P<h>\d{1,3})\s?(?:hours?|hrs?|h|小时|时)[\s,]{0,2}(?:and )?)?"
     r"(?:(?P<m>\d{1,4})\s?(?:minutes?|mins?|min\.|m|分钟?|′|')[\s,]{0,2}(?:and )?)?"
-    r"(?:(?P<s>\d{1,6}(?:\.\d{1,9})?)\s?-?(?:seconds?|secs?|sec\.|s|秒钟?|″|\"))?(?![\w])",
+    r"(?:(?P<s>\d{1,6}(?:\.\d{1,9})?)\s?-?(?:seconds?|secs?|sec\.|s|秒钟?|″|\"))?(?![A-Za-z0-9_])",
     re.IGNORECASE,
 )
 _AT = re.compile(
@@ -27,6 +27,7 @@ _RANGE = re.compile(
     r"\s{0,2}(?:-{1,2}|~|\bto\b|\bthrough\b|\buntil\b|\btill\b|\.\.\.?|到|至)\s{0,2}", re.IGNORECASE
 )
 _BETWEEN = re.compile(r"\b(?:between|from)\s{1,2}(?:about |approximately |around )?\Z", re.IGNORECASE)
+_RANGE_BEFORE = re.compile(r"(?<![:\d])\d{1,6}\s?(?:-|~|\bto\b|\bor\b|\band\b|到|至)\s?\Z", re.IGNORECASE)
 _MOST_S = 10**7
 
 
@@ -55,6 +56,8 @@ def is_range(text: str, found: list[Moment]) -> bool:
     """Whether two of the times are the ends of a range ("00:10 to 00:20", "between 1:05 and 1:10")."""
     if _BETWEEN.search(text, max(0, found[0].start - 24), found[0].start):
         return len(found) > 1
+    if any(_RANGE_BEFORE.search(text, max(0, one.start - 24), one.start) for one in found):
+        return True
     pairs = pairwise(found)
     return any(_RANGE.fullmatch(text, one.end, other.start) for one, other in pairs)
 

@@ -18,14 +18,14 @@ __all__ = ["BinaryFormat", "CountFormat", "PercentageFormat"]
 # Above this no count or percentage means anything, and a float no longer holds each whole number.
 _MOST = 10**15
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%?")  # digits of any script, as in the toolkit
-_SURE = r"(?:(?:i (?:think|believe|would say)|probably|likely|most likely|definitely|it is|it's|that is|is)\s(?:so,? )?){0,2}"
+_SURE = r"(?:(?:i (?:think|believe|would say)|probably|likely|most likely|definitely|it is|it's|that is|that's|is)\s(?:so,? )?){0,2}"
 _HEAD_YES = re.compile(
     rf"[\W_]{{0,6}}{_SURE}(?:yes|yep|yeah|true|correct(?!ion))\b"
     r"|[\W_]{0,6}(?:是的?|有的?|对的?|正确|存在|可见|能)(?=[\s,.!;)\]\"']|$)",
     re.IGNORECASE,
 )
 _NO = (
-    r"no\b(?=\s?(?:[.,;:!?)\]}\"'>|-]|$|\n)"
+    r"no\b(?=\s?(?:[.,;:!?()\]}\"'>|-]|$|\n)"
     r"|\s+(?:the|there|it|they|he|she|because|since|as|this|that|these|those|i|we|all|not|none|nothing|at|in)\b)"
 )
 _HEAD_NO = re.compile(
@@ -40,8 +40,9 @@ _BOTH = re.compile(
     r"|\b(?:no|false)\b[^.\n]{0,12}(?:\bor\b|/|\band\b|\|)[^.\n]{0,8}\b(?:yes|true)\b|是否",
     re.IGNORECASE,
 )
+_TWO_LINES = re.compile(r"\W*(?:yes\W*\n\W*no|no\W*\n\W*yes)\W*", re.IGNORECASE)
 _UNDONE = re.compile(
-    r"\b(?:not|isn't|never|whether|if)\s(?:\w+\s)?(?:yes|no|true|false|correct)\b", re.IGNORECASE
+    r"\b(?:not|isn't|never|whether|if)\s(?:\w+\s){0,3}(?:yes|no|true|false|correct)\b", re.IGNORECASE
 )
 _CONCLUDES = re.compile(
     r"\b(?:so|thus|therefore|hence|overall|in short),?\s(yes|no)\b\s?(?:[.,;!]|$)", re.IGNORECASE
@@ -175,7 +176,7 @@ def _yes_or_no(statement: Statement) -> bool | None:
         return statement.value
     text = statement.text
     start = first_sentence(text)
-    if _BOTH.search(start):
+    if _BOTH.search(start) or _TWO_LINES.fullmatch(text):
         raise ParseError(expected="yes or no", found=text)
     for pattern, value in ((_HEAD_YES, True), (_HEAD_NO, False)):
         if pattern.match(text):

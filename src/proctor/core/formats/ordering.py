@@ -27,20 +27,22 @@ _KEYS = (
     "labels",
     "frames",
 )
-_THING = r"(?:(?:the )?(?:pictures?|images?|frames?|key ?frames?|photos?|steps?|labels?|options?|scenes?|panels?)\s?:?\s?)?"
+_THING = r"(?:(?:the )?(?:图片?|pictures?|images?|frames?|key ?frames?|photos?|steps?|labels?|options?|scenes?|panels?)\s?:?\s?)?"
 _PREFIX = re.compile(
     r"^(?:pictures?|images?|frames?|key ?frames?|photos?|steps?|labels?|options?|scenes?|panels?)\b[\s:]*",
     re.IGNORECASE,
 )
 _WORD = (
     r"(?:and|then|next|after that|afterwards|followed by|finally|lastly|last|first|second|third|fourth|fifth|sixth|before|precedes|leads to|to"
-    r"|comes?|is|goes|图|图片|然后|接着|最后|再|之后|1st|2nd|3rd|[4-9]th|with|at (?:the )?end)"
+    r"|comes?|is|goes|1st|2nd|3rd|[4-9]th|with|at (?:the )?end)"
 )
 _BETWEEN = re.compile(
     rf"[\s\"'\])}}.*]{{0,4}}(?:\([^()\n]{{0,60}}\))?\s?(?:-{{1,3}}>|={{1,2}}>|>{{1,2}}|[,;|/&+<-]|\.\s|[,;]?\s?\b{_WORD}\b[,:]?|[;,]?\n)?"
-    rf"(?:[\s,:]{{0,3}}(?:\b{_WORD}\b)[,:]?){{0,3}}[\s\"'\[({{*]{{0,6}}(?:\(?\d{{1,2}}(?:st|nd|rd|th)?[.):]\s{{0,3}})?{_THING}[\s\"'\[({{*]{{0,4}}",
+    rf"(?:[\s,:]{{0,3}}(?:\b{_WORD}\b|然后|接着|最后|再|之后)[,:]?){{0,3}}[\s\"'\[({{*]{{0,6}}(?:\(?\d{{1,2}}(?:st|nd|rd|th)?[.):]\s{{0,3}})?{_THING}[\s\"'\[({{*]{{0,4}}",
     re.IGNORECASE,
 )
+_NOT_APPLICABLE = re.compile(r"\bn/a\b", re.IGNORECASE)
+_FILE = re.compile(r"\.(?:jpe?g|png|webp)$", re.IGNORECASE)
 _LONGEST = 120  # characters between two labels of a run
 
 
@@ -79,7 +81,7 @@ class OrderingFormat(Format):
             lists = (value for value in json_values(statement.text) if isinstance(value, list))
             listed = next((value for value in lists if len(value) > 1), None)
         if listed is not None and all(isinstance(entry, str | int) for entry in listed):
-            names = [_PREFIX.sub("", str(entry).strip()).strip(" .()\"'") for entry in listed]
+            names = [_FILE.sub("", _PREFIX.sub("", str(entry).strip())).strip(" .()\"'") for entry in listed]
             if any(name.casefold() in known for name in names):
                 return [known.get(name.casefold(), name) for name in names]
         found = self._runs(statement.text)
@@ -102,24 +104,41 @@ class OrderingFormat(Format):
         )
         joined = rf"[{''.join(map(re.escape, self.labels))}]{{{len(self.labels)}}}" if short else "(?!)"
         token = re.compile(
-            rf"(?<![^\W_])(?:(?P<joined>{joined})|(?P<label>{label}))(?![^\W_]|'[a-z])", re.IGNORECASE
+            rf"(?<![A-Za-z0-9])(?:(?P<joined>{joined})|(?P<label>{label}))(?!'?[A-Za-z0-9])", re.IGNORECASE
         )
-        runs: list[list[str]] = []
-        last = 0
-        for hit in token.finditer(text):
-            between = text[last : hit.start()]
-            if hit["joined"] and (self._is_joined(hit["joined"], known) or not hit["label"]):
+        runs: list[list[str]] = self._numbered(text, label)
+        last, kind, missing = 0, "", set(self.labels)
+        for hit in token.finditer(_NOT_APPLICABLE.sub("   ", text)):
+            if hit["joined"]:
                 if self._is_joined(hit["joined"], known):
                     runs.append([known[char.casefold()] for char in hit["joined"]])
                 continue
             name = known.get(hit["label"].casefold(), hit["label"].upper())
-            goes_on = bool(runs and last and len(between) <= _LONGEST and _BETWEEN.fullmatch(between))
-            if goes_on:
+            between = text[last : hit.start()] if last else ""
+            joint = _kind(between) if last and len(between) <= _LONGEST else ""
+            if joint and _follows(kind, joint, whole=not missing) and (joint != " " or hit["label"] == name):
                 runs[-1].append(name)
+                kind = joint
             else:
                 runs.append([name])
+                kind, missing = "", set(self.labels)
+            missing.discard(name)
             last = hit.end()
-        return [run for run in runs if len(run) > 1 and any(one in self.labels for one in run)]
+        return [run for run in runs if sum(one in self.labels for one in run) > 1]
+
+    def _numbered(self, text: str, label: str) -> list[list[str]]:
+        """The labels with which the lines of a numbered list begin."""
+        line = re.compile(
+            rf"^\W{{0,4}}(?:step\s)?(\d{{1,2}})\s?[.):]\s{{0,3}}\W{{0,3}}{_THING}\W{{0,3}}({label})(?![A-Za-z0-9])",
+            re.IGNORECASE | re.MULTILINE,
+        )
+        known = {one.casefold(): one for one in self.labels}
+        hits = [(int(hit[1]), known.get(hit[2].casefold(), hit[2].upper())) for hit in line.finditer(text)]
+        return (
+            [[name for _, name in hits]]
+            if len(hits) > 1 and [n for n, _ in hits] == [*range(1, len(hits) + 1)]
+            else []
+        )
 
     @staticmethod
     def _is_joined(text: str, known: dict[str, str]) -> bool:
@@ -142,3 +161,28 @@ class OrderingFormat(Format):
         pairs = list(combinations(map(str, reference), 2))
         wrong = sum(not (a in place and b in place and place[a] < place[b]) for a, b in pairs)
         return wrong / len(pairs) if pairs else 0.0
+
+
+def _kind(between: str) -> str:
+    """What parts two labels: a sign, a number of a list ("1"), a word ("w"), a line ("\\n"), nothing (" "); or nothing
+    that may stand in an order at all ("")."""
+    if not _BETWEEN.fullmatch(between):
+        return ""
+    plain = re.sub(r"\([^()]*\)", "", between)
+    if re.search(r"\d", plain):
+        return "1"
+    sign = re.search(r"[>,;|/&+<-]", plain)
+    if sign:
+        return ">" if ">" in plain else sign[0]
+    if re.search(r"[^\W\d_]", plain):
+        return "w"
+    if "." in plain or "(" in plain.strip():
+        return ""
+    return "\n" if "\n" in plain else " "
+
+
+def _follows(before: str, kind: str, *, whole: bool) -> bool:
+    """Whether a run goes on with another kind of joint; once it is `whole`, only with the same one."""
+    if not before or before == kind:
+        return True
+    return not whole and not {before, kind} & {" ", "\n"}

@@ -72,7 +72,9 @@ class PatternFormat(StrictFormat):
 
     def _read(self, statement: Statement) -> str | None:
         """The statement as a whole, its first sentence or line, else the only word in it that matches."""
-        if isinstance(statement.value, list | dict):
+        if isinstance(statement.value, dict) or (
+            isinstance(statement.value, list) and len(statement.value) != 1
+        ):
             return None
         line = statement.text.split("\n", 1)[0]
         wholes = dict.fromkeys(

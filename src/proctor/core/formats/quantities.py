@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.reply import Statement, first_sentence
@@ -46,7 +47,7 @@ _HAN = r"百分之[零〇一二两三四五六七八九十百\d]{1,4}|[零〇一
 _SHARE = r"(?P<share>\s?(?:%|percent\b|per cent\b|per-cent\b|pct\b|percentage points?\b|个百分点))?"
 _QUANTITY = re.compile(
     rf"(?P<sign>(?<![\w)])[-+])?(?:(?<![A-Za-z0-9_.,:/#])(?P<digits>{_DIGITS})|\b(?P<name>{_NAMES}|{_ZERO})\b|(?P<han>{_HAN})){_SHARE}"
-    r"(?![A-Za-z0-9_:]|[.,/]\d|\s?-\s?(?:second|minute|hour|year|frame|fps|mm|cm|step|picture|image))",
+    r"(?![A-Za-z0-9_½⅓⅔¼¾²³]|:\d|[.,/]\d|\s?-\s?(?:second|minute|hour|year|frame|fps|mm|cm|step|picture|image))",
     re.IGNORECASE,
 )
 _ELSEWHERE = re.compile(
@@ -77,11 +78,14 @@ _BOUND_AFTER = re.compile(
     re.IGNORECASE,
 )
 _OR = re.compile(
-    r"[\s%]{0,3}[a-z]{0,12}\s?(?:-|/|~|\bor\b|\bto\b|\band\b|\bup to\b|\bpossibly\b|或者?|到|至|和)\s{0,2}(?:maybe |possibly |perhaps |even |about |roughly )?\Z",
+    r"[\s%]{0,3}(?:percent )?(?:[a-z]{1,12}\s?)?(?:\bor\b|\bto\b|\band\b|\bup to\b|\bpossibly\b|,? then\b|或者?|到|至|和)\s{0,2}"
+    r"(?:maybe |possibly |perhaps |even |about |roughly )?|\s{0,2},?\s{1,2}",
     re.IGNORECASE,
 )
-
-
+_PARTS = re.compile(
+    r"%[^.%]{0,40}\b(?:half|third|quarter|early|beginning|part)\b[^.%]{0,30}\d%", re.IGNORECASE
+)
+_SECOND = re.compile(r"[.?!]\s+(?:or|wait|actually|hmm)\b", re.IGNORECASE)
 _TOTAL = re.compile(
     r"\b(?:total|altogether|overall|in all|sum)\b(?: number)?(?: of| is| are|:|=)?[^.\d\n]{0,20}?(?:\d+|[a-z]+)"
     r"|\b(?:\d+|[a-z]+) (?:[a-z]+ )?(?:in total|altogether|overall|in all)\b",
@@ -98,27 +102,42 @@ def read_quantity(statement: Statement, expected: str, *, share: bool) -> float 
     if isinstance(value, list) and len(value) != 1:
         return None
     head = _head(statement.text)
-    for text in (first_sentence(statement.text), statement.text):
-        found = _of_kind(text, share)
+    start = first_sentence(statement.text)
+    tries = [(start, True), (statement.text, True)] if share else []
+    for text, only in [*tries, (start, False), (statement.text, False)]:
+        found = _of_kind(text, share, only)
         if not found:
             continue
-        if _alternatives(text, found) or found[0].value < 0:
+        total = _TOTAL.search(text)
+        totals = [one for one in found if total and total.start() <= one.start and one.end <= total.end()]
+        if len(totals) == 1 and not share:
+            return totals[0].value
+        if _alternatives(text, found[0]) or found[0].value < 0 or _PARTS.search(text):
+            raise ParseError(expected=expected, found=statement.text)
+        if (
+            not statement.sure
+            and len(found) < len(_of_kind(statement.text, share, only))
+            and _SECOND.search(statement.text)
+        ):
             raise ParseError(expected=expected, found=statement.text)
         if head and found[0].start == head.start and (share or not _adds_up(text, found)):
             return head.value
         if len({one.value for one in found}) > 1:
-            total = _TOTAL.search(text)
-            found = [one for one in found if total and total.start() <= one.start and one.end <= total.end()]
-        if len(found) != 1 and len({one.value for one in found}) != 1:
             raise ParseError(expected=expected, found=statement.text)
         return found[0].value
     return None
 
 
-def _of_kind(text: str, share: bool) -> list[_Quantity]:
+def _of_kind(text: str, share: bool, only: bool) -> list[_Quantity]:
+    """The numbers of a text; for shares those with a per cent sign `only` or all, for counts those without."""
     found = _quantities(text)
-    shares = [one for one in found if one.share]
-    return (shares or found) if share else [one for one in found if not one.share]
+    return (
+        [one for one in found if one.share]
+        if only
+        else found
+        if share
+        else [one for one in found if not one.share]
+    )
 
 
 def _adds_up(text: str, found: list[_Quantity]) -> bool:
@@ -167,17 +186,28 @@ def _head(text: str) -> _Quantity | None:
     )
 
 
-def _alternatives(text: str, found: list[_Quantity]) -> bool:
-    """Whether the first number is one end of a range, one of several, or a bound ("2 to 3", "2 or 3", "at least 2")."""
-    first = found[0]
-    if _BOUND_BEFORE.search(text, max(0, first.start - 16), first.start) or _BOUND_AFTER.match(
-        text, first.end
+def _alternatives(text: str, chosen: _Quantity) -> bool:
+    """Whether a number is one end of a range, one of several, or a bound ("2 to 3", "2 or 3", "at least 2")."""
+    if _BOUND_BEFORE.search(text, max(0, chosen.start - 16), chosen.start) or _BOUND_AFTER.match(
+        text, chosen.end
     ):
         return True
-    after = next((one for one in found[1:] if one.start - first.end < 40), None)
-    return (
-        after is not None and after.value != first.value and bool(_OR.fullmatch(text, first.end, after.start))
+    found = _quantities(text)
+    return any(
+        one.value != other.value and chosen in {one, other} and _either(text, one, other)
+        for one, other in pairwise(found)
     )
+
+
+def _either(text: str, one: _Quantity, other: _Quantity) -> bool:
+    between = text[one.end : other.start]
+    if len(between) > 40:
+        return False
+    if one.share and not other.share and between.startswith(" "):
+        return False
+    if between.strip(" %") in {"-", "--", "~", "/"}:
+        return text[other.start].isdigit() == text[one.start].isdigit()
+    return bool(_OR.fullmatch(between))
 
 
 def _value(hit: re.Match[str]) -> float:
@@ -204,4 +234,4 @@ def _han(text: str) -> int:
     if "十" in text:
         tens, _, ones = text.partition("十")
         return 10 * (_CHINESE.get(tens, 1) if tens else 1) + (_CHINESE.get(ones, 0) if ones else 0)
-    return _CHINESE.get(text[-1], 0) if len(text) == 1 else 10**6
+    return _CHINESE.get(text[-1], 0) if len(text) == 1 else -1

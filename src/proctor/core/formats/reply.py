@@ -25,7 +25,6 @@ MAX_ANSWER_CHARS = 20_000
 """Of a longer reply, after its thoughts, the first and the last half of this are read: a parser's time is bounded."""
 
 _MOST_OBJECTS = 8  # places at which JSON is looked for, from the front and from the back
-_AFTER_CUE = " \t\n:=>\"'"
 _MOST_CUES = 4  # of a kind, from the back
 _LONGEST = 2_000  # characters after a cue that are read
 _DEEPEST = 3  # objects in objects, on the way to an answer
@@ -137,11 +136,12 @@ _PLAIN = _Plain()
 _MARKUP = (
     (re.compile(r"```[a-zA-Z]*|~~|\*|`"), ""),
     (re.compile(r"(?<![A-Za-z0-9_])_{1,3}(?=\S)|(?<=\S)_{1,3}(?![A-Za-z0-9_])"), ""),
-    (re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|(?:>[ \t]*){1,3}(?=\S)|[-•·‣◦][ \t]+)", re.MULTILINE), ""),
-    (re.compile(r"</?(?:b|i|em|strong|p|span|div|u|code|sub|sup|h[1-6]|li|ul|ol|final)>", re.IGNORECASE), ""),
+    (re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|(?:>[ \t]+){1,3}(?=\S)|[-•·‣◦][ \t]+)", re.MULTILINE), ""),
+    (re.compile(r"</?(?:b|i|em|strong|p|span|div|u|code|sub|sup|h[1-6]|li|ul|ol|final)>"), ""),
     (re.compile(r"<br ?/?>", re.IGNORECASE), "\n"),
     (re.compile(r"&(?:nbsp|amp|quot);"), " "),
     (re.compile(r"&gt;|\\(?:long)?(?:right|Right)arrow\b|\\(?:to|succ|gt)\b"), ">"),
+    (re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|mathit|mathsf)\s?\{([^{}]{0,200})\}"), r"\1"),
     (re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|mathit|mathsf|operatorname|bf|rm)\b"), ""),
     (re.compile(r"\\(?:quad|qquad|displaystyle|left|right)\b|\\[,;:! ]"), " "),
     (re.compile(r"\\[()\[\]]|\$"), ""),
@@ -192,7 +192,7 @@ _BOX = re.compile(r"\\(?:boxed|fbox)\s{0,2}\{")
 _TAG = re.compile(r"<(?:final_?)?answer>", re.IGNORECASE)
 _TAG_END = re.compile(r"</(?:final_?)?answer>", re.IGNORECASE)
 _SENTENCE_END = re.compile(
-    r"(?<![0-9])[.!?;]\s+(?=[A-Z0-9(\"'])|(?<=[0-9])[.!?]\s+(?=[A-Z])|(?<=[\u4e00-\u9fff])[.!?;]\s"
+    r"(?<![0-9])(?<!i\.e)(?<!e\.g)(?<!pprox)(?<!\bca)(?<!\bvs)(?<![Ff]ig)[.!?;]\s+(?=[A-Z0-9(\"'])|(?<=[0-9])[.!?]\s+(?=[A-Z])|(?<=[\u4e00-\u9fff])[.!?;]\s"
 )
 _MEDIA = (
     r"(?:videos?|video ?clips?|images?|pictures?|frames?|footage|media|files?|attachments?|recording"
@@ -222,6 +222,10 @@ def _statements(text: str, keys: Sequence[str]) -> Iterator[Statement]:
     if not said:
         raise ParseError(expected="an answer", found=text)
     yield from (_field(value) for value in _answers(said, keys))
+    listed = _whole_list(said)
+    if listed is not None:
+        yield _field(listed)
+        return
     plain = said.translate(_PLAIN)
     tags = list(_TAG.finditer(plain))
     if tags:
@@ -232,10 +236,12 @@ def _statements(text: str, keys: Sequence[str]) -> Iterator[Statement]:
     if boxes:
         yield Statement(_unmarked(_braced(plain, boxes[-1].end())).strip())
     plain = _unmarked(_BOX.sub(" ", plain)).strip()
+    if _is_object(said):
+        return
     yield from _cued(_FINAL, plain)
     lead = _LINE.match(plain)
     if lead:
-        yield Statement(plain[lead.end() : lead.end() + _LONGEST].lstrip(_AFTER_CUE).rstrip())
+        yield Statement(_after(plain, lead))
     yield from _cued(_LINE, plain)
     yield from _cued(_ANY, plain)
     if plain and not _SEES_NOTHING.search(plain):
@@ -245,11 +251,17 @@ def _statements(text: str, keys: Sequence[str]) -> Iterator[Statement]:
 def _cued(cue: re.Pattern[str], plain: str) -> Iterator[Statement]:
     """What follows the cues of one kind, the last first."""
     for hit in reversed(list(cue.finditer(plain))[-_MOST_CUES:]):
-        rest = plain[hit.end() : hit.end() + _LONGEST].lstrip(_AFTER_CUE).rstrip()
+        rest = _after(plain, hit)
         if rest and not _DENIED_CUE.search(plain, max(0, hit.start() - 12), hit.start()):
             yield Statement(rest)
 
 
+def _after(plain: str, hit: re.Match[str]) -> str:
+    rest = plain[hit.end() : hit.end() + _LONGEST]
+    return _JOINT.sub("", rest, count=1).rstrip()
+
+
+_JOINT = re.compile(r"\A(?:[\s:=\"']|[-=]{1,2}>)+")
 _DENIED_CUE = re.compile(r"\b(?:not|no|isn't|wrong|any)\s(?:an?\s|the\s)?\Z", re.IGNORECASE)
 
 
@@ -298,6 +310,23 @@ def json_values(text: str) -> list[JsonValue]:
             continue
         found.append(value)
     return found
+
+
+def _whole_list(text: str) -> list[JsonValue] | None:
+    """The list, where a text is one JSON list and nothing else."""
+    bare = text.removeprefix("```json").strip("` \n\t")
+    found = json_values(bare) if bare.startswith("[") and bare.endswith("]") else []
+    return found[0] if len(found) == 1 and isinstance(found[0], list) else None
+
+
+def _is_object(text: str) -> bool:
+    """Whether a text is one JSON object and nothing else: without a field for the answer it states none."""
+    bare = text.removeprefix("```json").strip("` \n\t")
+    return (
+        bare.startswith("{")
+        and bare.endswith("}")
+        and any(isinstance(one, dict) for one in json_values(bare))
+    )
 
 
 def _answers(text: str, keys: Sequence[str]) -> list[JsonValue]:

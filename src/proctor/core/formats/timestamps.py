@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Literal
 
 from pydantic import Field, JsonValue
@@ -24,14 +24,16 @@ _NOT = re.compile(
 _OR = re.compile(
     r"\s{0,2}(?:,\s?)?(?:\bor\b|/|\bpossibly\b|或者?)\s(?:at |around |about |perhaps |maybe )?", re.IGNORECASE
 )
-_LISTED = re.compile(r"[\s,;&]{1,3}(?:and |& )?(?:again )?(?:at |then )?", re.IGNORECASE)
+_LISTED = re.compile(r"[ \t]{0,2}(?:[,;&]|\n)?[ \t]{0,2}(?:and |& )?(?:again )?(?:at |then )?", re.IGNORECASE)
 _HEAD = re.compile(
     r"[\s\"'(\[{]{0,4}(?:(?:at|about|around|approximately|roughly|it is|it's|t|the time is|time|timestamp|probably|likely|exactly|is|was|约|大约|在)"
     r"\b[\s:=~]{0,3}){0,4}[~\s]{0,2}",
     re.IGNORECASE,
 )
+_LINE = re.compile(r"\s{0,8}(?:\(?\d{1,2}[.)]\s{1,4})?\W{0,2}\d{1,3}(?::\d|\s?(?:s|m|h|秒|分))")
+_ALONE = re.compile(r"[. \t]{0,4}\n\s{0,4}\n")
 _ASIDE = re.compile(r"\([^()]{0,200}\)")
-_KEYS = ("timestamp", "timestamps", "time", "times", "moment", "moments", "seconds", "start")
+_KEYS = ("timestamp", "timestamps", "time", "times", "moment", "moments", "seconds")
 
 
 class TimestampsFormat(StrictFormat):
@@ -70,20 +72,33 @@ class TimestampsFormat(StrictFormat):
         value = statement.value
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 10**7:
             return [float(value)]
+        if isinstance(value, list) and all(isinstance(one, int | float) for one in value):
+            return self._checked([float(str(one)) for one in value], statement.text)
         text = statement.text
-        for part in (first_sentence(text), text):
+        plain = statement.sure and not isinstance(value, list | dict)
+        for part in (_listing(text) if self.several else first_sentence(text), text) if plain else (text,):
             found = moments(part)
             if not found:
                 continue
             if is_range(part, found) or self._unclear(part, found):
                 raise ParseError(expected=self._expected(), found=text)
-            if not self.several and len(found) > 1 and _HEAD.fullmatch(part, 0, found[0].start):
+            heads = plain or _ALONE.match(part, found[0].end)
+            if heads and not self.several and len(found) > 1 and _HEAD.fullmatch(part, 0, found[0].start):
                 return [found[0].seconds]
             seconds = sorted({one.seconds for one in moments(_ASIDE.sub(" ", part)) or found})
             if len(seconds) > 1 and not self.several:
                 raise ParseError(expected=self._expected(), found=text)
             return [float(one) for one in seconds]
         return None
+
+    def _checked(self, seconds: list[float], text: str) -> JsonValue:
+        if (
+            not seconds
+            or not all(0 <= one < 10**7 for one in seconds)
+            or (len(set(seconds)) > 1 and not self.several)
+        ):
+            raise ParseError(expected=self._expected(), found=text)
+        return [float(one) for one in sorted(set(seconds))]
 
     def _unclear(self, text: str, found: list[Moment]) -> bool:
         """Whether a time is denied or only a bound ("after 1:05"), or another one may be meant ("1:05 or 1:10",
@@ -123,3 +138,11 @@ class TimestampsFormat(StrictFormat):
 
 def _is_time(value: JsonValue) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+def _listing(text: str) -> str:
+    """The first sentence, and the lines after it that begin with a time, too."""
+    lines = text.strip().split("\n")
+    more = [line for line in lines[1:] if line.strip()]
+    kept = list(takewhile(_LINE.match, more))
+    return "\n".join([first_sentence(lines[0]), *kept])

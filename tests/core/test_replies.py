@@ -1,0 +1,216 @@
+"""Replies as models write them, each with the reading that two people would agree on; and replies of no sense at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from proctor.core import ParseError
+from proctor.core.formats import (
+    MAX_ANSWER_CHARS,
+    AnswerFormat,
+    BinaryFormat,
+    ChoiceFormat,
+    ClassesFormat,
+    CountFormat,
+    Format,
+    FreeTextFormat,
+    OrderingFormat,
+    PatternFormat,
+    PercentageFormat,
+    RatingsFormat,
+    TimestampsFormat,
+    after_thoughts,
+)
+
+FILES = sorted((Path(__file__).parent / "replies").glob("*.jsonl"))
+_MOST_UNREAD = 0.01
+_FORMATS: TypeAdapter[Format] = TypeAdapter(AnswerFormat)
+
+
+def corpus(file: Path) -> tuple[Format, list[str], list[dict[str, Any]]]:
+    """The first line holds the format and the options, each further one a reply with its value, null if unreadable."""
+    head, *rows = (json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
+    return _FORMATS.validate_python(head["format"]), head.get("options", []), rows
+
+
+def read(form: Format, text: str, options: list[str]) -> Any:
+    try:
+        return form.parse(text, options)
+    except ParseError:
+        return None
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_replies_are_read_as_two_people_would(file: Path, record_property: Any) -> None:
+    form, options, rows = corpus(file)
+    found = [(row["text"], row["value"], read(form, row["text"], options)) for row in rows]
+    wrong = [one for one in found if one[2] is not None and one[2] != one[1]]
+    unread = [one for one in found if one[2] is None and one[1] is not None]
+    record_property("error rate", f"{file.stem}: {len(wrong)} wrong, {len(unread)} unread of {len(rows)}")
+    assert wrong == []
+    assert len(unread) <= _MOST_UNREAD * len(rows), unread
+
+
+def test_every_format_has_three_hundred_replies_and_no_reply_twice() -> None:
+    counts: dict[str, int] = {}
+    for file in FILES:
+        rows = corpus(file)[2]
+        texts = [row["text"] for row in rows]
+        assert len(set(texts)) == len(texts), file.stem
+        kind = file.stem.removesuffix("_several")
+        counts[kind] = counts.get(kind, 0) + len(rows)
+        unreadable = sum(row["value"] is None for row in rows)
+        assert unreadable >= 10, file.stem  # to read everything is no way to win
+    assert len(counts) == 10
+    assert min(counts.values()) >= 300, counts
+
+
+ALL: list[Format] = [
+    ChoiceFormat(),
+    BinaryFormat(),
+    CountFormat(),
+    PercentageFormat(),
+    ClassesFormat(classes=("sponge", "clip", "specimen bag")),
+    TimestampsFormat(),
+    TimestampsFormat(several=True),
+    OrderingFormat(labels=("A", "B", "C", "D")),
+    OrderingFormat(labels=("S3H", "K-2", "(")),
+    FreeTextFormat(),
+    RatingsFormat(dimensions=("accuracy",)),
+    PatternFormat(pattern="[1-4]/[1-4]"),
+    ChoiceFormat(strict=True),
+    BinaryFormat(strict=True),
+    CountFormat(strict=True),
+    PercentageFormat(strict=True),
+    ClassesFormat(classes=("Sponge", "Clip"), strict=True),
+    TimestampsFormat(strict=True, several=True),
+    PatternFormat(pattern=r"(\w+-)*x", strict=True),
+    FreeTextFormat(strict=True, max_chars=300),
+]
+ORGANS = ["liver", "spleen", "left kidney", "kidney"]
+PIECES = (
+    "Answer: ",
+    "final answer",
+    "<think>",
+    "</think>",
+    "<answer>",
+    "\\boxed{",
+    "}",
+    '{"answer": ',
+    '"B"',
+    "[",
+    "]",
+    "A",
+    " or ",
+    "B",
+    " > ",
+    "not ",
+    "yes",
+    "no",
+    "答案",
+    "：",
+    "是",
+    "三个",
+    "３",
+    "²",
+    "40%",
+    "1:05",
+    "00:01:75",
+    "65 s",
+    "clip",
+    ", ",
+    "\n",
+    "9" * 400,
+    "9" * 5000,
+    "1e999",
+    "-",
+    "NaN",
+    "\ud800",
+    "\x00",
+    "**",
+    "```json",
+    "I can't see",
+    "between ",
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=8)), max_size=14), st.sampled_from(ALL))
+def test_any_reply_ends_in_a_value_or_a_parse_error(pieces: list[str], form: Format) -> None:
+    value = None
+    try:
+        value = form.parse("".join(pieces), ORGANS)
+    except ParseError as error:
+        problem = str(error)
+    else:
+        problem = ""
+    assert "\n" not in problem
+    assert len(problem) < 400
+    json.dumps(value, allow_nan=False)
+    if not problem and not isinstance(
+        form, OrderingFormat
+    ):  # an incomplete order is an answer, though no reference
+        assert form.match(form.check(value, ORGANS), value)
+
+
+_LONG = 1_000_000
+HOSTILE = (
+    "answer ",
+    "answer is ",
+    "answer: {",
+    "(",
+    "[",
+    "{",
+    '{"a":',
+    "<think>",
+    "<answer>",
+    "<",
+    " ",
+    "\n",
+    "a",
+    "9",
+    "1,000,",
+    "1:05 ",
+    "1 ",
+    "1-",
+    "A>",
+    "A and then ",
+    "no ",
+    "not ",
+    "clip ",
+    "correct ",
+    "\\boxed{",
+    "> ",
+    "一",
+    "x:",
+)
+
+
+@pytest.mark.parametrize(
+    "form", ALL, ids=lambda form: f"{form.kind}{'-strict' if getattr(form, 'strict', 0) else ''}"
+)
+def test_a_megabyte_of_anything_is_read_in_linear_time(form: Format) -> None:
+    """Quadratic time would show: these texts would take hours."""
+    for piece in HOSTILE:
+        read(form, piece * (_LONG // len(piece)), ORGANS)
+
+
+def test_a_long_reply_is_read_at_both_ends() -> None:
+    filler = "The camera moves on. " * MAX_ANSWER_CHARS
+    assert CountFormat().parse(f"Answer: 3\n\n{filler}") == 3
+    assert CountFormat().parse(f"{filler}\n\nAnswer: 3") == 3
+    assert CountFormat().parse(f"<think>{filler}</think>3") == 3
+
+
+def test_thoughts_are_taken_away() -> None:
+    assert after_thoughts("a <think>b <think>c</think> d") == "a  d"
+    assert after_thoughts("b</think>c</think>d") == "d"
+    assert after_thoughts("a<think>b") == "a"
+    assert after_thoughts("<|channel|>analysis<|message|>x<|channel|>final<|message|>y<|return|>") == "y"
