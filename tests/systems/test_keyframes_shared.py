@@ -64,12 +64,12 @@ def test_an_order_is_stated_as_it_was_said() -> None:
     assert (good.text, good.parsed, good.problem) == ("Answer: D > B > A > C", list("DBAC"), "")
     assert good.extra == {"rationale": "why", "calls": 2}
     assert good.usage.requests == 2
-    odd = order_answer(item(), ["D", "X", "D", "A"], rationale="", usage=Usage(), extra={})
-    assert (odd.text, odd.parsed) == ('["D", "X", "D", "A"]', ["D", "X", "D", "A"])
+    odd = order_answer(item(), ["D", "X1", "D", "A"], rationale="", usage=Usage(), extra={})
+    assert (odd.text, odd.parsed) == ('["D", "X1", "D", "A"]', ["D", "X1", "D", "A"])
     assert item().answer.parse(odd.text) == odd.parsed
     assert odd.extra == {
         "rationale": "",
-        "labels": {"missing": ["B", "C"], "repeated": ["D"], "unknown": ["X"]},
+        "labels": {"missing": ["B", "C"], "repeated": ["D"], "unknown": ["X1"]},
     }
 
 

@@ -104,7 +104,8 @@ class OrderingFormat(Format):
         )
         joined = rf"[{''.join(map(re.escape, self.labels))}]{{{len(self.labels)}}}" if short else "(?!)"
         token = re.compile(
-            rf"(?<![A-Za-z0-9])(?:(?P<joined>{joined})|(?P<label>{label}))(?!'?[A-Za-z0-9])", re.IGNORECASE
+            rf"(?<![A-Za-z0-9])(?:(?P<joined>{joined})|(?P<label>{label}))(?:\.(?:jpe?g|png|webp))?(?!'?[A-Za-z0-9])",
+            re.IGNORECASE,
         )
         runs: list[list[str]] = self._numbered(text, label)
         last, kind, missing = 0, "", set(self.labels)
