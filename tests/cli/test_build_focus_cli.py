@@ -153,3 +153,21 @@ def test_what_is_missing_is_asked_for(here: Program, tracks: Path, tmp_path: Pat
     )
     done = here("build", "focus", tmp_path / "plain.xml", "--out", tmp_path / "o", "--fps", "25")
     assert done.returncode == 0, done.stderr
+
+
+def test_frames_are_built_audited_and_run_on_their_track(here: Program, tracks: Path, tmp_path: Path) -> None:
+    out = tmp_path / "frames"
+    done = here("build", "focus", tracks, "--out", out, "--questions", "12", "--track", "frame")
+    assert done.returncode == 0, done.stderr
+    assert f"Next: proctor audit-items focus --data {out} --track frame" in done.stderr
+    done = here("audit-items", "focus", "--data", out, "--track", "frame", "--draws", "100", "--top", "1")
+    assert done.returncode == 0, done.stderr
+    done = here(
+        *("run", "focus", "--data", out, "--track", "frame", "--system", "majority"),
+        *("--condition", "text-only", "--store", tmp_path / "runs.db"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert (
+        here("run", "focus", "--data", out, "--system", "random", "--store", tmp_path / "x.db").returncode
+        == 1
+    )

@@ -8,21 +8,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from proctor.benchmarks.focus import NativeReference
+from proctor.benchmarks.focus import NativeReference, NativeRequest
 from proctor.build.tracks import Annotation, FocusBuilt
 
 __all__ = ["CLOCK", "PLACED", "READINGS", "disagreements", "seconds_of", "times"]
 
 
 class Log:
-    """What happened up to the time at which is asked."""
+    """What happened up to the time at which is asked; of a segment, from its start on."""
 
-    def __init__(self, events: list[dict[str, Any]], end: float) -> None:
+    def __init__(self, events: list[dict[str, Any]], end: float, start: float = 0.0) -> None:
         self.end = end
         self.came = [(e["start"], e["class_name"], e["instance"]) for e in events if e["kind"] == "inserted"]
         self.went = [(e["end"], e["class_name"], e["instance"]) for e in events if e["kind"] == "retrieved"]
         self.came = sorted(one for one in self.came if one[0] <= end)
         self.went = sorted(one for one in self.went if one[0] <= end)
+        self.every = self.came, self.went
+        self.came = [one for one in self.came if one[0] >= start]
+        self.went = [one for one in self.went if one[0] >= start]
         self.covered = [(e["start"], e["end"], e["instance"]) for e in events if e["kind"] == "hidden"]
 
     def left(self, name: str = "") -> int:
@@ -33,9 +36,10 @@ class Log:
 
     def view(self, time: float) -> list[tuple[str, str]]:
         """Instances and classes in view."""
-        gone = {instance for when, _, instance in self.went if when <= time}
+        came, went = self.every
+        gone = {instance for when, _, instance in went if when <= time}
         covered = {instance for start, stop, instance in self.covered if start <= time < stop}
-        return [(i, name) for when, name, i in self.came if when <= time and i not in gone | covered]
+        return [(i, name) for when, name, i in came if when <= time and i not in gone | covered]
 
     def stretch(self, name: str) -> list[float]:
         """All tenths of seconds at which something of a class is in view."""
@@ -166,7 +170,7 @@ PLACED = {
 """The rules whose answers are read from boxes, the log saying of which instance."""
 
 READINGS: dict[str, tuple[str, Check]] = {
-    "seen": (rf"Has {A} been brought into the patient so far\?", lambda c: yes(c.a) == (c.m[1] in c.log.first(c.log.came))),
+    "seen": (rf"Has {A} been brought into the patient(?: so far)?\?", lambda c: yes(c.a) == (c.m[1] in c.log.first(c.log.came))),
     "seen-at": (rf"Is {A} in view at {T}\?", lambda c: (
         yes(c.a) == (c.m[1] in {name for _, name in c.log.view(seconds_of(c.m[2]))}))),
     "kinds-seen": (r"Which kinds of foreign object have been brought .*\?",
@@ -179,7 +183,7 @@ READINGS: dict[str, tuple[str, Check]] = {
         int(c.a) == sum(name == c.m[1] for _, name, _ in c.log.came))),
     "how-many-at": (rf"How many foreign objects are in view at {T}\?",
                     lambda c: int(c.a) == len(c.log.view(seconds_of(c.m[1])))),
-    "plural": (r"Which of these has been brought .* more than once .*", lambda c: (
+    "plural": (r"Which of these has been brought .* more than once.*", lambda c: (
         Counter(name for _, name, _ in c.log.came)[chosen(c.m[0], c.a)] > 1)),
     "how-many-out": (r"How many foreign objects have been taken out .*\?", lambda c: (
         int(c.a) == len({instance for _, _, instance in c.log.went}))),
@@ -247,6 +251,15 @@ READINGS: dict[str, tuple[str, Check]] = {
 """Per rule: how its text is recognised, and whether the log agrees with the reference. Places are read from boxes."""
 
 
+def plain(request: NativeRequest) -> str:
+    """A question as it would be asked of the whole procedure: of a frame with its time, of a segment without saying so."""
+    question = request.question.removeprefix("In this segment: ")
+    if request.start_time == request.end_time:
+        at = int(request.end_time)
+        question = question.replace("?", f" at {at // 3600:02d}:{at // 60 % 60:02d}:{at % 60:02d}?", 1)
+    return question
+
+
 def disagreements(
     built: FocusBuilt, events: dict[str, list[dict[str, Any]]], boxes: dict[str, Annotation]
 ) -> tuple[list[str], Counter[str]]:
@@ -254,18 +267,15 @@ def disagreements(
     for request, reference in zip(built.requests, built.references, strict=True):
         assert request.qID == reference.qID
         video = request.videoID.removesuffix(".mp4")
-        log = Log(events[video], request.end_time)
-        placed = [
-            (name, hit) for name, text in PLACED.items() if (hit := re.fullmatch(text, request.question))
-        ]
+        log = Log(events[video], request.end_time, request.start_time)
+        question = plain(request)
+        placed = [(name, hit) for name, text in PLACED.items() if (hit := re.fullmatch(text, question))]
         if placed:
             ((rule, where),) = placed
             agrees = at_its_place(boxes[video], log, where, rule, reference.answer)
         else:
             hits = [
-                (name, hit)
-                for name, (text, _) in READINGS.items()
-                if (hit := re.fullmatch(text, request.question))
+                (name, hit) for name, (text, _) in READINGS.items() if (hit := re.fullmatch(text, question))
             ]
             ((rule, match),) = hits
             agrees = READINGS[rule][1](Case(log, match, reference.answer, reference))

@@ -7,7 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from proctor.cli.options import AllItems, BenchmarkName, Draws, Output, OutputFormat, Seed
+from proctor.cli.options import (
+    AllItems,
+    BenchmarkName,
+    Draws,
+    Output,
+    OutputFormat,
+    Seed,
+    TrackName,
+    reader_of,
+)
 from proctor.cli.output import console, interval, note, print_csv, print_json, print_table, share
 from proctor.core import ACCURACY
 
@@ -24,6 +33,7 @@ def audit_items(
         str,
         typer.Option("--store", help="A store with the benchmark: its items are flagged for --by guessable."),
     ] = "",
+    track: TrackName = "",
     output: Output = OutputFormat.TABLE,
     show: Annotated[int, typer.Option("--top", min=1, help="How many guessers to list.")] = 10,
     all_items: AllItems = False,
@@ -34,14 +44,13 @@ def audit_items(
 
     Example: proctor audit-items rexsonovqa --data rexsonovqa
     """
-    from proctor.benchmarks import BENCHMARKS
     from proctor.build.audit import audit_items as compute
     from proctor.build.audit import to_json
     from proctor.runs import Store, audit_stored, flag_guessable
 
     opened = Store(store, create=False) if store else None
     if data is not None:
-        items = BENCHMARKS.get(benchmark).load(data).counted(all_items=all_items)
+        items = reader_of(benchmark, track).load(data).counted(all_items=all_items)
         audit = compute(items, seed=seed, draws=draws)
     elif opened is not None:
         audit = audit_stored(opened, benchmark, all_items=all_items, seed=seed, draws=draws)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from proctor.cli.options import Seed
+from proctor.cli.options import Seed, TrackName
 from proctor.cli.output import console, note, print_json, print_table
 from proctor.cli.progress import show_steps
 
@@ -151,6 +151,10 @@ def build_focus(
             show_default=False,
         ),
     ] = None,
+    track: TrackName = "procedure",
+    segment_s: Annotated[
+        int, typer.Option("--segment-seconds", min=5, max=300, help="How long a segment is.")
+    ] = 60,
     even: Annotated[
         bool,
         typer.Option(
@@ -180,7 +184,7 @@ def build_focus(
     if out is None and not check_only:
         raise typer.BadParameter("name a new folder, or --check-only", param_hint="--out")
     seen = tuple(in_distribution or SEEN_IN_TRAINING)
-    plan = FocusPlan(questions, times, seen, tuple(unseen or ()), even, seed)
+    plan = FocusPlan(questions, times, seen, tuple(unseen or ()), even, seed, track, segment_s)
     completions = _completed(tracks, Given(fps, procedure), fill)
     undecided = sum(len(one.open) for one in completions)
     stop = check_only or (undecided > 0 and not allow_findings)
@@ -188,7 +192,7 @@ def build_focus(
     if out is not None and not stop:
         with show_steps("choosing questions", questions) as progress:
             built = build(completions, out, plan, sources=files_of(tracks), progress=progress)
-    _tell(completions, built, out, output)
+    _tell(completions, built, out, output, track)
     if stop and undecided:
         if not check_only:
             note(
@@ -238,14 +242,18 @@ def _completed(tracks: Sequence[Path], given: Given, fill: int) -> list[Completi
 
 
 def _tell(
-    completions: Sequence[Completion], built: FocusBuilt | None, out: Path | None, output: FindingsFormat
+    completions: Sequence[Completion],
+    built: FocusBuilt | None,
+    out: Path | None,
+    output: FindingsFormat,
+    track: str,
 ) -> None:
     if output is FindingsFormat.JSON:
         print_json(_findings_json(completions, built))
         return
     _print_findings(completions)
     if built is not None and out is not None:
-        _print_built(built, out)
+        _print_built(built, out, track)
 
 
 def _findings_json(completions: Sequence[Completion], built: FocusBuilt | None) -> dict[str, object]:
@@ -295,7 +303,7 @@ def _number(count: int, thing: str) -> str:
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
-def _print_built(built: FocusBuilt, out: Path) -> None:
+def _print_built(built: FocusBuilt, out: Path, track: str) -> None:
     print_table(
         "Questions",
         ["format", ">questions", ">commonest answer"],
@@ -303,4 +311,7 @@ def _print_built(built: FocusBuilt, out: Path) -> None:
     )
     dropped = f"; {built.dropped} dropped so that no answer is too common" if built.dropped else ""
     console.print(f"{len(built.requests)} questions in {out}{dropped}", markup=False, highlight=False)
-    note(f"Next: proctor audit-items focus --data {out}; proctor run focus --data {out} --media VIDEOS")
+    named = "" if track == "procedure" else f" --track {track}"
+    note(
+        f"Next: proctor audit-items focus --data {out}{named}; proctor run focus --data {out}{named} --media VIDEOS"
+    )

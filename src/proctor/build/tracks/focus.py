@@ -86,10 +86,10 @@ def build_focus(
     sources: Sequence[Path] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> FocusBuilt:
-    """Writes a FOCUS benchmark (PROCEDURE track) of completed annotations into the new folder `out`.
+    """Writes a FOCUS benchmark of completed annotations into the new folder `out`.
 
-    `requests.json` and `references.json` are the official toolkit's; a question is asked at the end of a stretch
-    from the start of the video, and nothing after that counts. `build.json` records seed, versions, sources
+    `requests.json` and `references.json` are the official toolkit's; a question is asked at the end of what is shown
+    (all from the start of the video, a segment, or a frame: the plan's track), and nothing after that counts. `build.json` records seed, versions, sources
     (SHA-256), findings, what was filled, and how even the answers are. The same annotations, plan and seed give
     the same files.
 
@@ -158,7 +158,7 @@ def _request(annotation: Annotation, name: str, offer: Offer, options: Sequence[
     return NativeRequest(
         qID=name,
         videoID=annotation.video.file,
-        start_time=0.0,
+        start_time=offer.start,
         end_time=annotation.video.seconds if offer.end is None else offer.end,
         procedure_type=annotation.video.procedure or "unknown",
         question=f"{offer.question} {lettered(options)}" if options else offer.question,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from proctor.build.tracks.annotation import Annotation
 from proctor.build.tracks.balance import choose
 from proctor.build.tracks.focus_attributes import known_attributes
 from proctor.build.tracks.focus_rules import FOCUS_RULES
+from proctor.build.tracks.focus_windows import FRAME_RULES, SEGMENT_RULES, Window, window_words, windows_of
 from proctor.build.tracks.focus_words import ASKED, FocusDialect, focus_words
 from proctor.build.tracks.giveaway import foregone, gives_away
 from proctor.build.tracks.offers import Offer
@@ -36,6 +37,7 @@ _APPROACHES = {"laparoscopic", "robotic", "robot-assisted", "minimally-invasive"
 _MOST_SHARE = {"binary": 0.5}  # of one answer among those of a format
 _MOST_OF_OTHERS = 0.4
 _ENOUGH = 10  # questions of a format from which on that is held to
+_RULES = {"frame": FRAME_RULES, "segment": SEGMENT_RULES, "procedure": tuple(FOCUS_RULES)}
 _NAMES = "a name without a comma, and not none"
 
 
@@ -44,7 +46,8 @@ class FocusPlan:
     """How questions are made: how many of a video, at how many times besides its end they are asked, the kinds
     of procedure that count as seen in training (the whole name, without the approach), the rules whose questions
     count as unseen in training, whether the five groups of capabilities are asked equally often (each is a fifth of the
-    ranking), and the seed."""
+    ranking), and the seed. On the tracks `frame` and `segment` so many times and one more a part of the video is shown, of
+    `segment_s` seconds."""
 
     per_video: int = 40
     times: int = 4
@@ -52,11 +55,19 @@ class FocusPlan:
     unseen_questions: tuple[str, ...] = ()
     even_capabilities: bool = True
     seed: int = 0
+    track: str = "procedure"
+    segment_s: int = 60
 
     def __post_init__(self) -> None:
-        for name, value, low, high in (("per_video", self.per_video, 1, 1000), ("times", self.times, 0, 100)):
+        for name, value, low, high in (
+            ("per_video", self.per_video, 1, 1000),
+            ("times", self.times, 0, 100),
+            ("segment_s", self.segment_s, 5, 300),
+        ):
             if not low <= value <= high:
                 raise InputError(None, name, found=str(value), expected=f"{low} to {high}")
+        if self.track not in _RULES:
+            raise InputError(None, "track", found=repr(self.track), expected=f"one of {', '.join(_RULES)}")
         for rule in self.unseen_questions:
             if rule not in ASKED:
                 expected = f"one of {', '.join(sorted(ASKED))}"
@@ -162,6 +173,8 @@ def _pool(
     if not names:
         return {one.video.id: [] for one in annotations}
     say = focus_words(names, arising, known_attributes(annotations))
+    if plan.track != "procedure":
+        say = window_words(say, plan.segment_s if plan.track == "segment" else 0)
     pool: dict[str, list[Offer]] = {}
     for number, one in enumerate(annotations, start=1):
         pool[one.video.id] = _offers(one, say, arising, plan)
@@ -176,14 +189,13 @@ def _pool(
 def _offers(annotation: Annotation, say: FocusDialect, arising: set[str], plan: FocusPlan) -> list[Offer]:
     video = annotation.video.id
     found: list[Offer] = []
-    for end in _times(annotation, plan):
-        rng = generator(plan.seed, "build focus", "seconds", video, f"{end:g}")
-        line = _Asking(annotation, end, rng)
-        for rule, offering in FOCUS_RULES.items():
-            for offer in offering(line, say):
+    for start, end, line in _lines(annotation, plan):
+        shown = (end,) if plan.track == "procedure" else (start, end)
+        for rule in _RULES[plan.track]:
+            for offer in FOCUS_RULES[rule](line, say):
                 foreign = ASKED[rule].inserted and arising & {*offer.mentions, *offer.choices}
-                if not foreign and not gives_away(offer, end):
-                    found.append(replace(offer, rule=rule, end=end))
+                if not foreign and not gives_away(offer, *shown):
+                    found.append(replace(offer, rule=rule, start=start, end=end))
     lots = generator(plan.seed, "build focus", "lots", video)
     kept: list[Offer] = []
     for rule in FOCUS_RULES:
@@ -191,6 +203,21 @@ def _offers(annotation: Annotation, say: FocusDialect, arising: set[str], plan: 
         drawn = lots.choice(len(some), min(_OF_A_RULE, len(some)), replace=False) if some else ()
         kept += [some[index] for index in sorted(int(one) for one in drawn)]
     return kept
+
+
+def _lines(annotation: Annotation, plan: FocusPlan) -> Iterator[tuple[float, float, Timeline]]:
+    """What is shown of a video, from when to when, and what is known of it."""
+    video = annotation.video.id
+    if plan.track == "procedure":
+        for end in _times(annotation, plan):
+            rng = generator(plan.seed, "build focus", "seconds", video, f"{end:g}")
+            yield 0.0, end, _Asking(annotation, end, rng)
+        return
+    seconds = plan.segment_s if plan.track == "segment" else 0
+    drawn = generator(plan.seed, "build focus", plan.track, video)
+    for start, end in windows_of(annotation, seconds, plan.times + 1, drawn):
+        rng = generator(plan.seed, "build focus", "seconds", video, f"{start:g}-{end:g}")
+        yield start, end, Window(annotation, start, end, rng)
 
 
 def _times(annotation: Annotation, plan: FocusPlan) -> list[float]:

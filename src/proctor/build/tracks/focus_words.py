@@ -335,9 +335,11 @@ ASKED = MappingProxyType(
 @dataclass(frozen=True)
 class FocusDialect(Dialect):
     """FOCUS has no format for an order, so it is asked for as a pattern of letters; times are whole seconds.
-    `arising` are the classes that nobody inserts, since they come loose in the body."""
+    `arising` are the classes that nobody inserts, since they come loose in the body; `shown_s` is how long what is
+    shown is, where that is not all up to the time of asking."""
 
     arising: frozenset[str] = frozenset()
+    shown_s: float | None = None
 
     def text(self, rule: str, a: str = "", b: str = "", **more: str) -> str:
         """The question of a rule (`{one}` begins it with its article); of what arises in the body it says what counts as taken out."""
@@ -348,7 +350,7 @@ class FocusDialect(Dialect):
 
     def tolerance(self, end: float) -> float:
         """As the toolkit has it."""
-        return time_tolerance(end)
+        return time_tolerance(end if self.shown_s is None else self.shown_s)
 
     def moments(self, times: list[float]) -> list[JsonValue]:
         """Times as hh:mm:ss can say them."""

@@ -36,15 +36,17 @@ _WORDS = (
 _ENOUGH = 3  # videos from which on an answer that is always the same is known beforehand
 
 
-def gives_away(offer: Offer, end: float) -> bool:
+def gives_away(offer: Offer, *shown: float) -> bool:
     """Whether the text names the answer: the right option and no other, the number, a time within tolerance
-    (also the time `end` at which it is asked, which every question shows), the pattern's text, the class."""
+    (also a time that every question shows: that of asking, and of a segment its start), the pattern's text, the
+    class."""
     text = offer.question.casefold()
     if isinstance(offer.format, ChoiceFormat):
         named = [option for option in offer.options if option.casefold() in text]
         return named == [offer.answer]
     if isinstance(offer.format, TimestampsFormat) and isinstance(offer.answer, list):
-        told = [int(h) * 3600 + int(m) * 60 + int(s) for h, m, s in _TIME.findall(text)] + [end]
+        told = [float(int(h) * 3600 + int(m) * 60 + int(s)) for h, m, s in _TIME.findall(text)]
+        told += shown
         answers = [float(str(time)) for time in offer.answer]
         return any(abs(one - other) <= offer.format.tolerance for one in told for other in answers)
     if isinstance(offer.format, CountFormat | PercentageFormat):

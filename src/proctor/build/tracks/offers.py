@@ -31,8 +31,8 @@ class Offer:
     `answer` is in the format's canonical form, for a choice the right option's text. `key` is the answer as
     it is to be balanced (a time as its quarter of the video), `cue` is what the question's text tells, and so
     must not go together with a key: a class, a time of the video. `mentions` are the classes that the text
-    names, `choices` those that its options name. `rule` says which rule made it, `end` at which second of the
-    video it is asked (None: at its end).
+    names, `choices` those that its options name. `rule` says which rule made it, `start` and `end` what of the video is
+    shown (None: to its end); it is asked at `end`.
     """
 
     question: str
@@ -45,6 +45,7 @@ class Offer:
     choices: tuple[str, ...] = ()
     rule: str = ""
     end: float | None = None
+    start: float = 0.0
 
 
 def clock(seconds: float) -> str:
