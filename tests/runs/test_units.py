@@ -76,9 +76,13 @@ def test_pairwise_accuracy_is_the_share_of_all_pairs(tmp_path: Path) -> None:
         compare_orders("ABCDEF"[: 4 + 2 * (place % 2)], said)
         for place, said in enumerate(ORDERS["one"].values())
     ]
-    marks = order_marks(compared, ["v0", "v1", "v2", "v3"])
+    marks = order_marks(compared, ["v0", "v1", "v2", "v3"], draws=500)
     assert (row.value, row.n, row.groups, row.answered) == (8 / 16, 16, 4, 4)
     assert row.value == marks[1].estimate.value
+    assert (row.ci_low, row.ci_high) == (
+        marks[1].estimate.ci_low,
+        marks[1].estimate.ci_high,
+    )  # one interval everywhere
     by_frames = results(store, "frames", Options(by=("frames",), draws=500)).rows
     shares = {
         one.facets["frames"]: (one.value, one.n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import factorial
 from typing import Unpack
 
@@ -12,10 +13,9 @@ from numpy.typing import NDArray
 from proctor.core import InputError, Metric
 from proctor.metrics.marks import Mark
 from proctor.metrics.ordering.comparison import Comparison
-from proctor.stats import mean_interval, sums_interval
-from proctor.stats.clusters import Floats, Groups
+from proctor.stats import mean_interval
+from proctor.stats.clusters import Groups
 from proctor.stats.options import Options
-from proctor.stats.resampling import ratio
 
 __all__ = [
     "ORDERING_METRICS",
@@ -120,8 +120,10 @@ def order_marks(comparisons: Sequence[Comparison], groups: Groups, **options: Un
     if len(comparisons) != len(groups):
         found = f"{len(comparisons)} and {len(groups)}"
         raise InputError(None, "orders", found=found, expected="as many comparisons as groups")
-    share = options | Options(bounds=(0, 1))
-    pairs = np.array([(one.adjacent_right, one.frames - 1) for one in comparisons], dtype=np.float64)
+    pairs = np.array([one.frames - 1 for one in comparisons], dtype=np.int64)
+    right = np.array([one.adjacent_right / max(1, one.frames - 1) for one in comparisons])
+    place = np.repeat(np.arange(len(pairs)), pairs)  # every pair of neighbours counts once, as in `results`
+    of_pair = [groups[number] for number in place.tolist()]
     columns: tuple[tuple[Metric, list[float]], ...] = (
         (TASK, [float(one.exact) for one in comparisons]),
         (TAU, [one.tau for one in comparisons]),
@@ -134,7 +136,9 @@ def order_marks(comparisons: Sequence[Comparison], groups: Groups, **options: Un
         Mark(metric, mean_interval(values, groups, **(options | Options(bounds=(metric.low, metric.high)))))
         for metric, values in columns
     ]
-    marks.insert(1, Mark(PAIR, sums_interval(pairs.reshape(-1, 2), groups, _share, **share)))
+    share = options | Options(bounds=(0, 1))
+    pairwise = replace(mean_interval(right[place], of_pair, **share), n=len(comparisons))
+    marks.insert(1, Mark(PAIR, pairwise))
     return marks
 
 
@@ -154,7 +158,3 @@ def place_confusion(comparisons: Sequence[Comparison]) -> dict[int, NDArray[np.i
         for belongs, put in enumerate(one.places):
             table[belongs, one.frames if put is None else put] += 1
     return tables
-
-
-def _share(sums: Floats) -> Floats:
-    return ratio(sums[:, 0], sums[:, 1])

@@ -1,0 +1,66 @@
+"""Quotients of sums where a class is rare: what the intervals cover, and where they have to reach."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from proctor.stats import sums_interval
+from proctor.stats.clusters import Floats, Ints
+
+
+def precision(sums: Floats) -> Floats:
+    found = sums[:, 0] + sums[:, 1]
+    return np.where(found > 0, sums[:, 0] / np.maximum(found, 1e-12), np.nan)
+
+
+def f1(sums: Floats) -> Floats:
+    all_ = 2 * sums[:, 0] + sums[:, 1] + sums[:, 2]
+    return np.where(all_ > 0, 2 * sums[:, 0] / np.maximum(all_, 1e-12), np.nan)
+
+
+def drawn(rng: np.random.Generator, n_groups: int, prevalence: float) -> tuple[Floats, Ints]:
+    """Hits, false alarms and misses per item; prevalence, sensitivity and specificity vary by video."""
+    groups = np.repeat(np.arange(n_groups), rng.geometric(0.1, n_groups))
+    share, seen, kept = (
+        rng.beta(4 * mean, 4 * (1 - mean), n_groups)[groups] for mean in (prevalence, 0.7, 0.85)
+    )
+    there = rng.random(len(groups)) < share
+    said = np.where(there, rng.random(len(groups)) < seen, rng.random(len(groups)) >= kept)
+    return np.stack([there & said, ~there & said, there & ~said], axis=1).astype(np.float64), groups
+
+
+@pytest.mark.parametrize("n_groups", [5, 10, 30])
+def test_a_rare_class_is_covered(n_groups: int) -> None:
+    """A class in 10 %: t at G - 1 alone covered 88 to 92 %."""
+    big = drawn(np.random.default_rng(0), 200_000, 0.1)[0].sum(axis=0, keepdims=True)
+    rng = np.random.default_rng(n_groups)
+    repetitions = 150
+    for statistic in (precision, f1):
+        truth, held, given = float(statistic(big)[0]), 0, 0
+        for _ in range(repetitions):
+            columns, groups = drawn(rng, n_groups, 0.1)
+            found = sums_interval(columns, groups, statistic, draws=300, bounds=(0, 1))
+            if found.ci_low is not None and found.ci_high is not None:
+                given += 1
+                held += found.ci_low <= truth <= found.ci_high
+        assert given >= 0.9 * repetitions  # with five groups a class may be missing altogether
+        assert held / given >= 0.92
+
+
+def test_groups_that_all_say_the_same_are_no_certainty() -> None:
+    same = np.tile([[1.0, 0, 0], [1.0, 0, 0], [0, 1.0, 0]], (6, 1))
+    found = sums_interval(same, np.repeat(np.arange(6), 3), precision, bounds=(0, 1))
+    assert found.value == pytest.approx(2 / 3)
+    assert (found.ci_low, found.ci_high) == (None, None)
+
+
+def test_one_false_alarm_among_many_groups() -> None:
+    """Others may have more: a share 1 - 0.025^(1/G) of the groups may be false alarms alone."""
+    columns = np.zeros((40, 3))
+    columns[:, 0] = 1
+    columns[0] = [0, 1, 0]
+    found = sums_interval(columns, np.arange(40), precision, bounds=(0, 1))
+    unseen = 1 - 0.025 ** (1 / 40)
+    assert found.ci_low is not None
+    assert found.ci_low <= 39 / 40 * (1 - unseen) + 1e-9
