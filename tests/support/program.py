@@ -10,6 +10,7 @@ import contextlib
 import io
 import logging
 import os
+import re
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-__all__ = ["proctor", "proctor_process", "start_proctor", "wait_for", "within"]
+__all__ = ["proctor", "proctor_process", "start_proctor", "wait_for", "within", "within_terminal"]
 
 _PROGRAM = (sys.executable, "-c", "from proctor.cli.main import main; main()")
 _HANGS_S = 600.0  # a guard against a process that never ends; no property of the program
@@ -28,9 +29,14 @@ _HANGS_S = 600.0  # a guard against a process that never ends; no property of th
 class _Stream(io.TextIOWrapper):
     """A stream of text that keeps what was written, for `sys.stdout` and `sys.stderr`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, terminal: bool = False) -> None:
         self._kept = io.BytesIO()
+        self._terminal = terminal
         super().__init__(self._kept, encoding="utf-8", newline="\n", write_through=True)
+
+    def isatty(self) -> bool:
+        """Whether it passes for a terminal."""
+        return self._terminal
 
     @property
     def text(self) -> str:
@@ -62,6 +68,17 @@ def within(*arguments: str | Path) -> tuple[int, str]:
     with _as_left(), _standing_in(["proctor", *map(str, arguments)], both, both):
         code = _ended()
     return code, both.text
+
+
+def within_terminal(*arguments: str | Path, columns: int) -> tuple[int, str]:
+    """The exit code of `proctor` in this process on a terminal of so many columns, and what it printed on
+    standard output, colours left out."""
+    out, err = _Stream(terminal=True), _Stream()
+    room = {"COLUMNS": str(columns), "LINES": "40", "TERM": "xterm", "NO_COLOR": "1"}
+    words = ["proctor", *map(str, arguments)]
+    with _as_left(), _standing_in(words, out, err), unittest.mock.patch.dict(os.environ, room):
+        code = _ended()
+    return code, re.sub(r"\x1b\[[0-9;]*m", "", out.text)
 
 
 def proctor_process(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:

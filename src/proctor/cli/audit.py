@@ -165,9 +165,12 @@ def _print_options(options: Any) -> None:
         ("Length rank of the right option (1 = shortest)", options.length_ranks),
     ):
         for histogram in histograms:
+            of = f", {len(histogram.counts)} options" if len(histograms) > 1 else ""
             places = "  ".join(f"{place}: {count}" for place, count in enumerate(histogram.counts, start=1))
             console.print(
-                f"{title}: {places}  (p {histogram.p:.2g}, {histogram.test})", markup=False, highlight=False
+                f"{title}{of}: {places}  (p {histogram.p:.2g}, {histogram.test})",
+                markup=False,
+                highlight=False,
             )
     console.print(
         f"The right option is the shortest of all in {options.strictly_shortest} items, the longest in {options.strictly_longest}.",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from difflib import get_close_matches
 from functools import cache
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from proctor import __version__
 from proctor.cli.models import spread_settings
@@ -14,7 +17,31 @@ from proctor.core import ProctorError
 
 __all__ = ["commands", "main"]
 
+_MEANT = {
+    "leaderboard": "rank",
+    "evaluate": "run",
+    "eval": "run",
+    "view": "report",
+    "validate": "lint",
+    "help": "--help",
+}
+
+
+class _Commands(TyperGroup):
+    """Says what was probably meant where a command does not exist."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0] if args else ""
+        known = self.list_commands(ctx)
+        if not name.startswith("-") and name not in known:
+            near = _MEANT.get(name) or next(iter(get_close_matches(name, known, n=1)), "")
+            meant = f" Did you mean 'proctor {near}'?" if near else ""
+            ctx.fail(f"No such command {name!r}.{meant} Commands: {', '.join(known)}")
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
+    cls=_Commands,
     name="proctor",
     no_args_is_help=True,
     add_completion=False,

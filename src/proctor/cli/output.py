@@ -10,8 +10,8 @@ from typing import Any
 
 from rich.console import Console, ConsoleDimensions
 from rich.markup import escape
-from rich.table import Table
 
+from proctor.cli.tables import show_table
 from proctor.core import Metric
 
 __all__ = [
@@ -70,21 +70,10 @@ def print_tsv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Sequence[str] = ()
 ) -> None:
-    """A table for people: columns beginning with ">" are aligned to the right. Where it is too wide, the text of
-    `wrapped` columns goes on in the next line, so that no other column is cut."""
+    """A table for people: columns beginning with ">" hold numbers, which are aligned to the right and never
+    cut (see `show_table`)."""
     console.print(escape(title), style="bold", soft_wrap=True)
-    table = Table(box=None, pad_edge=False)
-    for column in columns:
-        right = column.startswith(">")
-        table.add_column(
-            escape(column.removeprefix(">")),
-            justify="right" if right else "left",
-            no_wrap=column not in wrapped,
-            overflow="ellipsis",
-        )
-    for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
-    console.print(table)
+    show_table(console, columns, rows, wrapped=wrapped)
 
 
 def note(text: str) -> None:

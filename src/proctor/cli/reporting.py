@@ -13,6 +13,7 @@ from proctor.cli.options import AllItems, BenchmarkName, Draws, FailedOption, Me
 from proctor.cli.output import console, note
 from proctor.cli.ranking import Baselines
 from proctor.cli.results import DEFAULT_STORE
+from proctor.core import InputError
 
 if TYPE_CHECKING:
     from proctor.core import Item
@@ -53,19 +54,21 @@ def report(
     """
     from proctor.media import MediaLibrary
     from proctor.reports import write_report
-    from proctor.runs import Options, Store, audit_stored, flag_guessable
+    from proctor.runs import Options, Store, audit_stored, derive_guessable
 
     if pseudonyms and not publish:
         raise typer.BadParameter("needs --publish", param_hint="--pseudonyms")
     if media is not None and publish:
         raise typer.BadParameter("shows items, which --publish leaves out", param_hint="--media")
+    if media is not None and not media.is_dir():
+        raise InputError(media, found="no such folder", expected="the folder of the benchmark's media")
     opened = Store(store, create=False)
     options = Options(failed=failed, all_items=all_items, draws=draws, seed=seed)
     if publish:
         _publish(opened, benchmark, out, options, tuple(baselines or ()), pseudonyms=pseudonyms)
         return
     audit = audit_stored(opened, benchmark, all_items=all_items, seed=seed, draws=draws)
-    flag_guessable(opened, benchmark, audit)
+    derive_guessable(opened, benchmark, audit)
     thumbnails = None
     if media is not None:
         library = MediaLibrary(media, excerpts=excerpts_of(opened.card(benchmark).excerpts, media_as))

@@ -8,8 +8,8 @@ from functools import cached_property
 
 from proctor.core import ACCURACY, Item, Metric
 from proctor.metrics.chance import chance_level
-from proctor.reports.words import natural
 from proctor.runs import BenchmarkCard, Options, Result, Run, Store, chosen_runs, results
+from proctor.runs.results import natural
 from proctor.runs.table import CODE, ItemTable, load_items
 
 __all__ = ["BASELINE", "Key", "Source"]

@@ -14,7 +14,6 @@ __all__ = [
     "difference_of",
     "dollars",
     "interval",
-    "natural",
     "p_value",
     "plain_name",
     "score",
@@ -65,19 +64,6 @@ def plain_name(name: str) -> str:
     'question type'
     """
     return clean(name).replace("_", " ")
-
-
-def natural(text: str) -> tuple[float, str]:
-    """A key that sorts values by the number in them, and those above it after those from it.
-
-    >>> sorted(["10-20 s", ">20 s", "0-5 s", "5-10 s"], key=natural)
-    ['0-5 s', '5-10 s', '10-20 s', '>20 s']
-    """
-    found = re.search(r"\d+(?:\.\d+)?", text)
-    if found is None or found.start() > 2:
-        return (float("-inf"), text.casefold())
-    below = text.lstrip().startswith(("<", "≤"))
-    return (float(found[0]) - 0.5 * below, text.casefold())
 
 
 def value(metric: Metric, number: float | None) -> str:

@@ -9,7 +9,7 @@ from proctor.runs.execute import Outcome, execute, left_failed
 from proctor.runs.export import COLUMNS, export, export_rows
 from proctor.runs.flagged import FlaggedVote, flagged_votes
 from proctor.runs.floor import FLOOR, add_floor, skipped_floor
-from proctor.runs.guessable import audit_stored, flag_guessable
+from proctor.runs.guessable import audit_stored, derive_guessable, flag_guessable
 from proctor.runs.importing import import_answers
 from proctor.runs.judges import judged_by, judges_of
 from proctor.runs.judging import JudgeTally, PaidVotes, judge_all
@@ -83,6 +83,7 @@ __all__ = [
     "compare",
     "compare_runs",
     "condition_pairs",
+    "derive_guessable",
     "disqualify",
     "execute",
     "export",

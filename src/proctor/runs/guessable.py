@@ -9,7 +9,7 @@ from proctor.runs.store import Store
 if TYPE_CHECKING:
     from proctor.build.audit import ItemAudit
 
-__all__ = ["GUESSABLE", "audit_stored", "flag_guessable"]
+__all__ = ["GUESSABLE", "audit_stored", "derive_guessable", "flag_guessable"]
 
 GUESSABLE = "guessable"
 
@@ -23,6 +23,12 @@ def audit_stored(
     card = store.card(benchmark)
     items = [item for item in store.items(benchmark) if all_items or card.counts(item)]
     return audit_items(items, seed=seed, draws=draws)
+
+
+def derive_guessable(store: Store, benchmark: str, audit: ItemAudit) -> None:
+    """Gives the items an audit's flags as long as this store is open; nothing is written."""
+    values = {item: "yes" if guessed else "no" for item, guessed in audit.guessable.items()}
+    store.derived[benchmark, GUESSABLE] = values
 
 
 def flag_guessable(store: Store, benchmark: str, audit: ItemAudit) -> int:

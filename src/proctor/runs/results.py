@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from proctor.core import ACCURACY, FailedPolicy, InputError, Status
 from proctor.runs.cards import BenchmarkCard
 from proctor.runs.floor import FLOOR
-from proctor.runs.guessable import GUESSABLE, audit_stored, flag_guessable
+from proctor.runs.guessable import GUESSABLE, audit_stored, derive_guessable
 from proctor.runs.missing import Marked, marked, policies, unresolved_by_scorer
 from proctor.runs.store import Run, Store
 from proctor.runs.table import (
@@ -115,14 +115,14 @@ class Results:
 def results(store: Store, benchmark: str, options: Options | None = None) -> Results:
     """All numbers of a benchmark in a store.
 
-    The facet `guessable` is derived by an item audit when it is asked for first. Raises `InputError` for
-    an unknown facet, system or condition.
+    The facet `guessable` is derived by an item audit where the store has none; nothing is written. Raises
+    `InputError` for an unknown facet, system or condition.
     """
     options = options or Options()
     card = store.card(benchmark)
     items = load_items(store, card, all_items=options.all_items)
     if GUESSABLE in options.by and GUESSABLE not in items.flags:
-        flag_guessable(store, benchmark, audit_stored(store, benchmark, all_items=options.all_items))
+        derive_guessable(store, benchmark, audit_stored(store, benchmark, all_items=options.all_items))
         items = load_items(store, card, all_items=options.all_items)
     facets = _Slices.of(items, options.by, store.shown)
     rows: list[Result] = []
@@ -210,13 +210,19 @@ def facet_cells(items: ItemTable, by: Sequence[str], shown: str) -> list[tuple[d
 
 
 def natural(text: str) -> list[tuple[int, float, str]]:
-    """A sort key under which "5-10 s" comes before "10-20 s".
+    """A sort key that reads numbers as numbers: "stage 9" comes before "stage 10", and what is below a bound
+    before what begins there.
 
-    >>> sorted([">20 s", "10-20 s", "5-10 s"], key=natural)
-    ['5-10 s', '10-20 s', '>20 s']
+    >>> sorted([">20 s", "10-20 s", "5-10 s", "<5 s"], key=natural)
+    ['<5 s', '5-10 s', '10-20 s', '>20 s']
+    >>> sorted(["stage 10", "stage 9"], key=natural)
+    ['stage 9', 'stage 10']
     """
-    parts = re.findall(r"\d+(?:\.\d+)?|[^\W\d_]+", text)
-    return [(0, float(part), "") if part[0].isdigit() else (1, 0.0, part.casefold()) for part in parts]
+    parts = re.findall(r"([<≤]?)\s*(\d+(?:\.\d+)?)|([^\W\d_]+)", text)
+    return [
+        (1, 0.0, word.casefold()) if word else (0, float(number) - (0.5 if below else 0.0), "")
+        for below, number, word in parts
+    ]
 
 
 def _cell_order(cell: tuple[str, ...]) -> tuple[list[list[tuple[int, float, str]]], tuple[str, ...]]:

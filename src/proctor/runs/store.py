@@ -50,6 +50,8 @@ class Store:
         dialect = self._engine.dialect.name
         self._upsert: Any = postgresql.insert if dialect == "postgresql" else sqlite.insert
         self._item_ids: dict[str, dict[str, int]] = {}
+        self.derived: dict[tuple[str, str], dict[str, str]] = {}
+        """Facets by (benchmark, name) that were computed while this store is open, and are not kept."""
 
     def close(self) -> None:
         """Gives all connections back."""

@@ -174,6 +174,7 @@ def load_items(store: Store, card: BenchmarkCard, *, all_items: bool = False) ->
     form, format_names = _coded([formats[index] for index in kept])
     row_of = np.full(max(numbers, default=0) + 1, -1, dtype=np.int64)
     row_of[np.array(numbers, dtype=np.int64)[kept]] = np.arange(len(kept))
+    derived = {name: values for (whose, name), values in store.derived.items() if whose == card.name}
     return ItemTable(
         ids=[ids[index] for index in kept],
         group=group,
@@ -182,7 +183,8 @@ def load_items(store: Store, card: BenchmarkCard, *, all_items: bool = False) ->
         formats=format_names,
         tags_code=tags_code[kept],
         tags=tags,
-        flags={name: [values.get(numbers[index], "") for index in kept] for name, values in flags.items()},
+        flags={name: [values.get(numbers[index], "") for index in kept] for name, values in flags.items()}
+        | {name: [values.get(ids[index], "") for index in kept] for name, values in derived.items()},
         row_of=row_of,
     )
 

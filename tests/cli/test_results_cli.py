@@ -1,0 +1,112 @@
+"""What `results`, `report` and an unknown command say: tables by facet, wrong folders, what was meant."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from proctor.core import ACCURACY, Answer, Benchmark, Item, Reference, Score
+from proctor.core.formats import BinaryFormat
+from proctor.runs import Options, Store, results
+from proctor.runs.results import natural
+from tests.support.program import proctor
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store with one run: 24 questions with yes or no, in two kinds."""
+    items = tuple(
+        Item(
+            id=f"q{number}",
+            group=f"v{number % 6}",
+            question=f"Is clip {number} closed?",
+            answer=BinaryFormat(),
+            reference=Reference(answer=number % 3 == 0),
+            tags={"kind": f"stage {9 + number % 2}"},
+        )
+        for number in range(24)
+    )
+    benchmark = Benchmark(
+        name="clips", title="Clips", items=items, metrics=(ACCURACY,), headline="accuracy", facets=("kind",)
+    )
+    store = Store(tmp_path / "runs.db")
+    store.add_benchmark(benchmark)
+    run = store.start_run("clips", "one", "video", {})
+    score = Score(item_id="", metric="accuracy", value=1.0)
+    store.write(
+        run,
+        [
+            (
+                Answer(item_id=item.id, text="yes", parsed=True),
+                [score.model_copy(update={"item_id": item.id})],
+            )
+            for item in items
+        ],
+    )
+    store.close()
+    return tmp_path / "runs.db"
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_the_chance_level_stands_over_all_items_and_over_no_part(path: Path) -> None:
+    """The level of all items is not that of a facet's."""
+    whole = proctor("results", "clips", "--store", path)
+    split = proctor("results", "clips", "--store", path, "--by", "kind")
+    assert whole.returncode == split.returncode == 0, split.stderr
+    assert "50.0 %)" in whole.stdout.splitlines()[0]
+    assert "50.0 %" not in split.stdout
+
+
+def test_values_stand_in_one_natural_order(path: Path) -> None:
+    split = proctor("results", "clips", "--store", path, "--by", "kind").stdout
+    assert split.index("stage 9") < split.index("stage 10")
+    assert sorted(["≥20 s", "10-20 s", "stage 10", "<5 s", "stage 9", "5-10 s"], key=natural) == [
+        "<5 s", "5-10 s", "10-20 s", "≥20 s", "stage 9", "stage 10",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "command", [["results", "clips", "--by", "guessable"], ["report", "clips", "--draws", "100", "--out"]]
+)
+def test_reading_writes_nothing(command: list[str], path: Path, tmp_path: Path) -> None:
+    before = digest(path)
+    out = [str(tmp_path / "report.html")] if command[-1] == "--out" else []
+    done = proctor(*command, *out, "--store", path)
+    assert done.returncode == 0, done.stderr
+    assert digest(path) == before
+
+
+def test_the_item_audit_is_kept_where_a_store_is_named(path: Path) -> None:
+    store = Store(path, create=False)
+    split = results(store, "clips", Options(by=("guessable",), draws=100)).rows
+    assert sum(row.n for row in split) == 24
+    assert {row.facets["guessable"] for row in split} <= {"yes", "no"}
+    store.close()
+
+
+def test_a_folder_of_media_that_is_not_there_is_an_error(path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    done = proctor("report", "clips", "--store", path, "--media", tmp_path / "wrong", "--out", out)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"proctor: {tmp_path / 'wrong'}: found no such folder, expected the folder of the benchmark's media\n"
+    )
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("leaderboard", "rank"), ("resluts", "results"), ("help", "--help"), ("xyzzy", None)],
+)
+def test_an_unknown_command_lists_those_there_are(word: str, meant: str | None) -> None:
+    done = proctor(word)
+    said = " ".join(done.stderr.split())
+    assert done.returncode == 2
+    assert f"No such command '{word}'." in said
+    assert "Commands: demo, list, run, " in said
+    assert (f"Did you mean 'proctor {meant}'?" in said) == (meant is not None)
