@@ -239,9 +239,11 @@ def test_a_server_whose_model_takes_no_video_ends_the_run_and_fails_no_item(said
     assert isinstance(rejection(said), ConfigurationError)
 
 
-def test_where_the_model_takes_no_files_it_is_said_before_anything_is_asked(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{}")
-    client = ModelClient(ModelSpec(name=f"transformers:{tmp_path}"))
+def test_where_the_model_takes_no_files_it_is_said_before_anything_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "no-key-at-all")
+    client = ModelClient(ModelSpec(name="openai:gpt-5.2"))
     with pytest.raises(ConfigurationError, match="this model takes no video files: use --video-as frames"):
         ModelSystem(client, sampling=Sampling(video_as="file"))
 

@@ -2,12 +2,14 @@
 
 from proctor.models.client import ModelClient, Part
 from proctor.models.faults import rejection
+from proctor.models.footage import Footage
 from proctor.models.probe import reachable
 from proctor.models.prompts import Prompt, chosen_prompt, load_prompt, prompt_file
 from proctor.models.reply import Reply, Token
 from proctor.models.spec import ModelSpec, parse_settings
 
 __all__ = [
+    "Footage",
     "ModelClient",
     "ModelSpec",
     "Part",

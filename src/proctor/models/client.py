@@ -21,6 +21,7 @@ from proctor.core import (
 )
 from proctor.media import ClipFile
 from proctor.models.faults import Fault, understand
+from proctor.models.footage import Footage
 from proctor.models.provider import build_model, http_client
 from proctor.models.reply import Reply, Token, UnreadableReplyError, read_tokens, read_usage, read_value
 from proctor.models.spec import ModelSpec
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ModelClient", "Part"]
 
-Part = str | Frame | ClipFile
+Part = str | Frame | ClipFile | Footage
 
 T = TypeVar("T", bound=BaseModel)
 V = TypeVar("V", bound=BaseModel | None)
@@ -76,6 +77,11 @@ class ModelClient:
     def takes_video(self) -> bool:
         """Whether it can be sent a video file."""
         return bool(self._model.profile.get("supports_video_input", True))
+
+    @property
+    def takes_footage(self) -> bool:
+        """Whether it takes a video as frames with their times (local weights, if their processor does)."""
+        return self.spec.is_local
 
     async def aclose(self) -> None:
         """Closes the connections."""
@@ -209,6 +215,15 @@ def _content(parts: Sequence[Part]) -> list[UserContent]:
     for part in parts:
         if isinstance(part, str):
             content.append(part)
+            continue
+        if isinstance(part, Footage):
+            for frame in part.frames:
+                place = {"footage": id(part), "seconds": frame.time or 0.0}
+                content.append(
+                    BinaryContent(
+                        frame.jpeg, media_type="image/jpeg", identifier="frame", vendor_metadata=place
+                    )
+                )
             continue
         if isinstance(part, ClipFile):
             content += [part.label] if part.label else []

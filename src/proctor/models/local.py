@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
+from itertools import groupby
 from pathlib import Path
 from typing import ClassVar, cast
 
@@ -27,7 +28,7 @@ from pydantic_ai.usage import RequestUsage
 
 from proctor.core import ConfigurationError
 from proctor.models.local_batches import Batches
-from proctor.models.local_weights import Choices, Query, Said, Weights
+from proctor.models.local_weights import Choices, Clip, Query, Said, Weights
 
 __all__ = ["PREFIX", "LocalModel", "LocalModelSettings"]
 
@@ -113,20 +114,38 @@ class LocalModel(Model):
         )
 
 
-def _kind(query: Query) -> int:
-    """Questions with as many pictures run together: every processor can line those up."""
-    return len(query.pictures)
+def _kind(query: Query) -> tuple[int, ...]:
+    """Questions with as many pictures, and clips as long, run together: every processor can line those up."""
+    return len(query.pictures), *(len(clip.jpegs) for clip in query.clips)
 
 
 def _query(messages: Sequence[ModelMessage], parameters: ModelRequestParameters, choices: Choices) -> Query:
     instructions = InstructionPart.join(parameters.instruction_parts) if parameters.instruction_parts else ""
     system = [instructions] if instructions else []
-    parts: list[str | bytes] = []
+    parts: list[str | bytes | Clip] = []
     for message in messages:
         for part in cast("ModelRequest", message).parts:
             if isinstance(part, SystemPromptPart):
                 system.insert(0, part.content)
             elif isinstance(part, UserPromptPart):
                 content = [part.content] if isinstance(part.content, str) else part.content
-                parts += [one.data if isinstance(one, BinaryContent) else str(one) for one in content]
+                parts += _in_clips(content)
     return Query("\n\n".join(system), tuple(parts), choices)
+
+
+def _in_clips(content: Sequence[object]) -> list[str | bytes | Clip]:
+    """Texts and pictures as they come; the frames of one footage as one clip."""
+    parts: list[str | bytes | Clip] = []
+    for footage, group in groupby(content, key=_footage):
+        some = list(group)
+        if footage is None:
+            parts += [one.data if isinstance(one, BinaryContent) else str(one) for one in some]
+            continue
+        frames = [one for one in some if isinstance(one, BinaryContent)]
+        seconds = tuple(float((one.vendor_metadata or {})["seconds"]) for one in frames)
+        parts.append(Clip(tuple(one.data for one in frames), seconds))
+    return parts
+
+
+def _footage(one: object) -> object:
+    return (one.vendor_metadata or {}).get("footage") if isinstance(one, BinaryContent) else None

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from proctor.core import ConfigurationError, SystemFaultError
+from proctor.models.footage import video_metadata
 from proctor.models.prompts import template_ends
 from proctor.models.redact import one_line
 
-__all__ = ["Choices", "Query", "Said", "Weights"]
+__all__ = ["Choices", "Clip", "Query", "Said", "Weights"]
 
 Message = dict[str, Any]
 
@@ -29,17 +30,30 @@ class Choices:
 
 
 @dataclass(frozen=True)
+class Clip:
+    """A video as frames (JPEG), each at its time in seconds."""
+
+    jpegs: tuple[bytes, ...]
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Query:
-    """One question: what stands before it, and texts and pictures (JPEG) in their order."""
+    """One question: what stands before it, and texts, pictures (JPEG) and clips in their order."""
 
     system: str
-    parts: tuple[str | bytes, ...]
+    parts: tuple[str | bytes | Clip, ...]
     choices: Choices
 
     @property
     def pictures(self) -> list[bytes]:
         """The pictures alone."""
         return [part for part in self.parts if isinstance(part, bytes)]
+
+    @property
+    def clips(self) -> list[Clip]:
+        """The clips alone."""
+        return [part for part in self.parts if isinstance(part, Clip)]
 
 
 @dataclass(frozen=True)
@@ -115,7 +129,8 @@ class Weights:
         import torch
 
         choices = queries[0].choices
-        inputs = self._inputs([_messages(query) for query in queries])
+        clips = [query.clips for query in queries]
+        inputs = self._inputs([_messages(query) for query in queries], clips)
         inputs = inputs.to(self._model.device, dtype=self._model.dtype)
         drawn: dict[str, Any] = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
         if choices.temperature > 0:
@@ -132,8 +147,15 @@ class Weights:
         rows = tokens[:, inputs["input_ids"].shape[1] :].tolist()
         return [self._said(row, int(count), choices) for row, count in zip(rows, asked, strict=True)]
 
-    def _inputs(self, conversations: list[list[Message]]) -> Any:
+    def _inputs(self, conversations: list[list[Message]], clips: Sequence[Sequence[Clip]] = ()) -> Any:
         from jinja2 import TemplateError
+
+        given: dict[str, Any] = {"return_tensors": "pt", "padding": True}
+        if any(clips):
+            if getattr(self._processor, "video_processor", None) is None:
+                raise ConfigurationError(f"{self._name}: its processor takes no video: use --video-as frames")
+            known = [[video_metadata(clip.seconds) for clip in some] for some in clips]
+            given |= {"do_sample_frames": False, "video_metadata": known}
 
         def lined_up(messages: list[list[Message]]) -> Any:
             return self._processor.apply_chat_template(
@@ -141,7 +163,7 @@ class Weights:
                 add_generation_prompt=True,
                 tokenize=True,
                 return_dict=True,
-                processor_kwargs={"return_tensors": "pt", "padding": True},
+                processor_kwargs=dict(given),
             )
 
         try:
@@ -166,6 +188,9 @@ def _messages(query: Query) -> list[Message]:
     for part in query.parts:
         if isinstance(part, str):
             content.append({"type": "text", "text": part})
+        elif isinstance(part, Clip):
+            frames = [Image.open(io.BytesIO(jpeg)).convert("RGB") for jpeg in part.jpegs]
+            content.append({"type": "video", "video": frames})
         else:
             content.append({"type": "image", "image": Image.open(io.BytesIO(part)).convert("RGB")})
     system = {"role": "system", "content": [{"type": "text", "text": query.system}]}

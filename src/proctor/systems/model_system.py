@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -12,7 +13,7 @@ from pydantic import JsonValue
 from proctor.core import Answer, Briefing, ConfigurationError, Frame, Item, View, content_hash
 from proctor.core.formats import OrderingFormat, TimestampsFormat, option_letters
 from proctor.media import CONDITIONS, ClipFile, ShowsFiles
-from proctor.models import ModelClient, Part, Prompt, chosen_prompt, load_prompt, prompt_file
+from proctor.models import Footage, ModelClient, Part, Prompt, chosen_prompt, load_prompt, prompt_file
 from proctor.systems.reasons import asks_for_rationale, rationale_in
 
 __all__ = ["ModelSystem", "Sampling", "prompt_for_benchmark"]
@@ -25,8 +26,8 @@ _CLIP = re.compile(r"clip (\d+), ")
 @dataclass(frozen=True)
 class Sampling:
     """Which frames of a video are shown: so many spread evenly, or so many a second (at most `count`
-    where both are given); neither is the view's own rate. With `video_as="file"` the clip itself is sent, and
-    frames only for items with images."""
+    where both are given); neither is the view's own rate. With `video_as="file"` the clip itself is sent (to local
+    weights its frames as one video, each with its time), and frames only for items with images."""
 
     count: int | None = None
     fps: float | None = None
@@ -57,7 +58,7 @@ class ModelSystem:
         sampling: Sampling = Sampling(),
         briefing: Briefing | None = None,
     ) -> None:
-        if sampling.video_as == "file" and not client.takes_video:
+        if sampling.video_as == "file" and not (client.takes_video or client.takes_footage):
             raise ConfigurationError(
                 f"{client.name}: this model takes no video files: use --video-as frames, or a provider that takes "
                 "them (google:…, openrouter:…, bedrock:…, an OpenAI-compatible server with --base-url)"
@@ -96,18 +97,21 @@ class ModelSystem:
         rationale stands there, too: "" where one was asked for and none came."""
         files = await self._files(view)
         frames = [] if files else await view.frames(count=self._sampling.count, fps=self._sampling.fps)
+        footage = self._as_footage(frames)
         system, user = self._prompt.render(
             question=item.question,
             options=list(zip(option_letters(len(item.options)), item.options, strict=True)),
             instruction=item.answer.instruction(item.options),
             pictures=len(files) or len(frames),
             timed=any(frame.time is not None for frame in frames),
-            video=bool(files),
+            video=bool(files) or footage,
             blind=not CONDITIONS.get(view.condition).sees,
             definitions=[] if self._briefing is None else list(self._briefing.definitions.items()),
         )
         span, by_own_clock = view.span, self._by_own_clock(item)
         shown: list[Part] = [_told(frame, span, by_own_clock) for frame in frames]
+        if footage:
+            shown = [Footage(tuple(_told(frame, span, by_own_clock) for frame in frames))]
         shown += [_named(file) if by_own_clock else file for file in files]
         reply = await self._client.ask([*shown, user], system=system)
         return Answer(
@@ -130,8 +134,19 @@ class ModelSystem:
         told = self._briefing is not None and self._briefing.own_clock
         return told or isinstance(item.answer, TimestampsFormat)
 
+    def _as_footage(self, frames: Sequence[Frame]) -> bool:
+        """Whether these frames go as one video: those of one clip, to local weights."""
+        return (
+            self._sampling.video_as == "file"
+            and self._client.takes_footage
+            and bool(frames)
+            and all(frame.time is not None and not _CLIP.match(frame.label) for frame in frames)
+        )
+
     async def _files(self, view: View) -> list[ClipFile]:
-        if self._sampling.video_as == "frames" or not isinstance(view, ShowsFiles):
+        if self._sampling.video_as == "frames" or not self._client.takes_video:
+            return []
+        if not isinstance(view, ShowsFiles):
             return []
         return await view.files()
 
