@@ -43,7 +43,8 @@ class Answers:
 
 @dataclass(frozen=True)
 class How:
-    """By which judge (none: the benchmark's own), how many answers at once, and how the end is printed."""
+    """By which judge (none: the benchmark's own), who stands in where it has no verdict, how many answers at once, and
+    how the end is printed."""
 
     judge: str
     concurrency: int
@@ -53,6 +54,7 @@ class How:
     media: Path | None = None
     prompt: str = ""
     media_as: MediaAs | None = None
+    fallback: Sequence[ModelClient] = ()
 
 
 def mark_rationales(answers: Answers, similarity: SimilarityOptions, how: How) -> None:
@@ -83,7 +85,7 @@ def mark_rationales(answers: Answers, similarity: SimilarityOptions, how: How) -
 def judge_answers(answers: Answers, clients: Sequence[ModelClient], how: How) -> None:
     """Judges what is not judged yet, prints what came of it, and exits with `UNMARKED_EXIT` where another pass
     would have something to ask."""
-    from proctor.judges import RATIONALE_METRICS, build_judge, judge_prompt
+    from proctor.judges import RATIONALE_METRICS, WithFallback, build_judge, judge_prompt
     from proctor.runs import FLOOR, PaidVotes, Store, chosen_runs
 
     name = how.judge or reader_of(answers.benchmark).rubric_judge()
@@ -97,18 +99,22 @@ def judge_answers(answers: Answers, clients: Sequence[ModelClient], how: How) ->
         frames = _frames_of(how.media, excerpts)
     briefing = briefing_of(answers.benchmark)
     prompt = judge_prompt(name, how.prompt) if how.prompt else None
-    check_servers(clients)
+    check_servers([*clients, *how.fallback])
     scorer = build_judge(name, clients, paid, prompt=prompt, briefing=briefing, frames=frames)
+    asked = scorer
+    if how.fallback:
+        other = build_judge(name, how.fallback, paid, prompt=prompt, briefing=briefing, frames=frames)
+        asked = WithFallback(scorer, other)
     runs = chosen_runs(store, answers.benchmark, answers.systems, answers.conditions)
     if not answers.systems:
         runs = [run for run in runs if run.system not in FLOOR]  # nobody pays a judge for the floor unasked
     if set(scorer.metrics) <= set(RATIONALE_METRICS):
         runs = _with_rationales(store, runs)
     store.declare_metrics(answers.benchmark, scorer.metrics)
-    tally = _judged(store, runs, scorer, paid, answers.all_items, how.concurrency, clients)
+    tally = _judged(store, runs, asked, paid, answers.all_items, how.concurrency, [*clients, *how.fallback])
     _show(_Outcome(store, answers, runs, scorer, tally, paid), how)
     if tally.left:
-        lack = "lack a judge's vote" if tally.awaiting == tally.left else "have no mark"
+        lack = "lack a judge's vote" if tally.awaiting == tally.left else "have no verdict"
         reason = tally.last_reason or ("no reply came" if tally.awaiting else "stopped")
         note(f"{tally.left} answers {lack} ({reason}): run the same command again.")
         raise typer.Exit(UNMARKED_EXIT)

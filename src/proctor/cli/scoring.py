@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -54,6 +55,15 @@ def score(
             "--model",
             metavar="NAME [KEY=VALUE …]",
             help="The model that judges, provider:name, with settings of its own; several make a panel.",
+            show_default=False,
+        ),
+    ] = None,
+    fallback: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fallback-model",
+            metavar="NAME [KEY=VALUE …]",
+            help="Judges what the others leave unresolved.",
             show_default=False,
         ),
     ] = None,
@@ -178,4 +188,6 @@ def score(
     if not models:
         raise typer.BadParameter("needed to judge the answers of a store", param_hint="--model")
     options = ModelOptions(None, tuple(settings or ()), timeout, retries, structured)
-    judge_answers(answers, options.clients(models, base_urls or ()), how)
+    clients = options.clients([*models, *(fallback or ())], base_urls or ())
+    how = replace(how, fallback=clients[len(models) :])
+    judge_answers(answers, clients[: len(models)], how)

@@ -21,6 +21,7 @@ from proctor.core import (
     Item,
     MachineryError,
     Metric,
+    NoVerdictError,
     Score,
     Scorer,
     Status,
@@ -35,7 +36,9 @@ from proctor.models import ModelClient, chosen_prompt
 
 __all__ = [
     "AWAITING_VOTES",
+    "BY_FALLBACK",
     "MOST_JUDGES",
+    "NO_VERDICT",
     "PANEL",
     "PANEL_ACCURACY",
     "RESOLVED",
@@ -59,16 +62,21 @@ TIE = "tie"
 VOTE_MISSING = "vote missing"
 """No majority, and a vote that did not come would decide."""
 
-AWAITING_VOTES = frozenset({RESOLVED_SHORT, VOTE_MISSING})
+NO_VERDICT = "no verdict"
+"""The judge was asked, and declined or gave nothing of the form asked for."""
+BY_FALLBACK = "resolved by the fallback"
+"""The judge had no verdict; the one that was named to stand in for it had."""
+
+AWAITING_VOTES = frozenset({RESOLVED_SHORT, VOTE_MISSING, NO_VERDICT})
 """What another pass asks again: only the votes that are missing."""
 
 UNRESOLVED = Metric(
     "unresolved",
-    "Free text that the panel left unresolved",
+    "Answers that the judge left unresolved",
     higher_is_better=False,
     percent=True,
     formats=("free_text",),
-    levels=(RESOLVED, RESOLVED_SHORT, TIE, VOTE_MISSING),
+    levels=(RESOLVED, RESOLVED_SHORT, BY_FALLBACK, TIE, VOTE_MISSING, NO_VERDICT),
 )
 """1 where an answer has no majority (it then has no accuracy, neither right nor wrong), else 0."""
 
@@ -146,7 +154,8 @@ class Panel:
         said = await asyncio.gather(*(_said(judge, item, answer) for judge in self._judges))
         votes = [one for one in said if not isinstance(one, MachineryError)]
         if not votes:
-            raise MachineryError("; ".join(str(one) for one in said))
+            asked = any(isinstance(one, NoVerdictError) for one in said)
+            raise (NoVerdictError if asked else MachineryError)("; ".join(str(one) for one in said))
         verdict, how = decide([None if isinstance(one, MachineryError) else one[0] for one in said])
         scores = [self._unresolved(item, how)]
         if verdict is not None:

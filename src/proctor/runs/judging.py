@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from proctor.core import (
+    ACCURACY,
     Answer,
     ConfigurationError,
     Item,
     MachineryError,
+    NoVerdictError,
     Score,
     Scorer,
     Status,
@@ -18,7 +20,7 @@ from proctor.core import (
     Vote,
     VoteBook,
 )
-from proctor.judges import AWAITING_VOTES, UNRESOLVED
+from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, WithFallback
 from proctor.runs.store import Run, Store
 from proctor.runs.table import load_items, load_labels
 
@@ -49,7 +51,7 @@ class PaidVotes:
 @dataclass
 class JudgeTally:
     """What has happened so far: of `total` answers, `marked` ones have a score; `unresolved` ones were judged by a
-    panel that came to no majority; `unmarked` ones got no verdict. `awaiting` of the first two lack a judge's
+    panel that came to no majority; `unmarked` ones got no verdict, and are recorded as unresolved. `awaiting` of the first two lack a judge's
     vote, and are asked again by another pass."""
 
     total: int = 0
@@ -91,14 +93,20 @@ async def judge_all(
     on_change: Callable[[JudgeTally], None] = lambda _: None,
 ) -> JudgeTally:
     """Marks every answer to an item that counts (or to all) that the judge applies to and has not marked,
-    failed ones left out; and those of a panel that lack a judge's vote.
+    failed ones left out; and those that it left unresolved before, as far as another pass may settle them.
 
-    An answer whose verdict fails for good stays unmarked and is counted. After `give_up_after` of
-    those in a row the rest is left for the next call. Raises `ConfigurationError` at once.
+    An answer without a verdict (a refusal, no reply of the form, none at all) is recorded as unresolved, so that it is
+    shown and asked again, and never leaves a denominator in silence. After `give_up_after` infrastructure errors in a
+    row the rest is left for the next call. Raises `ConfigurationError` at once.
     """
     tally = JudgeTally()
     stop = stop or asyncio.Event()
-    work = [(run, item, answer) for run in runs for item, answer in _unmarked(store, run, scorer, all_items)]
+    open_before = {run.id: _awaiting(store, run, scorer) for run in runs}
+    work = [
+        (run, item, answer)
+        for run in runs
+        for item, answer in _unmarked(store, run, scorer, open_before[run.id], all_items)
+    ]
     tally.total = len(work)
     left = iter(work)
     done: list[tuple[Run, Score]] = []
@@ -109,20 +117,13 @@ async def judge_all(
         for run, item, answer in left:
             if stop.is_set():
                 return
-            try:
-                scores = await scorer.score(item, answer)
-            except MachineryError as error:
-                tally.unmarked += 1
-                tally.last_reason = str(error)
-                in_a_row += 1
-                if in_a_row >= give_up_after:
-                    stop.set()
-            else:
-                in_a_row = 0
-                tally.count(scores)
-                done.extend((run, score) for score in scores)
-                if len(done) >= _WRITE_EVERY:
-                    _flush(store, done)
+            scores, broken = await _judged(scorer, item, answer, item.id in open_before[run.id], tally)
+            done.extend((run, score) for score in scores)
+            in_a_row = in_a_row + 1 if broken else 0
+            if in_a_row >= give_up_after:
+                stop.set()
+            if len(done) >= _WRITE_EVERY:
+                _flush(store, done, scorer)
             on_change(tally)
 
     try:
@@ -132,14 +133,39 @@ async def judge_all(
     except* ConfigurationError as errors:
         raise errors.exceptions[0] from None
     finally:
-        _flush(store, done)
+        _flush(store, done, scorer)
     return tally
 
 
-def _unmarked(store: Store, run: Run, scorer: Scorer, all_items: bool) -> list[tuple[Item, Answer]]:
+async def _judged(
+    scorer: Scorer, item: Item, answer: Answer, open_before: bool, tally: JudgeTally
+) -> tuple[list[Score], bool]:
+    """What is to be recorded of one answer, and whether the infrastructure broke."""
+    try:
+        scores = await scorer.score(item, answer)
+    except MachineryError as error:
+        tally.unmarked += 1
+        tally.last_reason = str(error)
+        state = [] if open_before else [_state(item, scorer, NO_VERDICT)]
+        return state, not isinstance(error, NoVerdictError)
+    tally.count(scores)
+    if open_before and all(one.metric != UNRESOLVED.name for one in scores):
+        scores = [*scores, _state(item, scorer, RESOLVED)]
+    return scores, False
+
+
+def _state(item: Item, scorer: Scorer, how: str) -> Score:
+    """That an answer has no verdict, or has one now."""
+    value = float(how == NO_VERDICT)
+    return Score(item_id=item.id, metric=UNRESOLVED.name, value=value, scorer=scorer.name, label=how)
+
+
+def _unmarked(
+    store: Store, run: Run, scorer: Scorer, awaiting: set[str], all_items: bool
+) -> list[tuple[Item, Answer]]:
     answers = store.answers(run)
     card = store.card(run.benchmark)
-    marked = store.marked(run, scorer.name) - _awaiting(store, run, scorer)
+    marked = store.marked(run, scorer.name) - awaiting
     return [
         (item, answers[item.id])
         for item in store.items(run.benchmark)
@@ -152,16 +178,24 @@ def _unmarked(store: Store, run: Run, scorer: Scorer, all_items: bool) -> list[t
 
 
 def _awaiting(store: Store, run: Run, scorer: Scorer) -> set[str]:
-    """The items that lack a vote of a panel."""
-    if UNRESOLVED not in scorer.metrics:
-        return set()
+    """The items that are to be asked again: those without a verdict, those that lack a vote of a panel, and, where
+    another judge stands in, those on which a panel is tied."""
     table = load_items(store, store.card(run.benchmark), all_items=True)
     labels = load_labels(store, run, table, UNRESOLVED.name, scorer.name)
-    return {table.ids[place] for place, label in labels.items() if label in AWAITING_VOTES}
+    again = AWAITING_VOTES | {TIE} if isinstance(scorer, WithFallback) else AWAITING_VOTES
+    return {table.ids[place] for place, label in labels.items() if label in again}
 
 
-def _flush(store: Store, done: list[tuple[Run, Score]]) -> None:
+def _flush(store: Store, done: list[tuple[Run, Score]], scorer: Scorer) -> None:
     runs = {run.id: run for run, _ in done}
+    if any(score.metric == UNRESOLVED.name for _, score in done):
+        formats = tuple(dict.fromkeys(kind for metric in scorer.metrics for kind in metric.formats))
+        if any(metric.name == ACCURACY.name for metric in scorer.metrics):
+            formats = (
+                UNRESOLVED.formats
+            )  # a panel's accuracy is completed by code's, its verdicts are on free text
+        for name in {run.benchmark for run in runs.values()}:
+            store.declare_metrics(name, [replace(UNRESOLVED, formats=formats)])
     for number, run in runs.items():
         store.add_scores(run, [score for owner, score in done if owner.id == number])
     done.clear()

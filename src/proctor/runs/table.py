@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Select, case, select
 
 from proctor.core import ACCURACY, NO_ANSWER, InputError, Metric, Status
+from proctor.judges import UNRESOLVED
 from proctor.runs import schema
 from proctor.runs.cards import BenchmarkCard
 from proctor.runs.store import Run, Store
@@ -222,9 +223,11 @@ def load_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
     """All scores of one run, by metric and scorer, as they are reported.
 
     A judge's accuracy is completed by code's: a judge marks the answers that code can't, and both together are
-    the accuracy over all questions. Code's own stands beside it.
+    the accuracy over all questions. Code's own stands beside it. A judge that was asked and gave no verdict on any
+    answer of the run has its metrics all the same, without a score.
     """
     found = load_raw_series(store, run, items)
+    found += _without_verdict(store, run, found)
     code = next((one for one in found if (one.metric, one.scorer) == (ACCURACY.name, CODE)), None)
     if code is None:
         return found
@@ -234,6 +237,24 @@ def load_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
         else one
         for one in found
     ]
+
+
+def _without_verdict(store: Store, run: Run, found: Sequence[Series]) -> list[Series]:
+    """The metrics, as other runs have them, of the judges that left all that they were asked of this run unresolved."""
+    marking = {one.scorer for one in found if one.metric != UNRESOLVED.name}
+    silent = [one for one in found if one.metric == UNRESOLVED.name and one.scorer not in marking]
+    scores, runs = schema.scores, schema.runs
+    own = select(runs.c.benchmark).where(runs.c.id == run.id).scalar_subquery()
+    others = select(runs.c.id).where(runs.c.benchmark == own)
+    empty = []
+    for one in silent:
+        query = select(scores.c.metric).where(
+            scores.c.run.in_(others), scores.c.scorer == one.scorer, scores.c.metric != UNRESOLVED.name
+        )
+        with store.reading() as connection:
+            names = sorted(connection.scalars(query.distinct()))
+        empty += [Series(name, one.scorer, np.full(len(one.values), np.nan)) for name in names]
+    return empty
 
 
 def load_accuracy(store: Store, runs: Sequence[Run], items: ItemTable) -> dict[int, Series]:

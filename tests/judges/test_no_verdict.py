@@ -1,0 +1,163 @@
+"""A judge without a verdict leaves an answer unresolved: shown, asked again, by a fallback too, and never an advantage."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from proctor.core import (
+    Answer,
+    Benchmark,
+    FailedPolicy,
+    Item,
+    MachineryError,
+    Metric,
+    NoVerdictError,
+    Reference,
+    Score,
+    Scorer,
+)
+from proctor.core.formats import FreeTextFormat
+from proctor.judges import NO_VERDICT, RUBRIC, TIE, UNRESOLVED, WithFallback
+from proctor.runs import BOTH, Options, Result, Run, Store, judge_all, leaderboard, results
+from proctor.runs.table import load_items, load_labels
+
+QUESTIONS = 8
+
+
+class Rubric:
+    """Gives what it is told, 2 or 0 by the answer's word; declines answers that hold a word."""
+
+    def __init__(self, name: str, declines: str = "", *, down: bool = False) -> None:
+        self.name, self.declines, self.down = name, declines, down
+        self.metrics: tuple[Metric, ...] = (RUBRIC,)
+        self.asked: list[str] = []
+
+    def applies(self, item: Item) -> bool:
+        return isinstance(item.answer, FreeTextFormat)
+
+    async def score(self, item: Item, answer: Answer) -> list[Score]:
+        self.asked.append(item.id)
+        if self.down:
+            raise MachineryError("connection refused")
+        if self.declines and self.declines in answer.text:
+            raise NoVerdictError(f"{self.name}: no verdict: I can't help with that")
+        value = 2.0 if "right" in answer.text else 0.0
+        return [Score(item_id=item.id, metric=RUBRIC.name, value=value, scorer=self.name)]
+
+
+class Tied(Rubric):
+    """A panel that is tied on everything."""
+
+    async def score(self, item: Item, answer: Answer) -> list[Score]:
+        self.asked.append(item.id)
+        return [Score(item_id=item.id, metric=UNRESOLVED.name, value=1.0, scorer=self.name, label=TIE)]
+
+
+def run_of(store: Store, system: str, *texts: str) -> Run:
+    run = store.start_run("told", system, "video", {})
+    store.write(run, [(Answer(item_id=f"q{n}", text=text, parsed=text), []) for n, text in enumerate(texts)])
+    return run
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    items = tuple(
+        Item(
+            id=f"q{number}",
+            group=f"v{number}",
+            question="What happens?",
+            answer=FreeTextFormat(),
+            reference=Reference(answer="It is clipped."),
+        )
+        for number in range(QUESTIONS)
+    )
+    opened = Store(tmp_path / "runs.db")
+    opened.add_benchmark(Benchmark("told", "Told", items, (RUBRIC,), RUBRIC.name))
+    return opened
+
+
+def judged(store: Store, runs: list[Run], scorer: Scorer, give_up_after: int = 50) -> tuple[int, int, int]:
+    store.declare_metrics("told", scorer.metrics)
+    tally = asyncio.run(judge_all(store, runs, scorer, concurrency=1, give_up_after=give_up_after))
+    return tally.total, tally.marked, tally.unmarked
+
+
+def row(store: Store, system: str, failed: FailedPolicy | None = None, metric: str = RUBRIC.name) -> Result:
+    found = results(store, "told", Options(draws=100, failed=failed)).rows
+    (one,) = (one for one in found if (one.system, one.metric) == (system, metric))
+    return one
+
+
+def test_an_answer_that_trips_the_judge_is_never_worth_more_than_a_wrong_one(store: Store) -> None:
+    honest = run_of(store, "honest", *["right"] * 5, *["wrong"] * 3)
+    tripper = run_of(store, "tripper", *["right"] * 3, *["wrong, and TRIP"] * 5)
+    judge = Rubric("judge", "TRIP")
+    assert judged(store, [honest, tripper], judge) == (16, 11, 5)
+    assert (row(store, "honest").value, row(store, "honest").policy) == (1.25, "")
+    one = row(store, "tripper")
+    assert (one.value, one.policy, one.unresolved, one.unmarked) == (None, BOTH, 5, 0)
+    assert (one.if_wrong, one.if_excluded) == (0.75, 2.0)
+    assert row(store, "tripper", FailedPolicy.WRONG).value == 0.75
+    for policy in (None, *FailedPolicy):
+        board = leaderboard(store, "told", condition="video", options=Options(draws=100, failed=policy))
+        assert board.rows[0].system == "honest"
+        assert board.items == QUESTIONS
+    assert row(store, "tripper", metric=UNRESOLVED.name).levels == {NO_VERDICT: 5}
+
+
+def test_who_trips_the_judge_with_every_answer_has_the_judges_metric_all_the_same(store: Store) -> None:
+    honest, tripper = run_of(store, "honest", *["right"] * 8), run_of(store, "tripper", *["TRIP"] * 8)
+    judged(store, [honest, tripper], Rubric("judge", "TRIP"))
+    assert row(store, "tripper", FailedPolicy.WRONG).value == 0.0
+    one = row(store, "tripper")
+    assert (one.scorer, one.if_wrong, one.if_excluded, one.unresolved) == ("judge", 0.0, None, 8)
+
+
+def test_what_is_unresolved_is_asked_again_and_then_it_is_not(store: Store) -> None:
+    run = run_of(store, "one", "right", "TRIP", *["wrong"] * 6)
+    judged(store, [run], Rubric("judge", "TRIP"))
+    again = Rubric("judge", "TRIP")
+    assert judged(store, [run], again) == (1, 0, 1)
+    healed = Rubric("judge")
+    assert judged(store, [run], healed) == (1, 1, 0)
+    assert healed.asked == ["q1"]
+    assert judged(store, [run], Rubric("judge")) == (0, 0, 0)
+    assert (row(store, "one").policy, row(store, "one").unresolved) == ("", 0)
+
+
+def test_a_fallback_settles_what_the_judge_leaves_open_under_the_judges_name(store: Store) -> None:
+    run = run_of(store, "one", "right", "right, TRIP", "wrong, TRIP", *["wrong"] * 5)
+    judge, other = Rubric("judge", "TRIP"), Rubric("other")
+    assert judged(store, [run], WithFallback(judge, other)) == (8, 8, 0)
+    assert other.asked == ["q1", "q2"]
+    one = row(store, "one")
+    assert (one.scorer, one.value, one.n, one.unresolved) == ("judge", 0.5, 8, 0)
+    items = load_items(store, store.card("told"))
+    labels = load_labels(store, run, items, UNRESOLVED.name, "judge")
+    assert labels == {1: "resolved by the fallback", 2: "resolved by the fallback"}
+
+
+def test_a_fallback_named_later_is_asked_about_what_is_open_and_about_ties(store: Store) -> None:
+    run = run_of(store, "one", *["right"] * 8)
+    judged(store, [run], Tied("judge"))
+    assert judged(store, [run], Tied("judge")) == (0, 0, 0)  # nobody asks a tied panel again
+    assert judged(store, [run], WithFallback(Tied("judge"), Rubric("other"))) == (8, 8, 0)
+    assert row(store, "one").value == 2.0
+
+
+def test_where_the_fallback_has_no_verdict_either_the_answer_stays_open(store: Store) -> None:
+    run = run_of(store, "one", *["TRIP"] * 8)
+    both = WithFallback(Rubric("judge", "TRIP"), Rubric("other", "TRIP"))
+    assert judged(store, [run], both) == (8, 0, 8)
+    assert row(store, "one", metric=UNRESOLVED.name).levels == {NO_VERDICT: 8}
+
+
+def test_refusals_do_not_give_a_judge_up_and_a_server_that_is_down_does(store: Store) -> None:
+    run = run_of(store, "one", *["TRIP"] * 8)
+    assert judged(store, [run], Rubric("judge", "TRIP"), give_up_after=3) == (8, 0, 8)
+    down = Rubric("gone", down=True)
+    assert judged(store, [run], down, give_up_after=3) == (8, 0, 3)
+    assert len(down.asked) == 3
