@@ -16,8 +16,10 @@ from proctor.core import (
     Metric,
     NoVerdictError,
     Reference,
+    RefusalError,
     Score,
     Scorer,
+    SystemFaultError,
 )
 from proctor.core.formats import FreeTextFormat
 from proctor.judges import NO_VERDICT, RUBRIC, TIE, UNRESOLVED, WithFallback
@@ -153,6 +155,17 @@ def test_where_the_fallback_has_no_verdict_either_the_answer_stays_open(store: S
     both = WithFallback(Rubric("judge", "TRIP"), Rubric("other", "TRIP"))
     assert judged(store, [run], both) == (8, 0, 8)
     assert row(store, "one", metric=UNRESOLVED.name).levels == {NO_VERDICT: 8}
+
+
+@pytest.mark.parametrize("error", [RefusalError("no"), SystemFaultError("no readable reply in 3 tries")])
+def test_a_judge_of_others_may_pass_on_what_its_client_raises(store: Store, error: Exception) -> None:
+    class Plain(Rubric):
+        async def score(self, item: Item, answer: Answer) -> list[Score]:
+            raise error
+
+    run = run_of(store, "one", *["right"] * 8)
+    assert judged(store, [run], Plain("judge")) == (8, 0, 8)
+    assert judged(store, [run], WithFallback(Plain("judge"), Rubric("other"))) == (8, 8, 0)
 
 
 def test_refusals_do_not_give_a_judge_up_and_a_server_that_is_down_does(store: Store) -> None:

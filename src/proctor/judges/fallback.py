@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from proctor.core import Answer, Item, MachineryError, Metric, Score, Scorer
+from proctor.core import (
+    Answer,
+    Item,
+    MachineryError,
+    Metric,
+    NoVerdictError,
+    RefusalError,
+    Score,
+    Scorer,
+    SystemFaultError,
+)
 from proctor.judges.panel import BY_FALLBACK, UNRESOLVED
 
 __all__ = ["WithFallback"]
+
+
+_NO_VERDICT = (MachineryError, RefusalError, SystemFaultError)
 
 
 class WithFallback:
@@ -37,20 +50,20 @@ class WithFallback:
         """The judge's scores, or the fallback's where it has no verdict. Raises `MachineryError` where neither has one."""
         try:
             own = await self._judge.score(item, answer)
-        except MachineryError:
+        except _NO_VERDICT:
             return self._taken(item, [], await self._fallback.score(item, answer))
         if not _open(own):
             return own
         try:
             other = await self._fallback.score(item, answer)
-        except MachineryError:
+        except _NO_VERDICT:
             return own
         return own if _open(other) else self._taken(item, own, other)
 
     def _taken(self, item: Item, own: list[Score], other: list[Score]) -> list[Score]:
         """The fallback's marks under the judge's name; single votes stay under the names of those who cast them."""
         if _open(other):
-            raise MachineryError(f"{self._fallback.name}: no verdict either")
+            raise NoVerdictError(f"{self._fallback.name}: no verdict either")
         votes = [one for one in own if one.metric != UNRESOLVED.name and one.scorer != self.name]
         marks = [
             one.model_copy(update={"scorer": self.name}) if one.scorer == self._fallback.name else one

@@ -12,10 +12,11 @@ from proctor.core import (
     ConfigurationError,
     Item,
     MachineryError,
-    NoVerdictError,
+    RefusalError,
     Score,
     Scorer,
     Status,
+    SystemFaultError,
     Usage,
     Vote,
     VoteBook,
@@ -143,11 +144,11 @@ async def _judged(
     """What is to be recorded of one answer, and whether the infrastructure broke."""
     try:
         scores = await scorer.score(item, answer)
-    except MachineryError as error:
+    except (MachineryError, RefusalError, SystemFaultError) as error:
         tally.unmarked += 1
         tally.last_reason = str(error)
         state = [] if open_before else [_state(item, scorer, NO_VERDICT)]
-        return state, not isinstance(error, NoVerdictError)
+        return state, type(error) is MachineryError
     tally.count(scores)
     if open_before and all(one.metric != UNRESOLVED.name for one in scores):
         scores = [*scores, _state(item, scorer, RESOLVED)]
