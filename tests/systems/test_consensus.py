@@ -24,6 +24,7 @@ from proctor.core.formats import OrderingFormat
 from proctor.models import ModelClient, ModelSpec
 from proctor.systems import METHODS
 from proctor.systems.consensus import ConsensusOfSystems
+from proctor.systems.consensus.members import members
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.key_frame_model import Instances, KeyFrameModel, run_method
 from tests.systems.test_ordering_systems import Shown
@@ -278,3 +279,15 @@ def test_options_that_make_no_sense(models: list[str], options: dict[str, Any], 
     with pytest.raises(ConfigurationError) as caught:
         built(*models, **options)
     assert str(caught.value).startswith(text)
+
+
+def test_an_order_by_looks_alone_is_no_vote() -> None:
+    """By itself `stage-score` always orders; in a vote it is silent where no frame shows a fact."""
+    client = ModelClient(ModelSpec(name="openai:m", base_url="http://localhost:9/v1"))
+    chosen = dict(members([client], seed=0, options={"over": "stage-score,evidence-flow-m"}))
+    assert chosen["stage-score[openai:m]"].settings["unseen"] == "none"
+    own = {"over": "stage-score,evidence-flow-m", "stage-score.unseen": "component"}
+    assert (
+        dict(members([client], seed=0, options=own))["stage-score[openai:m]"].settings["unseen"]
+        == "component"
+    )

@@ -43,7 +43,6 @@ def _of_one(metric: str, frames: int) -> float | None:
         "last_right": 1 / frames,
         "pairwise_accuracy": 0.5,
         "pairwise_partial": 0.5,
-        "valid_order": 1.0,
         "kendall_tau": 0.0,
     }
     return shares.get(metric)

@@ -64,6 +64,8 @@ def members(
 def _with(client: ModelClient, name: str, seed: int, options: Mapping[str, JsonValue]) -> System:
     if name == PLAIN:
         return ModelSystem(client)
+    if name == "stage-score":  # an order that rests on looks alone is no vote
+        options = {"unseen": "none", **options}
     return METHODS.get(name)([client], seed=seed, options=options)
 
 
