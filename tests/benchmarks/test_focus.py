@@ -438,6 +438,29 @@ def test_bad_responses_are_named(text: str, message: str, tmp_path: Path) -> Non
         READER.read_recorded(tmp_path / "r.json", benchmark)
 
 
+@pytest.mark.parametrize("digits", [400, 5000])
+@pytest.mark.parametrize("field", ["start_time", "end_time", "qID", "question"])
+def test_numbers_of_hundreds_of_digits_are_one_line(digits: int, field: str, tmp_path: Path) -> None:
+    folder(tmp_path)
+    entry = json.dumps(REQUEST | {field: 0}).replace(f'"{field}": 0', f'"{field}": {"9" * digits}')
+    (tmp_path / "requests.json").write_text(f"[{entry}]")
+    with pytest.raises(InputError, match=r"requests\.json: ") as caught:
+        READER.load(tmp_path)
+    assert len(str(caught.value)) < 600
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("file", ["requests.json", "references.json", "r.json"])
+def test_half_a_surrogate_in_a_file_is_named(file: str, tmp_path: Path) -> None:
+    folder(tmp_path, [REQUEST | {"question": "\ud800"}] if file == "requests.json" else None)
+    if file == "references.json":
+        folder(tmp_path, references=[REFERENCE | {"format": "open_ended", "answer": "\ud800"}])
+    if file == "r.json":
+        (tmp_path / file).write_text(json.dumps([{"qID": "q1", "content": "\ud800"}]))
+    with pytest.raises(InputError, match=rf"{file}: entry 1, field '\w+': found '.{{1,2}}ud800', expected "):
+        READER.read_recorded(tmp_path / "r.json", READER.load(tmp_path))
+
+
 def test_files_that_are_not_there_and_tracks_that_do_not_exist(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"requests.json: found no such file, expected a JSON file"):
         READER.load(tmp_path)

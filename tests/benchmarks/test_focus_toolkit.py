@@ -69,7 +69,7 @@ def test_correctness_and_summary_agree_on_answers_at_random(seed: int, tmp_path:
     differ = [(formats[name], texts.get(name)) for name in expected if expected[name] != marked[name]]
     assert differ == []
     rights = Counter(formats[name][0] for name, correct in expected.items() if correct)
-    assert min(rights.values()) >= 60, rights  # the test is of both: what is right and what is wrong
+    assert min(rights.values()) >= 40, rights  # the test is of both: what is right and what is wrong
     assert len(rights) == 8
     late = sum(answer.status is Status.TIMED_OUT for answer in answers)
     figures = READER.figures(

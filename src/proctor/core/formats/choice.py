@@ -20,12 +20,12 @@ _OPEN = r"[\s*_`(\[{\"'<#:.]{0,6}"
 _HEAD = re.compile(
     rf"{_OPEN}(?:(?:i (?:think|believe|am (?:fairly |quite )?(?:sure|confident))|it(?:'s| is)|that(?:'s| is)|probably|likely|most likely|maybe"
     rf"|perhaps|definitely|clearly|only|simply|be|is|would be|should be)\b[\s,:]{{0,3}}(?:that\s)?(?:it(?:'s| is)\s)?){{0,4}}"
-    rf"(?P<both>(?:either|both|one of|any of|all of|between)\b\s{{0,2}})?{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Za-z])(?!'?[A-Za-z0-9_])",
+    rf"(?P<both>(?:either|both|one of|any of|all of|between)\b\s{{0,2}})?{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Za-z])(?!'?[A-Za-z0-9_]|-[a-z])",
     re.IGNORECASE,
 )
 _MORE = re.compile(
-    rf"[)\]}}>*.\"'\s]{{0,4}}(?:,\s{{0,2}})?(?:\b(?:or|and|und|oder|or else|as well as|plus|and/or|versus|vs)\b|[/&,+|]|或|和|与)"
-    rf"{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Z])(?!'?[A-Za-z0-9_])"
+    rf"[)\]}}>*.\"'\s]{{0,4}}(?:,\s{{0,2}})?(?:\b(?:or|and|und|oder|or else|as well as|plus|and/or|versus|vs)\b|-?>|[/&,+|]|或|和|与)"
+    rf"{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Z])(?!'?[A-Za-z0-9_]|-[a-z])"
 )
 _CLOSED = re.compile(r"\s{0,2}(?:[.,;:)\]}>!?\"'*-]|$|\n)")
 _ARTICLE = re.compile(r"\s[a-z]")
@@ -33,15 +33,16 @@ _REASON = re.compile(
     r"\s(?:is|was|because|since|as|due|for|based|seems?|appears?|would|given|with \d|best|matches|describes|fits|can be|looks|corresponds|shows)\b"
 )
 _OPTION = re.compile(
-    r"\b(?:option|choice|answer)\s{0,2}[(\[\"']?(?P<letter>[A-Z])(?!'?[A-Za-z0-9_])|选项\s?(?P<other>[A-Z])(?![A-Za-z0-9])",
+    r"\b(?:option|choice|answer)\s{0,2}[(\[\"']?(?P<letter>[A-Z])(?!'?[A-Za-z0-9_]|-[a-z])|选项\s?(?P<other>[A-Z])(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
 _LONE = re.compile(
-    r"(?<![A-Za-z0-9'])\(?(?P<letter>[B-Z]|A(?=\s?(?:[.,;:)]|or\b|and\b|$)))[).:]?(?![A-Za-z0-9']|\.[A-Za-z])|\((?P<paren>[A-Z])\)"
+    r"(?:\b(?i:is|are|to|be|pick|choose|select|only|with|for|say|matches|thus|so|hence|therefore|but|and|or|between|maybe|perhaps)\b[\s,:]{1,2}|,\s{1,3}|\A\W*)"
+    r"(?P<letter>[A-Z])(?![A-Za-z0-9']|[-.][A-Za-z]|\s[a-z]+ing\b)|\((?P<paren>[A-Z])\)"
 )
 _DENIED = re.compile(
     r"\b(?:not|rather than|instead of|as opposed to|unlike|neither|nor|rul(?:e[sd]?|ing) out|eliminat\w+|exclud\w+|except|reject\w*)\b"
-    r"[^.;\n]*",
+    r"(?:(?!\bbut\b)[^.;\n])*",
     re.IGNORECASE,
 )
 _NOT_APPLICABLE = re.compile(r"\bn/a\b", re.IGNORECASE)
@@ -192,10 +193,21 @@ def _named(statement: Statement, options: Sequence[str]) -> set[str]:
     letters = set(option_letters(len(options)))
     text = _affirmed(first_sentence(statement.text) if statement.sure else statement.text)
     for pattern in (_OPTION, _LONE):
-        found = {next(one for one in hit.groups() if one).upper() for hit in pattern.finditer(text)}
+        hits = [hit for hit in pattern.finditer(text) if pattern is _OPTION or not _is_article(hit, text)]
+        found = {next(one for one in hit.groups() if one).upper() for hit in hits}
         if found & letters:
             return found & letters
     return set()
+
+
+def _is_article(hit: re.Match[str], text: str) -> bool:
+    """Whether a lone "A" is one: a small letter follows that begins no reason and no other option."""
+    rest = text[hit.end() : hit.end() + 20]
+    return (
+        hit[0][-1:] == "A"
+        and bool(_ARTICLE.match(rest))
+        and not (_REASON.match(rest) or _MORE.match(rest) or rest.startswith((" or ", " and ")))
+    )
 
 
 def _affirmed(text: str) -> str:

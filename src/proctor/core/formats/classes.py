@@ -41,7 +41,7 @@ _CLAUSES = re.compile(
     re.IGNORECASE,
 )
 _DENIES = re.compile(
-    r"\b(?:no|not|without|neither|nor|never|none|absent|absence|cannot|can't|isn't|aren't|wasn't|weren't|doesn't|don't|didn't|rather than|instead of|lacks?|excluded?|removed|unlike)\b|没有|不是|无",
+    r"\b(?:no|not|without|neither|nor|never|none|absent|absence|cannot|can't|isn't|aren't|wasn't|weren't|doesn't|don't|didn't|rather than|instead of|lacks?|excluded?|except|all but|apart from|removed|unlike)\b|没有|不是|无",
     re.IGNORECASE,
 )
 _HEDGES = re.compile(
@@ -124,7 +124,7 @@ class ClassesFormat(StrictFormat):
     def _said(self, text: str) -> list[JsonValue] | None:
         """The classes that prose names, but for those of clauses that deny; hedges state nothing."""
         names = "|".join(re.escape(name.casefold()) for name in sorted(self.classes, key=len, reverse=True))
-        token = re.compile(rf"(?<!\w)({names})(?:e?s)?(?!\w)")
+        token = re.compile(rf"(?<!\w)({names})(?:e?s)?(?!\w|[ -](?:appl|holder|driver|count|tray|box))")
         found: set[str] = set()
         denied = False
         for clause in _CLAUSES.split(text.casefold()):

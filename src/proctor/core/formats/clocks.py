@@ -27,6 +27,13 @@ _RANGE = re.compile(
     r"\s{0,2}(?:-{1,2}|~|\bto\b|\bthrough\b|\buntil\b|\btill\b|\.\.\.?|到|至)\s{0,2}", re.IGNORECASE
 )
 _BETWEEN = re.compile(r"\b(?:between|from)\s{1,2}(?:about |approximately |around )?\Z", re.IGNORECASE)
+_LASTS = re.compile(
+    r"\b(?:lasts?|lasted|takes?|took|for|within|every|durations?(?: of| is|:)?|of|over|in)\s(?:about |around |the |a )?\Z",
+    re.IGNORECASE,
+)
+_LONG = re.compile(
+    r"\s?-?(?:videos?|clips?|long|before|later|earlier|ago|from|until|of|apart|duration)\b", re.IGNORECASE
+)
 _RANGE_BEFORE = re.compile(r"(?<![:\d])\d{1,6}\s?(?:-|~|\bto\b|\bor\b|\band\b|到|至)\s?\Z", re.IGNORECASE)
 _MOST_S = 10**7
 
@@ -46,7 +53,7 @@ def moments(text: str) -> list[Moment]:
     clocks = [_clock(hit) for hit in _CLOCK.finditer(text)]
     if clocks:
         return clocks
-    units = [hit for hit in _UNITS.finditer(text) if any(hit.groups())]
+    units = [hit for hit in _UNITS.finditer(text) if any(hit.groups()) and not _is_span(text, hit)]
     hits = units or list(_AT.finditer(text))
     found = [Moment(_seconds(hit), hit.start(), hit.end()) for hit in hits]
     return [one for one in found if one.seconds < _MOST_S]
@@ -60,6 +67,12 @@ def is_range(text: str, found: list[Moment]) -> bool:
         return True
     pairs = pairwise(found)
     return any(_RANGE.fullmatch(text, one.end, other.start) for one, other in pairs)
+
+
+def _is_span(text: str, hit: re.Match[str]) -> bool:
+    """Whether seconds say how long, not when ("lasts 5 s", "the 90-second video", "5 s before the end")."""
+    before = _LASTS.search(text, max(0, hit.start() - 24), hit.start())
+    return bool(before or _LONG.match(text, hit.end()) or re.search(r"\d-[a-z]", hit[0], re.IGNORECASE))
 
 
 def _clock(hit: re.Match[str]) -> Moment:

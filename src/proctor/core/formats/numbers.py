@@ -25,7 +25,7 @@ _HEAD_YES = re.compile(
     re.IGNORECASE,
 )
 _NO = (
-    r"no\b(?=\s?(?:[.,;:!?()\]}\"'>|-]|$|\n)"
+    r"no\b(?!\.\s?\d)(?=\s?(?:[.,;:!?()\]}\"'>|-]|$|\n)"
     r"|\s+(?:the|there|it|they|he|she|because|since|as|this|that|these|those|i|we|all|not|none|nothing|at|in)\b)"
 )
 _HEAD_NO = re.compile(
@@ -35,9 +35,12 @@ _HEAD_NO = re.compile(
 )
 _YES = re.compile(r"\b(?:yes|yep|yeah|true)\b|是的", re.IGNORECASE)
 _NOT = re.compile(rf"\b(?:{_NO}|nope\b|false\b)|不是", re.IGNORECASE)
+_EITHER = r"(?:\bor\b|/|\band\b|\||>)"
 _BOTH = re.compile(
-    r"\b(?:yes|true)\b[^.\n]{0,12}(?:\bor\b|/|\band\b|\|)[^.\n]{0,8}\b(?:no|false)\b"
-    r"|\b(?:no|false)\b[^.\n]{0,12}(?:\bor\b|/|\band\b|\|)[^.\n]{0,8}\b(?:yes|true)\b|是否",
+    rf"\b(?:yes|true)\b[^.\n]{{0,12}}{_EITHER}[^.\n]{{0,8}}\b(?:no|false)\b"
+    rf"|\b(?:no|false)\b[^.\n]{{0,12}}{_EITHER}[^.\n]{{0,8}}\b(?:yes|true)\b|是否"
+    r"|\byes\b[^\n]{0,20}[/|]\s?no\b|\bno\b[^\n]{0,20}[/|]\s?yes\b"
+    r"|\b(?:yes|no)\b[^\n]{0,20}\b(?:wait|actually|scratch that|correction)\b[^\n]{0,20}\b(?:yes|no)\b",
     re.IGNORECASE,
 )
 _TWO_LINES = re.compile(r"\W*(?:yes\W*\n\W*no|no\W*\n\W*yes)\W*", re.IGNORECASE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, groupby
 from typing import Literal
 
 from pydantic import Field, JsonValue
@@ -37,8 +37,12 @@ _WORD = (
     r"|comes?|is|goes|1st|2nd|3rd|[4-9]th|with|at (?:the )?end)"
 )
 _BETWEEN = re.compile(
-    rf"[\s\"'\])}}.*]{{0,4}}(?:\([^()\n]{{0,60}}\))?\s?(?:-{{1,3}}>|={{1,2}}>|>{{1,2}}|[,;|/&+<-]|\.\s|[,;]?\s?\b{_WORD}\b[,:]?|[;,]?\n)?"
+    rf"[\s\"'\])}}.*]{{0,4}}(?:\([^()\n]{{0,60}}\))?\s?(?:-{{1,3}}>|={{1,2}}>|>{{1,2}}|[,;|/&+-]|\.\s|[,;]?\s?\b{_WORD}\b[,:]?|[;,]?\n)?"
     rf"(?:[\s,:]{{0,3}}(?:\b{_WORD}\b|然后|接着|最后|再|之后)[,:]?){{0,3}}[\s\"'\[({{*]{{0,6}}(?:\(?\d{{1,2}}(?:st|nd|rd|th)?[.):]\s{{0,3}})?{_THING}[\s\"'\[({{*]{{0,4}}",
+    re.IGNORECASE,
+)
+_BACKWARDS = re.compile(
+    r"\b(?:last to first|latest to earliest|from (?:the )?last|backwards|in reverse(?:d)? order)\b",
     re.IGNORECASE,
 )
 _NOT_APPLICABLE = re.compile(r"\bn/a\b", re.IGNORECASE)
@@ -84,7 +88,11 @@ class OrderingFormat(Format):
             names = [_FILE.sub("", _PREFIX.sub("", str(entry).strip())).strip(" .()\"'") for entry in listed]
             if any(name.casefold() in known for name in names):
                 return [known.get(name.casefold(), name) for name in names]
+        if _BACKWARDS.search(statement.text):
+            raise ParseError(expected="an order from first to last", found=statement.text)
         found = self._runs(statement.text)
+        if " before " in statement.text:  # "B before A, A before C" names the links of a chain
+            found = [[one for one, _ in groupby(run)] for run in found]
         if not found:
             return None
         if statement.sure:
@@ -172,7 +180,7 @@ def _kind(between: str) -> str:
     plain = re.sub(r"\([^()]*\)", "", between)
     if re.search(r"\d", plain):
         return "1"
-    sign = re.search(r"[>,;|/&+<-]", plain)
+    sign = re.search(r"[>,;|/&+-]", plain)
     if sign:
         return ">" if ">" in plain else sign[0]
     if re.search(r"[^\W\d_]", plain):

@@ -46,8 +46,8 @@ _ZERO = r"none(?! of)|no(?= \w+s\b(?! (?:is|has))| (?:\w+ )?(?:clip|sponge|needl
 _HAN = r"百分之[零〇一二两三四五六七八九十百\d]{1,4}|[零〇一二两三四五六七八九十]{1,3}(?=\s?(?:[个枚只块根条次片张把处颗针种名]|$|[.,;!]))"
 _SHARE = r"(?P<share>\s?(?:%|percent\b|per cent\b|per-cent\b|pct\b|percentage points?\b|个百分点))?"
 _QUANTITY = re.compile(
-    rf"(?P<sign>(?<![\w)])[-+])?(?:(?<![A-Za-z0-9_.,:/#])(?P<digits>{_DIGITS})|\b(?P<name>{_NAMES}|{_ZERO})\b|(?P<han>{_HAN})){_SHARE}"
-    r"(?![A-Za-z0-9_½⅓⅔¼¾²³]|:\d|[.,/]\d|\s?-\s?(?:second|minute|hour|year|frame|fps|mm|cm|step|picture|image))",
+    rf"(?P<sign>(?<![\w)])[-+])?(?:(?<![A-Za-z0-9_.,:/#^])(?P<digits>{_DIGITS})|\b(?P<name>{_NAMES}|{_ZERO})\b|(?P<han>{_HAN})){_SHARE}"
+    r"(?![A-Za-z0-9_½⅓⅔¼¾²³^]|\s\d+/\d|:\d|[.,/]\d|\s?-\s?(?:second|minute|hour|year|frame|fps|mm|cm|step|picture|image))",
     re.IGNORECASE,
 )
 _ELSEWHERE = re.compile(
@@ -78,13 +78,16 @@ _BOUND_AFTER = re.compile(
     re.IGNORECASE,
 )
 _OR = re.compile(
-    r"[\s%]{0,3}(?:percent )?(?:[a-z]{1,12}\s?)?(?:\bor\b|\bto\b|\band\b|\bup to\b|\bpossibly\b|,? then\b|或者?|到|至|和)\s{0,2}"
+    r"[\s%]{0,3}(?:percent )?(?:[a-z]{1,12}\s?)?(?:\bor\b|\bto\b|\band\b|\bup to\b|\bpossibly\b|,? then\b|,? (?:maybe|perhaps|possibly)\b|或者?|到|至|和)\s{0,2}"
     r"(?:maybe |possibly |perhaps |even |about |roughly )?|\s{0,2},?\s{1,2}",
     re.IGNORECASE,
 )
 _PARTS = re.compile(
-    r"%[^.%]{0,40}\b(?:half|third|quarter|early|beginning|part)\b[^.%]{0,30}\d%", re.IGNORECASE
+    r"%[^.%]{0,40}\b(?:half|third|quarter|early|beginning|part)\b[^.%]{0,30}\d%"
+    r"|% of (?:the )?(\w{1,30})\b[^%\n]{0,30}\d ?% of (?:the )?(?!\1)\w",
+    re.IGNORECASE,
 )
+_GROUPED = re.compile(r"\d{1,3}(?:\.\d{3})+")  # a thousand or one, depending on the country
 _SECOND = re.compile(r"[.?!]\s+(?:or|wait|actually|hmm)\b", re.IGNORECASE)
 _TOTAL = re.compile(
     r"\b(?:total|altogether|overall|in all|sum)\b(?: number)?(?: of| is| are|:|=)?[^.\d\n]{0,20}?(?:\d+|[a-z]+)"
@@ -108,17 +111,10 @@ def read_quantity(statement: Statement, expected: str, *, share: bool) -> float 
         found = _of_kind(text, share, only)
         if not found:
             continue
-        total = _TOTAL.search(text)
-        totals = [one for one in found if total and total.start() <= one.start and one.end <= total.end()]
-        if len(totals) == 1 and not share:
-            return totals[0].value
-        if _alternatives(text, found[0]) or found[0].value < 0 or _PARTS.search(text):
-            raise ParseError(expected=expected, found=statement.text)
-        if (
-            not statement.sure
-            and len(found) < len(_of_kind(statement.text, share, only))
-            and _SECOND.search(statement.text)
-        ):
+        total = None if share else _total(text, found)
+        if total:
+            return total.value
+        if _unclear(statement, text, found, share):
             raise ParseError(expected=expected, found=statement.text)
         if head and found[0].start == head.start and (share or not _adds_up(text, found)):
             return head.value
@@ -131,13 +127,28 @@ def read_quantity(statement: Statement, expected: str, *, share: bool) -> float 
 def _of_kind(text: str, share: bool, only: bool) -> list[_Quantity]:
     """The numbers of a text; for shares those with a per cent sign `only` or all, for counts those without."""
     found = _quantities(text)
-    return (
-        [one for one in found if one.share]
-        if only
-        else found
-        if share
-        else [one for one in found if not one.share]
-    )
+    if only:
+        return [one for one in found if one.share]
+    return found if share else [one for one in found if not one.share]
+
+
+def _total(text: str, found: list[_Quantity]) -> _Quantity | None:
+    """The number that is called the total, where one is."""
+    total = _TOTAL.search(text)
+    totals = [one for one in found if total and total.start() <= one.start and one.end <= total.end()]
+    return totals[0] if len(totals) == 1 else None
+
+
+def _unclear(statement: Statement, text: str, found: list[_Quantity], share: bool) -> bool:
+    """Whether the first number is a bound or one of several, below 0, a share of a part, doubted later, or grouped
+    in a way that means a thousand in one country and one in another."""
+    first = found[0]
+    if _alternatives(text, first) or first.value < 0 or _PARTS.search(text):
+        return True
+    more = len(found) < len(_of_kind(statement.text, share, only=first.share))
+    if not statement.sure and more and _SECOND.search(statement.text):
+        return True
+    return not share and _GROUPED.fullmatch(text, first.start, first.end) is not None
 
 
 def _adds_up(text: str, found: list[_Quantity]) -> bool:
@@ -205,7 +216,7 @@ def _either(text: str, one: _Quantity, other: _Quantity) -> bool:
         return False
     if one.share and not other.share and between.startswith(" "):
         return False
-    if between.strip(" %") in {"-", "--", "~", "/"}:
+    if between.strip(" %") in {"-", "--", "~", "/", ">", "->"}:
         return text[other.start].isdigit() == text[one.start].isdigit()
     return bool(_OR.fullmatch(between))
 

@@ -162,9 +162,7 @@ def _bounded(text: str) -> str:
 
 # -------------------------------------------------------------------------------------------------------- cues
 
-_IS = (
-    r"\s{0,3}(?::|=(?!>)|-\s|(?:is|are|was|would be|should be|must be|will be|might be|may be)\b\s{0,2}[:=]?)"
-)
+_IS = r"\s{0,3}(?::|[-=]>|=|-\s|(?:is|are|was|would be|should be|must be|will be|might be|may be)\b\s{0,2}[:=]?)"
 _ANSWER = r"(?:final[ _]?|correct[ _]?|predicted[ _]?|my[ _]?|short[ _]?|best[ _]?)?(?:answer|guess|prediction|response)"
 _OTHERS = r"Antwort|r[ée]ponse|respuesta|risposta|resposta|答え|回答|答案"
 _LANGUAGES = rf"(?:(?:最终|最後|正确|我的|所以|因此)?(?:的)?(?:{_OTHERS}))(?:应该是|应该为|应为|应是|是|为|は|ist| est| es)?\s{{0,2}}[:=]?"
@@ -183,6 +181,7 @@ _ANY = re.compile(
     rf"\b(?:answer|guess|prediction|best estimate|estimate|conclusion)(?:\s(?:here|to (?:this|the) question|for this(?: \w+)?))?{_IS}|"
     r"\b(?:correct|right|best|most \w+|appropriate|likely|chosen|selected)\s(?:option|choice|order|ordering|sequence|class|classes"
     rf"|arrangement|description|statement|time|timestamp|count|number|value|percentage)(?:\s(?:here|of [a-z ]{{1,40}}?))?{_IS}|"
+    r"\b(?:order|sequence)(?: of [A-Za-z0-9, ]{1,60}?)? (?:is|would be|should be)\b\s?:?|"
     r"\bI(?:'d| would| will|'ll| must| have to)?\s(?:choose|pick|select|go with|say|guess|estimate|opt for|answer|conclude)"
     r"(?:\s(?:that|with|it is|it's|option)\b)?:?|"
     rf"(?:应该|应当|应|故|我)?(?:选择|选)(?:项)?(?:是|为)?\s{{0,2}}:?|{_LANGUAGES}",

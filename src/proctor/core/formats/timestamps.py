@@ -18,7 +18,7 @@ __all__ = ["TimestampsFormat"]
 
 _BARE = re.compile(r"(\d{2}):(\d{2}):(\d{2})")  # digits of any script, as in the toolkit
 _NOT = re.compile(
-    r"\b(?:not|isn't|n't|neither|nor|before|after|earlier than|later than|until|at least|at most)\s(?:at |around |about )?\Z",
+    r"\b(?:not|isn't|n't|neither|nor|by|before|after|earlier than|later than|until|at least|at most)\s(?:at |around |about )?\Z",
     re.IGNORECASE,
 )
 _OR = re.compile(
