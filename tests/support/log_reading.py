@@ -139,7 +139,7 @@ def happening(log: Log, name: str, time: str) -> str:
     if any(one == name and abs(when - at) <= 0.5 for when, one, _ in log.went):
         return "one is taken out of the patient"
     there = name in {one for _, one in log.view(at)}
-    return f"{'one' if there else 'none'} is in view, and none is brought in or taken out"
+    return f"{'at least one' if there else 'none'} is in view, and none is brought in or taken out"
 
 
 def at_that_time(moments: list[tuple[float, str, str]], time: str) -> set[str]:

@@ -22,7 +22,7 @@ _GONE_S = 3.0  # what was seen so shortly before the end may still be in view
 HAPPENINGS = (
     "one is brought into the patient",
     "one is taken out of the patient",
-    "one is in view, and none is brought in or taken out",
+    "at least one is in view, and none is brought in or taken out",
     "none is in view, and none is brought in or taken out",
 )
 """What may happen to a class at a time."""
