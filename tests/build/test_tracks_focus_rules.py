@@ -206,7 +206,9 @@ def test_rules_on_one_instance_by_hand() -> None:
     happens = {text: answer for text, answer in offered("happens").items() if "needles" in text}
     assert happens["What happens to needles at 00:00:10?"] == "one is brought into the patient"
     assert happens["What happens to needles at 00:00:40?"] == "one is taken out of the patient"
-    assert str(happens["What happens to needles at 00:00:28?"]).startswith("at least one is in view, and none")
+    assert str(happens["What happens to needles at 00:00:28?"]).startswith(
+        "at least one is in view, and none"
+    )
     assert str(happens["What happens to needles at 00:01:28?"]).startswith("none is in view, and none")
     assert "What happens to needles at 00:00:43?" not in happens, "one left three seconds before"
     assert list(offered("must-leave").values()) == [["Needle"]]
