@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: help core install demo test check lint types layers doctests bench docs clean
+.PHONY: help core install demo test simulations check lint types layers doctests bench docs clean
 
 help: ## What there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,11 +23,15 @@ $(VENV)/.test: $(BIN)/python pyproject.toml constraints.txt
 	@touch $@ $(VENV)/.core
 
 core: $(VENV)/.core ## Install what it takes to run (no torch)
+	@echo "Proctor is installed in $(VENV). Next: . $(VENV)/bin/activate && proctor --help"
 
 install: $(VENV)/.test ## Install everything the tests need
 
 demo: core ## The main job on simulated procedures, offline: demo/report.html
 	$(BIN)/proctor demo --out demo
+
+simulations: install ## The simulations of statistics in their full size
+	PROCTOR_SIMULATIONS=full $(BIN)/python -m pytest --numprocesses 2 -m simulation
 
 test: install ## All tests
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup

@@ -24,6 +24,8 @@ from proctor.stats import (
 )
 from proctor.stats.clusters import Floats
 from proctor.stats.coefficients import Kind
+from tests.support.simulation import assert_share
+from tests.support.simulation import repetitions as simulated
 
 KINDS: tuple[Kind, ...] = ("kendall", "pearson", "spearman")
 
@@ -123,9 +125,10 @@ def test_a_contrast_reads_both_ways() -> None:
     )
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(("n_groups", "repetitions"), [(12, 400), (40, 400), (80, 100)])
 def test_the_paired_test_keeps_its_level(n_groups: int, repetitions: int) -> None:
-    found = 0
+    repetitions, found = simulated(repetitions), 0
     for seed in range(repetitions):
         ratings, one, other, groups = clinic(10_000 + seed, n_groups)
         samples = Resamples(groups, draws=300)
@@ -133,7 +136,8 @@ def test_the_paired_test_keeps_its_level(n_groups: int, repetitions: int) -> Non
         # Of twelve encounters it may be that hardly one has other ratings: no test then.
         found += result.p is not None and result.p < 0.05
     # Four standard errors of a share of 5 % over that many repetitions.
-    assert 0.005 <= found / repetitions <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / repetitions)
+    assert found / repetitions <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / repetitions)
+    assert_share(found, repetitions, 0.005, 1.0)
 
 
 def test_what_hardly_varies_has_a_value_and_nothing_more() -> None:
@@ -188,19 +192,21 @@ def test_the_paired_test_finds_a_better_metric() -> None:
     assert found / 60 > 0.8
 
 
+@pytest.mark.simulation
 def test_the_mean_of_three_is_covered_with_clusters_of_three() -> None:
     truths = []
     for seed in range(20):
         ratings, scores, _, groups = clinic(50_000 + seed, 300)
         truths.append(mean_of_three(Resamples(groups, drawing=False), scores, ratings, groups).whole)
     truth, held = float(np.mean(truths)), 0
-    for seed in range(300):
+    repetitions = simulated(300)
+    for seed in range(repetitions):
         ratings, scores, _, groups = clinic(20_000 + seed, 40)
         found = mean_of_three(Resamples(groups, draws=400), scores, ratings, groups).estimate()
         assert found.ci_low is not None
         assert found.ci_high is not None
         held += found.ci_low <= truth <= found.ci_high
-    assert 0.92 <= held / 300 <= 0.985
+    assert_share(held, repetitions, 0.92, 0.985)
 
 
 # Krippendorff, Computing Krippendorff's alpha-reliability (2011), section E: four observers, twelve units.

@@ -14,6 +14,8 @@ from proctor.core import InputError
 from proctor.stats import Estimate, correlation
 from proctor.stats.clusters import Floats, Ints
 from proctor.stats.coefficients import STATISTICS, Kind
+from tests.support.simulation import assert_share
+from tests.support.simulation import repetitions as simulated
 
 KINDS: tuple[Kind, ...] = ("pearson", "spearman", "kendall")
 
@@ -101,6 +103,7 @@ def test_order_and_names_do_not_matter(kind: Kind) -> None:
     assert first != correlation(a, b, groups, kind, draws=200, seed=1)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(("kind", "n_groups"), [("pearson", 30), ("spearman", 30), ("kendall", 30)])
 def test_coverage(kind: Kind, n_groups: int) -> None:
     truth = 0.6
@@ -110,12 +113,13 @@ def test_coverage(kind: Kind, n_groups: int) -> None:
         "kendall": 2 / np.pi * np.arcsin(truth),
     }
     held = 0
-    for seed in range(300):
+    repetitions = simulated(300)
+    for seed in range(repetitions):
         found = correlation(*two(seed, n_groups, truth), kind, draws=600)
         assert found.ci_low is not None
         assert found.ci_high is not None
         held += found.ci_low <= target[kind] <= found.ci_high
-    assert 0.925 <= held / 300 <= 0.98
+    assert_share(held, repetitions, 0.925, 0.98)
 
 
 def test_errors() -> None:

@@ -9,6 +9,10 @@ from scipy import stats as reference
 from proctor.stats import Estimate, mean_interval, paired_difference, paired_differences
 from proctor.stats.clusters import Floats, Ints
 from proctor.stats.signflip import sign_flip
+from tests.support.simulation import assert_share
+from tests.support.simulation import repetitions as simulated
+
+pytestmark = pytest.mark.simulation
 
 
 def sizes(rng: np.random.Generator, kind: str, n_groups: int) -> Ints:
@@ -30,7 +34,7 @@ def clustered(rng: np.random.Generator, groups: Ints, share: float, likeness: fl
 @pytest.mark.parametrize("kind", ["geometric", "lognormal"])
 def test_95_percent_is_93_to_97_percent(n_groups: int, kind: str) -> None:
     rng = np.random.default_rng(n_groups)
-    repetitions = 400 if n_groups == 30 else 240
+    repetitions = simulated(400 if n_groups == 30 else 240)
     covered, plain = np.zeros(3), np.zeros(3)
     for k, share in enumerate((0.1, 0.5, 0.9)):
         for _ in range(repetitions):
@@ -38,12 +42,12 @@ def test_95_percent_is_93_to_97_percent(n_groups: int, kind: str) -> None:
             values = clustered(rng, groups, share)
             covered[k] += holds(mean_interval(values, groups, draws=1000, bounds=(0, 1)), share)
             plain[k] += holds(mean_interval(values, groups, draws=1000, method="percentile"), share)
-    assert 0.93 <= covered.sum() / (3 * repetitions) <= 0.97
+    assert_share(covered.sum(), 3 * repetitions, 0.93, 0.97)
     noise = 2.5 * np.sqrt(0.95 * 0.05 / repetitions)
     assert (covered / repetitions >= 0.93 - noise).all()
     assert (covered / repetitions <= 0.97 + noise).all()
     if n_groups == 30:  # where the plain percentile interval falls short
-        assert plain.sum() / (3 * repetitions) < 0.91
+        assert_share(plain.sum(), 3 * repetitions, 0, 0.91)
 
 
 def holds(estimate: Estimate, truth: float) -> bool:
@@ -87,13 +91,13 @@ def test_a_real_difference_is_found() -> None:
 
 def test_any_false_difference_among_ten_equal_systems() -> None:
     rng = np.random.default_rng(1)
-    any_false, repetitions = 0, 400
+    any_false, repetitions = 0, simulated(400)
     for _ in range(repetitions):
         groups = np.repeat(np.arange(20), sizes(rng, "geometric", 20))
         matrix = np.stack([clustered(rng, groups, 0.6, likeness=0.4) for _ in range(10)])
         pairs = paired_differences(matrix, groups, draws=1)
         any_false += any((pair.p_holm or 1) <= 0.05 for pair in pairs)
-    assert any_false / repetitions <= 0.06
+    assert_share(any_false, repetitions, 0, 0.06)
 
 
 @pytest.mark.parametrize("likeness", [0.3, 0.7])
