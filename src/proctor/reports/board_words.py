@@ -80,9 +80,7 @@ def _policy(board: Board) -> list[str]:
             "decides; running again completes it)."
         )
     if lacks and len(board.policies) > 1:
-        found.append(
-            f"Incomplete: {', '.join(lacks)}; all places are the same whether what they lack is wrong or left out."
-        )
+        found.append(f"Incomplete: {', '.join(lacks)}; what they lack can't change any place.")
     elif lacks or any(one.lacking.incomplete for one in board.baselines):
         text = FAILED_POLICIES[board.policies[0]]
         found.append(f"{text[0].upper()}{text[1:]} (--failed {board.policies[0].value}).")

@@ -200,6 +200,10 @@ class Entry:
             right[self.unsupported] = np.nan
         return replace(self, right=right)
 
+    def filled(self, value: float) -> NDArray[np.float64]:
+        """The marks with one value for all that it lacks."""
+        return np.where(self.marked.lacking, value, self.right)
+
     def supported(self) -> Entry:
         """The same without the items whose format the system does not answer."""
         return replace(self, right=np.where(self.unsupported, np.nan, self.right))
@@ -231,7 +235,7 @@ def rank_runs(
 
     Buckets are all combinations of the values of the tags `by` (the benchmark's own, if none are named). What a run
     lacks counts by the policy; it takes nothing from the scores of others. Without a policy of the benchmark an
-    incomplete run is ranked only where all places are the same under both. Raises `InputError` for an unknown system,
+    incomplete run is ranked only where what it lacks can't change any place. Raises `InputError` for an unknown system,
     baseline or tag, and where nothing can be ranked.
     """
     contest = contest or Contest()
@@ -299,41 +303,57 @@ class _Maker:
         )
 
     def _settled(self, ranked: list[Entry], here: Mask) -> tuple[list[Entry], list[Entry]]:
-        """Who can be ranked, since all places are the same under every policy, and who can't."""
+        """Who can be ranked, since what runs lack can't change any place, and who can't."""
         unranked: list[Entry] = []
         inside = np.flatnonzero(here)
-        while len(self.policies) > 1 and any(np.any(one.marked.lacking & here) for one in ranked):
-            quick = RankingOptions(**{**self.options, "stability": 0})
-            first, *others = [
-                {one.name: one.place for one in self._standings(ranked, inside, policy, quick).systems}
-                for policy in self.policies
-            ]
+        while len(self.policies) > 1:
+            open_ones = [one for one in ranked if np.any(one.marked.lacking & here)]
+            first, *others = self._readings(ranked, open_ones, inside)
             if all(one == first for one in others):
                 break
-            open_ones = [one for one in ranked if np.any(one.marked.lacking & here)]
-            moved = [
-                one for one in open_ones if any(places[one.name] != first[one.name] for places in others)
-            ]
-            unranked += moved or open_ones
-            ranked = [one for one in ranked if one not in unranked]
+            moved = {
+                one.name for one in open_ones if any(places[one.name] != first[one.name] for places in others)
+            }
+            out = moved or {one.name for one in open_ones}
+            unranked += [one for one in ranked if one.name in out]
+            ranked = [one for one in ranked if one.name not in out]
         return ranked, unranked
 
-    def _standings(
-        self,
-        entries: list[Entry],
-        inside: NDArray[np.int64],
-        policy: FailedPolicy,
-        options: RankingOptions | None = None,
-    ) -> Standings:
+    def _readings(
+        self, entries: list[Entry], open_ones: list[Entry], inside: NDArray[np.int64]
+    ) -> list[dict[str, int]]:
+        """The places under every reading of what runs lack: left out, wrong or right in all of them, and wrong or right
+        in one alone."""
+        quick = RankingOptions(**{**self.options, "stability": 0})
+        fills: list[dict[str, float]] = [{}]
+        if open_ones:
+            for most, least in ((ACCURACY.worst, ACCURACY.high), (ACCURACY.high, ACCURACY.worst)):
+                everyone = {one.name: most for one in open_ones}
+                alone = [everyone | {one.name: least} for one in open_ones] if len(open_ones) > 1 else []
+                fills += [everyone, *alone]
+            fills.append({one.name: np.nan for one in open_ones})
+        found = []
+        for fill in fills[1:] or fills:
+            right = [one.filled(fill[one.name]) if one.name in fill else one.right for one in entries]
+            standings = self._ranked(
+                [row[inside] for row in right], [one.name for one in entries], inside, quick
+            )
+            found.append({one.name: one.place for one in standings.systems})
+        return found
+
+    def _standings(self, entries: list[Entry], inside: NDArray[np.int64], policy: FailedPolicy) -> Standings:
         right = [one.under(policy).right[inside] for one in entries]
-        return rank_buckets(
-            np.array(right).reshape(len(entries), len(inside)),
-            [one.name for one in entries],
-            self.group[inside],
-            self.codes[inside],
-            self.buckets,
-            **(self.options if options is None else options),
-        )
+        return self._ranked(right, [one.name for one in entries], inside, self.options)
+
+    def _ranked(
+        self,
+        right: list[NDArray[np.float64]],
+        names: list[str],
+        inside: NDArray[np.int64],
+        options: RankingOptions,
+    ) -> Standings:
+        table = np.array(right).reshape(len(names), len(inside))
+        return rank_buckets(table, names, self.group[inside], self.codes[inside], self.buckets, **options)
 
     def _baseline(self, entry: Entry, marks: Marks, here: Mask) -> BaselineRun:
         scores = _scores(marks.right[entry.name], marks.bucket, len(self.buckets))
