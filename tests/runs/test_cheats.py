@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,15 +35,18 @@ from proctor.reports import write_report
 from proctor.runs import (
     BOTH,
     Comparison,
+    Contest,
     Job,
     Leaderboard,
     Limits,
     Options,
     Result,
     Store,
+    analyse,
     ask_all,
     compare,
     leaderboard,
+    rank_runs,
     results,
 )
 
@@ -242,3 +246,31 @@ def test_the_report_says_the_same(store: Store, tmp_path: Path) -> None:
     row = rows(store)["saboteur"]
     assert row.if_wrong is not None
     assert f"{ACCURACY.show(row.if_wrong)} … 100.0 %" in table
+
+
+@pytest.mark.parametrize("policy", [None, *FailedPolicy])
+def test_on_a_board_over_buckets_no_cheat_stands_at_or_above_the_honest(
+    store: Store, policy: FailedPolicy | None
+) -> None:
+    contest = Contest(condition="text-only", failed=policy)
+    found = rank_runs(store, "cheats", contest, draws=DRAWS)[0]
+    places = {one.standing.name: one.standing.place for one in found.runs}
+    assert (places["honest"], places["rival"]) == (1, 2)
+    assert places["crasher"] > 2
+    assert places["refuser"] > 2
+    assert (places.get("saboteur"), found.items) == (5 if policy is FailedPolicy.WRONG else None, QUESTIONS)
+    scores = {one.standing.name: one.standing.scores for one in found.runs}
+    alone = rank_runs(store, "cheats", replace(contest, systems=("honest", "rival")), draws=DRAWS)[0]
+    assert {one.standing.name: one.standing.scores for one in alone.runs} == {
+        name: scores[name] for name in ("honest", "rival")
+    }
+
+
+def test_an_analysis_gives_no_cheat_a_better_accuracy_by_default(store: Store) -> None:
+    found = analyse(store, "cheats", condition="text-only", draws=DRAWS, stability=0)
+    rows = {
+        (row["system"], row["label"]): row for row in found.tables["capabilities"] if row["stratum"] == "all"
+    }
+    for cheat in CHEATS:
+        assert rows[cheat, "yes"]["n"] == rows["honest", "yes"]["n"] == QUESTIONS // 2
+        assert rows[cheat, "yes"]["value"] < rows["honest", "yes"]["value"]

@@ -89,11 +89,15 @@ def test_an_incomplete_run_is_ranked_only_where_its_gaps_change_no_place(tmp_pat
     assert [found.unranked[0].low, found.unranked[0].high] == pytest.approx([12 / 240, 1.0])
     assert scores(found)["honest"] == before
     with pytest.raises(
-        InputError, match="found 'saboteur', whose run is incomplete, expected --failed wrong or exclude"
+        InputError, match="found 'saboteur', whose run is incomplete, expected --failed wrong"
     ):
         lead_rows(found, "saboteur")
     assert places(board(store, failed=FailedPolicy.WRONG))["saboteur"] == 2
-    assert places(board(store, failed=FailedPolicy.EXCLUDE))["saboteur"] == 1  # by the caller's own word
+    left_out = board(store, failed=FailedPolicy.EXCLUDE)
+    assert (places(left_out), [one.name for one in left_out.unranked]) == (
+        {"honest": 1, "last": 2},
+        ["saboteur"],
+    )
     alone = contest_store(tmp_path / "alone", failed=None)
     write_run(alone, "saboteur", CHEATS["a saboteur"])
     assert places(board(alone)) == {"saboteur": 1}
@@ -337,11 +341,14 @@ def test_the_policy_changes_rank_analysis_and_report_alike(tmp_path: Path) -> No
     store = contest_store(tmp_path, failed=None)
     write_run(store, "honest", HONEST)
     write_run(store, "saboteur", CHEATS["a saboteur"])
-    shown = {}
+    shown, outcomes = {}, {}
     for policy in ("wrong", "exclude"):
         tail = ("--store", store.shown, "--failed", policy, "--draws", "100")
         out = within("rank", NAME, *tail, "--stability", "0", "--format", "json")[1]
-        ranked = {one["system"]: (one["place"], one["mean"]) for one in json.loads(out)[0]["systems"]}
+        ranked = {
+            one["system"]: (one["place"], one["mean"], one["mean_if_excluded"])
+            for one in json.loads(out)[0]["systems"]
+        }
         tables = json.loads(within("analyse", NAME, *tail, "--stability", "0", "--json")[1])
         assert {row["setting"]: row["value"] for row in tables["settings"]}["failed"] == policy
         easy = next(
@@ -350,7 +357,13 @@ def test_the_policy_changes_rank_analysis_and_report_alike(tmp_path: Path) -> No
             if (row["system"], row["label"], row["stratum"]) == ("saboteur", "easy", "all")
         )
         shown[policy] = (ranked["saboteur"], easy)
-    assert shown == {"wrong": ((2, pytest.approx(0.05)), 0.05), "exclude": ((1, 1.0), 1.0)}
+        page = tmp_path / f"{policy}.html"
+        assert within("report", NAME, *tail, "--out", page)[0] == 0
+        text = page.read_text(encoding="utf-8")
+        outcomes[policy] = text.count('"outcome":"unmarked"') + text.count('"outcome": "unmarked"')
+        assert ("Not ranked" in text[text.index('id="ranking"') :]) == (policy == "exclude")
+    assert outcomes == {"wrong": 0, "exclude": 228}
+    assert shown == {"wrong": ((2, pytest.approx(0.05), None), 0.05), "exclude": ((None, None, 1.0), 1.0)}
 
 
 def test_nobody_stands_above_and_below_the_line(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from proctor.cli.options import BenchmarkName, Draws, Seed, StoreUrl, Systems, TwoLevel
+from proctor.cli.options import BenchmarkName, Draws, FailedOption, Seed, StoreUrl, Systems, TwoLevel
 from proctor.cli.output import console, drawn_over, note, print_json, print_table
-from proctor.cli.ranking import Baselines, FailedRule, LatencyOption
+from proctor.cli.ranking import Baselines, LatencyOption
 from proctor.cli.results import DEFAULT_STORE
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def analyse(
     ] = 1000,
     draws: Draws = 2000,
     two_level: TwoLevel = False,
-    failed: FailedRule = None,
+    failed: FailedOption = None,
     latency: LatencyOption = None,
     publish: Annotated[bool, typer.Option("--publish", help="Leave out the names of judges.")] = False,
     seed: Seed = 0,

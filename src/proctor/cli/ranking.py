@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from proctor.cli.options import AllItems, BenchmarkName, Seed, StoreUrl, Systems, TwoLevel
+from proctor.cli.options import AllItems, BenchmarkName, FailedOption, Seed, StoreUrl, Systems, TwoLevel
 from proctor.cli.output import console, drawn_over, note, print_csv, print_json, print_table, print_tsv
 from proctor.cli.results import DEFAULT_STORE
-from proctor.core import FailedPolicy
 
 if TYPE_CHECKING:
     from proctor.runs import Board, Lacking, RankedRun
 
-__all__ = ["Baselines", "FailedRule", "LatencyOption", "board_rows", "print_board", "rank"]
+__all__ = ["Baselines", "LatencyOption", "board_rows", "print_board", "rank"]
 
 
 _LEAD_DRAWS = 2000
@@ -77,16 +76,6 @@ LatencyOption = Annotated[
 ]
 
 
-FailedRule = Annotated[
-    FailedPolicy | None,
-    typer.Option(
-        "--failed",
-        help="What a run lacks: wrong, or left out. [default: the benchmark's rule, else both]",
-        show_default=False,
-    ),
-]
-
-
 def rank(
     benchmark: BenchmarkName,
     store: StoreUrl = DEFAULT_STORE,
@@ -109,7 +98,7 @@ def rank(
     correction: Annotated[
         CorrectionName, typer.Option("--correction", help="For many tests: per bucket or board.")
     ] = CorrectionName.HOLM,
-    failed: FailedRule = None,
+    failed: FailedOption = None,
     latency: LatencyOption = None,
     stability: Annotated[
         int, typer.Option("--stability", min=0, help="Samples of videos on which all is done again.")

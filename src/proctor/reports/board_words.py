@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proctor.core import FailedPolicy
 from proctor.reports.words import p_value
 from proctor.runs import Board, Lacking
 from proctor.runs.missing import FAILED_POLICIES
@@ -76,10 +77,10 @@ def _policy(board: Board) -> list[str]:
     if board.unranked:
         names = ", ".join(one.name for one in board.unranked)
         found.append(
-            f"Not ranked, since the run is incomplete and places depend on what it lacks: {names} (--failed wrong or exclude "
-            "decides; running again completes it)."
+            f"Not ranked, since the run is incomplete and what it lacks may change a place: {names} (running again completes "
+            "it; --failed wrong counts it as wrong)."
         )
-    if lacks and len(board.policies) > 1:
+    if lacks and FailedPolicy.EXCLUDE in board.policies:
         found.append(f"Incomplete: {', '.join(lacks)}; what they lack can't change any place.")
     elif lacks or any(one.lacking.incomplete for one in board.baselines):
         text = FAILED_POLICIES[board.policies[0]]

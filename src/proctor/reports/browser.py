@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from proctor.core import Answer, Excerpt, Item, Metric, Score, VideoClip, Vote
+from proctor.core import Answer, Excerpt, FailedPolicy, Item, Metric, Score, Status, VideoClip, Vote
 from proctor.core.formats import ChoiceFormat, OrderingFormat, option_letters
+from proctor.judges import UNRESOLVED
 from proctor.reports.source import Source
 from proctor.reports.words import clean, plain_name
 from proctor.runs import Run
@@ -138,7 +139,7 @@ class _Maker:
             found["tokens"] = [answer.usage.input_tokens, answer.usage.output_tokens]
         if scores:
             found["marks"] = [self._mark(score) for score in scores]
-        found["outcome"] = _outcome(self.source, item, scores)
+        found["outcome"] = _outcome(self.source, item, answer, scores)
         return found
 
     def _beside(self, item: Item, answer: Answer) -> dict[str, Any]:
@@ -284,9 +285,9 @@ def _yes_or_share(metric: Metric, value: float) -> str:
     return metric.show(value)
 
 
-def _outcome(source: Source, item: Item, scores: list[Score]) -> str:
-    """How the answer did by the first leading metric that marks this item: right, partly, wrong; not
-    marked where it has no such score."""
+def _outcome(source: Source, item: Item, answer: Answer, scores: list[Score]) -> str:
+    """How the answer did by the first leading metric that marks this item: right, partly, wrong; not marked where it has
+    no such score. What failed or has no verdict is wrong where the policy says so."""
     for key in source.leading:
         metric = source.metric(key.metric)
         if not metric.marks(item.answer.kind):
@@ -297,4 +298,6 @@ def _outcome(source: Source, item: Item, scores: list[Score]) -> str:
                 return (
                     "right" if score.value == best else "wrong" if score.value == metric.worst else "partly"
                 )
-    return "unmarked"
+    unresolved = any(score.metric == UNRESOLVED.name and score.value == 1 for score in scores)
+    lacking = answer.status is Status.FAILED or unresolved
+    return "wrong" if lacking and source.policies == (FailedPolicy.WRONG,) else "unmarked"

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from proctor.core import ACCURACY, Item, Metric
+from proctor.core import ACCURACY, FailedPolicy, Item, Metric
 from proctor.metrics.chance import chance_level
 from proctor.runs import BenchmarkCard, Options, Result, Run, Store, chosen_runs, results
+from proctor.runs.missing import policies
 from proctor.runs.results import natural
 from proctor.runs.table import CODE, ItemTable, load_items
 
@@ -39,6 +40,11 @@ class Source:
         self.card: BenchmarkCard = store.card(benchmark)
         self.runs: list[Run] = chosen_runs(store, benchmark, options.systems, options.conditions)
         self.table: ItemTable = load_items(store, self.card, all_items=options.all_items)
+
+    @cached_property
+    def policies(self) -> tuple[FailedPolicy, ...]:
+        """The policies for what runs lack: one, or both where nothing is decided."""
+        return policies(self.options.failed, self.card)
 
     @cached_property
     def items(self) -> list[Item]:

@@ -111,8 +111,8 @@ class BaselineRun:
 
 @dataclass(frozen=True)
 class UnrankedRun:
-    """An incomplete run that can't be ranked: its place depends on whether what it lacks is wrong (mean `low`) or left
-    out (mean `high`)."""
+    """An incomplete run that can't be ranked, since what it lacks may change a place: its mean if that is wrong (`low`)
+    and if it is left out (`high`)."""
 
     name: str
     low: float | None
@@ -196,8 +196,9 @@ class Entry:
         right = self.marked.values(policy)
         if self.timed:
             right[self.untimed & ~np.isnan(right)] = ACCURACY.worst
-        if self.baseline:
-            right[self.unsupported] = np.nan
+        # A contestant that does not answer a format has chosen so; a baseline is shown on what it answers.
+        here = self.unsupported & self.marked.markable
+        right[here] = np.nan if self.baseline else ACCURACY.worst
         return replace(self, right=right)
 
     def filled(self, value: float) -> NDArray[np.float64]:
@@ -212,8 +213,8 @@ class Entry:
         """What it lacks there."""
         own = self.unsupported & here if self.baseline else np.zeros_like(here)
         return Lacking(
-            missing=int(np.sum(self.missing & here & ~self.marked.not_asked & ~own)),
-            not_asked=int(np.sum(self.marked.not_asked & here & ~own)),
+            missing=int(np.sum(self.missing & here & ~self.marked.not_asked & ~self.unsupported & ~own)),
+            not_asked=int(np.sum((self.marked.not_asked | self.marked.unsupported) & here & ~own)),
             failed=int(np.sum(self.marked.failed & here)),
             unresolved=int(np.sum(self.marked.unresolved & here)),
             unmarked=int(np.sum(self.marked.waiting & here)),
@@ -234,8 +235,8 @@ def rank_runs(
     relevant, "clinical" over these.
 
     Buckets are all combinations of the values of the tags `by` (the benchmark's own, if none are named). What a run
-    lacks counts by the policy; it takes nothing from the scores of others. Without a policy of the benchmark an
-    incomplete run is ranked only where what it lacks can't change any place. Raises `InputError` for an unknown system,
+    lacks counts by the policy; it takes nothing from the scores of others. Unless that is `wrong`, an incomplete run is
+    ranked only where what it lacks can't change any place. Raises `InputError` for an unknown system,
     baseline or tag, and where nothing can be ranked.
     """
     contest = contest or Contest()
@@ -306,8 +307,10 @@ class _Maker:
         """Who can be ranked, since what runs lack can't change any place, and who can't."""
         unranked: list[Entry] = []
         inside = np.flatnonzero(here)
-        while len(self.policies) > 1:
+        while self.policies != (FailedPolicy.WRONG,):
             open_ones = [one for one in ranked if np.any(one.marked.lacking & here)]
+            if not open_ones:
+                break
             first, *others = self._readings(ranked, open_ones, inside)
             if all(one == first for one in others):
                 break
@@ -325,15 +328,13 @@ class _Maker:
         """The places under every reading of what runs lack: left out, wrong or right in all of them, and wrong or right
         in one alone."""
         quick = RankingOptions(**{**self.options, "stability": 0})
-        fills: list[dict[str, float]] = [{}]
-        if open_ones:
-            for most, least in ((ACCURACY.worst, ACCURACY.high), (ACCURACY.high, ACCURACY.worst)):
-                everyone = {one.name: most for one in open_ones}
-                alone = [everyone | {one.name: least} for one in open_ones] if len(open_ones) > 1 else []
-                fills += [everyone, *alone]
-            fills.append({one.name: np.nan for one in open_ones})
+        fills = [{one.name: np.nan for one in open_ones}]
+        for most, least in ((ACCURACY.worst, ACCURACY.high), (ACCURACY.high, ACCURACY.worst)):
+            everyone = {one.name: most for one in open_ones}
+            alone = [everyone | {one.name: least} for one in open_ones] if len(open_ones) > 1 else []
+            fills += [everyone, *alone]
         found = []
-        for fill in fills[1:] or fills:
+        for fill in fills:
             right = [one.filled(fill[one.name]) if one.name in fill else one.right for one in entries]
             standings = self._ranked(
                 [row[inside] for row in right], [one.name for one in entries], inside, quick
@@ -469,7 +470,7 @@ def _entry(store: Store, run: Run, items: ItemTable, marked: Marked, *, baseline
         right=marked.scores,
         marked=marked,
         missing=~(outcomes.asked & outcomes.submitted),
-        unsupported=unsupported,
+        unsupported=unsupported | marked.unsupported,
         untimed=untimed if judged else np.zeros_like(untimed),
         baseline=baseline,
     )

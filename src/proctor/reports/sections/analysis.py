@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proctor.core import ACCURACY, FailedPolicy
+from proctor.core import ACCURACY
 from proctor.reports.blocks import Block, Prose, Section
 from proctor.reports.pictures import performance_pictures, podium_picture, together_pictures
 from proctor.reports.source import Source
@@ -37,7 +37,7 @@ def analysis_of(source: Source) -> Analysis | str | None:
             draws=source.options.draws,
             stability=_STABILITY,
             seed=source.options.seed,
-            failed=FailedPolicy.WRONG if source.options.failed == "wrong" else None,
+            failed=source.options.failed,
         )
     except NothingMarkedError:
         return f"Under {condition} no question has a mark, so that systems can't be compared."

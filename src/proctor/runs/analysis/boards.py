@@ -205,7 +205,7 @@ def lead_rows(
     for name in (system, *against):
         if name in open_ones:
             shown = f"{name!r}, whose run is incomplete"
-            raise InputError(None, f"board {board.name}", found=shown, expected="--failed wrong or exclude")
+            raise InputError(None, f"board {board.name}", found=shown, expected="--failed wrong")
         if name not in board.names:
             expected = f"one of {', '.join(board.names)}"
             raise InputError(None, f"board {board.name}", found=repr(name), expected=expected)
