@@ -171,8 +171,8 @@ def test_two_judges_tie_and_the_third_alone_is_asked(store: Path, servers: list[
     assert "6 answers marked by panel[a, b]" in out
     assert "2 answers unresolved (no majority among its judges: neither right nor wrong)" in out
     row = accuracy(store)["panel[a, b]"]
-    assert (row["n"], row["answered"], row["unresolved"], row["unmarked"]) == (8, 10, 2, 0)
-    assert row["value"] == pytest.approx(2 / 8)
+    assert (row["n"], row["answered"], row["unresolved"], row["unmarked"]) == (10, 10, 2, 0)
+    assert row["value"] == pytest.approx(2 / 10)  # unresolved answers are wrong by the challenge's rule
     shown = proctor("results", "focus", "--store", store, "--system", "mine", "--draws", "100").stdout
     assert "unresolved" in shown
     assert "resolved, a vote missing" in shown  # the levels of what the panel left unresolved
@@ -196,8 +196,8 @@ def test_a_judge_that_is_down_comes_back_and_only_its_votes_are_asked(
         assert (said["answers"], said["marked"], said["unresolved"], said["left"]) == (8, 6, 2, 5)
         assert "5 answers lack a judge's vote" in err
         row = accuracy(store)["panel[a, b, c]"]
-        assert (row["n"], row["unresolved"], row["unmarked"]) == (8, 2, 0)
-        assert row["value"] == pytest.approx(2 / 8)
+        assert (row["n"], row["unresolved"], row["unmarked"]) == (10, 2, 0)
+        assert row["value"] == pytest.approx(2 / 10)  # unresolved answers are wrong by the challenge's rule
         before = [server.count for server in servers[:2]]
         down.faults = 0.0
         down.count = 0

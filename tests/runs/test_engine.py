@@ -247,6 +247,18 @@ def test_a_system_that_can_answer_nothing_is_given_up_on(store: Store) -> None:
     assert tally.remaining == 6
 
 
+def test_one_example_is_kept_of_what_cannot_be_read_and_of_what_went_wrong(store: Store) -> None:
+    def act(item: Item) -> Answer:
+        if item.id == "q003":
+            raise ValueError("a long video")
+        return Answer(item_id=item.id, text="many") if item.id > "q004" else right(item)
+
+    tally = asyncio.run(ask_all([job(store, Scripted(act))], store, limits=Limits(concurrency=1)))
+    assert tally.unreadable == 5
+    assert tally.unreadable_example == "q005: expected one whole number of 0 or more, found 'many'"
+    assert tally.error_example == "q003: ValueError: a long video"
+
+
 def test_errors_after_an_answer_do_not_end_a_run(store: Store) -> None:
     def act(item: Item) -> Answer:
         if item.id == "q000":

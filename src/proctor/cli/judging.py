@@ -99,8 +99,8 @@ def judge_answers(answers: Answers, clients: Sequence[ModelClient], how: How) ->
         frames = _frames_of(how.media, excerpts)
     briefing = briefing_of(answers.benchmark)
     prompt = judge_prompt(name, how.prompt) if how.prompt else None
-    check_servers([*clients, *how.fallback])
     scorer = build_judge(name, clients, paid, prompt=prompt, briefing=briefing, frames=frames)
+    check_servers([*clients, *how.fallback])
     asked = scorer
     if how.fallback:
         other = build_judge(name, how.fallback, paid, prompt=prompt, briefing=briefing, frames=frames)

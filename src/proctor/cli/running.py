@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from proctor.core import Benchmark, Item
     from proctor.media import MediaLibrary
     from proctor.models import ModelClient
-    from proctor.runs import Limits, Outcome, Plan, Store
+    from proctor.runs import Limits, Outcome, Plan, Store, Tally
 
 __all__ = ["note_skipped", "run", "run_plan"]
 
@@ -226,6 +226,19 @@ def need_media(
     )
 
 
+def _note_wrong(tally: Tally) -> None:
+    """What a system gets wrong whatever the question, with one example of each: best seen while it costs money."""
+    from proctor.core import Status
+    from proctor.reports.words import shorten
+
+    for count, what, example in (
+        (tally.unreadable, "can't be read", tally.unreadable_example),
+        (tally.by_status[Status.ERROR], "are errors of the system", tally.error_example),
+    ):
+        if count:
+            note(f"{count} of {tally.done} {what} and count as wrong, for example {shorten(example, 200)}")
+
+
 def report_outcome(planned: Plan, outcome: Outcome, store: Store) -> None:
     """The last lines of a run, and its exit code."""
     tally = outcome.tally
@@ -235,6 +248,7 @@ def report_outcome(planned: Plan, outcome: Outcome, store: Store) -> None:
         markup=False,
         highlight=False,
     )
+    _note_wrong(tally)
     if tally.stopped:
         note(tally.stopped)
     if outcome.remaining:

@@ -186,11 +186,11 @@ def _is_local(url: str) -> bool:
 
 def _check_settings(model: Model, spec: ModelSpec) -> None:
     """The library ignores a setting that it does not know: a typing error must not pass as a setting."""
-    module = vars(sys.modules[type(model).__module__])
     known: dict[str, Any] = {}
-    for name, kind in module.items():
-        if name.endswith("ModelSettings") and is_typeddict(kind):
-            known |= get_type_hints(kind)
+    for module in {kind.__module__ for kind in type(model).__mro__}:
+        for name, kind in vars(sys.modules[module]).items():
+            if name.endswith("ModelSettings") and is_typeddict(kind):
+                known |= get_type_hints(kind)
     usable = sorted(set(known) - set(model.unsupported_settings) - set(RESERVED))
     for key, value in spec.settings.items():
         if key not in usable:

@@ -71,6 +71,8 @@ class Tally:
     total: int = 0
     by_status: dict[Status, int] = field(default_factory=lambda: dict.fromkeys(Status, 0))
     unreadable: int = 0
+    unreadable_example: str = ""
+    error_example: str = ""
     usage: Usage = field(default_factory=Usage)
     started: float = field(default_factory=time.monotonic)
     stopped: str = ""
@@ -95,7 +97,11 @@ class Tally:
     def add(self, answer: Answer) -> None:
         """Counts one answer."""
         self.by_status[answer.status] += 1
-        self.unreadable += answer.status is Status.ANSWERED and answer.parsed is None
+        if answer.status is Status.ANSWERED and answer.parsed is None:
+            self.unreadable += 1
+            self.unreadable_example = self.unreadable_example or f"{answer.item_id}: {answer.problem}"
+        if answer.status is Status.ERROR:
+            self.error_example = self.error_example or f"{answer.item_id}: {answer.reason}"
         self.usage += answer.usage
         failed = answer.status is Status.FAILED
         self.failures_in_a_row = self.failures_in_a_row + 1 if failed else 0
