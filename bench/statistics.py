@@ -14,13 +14,18 @@ from collections.abc import Callable
 import numpy as np
 
 from proctor.stats import (
+    Difference,
+    Estimate,
     group_mean_slices,
     mean_interval,
+    paired_difference,
     paired_differences,
     rank_buckets,
     rank_systems,
     slice_means,
+    sums_interval,
 )
+from proctor.stats.clusters import Floats, Ints
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -84,64 +89,118 @@ def pairs() -> tuple[float, float]:
     return compared, timed(lambda: rank_systems(matrix, names, videos, bounds=(0, 1)))
 
 
-def coverage(repetitions: int) -> dict[str, float]:
-    """Share of 95 % intervals that hold the true mean, binary values, intra-class correlation 0.3."""
+MEANS = (0.02, 0.1, 0.5, 0.9, 0.98)
+GROUPS = (5, 10, 30, 47, 100, 200)
+
+
+def coverage(repetitions: int) -> dict[str, dict[str, float]]:
+    """Shares of 95 % intervals that hold the truth, by table row and column."""
     rng = np.random.default_rng(3)
-    found = {}
-    for n_groups in (5, 10, 30, 200):
-        for kind in ("geometric", "lognormal"):
-            for share in (0.1, 0.5, 0.9):
-                held = sum(_holds(rng, n_groups, kind, share) for _ in range(repetitions))
-                found[f"{n_groups} {kind} {share}"] = held / repetitions
+    found: dict[str, dict[str, float]] = {}
+    for n_groups in GROUPS:
+        for alike in (0.3, 0.7):
+            row = found.setdefault(f"mean, {n_groups} groups, correlation {alike}", {})
+            for share in MEANS:
+                held = sum(_holds(rng, n_groups, alike, share) for _ in range(repetitions))
+                row[str(share)] = held / repetitions
+    for n_groups in GROUPS[:-1]:
+        row = found.setdefault(f"difference, {n_groups} groups", {})
+        for touched in (0.05, 0.2, 1.0):
+            held = sum(_holds_difference(rng, n_groups, touched) for _ in range(repetitions))
+            row[f"{touched:.0%} of groups differ"] = held / repetitions
+    for prevalence in (0.1, 0.5):
+        truth = {
+            name: float(one(_confusions(rng, 100_000, prevalence)[0].sum(axis=0, keepdims=True))[0])
+            for name, (one, _) in QUOTIENTS.items()
+        }
+        for n_groups in (5, 10, 30, 100):
+            row = found.setdefault(f"class in {prevalence:.0%}, {n_groups} groups", {})
+            kept = [_holds_quotients(rng, n_groups, prevalence, truth) for _ in range(repetitions)]
+            for name in QUOTIENTS:
+                known = [one[name] for one in kept if one[name] is not None]
+                row[name] = sum(map(bool, known)) / max(1, len(known))
+                row[f"{name}: none"] = 1 - len(known) / repetitions
     return found
 
 
-def rank_coverage(repetitions: int) -> dict[str, float]:
-    """Share of benchmarks whose simultaneous 95 % intervals hold all true ranks, every rank that equal systems share
-    included, and the share of systems whose spread of places over samples, printed as an interval before, does. Five
-    systems, four buckets of two questions a video, each video with an ease of its own for all and for each system."""
-    truths = {
-        "equal": np.zeros(5),
-        "distinct": np.linspace(-1.0, 1.0, 5),
-        "one better": np.array([0.8, 0.0, 0.0, 0.0, 0.0]),
-    }
-    rng = np.random.default_rng(6)
-    found = {}
-    for name, skills in truths.items():
-        for n_videos in (10, 30, 100):
-            held, spread = zip(*(_ranks_hold(rng, skills, n_videos) for _ in range(repetitions)), strict=True)
-            found[f"ranks {name} {n_videos}"] = sum(held) / repetitions
-            found[f"spread {name} {n_videos}"] = sum(spread) / repetitions
-    return found
+def _held(found: Estimate | Difference, truth: float) -> bool:
+    low, high = found.ci_low, found.ci_high
+    return low is not None and high is not None and low <= truth <= high
 
 
-def _ranks_hold(rng: np.random.Generator, skills: np.ndarray, n_videos: int) -> tuple[bool, float]:
-    n = len(skills)
-    videos, buckets = np.repeat(np.arange(n_videos), 8), np.tile(np.repeat(np.arange(4), 2), n_videos)
-    ease = rng.normal(0, 1, n_videos)[videos] + rng.normal(0, 0.7, (n, n_videos))[:, videos]
-    right = (rng.random((n, len(videos))) < 1 / (1 + np.exp(-(skills[:, None] + ease)))).astype(float)
-    names = [str(k) for k in range(n)]
-    ranked = rank_systems(right, names, videos, draws=200)
-    board = rank_buckets(right, names, videos, buckets, list("wxyz"), draws=1)
-    best = {name: 1 + int(np.sum(skills > skills[int(name)])) for name in names}
-    worst = {name: int(np.sum(skills >= skills[int(name)])) for name in names}
-    intervals = [(one.name, one.rank_low, one.rank_high) for one in ranked]
-    intervals += [(one.name, one.rank_low, one.rank_high) for one in board.systems]
-    held = all((low or 0) <= best[name] and worst[name] <= (high or 0) for name, low, high in intervals)
-    inside = [
-        (one.place_low or 0) <= best[one.name] and worst[one.name] <= (one.place_high or 0) for one in ranked
-    ]
-    return held, float(np.mean(inside))
+def _holds(rng: np.random.Generator, n_groups: int, alike: float, share: float) -> bool:
+    groups = np.repeat(np.arange(n_groups), rng.geometric(0.1, n_groups))
+    strength = 1 / alike - 1
+    chance = rng.beta(share * strength, (1 - share) * strength, n_groups)[groups]
+    return _held(mean_interval(rng.random(len(groups)) < chance, groups, draws=500, bounds=(0, 1)), share)
 
 
-def _holds(rng: np.random.Generator, n_groups: int, kind: str, share: float) -> bool:
-    drawn = (
-        rng.geometric(0.1, n_groups) if kind == "geometric" else np.exp(rng.normal(np.log(8), 1, n_groups))
+def _holds_difference(rng: np.random.Generator, n_groups: int, touched: float) -> bool:
+    """Right on 0.6; the second system answers half of a touched group's questions (a twentieth, where all groups are)
+    anew, and is right on 0.3 of them."""
+    groups = np.repeat(np.arange(n_groups), rng.geometric(1 / 6, n_groups))
+    anew = 0.5 if touched < 1 else 0.05
+    first = rng.random(len(groups)) < 0.6
+    other = (rng.random(n_groups) < touched)[groups] & (rng.random(len(groups)) < anew)
+    second = np.where(other, rng.random(len(groups)) < 0.3, first)
+    found = paired_difference(first, second, groups, draws=500, bounds=(0, 1))
+    return _held(found, touched * anew * 0.3)
+
+
+def _confusions(rng: np.random.Generator, n_groups: int, prevalence: float) -> tuple[Floats, Ints]:
+    """Hits, false alarms, misses and right rejections of each item; prevalence, sensitivity (0.7) and specificity
+    (0.85) vary by group (correlation 0.2)."""
+    groups = np.repeat(np.arange(n_groups), rng.geometric(0.1, n_groups))
+    share, seen, kept = (
+        rng.beta(4 * mean, 4 * (1 - mean), n_groups)[groups] for mean in (prevalence, 0.7, 0.85)
     )
-    groups = np.repeat(np.arange(n_groups), np.maximum(1, np.round(drawn)).astype(np.int64))
-    chance = rng.beta(share * 7 / 3, (1 - share) * 7 / 3, n_groups)[groups]
-    found = mean_interval(rng.random(len(groups)) < chance, groups, draws=1000, bounds=(0, 1))
-    return found.ci_low is not None and found.ci_high is not None and found.ci_low <= share <= found.ci_high
+    there = rng.random(len(groups)) < share
+    said = np.where(there, rng.random(len(groups)) < seen, rng.random(len(groups)) >= kept)
+    return np.stack([there & said, ~there & said, there & ~said, ~there & ~said], axis=1).astype(
+        float
+    ), groups
+
+
+def _ratio(top: Floats, bottom: Floats) -> Floats:
+    return np.divide(top, bottom, out=np.full(len(top), np.nan), where=bottom > 0)
+
+
+def _matthews(sums: Floats) -> Floats:
+    tp, fp, fn, tn = sums.T
+    return _ratio(tp * tn - fp * fn, np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)))
+
+
+QUOTIENTS: dict[str, tuple[Callable[[Floats], Floats], tuple[float, float]]] = {
+    "precision": (lambda s: _ratio(s[:, 0], s[:, 0] + s[:, 1]), (0, 1)),
+    "F1": (lambda s: _ratio(2 * s[:, 0], 2 * s[:, 0] + s[:, 1] + s[:, 2]), (0, 1)),
+    "balanced accuracy": (
+        lambda s: (_ratio(s[:, 0], s[:, 0] + s[:, 2]) + _ratio(s[:, 3], s[:, 1] + s[:, 3])) / 2,
+        (0, 1),
+    ),
+    "MCC": (_matthews, (-1, 1)),
+}
+
+
+def _holds_quotients(
+    rng: np.random.Generator, n_groups: int, prevalence: float, truth: dict[str, float]
+) -> dict[str, bool | None]:
+    columns, groups = _confusions(rng, n_groups, prevalence)
+    held: dict[str, bool | None] = {}
+    for name, (statistic, bounds) in QUOTIENTS.items():
+        found = sums_interval(columns, groups, statistic, draws=500, bounds=bounds)
+        held[name] = None if found.ci_low is None else _held(found, truth[name])
+    return held
+
+
+def markdown(found: dict[str, dict[str, float]]) -> str:
+    """The tables of docs/reference/statistics.md."""
+    lines, heads = [], None
+    for name, row in found.items():
+        if heads != list(row):
+            heads = list(row)
+            lines += ["", f"| | {' | '.join(heads)} |", "| --- |" + " --- |" * len(heads)]
+        lines.append(f"| {name} | {' | '.join(f'{share:.1%}' for share in row.values())} |")
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -150,6 +209,10 @@ def main() -> None:
     parser.add_argument("--coverage", type=int, default=0, metavar="REPETITIONS")
     parser.add_argument("--ranks", type=int, default=0, metavar="REPETITIONS")
     arguments = parser.parse_args()
+    if arguments.coverage:
+        held = coverage(arguments.coverage)
+        print(json.dumps(held) if arguments.format == "json" else markdown(held))
+        return
     compared, ranked = pairs()
     figures: dict[str, float] = {
         "summary_s": summary(),
@@ -160,10 +223,6 @@ def main() -> None:
         "ranking_s": ranked,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
-    if arguments.coverage:
-        figures |= coverage(arguments.coverage)
-    if arguments.ranks:
-        figures |= rank_coverage(arguments.ranks)
     if arguments.format == "json":
         print(json.dumps(figures))
     else:

@@ -280,7 +280,11 @@ def _statistics() -> str:
         parts.append(f"### `{name}`")
         if inspect.isfunction(thing) or is_dataclass(thing):
             parts.append(_fenced(f"{name}({_arguments(thing)})", "python"))
-        parts.append(_prose(thing))
+        values = thing if isinstance(thing, tuple) else get_args(thing)
+        if values:  # a tuple, or a Literal: its values say all; its docstring is Python's own
+            parts.append(f"One of {', '.join(f'`{one}`' for one in values)}.")
+        else:
+            parts.append(_prose(thing))
     return "\n\n".join(parts)
 
 

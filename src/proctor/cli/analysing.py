@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["analyse"]
 
 _SHOWN = {
-    "regression": "What goes with a right answer, all else held fixed (odds ratios)",
+    "regression": "What goes with a right answer, all else held fixed (odds ratios; p is not adjusted)",
     "gaps": "Accuracy on the second less that on the first",
     "videos": "Spread over the groups",
     "pairs": "Paired differences",
-    "ensembles": "Submissions together",
+    "ensembles": "Submissions together (p is not adjusted)",
 }
 
 

@@ -60,7 +60,9 @@ def logistic(
 
     The errors are the sandwich with one term a group and the small-sample factor G/(G − 1) · (n − 1)/(n − k)
     (Liang and Zeger 1986, Biometrika 73:13; Cameron and Miller 2015, Journal of Human Resources 50:317), p
-    and intervals from Student's t at G − 1 degrees of freedom. Columns are taken in their order; one that adds
+    and intervals from Student's t at G − 1 degrees of freedom. With few groups that is a little too sure: by
+    simulation a column that says nothing has p < 0.05 in 7 to 9 % with 10 to 25 groups (5 % from about 100 on);
+    p are not adjusted for the number of columns. Columns are taken in their order; one that adds
     nothing to those before is dropped and named.
 
     Answers with the same columns count together: statsmodels fits right ones of so many per distinct row, which

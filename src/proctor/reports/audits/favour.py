@@ -70,7 +70,7 @@ def favour_section(source: AuditSource) -> Section:
         lead="A metric that only follows the ratings gives answers with the same rating the same score, whatever kind "
         "of answer they are. Shown is what the rating does not say of the score (the residual of the score on the "
         "rating, in standard deviations of the score), averaged over each kind of answer; above 0 that kind is "
-        f"favoured. With {source.level} intervals over whole groups.{turned}",
+        f"favoured. With {source.level} intervals over whole groups; p is not adjusted for their number.{turned}",
         blocks=blocks,
     )
 
