@@ -162,7 +162,8 @@ def _confusions(rng: np.random.Generator, n_groups: int, prevalence: float) -> t
 
 
 def _ratio(top: Floats, bottom: Floats) -> Floats:
-    return np.divide(top, bottom, out=np.full(len(top), np.nan), where=bottom > 0)
+    found: Floats = np.divide(top, bottom, out=np.full(len(top), np.nan), where=bottom > 0)
+    return found
 
 
 def _matthews(sums: Floats) -> Floats:
@@ -192,6 +193,44 @@ def _holds_quotients(
     return held
 
 
+def rank_coverage(repetitions: int) -> dict[str, float]:
+    """Share of benchmarks whose simultaneous 95 % intervals hold all true ranks, every rank that equal systems share
+    included, and the share of systems whose spread of places over samples, printed as an interval before, does. Five
+    systems, four buckets of two questions a video, each video with an ease of its own for all and for each system."""
+    truths = {
+        "equal": np.zeros(5),
+        "distinct": np.linspace(-1.0, 1.0, 5),
+        "one better": np.array([0.8, 0.0, 0.0, 0.0, 0.0]),
+    }
+    rng = np.random.default_rng(6)
+    found = {}
+    for name, skills in truths.items():
+        for n_videos in (10, 30, 100):
+            held, spread = zip(*(_ranks_hold(rng, skills, n_videos) for _ in range(repetitions)), strict=True)
+            found[f"ranks {name} {n_videos}"] = sum(held) / repetitions
+            found[f"spread {name} {n_videos}"] = sum(spread) / repetitions
+    return found
+
+
+def _ranks_hold(rng: np.random.Generator, skills: np.ndarray, n_videos: int) -> tuple[bool, float]:
+    n = len(skills)
+    videos, buckets = np.repeat(np.arange(n_videos), 8), np.tile(np.repeat(np.arange(4), 2), n_videos)
+    ease = rng.normal(0, 1, n_videos)[videos] + rng.normal(0, 0.7, (n, n_videos))[:, videos]
+    right = (rng.random((n, len(videos))) < 1 / (1 + np.exp(-(skills[:, None] + ease)))).astype(float)
+    names = [str(k) for k in range(n)]
+    ranked = rank_systems(right, names, videos, draws=200)
+    board = rank_buckets(right, names, videos, buckets, list("wxyz"), draws=1)
+    best = {name: 1 + int(np.sum(skills > skills[int(name)])) for name in names}
+    worst = {name: int(np.sum(skills >= skills[int(name)])) for name in names}
+    intervals = [(one.name, one.rank_low, one.rank_high) for one in ranked]
+    intervals += [(one.name, one.rank_low, one.rank_high) for one in board.systems]
+    held = all((low or 0) <= best[name] and worst[name] <= (high or 0) for name, low, high in intervals)
+    inside = [
+        (one.place_low or 0) <= best[one.name] and worst[one.name] <= (one.place_high or 0) for one in ranked
+    ]
+    return held, float(np.mean(inside))
+
+
 def markdown(found: dict[str, dict[str, float]]) -> str:
     """The tables of docs/reference/statistics.md."""
     lines, heads = [], None
@@ -212,6 +251,14 @@ def main() -> None:
     if arguments.coverage:
         held = coverage(arguments.coverage)
         print(json.dumps(held) if arguments.format == "json" else markdown(held))
+        return
+    if arguments.ranks:
+        found = rank_coverage(arguments.ranks)
+        print(
+            json.dumps(found)
+            if arguments.format == "json"
+            else "\n".join(f"{k}: {v}" for k, v in found.items())
+        )
         return
     compared, ranked = pairs()
     figures: dict[str, float] = {
