@@ -23,6 +23,7 @@ from proctor.core import (
     FailedPolicy,
     Item,
     MachineryError,
+    OfficialFigure,
     Reference,
     RefusalError,
     View,
@@ -46,6 +47,7 @@ from proctor.runs import (
     ask_all,
     compare,
     leaderboard,
+    official_summaries,
     rank_runs,
     results,
 )
@@ -274,3 +276,35 @@ def test_an_analysis_gives_no_cheat_a_better_accuracy_by_default(store: Store) -
     for cheat in CHEATS:
         assert rows[cheat, "yes"]["n"] == rows["honest", "yes"]["n"] == QUESTIONS // 2
         assert rows[cheat, "yes"]["value"] < rows["honest", "yes"]["value"]
+
+
+class Mean:
+    """A benchmark's own program whose summary is the mean."""
+
+    def figures(
+        self,
+        groups: Sequence[str],
+        tags: Sequence[dict[str, JsonValue]],
+        right: Sequence[float],
+        late: int,
+        *,
+        official: bool,
+        draws: int,
+        seed: int,
+    ) -> list[OfficialFigure]:
+        return [OfficialFigure("overall", "MEAN", sum(right) / len(right), None, None, len(right))]
+
+    def mended(self) -> tuple[str, ...]:
+        return ()
+
+
+def test_the_official_summary_counts_what_failed_as_the_policy_says(store: Store, ruled: Store) -> None:
+    options = Options(draws=DRAWS, failed=FailedPolicy.WRONG)
+    for opened, chosen in ((ruled, Options(draws=DRAWS)), (store, options)):
+        found = official_summaries(opened, "cheats", Mean(), official=True, options=chosen)
+        means = {one.system: one.figures[0].value or 0 for one in found}
+        assert sorted(means, key=lambda name: -means[name])[:2] == ["honest", "rival"]
+        assert {one.figures[0].n for one in found} == {QUESTIONS}
+        assert {one.left_out for one in found} == {0}
+    both = official_summaries(store, "cheats", Mean(), official=True, options=Options(systems=("saboteur",)))
+    assert [one.policy for one in both] == ["wrong", "exclude"]
