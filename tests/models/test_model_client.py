@@ -301,3 +301,9 @@ def test_a_client_says_what_changes_its_replies() -> None:
         "structured": "auto",
     }
     asyncio.run(client.aclose())
+
+
+def test_a_compatible_server_knows_the_usual_settings() -> None:
+    with FaultyServer("blue") as server:
+        ask(server, name="mine", settings={"temperature": 0.5, "max_tokens": 7})
+    assert server.requests[0].body["temperature"] == 0.5
