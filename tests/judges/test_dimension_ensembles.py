@@ -121,7 +121,7 @@ def test_a_missing_member_is_a_missing_vote_and_no_number() -> None:
     assert said.missing == {"disagree_flag": "the 2 members that gave a score are split evenly"}
     assert len(votes.kept) == 2
     assert "no readable reply" in str(said.evidence[2]["missing"])
-    with FaultyServer(by_temperature) as server:
+    with FaultyServer(by_temperature, port=server.port) as server:
         (said,) = judged("temperature-ensemble", server, [case()], votes)
     assert (server.count, said.missing) == (1, {})
 

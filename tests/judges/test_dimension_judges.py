@@ -359,3 +359,29 @@ def test_all_judges_can_be_named() -> None:
     for name in names:
         build = DIMENSION_JUDGES.get(name)
         assert build.__doc__
+
+
+def test_another_server_and_another_way_of_asking_are_other_judgements() -> None:
+    votes = Votes()
+    with FaultyServer(rating(overall=0.2)) as one, FaultyServer(rating(overall=0.9)) as other:
+        first, second = (judged("mediqa-judge", server, [case()], votes)[0] for server in (one, other))
+        again = judged("mediqa-judge", one, [case()], votes)[0]
+        judged("mediqa-judge", one, [case()], votes, structured="prompted")
+    assert (first.values["overall"], second.values["overall"]) == (0.2, 0.9)
+    assert again == first
+    assert (one.count, other.count) == (2, 1)
+
+
+def test_a_flag_of_one_point_zero_is_one() -> None:
+    with FaultyServer(rating(disagree_flag=1.0)) as server:
+        (said,) = judged("mediqa-judge", server, [case()])
+    assert (said.values["disagree_flag"], said.missing, server.count) == (1.0, {}, 1)
+
+
+def test_rules_are_checked_on_the_scores_that_are_handed_in() -> None:
+    raw: dict[str, Any] = {"completeness": 0.51, "factual-accuracy": 0.53, "overall": 0.528}
+    said_raw = rating(**raw)
+    with FaultyServer(said_raw) as server:
+        (said,) = judged("mediqa-judge", server, [case()])
+    assert (said.values["completeness"], said.values["overall"]) == (0.5, 0.55)
+    assert said.breaks == ("overall-above-half",)

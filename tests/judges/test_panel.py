@@ -215,7 +215,7 @@ def test_a_judge_that_is_down_is_soon_asked_no_more_and_its_kept_votes_still_cou
     with FaultyServer(verdict("right")) as server:
         judged(server, [said(text) for text in texts[:5]], votes)
     broken = by_model(a="right", b="right", c="no verdict at all")
-    with FaultyServer(broken) as server:
+    with FaultyServer(broken, port=server.port) as server:
 
         async def one_by_one() -> list[tuple[str | None, str]]:
             spec = {"base_url": server.url, "backoff_s": 0.001, "retries": 0, "timeout_s": 60.0}
@@ -230,7 +230,7 @@ def test_a_judge_that_is_down_is_soon_asked_no_more_and_its_kept_votes_still_cou
         asked = sum(request.model == "c" for request in server.requests)
     assert found == [("right", "resolved, a vote missing")] * 35 + [("right", "resolved")] * 5
     assert asked == 10 * 3  # ten answers, three tries each for a reply of the form
-    with FaultyServer(verdict("right")) as server:
+    with FaultyServer(verdict("right"), port=server.port) as server:
         healed = judged(server, [said(text) for text in texts], votes)
         assert [request.model for request in server.requests] == ["c"] * 35
     assert [outcome(scores) for scores in healed] == [("right", "resolved")] * 40

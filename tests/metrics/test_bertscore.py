@@ -146,6 +146,7 @@ def test_it_equals_the_package_on_500_pairs(theirs: Theirs, cutting: TokenEncode
     assert np.abs(table(ours) - theirs.score(PAIRS)).max() < 1e-5
     assert ours.f1.std() > 0.1  # and they are not all the same
     assert ours.notes == (
+        "234 texts are in words that all-MiniLM-L6-v2 does not know: name an encoder of their language",
         "3 texts are empty and score 0",
         "1 text is made of tokens without weight and scores 0",
         "3 texts are longer than all-MiniLM-L6-v2 reads at once: cut there, as bert-score does",
@@ -451,3 +452,11 @@ def test_without_the_extra_it_says_what_is_missing(monkeypatch: pytest.MonkeyPat
         MissingExtraError, match=r"^BERTScore needs the extra 'semantic' \(pip install 'proctor-eval"
     ):
         load_bertscore()
+
+
+def test_an_encoder_that_can_not_read_a_language_says_so() -> None:
+    score = load_bertscore()
+    assert score.score([("The rash is eczema.", "Eczema of the hand.")]).notes == ()
+    assert score.score([("这是湿疹，建议就诊。", "湿疹")]).notes == (
+        "2 texts are in words that all-MiniLM-L6-v2 does not know: name an encoder of their language",
+    )

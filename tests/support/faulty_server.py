@@ -196,6 +196,7 @@ class FaultyServer:
         self.latency_s = options.pop("latency_s", 0.0)
         self.holds_after: float = options.pop("holds_after", math.inf)
         self.cached_tokens = int(options.pop("cached_tokens", 0))
+        self._wanted_port = int(options.pop("port", 0))
         if options:
             raise TypeError(f"unknown options: {', '.join(options)}")
         self._reply = reply
@@ -209,6 +210,11 @@ class FaultyServer:
         self._thread: threading.Thread | None = None
         self._stop: asyncio.Event | None = None
         self._port = 0
+
+    @property
+    def port(self) -> int:
+        """Where it listens: another one started there afterwards is the same server, come back."""
+        return self._port
 
     @property
     def url(self) -> str:
@@ -226,7 +232,8 @@ class FaultyServer:
     def __enter__(self) -> Self:
         ready = threading.Event()
         self._thread = threading.Thread(
-            target=lambda: self._loop.run_until_complete(self.serve(on_ready=ready.set)), daemon=True
+            target=lambda: self._loop.run_until_complete(self.serve(self._wanted_port, ready.set)),
+            daemon=True,
         )
         self._thread.start()
         if not ready.wait(10):

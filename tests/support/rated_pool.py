@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,14 @@ __all__ = ["CHINESE", "Model", "built", "document_folder", "one_judged", "rated_
 CHINESE = {"factual-consistency-wgold": 0.4, "writing-style": 0.85}
 
 _TOPICS = ("eczema", "psoriasis", "scabies", "burn", "ulcer", "wart", "acne", "rosacea", "tinea", "lichen")
+
+
+@cache
+def _port() -> int:
+    """A free port, the same for all servers of this process: each is the one before, come back."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
 
 
 def rated_answers(encounters: int = 12, systems: int = 3, seed: int = 0) -> list[RatedCase]:
@@ -128,7 +138,7 @@ def one_judged(
     """What a judge says of a case, and the server that was asked."""
     import asyncio
 
-    with FaultyServer(reply, **server_options) as server:
+    with FaultyServer(reply, port=_port(), **server_options) as server:
         spec = ModelSpec.model_validate(
             {
                 "name": "openai:judge",

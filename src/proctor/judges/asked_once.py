@@ -24,6 +24,9 @@ __all__ = ["AskedOnce", "Asks"]
 
 T = TypeVar("T", bound=BaseModel)
 
+_OF_THE_MODEL = ("base_url", "weights_sha256", "structured", "model_settings")
+"""What tells two models of one name apart: base and tuned weights may be served under the same one."""
+
 
 class Asks(Protocol):
     """What is asked: a model's client, or something that puts its questions to one."""
@@ -43,7 +46,7 @@ class Asks(Protocol):
 class AskedOnce:
     """Asks `client` for replies of a given form and keeps each in `votes`, under the name `judge`.
 
-    A vote is found by what led to it: the model, its settings, and `content` (the judge's kind, its
+    A vote is found by what led to it: the model, its server or its weights, its settings, and `content` (the judge's kind, its
     prompt's hash, and everything that the prompt was filled with). The same content asked for by several
     tasks at once is one call. After `give_up_after` replies in a row that did not come, the model is asked no
     more: who waits for several judges does not wait through every retry of one that is down.
@@ -124,10 +127,7 @@ class AskedOnce:
         raise NoVerdictError(f"{self.judge}: no verdict: {reason}")
 
     def _key(self, content: Mapping[str, JsonValue]) -> str:
-        return content_hash(
-            {
-                "model": self._client.name,
-                "model_settings": self._client.settings["model_settings"],
-                **content,
-            }
-        )
+        asked = {
+            name: value for name in _OF_THE_MODEL if (value := self._client.settings.get(name)) is not None
+        }
+        return content_hash({"model": self._client.name, **asked, **content})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, overload
 
 from pydantic import BaseModel, JsonValue
@@ -25,6 +26,7 @@ from proctor.models.footage import Footage
 from proctor.models.provider import build_model, http_client
 from proctor.models.reply import Reply, Token, UnreadableReplyError, read_tokens, read_usage, read_value
 from proctor.models.spec import ModelSpec
+from proctor.models.weights_hash import weights_hash
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse, UserContent
@@ -56,6 +58,7 @@ class ModelClient:
         self._model = build_model(spec, self._http)
         self._draw = generator(spec.seed, "retry", spec.name)
         self._unpriced: set[str] = set()
+        self._weights = weights_hash(Path(spec.name.partition(":")[2])) if spec.is_local else ""
         self._forms: dict[type[BaseModel], ModelRequestParameters] = {}
 
     @property
@@ -69,6 +72,7 @@ class ModelClient:
         return {
             "model": self.spec.name,
             "base_url": self.spec.base_url,
+            **({"weights_sha256": self._weights} if self._weights else {}),
             "model_settings": dict(self.spec.settings),
             "structured": self.spec.structured,
         }

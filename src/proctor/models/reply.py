@@ -20,6 +20,7 @@ __all__ = ["Reply", "Token", "UnreadableReplyError", "read_tokens", "read_usage"
 V_co = TypeVar("V_co", bound=BaseModel | None, covariant=True)
 T = TypeVar("T", bound=BaseModel)
 
+_AROUND = " \n\t`.*"
 _MOST_OBJECTS = 50
 _MOST_CHARS = 100_000
 """How many braces of a text are tried for a value of the form, and how long such a value may be."""
@@ -67,8 +68,8 @@ class UnreadableReplyError(Exception):
 def read_value(response: ModelResponse, schema: type[T], asked: Sequence[str] = ()) -> T:
     """The value that a reply states, in a tool call or as its text.
 
-    The text is JSON, at most inside one code fence; or it holds one JSON value of the form and no other, with words
-    or a second fence around it. Such a value is not taken where it stands in what was `asked` already: then it is a
+    The text is JSON, at most inside one code fence; or it begins or ends with one JSON value of the form and holds no other, with
+    words or a second fence beside it. Such a value is not taken where it stands in what was `asked` already: then it is a
     quotation, perhaps of the very answer that is judged. Raises `UnreadableReplyError`.
     """
     from pydantic_ai.messages import ToolCallPart
@@ -112,18 +113,23 @@ def _once(pairs: list[tuple[str, Any]]) -> None:
 
 
 def _value_within(text: str, schema: type[T], asked: Sequence[str]) -> T | None:
-    """The one value of the form within a text; None where there is none, where there are several that differ, or
-    where what was asked holds the same one: then it is quoted from there."""
+    """The one value of the form with which a text begins or ends; None where there is none, where there are several
+    that differ, or where what was asked holds the same one: then it is quoted from there."""
     found = _values_within(text, schema)
-    if not found or any(value != found[0] for value in found):
+    if not found or any(value != found[0][2] for _, _, value in found):
         return None
-    quoted = any(value == found[0] for one in asked for value in _values_within(one, schema))
-    return None if quoted else found[0]
+    before, after = text[: found[0][0]].strip(_AROUND), text[found[-1][1] :].strip(_AROUND)
+    if before not in {"", "json"} and after:
+        return None
+    value = found[0][2]
+    return (
+        None if any(one == value for part in asked for _, _, one in _values_within(part, schema)) else value
+    )
 
 
-def _values_within(text: str, schema: type[T]) -> list[T]:
-    """All values of a form that stand in a text, as far as it is looked through."""
-    found: list[T] = []
+def _values_within(text: str, schema: type[T]) -> list[tuple[int, int, T]]:
+    """All values of a form that stand in a text, each with its start and end, as far as it is looked through."""
+    found: list[tuple[int, int, T]] = []
     decoder, place = json.JSONDecoder(), -1
     for _ in range(_MOST_OBJECTS):
         place = text.find("{", place + 1)
@@ -131,7 +137,7 @@ def _values_within(text: str, schema: type[T]) -> list[T]:
             break
         try:
             end = place + decoder.raw_decode(text[place : place + _MOST_CHARS])[1]
-            found.append(_validated(text[place:end], schema))
+            found.append((place, end, _validated(text[place:end], schema)))
         except (ValueError, RecursionError, UnreadableReplyError):
             continue
         place = end - 1

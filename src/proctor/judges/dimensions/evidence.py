@@ -87,9 +87,10 @@ class EvidenceJudge:
             return DimensionScores(
                 missing=missing, flags=(*heard.flags, *flags), evidence=(told,), votes=tuple(votes)
             )
+        values = {name: snapped(value) for name, value in heard.value.scores.items()}
         return DimensionScores(
-            values={name: snapped(value) for name, value in heard.value.scores.items()},
-            breaks=_breaks(heard.value),
+            values=values,
+            breaks=rule_breaks(values),
             flags=(*heard.flags, *flags),
             evidence=({**told, "reason": heard.value.reason, **heard.pictures.evidence},),
             votes=(*votes, heard.vote.key),

@@ -63,9 +63,10 @@ class FewShotJudge:
         if heard.value is None or heard.vote is None:
             return DimensionScores.none(case, heard.reason, flags=heard.flags)
         said: dict[str, JsonValue] = {"judge": self.name, "reason": heard.value.reason}
+        values = {name: snapped(value) for name, value in heard.value.scores.items()}
         return DimensionScores(
-            values={name: snapped(value) for name, value in heard.value.scores.items()},
-            breaks=_breaks(heard.value),
+            values=values,
+            breaks=rule_breaks(values),
             flags=heard.flags,
             evidence=({**said, **told_of(chosen), **heard.pictures.evidence},),
             votes=(heard.vote.key,),

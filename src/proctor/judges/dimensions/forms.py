@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from proctor.judges.dimensions.case import Dimension
 
@@ -35,6 +35,14 @@ class Rated(BaseModel):
     def cited(self) -> tuple[int, ...]:
         """The passages that the rating rests on, by number, each once; none where the form does not ask."""
         return tuple(dict.fromkeys(self.model_dump().get("cited", ())))
+
+
+def _as_whole(value: object) -> object:
+    """1.0 is a whole number in JSON, and in the schema that the model was given."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_WHOLE = Annotated[int, BeforeValidator(_as_whole)]
 
 
 @lru_cache(maxsize=64)
@@ -71,9 +79,9 @@ def rating_form(
 
 def _number(one: Dimension, *, only_levels: bool, whole: bool) -> tuple[Any, Mapping[str, Any]]:
     if whole:
-        return int, {"ge": 0, "le": len(one.levels) - 1}
+        return _WHOLE, {"ge": 0, "le": len(one.levels) - 1}
     if one.is_flag:
-        return int, {"ge": 0, "le": 1}
+        return _WHOLE, {"ge": 0, "le": 1}
     if not only_levels:
         return float, {"ge": one.levels[0], "le": one.levels[-1]}
 

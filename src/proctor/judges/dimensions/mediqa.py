@@ -28,8 +28,8 @@ NAME = "mediqa-judge"
 class MediqaJudge:
     """Asks one model for a score on each dimension, and keeps the reply as a vote.
 
-    The scores are snapped to 0.05; rules are checked on what the model said, and a break is counted and
-    corrects nothing. `variant` tells the members of an ensemble apart.
+    The scores are snapped to 0.05; rules are checked on the scores that are handed in (the vote's flags on what the
+    model said), and a break is counted and corrects nothing. `variant` tells the members of an ensemble apart.
     """
 
     def __init__(self, client: ModelClient, votes: VoteBook, *, persona: str = "", variant: str = "") -> None:
@@ -54,9 +54,10 @@ class MediqaJudge:
         heard = await self._asker.ask(case, form, flags=_breaks)
         if heard.value is None or heard.vote is None:
             return DimensionScores.none(case, heard.reason, flags=heard.flags)
+        values = {name: snapped(value) for name, value in heard.value.scores.items()}
         return DimensionScores(
-            values={name: snapped(value) for name, value in heard.value.scores.items()},
-            breaks=_breaks(heard.value),
+            values=values,
+            breaks=rule_breaks(values),
             flags=heard.flags,
             evidence=({"judge": self.name, "reason": heard.value.reason, **heard.pictures.evidence},),
             votes=(heard.vote.key,),

@@ -91,9 +91,10 @@ class RetrievalJudge:
             return DimensionScores.none(case, heard.reason, flags=(*heard.flags, *shown_flags))
         rated = form.model_validate(heard.value.reply)
         told = {**self._told(rated, found), **(told_of(chosen) if chosen else {}), **heard.pictures.evidence}
+        values = {name: snapped(value) for name, value in rated.scores.items()}
         return DimensionScores(
-            values={name: snapped(value) for name, value in rated.scores.items()},
-            breaks=_breaks(rated),
+            values=values,
+            breaks=rule_breaks(values),
             flags=(*heard.flags, *passage_flags(case, found.matches, rated.cited)),
             evidence=(told,),
             votes=(*found.votes, heard.vote.key),

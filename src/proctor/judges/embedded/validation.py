@@ -35,13 +35,30 @@ class RatedAnswers:
 
 def read_rated(rated: Sequence[RatedCase], encoders: Encoders | None = None) -> tuple[RatedAnswers, ...]:
     """Rated answers by language. Raises `InputError` for none, for an answer that was not rated on all its
-    dimensions, and for what `read_answers` refuses."""
+    dimensions, for a dimension on which all ratings of a language are the same, and for what `read_answers`
+    refuses."""
     if not rated:
         raise InputError(None, "ratings", found="none", expected="answers with ratings")
+    _refuse_constant(rated)  # before the texts are read, which takes minutes
     return tuple(
         _read(rated, [k for k, one in enumerate(rated) if one.case.language == language], encoders)
         for language in dict.fromkeys(one.case.language for one in rated)
     )
+
+
+def _refuse_constant(rated: Sequence[RatedCase]) -> None:
+    values: dict[tuple[str, str], set[float]] = {}
+    for one in rated:
+        for name, value in one.values.items():
+            values.setdefault((one.case.language, name), set()).add(value)
+    for (language, name), found in values.items():
+        if len(found) == 1 and len(rated) > 1:
+            raise InputError(
+                None,
+                f"ratings of {name!r} in {language!r}",
+                found=f"all {next(iter(found)):g}",
+                expected="some that differ: leave out this dimension",
+            )
 
 
 def train(known: RatedAnswers, recipe: Recipe) -> Learned:

@@ -28,6 +28,7 @@ Floats = NDArray[np.float64]
 Pair = tuple[str, str]
 
 _VERSION = "0.3.12"  # what bert-score 0.3.13 prints of itself
+_MOST_UNKNOWN = 0.2  # above this share of unknown words likeness is that of "unknown" with itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ class BertScore:
         return lambda text: (0.0 if text.empty else 1.0) * np.array([known[one] for one in text.ids.tolist()])
 
     def notes(self, encoded: Encoded, *, light: int = 0) -> tuple[str, ...]:
-        """How many of these texts are empty or long, in sentences; `light` is how many have no token with weight,
+        """How many of these texts the encoder can't read, are empty or long, in sentences; `light` is how many have no token with weight,
         the empty ones among them."""
         empty = sum(text.empty for text in encoded.values())
         long = sum(text.long for text in encoded.values())
@@ -139,7 +140,10 @@ class BertScore:
         how = "cut there, as bert-score does"
         if self._encoder.long_texts == "windows":
             how = "read in overlapping windows, where bert-score cuts"
+        unread = sum(text.unknown > _MOST_UNKNOWN * len(text.ids) for text in encoded.values())
+        unknown = f"in words that {self._encoder.name} does not know: name an encoder of their language"
         told = (
+            (unread, unknown, "", ""),
             (empty, "empty", " and scores 0", " and score 0"),
             (max(0, light - empty), "made of tokens without weight", " and scores 0", " and score 0"),
             (long, f"{beyond}: {how}", "", ""),

@@ -78,12 +78,13 @@ class EncoderSettings:
 class TextTokens:
     """One text: the ids of its tokens, those at its ends included that the encoder adds, and a vector of
     length 1 for each (tokens × dimensions). `empty`: it has no token of its own. `long`: it is longer than the
-    encoder can read at once."""
+    encoder can read at once. `unknown` of its tokens stand for words that the encoder does not know."""
 
     ids: Ids
     vectors: Vectors
     empty: bool = False
     long: bool = False
+    unknown: int = 0
 
 
 Encoded = Mapping[str, TextTokens]
@@ -222,12 +223,14 @@ class _Transformer:
             piece for ids, start in zip(known, starts, strict=False) for piece in self._pieces(ids, start)
         ]
         vectors = self._vectors(pieces, int(starts[-1]))
+        unknown = getattr(self._tokenizer, "unk_token_id", None)
         return {
             text: TextTokens(
                 np.asarray(whole[k], dtype=np.int64),
                 vectors[starts[k] : starts[k + 1]],
                 not known[k],
                 long[k],
+                0 if unknown is None else known[k].count(unknown),
             )
             for k, text in enumerate(distinct)
         }
