@@ -49,6 +49,40 @@ FORMATS: list[tuple[AnswerFormat, JsonValue]] = [
     (RatingsFormat(dimensions=("accuracy",)), {"accuracy": 0.5}),
 ]
 
+TEXTS = [
+    "\ud800",
+    "Answer: \udfff A",
+    "\x00",
+    "Answer: A\x00",
+    "Answer: " + "9" * 400,
+    "Answer: " + "9" * 5_000,
+    "Answer: 1e" + "9" * 400,
+    "Answer: -" + "9" * 400 + "%",
+    "Answer: 00:00:" + "9" * 5_000,
+    "{" * 100_000,
+    "[" * 100_000,
+    '{"accuracy": ' * 20_000,
+    "Answer: " + "[" * 100_000,
+    "Answer: A" + " > A" * 50_000,
+    "(" * 100_000,
+    "<think>" * 10_000,
+    "```" * 30_000,
+    "**" * 50_000,
+    "\\boxed{" * 20_000,
+    "Answer:" * 20_000,
+    "\n" * 100_000,
+    "\u202e\u2066 Answer: A",
+    '{"accuracy": NaN}',
+    '{"accuracy": 1e999}',
+    '{"accuracy": ' + "9" * 5_000 + "}",
+    "NaN",
+    "Infinity",
+    "٣",
+    "²",
+    "Ⅳ",
+    "Answer: ½",
+]
+
 USAGES: list[dict[str, int]] = [
     {"prompt_tokens": 10**30, "completion_tokens": 1, "total_tokens": 1},
     {"prompt_tokens": -(10**12), "completion_tokens": 10**19, "total_tokens": 0},
@@ -104,6 +138,15 @@ def run(bodies: Sequence[bytes], benchmark: Benchmark, folder: Path) -> dict[str
     answers = store.answers(first)
     store.close()
     return answers
+
+
+def test_no_text_ends_a_run(tmp_path: Path) -> None:
+    benchmark = a_benchmark(len(TEXTS))
+    bodies = [completion(text) for text in TEXTS for _ in FORMATS]
+    answers = run(bodies, benchmark, tmp_path)
+    assert {answer.status for answer in answers.values()} == {Status.ANSWERED}
+    assert answers["q0000"].text == "\ufffd"
+    assert not any("\x00" in answer.text for answer in answers.values())
 
 
 def test_no_usage_ends_a_run(tmp_path: Path) -> None:
