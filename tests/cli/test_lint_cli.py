@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.program import proctor
+from tests.support.program import proctor, within
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_everything_is_listed_at_once(
         (one["level"], one["row"], one["column"], one["found"], one["expected"]) for one in found["findings"]
     ]
     beside = ", or it is one of the faulty rows"
-    every = "one for every rated answer"
+    every = "one for every answer to be scored"
     assert listed[:10] == [
         ("error", None, None, f"no row for iiyi, ENC00853, en, SYSTEM001, completeness{beside}", every),
         ("error", None, None, f"no row for iiyi, ENC00853, en, SYSTEM001, disagree_flag{beside}", every),
@@ -74,10 +74,16 @@ def test_everything_is_listed_at_once(
         ("error", None, None, "790 different rows of iiyi, en", "792"),
         ("error", 2, "value", "'nan'", "a finite number"),
         ("error", 3, "lang", "'de'", "one of en, zh"),
-        ("error", 4, "candidate", "the rated text with other white space", "the same"),
+        ("error", 4, "candidate", "the given text with other white space", "the same"),
         ("error", 5, "value", "1.5", "0 to 1, or -1 to opt out"),
         ("error", 6, "value", "-1 (opted out), as in 1 of 132 rows of iiyi, en, relevance", "all or none"),
-        ("error", 2906, None, "iiyi, ENC00853, en, SYSTEM009, writing-style", "an answer that was rated"),
+        (
+            "error",
+            2906,
+            None,
+            "iiyi, ENC00853, en, SYSTEM009, writing-style",
+            "an answer that is to be scored",
+        ),
     ]
     warnings = [one[3] for one in listed if one[0] == "warning"]
     assert sorted(warnings) == [
@@ -116,6 +122,37 @@ def test_published_splits_and_other_scales(
         "error: found 1386 different rows of woundcare, en (valid), expected 1890",
         "error: found 462 different rows of woundcare, zh (valid), expected 630",
     ]
+
+
+def test_a_template_without_ratings_is_enough(
+    task: Path, spoilt: Callable[[Callable[[list[dict[str, str]]], None]], Path], tmp_path: Path
+) -> None:
+    def change(rows: list[dict[str, str]]) -> None:
+        for row in rows:
+            row["rater_id"] = row["value"] = ""
+
+    template = spoilt(change).rename(tmp_path / "template.csv")
+    good = task / "submission_overlap.csv"
+    code, said = within("lint", "mediqa-eval", good, "--ratings", template)
+    assert (code, said.splitlines()[-1]) == (0, "0 errors, 0 warnings")
+    wrong = spoilt(lambda rows: rows[2].update(candidate="Another text."))
+    code, said = within("lint", "mediqa-eval", wrong, "--ratings", template)
+    assert code == 1
+    assert said.startswith(
+        "error: row 4, column 'candidate': found another text than the given one, expected the same\n"
+    )
+
+
+def test_without_answers_the_split_is_checked_and_the_rest_said(task: Path) -> None:
+    command = ("lint", "mediqa-eval", task / "submission_overlap.csv")
+    code, said = within(*command, "--split", "test")
+    lines = said.splitlines()
+    assert code == 1
+    assert lines[0].startswith("error: found 792 different rows of iiyi, en (test), expected ")
+    assert lines[-2].startswith("not checked: whether each row is of the task and its text unchanged")
+    assert "no row for" not in said
+    code, said = within(*command)
+    assert code == 2
 
 
 @pytest.mark.parametrize(

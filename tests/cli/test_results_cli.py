@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from proctor.core import ACCURACY, Answer, Benchmark, Item, Reference, Score
+from proctor.core import ACCURACY, Answer, Benchmark, Item, Reference, Score, VideoClip
 from proctor.core.formats import BinaryFormat
 from proctor.runs import Options, Store, results
 from proctor.runs.results import natural
-from tests.support.program import proctor
+from tests.support.program import proctor, within
 
 
 @pytest.fixture
@@ -97,6 +97,45 @@ def test_a_folder_of_media_that_is_not_there_is_an_error(path: Path, tmp_path: P
         f"proctor: {tmp_path / 'wrong'}: found no such folder, expected the folder of the benchmark's media\n"
     )
     assert not out.exists()
+
+
+def test_a_folder_without_the_media_is_an_error_and_a_gap_is_said(tmp_path: Path) -> None:
+    items = tuple(
+        Item(
+            id=f"q{number}",
+            group=f"v{number}",
+            question="Is it closed?",
+            answer=BinaryFormat(),
+            reference=Reference(answer=True),
+            media=(VideoClip(source=f"v{number}.mp4", start=0.0, end=1.0),),
+        )
+        for number in range(5)
+    )
+    store = Store(tmp_path / "runs.db")
+    store.add_benchmark(
+        Benchmark(name="clips", title="Clips", items=items, metrics=(ACCURACY,), headline="accuracy")
+    )
+    run = store.start_run("clips", "one", "video", {})
+    answers = [Answer(item_id=item.id, text="yes", parsed=True) for item in items]
+    store.write(run, [(one, [Score(item_id=one.item_id, metric="accuracy", value=1.0)]) for one in answers])
+    store.close()
+    media, out = tmp_path / "media", tmp_path / "report.html"
+    media.mkdir()
+    command = ("report", "clips", "--store", tmp_path / "runs.db", "--media", media, "--out", out)
+    code, said = within(*command, "--draws", "100")
+    assert code == 1
+    assert said == (
+        f"proctor: {media}: found 0 of 5 media files, missing v0.mp4, v1.mp4, v2.mp4 …, "
+        "expected the folder of the benchmark's media\n"
+    )
+    assert not out.exists()
+    (media / "v3.mp4").write_bytes(b"no video")
+    code, said = within(*command, "--draws", "100")
+    assert code == 0, said
+    assert (
+        f"{media}: found 1 of 5 media files, missing v0.mp4, v1.mp4, v2.mp4 …: their items have no pictures"
+        in said
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 from collections import Counter
@@ -12,7 +13,7 @@ import pytest
 
 from proctor.core import Status
 from proctor.runs import Store
-from tests.support.faulty_server import Fault, FaultyServer
+from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.program import proctor, start_proctor, wait_for
 from tests.support.text_folder import answer_tray, item_of, write_text_folder
 
@@ -150,6 +151,19 @@ def test_failures_that_stay_are_shown_and_exit_with_3(folder: Path, store: Path)
     assert healed.returncode == 0
     assert healed.stdout == f"Asked {ITEMS}: {ITEMS} answered; in {store}\n"
     assert statuses(store) == {Status.ANSWERED: ITEMS}
+
+
+def test_answers_that_cannot_be_read_are_counted_with_an_example(folder: Path, store: Path) -> None:
+    def reply(request: Request) -> str:
+        return "I can't say." if int(item_of(request)[1:]) % 3 else answer_tray(request)
+
+    with FaultyServer(reply) as server:
+        done = proctor(*command(folder, store, server))
+    assert done.returncode == 0, done.stderr
+    (said,) = [line for line in done.stderr.splitlines() if "can't be read" in line]
+    assert re.match(
+        rf"40 of {ITEMS} can't be read and count as wrong, for example q\d\d\d: .*I can't say", said
+    )
 
 
 def test_no_access_stops_before_anything_is_recorded(folder: Path, store: Path) -> None:

@@ -15,7 +15,9 @@ import pytest
 
 from proctor.build.audit import audit_items
 from proctor.core import Answer, InputError, Item, Status
+from proctor.media import CONDITIONS
 from proctor.reports import ReportSummary, write_report
+from proctor.reports.sections.headline import condition_line
 from proctor.runs import Options, Store, leaderboard
 from tests.support.report_store import JPEG, a_benchmark, fill
 
@@ -335,3 +337,10 @@ def test_a_store_with_nothing_but_failures_says_so(tmp_path: Path) -> None:
     page = Page(found.path.read_text(encoding="utf-8"))
     row = next(row for row in page.rows if row[0] == "down")
     assert row[:8] == ["down", "–", "–", "–", "–", "–", "no score", "0"]
+
+
+def test_every_condition_is_explained() -> None:
+    for name in CONDITIONS.names():
+        assert condition_line(name) == f"{name}: {CONDITIONS.get(name).summary}"
+    assert len(CONDITIONS.names()) >= 7
+    assert condition_line("of-no-installed-package") == "of-no-installed-package"

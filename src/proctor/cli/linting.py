@@ -58,8 +58,11 @@ def mediqa_eval(
         typer.Argument(metavar="SUBMISSION.csv", help="Scores in the task's format.", show_default=False),
     ],
     ratings: Annotated[
-        Path, typer.Option("--ratings", help="The rated answers that it must score.", show_default=False)
-    ],
+        Path | None,
+        typer.Option(
+            "--ratings", help="The answers that it must score; ratings may be empty.", show_default=False
+        ),
+    ] = None,
     split: Annotated[
         Split | None,
         typer.Option("--split", help="Expect the rows of this published split.", show_default=False),
@@ -74,13 +77,19 @@ def mediqa_eval(
 ) -> None:
     """Columns, encoding, languages, dimensions, ranges, rows per dataset, repeated and opted-out rows, texts.
 
+    Of `--ratings` only the answers are read, so a template whose `rater_id` and `value` are empty will do.
+
     Example: proctor lint mediqa-eval submission.csv --ratings ratings.csv
     """
-    from proctor.benchmarks.mediqa_eval import check_submission, read_native_ratings
+    from proctor.benchmarks.mediqa_eval import answers_to_judge, check_submission
 
-    table = read_native_ratings(ratings)
+    if ratings is None and split is None:
+        raise typer.BadParameter(
+            "needed, or --split with the name of a published split", param_hint="--ratings"
+        )
+    answers = None if ratings is None else answers_to_judge(ratings)
     chosen = split.value if split else None
-    check = check_submission(submission, table, split=chosen, any_scale=any_scale)
+    check = check_submission(submission, answers, split=chosen, any_scale=any_scale)
     if output is LintFormat.JSON:
         print_json(_json(check))
     else:
@@ -206,6 +215,7 @@ def _json(check: Check) -> dict[str, object]:
             for one in check.findings
         ],
         "counts": [asdict(one) for one in check.counts],
+        "unchecked": list(check.unchecked),
     }
 
 
@@ -224,5 +234,7 @@ def _print(check: Check, *, every: bool) -> None:
                 for one in check.counts
             ],
         )
+    for one in check.unchecked:
+        console.print(f"not checked: {one}", markup=False, highlight=False, soft_wrap=True)
     warnings = len(check.findings) - check.errors
     console.print(f"{check.errors} errors, {warnings} warnings", highlight=False)

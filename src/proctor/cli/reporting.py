@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -72,6 +72,7 @@ def report(
     thumbnails = None
     if media is not None:
         library = MediaLibrary(media, excerpts=excerpts_of(opened.card(benchmark).excerpts, media_as))
+        _need_some(library, opened.items(benchmark))
         library.check_excerpts(opened.items(benchmark))
         thumbnails = thumbnails_of(library)
     summary = write_report(
@@ -86,6 +87,19 @@ def report(
     console.print(f"{out}: {summary.bytes / 1e6:.1f} MB", markup=False, highlight=False)
     for line in summary.left_out:
         note(line)
+
+
+def _need_some(library: MediaLibrary, items: Sequence[Item]) -> None:
+    """Says which media files are missing; a folder that has none of them is an error."""
+    needed = {medium.source for item in items for medium in item.media}
+    missing = library.missing(items)
+    if not missing:
+        return
+    found = f"{len(needed) - len(missing)} of {len(needed)} media files, missing {', '.join(missing[:3])}"
+    found += " …" if len(missing) > 3 else ""
+    if len(missing) == len(needed):
+        raise InputError(library.root, found=found, expected="the folder of the benchmark's media")
+    note(f"{library.root}: found {found}: their items have no pictures")
 
 
 def _publish(

@@ -8,7 +8,6 @@ from proctor.core import Metric
 from proctor.runs import BOTH, Comparison, LeaderboardRow, Result
 
 __all__ = [
-    "CONDITION_WORDS",
     "clean",
     "difference",
     "difference_of",
@@ -29,13 +28,6 @@ _MINUS = "−"
 # Controls that a page can't show, and those that turn the direction of what follows them: an answer
 # must not be able to rearrange the page around it.
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-
-CONDITION_WORDS = {
-    "video": "the system saw the frames of the video",
-    "text-only": "the system saw the question alone",
-    "black": "every frame was black",
-    "shuffled": "the frames came in a random order",
-}
 
 
 def clean(text: str) -> str:

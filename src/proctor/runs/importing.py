@@ -35,17 +35,32 @@ async def import_answers(
                     marked[answer.item_id].extend(await scorer.score(item, answer))
     for score in recorded.scores:
         marked[score.item_id].append(score)
+    _refuse_others(store, benchmark.name, name, condition, recorded)
     settings = recorded.settings | {"notes": list(recorded.notes)}
     run = store.start_run(benchmark.name, name, condition, settings)
     with store.owning([run]):
-        before = store.answers(run)
-        if before and before != {answer.item_id: answer for answer in recorded.answers}:
-            raise InputError(
-                store.shown,
-                f"run of {name} under {condition}",
-                found="other answers under this name",
-                expected="a new name with --as",
-            )
+        _refuse_others(store, benchmark.name, name, condition, recorded)
         store.put_votes(recorded.votes)
         store.write(run, [(answer, marked[answer.item_id]) for answer in recorded.answers])
     return run
+
+
+def _refuse_others(
+    store: Store, benchmark: str, name: str, condition: str, recorded: RecordedAnswers
+) -> None:
+    """Raises `InputError` where the name has answers already, and any of them is another one."""
+    runs = store.runs(benchmark)
+    given = {answer.item_id: answer for answer in recorded.answers}
+    for run in runs:
+        if (run.system, run.condition) == (name, condition) and store.answers(run) not in ({}, given):
+            raise InputError(
+                store.shown,
+                f"run of {name} under {condition}",
+                found="other answers already",
+                expected=f"the same answers, or a new name: --as {_free(name, {one.system for one in runs})}",
+            )
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name with the first number from 2 that is not taken."""
+    return next(new for number in range(2, len(taken) + 3) if (new := f"{name}-{number}") not in taken)

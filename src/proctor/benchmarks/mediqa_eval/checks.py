@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from proctor.audit import RatingsTable
 from proctor.audit.ratings import Key
 from proctor.audit.tables import Fault, read_table
 from proctor.benchmarks.causes import Noted, by_cause
+from proctor.benchmarks.mediqa_eval.answers import AnswerRow
 from proctor.benchmarks.mediqa_eval.native import Entry, entries, shown
 from proctor.benchmarks.mediqa_eval.task import ANSWERS, COLUMNS, DATASETS, DIMENSIONS, OPTED_OUT
 
@@ -20,6 +20,10 @@ __all__ = ["Check", "Count", "Finding", "check_submission"]
 Level = Literal["error", "warning"]
 
 _Part = tuple[str, str]
+
+_UNCHECKED = (
+    "whether each row is of the task and its text unchanged: name the rated answers, or the template",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +63,12 @@ class Count:
 
 @dataclass(frozen=True)
 class Check:
-    """What was found in a submission, errors first, each level by row."""
+    """What was found in a submission, errors first, each level by row; `unchecked`: what needs more files."""
 
     file: Path
     findings: tuple[Finding, ...]
     counts: tuple[Count, ...]
+    unchecked: tuple[str, ...] = ()
 
     def causes(self) -> list[str]:
         """The findings by cause, a line each (see `by_cause`)."""
@@ -88,12 +93,14 @@ class Check:
 
 
 def check_submission(
-    file: Path, table: RatingsTable, *, split: str | None = None, any_scale: bool = False
+    file: Path, answers: Sequence[AnswerRow] | None, *, split: str | None = None, any_scale: bool = False
 ) -> Check:
     """Looks for everything at once, where `read_submission` stops at the first error.
 
-    `split` ("valid" or "test") expects as many rows as the published split has; else as many as were
-    rated. `any_scale` allows scores outside 0 to 1, which correlations do not mind.
+    `answers` are those that must have scores, from ratings or from a template without ratings; with None their
+    names and texts stay unchecked. `split` ("valid" or "test") expects as many rows as the published split has;
+    else as many as there are answers (with None: any number). `any_scale` allows scores outside 0 to 1, which
+    correlations do not mind.
     """
     read = read_table(file, COLUMNS)
     good, faults = entries(read.rows, rated=False)
@@ -101,8 +108,9 @@ def check_submission(
     warnings: list[Fault] = []
     if read.rows:
         first, repeated = _keyed(good)
-        errors += _unlike(good, table)
-        errors += _missing(first, table, faulty=bool(errors))
+        if answers is not None:
+            errors += _unlike(good, answers)
+            errors += _missing(first, answers, faulty=bool(errors))
         errors += [] if any_scale else _off_scale(good)
         errors += _partly_out(first.values())
         warnings += [
@@ -110,13 +118,13 @@ def check_submission(
             for one, before in repeated
         ]
         warnings += _odd(first.values())
-        counts = _counts(first, repeated, table, split)
+        counts = _counts(first, repeated, answers, split)
         errors += _wrong_sizes(counts, split)
     else:
         counts = ()
     findings = [Finding("error", one) for one in sorted(errors, key=lambda one: one.row)]
     findings += [Finding("warning", one) for one in sorted(warnings, key=lambda one: one.row)]
-    return Check(file, tuple(findings), counts)
+    return Check(file, tuple(findings), counts, _UNCHECKED if answers is None else ())
 
 
 def _keyed(good: Iterable[Entry]) -> tuple[dict[Key, Entry], list[tuple[Entry, Entry]]]:
@@ -130,23 +138,23 @@ def _keyed(good: Iterable[Entry]) -> tuple[dict[Key, Entry], list[tuple[Entry, E
     return first, repeated
 
 
-def _unlike(good: Iterable[Entry], table: RatingsTable) -> Iterator[Fault]:
-    texts = {one.key: one.candidate for one in table.ratings}
+def _unlike(good: Iterable[Entry], answers: Sequence[AnswerRow]) -> Iterator[Fault]:
+    texts = {one.key: one.candidate for one in answers}
     for one in good:
         if one.key not in texts:
-            yield Fault(one.row, "", shown(one.key), "an answer that was rated")
+            yield Fault(one.row, "", shown(one.key), "an answer that is to be scored")
         elif one.candidate != texts[one.key]:
             alike = " ".join(one.candidate.split()) == " ".join(texts[one.key].split())
-            found = "the rated text with other white space" if alike else "another text than the rated one"
+            found = "the given text with other white space" if alike else "another text than the given one"
             yield Fault(one.row, "candidate", found, "the same")
 
 
-def _missing(first: dict[Key, Entry], table: RatingsTable, *, faulty: bool) -> Iterator[Fault]:
-    """Rated keys without a row; rows that can't be read may be among them."""
+def _missing(first: dict[Key, Entry], answers: Sequence[AnswerRow], *, faulty: bool) -> Iterator[Fault]:
+    """Answers without a row; rows that can't be read may be among them."""
     beside = ", or it is one of the faulty rows" if faulty else ""
-    for key in table.keys:
+    for key in dict.fromkeys(one.key for one in answers):
         if key not in first:
-            yield Fault(0, "", f"no row for {shown(key)}{beside}", "one for every rated answer")
+            yield Fault(0, "", f"no row for {shown(key)}{beside}", "one for every answer to be scored")
 
 
 def _off_scale(good: Iterable[Entry]) -> Iterator[Fault]:
@@ -186,21 +194,22 @@ def _odd(rows: Iterable[Entry]) -> Iterator[Fault]:
 
 
 def _counts(
-    first: dict[Key, Entry], repeated: list[tuple[Entry, Entry]], table: RatingsTable, split: str | None
+    first: dict[Key, Entry],
+    repeated: list[tuple[Entry, Entry]],
+    answers: Sequence[AnswerRow] | None,
+    split: str | None,
 ) -> tuple[Count, ...]:
     found = Counter((one.dataset, one.language) for one in first.values())
     out = Counter((one.dataset, one.language) for one in first.values() if one.value == OPTED_OUT)
     again = Counter((one.dataset, one.language) for one, _ in repeated)
-    rated: Counter[_Part] = Counter()
-    for dataset, language, _ in {(one.dataset, one.language, one.key) for one in table.ratings}:
-        rated[dataset, language] += 1
+    given = Counter((one.dataset, one.language) for one in answers) if answers is not None else found
     counts = []
     for dataset in DATASETS:
         for language, dimensions in DIMENSIONS.items():
             part = (dataset, language)
             published = {name: sizes[dataset] * len(dimensions) for name, sizes in ANSWERS.items()}
             same = tuple(name for name, size in published.items() if size == found[part])
-            expected = published[split] if split else rated[part]
+            expected = published[split] if split else given[part]
             counts.append(Count(*part, found[part], expected, again[part], out[part], same))
     return tuple(counts)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from proctor.media import CONDITIONS
 from proctor.reports.blocks import Block, Cell, Column, Folded, Prose, Section, Span, Table
 from proctor.reports.source import Key, Source
-from proctor.reports.words import CONDITION_WORDS, interval, plain_name, score, value
+from proctor.reports.words import interval, plain_name, score, value
 from proctor.runs import BOTH, Leaderboard, LeaderboardRow, Result, leaderboard
 
 __all__ = ["condition_line", "headline_section", "span_of"]
@@ -68,8 +69,14 @@ def span_of(
 
 
 def condition_line(condition: str) -> str:
-    """A condition with what it means, where it is a known one."""
-    meaning = CONDITION_WORDS.get(condition)
+    """A condition with what it shows, where it is a known one.
+
+    >>> condition_line("reversed")
+    'reversed: the pictures from last to first, while times and labels stay'
+    >>> condition_line("of-a-package-that-is-not-installed")
+    'of-a-package-that-is-not-installed'
+    """
+    meaning = CONDITIONS.get(condition).summary if condition in CONDITIONS.names() else ""
     return f"{condition}: {meaning}" if meaning else condition
 
 
