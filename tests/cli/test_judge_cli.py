@@ -173,8 +173,9 @@ def test_allow_missing_leaves_rows_out_and_says_so(tmp_path: Path) -> None:
     assert "mine.csv without 6 rows, which the task expects" in said
     assert len(rows_of(out)) == 8
     assert all(row["value"] for row in rows_of(out))
-    code, said = within("lint", "mediqa-eval", out, "--ratings", ratings)
+    code, said = within("lint", "mediqa-eval", out, "--ratings", ratings, "--all")
     assert code == 1
+    assert said.count("error: found no row for iiyi, E1, en, S1, ") == 6
     assert "no row for iiyi, E1, en, S1, overall" in said
 
 
