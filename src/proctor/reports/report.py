@@ -70,20 +70,35 @@ def write_report(
     is none. The same store and options give the same bytes.
     Raises `InputError` where there is no run, where `out` can't be written, and as `results` does.
     """
-    options = options or Options()
-    source = Source(store, benchmark, options, baselines)
+    source = Source(store, benchmark, options or Options(), baselines)
+    return _write(source, out, thumbnails=thumbnails, max_items=max_items, audit=audit)
+
+
+def _write(
+    source: Source,
+    out: Path,
+    *,
+    thumbnails: Callable[[Item], list[tuple[str, bytes]]] | None = None,
+    max_items: int,
+    audit: ItemAudit | None = None,
+    withheld: bool = False,
+) -> ReportSummary:
+    """The page; one from which items are `withheld` says so at its head and has no place for them."""
     if not source.runs:
-        raise InputError(store.shown, f"benchmark {benchmark}", found="no run", expected="at least one")
+        shown_store = source.store.shown
+        raise InputError(
+            shown_store, f"benchmark {source.card.name}", found="no run", expected="at least one"
+        )
     sections = _sections(source, audit)
     limits = replace(Limits(), items=max_items)
-    data, shown = browser_data(source, limits, thumbnails) if max_items else (None, Shown())
+    data, shown = (None, Shown()) if withheld else browser_data(source, limits, thumbnails)
     left_out = shown.left_out(limits)
     page = render_page(
         sections=sections,
-        data=data,
+        data=data if max_items else None,
         title=source.card.title,
         simulated=source.card.simulated,
-        facts=[*facts(source), *([] if max_items else [_WITHHELD])],
+        facts=[*facts(source), *([_WITHHELD] if withheld else [])],
         shown=shown,
         left_out=left_out,
         version=proctor.__version__,
@@ -113,14 +128,13 @@ def write_public_report(
     of runs and the item audit; systems have the names that `pseudonyms` gives them. Otherwise as `write_report`."""
     options = options or Options()
     shown = pseudonyms or {}
-    return write_report(
+    source = Source(
         public_copy(store, benchmark, shown),
         benchmark,
-        out,
-        options=replace(options, systems=tuple(shown.get(name, name) for name in options.systems)),
-        baselines=tuple(shown.get(name, name) for name in baselines),
-        max_items=0,
+        replace(options, systems=tuple(shown.get(name, name) for name in options.systems)),
+        tuple(shown.get(name, name) for name in baselines),
     )
+    return _write(source, out, max_items=0, withheld=True)
 
 
 def _sections(source: Source, audit: ItemAudit | None) -> list[Section]:
