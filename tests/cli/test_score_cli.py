@@ -63,21 +63,20 @@ def test_a_second_judge_marks_beside_the_recorded_one(data: Path, tmp_path: Path
     assert found["gemini-3-pro-preview"]["value"] == (2 * 7 + 49) / 265
 
 
-def test_a_judge_that_fails_leaves_answers_unmarked_and_says_so(data: Path, tmp_path: Path) -> None:
+def test_a_judge_that_fails_leaves_answers_unresolved_and_says_so(data: Path, tmp_path: Path) -> None:
     store = imported(data, tmp_path)
     with FaultyServer(VERDICT, faults=0.4, kinds=[Fault.SERVER_ERROR], seed=3) as server:
         code, _, err = score(store, server, "--retries", "0")
     assert code == 3
-    assert "answers have no mark" in err
+    assert "answers have no verdict" in err
     judged = next(row for scorer, row in rubric(store).items() if scorer.startswith("three-level["))
-    assert judged["value"] == 1.0
-    assert isinstance(judged["n"], int)
-    assert isinstance(judged["unmarked"], int)
-    assert judged["unmarked"] > 20
-    assert judged["n"] + judged["unmarked"] == 265
+    assert (judged["value"], judged["if_excluded"], judged["n"], judged["unmarked"]) == (None, 1.0, 265, 0)
+    assert isinstance(judged["unresolved"], int)
+    assert judged["unresolved"] > 20
+    assert judged["if_wrong"] == pytest.approx((265 - judged["unresolved"]) / 265)
     with FaultyServer(VERDICT) as server:
         code, _, err = score(store, server)
         assert code == 0, err
         assert 0 < len(server.requests) < 265
     judged = next(row for scorer, row in rubric(store).items() if scorer.startswith("three-level["))
-    assert (judged["n"], judged["unmarked"]) == (265, 0)
+    assert (judged["n"], judged["unresolved"], judged["value"]) == (265, 0, 1.0)

@@ -35,7 +35,9 @@ def toolkit() -> SimpleNamespace:
     root = Path(spec.submodule_search_locations[0])
     for name in ("focus", "focus.data", "focus.evaluation"):
         _module(name).__path__ = [str(root.joinpath(*name.split(".")[1:]))]
-    _module("datasets").load_dataset = None
+    known = sys.modules.get("datasets")
+    sys.modules["datasets"] = ModuleType("datasets")
+    sys.modules["datasets"].load_dataset = None  # type: ignore[attr-defined]
     judges = _module("focus.evaluation.judges")
     judges.Judge = judges.TransformersJudge = object
 
@@ -43,13 +45,18 @@ def toolkit() -> SimpleNamespace:
         return same_words(reference, said)
 
     judges.majority_vote = majority_vote
-    return SimpleNamespace(
-        formats=importlib.import_module("focus.data.formats"),
-        models=importlib.import_module("focus.data.data_models"),
-        taxonomy=importlib.import_module("focus.taxonomy"),
-        rows=importlib.import_module("focus.data.base_dataset"),
-        evaluator=importlib.import_module("focus.evaluation.evaluator"),
-    )
+    try:
+        return SimpleNamespace(
+            formats=importlib.import_module("focus.data.formats"),
+            models=importlib.import_module("focus.data.data_models"),
+            taxonomy=importlib.import_module("focus.taxonomy"),
+            rows=importlib.import_module("focus.data.base_dataset"),
+            evaluator=importlib.import_module("focus.evaluation.evaluator"),
+        )
+    finally:  # other packages look for the real one
+        del sys.modules["datasets"]
+        if known is not None:
+            sys.modules["datasets"] = known
 
 
 def _module(name: str) -> Any:
