@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.program import proctor
 
