@@ -53,8 +53,8 @@ class _CocoImage(_Numbered):
     height: int | None = None
     video_id: int = _ONE_VIDEO
     time: float | None = Field(default=None, ge=0)
-    frame_index: int | None = Field(default=None, ge=0)
-    frame_id: int | None = Field(default=None, ge=0)
+    frame_index: int | None = Field(default=None, ge=0, le=10**9)
+    frame_id: int | None = Field(default=None, ge=0, le=10**9)
 
 
 class _CocoCategory(_Numbered):
