@@ -23,7 +23,7 @@ from proctor.core import (
 )
 from proctor.core.formats import FreeTextFormat
 from proctor.judges import NO_VERDICT, RUBRIC, TIE, UNRESOLVED, WithFallback
-from proctor.runs import BOTH, Options, Result, Run, Store, judge_all, leaderboard, results
+from proctor.runs import BOTH, Options, Result, Run, Store, compare, judge_all, leaderboard, results
 from proctor.runs.table import load_items, load_labels
 
 QUESTIONS = 8
@@ -108,6 +108,24 @@ def test_an_answer_that_trips_the_judge_is_never_worth_more_than_a_wrong_one(sto
         assert board.rows[0].system == "honest"
         assert board.items == QUESTIONS
     assert row(store, "tripper", metric=UNRESOLVED.name).levels == {NO_VERDICT: 5}
+
+
+def test_who_trips_the_judge_is_better_in_no_comparison(store: Store) -> None:
+    honest = run_of(store, "honest", *["right"] * 5, *["wrong"] * 3)
+    tripper = run_of(store, "tripper", *["right"] * 3, *["wrong, and TRIP"] * 5)
+    judged(store, [honest, tripper], Rubric("judge", "TRIP"))
+    for policy in (None, *FailedPolicy):
+        options = Options(draws=100, failed=policy)
+        pairs = compare(store, "told", options, metrics=[RUBRIC.name]).comparisons
+        (one,) = pairs
+        assert (one.first.system, one.second.system) == ("honest", "tripper")
+        assert one.if_wrong.value is not None
+        assert one.if_wrong.value > 0
+        assert one.difference.p is None or one.difference.p > 0.05 or (one.difference.value or 0) > 0
+    (one,) = compare(
+        store, "told", Options(draws=100, failed=FailedPolicy.WRONG), metrics=[RUBRIC.name]
+    ).comparisons
+    assert one.difference.value == pytest.approx(0.5)
 
 
 def test_who_trips_the_judge_with_every_answer_has_the_judges_metric_all_the_same(store: Store) -> None:

@@ -36,8 +36,11 @@ pytestmark = pytest.mark.xdist_group("weights")  # one process loads torch, not 
 @pytest.fixture(scope="module", autouse=True)
 def offline() -> Iterator[None]:
     """No hub is ever asked."""
+    from huggingface_hub import constants
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HF_HUB_OFFLINE", "1")
+        patch.setattr(constants, "HF_HUB_OFFLINE", True)  # it is read when the package is, perhaps long ago
         yield
 
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-MOST_SECONDS = 10
+MOST_SECONDS = 4
 MOST_BYTES = 2**30
 
 
