@@ -49,6 +49,7 @@ from proctor.judges.injection import steers
 from tests.support.fuzzing import TARGETS, one_case
 
 PATIENCE_S = 5  # of the processor, however busy the machine
+CASES = 2_000  # of one process: what its libraries keep is no growth of a case
 HANGS_S = 120  # by the clock: what waits and does not work
 GROWTH_BYTES = 500 * 2**20
 FORMATS: tuple[Format, ...] = (
@@ -125,7 +126,7 @@ def work(name: str, first: int, until: float, out: Connection) -> None:
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + GROWTH_BYTES, resource.RLIM_INFINITY))
     seed = first
-    while time.monotonic() < until:
+    while time.monotonic() < until and seed < first + CASES:
         out.send((seed, ""))
         signal.setitimer(signal.ITIMER_PROF, PATIENCE_S)
         ended = one(name, seed)

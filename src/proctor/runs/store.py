@@ -48,6 +48,8 @@ class Store:
         self._engine = open_engine(store, create=create)
         self.shown = shown_url(store)
         dialect = self._engine.dialect.name
+        # Rows that are fetched past SQLAlchemy raise what the driver raises.
+        self._driver_error: type[Exception] = self._engine.dialect.loaded_dbapi.Error
         self._upsert: Any = postgresql.insert if dialect == "postgresql" else sqlite.insert
         self._item_ids: dict[str, dict[str, int]] = {}
         self.derived: dict[tuple[str, str], dict[str, str]] = {}
@@ -64,7 +66,7 @@ class Store:
         try:
             with self._engine.connect().execution_options(reading=True) as connection, connection.begin():
                 yield connection
-        except (DBAPIError, *READING_FAULTS) as error:
+        except (DBAPIError, self._driver_error, *READING_FAULTS) as error:
             raise damaged(self.shown, error) from error
 
     @contextmanager
