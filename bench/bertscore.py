@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from proctor.benchmarks.mediqa_eval import read_encounters
 from proctor.core import generator
 from proctor.metrics.text import BertScoreSettings, EncoderSettings, load_bertscore
+from proctor.tasks.mediqa_eval import read_encounters
 
 Pair = tuple[str, str]
 LAYER = 5

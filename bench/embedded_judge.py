@@ -11,19 +11,18 @@ the same judge without a look at other answers, and what folds that part encount
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from proctor.audit import ALL, CorrelationSettings, MetricScores, RatingsTable
-from proctor.audit.frames import Cell, Frame, paired
-from proctor.benchmarks.mediqa_eval import read_encounters, read_native_ratings, text_scores
-from proctor.benchmarks.mediqa_eval.answers import rated_cases
+from proctor.audits import ALL, Cell, CorrelationSettings, Frame, MetricScores, RatingsTable, paired
 from proctor.core import generator
 from proctor.judges.embedded import (
     Held,
@@ -34,7 +33,9 @@ from proctor.judges.embedded import (
     scores_of,
     split_encounters,
 )
+from proctor.runs import Store, import_systems, people_ratings, rated_cases, similarity_scores
 from proctor.stats import Contrast, Estimate, Sampled, average, contrast
+from proctor.tasks.mediqa_eval import READER, SCHEME
 
 LANGUAGES = ("en", "zh")
 
@@ -58,15 +59,25 @@ class Found:
     seconds: float = 0.0
 
 
+def stored(folder: Path, file: Path) -> Store:
+    """The task's answers and ratings in a store."""
+    benchmark = READER.load(folder)
+    store = Store(file)
+    recorded = READER.read_ratings(folder / "ratings.csv", benchmark)
+    asyncio.run(import_systems(store, benchmark, recorded, condition="video"))
+    return store
+
+
 def measured(folder: Path, recipe: Recipe, *, repeats: int, draws: int) -> Found:
     """Everything, on the task's ratings and encounters."""
     start = time.perf_counter()
-    table = read_native_ratings(folder / "ratings.csv")
-    encounters = read_encounters(folder / "encounters.jsonl")
-    rated = rated_cases(table, encounters)
+    with TemporaryDirectory() as place:
+        store = stored(folder, Path(place) / "runs.db")
+        table, rated = people_ratings(store, READER.name), rated_cases(store, READER.name, SCHEME)
+        store.close()
     keys, known = list(rated), read_rated(list(rated.values()))
     settings = CorrelationSettings(draws=draws)
-    texts = text_scores(table, encounters, ["all"])
+    texts = similarity_scores(table, rated, SCHEME)
 
     def scored(chosen: Recipe, *, draw: int = 0, numbers: Sequence[int] = ()) -> list[MetricScores]:
         numbers = numbers or (chosen.kept,)
@@ -129,7 +140,7 @@ def beside_all(
 
 def by_dataset(table: RatingsTable) -> MetricScores:
     """For every answer the mean rating in its dataset: what is reached without reading any answer. It is
-    taken from the very ratings that it is held against."""
+    taken from the very ratings that it is compared with."""
     given: dict[tuple[str, str, str], list[float]] = {}
     for one in table.ratings:
         given.setdefault((one.dataset, one.language, one.dimension), []).append(one.value)

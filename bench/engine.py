@@ -26,7 +26,7 @@ from proctor.media import MediaLibrary
 from proctor.metrics import AccuracyScorer
 from proctor.models import ModelClient, ModelSpec
 from proctor.runs import Limits, Store, execute, plan
-from proctor.systems.model_system import ModelSystem
+from proctor.systems import ModelSystem
 
 GROUPS = 50
 SIDE = 238  # pixels of noise that take 40 kB at the library's own quality; the true size is printed
@@ -51,7 +51,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Case:
-    """Items with so many images each, and how many answers a second are wanted."""
+    """Items with a number of images each, and how many answers a second are wanted."""
 
     name: str
     images: int
@@ -146,7 +146,7 @@ def cheap_server() -> Iterator[int]:
 
 
 async def in_parallel(calls: int, concurrency: int, call: Callable[[int], Awaitable[None]]) -> None:
-    """All calls, so many at once."""
+    """All calls, a number at a time."""
     numbers = iter(range(calls))
 
     async def work() -> None:

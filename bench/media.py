@@ -39,7 +39,7 @@ class Cost:
 
 
 def make_video(path: Path, minutes: float) -> None:
-    """Grain that is drawn anew for every frame, over a scene that moves."""
+    """Grain that is redrawn for every frame, over a scene that moves."""
     import av
     import numpy as np
 

@@ -1,4 +1,5 @@
-"""How long the statistics take, and how much memory; with --coverage and --ranks, how well intervals cover.
+"""How long the statistics take, and how much memory; with --coverage and --ranks, how well intervals cover; with
+--regression, how often a term that says nothing has p below 0.05.
 
 python bench/statistics.py --format json
 """
@@ -16,7 +17,10 @@ import numpy as np
 from proctor.stats import (
     Difference,
     Estimate,
+    Floats,
+    Ints,
     group_mean_slices,
+    logistic,
     mean_interval,
     paired_difference,
     paired_differences,
@@ -25,7 +29,6 @@ from proctor.stats import (
     slice_means,
     sums_interval,
 )
-from proctor.stats.clusters import Floats, Ints
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -137,14 +140,14 @@ def _holds(rng: np.random.Generator, n_groups: int, alike: float, share: float) 
 
 def _holds_difference(rng: np.random.Generator, n_groups: int, touched: float) -> bool:
     """Right on 0.6; the second system answers half of a touched group's questions (a twentieth, where all groups are)
-    anew, and is right on 0.3 of them."""
+    again, and is right on 0.3 of them."""
     groups = np.repeat(np.arange(n_groups), rng.geometric(1 / 6, n_groups))
-    anew = 0.5 if touched < 1 else 0.05
+    again = 0.5 if touched < 1 else 0.05
     first = rng.random(len(groups)) < 0.6
-    other = (rng.random(n_groups) < touched)[groups] & (rng.random(len(groups)) < anew)
+    other = (rng.random(n_groups) < touched)[groups] & (rng.random(len(groups)) < again)
     second = np.where(other, rng.random(len(groups)) < 0.3, first)
     found = paired_difference(first, second, groups, draws=500, bounds=(0, 1))
-    return _held(found, touched * anew * 0.3)
+    return _held(found, touched * again * 0.3)
 
 
 def _confusions(rng: np.random.Generator, n_groups: int, prevalence: float) -> tuple[Floats, Ints]:
@@ -188,7 +191,8 @@ def _holds_quotients(
     columns, groups = _confusions(rng, n_groups, prevalence)
     held: dict[str, bool | None] = {}
     for name, (statistic, bounds) in QUOTIENTS.items():
-        found = sums_interval(columns, groups, statistic, draws=500, bounds=bounds)
+        trials = (((0,), (2,)), ((1,), (3,))) if name == "balanced accuracy" else ()
+        found = sums_interval(columns, groups, statistic, trials, draws=500, bounds=bounds)
         held[name] = None if found.ci_low is None else _held(found, truth[name])
     return held
 
@@ -231,6 +235,35 @@ def _ranks_hold(rng: np.random.Generator, skills: np.ndarray, n_videos: int) -> 
     return held, float(np.mean(inside))
 
 
+def regression_level(repetitions: int) -> dict[str, dict[str, float]]:
+    """The share of p < 0.05 of columns that say nothing, by the number of groups; each group has an ease of its own."""
+    found: dict[str, dict[str, float]] = {}
+    for n_groups in (10, 24, 100):
+        for share in (2, 5):
+            rng = np.random.default_rng([n_groups, share])
+            p = [_p_of_nothing(rng, n_groups, share) for _ in range(repetitions)]
+            for number, name in enumerate(
+                (f"1 in {share} groups carries it", f"within groups, beside 1 in {share}")
+            ):
+                known = [one[number] for one in p if one[number] is not None]
+                row = found.setdefault(name, {})
+                row[f"{n_groups} groups"] = sum((one or 0) < 0.05 for one in known) / len(known)
+    return found
+
+
+def _p_of_nothing(rng: np.random.Generator, n_groups: int, share: int) -> tuple[float | None, float | None]:
+    """p of a column that one in `share` groups carries, and of one that changes within groups."""
+    groups = np.repeat(np.arange(n_groups), rng.geometric(0.1, n_groups))
+    carried = np.isin(groups, rng.choice(n_groups, n_groups // share, replace=False))
+    within = rng.integers(0, 2, len(groups))
+    chance = 1 / (1 + np.exp(-rng.normal(size=n_groups)[groups]))
+    right = (rng.random(len(groups)) < chance).astype(float)
+    terms = {
+        term.name: term.p for term in logistic(right, {"carried": carried, "within": within}, groups).terms
+    }
+    return terms.get("carried"), terms.get("within")
+
+
 def markdown(found: dict[str, dict[str, float]]) -> str:
     """The tables of docs/reference/statistics.md."""
     lines, heads = [], None
@@ -247,9 +280,11 @@ def main() -> None:
     parser.add_argument("--format", choices=["json", "text"], default="text")
     parser.add_argument("--coverage", type=int, default=0, metavar="REPETITIONS")
     parser.add_argument("--ranks", type=int, default=0, metavar="REPETITIONS")
+    parser.add_argument("--regression", type=int, default=0, metavar="REPETITIONS")
     arguments = parser.parse_args()
-    if arguments.coverage:
-        held = coverage(arguments.coverage)
+    if arguments.coverage or arguments.regression:
+        repetitions = arguments.coverage or arguments.regression
+        held = coverage(repetitions) if arguments.coverage else regression_level(repetitions)
         print(json.dumps(held) if arguments.format == "json" else markdown(held))
         return
     if arguments.ranks:

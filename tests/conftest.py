@@ -6,6 +6,7 @@ import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,6 +23,37 @@ def missing(reason: str) -> None:
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share a fixture of their module, or a package's for the session, run in one process, which makes it
+    once. xdist begins with the largest of these groups, so that none is left to the end."""
+    for item in items:
+        definitions = getattr(item, "_fixtureinfo", None)
+        if definitions is None or item.get_closest_marker("xdist_group"):
+            continue
+        shared = {
+            one.baseid for found in definitions.name2fixturedefs.values() for one in found if _lasts(one)
+        }
+        if shared:
+            item.add_marker(pytest.mark.xdist_group(min(shared, key=len)))
+
+
+def _lasts(fixture: Any) -> bool:
+    """Whether it is made once for several tests that lie together: the fixtures of this file serve all."""
+    return fixture.scope in {"module", "session"} and fixture.baseid.count("/") > 0
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _patience() -> Iterator[None]:
+    """No limit of time fires because the machine is busy: the short ones, of connecting, are long in tests. Tests of
+    time-outs have a clock of their own (`tests.support.virtual_time`)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("proctor.models.provider._CONNECT_S", 600.0)
+        patch.setattr("proctor.models.probe._PATIENCE_S", 600.0)
+        patch.setattr("proctor.judges.retrieval.documents._PDF_PATIENCE_S", 600)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Writes the generated parts of the documentation anew from the live program: `make docs`.
+"""Writes the generated parts of the documentation again from the live program: `make docs`.
 
 A page marks such a part by two comments, `<!-- generated: NAME -->` and `<!-- end -->`; what stands
 between them belongs to this script, everything else to people. `tests/docs` says when a part is stale.
@@ -27,7 +27,7 @@ def pages() -> list[Path]:
 
 
 def rendered(text: str) -> str:
-    """A page's text with its generated parts made anew."""
+    """A page's text with its generated parts made again."""
     return _BLOCK.sub(lambda block: f"{block['head']}\n{BLOCKS[block['name']]()}\n\n{block['tail']}", text)
 
 
@@ -234,7 +234,7 @@ def _conditions() -> str:
 
 
 def _names() -> str:
-    from proctor.benchmarks import BENCHMARKS
+    from proctor.core import BENCHMARKS
     from proctor.judges import JUDGES
     from proctor.systems import SYSTEMS
 
@@ -288,6 +288,30 @@ def _statistics() -> str:
     return "\n\n".join(parts)
 
 
+def _python() -> str:
+    import proctor
+
+    parts = []
+    for name in proctor.__all__:
+        thing: Any = getattr(proctor, name)
+        if inspect.isfunction(thing) and not name.endswith("_async"):
+            parts += [f"## `{name}`", _fenced(f"{name}({_arguments(thing)})", "python"), _prose(thing)]
+            options = _options(thing)
+            if options is not None:
+                parts.append(f"Options: {_one_line(inspect.getdoc(options) or '')}")
+    return "\n\n".join(parts)
+
+
+def _options(function: Any) -> Any:
+    """The TypedDict of a function's further keyword arguments, where it has one."""
+    module = inspect.getmodule(function)
+    for one in inspect.signature(function).parameters.values():
+        if one.kind is one.VAR_KEYWORD:
+            found = re.fullmatch(r"Unpack\[(\w+)\]", str(one.annotation))
+            return getattr(module, found[1]) if found else None
+    return None
+
+
 def _arguments(thing: Any) -> str:
     """The arguments with their defaults; the types stand in the code."""
     given, keywords_only = [], False
@@ -333,13 +357,28 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def _former() -> str:
+    from proctor.cli.former import ALIASES, COMMANDS, OPTIONS
+
+    rows = [[f"`proctor {old}`", f"`proctor {new}`"] for old, new in COMMANDS.items()]
+    rows += [
+        [f"`proctor {command} {old}`", f"`proctor {command} {new}`"]
+        for command, options in OPTIONS.items()
+        for old, new in options.items()
+    ]
+    rows += [[f"`proctor {old}` (still works)", f"`proctor {new}`"] for old, new in ALIASES.items()]
+    return _table(["Before", "Now"], rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "cli": _cli,
     "conditions": _conditions,
+    "former-commands": _former,
     "formats": _formats,
     "media-settings": _settings,
     "metrics": _metrics,
     "names": _names,
+    "python": _python,
     "statistics": _statistics,
     "tables": _tables,
 }

@@ -1,3 +1,118 @@
-"""Proctor examines models that watch clinical procedures."""
+"""Proctor evaluates multimodal models on clinical procedures.
+
+    >>> import proctor
+    >>> benchmark = proctor.load("rexsonovqa", "rexsonovqa", "videos")      # doctest: +SKIP
+    >>> run = proctor.run(benchmark, model="openai:gpt-5.2")                # doctest: +SKIP
+    >>> run.results()                                                       # doctest: +SKIP
+
+What stands here is loaded when it is first used, so that the import costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from proctor import stats
+    from proctor.api import (
+        Evaluation,
+        analyze,
+        audit,
+        compare,
+        export,
+        import_answers,
+        import_answers_async,
+        judge,
+        load,
+        metric,
+        open_store,
+        rank,
+        report,
+        results,
+        run,
+        run_async,
+        score,
+        score_async,
+        system,
+    )
+    from proctor.core import (
+        ACCURACY,
+        Answer,
+        Benchmark,
+        ConfigurationError,
+        Image,
+        InfrastructureError,
+        InputError,
+        Item,
+        Metric,
+        ProctorError,
+        Reference,
+        RefusalError,
+        Status,
+        VideoClip,
+        formats,
+    )
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "ACCURACY",
+    "Answer",
+    "Benchmark",
+    "ConfigurationError",
+    "Evaluation",
+    "Image",
+    "InfrastructureError",
+    "InputError",
+    "Item",
+    "Metric",
+    "ProctorError",
+    "Reference",
+    "RefusalError",
+    "Status",
+    "VideoClip",
+    "__version__",
+    "analyze",
+    "audit",
+    "compare",
+    "export",
+    "formats",
+    "import_answers",
+    "import_answers_async",
+    "judge",
+    "load",
+    "metric",
+    "open_store",
+    "rank",
+    "report",
+    "results",
+    "run",
+    "run_async",
+    "score",
+    "score_async",
+    "stats",
+    "system",
+]
+
+_MODULES = {"formats": "proctor.core.formats", "stats": "proctor.stats"}
+_CORE = {
+    "ACCURACY", "Answer", "Benchmark", "ConfigurationError", "Image", "InputError", "Item", "InfrastructureError", "Metric",
+    "ProctorError", "Reference", "RefusalError", "Status", "VideoClip",
+}  # fmt: skip
+
+
+if not TYPE_CHECKING:  # a type checker must go on to refuse names that are not there
+
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module 'proctor' has no attribute {name!r}")
+        if name in _MODULES:
+            return import_module(_MODULES[name])
+        found = getattr(import_module("proctor.core" if name in _CORE else "proctor.api"), name)
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from proctor.audit import CorrelationSettings, MetricScores, Rating, RatingsTable, audit
+from proctor.audits import CorrelationSettings, MetricScores, Rating, RatingsTable, audit
 
 
 @pytest.mark.parametrize(("noise", "between"), [(1.0, 0.5), (0.5, 0.8)])

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from proctor.audit import (
+from proctor.audits import (
     ALL,
     Audits,
     Bias,

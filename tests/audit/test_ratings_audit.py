@@ -1,4 +1,4 @@
-"""A metric held against ratings: by item, rater and system, beside other metrics and the raters themselves."""
+"""A metric compared with ratings: by item, rater and system, beside other metrics and the raters themselves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as reference
 
-from proctor.audit import (
+from proctor.audits import (
     ALL,
     CorrelationSettings,
     MetricScores,
@@ -23,13 +23,13 @@ from proctor.audit import (
     agreement_rows,
     audit,
     compare,
-    official,
     read_ratings,
     read_scores,
     to_json,
 )
 from proctor.core import InputError
 from proctor.stats import Contrast, Sampled, contrast, krippendorff_alpha
+from proctor.tasks.mediqa_eval import official
 
 FEW = CorrelationSettings(draws=200)
 
@@ -248,7 +248,7 @@ def test_a_metric_never_ranks_above_one_that_agrees_better(monkeypatch: pytest.M
     def made(first: Sampled, second: Sampled) -> Contrast:
         return replace(contrast(first, second), p=next(calls))
 
-    monkeypatch.setattr("proctor.audit.comparing.contrast", made)
+    monkeypatch.setattr("proctor.audits.comparing.contrast", made)
     places = compare(table, metrics, FEW)[1].places
     assert [place.metric for place in places] == order
     assert [place.rank for place in places] == [1, 2, 2]

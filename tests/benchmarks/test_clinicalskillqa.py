@@ -12,23 +12,22 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 
-from proctor.benchmarks import BENCHMARKS
-from proctor.benchmarks.clinicalskillqa import (
-    NO_RATIONALE_SCORE,
-    READER,
-    Scored,
-    published,
-    read_predictions,
-    read_references,
-    score_predictions,
-)
-from proctor.benchmarks.clinicalskillqa.showing import report
-from proctor.core import NO_ANSWER, Image, InputError
+from proctor.core import BENCHMARKS, NO_ANSWER, Image, InputError
 from proctor.core.formats import OrderingFormat
 from proctor.media import MediaLibrary, view
 from proctor.metrics import AccuracyScorer
 from proctor.metrics.ordering import overall_score
 from proctor.metrics.text import BertScore, LongTexts, MissingExtraError, TextTokens
+from proctor.tasks.clinicalskillqa import (
+    NO_RATIONALE_SCORE,
+    READER,
+    ScoredPredictions,
+    published,
+    read_predictions,
+    read_references,
+    score_predictions,
+)
+from proctor.tasks.clinicalskillqa.summary import report
 
 KEYS: list[dict[str, Any]] = [
     {
@@ -276,15 +275,15 @@ def test_all_forms_of_predictions_say_the_same(tmp_path: Path) -> None:
     ("name", "text", "problem"),
     [
         ("p.txt", "x", "found a file named 'p.txt', expected a .json, .jsonl or .csv file"),
-        ("p.json", "{", "found no JSON ("),
-        ("p.jsonl", '{"id": "q1", "order": []}\n{', "line 2: found no JSON ("),
+        ("p.json", "{", "line 1, column 2: found expecting property name"),
+        ("p.jsonl", '{"id": "q1", "order": []}\n{', "line 2, column 2: found expecting property name"),
         ("p.json", '{"q1": "A > B", "q1": "B > A"}', "found the key 'q1' twice, expected each key once"),
-        ("p.csv", "id,answer\nq1,A", "line 1: found columns id, answer, expected id, order and rationale"),
-        ("p.csv", "id,order\nq1,A,B", "line 2: found another number of cells, expected 2"),
+        ("p.csv", "id,answer\nq1,A", "row 1: found no column 'order', expected the columns id, order"),
+        ("p.csv", "id,order\nq1,A,B", "row 2: found 3 columns, expected 2 columns"),
         (
             "p.csv",
             "id,order\nq1,A>B\nq1,B>A",
-            "item 'q1': found it a second time (line 3), expected each item once",
+            "item 'q1': found it a second time (row 3), expected each item once",
         ),
         (
             "p.json",
@@ -304,7 +303,7 @@ def test_predictions_that_are_refused(tmp_path: Path, name: str, text: str, prob
 
 def test_bytes_that_are_no_text_and_a_file_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "p.json").write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="found bytes that are no UTF-8"):
+    with pytest.raises(InputError, match="found text that is not UTF-8"):
         read_predictions(tmp_path / "p.json")
     with pytest.raises(InputError, match="found no such file"):
         read_references(tmp_path / "none.json")
@@ -341,7 +340,7 @@ def scored(
     *,
     keys: list[dict[str, Any]] = KEYS,
     **more: Any,
-) -> Scored:
+) -> ScoredPredictions:
     predictions = written(tmp_path / "said.json", SAID if said is None else said)
     return score_predictions(predictions, written(tmp_path / "keys.json", keys), draws=100, **more)
 

@@ -1,4 +1,4 @@
-"""FOCUS: its files, its formats, its summary, held against what the official toolkit gives."""
+"""FOCUS: its files, its formats, its summary, compared with what the official toolkit gives."""
 
 from __future__ import annotations
 
@@ -12,8 +12,20 @@ from typing import Any
 
 import pytest
 
-from proctor.benchmarks import BENCHMARKS
-from proctor.benchmarks.focus import (
+from proctor.core import (
+    BENCHMARKS,
+    NO_ANSWER,
+    Benchmark,
+    HasBriefing,
+    InputError,
+    Item,
+    RecordedAnswers,
+    Score,
+    Status,
+)
+from proctor.core.formats import ChoiceFormat, ClassesFormat, FreeTextFormat, PatternFormat, TimestampsFormat
+from proctor.metrics import AccuracyScorer
+from proctor.tasks.focus import (
     CAPABILITIES,
     FOREIGN_OBJECT,
     GROUPS,
@@ -29,9 +41,6 @@ from proctor.benchmarks.focus import (
     write_answer,
     write_native,
 )
-from proctor.core import NO_ANSWER, Benchmark, HasBriefing, InputError, Item, RecordedAnswers, Score, Status
-from proctor.core.formats import ChoiceFormat, ClassesFormat, FreeTextFormat, PatternFormat, TimestampsFormat
-from proctor.metrics import AccuracyScorer
 from tests.support.program import within
 
 REQUEST: dict[str, Any] = {
@@ -316,7 +325,7 @@ def test_results_by_a_further_field(tmp_path: Path) -> None:
         )
     )
     code, printed = within(
-        "import", "focus", tmp_path / "r.json", "--data", data, "--as", "a", "--store", store
+        "import", "focus", tmp_path / "r.json", "--data", data, "--name", "a", "--store", store
     )
     assert code == 0, printed
     code, printed = within(

@@ -9,10 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from proctor.audit import CorrelationSettings, audit, official
-from proctor.benchmarks.mediqa_eval import read_encounters, read_native_ratings, read_submission, text_scores
-from proctor.benchmarks.mediqa_eval.task import COLUMNS, DIMENSIONS
+from proctor.audits import CorrelationSettings, audit
 from proctor.core import InputError
+from proctor.runs import people_ratings, rated_cases, similarity_scores
+from proctor.tasks.mediqa_eval import (
+    SCHEME,
+    official,
+    read_encounters,
+    read_native_ratings,
+    read_submission,
+)
+from proctor.tasks.mediqa_eval.task import COLUMNS, DIMENSIONS
+from tests.support.mediqa_store import stored
 
 
 def rows(values: dict[str, float] | None = None, rater: str = "A1") -> list[list[str]]:
@@ -265,8 +273,8 @@ GOOD = {
     ("lines", "said"),
     [
         ([], "found no encounters, expected one JSON object a line"),
-        (["{"], "line 1: found \"{\", expected Invalid JSON: EOF while parsing an object at line 1 column 1"),
-        ([{**GOOD, "references": []}], "line 1, field 'references': found [], expected Tuple should have at least 1 item after validation, not 0"),
+        (["{"], "line 1: found broken JSON (EOF while parsing an object at line 1 column 1), expected JSON"),
+        ([{**GOOD, "references": []}], "line 1, field 'references': found a list, expected Tuple should have at least 1 item after validation, not 0"),
         ([{k: v for k, v in GOOD.items() if k != "query"}], "line 1, field 'query': found nothing, expected Field required"),
         ([{**GOOD, "lang": "fr"}], "line 1, field 'lang': found 'fr', expected one of en, zh"),
         ([{**GOOD, "dataset": "x"}], "line 1, field 'dataset': found 'x', expected one of iiyi, woundcare"),
@@ -283,17 +291,12 @@ def test_bad_encounters(lines: list[object], said: str, tmp_path: Path) -> None:
     assert str(caught.value) == f"{file}: {said}"
 
 
-def test_text_metrics_read_chinese(data: Path) -> None:
-    folder = data / "mediqa-eval"
-    table = read_native_ratings(folder / "ratings.csv")
-    encounters = read_encounters(folder / "encounters.jsonl")
-    (metric,) = text_scores(table, encounters, ["rouge-1-mean"])
+def test_text_metrics_read_chinese(data: Path, tmp_path: Path) -> None:
+    store = stored(data / "mediqa-eval", tmp_path / "runs.db")
+    table, rated = people_ratings(store, "mediqa-eval"), rated_cases(store, "mediqa-eval", SCHEME)
+    (metric,) = similarity_scores(table, rated, SCHEME, ["rouge-1-mean"])
     found = official(audit(table, metric, CorrelationSettings(draws=0)))
     # The task's paper finds −0.004 with a tokenizer that drops everything but Latin script.
     assert found["ALL-zh-factual-consistency-wgold-mean"] == pytest.approx(0.486, abs=5e-4)
     key = ("iiyi/ENC00853/en", "SYSTEM003")
     assert metric.scores[*key, "disagree_flag"] == pytest.approx(1 - (metric.scores[*key, "overall"] or 0))
-    with pytest.raises(
-        InputError, match=r"^encounters: found no encounter iiyi/ENC00854/en, expected one for every"
-    ):
-        text_scores(table, encounters[:1], ["rouge-1-mean"])

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from proctor.benchmarks.rexsonovqa import READER
-from proctor.benchmarks.rexsonovqa.native import split_options
 from proctor.core import Benchmark, InputError, Status
 from proctor.metrics import AccuracyScorer
 from proctor.runs import Options, Result, Store, compare, import_answers, leaderboard, results
+from proctor.tasks.rexsonovqa import READER
+from proctor.tasks.rexsonovqa.native import split_options
 
 MODELS = ("gemini-3-pro", "llava-video-72b", "qwen3.5-397b")
 VIDEO = "Scanning_the_Appendix"
@@ -203,7 +203,7 @@ def test_other_answers_under_a_known_name_are_refused(store: Store, tree: Path, 
     )
     before = rows(store)
     said = f"run of {MODELS[0]} under video: found other answers already, expected the same answers, or a new name: "
-    with pytest.raises(InputError, match=re.escape(f"{said}--as {MODELS[0]}-2") + "$"):
+    with pytest.raises(InputError, match=re.escape(f"{said}--name {MODELS[0]}-2") + "$"):
         asyncio.run(importing)
     assert rows(store) == before
 

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proctor.benchmarks.rexsonovqa import READER
 from proctor.core import Answer, Benchmark, InputError, RecordedAnswers, Score
 from proctor.judges import RUBRIC_LABELS, verdict_scores
 from proctor.metrics import AccuracyScorer
 from proctor.reports import write_report
 from proctor.runs import Options, Store, compare, import_answers, results
+from proctor.tasks.rexsonovqa import READER
 from tests.support.program import within
 
 A1 = [[97, 8], [68, 76]]  # rows: blind right, blind wrong; columns: with the video
@@ -140,7 +140,7 @@ def test_the_command_prints_gains_and_the_recovery_rate(store: Store) -> None:
     assert len(lines) == 3
     assert all(" pts" in line for line in lines)
     code, text = told(store, "--condition", "text-only", "--condition", "video", "--metric", "accuracy")
-    assert "recovery rate 47%: of 144 wrong without the media, 68 right with them" in text
+    assert "Recovery rate 47%: of 144 wrong without the media, 68 are right with them" in text
     code, text = told(store, "--by", "anatomy")
     assert code == 1
     assert "found no facet 'anatomy', expected one of" in text
@@ -151,7 +151,7 @@ def test_the_report_prints_the_table_as_the_paper_does_and_the_gains(store: Stor
     assert {"crossings", "gains"} <= set(written.sections)
     text = written.path.read_text(encoding="utf-8")
     assert "text-only ↓  video →" in text
-    assert "Of 144 items that were wrong without the media, 68 are right with them (47%" in text
+    assert "Recovery rate 47%: of 144 wrong without the media, 68 are right with them." in text
     section = text[text.index('id="crossings"') :]
     rows = re.findall(r"<tr>.*?</tr>", section, re.DOTALL)
     cells = [re.findall(r">\s*(\d+)\s*<", row) for row in rows if "incorrect" in row or "correct" in row]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.benchmarks.rexsonovqa import READER
 from proctor.core import Benchmark, InputError
+from proctor.tasks.rexsonovqa import READER
 from tests.support.program import within
 
 MODEL = "gemini-3-pro"
@@ -59,7 +59,7 @@ def test_the_authors_repository_itself_is_read(tree: Path, benchmark: Benchmark,
 def test_blind_files_are_a_run_without_the_video(tree: Path, tmp_path: Path) -> None:
     blind = laid_out(tree, tmp_path / "b", {"mcq": "mcq", "free": "free"}, "score_pred_blind_")
     store = tmp_path / "t.db"
-    told = ("import", "rexsonovqa", blind, "--data", tree, "--as", "g", "--store", store)
+    told = ("import", "rexsonovqa", blind, "--data", tree, "--name", "g", "--store", store)
     code, text = within(*told)
     assert code == 0, text
     assert "657 answers and 337 votes as g / text-only" in " ".join(text.split())

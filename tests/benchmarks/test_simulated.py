@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proctor.benchmarks.simulated import READER, deal_options
-from proctor.build.simulate import simulate
+from proctor.construction.options import deal_options
 from proctor.core import InputError
 from proctor.core.formats import ChoiceFormat
 from proctor.metrics.ordering import RUN_METRICS
+from proctor.tasks.simulated.construction import simulate
+from proctor.tasks.simulated.reader import READER
 
 Edit = Callable[[dict[str, Any]], object]
 
@@ -133,14 +134,12 @@ def test_questions_are_missing(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["manifest.json", "questions.json"])
 def test_broken_json(folder: Path, name: str) -> None:
     (folder / name).write_text('{"a": [1, 2')
-    assert re.match(
-        rf"{name}: found broken JSON \(.*line 1 column 11\), expected a JSON object$", error_of(folder)
-    )
+    assert re.match(rf"{name}: found broken JSON \(.*line 1 column 11\), expected JSON$", error_of(folder))
 
 
 def test_not_text(folder: Path) -> None:
     (folder / "questions.json").write_bytes(b"\xff\xfe\x00")
-    assert "expected a readable JSON file" in error_of(folder)
+    assert "found text that is not UTF-8" in error_of(folder)
 
 
 def test_a_newer_version(folder: Path) -> None:
@@ -225,7 +224,7 @@ def entry(position: int, **values: Any) -> Edit:
         (lambda content: content.update(questions=[7]), "item number 1: found 7, expected "),
         (
             lambda content: content.pop("questions"),
-            "field 'questions': found a dict, expected Field required",
+            "field 'questions': found nothing, expected Field required",
         ),
     ],
 )
@@ -237,6 +236,14 @@ def test_bad_questions(folder: Path, edit: Edit, error: str) -> None:
 def position(folder: Path, kind: str) -> tuple[int, str]:
     questions = json.loads((folder / "questions.json").read_text())["questions"]
     return next((i, q["id"]) for i, q in enumerate(questions) if q["format"]["kind"] == kind)
+
+
+def test_more_options_than_letters(folder: Path) -> None:
+    index, name = position(folder, "choice")
+    change(folder / "questions.json", entry(index, options=[f"option {number}" for number in range(27)]))
+    assert error_of(folder).startswith(f"questions.json: item '{name}', field 'options': found a ")
+    change(folder / "questions.json", entry(index, options=[f"option {number}" for number in range(26)]))
+    assert READER.load(folder)
 
 
 def test_a_key_outside_the_options(folder: Path) -> None:

@@ -12,11 +12,9 @@ import numpy as np
 import pytest
 from pydantic import JsonValue
 
-from proctor.build.audit import FormatAudit, ItemAudit, audit_items, to_json
-from proctor.build.audit.contest import Contest, by_lot
-from proctor.build.audit.features import OptionTable
-from proctor.build.audit.guessers import rule_guessers
-from proctor.build.audit.selection import fold_of_groups
+from proctor.audits.items import FormatAudit, ItemAudit, audit_items, to_json
+from proctor.audits.items.features import OptionTable
+from proctor.audits.items.guessers import GuesserComparison, by_lot, fold_of_groups, rule_guessers
 from proctor.core import Frame, InputError, Item, Reference, generator
 from proctor.core.formats import (
     AnswerFormat,
@@ -28,7 +26,7 @@ from proctor.core.formats import (
     RatingsFormat,
 )
 from proctor.metrics import AccuracyScorer
-from proctor.systems.option_length import build_shortest
+from proctor.systems.baselines import build_shortest
 
 WORDS = tuple(
     word
@@ -45,7 +43,7 @@ Plant = Callable[[np.random.Generator, list[str], int], list[str]]
 
 
 def benchmark(seed: int, *, plant: Plant | None = None, groups: int = 60, size: int = 4) -> list[Item]:
-    """Items without artefacts: options of random words and lengths, the key by lot."""
+    """Items without artefacts: options of random words and lengths, the key at random."""
     rng = generator(seed, "synthetic benchmark")
     items = []
     for number in range(groups * size):
@@ -214,7 +212,7 @@ def test_without_artefacts_the_audit_is_silent() -> None:
 
 
 def test_over_many_keys_the_interval_covers_chance_as_often_as_it_says() -> None:
-    """All fixed rules on the same options with 300 keys by lot. The best rule in sample flatters, the
+    """All fixed rules on the same options with 300 random keys. The best rule in sample flatters, the
     selected one does not."""
     items = benchmark(0)
     table = OptionTable(items, 0)
@@ -226,7 +224,7 @@ def test_over_many_keys_the_interval_covers_chance_as_often_as_it_says() -> None
         right = np.arange(4) == key[:, None]
         fold = fold_of_groups(groups, seed)
         guessers = [by_lot(items, chance, fold, seed), *rule_guessers(table, right, 5)]
-        contest = Contest(items, fold, chance, 300, seed)
+        contest = GuesserComparison(items, fold, chance, 300, seed)
         selected, _ = contest.selected(guessers, ())
         covered.append(selected.covers_chance)
         values.append(selected.accuracy.value)

@@ -11,13 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from proctor.build.audit.contest import by_lot
-from proctor.build.audit.features import FEATURES, OptionTable, words
-from proctor.build.audit.guessers import rule_guessers
-from proctor.build.audit.options import audit_options, right_options
-from proctor.build.audit.repeats import find_repeats
-from proctor.build.audit.selection import chosen_for_folds, cross_fit, fold_of_groups, own_fold
-from proctor.build.audit.significance import difference_p, surplus_p
+from proctor.audits.items.audit import find_repeats
+from proctor.audits.items.features import FEATURES, OptionTable, words
+from proctor.audits.items.guessers import (
+    by_lot,
+    chosen_for_folds,
+    cross_fit,
+    fold_of_groups,
+    own_fold,
+    rule_guessers,
+)
+from proctor.audits.items.options import audit_options, difference_p, right_options, surplus_p
 from proctor.core import Item, Reference
 from proctor.core.formats import ChoiceFormat, FreeTextFormat
 

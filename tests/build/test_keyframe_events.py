@@ -9,9 +9,15 @@ from typing import Any
 
 import pytest
 
-from proctor.build.keyframes import LoggedEvent, Plan, build_instances, rationale, read_events
-from proctor.build.simulate import simulate
 from proctor.core import InputError
+from proctor.tasks.clinicalskillqa.construction import (
+    InstancePlan,
+    LoggedEvent,
+    build_instances,
+    rationale,
+    read_events,
+)
+from proctor.tasks.simulated.construction import simulate
 
 
 def event(start: float, end: float, text: str) -> LoggedEvent:
@@ -37,17 +43,17 @@ def test_what_is_seen_and_what_happens_between() -> None:
     ("content", "text"),
     [
         ("{}", "field 'events': found nothing, expected Field required"),
-        ("[]", "found [], expected Input should be an object"),
+        ("[]", "found a list, expected Input should be an object"),
         (
             '{"events": [{"start": 3, "end": 1, "text": "x"}]}',
-            "field 'events.0': found {'start': 3, 'end': 1, 'text': 'x'}, expected an end from 3 on",
+            "field 'events.0': found a dict, expected an end from 3 on",
         ),
         (
             '{"events": [{"start": 1, "end": 1, "kind": "seen"}]}',
-            "field 'events.0': found {'start': 1, 'end': 1, 'kind': 'seen'}, expected a text, or a kind (inserted, ",
+            "field 'events.0': found a dict, expected a text, or a kind (inserted, ",
         ),
         ('{"events": [{"start": -1, "end": 1, "text": "x"}]}', "field 'events.0.start': found -1, expected"),
-        ("no", "found b'no', expected Invalid JSON"),
+        ("no", "found broken JSON ("),
     ],
 )
 def test_logs_that_are_refused(tmp_path: Path, content: str, text: str) -> None:
@@ -77,7 +83,7 @@ def test_references_of_simulated_videos_say_why(tmp_path: Path) -> None:
     )
 
     def made(name: str, **options: Any) -> dict[str, bytes]:
-        out, plan = tmp_path / name, Plan(per_video=3, seconds=3, seed=4)
+        out, plan = tmp_path / name, InstancePlan(per_video=3, seconds=3, seed=4)
         build_instances(source / "videos", out, plan, cache=tmp_path / "cache", **options)
         found = {str(file.relative_to(out)): file.read_bytes() for file in out.rglob("*") if file.is_file()}
         about = json.loads(found.pop("about.json"))

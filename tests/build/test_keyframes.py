@@ -16,18 +16,24 @@ import pytest
 from PIL import Image
 from scipy.stats import binomtest, chisquare
 
-from proctor.benchmarks.clinicalskillqa import READER, read_references
-from proctor.build.keyframes import Built, Plan, build_instances, choose, scenarios_of, stretches
-from proctor.build.keyframes.instances import padded
-from proctor.build.simulate import simulate
 from proctor.core import Benchmark, InputError, generator
-from proctor.media import MediaLibrary, view
-from proctor.media.library import Picture
-from proctor.metrics.marks import Mark
-from proctor.metrics.ordering import Comparison, compare_orders, exact_chance, order_marks
+from proctor.media import MediaLibrary, Picture, view
+from proctor.metrics import MetricEstimate
+from proctor.metrics.ordering import OrderComparison, compare_orders, exact_chance, order_marks
 from proctor.systems import SYSTEMS
+from proctor.tasks.clinicalskillqa import READER, read_references
+from proctor.tasks.clinicalskillqa.construction import (
+    Built,
+    InstancePlan,
+    build_instances,
+    choose,
+    padded,
+    scenarios_of,
+    stretches,
+)
+from proctor.tasks.simulated.construction import simulate
 
-PLAN = Plan(per_video=10, seconds=2.0, seed=1)
+PLAN = InstancePlan(per_video=10, seconds=2.0, seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +113,7 @@ def test_scenarios_stand_in_the_references(videos: Path, tmp_path: Path) -> None
     for folder, name in zip(("CPR", "bmv"), names, strict=True):
         (source / folder).mkdir(parents=True)
         shutil.copy(videos / "videos" / name, source / folder / name)
-    plan = Plan(frames=(4,), per_video=2, seconds=2.0)
+    plan = InstancePlan(frames=(4,), per_video=2, seconds=2.0)
     build_instances(source, tmp_path / "task", plan, cache=tmp_path / "c", scenarios=scenarios_of(source))
     told = {row["video"].partition("/")[0]: row["scenario"] for row in rows(tmp_path / "task")}
     assert told == {"CPR": "CPR", "bmv": "BMV"}
@@ -129,7 +135,7 @@ def test_the_same_seed_gives_the_same_files_and_another_one_others(videos: Path,
         for file in sorted((videos / "videos").iterdir())[:2]:
             if not (few / file.name).exists():
                 (few / file.name).write_bytes(file.read_bytes())
-        build_instances(few, out, Plan(per_video=2, seconds=4, seed=seed), cache=tmp_path / "cache")
+        build_instances(few, out, InstancePlan(per_video=2, seconds=4, seed=seed), cache=tmp_path / "cache")
         return {str(file.relative_to(out)): file.read_bytes() for file in out.rglob("*") if file.is_file()}
 
     first = made("a", 1)
@@ -194,7 +200,7 @@ def test_a_picture_that_is_filled_up_stays_the_same(gap: int) -> None:
 
 def compared(
     benchmark: Benchmark, name: str, cache: Path, count: int
-) -> tuple[list[Comparison], dict[str, Mark]]:
+) -> tuple[list[OrderComparison], dict[str, MetricEstimate]]:
     system = SYSTEMS.get(name)(seed=0)
     library = MediaLibrary(benchmark.media_root, cache_dir=cache)
     items = [item for item in benchmark.items if item.tags["frames"] == count]
@@ -235,7 +241,7 @@ def test_who_looks_beats_chance_on_simulated_procedures(
 @pytest.fixture(scope="module")
 def real(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Benchmark, Path]:
     task, cache = tmp_path_factory.mktemp("real"), tmp_path_factory.mktemp("real-cache")
-    build_instances(data / "video", task, Plan(per_video=8, seconds=1.0, seed=1), cache=cache)
+    build_instances(data / "video", task, InstancePlan(per_video=8, seconds=1.0, seed=1), cache=cache)
     return READER.load(task), cache
 
 
@@ -284,7 +290,7 @@ def test_frames_that_look_the_same_are_not_chosen(videos: Path, tmp_path: Path) 
 )
 def test_plans_that_make_no_sense(plan: dict[str, Any], text: str) -> None:
     with pytest.raises(InputError) as caught:
-        Plan(**plan)
+        InstancePlan(**plan)
     assert str(caught.value) == text
 
 
@@ -297,5 +303,7 @@ def test_folders_that_can_not_be_used(videos: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="found something there already"):
         build_instances(videos / "videos", videos)
     with pytest.raises(InputError, match="expected longer or livelier videos"):
-        build_instances(videos / "videos", tmp_path / "out", Plan(seconds=60), cache=tmp_path / "cache")
+        build_instances(
+            videos / "videos", tmp_path / "out", InstancePlan(seconds=60), cache=tmp_path / "cache"
+        )
     assert not (tmp_path / "out").exists()

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from proctor.build.simulate import (
+from proctor.construction.tracks import Annotation
+from proctor.core import InputError
+from proctor.tasks.simulated.construction import (
     CLASSES,
     EventLog,
     Renderer,
@@ -23,9 +25,7 @@ from proctor.build.simulate import (
     observe,
     simulate,
 )
-from proctor.build.simulate.truth import sighting
-from proctor.build.tracks import Annotation
-from proctor.core import InputError
+from proctor.tasks.simulated.construction.questions import sighting
 
 Pixels = NDArray[np.int16]
 

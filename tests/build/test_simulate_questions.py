@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from proctor.benchmarks.simulated import Question
-from proctor.build.audit import audit_items
-from proctor.build.simulate import (
+from proctor.audits.items import audit_items
+from proctor.construction.tracks import CandidateQuestion
+from proctor.core import Item, Reference
+from proctor.core.formats import ChoiceFormat
+from proctor.tasks.simulated.construction import (
     CLASSES,
     QUESTION_TYPES,
     RULES,
@@ -23,9 +25,7 @@ from proctor.build.simulate import (
     observe,
     offers,
 )
-from proctor.build.tracks import Offer
-from proctor.core import Item, Reference
-from proctor.core.formats import ChoiceFormat
+from proctor.tasks.simulated.reader import SimulatedQuestion
 
 SECONDS = 24.0
 PHRASES = {
@@ -114,22 +114,22 @@ def where(files: Files, text: str) -> str:
     return f"{'upper' if y < 0.5 else 'lower'} {'left' if x < 0.5 else 'right'}"
 
 
-def only(offer: Offer, names: Iterator[str]) -> str:
+def only(offer: CandidateQuestion, names: Iterator[str]) -> str:
     """The one option of a choice among these classes."""
     wanted = set(names)
     (phrase,) = [option for option in offer.options if PHRASES[option] in wanted]
     return phrase
 
 
-def earliest(offer: Offer, order: list[str]) -> str:
+def earliest(offer: CandidateQuestion, order: list[str]) -> str:
     return min(offer.options, key=lambda option: (order + list(PHRASES.values())).index(PHRASES[option]))
 
 
-def in_order(offer: Offer, order: list[str]) -> list[str]:
+def in_order(offer: CandidateQuestion, order: list[str]) -> list[str]:
     return [name for name in order if name in getattr(offer.format, "labels", ())]
 
 
-REFERENCES: dict[str, Callable[[Files, Offer], Any]] = {
+REFERENCES: dict[str, Callable[[Files, CandidateQuestion], Any]] = {
     "seen": lambda f, o: bool(f.times("inserted", "start", named(o.question)[0])),
     "seen-at": lambda f, o: named(o.question)[0] in f.seen(at(o.question)),
     "kinds-seen": lambda f, _: sorted({e["class_name"] for e in f.events}),
@@ -191,11 +191,11 @@ def test_orders_and_firsts_are_a_second_apart(truths: dict[int, dict[str, Truth]
                     assert all(b - a >= 1.0 for a, b in pairwise(times))
 
 
-def asked(truths: dict[int, dict[str, Truth]], per_video: int = 12) -> dict[int, list[Question]]:
+def asked(truths: dict[int, dict[str, Truth]], per_video: int = 12) -> dict[int, list[SimulatedQuestion]]:
     return {seed: ask(some, per_video, seed) for seed, some in truths.items()}
 
 
-def items_of(questions: dict[int, list[Question]]) -> list[Item]:
+def items_of(questions: dict[int, list[SimulatedQuestion]]) -> list[Item]:
     return [
         Item(
             id=f"{seed}-{question.id}",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from proctor.build.tracks import Annotation, Given, Video, read_annotations, write_annotations
+from proctor.construction.tracks import AnnotatedVideo, Annotation, Given, read_annotations, write_annotations
+from proctor.construction.tracks.annotation import MOST_SIGHTINGS
+from proctor.construction.tracks.safe_xml import Node, read_xml
 from proctor.core import InputError
 from tests.support.track_files import COCO, CVAT, attribute, box, from_cvat, write
 
@@ -40,7 +42,7 @@ BROKEN: list[tuple[str, object, str]] = [
     ("an entity of nobody", cvat("&what;"), "line 12, column 3: found undefined entity, expected well-formed XML"),
     ("cut off", cvat()[:-30], "expected well-formed XML"),
     ("deep", "<a>" * 40 + "</a>" * 40, "line 1: found elements 33 deep, expected at most 32"),
-    ("another root", "<html></html>", "line 1: found <html>, expected <annotations>, as CVAT has it"),
+    ("another root", "<html></html>", "line 1: found <html>, expected <annotations>, as CVAT writes it"),
     ("an odd encoding", '<?xml version="1.0" encoding="klingon"?><a/>', "unknown encoding"),
     ("for images", cvat('<image id="0" name="a.jpg"/>'), "found CVAT for images, expected CVAT for video 1.1"),
     ("no size", cvat(edit=lambda t: t.replace("original_size", "size_of_old")), "found no <original_size>"),
@@ -83,6 +85,53 @@ BROKEN: list[tuple[str, object, str]] = [
      "field 'format_version': found 2, written by a newer version of Proctor, expected at most 1"),
     ("no video", {"kind": "annotated video"}, "field 'video': found nothing, expected Field required"),
 ]  # fmt: skip
+
+
+def test_more_boxes_than_any_video_has_are_refused_while_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """200,000 tracks took more than a minute and 1.8 GB: each is shown once a second to the end of the video."""
+    tracks = [f'<track id="{number}" label="Clip">{box(0)}</track>' for number in range(40)]
+    file = write(tmp_path / "many.xml", cvat("".join(tracks)))
+    (whole,) = read_annotations([file], Given(fps=10))
+    assert len(whole.sightings) == 400
+    monkeypatch.setattr("proctor.construction.tracks.cvat_reading.MOST_SIGHTINGS", 100)
+    with pytest.raises(InputError) as caught:
+        read_annotations([file], Given(fps=10))
+    assert str(caught.value) == (
+        f"{file}: line 12, <track> 10: found more than 100 boxes, one for each second of each track, expected several videos"
+    )
+    one = "".join(box(frame) for frame in range(120))
+    keys = write(tmp_path / "keys.xml", cvat(f'<track id="0" label="Clip">{one}</track>'))
+    with pytest.raises(
+        InputError, match=r"found more than 100 key frames in a track, expected several videos"
+    ):
+        read_annotations([keys], Given(fps=10))
+
+
+def test_a_file_of_other_tracks_has_the_same_bound(tmp_path: Path) -> None:
+    own = from_cvat(box(0)).model_dump(mode="json")
+    own["sightings"] = own["sightings"][:1] * (MOST_SIGHTINGS + 1)
+    file = tmp_path / "own.json"
+    file.write_text(json.dumps(own))
+    with pytest.raises(
+        InputError, match=r"field 'sightings': found a list, expected .* at most 250000 items"
+    ):
+        read_annotations([file])
+
+
+def test_tracks_are_forgotten_as_they_are_read() -> None:
+    content = cvat(TRACK * 50).encode()
+    assert len(list(read_xml(Path("x"), content).all("track"))) == 50
+    alive: list[int] = []
+
+    def ended(node: Node, above: Sequence[Node]) -> bool:
+        alive.append(len(above[0].children) if above else 0)
+        return node.tag in {"track", "box"}
+
+    root = read_xml(Path("x"), content, ended)
+    assert [child.tag for child in root.children] == ["version", "meta"]
+    assert max(alive) == 3
 
 
 @pytest.mark.parametrize(("content", "error"), [one[1:] for one in BROKEN], ids=[one[0] for one in BROKEN])
@@ -139,7 +188,7 @@ def test_what_is_not_there(tmp_path: Path) -> None:
 
 
 def test_names_that_no_file_should_have() -> None:
-    video = Video(id="../../etc", file="x", width=9, height=9, seconds=2, fps=25)
+    video = AnnotatedVideo(id="../../etc", file="x", width=9, height=9, seconds=2, fps=25)
     one = Annotation(video=video)
     assert list(write_annotations([one], "json")) == ["_.._etc.json"]
     other = Annotation(video=video.model_copy(update={"id": "../..\\etc"}))

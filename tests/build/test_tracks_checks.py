@@ -7,21 +7,30 @@ from typing import Any
 
 import pytest
 
-from proctor.build.tracks import Annotation, Box, Finding, Moment, Sighting, Video, complete, find
+from proctor.construction.tracks import (
+    AnnotatedBox,
+    AnnotatedMoment,
+    AnnotatedVideo,
+    Annotation,
+    Sighting,
+    TrackFinding,
+    complete,
+    find,
+)
 from tests.support.drawn_tracks import drawn
 
-VIDEO = Video(id="case-1", file="case-1.mp4", width=640, height=480, seconds=60.0, fps=25)
+VIDEO = AnnotatedVideo(id="case-1", file="case-1.mp4", width=640, height=480, seconds=60.0, fps=25)
 
 
 def seen(second: int, x: float = 100, y: float = 100, **more: Any) -> Sighting:
-    box = Box(x=x, y=y, width=40, height=30)
+    box = AnnotatedBox(x=x, y=y, width=40, height=30)
     return Sighting.model_validate(
         {"second": second, "instance": "sponge-1", "class_name": "Sponge", "box": box, **more}
     )
 
 
-def moment(kind: str, time: float, **more: Any) -> Moment:
-    return Moment.model_validate(
+def moment(kind: str, time: float, **more: Any) -> AnnotatedMoment:
+    return AnnotatedMoment.model_validate(
         {"kind": kind, "instance": "sponge-1", "class_name": "Sponge", "time": time, **more}
     )
 
@@ -38,7 +47,7 @@ def changed(*sightings: Sighting, without: Callable[[Sighting], bool] = lambda _
     return Annotation(video=VIDEO, sightings=(*kept, *sightings), moments=CLEAN.moments)
 
 
-def with_moments(*moments: Moment) -> Annotation:
+def with_moments(*moments: AnnotatedMoment) -> Annotation:
     return Annotation(video=VIDEO, sightings=CLEAN.sightings, moments=moments)
 
 
@@ -46,7 +55,7 @@ def other(second: int, **more: Any) -> Sighting:
     return seen(second, instance="gallstone-1", class_name="Gallstone", **more)
 
 
-OTHER_BOX = Box(x=400, y=300, width=40, height=30)
+OTHER_BOX = AnnotatedBox(x=400, y=300, width=40, height=30)
 LEDGER: list[tuple[str, Annotation, list[tuple[str, str, float | None, bool]]]] = [
     ("clean", CLEAN, []),
     ("nothing", Annotation(video=VIDEO), [("no-boxes", "", None, True)]),
@@ -67,9 +76,9 @@ LEDGER: list[tuple[str, Annotation, list[tuple[str, str, float | None, bool]]]] 
     ("wholly outside", changed(seen(9, x=700), without=lambda s: s.second == 9), [
         ("jump", "sponge-1", 9.0, True), ("outside-frame", "sponge-1", 9.0, True), ("jump", "sponge-1", 10.0, True)]),
     ("a pixel beyond the edge", changed(other(9, x=601, y=450.5)), [("never-inserted", "gallstone-1", 9.0, False)]),
-    ("no extent", changed(seen(9, box=Box(x=109, y=100, width=0, height=30)), without=lambda s: s.second == 9), [
+    ("no extent", changed(seen(9, box=AnnotatedBox(x=109, y=100, width=0, height=30)), without=lambda s: s.second == 9), [
         ("degenerate", "sponge-1", 9.0, True)]),
-    ("upside down", changed(seen(9, box=Box(x=109, y=130, width=40, height=-30)), without=lambda s: s.second == 9), [
+    ("upside down", changed(seen(9, box=AnnotatedBox(x=109, y=130, width=40, height=-30)), without=lambda s: s.second == 9), [
         ("degenerate", "sponge-1", 9.0, True)]),
     ("a jump", changed(*(seen(s, x=560, y=420) for s in range(20, 30)), without=lambda s: s.second >= 20), [
         ("jump", "sponge-1", 20.0, True)]),
@@ -125,7 +134,7 @@ def test_a_specimen_may_leave_without_having_come() -> None:
 
 
 def test_a_finding_reads_as_one_line() -> None:
-    finding = Finding("gap", "case-1", "sponge-1", 10.0, "5 s without a box")
+    finding = TrackFinding("gap", "case-1", "sponge-1", 10.0, "5 s without a box")
     assert str(finding) == "decide: gap: case-1: sponge-1: 10 s: 5 s without a box"
 
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor.build.tracks import (
+from proctor.construction.tracks import (
     KINDS,
+    AnnotatedBox,
+    AnnotatedMoment,
+    AnnotatedVideo,
     Annotation,
-    Box,
     Given,
-    Moment,
     Sighting,
     TrackFormat,
-    Video,
     read_annotations,
     read_cvat,
     to_cvat,
@@ -36,7 +36,7 @@ TEXTS = st.text("abc <>&\"'äß", min_size=1, max_size=8).map(str.strip).filter(
 
 @st.composite
 def any_sighting(draw: st.DrawFn, seconds: int) -> Sighting:
-    box = Box(x=draw(PIXELS), y=draw(PIXELS), width=draw(PIXELS), height=draw(PIXELS))
+    box = AnnotatedBox(x=draw(PIXELS), y=draw(PIXELS), width=draw(PIXELS), height=draw(PIXELS))
     return Sighting(
         second=draw(st.integers(0, seconds - 1)),
         instance=draw(NAMES),
@@ -55,7 +55,7 @@ def any_annotation(draw: st.DrawFn) -> Annotation:
     seconds = draw(st.integers(1, 30))
     fps = draw(st.sampled_from([1.0, 10.0, 25.0, 29.97, 30000 / 1001]))
     moments = st.builds(
-        Moment,
+        AnnotatedMoment,
         kind=st.sampled_from(["insertion", "retrieval"]),
         instance=NAMES,
         class_name=CLASSES,
@@ -67,7 +67,7 @@ def any_annotation(draw: st.DrawFn) -> Annotation:
         for one in draw(st.lists(any_sighting(seconds), max_size=40))
     }
     return Annotation(
-        video=Video(
+        video=AnnotatedVideo(
             id=draw(st.sampled_from(["video_014", "a b", "ä"])),
             file="videos/one.mp4",
             width=draw(st.integers(1, 4000)),
@@ -108,9 +108,9 @@ def test_a_detour_over_all_kinds_changes_nothing(
 
 
 def test_two_places_in_one_second_survive(tmp_path: Path) -> None:
-    one = Sighting(second=3, instance="s", class_name="Sponge", box=Box(x=1, y=2, width=3, height=4))
-    other = one.model_copy(update={"box": Box(x=50, y=2, width=3, height=4)})
-    video = Video(id="v", file="v.mp4", width=64, height=64, seconds=9, fps=25)
+    one = Sighting(second=3, instance="s", class_name="Sponge", box=AnnotatedBox(x=1, y=2, width=3, height=4))
+    other = one.model_copy(update={"box": AnnotatedBox(x=50, y=2, width=3, height=4)})
+    video = AnnotatedVideo(id="v", file="v.mp4", width=64, height=64, seconds=9, fps=25)
     annotation = Annotation(video=video, sightings=(one, other))
     for kind in KINDS:
         for name, content in write_annotations([annotation], kind).items():
@@ -235,8 +235,8 @@ def test_the_image_nearest_to_a_second_stands_for_it(tmp_path: Path) -> None:
 
 
 def test_several_videos_in_one_file_and_a_folder_of_files(tmp_path: Path) -> None:
-    video = Video(id="b", file="b.mp4", width=9, height=9, seconds=2, fps=25)
-    seen = Sighting(second=1, instance="x", class_name="Clip", box=Box(x=1, y=1, width=2, height=2))
+    video = AnnotatedVideo(id="b", file="b.mp4", width=9, height=9, seconds=2, fps=25)
+    seen = Sighting(second=1, instance="x", class_name="Clip", box=AnnotatedBox(x=1, y=1, width=2, height=2))
     two = [Annotation(video=video.model_copy(update={"id": name}), sightings=(seen,)) for name in "ba"]
     (tmp_path / "coco.json").write_bytes(write_annotations(two, "coco")["coco.json"])
     (tmp_path / "notes.txt").write_text("not ours")

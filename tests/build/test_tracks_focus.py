@@ -12,25 +12,16 @@ from typing import Any
 
 import pytest
 
-from proctor.benchmarks.focus import CAPABILITIES, GROUP_OF, READER, lettered
-from proctor.build.audit import audit_items
-from proctor.build.simulate import Event, simulate
-from proctor.build.tracks import (
+from proctor.audits.items import audit_items
+from proctor.construction.tracks import (
+    AnnotatedVideo,
     Annotation,
-    FocusBuilt,
-    FocusPlan,
-    Offer,
-    Video,
-    ask_focus,
-    build_focus,
+    CandidateQuestion,
     complete,
     read_annotations,
     write_folder,
 )
-from proctor.build.tracks.focus_attributes import ATTRIBUTE_RULES
-from proctor.build.tracks.focus_rules import FOCUS_RULES
-from proctor.build.tracks.focus_words import ASKED, focus_words
-from proctor.build.tracks.giveaway import foregone, gives_away
+from proctor.construction.tracks.balance import foregone, gives_away
 from proctor.core import Benchmark, InputError
 from proctor.core.formats import (
     AnswerFormat,
@@ -42,6 +33,11 @@ from proctor.core.formats import (
     PercentageFormat,
     TimestampsFormat,
 )
+from proctor.tasks.focus import CAPABILITIES, GROUP_OF, READER, lettered
+from proctor.tasks.focus.construction import FocusBuilt, FocusPlan, ask_focus, build_focus
+from proctor.tasks.focus.construction.rules import ATTRIBUTE_RULES, FOCUS_RULES
+from proctor.tasks.focus.construction.wording import ASKED, focus_words
+from proctor.tasks.simulated.construction import Event, simulate
 from tests.support.drawn_tracks import drawn
 from tests.support.hand_tracks import HAND, track
 from tests.support.log_reading import CLOCK, PLACED, READINGS, disagreements, seconds_of, times
@@ -258,8 +254,8 @@ def test_formats_may_take_turns_instead(many: tuple[list[Annotation], dict[str, 
 # What gives answers away
 
 
-def offer(question: str, form: AnswerFormat, answer: Any, options: Sequence[str] = ()) -> Offer:
-    return Offer(question, form, answer, "key", options=tuple(options))
+def offer(question: str, form: AnswerFormat, answer: Any, options: Sequence[str] = ()) -> CandidateQuestion:
+    return CandidateQuestion(question, form, answer, "key", options=tuple(options))
 
 
 @pytest.mark.parametrize(
@@ -283,7 +279,7 @@ def offer(question: str, form: AnswerFormat, answer: Any, options: Sequence[str]
         (offer("Is it in view?", BinaryFormat(), True), False),
     ],
 )  # fmt: skip
-def test_a_text_that_names_its_answer(given: Offer, away: bool) -> None:
+def test_a_text_that_names_its_answer(given: CandidateQuestion, away: bool) -> None:
     assert gives_away(given, 100.0) is away
 
 
@@ -329,7 +325,7 @@ def test_what_can_not_be_asked_leaves_nothing_behind(tmp_path: Path, there: bool
     out = tmp_path / "focus"
     if there:
         out.mkdir()
-    short = Video(id="v", file="v.mp4", width=90, height=90, seconds=1.0, fps=25)
+    short = AnnotatedVideo(id="v", file="v.mp4", width=90, height=90, seconds=1.0, fps=25)
     with pytest.raises(InputError, match="found tracks on which nothing can be asked, expected more boxes"):
         build_focus([complete(Annotation(video=short))], out)
     assert out.is_dir() is there

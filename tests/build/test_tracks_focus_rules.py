@@ -10,18 +10,10 @@ from typing import Any
 
 import pytest
 
-from proctor.build.tracks import (
-    Annotation,
-    FocusPlan,
-    Moment,
-    Timeline,
-    ask_focus,
-    read_annotations,
-    write_folder,
-)
-from proctor.build.tracks.focus_attributes import ATTRIBUTE_RULES, known_attributes
-from proctor.build.tracks.focus_rules import FOCUS_RULES
-from proctor.build.tracks.focus_words import focus_words
+from proctor.construction.tracks import AnnotatedMoment, Annotation, Timeline, read_annotations, write_folder
+from proctor.tasks.focus.construction import FocusPlan, ask_focus
+from proctor.tasks.focus.construction.rules import ATTRIBUTE_RULES, FOCUS_RULES, known_attributes
+from proctor.tasks.focus.construction.wording import focus_words
 from tests.support.hand_tracks import HAND, VIDEO, track
 from tests.support.log_reading import CLOCK, seconds_of
 
@@ -85,8 +77,8 @@ STONE = Annotation(
         *track("g2", "Gallstone", 40, 70, y=40),
     ),
     moments=(
-        Moment(kind="insertion", instance="c1", class_name="Clip", time=9.5),
-        Moment(kind="retrieval", instance="g1", class_name="Gallstone", time=60.4),
+        AnnotatedMoment(kind="insertion", instance="c1", class_name="Clip", time=9.5),
+        AnnotatedMoment(kind="retrieval", instance="g1", class_name="Gallstone", time=60.4),
     ),
 )
 
@@ -125,11 +117,11 @@ TWICE = Annotation(
     video=VIDEO.model_copy(update={"seconds": 700.0}),
     sightings=(*track("s1", "Sponge", 60, 100), *track("n1", "Needle", 400, 600, x=60)),
     moments=(
-        Moment(kind="insertion", instance="s1", class_name="Sponge", time=60.0),
-        Moment(kind="retrieval", instance="s1", class_name="Sponge", time=100.0),
-        Moment(kind="insertion", instance="s1", class_name="Sponge", time=300.0),
-        Moment(kind="retrieval", instance="s1", class_name="Sponge", time=360.0),
-        Moment(kind="insertion", instance="n1", class_name="Needle", time=400.0),
+        AnnotatedMoment(kind="insertion", instance="s1", class_name="Sponge", time=60.0),
+        AnnotatedMoment(kind="retrieval", instance="s1", class_name="Sponge", time=100.0),
+        AnnotatedMoment(kind="insertion", instance="s1", class_name="Sponge", time=300.0),
+        AnnotatedMoment(kind="retrieval", instance="s1", class_name="Sponge", time=360.0),
+        AnnotatedMoment(kind="insertion", instance="n1", class_name="Needle", time=400.0),
     ),
 )
 
@@ -220,8 +212,8 @@ def test_two_insertions_close_together_are_not_told_apart_by_their_time() -> Non
     close = HAND.model_copy(
         update={
             "moments": (
-                Moment(kind="insertion", instance="n1", class_name="Needle", time=9.6),
-                Moment(kind="insertion", instance="n2", class_name="Needle", time=13.0),
+                AnnotatedMoment(kind="insertion", instance="n1", class_name="Needle", time=9.6),
+                AnnotatedMoment(kind="insertion", instance="n2", class_name="Needle", time=13.0),
             )
         }
     )
@@ -257,9 +249,9 @@ def coloured(video: str, colour: str, place: str, soaked: str) -> Annotation:
         video=VIDEO.model_copy(update={"id": video, "file": f"{video}.mp4"}),
         sightings=(*first, *second),
         moments=(
-            Moment(kind="insertion", instance="s1", class_name="Sponge", time=9.6),
-            Moment(kind="retrieval", instance="s1", class_name="Sponge", time=58.4),
-            Moment(kind="insertion", instance="s2", class_name="Sponge", time=61.5),
+            AnnotatedMoment(kind="insertion", instance="s1", class_name="Sponge", time=9.6),
+            AnnotatedMoment(kind="retrieval", instance="s1", class_name="Sponge", time=58.4),
+            AnnotatedMoment(kind="insertion", instance="s2", class_name="Sponge", time=61.5),
         ),
     )
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from proctor.benchmarks.focus import READER
-from proctor.build.simulate import Event
-from proctor.build.tracks import Annotation, FocusPlan, ask_focus, build_focus, complete
-from proctor.build.tracks.focus_attributes import ATTRIBUTE_RULES
-from proctor.build.tracks.focus_rules import FOCUS_RULES
-from proctor.build.tracks.focus_windows import FRAME_RULES, SEGMENT_RULES, windows_of
+from proctor.construction.tracks import Annotation, complete
 from proctor.core import InputError, generator
+from proctor.tasks.focus import READER
+from proctor.tasks.focus.construction import FocusPlan, ask_focus, build_focus
+from proctor.tasks.focus.construction.plan import FRAME_RULES, SEGMENT_RULES, windows_of
+from proctor.tasks.focus.construction.rules import ATTRIBUTE_RULES, FOCUS_RULES
+from proctor.tasks.simulated.construction import Event
 from tests.support.drawn_tracks import drawn
 from tests.support.hand_tracks import HAND
 from tests.support.log_reading import disagreements, times

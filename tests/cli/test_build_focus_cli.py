@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from proctor.build.tracks import Annotation, complete, read_annotations, write_folder
 from proctor.cli.main import main
+from proctor.construction.tracks import Annotation, complete, read_annotations, write_folder
 from tests.support.drawn_tracks import drawn
 from tests.support.program import proctor
 
@@ -29,7 +29,7 @@ Program = Callable[..., Done]
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Program:
-    """The program in this process: starting one anew for every line takes seconds."""
+    """The program in this process: starting one for every line takes seconds."""
 
     def run(*arguments: str | Path) -> Done:
         monkeypatch.setattr(sys, "argv", ["proctor", *map(str, arguments)])
@@ -73,7 +73,7 @@ def test_from_tracks_to_results(tracks: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "3 videos; 0 to be decided; 0 gaps filled" in done.stdout
     assert f"63 questions in {out}" in done.stdout
-    assert f"Next: proctor audit-items focus --data {out}" in done.stderr
+    assert f"Next: proctor items audit focus --data {out}" in done.stderr
     assert {one.name for one in out.iterdir()} == {"requests.json", "references.json", "build.json"}
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
     done = proctor(
@@ -159,8 +159,8 @@ def test_frames_are_built_audited_and_run_on_their_track(here: Program, tracks: 
     out = tmp_path / "frames"
     done = here("build", "focus", tracks, "--out", out, "--questions", "12", "--track", "frame")
     assert done.returncode == 0, done.stderr
-    assert f"Next: proctor audit-items focus --data {out} --track frame" in done.stderr
-    done = here("audit-items", "focus", "--data", out, "--track", "frame", "--draws", "100", "--top", "1")
+    assert f"Next: proctor items audit focus --data {out} --track frame" in done.stderr
+    done = here("items", "audit", "focus", "--data", out, "--track", "frame", "--draws", "100", "--top", "1")
     assert done.returncode == 0, done.stderr
     done = here(
         *("run", "focus", "--data", out, "--track", "frame", "--system", "majority"),

@@ -85,7 +85,7 @@ def test_without_references_a_run_is_kept_and_scored_when_they_come(task: Path, 
         {"id": "i02", "order": [*"BAD"], "rationale": "The pads come before the shock."},
         {"id": "i03", "order": [], "rationale": entries[2]["rationale"]},
     ]
-    code, said = within("lint", "clinicalskillqa", out, "--data", task)
+    code, said = within("validate", "clinicalskillqa", out, "--data", task)
     assert code == 1
     assert "missing-label (1)" in said
     code, said = within(
@@ -104,7 +104,7 @@ def test_a_submission_scores_as_its_run_does(task: Path, tmp_path: Path) -> None
     code, said = within(
         "results",
         "clinicalskillqa",
-        "--as",
+        "--protocol",
         "official",
         "--store",
         store,
@@ -153,7 +153,7 @@ def test_lint_groups_what_is_wrong(task: Path, tmp_path: Path) -> None:
         {"order": [*"DBAC"]},
     ]
     file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    code, said = within("lint", "clinicalskillqa", file, "--data", task)
+    code, said = within("validate", "clinicalskillqa", file, "--data", task)
     assert code == 1
     lines = said.splitlines()
     assert [line.partition(" (")[0] for line in lines[:-1]] == [
@@ -168,19 +168,55 @@ def test_lint_groups_what_is_wrong(task: Path, tmp_path: Path) -> None:
     ]
     assert lines[4] == "error: missing-label (1): expected each label of the instance once: item 'i01' C"
     assert lines[-1] == "5 answers to 3 instances: 7 errors, 1 warnings"
-    code, said = within("lint", "clinicalskillqa", file, "--data", task, "--format", "json")
+    code, said = within("validate", "clinicalskillqa", file, "--data", task, "--format", "json")
     assert (code, first_json(said)["errors"]) == (1, 7)
     rows = [{key: value for key, value in one.items() if key != "video"} for one in KEYS]
     file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    assert within("lint", "clinicalskillqa", file, "--data", task)[0] == 0
+    assert within("validate", "clinicalskillqa", file, "--data", task)[0] == 0
 
 
 def test_lint_shows_three_of_many(task: Path, tmp_path: Path) -> None:
     file = tmp_path / "said.json"
     rows = [{"id": f"x{number}", "order": "A > B", "rationale": "why"} for number in range(7)]
     file.write_text(json.dumps([*rows, *KEYS]), encoding="utf-8")
-    code, said = within("lint", "clinicalskillqa", file, "--data", task)
+    code, said = within("validate", "clinicalskillqa", file, "--data", task)
     line = said.splitlines()[0]
     assert code == 1
     assert line.startswith("error: unknown (7): expected an instance of the folder: item 'x0' (entry 1)")
     assert line.endswith("and 4 more")
+
+
+def test_every_share_of_pairs_has_one_interval_in_every_output(tmp_path: Path) -> None:
+    """Twelve orders on four videos, half of them invalid: `results`, `--protocol official` and `score` say the same to the last
+    digit, with and without partial credit."""
+    task, store = tmp_path / "task", tmp_path / "runs.db"
+    keys, given = [], []
+    said = ["BADCEF", "ABC", "AABCD", "ABCZ", "DCBA", "ABDC", "FEDCBA", "ACBDEF", "", "ABCDE", "ABCD", "BCD"]
+    for place, order in enumerate(said):
+        name, labels = f"i{place:02d}", "ABCDEF"[: 4 + 2 * (place % 2)]
+        (task / name).mkdir(parents=True)
+        for number, label in enumerate(labels):
+            Image.new("RGB", (24, 16), (40 * number, 20 * place, 90)).save(task / name / f"{label}.jpg")
+        keys.append({"id": name, "order": [*labels], "video": f"v{place // 3}"})
+        given.append({"id": name, "order": [*order]})
+    (task / "references.json").write_text(json.dumps(keys), encoding="utf-8")
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps(given), encoding="utf-8")
+    code, told = within("import", "clinicalskillqa", file, "--data", task, "--name", "mine", "--store", store)
+    assert code == 0, told
+    asked_for = ("results", "clinicalskillqa", "--store", store, "--system", "mine", "--format", "json")
+    results = {row["metric"]: row for row in first_json(within(*asked_for)[1])}
+    official = {row["name"]: row for row in first_json(within(*asked_for, "--protocol", "official")[1])}
+    for invalid, name in (("wrong", "pairwise_accuracy"), ("partial", "pairwise_partial")):
+        scored = within(
+            "score", "clinicalskillqa", file, "--references", task / "references.json",
+            "--invalid", invalid, "--format", "json",
+        )  # fmt: skip
+        whole = {row["metric"]: row for row in first_json(scored[1])["results"] if row["by"] == "all"}
+        found = [results[name], official[name], whole["pairwise_accuracy"]]
+        numbers = [(row["value"], row["ci_low"], row["ci_high"]) for row in found]
+        assert numbers[0] == numbers[1] == numbers[2], name
+        assert numbers[0][1] < numbers[0][0] < numbers[0][2]
+    exact = (official["task_accuracy"], whole["task_accuracy"], results["accuracy"])
+    assert len({(row["value"], row["ci_low"], row["ci_high"]) for row in exact}) == 1
+    assert results["pairwise_partial"]["value"] > results["pairwise_accuracy"]["value"] + 0.1

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from proctor.benchmarks.focus import READER
 from proctor.core import InputError
 from proctor.reports import write_public_report, write_report
 from proctor.runs import Options, Store, disqualify, leaderboard, rank_runs, reinstate, results
+from proctor.tasks.focus import READER
 from tests.support.panelled_store import PANEL, panelled
 from tests.support.program import within
 
@@ -55,7 +55,7 @@ def test_who_is_disqualified_has_no_place_and_takes_none_from_others(store: Stor
 
 
 def test_it_survives_that_more_is_imported(store: Store) -> None:
-    """Adding the benchmark anew, as every run and import does, keeps the decision."""
+    """Adding the benchmark again, as every run and import does, keeps the decision."""
     disqualify(store, "focus", "team-red", WHY, at=NOW)
     store.add_benchmark(READER.load(Path(store.shown).parent))
     assert list(store.card("focus").disqualified) == ["team-red"]
@@ -92,7 +92,7 @@ def test_the_report_names_who_and_why_the_public_one_only_who(store: Store, tmp_
 
 def test_on_the_command_line(store: Store) -> None:
     url = store.shown
-    base = ("disqualify", "focus", "--store", url, "--system", "team-red")
+    base = ("store", "disqualify", "focus", "--store", url, "--system", "team-red")
     code, printed = within(*base, "--reason", WHY)
     assert (code, printed[:24]) == (0, "Disqualified: team-red s")
     code, printed = within("rank", "focus", "--store", url, "--stability", "0", "--format", "json")

@@ -21,7 +21,7 @@ def store(toolkit: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("focus") / "runs.db"
     done = proctor(
         *("import", "focus", toolkit / "responses.json", "--data", toolkit),
-        *("--track", "procedure", "--as", "toolkit", "--store", path),
+        *("--track", "procedure", "--name", "toolkit", "--store", path),
     )
     assert done.returncode == 0, done.stderr
     assert "54 of 1200 questions have no answer and are wrong" in done.stderr
@@ -30,7 +30,7 @@ def store(toolkit: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_official_summary_is_the_toolkit_s(store: Path, toolkit: Path) -> None:
     done = proctor(
-        *("results", "focus", "--store", store, "--as", "official", "--format", "json"),
+        *("results", "focus", "--store", store, "--protocol", "official", "--format", "json"),
         *("--system", "toolkit", "--seed", "42", "--draws", "2000"),
     )
     assert done.returncode == 0, done.stderr
@@ -44,7 +44,7 @@ def test_the_official_summary_is_the_toolkit_s(store: Path, toolkit: Path) -> No
 
 
 def test_the_mended_summary_says_what_is_mended(store: Path) -> None:
-    done = proctor("results", "focus", "--store", store, "--as", "mended", "--draws", "200")
+    done = proctor("results", "focus", "--store", store, "--protocol", "corrected", "--draws", "200")
     assert done.returncode == 0, done.stderr
     assert "pre_evaluation" in done.stdout
     assert "a bucket without questions leaves it empty" in done.stderr
@@ -66,7 +66,7 @@ def test_a_run_becomes_a_submission_that_lint_and_import_read(
     )
     assert responses == {name: given[name] for name in responses} == given
     assert answer == {name: {"qID": name, "content": given[name]["content"]} for name in given}
-    lint = proctor("lint", "focus", tmp_path / "responses.json", "--data", toolkit, "--format", "json")
+    lint = proctor("validate", "focus", tmp_path / "responses.json", "--data", toolkit, "--format", "json")
     assert json.loads(lint.stdout)["by_rule"] == {"format": 339, "late": 35, "missing": 54}
     done = proctor("export", "focus", "--store", store, "--format", "answer", "--out", tmp_path / "a.json")
     assert done.returncode == 1
@@ -77,13 +77,13 @@ def test_a_run_becomes_a_submission_that_lint_and_import_read(
 
 
 def test_wrong_words_are_named(store: Path, toolkit: Path) -> None:
-    done = proctor("results", "focus", "--store", store, "--as", "official-ish")
+    done = proctor("results", "focus", "--store", store, "--protocol", "official-ish")
     assert (done.returncode, done.stderr) == (
         1,
-        "proctor: --as: found 'official-ish', expected official or mended\n",
+        "proctor: --protocol: found 'official-ish', expected official or corrected\n",
     )
     done = proctor(
-        *("import", "rexsonovqa", toolkit, "--data", toolkit, "--as", "x", "--track", "frame"),
+        *("import", "rexsonovqa", toolkit, "--data", toolkit, "--name", "x", "--track", "frame"),
         *("--store", store),
     )
     assert (done.returncode, done.stderr) == (

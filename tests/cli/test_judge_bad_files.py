@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.dimension_cases import ENGLISH, rating
-from tests.support.faulty_server import FaultyServer
+from tests.support.dimension_cases import ENGLISH
 from tests.support.program import within
 
 COLUMNS = (
@@ -128,34 +127,36 @@ BAD: dict[str, tuple[str | bytes, str]] = {
         "row 4, column 'candidate': found another text, expected that of row 2",
     ),
     "two candidates for one key": (
-        text([*rows(), ["iiyi", "E1", "en", "Something else.", *rows()[0][4:]]]),
+        text([*rows(), ["iiyi", "E1", "en", "Something else.", *rows()[0][4:6], "B", "1.0"]]),
         "row 14, column 'candidate': found another text, expected that of row 2",
     ),
 }
 
 
 def encounters(folder: Path) -> Path:
-    file = folder / "encounters.jsonl"
+    """The folder of the task's data."""
+    data = folder / "data"
+    data.mkdir()
     one = {"dataset": "iiyi", "encounter_id": "E1", "lang": "en", "query": "?", "references": ["Eczema."]}
-    file.write_text(json.dumps(one), encoding="utf-8")
-    return file
+    (data / "encounters.jsonl").write_text(json.dumps(one), encoding="utf-8")
+    return data
 
 
-def run(folder: Path, ratings: Path, server: FaultyServer) -> tuple[int, str]:
-    model = ("--model", "openai:judge", "--base-url", server.url)
-    files = ("--ratings", ratings, "--encounters", encounters(folder), "--out", folder / "mine.csv")
-    return within("judge", "mediqa-eval", *files, *model)
+def imported(folder: Path, ratings: Path, *more: str) -> tuple[int, str]:
+    store = folder / "runs.db"
+    return within("import", "mediqa-eval", ratings, "--data", encounters(folder), "--store", store, *more)
 
 
+@pytest.mark.parametrize("more", [(), ("--answers-only",)])
 @pytest.mark.parametrize("name", BAD)
-def test_bad_answers_are_told_in_one_line_and_cost_nothing(name: str, tmp_path: Path) -> None:
+def test_bad_answers_are_told_in_one_line_and_nothing_is_written(
+    name: str, more: tuple[str, ...], tmp_path: Path
+) -> None:
     ratings = tmp_path / "ratings.csv"
     content, said = BAD[name]
     ratings.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with FaultyServer(rating()) as server:
-        assert run(tmp_path, ratings, server) == (1, f"proctor: {ratings}: {said}\n")
-        assert server.count == 0
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["encounters.jsonl", "ratings.csv"]
+    assert imported(tmp_path, ratings, *more) == (1, f"proctor: {ratings}: {said}\n")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["data", "ratings.csv"]
 
 
 def test_twenty_ways_and_more() -> None:
@@ -163,15 +164,16 @@ def test_twenty_ways_and_more() -> None:
 
 
 @pytest.mark.parametrize("value", ["good", "NaN", "", "-1", "7", "1,5"])
-def test_what_stands_in_value_is_nobodys_business(value: str, tmp_path: Path) -> None:
+def test_what_stands_in_value_is_looked_at_for_ratings_alone(value: str, tmp_path: Path) -> None:
     ratings = tmp_path / "ratings.csv"
     ratings.write_text(changed(5, "value", value), encoding="utf-8", newline="")
-    with FaultyServer(rating()) as server:
-        code, said = run(tmp_path, ratings, server)
-    assert (code, server.count) == (0, 2), said
+    code, said = imported(tmp_path, ratings, "--answers-only")
+    assert (code, "1 answers with 0 ratings as S2" in said) == (0, True), said
+    (tmp_path / "other").mkdir()
+    code, said = imported(tmp_path / "other", ratings)
+    assert (code, "row 5, column 'value': found" in said) == (1, True), said
 
 
 def test_no_such_file(tmp_path: Path) -> None:
-    with FaultyServer(rating()) as server:
-        code, said = run(tmp_path, tmp_path / "none.csv", server)
+    code, said = imported(tmp_path, tmp_path / "none.csv")
     assert (code, said) == (1, f"proctor: {tmp_path / 'none.csv'}: found no such file, expected a CSV file\n")

@@ -67,7 +67,7 @@ def folder(path: Path) -> Path:
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = folder(tmp_path_factory.mktemp("panel"))
     done = proctor(
-        *("import", "focus", path / "responses.json", "--data", path, "--as", "mine"),
+        *("import", "focus", path / "responses.json", "--data", path, "--name", "mine"),
         *("--store", path / "runs.db"),
     )
     assert done.returncode == 0, done.stderr
@@ -107,7 +107,7 @@ def score(store: Path, servers: list[FaultyServer], judges: str = JUDGES, *more:
         options += ["--base-url", servers[JUDGES.index(judge)].url]
     done = proctor(
         *("score", "focus", "--store", store, "--judge", "panel", "--structured", "prompted"),
-        *("--retries", "0", "--timeout", "60", "--draws", "100", *options, *more),
+        *("--retries", "0", "--timeout", "600", "--draws", "100", *options, *more),
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -258,7 +258,7 @@ def test_ranks_and_summaries_count_what_the_panel_decided(store: Path, servers: 
         "focus",
         "--store",
         store,
-        "--as",
+        "--protocol",
         "official",
         "--format",
         "json",
@@ -280,7 +280,7 @@ def test_ranks_and_summaries_count_what_the_panel_decided(store: Path, servers: 
     assert (board["marked_by"], board["left_out"]) == ("panel[a, b, c]", 0)
     shown = proctor("rank", "focus", "--store", store, "--draws", "100", "--stability", "0")
     assert "Free text is right or wrong by panel[a, b, c]." in shown.stderr
-    mended = proctor("results", "focus", "--store", store, "--as", "mended", "--system", "mine")
+    mended = proctor("results", "focus", "--store", store, "--protocol", "corrected", "--system", "mine")
     assert "Free text is right or wrong by panel[a, b, c]." in mended.stderr
 
 

@@ -32,7 +32,7 @@ def test_boards_without_the_names_of_judges(url: str, output: str) -> None:
 
 def test_tables_of_an_analysis_without_the_names_of_judges(url: str, tmp_path: Path) -> None:
     code, printed = within(
-        *("analyse", "focus", "--store", url, "--out", tmp_path / "out", "--stability", "20"),
+        *("analyze", "focus", "--store", url, "--out", tmp_path / "out", "--stability", "20"),
         *("--draws", "100", "--publish"),
     )
     assert code == 0, printed

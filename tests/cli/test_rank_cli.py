@@ -64,7 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (path / f"{system}.json").write_text(json.dumps(answers[10:] if system == "fair" else answers))
         done = proctor(
             *("import", "focus", path / f"{system}.json", "--data", path),
-            *("--as", system, "--store", path / "runs.db"),
+            *("--name", system, "--store", path / "runs.db"),
         )
         assert done.returncode == 0, done.stderr
     return path
@@ -135,11 +135,11 @@ def test_tables_and_csv(folder: Path) -> None:
     options = ("rank", "focus", "--store", folder / "runs.db", "--draws", "200", "--stability", "20")
     shown = proctor(*options, "--detail", "--baseline", "frontier")
     assert shown.returncode == 0, shown.stderr
-    assert "Below the line" in shown.stdout
+    assert "not above every baseline" in shown.stdout
     assert "Tests at 0.05, adjustment holm; 200 draws for win rates, 20 samples for places" in shown.stderr
-    assert "Buckets won, lost and tied against each other" in shown.stdout
+    assert "Buckets won, lost and tied by the row against the column" in shown.stdout
     assert "count for nothing: aggregation / in" in shown.stderr
-    assert "Place and score under every rule" in shown.stdout
+    assert "Place (score) under every rule" in shown.stdout
     lines = proctor(*options, "--format", "tsv").stdout.splitlines()
     assert lines[0].split("\t")[:6] == ["board", "place", "system", "score", "won", "lost"]
     assert len(lines) == 1 + 2 * 7
@@ -160,7 +160,7 @@ def test_my_own_lead_bucket_by_bucket(folder: Path) -> None:
     assert {one["rule"] for one in technical["rules"]} >= {"copeland", "borda", "win-rate"}
     options = ("rank", "focus", "--store", folder / "runs.db", "--draws", "100", "--stability", "0")
     shown = proctor(*options, "--baseline", "frontier", "--mine", "strong")
-    assert "strong against frontier" in shown.stdout
+    assert "strong compared with frontier" in shown.stdout
     assert "ahead" in shown.stdout
     wrong = proctor(*options, "--mine", "nobody")
     assert wrong.returncode == 1
@@ -189,7 +189,7 @@ def test_two_levels_on_request_are_recorded_and_wider(folder: Path) -> None:
     assert width(json.loads(done.stdout)) > 1.1 * width(json.loads(plain.stdout))
 
     tables = [
-        json.loads(proctor("analyse", "focus", *store, "--stability", "0", "--json", *more).stdout)
+        json.loads(proctor("analyze", "focus", *store, "--stability", "0", "--format", "json", *more).stdout)
         for more in ((), ("--two-level",))
     ]
     settings = [{row["setting"]: row["value"] for row in one["settings"]} for one in tables]
@@ -201,9 +201,9 @@ def test_two_levels_on_request_are_recorded_and_wider(folder: Path) -> None:
     assert width(tables[1]["ensembles"]) > width(tables[0]["ensembles"])
     assert tables[0]["regression"] == tables[1]["regression"]
 
-    refused = proctor("results", "focus", *store, "--two-level", "--as", "official")
+    refused = proctor("results", "focus", *store, "--two-level", "--protocol", "official")
     assert refused.returncode == 1
-    assert "--two-level: found with --as, expected one of them" in refused.stderr
+    assert "--two-level: found with --protocol, expected one of them" in refused.stderr
 
 
 def test_other_buckets_and_wrong_names(folder: Path) -> None:

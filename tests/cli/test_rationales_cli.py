@@ -45,7 +45,7 @@ def stored(tmp_path: Path) -> tuple[Path, Path]:
     said.write_text(json.dumps(SAID), encoding="utf-8")
     store = tmp_path / "runs.db"
     done = proctor(
-        "import", "clinicalskillqa", said, "--data", folder, "--as", "mine", "--store", store
+        "import", "clinicalskillqa", said, "--data", folder, "--name", "mine", "--store", store
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return store, folder
@@ -78,7 +78,7 @@ def test_bertscore_says_where_there_is_nothing_to_mark(tmp_path: Path, stored: t
     (folder / "references.json").write_text(json.dumps(keys), encoding="utf-8")
     other = tmp_path / "other.db"
     done = proctor(
-        "import", "clinicalskillqa", tmp_path / "said.json", "--data", folder, "--as", "mine", "--store", other
+        "import", "clinicalskillqa", tmp_path / "said.json", "--data", folder, "--name", "mine", "--store", other
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     done = proctor("score", "clinicalskillqa", "--store", other, "--judge", "bertscore")
@@ -125,7 +125,7 @@ def test_a_judge_of_text_alone_refuses_frames(stored: tuple[Path, Path]) -> None
 def test_a_stored_run_gets_the_overall_score_of_the_task(stored: tuple[Path, Path]) -> None:
     """By hand: all orders are right, of two rationales one says the same and one nothing: 100 · (0.8 + 0.2 · 0.5)."""
     store, _ = stored
-    asked = ("results", "clinicalskillqa", "--store", store, "--system", "mine", "--as", "official")
+    asked = ("results", "clinicalskillqa", "--store", store, "--system", "mine", "--protocol", "official")
     before = proctor(*asked)
     why = "no rationale is scored yet (proctor score --judge bertscore)"
     assert f"No rationale F1 and no overall score: {why}." in before.stderr
@@ -146,9 +146,10 @@ def test_a_stored_run_gets_the_overall_score_of_the_task(stored: tuple[Path, Pat
     }
     assert found["overall"]["scorer"].startswith("bertscore[all-MiniLM-L6-v2_L5_no-idf")
     assert found["task_accuracy"]["scorer"] == ""
-    mended = proctor(*asked[:-1], "mended")
+    mended = proctor(*asked[:-1], "corrected")
     assert (
-        mended.stderr.strip() == "proctor: --as: found 'mended', expected official: there is nothing to mend"
+        mended.stderr.strip()
+        == "proctor: --protocol: found 'corrected', expected official: there is nothing to correct"
     )
 
 
@@ -157,7 +158,9 @@ def test_no_rationale_asked_for_is_no_zero(stored: tuple[Path, Path]) -> None:
     store, folder = stored
     bare = folder.parent / "bare.json"
     bare.write_text(json.dumps([{"id": key["id"], "order": key["order"]} for key in KEYS]), encoding="utf-8")
-    code, said = within("import", "clinicalskillqa", bare, "--data", folder, "--as", "bare", "--store", store)
+    code, said = within(
+        "import", "clinicalskillqa", bare, "--data", folder, "--name", "bare", "--store", store
+    )
     assert code == 0, said
     code, said = within("score", "clinicalskillqa", "--store", store, "--judge", "bertscore")
     assert code == 0, said
@@ -167,7 +170,7 @@ def test_no_rationale_asked_for_is_no_zero(stored: tuple[Path, Path]) -> None:
     marked = {row["system"] for row in first_json(said) if row["metric"] == "rationale_f1"}
     assert marked == {"mine"}
     code, said = within(
-        "results", "clinicalskillqa", "--store", store, "--system", "bare", "--as", "official"
+        "results", "clinicalskillqa", "--store", store, "--system", "bare", "--protocol", "official"
     )
     assert "no rationale was asked for or kept" in said
     assert next(row.split() for row in said.splitlines() if "Overall" in row)[-3:] == ["–", "–", "–"]

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from proctor.core import ACCURACY, Answer, Benchmark, Item, Reference, Score, VideoClip
+from proctor.core import ACCURACY, Answer, Benchmark, Item, Reference, Score, VideoClip, natural
 from proctor.core.formats import BinaryFormat
 from proctor.runs import Options, Store, results
-from proctor.runs.results import natural
 from tests.support.program import proctor, within
 
 
@@ -140,7 +139,7 @@ def test_a_folder_without_the_media_is_an_error_and_a_gap_is_said(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("word", "meant"),
-    [("leaderboard", "rank"), ("resluts", "results"), ("help", "--help"), ("xyzzy", None)],
+    [("leaderboard", "results"), ("resluts", "results"), ("xyzzy", None)],
 )
 def test_an_unknown_command_lists_those_there_are(word: str, meant: str | None) -> None:
     done = proctor(word)

@@ -38,7 +38,7 @@ def store(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("cli") / "runs.db"
     for model in ("gemini-3-pro", "qwen3.5-397b"):
         done = proctor(
-            "import", "rexsonovqa", tree / "results" / model, "--data", tree, "--as", model, "--store", path
+            "import", "rexsonovqa", tree / "results" / model, "--data", tree, "--name", model, "--store", path
         )
         assert done.returncode == 0, done.stderr
     return path
@@ -103,7 +103,7 @@ def test_shortest_option_run_by_hand(tree: Path, tmp_path: Path) -> None:
 
 
 def test_the_item_audit_finds_the_rule_by_itself(tree: Path) -> None:
-    done = proctor("audit-items", "rexsonovqa", "--data", tree, "--format", "json", "--draws", "300")
+    done = proctor("items", "audit", "rexsonovqa", "--data", tree, "--format", "json", "--draws", "300")
     assert done.returncode == 0, done.stderr
     (choice,) = json.loads(done.stdout)["formats"]
     rules = [guesser for guesser in choice["guessers"] if guesser["kind"] == "rule"]
@@ -329,7 +329,7 @@ def test_changed_items_are_refused(store: Path, tree: Path) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["list", "demo", "run", "import", "score", "results", "audit-items", "compare", "report", "export"],
+    ["list", "demo", "run", "import", "score", "results", "analyze", "compare", "report", "export"],
 )
 def test_every_command_of_the_contract_explains_itself(command: str) -> None:
     done = proctor(command, "--help")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 from proctor.core import Status
 from proctor.runs import Store
 from tests.support.faulty_server import Fault, FaultyServer, Request
-from tests.support.program import proctor, start_proctor, wait_for
+from tests.support.program import Program, proctor, start_proctor, wait_for
 from tests.support.text_folder import answer_tray, item_of, write_text_folder
 
 ITEMS = 60
@@ -60,16 +59,15 @@ def one_line(stderr: str) -> str:
     return lines[-1]
 
 
-def read_until(process: subprocess.Popen[str], words: str) -> None:
+def read_until(process: Program, words: str) -> None:
     """Reads on standard error until there is a line with these words, or the process has ended."""
-    assert process.stderr is not None
     assert any(words in line for line in process.stderr)
 
 
 def test_two_processes_share_a_store_for_two_models(folder: Path, store: Path) -> None:
     with FaultyServer(answer_tray, latency_s=0.05) as server:
         both = [start_proctor(*command(folder, store, server, "--model", name)) for name in ("alpha", "beta")]
-        ends = [process.communicate(timeout=6000) for process in both]
+        ends = [process.communicate(timeout=600) for process in both]
         asked = Counter((request.model, item_of(request)) for request in server.requests)
     assert [process.returncode for process in both] == [0, 0], ends
     assert len(asked) == 2 * ITEMS
@@ -164,6 +162,17 @@ def test_answers_that_cannot_be_read_are_counted_with_an_example(folder: Path, s
     assert re.match(
         rf"40 of {ITEMS} can't be read and count as wrong, for example q\d\d\d: .*I can't say", said
     )
+
+
+def test_failures_are_grouped_by_cause(folder: Path, store: Path) -> None:
+    script = [Fault.SERVER_ERROR] * 7 + [Fault.UNAVAILABLE] * 3
+    with FaultyServer(answer_tray, script=script) as server:
+        done = proctor(*command(folder, store, server), "--retries", "0", "--concurrency", "1")
+    assert done.returncode == 3
+    said = done.stderr.splitlines()
+    assert "7 × local: HTTP 500: The server had an error" in said
+    assert "3 × local: HTTP 503: The engine is loading" in said
+    assert "10 answers failed (see above): run the same command again to ask them again." in said
 
 
 def test_no_access_stops_before_anything_is_recorded(folder: Path, store: Path) -> None:

@@ -23,7 +23,7 @@ def imported(data: Path, tmp_path: Path) -> Path:
         tree / "results" / "llava-video-72b",
         "--data",
         tree,
-        "--as",
+        "--name",
         "llava",
         "--store",
         store,
@@ -35,7 +35,7 @@ def imported(data: Path, tmp_path: Path) -> Path:
 def score(store: Path, server: FaultyServer, *more: str) -> tuple[int, str, str]:
     done = proctor(
         "score", "rexsonovqa", "--store", store, "--model", "judge-1", "--base-url", server.url, "--system", "llava",
-        "--structured", "prompted", "--concurrency", "16", "--timeout", "60", *more,
+        "--structured", "prompted", "--concurrency", "16", "--timeout", "600", *more,
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr
 

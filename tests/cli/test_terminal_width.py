@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from proctor.cli.tables import show_table
+from proctor.reports.terminal import show_table
 from tests.support.program import proctor, within_terminal
 from tests.support.text_folder import write_text_folder
 

@@ -1,4 +1,4 @@
-"""`proctor train embedded-judge`, and what it wrote as a judge of `proctor judge`."""
+"""`proctor judge train`, and what it wrote as a judge of `proctor score`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from proctor.runs import Store, judges_of
 from tests.support.program import proctor
 from tests.support.rated_answers import made_up
 
@@ -63,15 +64,16 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def arguments(task: Path, out: Path) -> Iterator[str | Path]:
-    yield from ("train", "embedded-judge", "--ratings", task / "ratings.csv")
-    yield from ("--encounters", task / "encounters.jsonl", "--out", out, "--draws", "100")
+def arguments(store: Path, out: Path) -> Iterator[str | Path]:
+    yield from ("judge", "train", "mediqa-eval", "--store", store, "--out", out, "--draws", "100")
 
 
 @pytest.fixture(scope="module")
 def trained(task: Path) -> tuple[Path, str]:
-    out = task / "judge"
-    done = proctor(*arguments(task, out))
+    out, store = task / "judge", task / "runs.db"
+    done = proctor("import", "mediqa-eval", task / "ratings.csv", "--data", task, "--store", store)
+    assert done.returncode == 0, done.stderr
+    done = proctor(*arguments(store, out))
     assert done.returncode == 0, done.stderr
     return out, done.stdout
 
@@ -101,30 +103,38 @@ def test_it_judges_without_a_look_at_ratings(trained: tuple[Path, str], task: Pa
             writer = csv.DictWriter(file, columns, extrasaction="ignore")
             writer.writeheader()
             writer.writerows([row | {"value": 1 - float(row["value"]), "rater_id": "other"} for row in rows])
-        done = proctor(
-            *("judge", "mediqa-eval", "--judge", f"embedded:{trained[0]}", "--ratings", answers),
-            *("--encounters", task / "encounters.jsonl", "--out", tmp_path / f"{name}-scores.csv"),
-        )
+        store, out = tmp_path / f"{name}.db", tmp_path / f"{name}-scores.csv"
+        done = proctor("import", "mediqa-eval", answers, "--data", task, "--store", store)
         assert done.returncode == 0, done.stderr
-        written.append((tmp_path / f"{name}-scores.csv").read_text(encoding="utf-8"))
+        done = proctor("score", "mediqa-eval", "--judge", f"embedded:{trained[0]}", "--store", store)
+        assert done.returncode == 0, done.stderr
+        assert "flags: trained-on" in done.stderr
+        (scorer,) = (
+            one for one in judges_of(Store(store), "mediqa-eval") if one.startswith("embedded-judge[")
+        )
+        given = ("--format", "submission", "--scorer", scorer, "--out", out)
+        done = proctor("export", "mediqa-eval", "--store", store, *given)
+        assert done.returncode == 0, done.stderr
+        written.append(out.read_text(encoding="utf-8"))
     assert written[0] == written[1]
-    linted = proctor("lint", "mediqa-eval", tmp_path / "turned-scores.csv", "--ratings", task / "ratings.csv")
+    linted = proctor(
+        "validate", "mediqa-eval", tmp_path / "turned-scores.csv", "--ratings", task / "ratings.csv"
+    )
     assert linted.returncode == 0, linted.stdout
 
 
 def test_nothing_is_overwritten_nor_half_written(
     trained: tuple[Path, str], task: Path, tmp_path: Path
 ) -> None:
-    done = proctor(*arguments(task, trained[0]))
+    done = proctor(*arguments(task / "runs.db", trained[0]))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.endswith("judge: found something there already, expected a new folder\n")
-    bad = tmp_path / "bad"
-    bad.mkdir()
-    (bad / "ratings.csv").write_bytes((task / "ratings.csv").read_bytes())
-    whole = (task / "encounters.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    (bad / "encounters.jsonl").write_text("".join(whole[1:]), encoding="utf-8")
-    done = proctor(*arguments(bad, bad / "judge"))
+    answers = tmp_path / "answers.db"
+    given = ("--data", task, "--store", answers, "--answers-only")
+    done = proctor("import", "mediqa-eval", task / "ratings.csv", *given)
+    assert done.returncode == 0, done.stderr
+    done = proctor(*arguments(answers, tmp_path / "judge"))
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
-    assert "found no encounter woundcare/0/en, expected one for every answer" in done.stderr
-    assert not (bad / "judge").exists()
+    assert "ratings of mediqa-eval: found none by people, expected some: proctor import" in done.stderr
+    assert not (tmp_path / "judge").exists()

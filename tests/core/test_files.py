@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.core.files import JsonError, load_json, read_bytes, read_text
+from proctor.core import JsonError, load_json, read_bytes, read_text
 
 
 def refusal(file: Path) -> str:
@@ -56,6 +57,21 @@ FAULTS = {
     '["\\ud83d x"]': ("line 1, column 3", "half a character (a lone surrogate)"),
     '["\ud800"]': ("line 1, column 3", "half a character (a lone surrogate)"),
 }
+
+
+def test_a_small_file_takes_no_buffer_of_the_largest(tmp_path: Path) -> None:
+    file = tmp_path / "small"
+    file.write_bytes(b"x" * 1000)
+    tracemalloc.start()
+    try:
+        assert len(read_bytes(file, 500)) == 1000
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_file_that_does_not_know_its_size_is_read() -> None:
+    assert read_bytes(Path("/proc/self/status")).startswith(b"Name:")
 
 
 @pytest.mark.parametrize(("text", "fault"), FAULTS.items(), ids=lambda one: repr(one)[:24])

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -12,7 +15,7 @@ from PIL import Image
 
 from tests.support.faulty_server import FaultyServer, Request
 from tests.support.markdown import blocks
-from tests.support.program import proctor_process as proctor
+from tests.support.program import proctor_forked as proctor
 from tools.docs import ROOT
 
 QUESTIONS = """id,patient,theatre,picture,question,answer
@@ -101,6 +104,10 @@ def test_its_system_answers_its_benchmark_under_its_condition(
         ("brightness", "blurred", "accuracy"): 1.0,
         ("brightness", "black", "accuracy"): pytest.approx(1 / 3),
         ("brightness", "text-only", "accuracy"): 0.0,
+        ("brightness", "video", "as_asked"): 1.0,
+        ("brightness", "blurred", "as_asked"): 1.0,
+        ("brightness", "black", "as_asked"): 1.0,
+        ("brightness", "text-only", "as_asked"): 0.0,
     }
 
 
@@ -108,13 +115,15 @@ def test_its_judge_marks_imported_answers_once(package: Path, theatre: Path, tmp
     store, answers = tmp_path / "lamps.db", tmp_path / "answers.csv"
     answers.write_text(ANSWERS, encoding="utf-8")
     done = proctor(
-        "import", "lamps", answers, "--data", theatre, "--as", "night-shift", "--store", store,
+        "import", "lamps", answers, "--data", theatre, "--name", "night-shift", "--store", store,
         PYTHONPATH=str(package),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 
     def reply(request: Request) -> str:
-        assert "1. the anaesthesia machine\n2. the machine for anaesthesia" in request.text
+        assert (
+            "1. the anaesthesia machine\n2. <<<ANSWER\nthe machine for anaesthesia\nANSWER>>>" in request.text
+        )
         return '{"same": true}'
 
     with FaultyServer(reply) as server:
@@ -128,15 +137,49 @@ def test_its_judge_marks_imported_answers_once(package: Path, theatre: Path, tmp
     found = values(package, store, "--system", "night-shift")
     assert found == {
         ("night-shift", "video", "accuracy"): pytest.approx(1 / 3),
+        ("night-shift", "video", "as_asked"): pytest.approx(2 / 3),
         ("night-shift", "video", "same"): 1.0,
     }
+
+
+def test_its_metric_scores_imported_answers(package: Path, theatre: Path, tmp_path: Path) -> None:
+    store, answers = tmp_path / "lamps.db", tmp_path / "answers.csv"
+    answers.write_text(ANSWERS, encoding="utf-8")
+    code = f"""
+import proctor
+made = proctor.import_answers("lamps", {str(answers)!r}, name="night-shift", data={str(theatre)!r}, store={str(store)!r})
+print(proctor.score({str(store)!r}, metrics="names_the_machine", systems="night-shift").by)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(package)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "{'names_the_machine': 1}\n"
+    assert (
+        values(package, store, "--system", "night-shift")["night-shift", "video", "names_the_machine"] == 1.0
+    )
+
+
+def test_its_prompt_is_what_a_model_reads(package: Path, theatre: Path, tmp_path: Path) -> None:
+    with FaultyServer("Answer: yes") as server:
+        done = proctor(
+            "run", "lamps", "--data", theatre, "--media", theatre, "--model", "reader", "--base-url", server.url,
+            "--limit", "1", "--store", tmp_path / "lamps.db", "--cache", tmp_path / "frames", PYTHONPATH=str(package),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        (request,) = server.requests
+    assert "You look after the lamps of an operating theatre." in request.text
+    assert "Is the lamp on?" in request.text
 
 
 def test_its_reader_refuses_unknown_ids(package: Path, theatre: Path, tmp_path: Path) -> None:
     answers = tmp_path / "answers.csv"
     answers.write_text("id,text\nq9,Answer: yes\n", encoding="utf-8")
     done = proctor(
-        "import", "lamps", answers, "--data", theatre, "--as", "night-shift", "--store", tmp_path / "new.db",
+        "import", "lamps", answers, "--data", theatre, "--name", "night-shift", "--store", tmp_path / "new.db",
         PYTHONPATH=str(package),
     )  # fmt: skip
     assert done.returncode == 1

@@ -17,8 +17,8 @@ import typer
 
 from proctor.cli.main import commands as program
 from proctor.cli.models import spread_settings
-from proctor.runs import COLUMNS, FAILED_POLICIES
-from proctor.runs.results import Result
+from proctor.core import Status
+from proctor.runs import COLUMNS, FAILED_POLICIES, Result
 from tests.support.markdown import anchors, blocks, commands, links
 from tools.docs import BLOCKS, ROOT, pages, rendered
 
@@ -161,6 +161,11 @@ def test_reading_results_explains_every_policy_and_count() -> None:
     assert [policy for policy in FAILED_POLICIES if f"`{policy}`" not in page] == []
     counts = ("timed out", "refused", "unreadable", "unmarked", "missing", "answered", "failed", "groups")
     assert [count for count in counts if f"| {count} |" not in page] == []
+
+
+def test_the_store_page_explains_every_status() -> None:
+    page = (ROOT / "docs/reference/store.md").read_text("utf-8")
+    assert [status.value for status in Status if f"| `{status.value}` |" not in page] == []
 
 
 def test_export_names_every_column() -> None:

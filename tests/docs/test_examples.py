@@ -1,13 +1,17 @@
-"""Every `console run` block of the documentation is run, in its page's order, and prints what is shown."""
+"""Every block of the documentation that is marked `run` is run, in its page's order: what a `console` or a `pycon`
+block shows is compared, `python` blocks run as they stand, all in one namespace."""
 
 from __future__ import annotations
 
+import doctest
 import io
+import math
 import re
 import shlex
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +21,7 @@ from tools.docs import ROOT, pages
 
 
 def runnable(page: Path) -> list[Block]:
-    return [block for block in blocks(page) if block.info == "console run"]
+    return [block for block in blocks(page) if block.info in {"console run", "python run", "pycon run"}]
 
 
 PAGES = [page for page in pages() if runnable(page)]
@@ -28,6 +32,7 @@ def called(words: list[str]) -> tuple[int, str]:
     out = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(out):
         patch.setattr(sys, "argv", words)
+        patch.setattr("proctor.cli.progress._EVERY_S", math.inf)  # no line that depends on the clock
         try:
             main()
         except SystemExit as ended:
@@ -42,6 +47,19 @@ def agrees(shown: str, said: str) -> bool:
     return re.fullmatch(".*?".join(parts), " ".join(said.split()), re.DOTALL) is not None
 
 
+def run_python(page: Path, block: Block, names: dict[str, Any]) -> None:
+    """Runs a block of Python. In one of `pycon`, "..." stands for anything, as in doctests everywhere."""
+    if block.info == "python run":
+        exec(compile(block.body, f"{page.name}:{block.line}", "exec"), names)
+        return
+    told: list[str] = []
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    example = doctest.DocTestParser().get_doctest(block.body, names, page.name, str(page), block.line)
+    example.globs = names  # not a copy: the next block goes on with it
+    failed, _ = doctest.DocTestRunner(optionflags=flags).run(example, out=told.append, clear_globs=False)
+    assert not failed, "".join(told)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
 def test_a_page_shows_what_happens(
     page: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -52,7 +70,11 @@ def test_a_page_shows_what_happens(
     for folder in data.iterdir():
         (tmp_path / folder.name).symlink_to(folder)
     code = 0
+    names: dict[str, Any] = {"__name__": "__main__"}
     for block in runnable(page):
+        if block.info != "console run":
+            run_python(page, block, names)
+            continue
         for command in commands(block):
             if command.line == "echo $?":
                 said = f"{code}\n"

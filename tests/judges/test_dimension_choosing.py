@@ -8,10 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proctor.audit import CorrelationSettings, MetricScores, Rating, RatingsTable
+from proctor.audits import CorrelationSettings, MetricScores, Rating, RatingsTable
 from proctor.core import InputError, generator
-from proctor.judges.dimensions.agreeing import agreement
-from proctor.judges.dimensions.choosing import ChosenFor, DimensionChoice, choose_judges, read_choice
+from proctor.judges.dimensions.choosing import (
+    ChosenFor,
+    DimensionChoice,
+    agreement,
+    choose_judges,
+    read_choice,
+)
 from tests.support.rated_pool import CHINESE
 
 NO_DRAWS = CorrelationSettings(draws=0)
@@ -202,15 +207,18 @@ def test_what_can_not_be_chosen_from_is_told(tmp_path: Path) -> None:
         choose_judges(ratings, [one, noisy(ratings, "b", 1.0)])
     file = tmp_path / "choice.json"
     for text, said in (
-        ("{", "expected Invalid JSON"),
-        ('{"kind": "proctor calibration 1"}', "field 'kind': expected Input should be 'proctor choice 1'"),
+        ("{", "found broken JSON"),
+        (
+            '{"kind": "proctor calibration 1"}',
+            "field 'kind': found 'proctor calibration 1', expected Input should be 'proctor choice 1'",
+        ),
         (_choice(a="x").model_dump_json().replace('"x","x"', '"x"'), "a choice for every fold is expected"),
         (_choice(a="x").model_dump_json().replace('["x"]', '["y"]', 1), "choices among the judges"),
     ):
         file.write_text(text)
         with pytest.raises(InputError, match=said):
             read_choice(file)
-    with pytest.raises(InputError, match="No such file or directory, expected a choice"):
+    with pytest.raises(InputError, match="no such file, expected a choice"):
         read_choice(tmp_path / "no.json")
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from proctor.core import InputError, MachineryError
+from proctor.core import InfrastructureError, InputError
 from proctor.judges.dimensions import Case, DimensionScores, RatedCase
-from proctor.judges.dimensions.agreeing import agreement
+from proctor.judges.dimensions.choosing import agreement
 from proctor.judges.dimensions.exemplars import (
     Exemplars,
     RatedPool,
@@ -174,7 +174,8 @@ def test_the_best_set_serves_new_encounters_and_the_file_says_it_again(tmp_path:
         few(rated=fewer, options={"exemplars": str(file)})
     file.write_text('{"kind": "x"}')
     with pytest.raises(
-        InputError, match=r"exemplars\.json: field 'kind': expected Input should be 'proctor exemplars 1'"
+        InputError,
+        match=r"exemplars\.json: field 'kind': found 'x', expected Input should be 'proctor exemplars 1'",
     ):
         read_search(file)
 
@@ -183,13 +184,13 @@ def test_a_missing_score_prefers_no_set() -> None:
     pool, plan = RatedPool(RATED), SearchPlan(sets=3, shots=2, held_out=4)
     missing = frozenset({draw(pool, plan)["en"].held_out[0].case.id})
     with pytest.raises(
-        MachineryError, match=r"^by-length: 1 of 4 held-out answers in 'en' lack a score: no reply$"
+        InfrastructureError, match=r"^by-length: 1 of 4 held-out answers in 'en' lack a score: no reply$"
     ):
         searched(pool, plan, missing=missing)
     found = searched(pool, plan, missing=missing, allow_missing=True)
     assert (len(found.languages["en"].held_out), len(found.languages["zh"].held_out)) == (3, 4)
     many = frozenset(one.case.id for one in draw(pool, plan)["en"].held_out[:3])
-    with pytest.raises(MachineryError, match="3 of 4"):
+    with pytest.raises(InfrastructureError, match="3 of 4"):
         searched(pool, plan, missing=many, allow_missing=True)
 
 

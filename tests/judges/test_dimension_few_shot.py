@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proctor.benchmarks.mediqa_eval import rated_cases, read_encounters, read_native_ratings
 from proctor.core import ConfigurationError, InputError, ProctorError
 from proctor.judges.dimensions import Case, DimensionScores, RatedCase
 from proctor.judges.dimensions.exemplars import (
@@ -32,6 +31,7 @@ from proctor.judges.dimensions.searching import (
 )
 from tests.support.dimension_cases import Votes, case, picture, rating
 from tests.support.faulty_server import Fault, Request
+from tests.support.mediqa_store import rated_in
 from tests.support.rated_pool import Model, one_judged, rated_answers
 from tests.support.requests import asked_text
 from tests.support.snapshot import assert_frozen
@@ -99,11 +99,8 @@ def test_no_example_is_ever_of_the_encounter_judged() -> None:
             assert len(set(encounters_of(chosen))) == len(chosen) >= 3
 
 
-def test_no_example_is_ever_of_the_encounter_judged_on_the_real_answers(data: Path) -> None:
-    folder = data / "mediqa-eval"
-    rated = rated_cases(
-        read_native_ratings(folder / "ratings.csv"), read_encounters(folder / "encounters.jsonl")
-    )
+def test_no_example_is_ever_of_the_encounter_judged_on_the_real_answers(data: Path, tmp_path: Path) -> None:
+    rated = rated_in(data / "mediqa-eval", tmp_path)
     pool = RatedPool(list(rated.values()))
     for name, chooser in choosers(pool, SearchPlan(sets=4, shots=4, held_out=8)).items():
         for one in rated.values():
@@ -205,7 +202,7 @@ def test_too_few_others_are_told() -> None:
         ({"shots": "0"}, "option 'shots': found '0'"),
         ({"select": "coverage", "encoder": "x"}, "option 'encoder': expected none with select=coverage"),
         ({"exemplars": "no.json", "shots": "2"}, "option 'shots': expected none beside exemplars"),
-        ({"exemplars": "no.json"}, "no.json: found No such file or directory, expected exemplars"),
+        ({"exemplars": "no.json"}, "no.json: found no such file, expected exemplars"),
         ({"encoder": "no-folder"}, "no-folder: found no such folder, expected a sentence encoder"),
     ):
         with pytest.raises(InputError, match=message):

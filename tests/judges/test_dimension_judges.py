@@ -4,7 +4,6 @@ of replies as asked, broken, odd and hostile."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from typing import Any
 import pytest
 
 from proctor.core import ConfigurationError, InputError
+from proctor.judges import JUDGES
 from proctor.judges.dimensions import (
-    DIMENSION_JUDGES,
     IMAGES_ABSENT,
     IMAGES_BROKEN,
     Case,
@@ -340,8 +339,8 @@ def test_a_dimension_or_language_that_the_prompt_does_not_speak_of_is_refused() 
     with FaultyServer(rating()) as server:
         with pytest.raises(InputError, match="language: found 'fr', expected one of en, zh"):
             one("mediqa-judge", server, replace(case(), language="fr"))
-        with pytest.raises(InputError, match=r"mediqa_en.txt.j2: found nothing about 'empathy'"):
-            one("mediqa-judge", server, case(dimensions=(Dimension("empathy", (0.0, 1.0)),)))
+        with pytest.raises(InputError, match=r"rating_en.txt.j2: found nothing about 'empathy'"):
+            one("mediqa-judge", server, case(dimensions=(Dimension("empathy", (0.0, 1.0)),), scheme=None))
     assert server.count == 0
 
 
@@ -354,11 +353,9 @@ def test_a_persons_temperature_goes_before_the_judges() -> None:
 
 def test_all_judges_can_be_named() -> None:
     names = {"mediqa-judge", "model-ensemble", "persona-ensemble", "rubric-judge", "temperature-ensemble"}
-    assert names <= set(DIMENSION_JUDGES.names())
-    build: Callable[..., object]
+    assert names <= set(JUDGES.names())
     for name in names:
-        build = DIMENSION_JUDGES.get(name)
-        assert build.__doc__
+        assert JUDGES.get(name).__doc__
 
 
 def test_another_server_and_another_way_of_asking_are_other_judgements() -> None:

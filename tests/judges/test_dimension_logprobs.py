@@ -206,7 +206,7 @@ def some_rated(n: int = 60) -> list[RatedScore]:
 
 
 def rising(scores: Sequence[float], ratings: Sequence[float]) -> dict[float, float]:
-    """Isotonic regression by pooling neighbours that fall, written anew."""
+    """Isotonic regression by pooling neighbours that fall, rewritten."""
     blocks: list[list[Any]] = []
     for score in sorted(set(scores)):
         own = [rating for one, rating in zip(scores, ratings, strict=True) if one == score]
@@ -299,14 +299,14 @@ def test_calibrated_scores_come_from_the_same_votes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (lambda body: body.update(kind="other"), r"field 'kind': expected Input should be"),
+        (lambda body: body.update(kind="other"), r"field 'kind': found 'other', expected Input should be"),
         (lambda body: body["curves"]["en/overall"].update(without=[]), "a curve for every fold is expected"),
         (
             lambda body: body["curves"]["en/overall"]["everything"].update(ratings=[1.0]),
             "as many ratings as scores",
         ),
         (lambda body: body["folds"].update(x=-1), "a curve for every fold is expected"),
-        (lambda body: body.pop("folds"), "field 'folds': expected Field required"),
+        (lambda body: body.pop("folds"), "field 'folds': found nothing, expected Field required"),
     ],
 )
 def test_a_calibration_that_is_none_is_refused(
@@ -326,7 +326,7 @@ def test_what_can_not_be_calibrated_is_refused(tmp_path: Path) -> None:
     data = [*some_rated(), RatedScore("iiyi/E1", "zh", "writing-style", 0.5, 0.5)]
     with pytest.raises(InputError, match="calibration of zh/writing-style: found ratings in one fold"):
         fit_calibration(data, judge="j")
-    with pytest.raises(InputError, match=r"no.json: found No such file or directory, expected a calibration"):
+    with pytest.raises(InputError, match=r"no.json: found no such file, expected a calibration"):
         read_calibration(tmp_path / "no.json")
     with pytest.raises(InputError, match="found no curve for zh/overall, expected one of en/overall"):
         fit_calibration(some_rated(), judge="j").mapped("x", "zh", "overall", 0.5)

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proctor.benchmarks.mediqa_eval import rated_cases, read_encounters, read_native_ratings
 from proctor.core import InputError
 from proctor.judges.dimensions import Case, JudgesAll, RatedCase
 from proctor.judges.embedded import (
@@ -32,6 +31,7 @@ from proctor.judges.embedded.folds import Split, fold_numbers, folds
 from proctor.judges.embedded.learning import _dual, _mixed, task_figure
 from proctor.judges.embedded.views import fit_views
 from proctor.judges.injection import STEERING_FLAG
+from tests.support.mediqa_store import rated_in
 from tests.support.rated_answers import hashed, made_up
 
 SMALL = Recipe(folds=3, designs=6, kept=3)
@@ -149,6 +149,7 @@ import json, sys
 from dataclasses import replace
 from pathlib import Path
 from proctor.judges.embedded import EmbeddedJudge
+from tests.support.mediqa_store import rated_in
 from tests.support.rated_answers import hashed, made_up
 cases = [replace(one.case, encounter=f"new/{one.case.encounter}", id=f"new/{one.case.id}") for one in made_up(6, seed=5)]
 judge = EmbeddedJudge.load(Path(sys.argv[1]), encoders=hashed)
@@ -333,11 +334,9 @@ def test_training_refuses_what_nothing_can_be_learned_from() -> None:
         read_rated(part, hashed)
 
 
-def test_real_ratings_are_learned_from(data: Path) -> None:
+def test_real_ratings_are_learned_from(data: Path, tmp_path: Path) -> None:
     """With few designs and an encoder that knows no language: English above the 0.31 of word overlap."""
-    folder = data / "mediqa-eval"
-    table = read_native_ratings(folder / "ratings.csv")
-    rated = rated_cases(table, read_encounters(folder / "encounters.jsonl"))
+    rated = rated_in(data / "mediqa-eval", tmp_path)
     known = english([one for one in rated.values() if one.case.language == "en"])
     assert len(known.answers) == 363
     assert np.mean(figures(known, Recipe(folds=3, designs=6, kept=6))) > 0.34

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from proctor.audit import CorrelationSettings, Key, MetricScores, Rating, RatingsTable, audit, compare
+from proctor.audits import CorrelationSettings, Key, MetricScores, Rating, RatingsTable, audit, compare
 from proctor.judges.embedded import beside_best
 
 SETTINGS = CorrelationSettings(draws=200)

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from proctor.core import InputError
-from proctor.judges.dimensions import DIMENSION_JUDGES, ClientPool, Materials
+from proctor.judges.dimensions import ClientPool
 from proctor.judges.embedded import EmbeddedJudge, Recipe, read_rated
 from proctor.judges.embedded.weights import hash_of
-from tests.support.dimension_cases import Votes
+from tests.support.dimension_cases import Votes, built_from, setup
 from tests.support.rated_answers import hashed, made_up
 
 SMALL = Recipe(folds=3, designs=4, kept=2)
@@ -103,7 +103,7 @@ def test_a_folder_is_written_whole_or_not_at_all(
     assert list(tmp_path.iterdir()) == []
 
 
-WEIGHTS = "expected the weights of a learned judge (proctor train embedded-judge)"
+WEIGHTS = "expected the weights of a learned judge (proctor judge train)"
 UNREADABLE = f"weights.npz: found no readable file of weights, {WEIGHTS}"
 
 
@@ -230,16 +230,16 @@ def test_weights_for_another_encoder_are_refused_when_they_are_used(folder: Path
 
 
 def test_files_that_are_not_there_or_odd(folder: Path, tmp_path: Path) -> None:
-    expected = "expected a learned judge (proctor train embedded-judge)"
-    assert fault(tmp_path / "none") == f"manifest.json: found No such file or directory, {expected}"
+    expected = "expected a learned judge (proctor judge train)"
+    assert fault(tmp_path / "none") == f"manifest.json: found no such file, {expected}"
     manifest = folder / "manifest.json"
     whole = json.loads(manifest.read_text(encoding="utf-8"))
     manifest.write_text("{", encoding="utf-8")
-    assert fault(folder).startswith("manifest.json: expected Invalid JSON")
+    assert fault(folder).startswith("manifest.json: found broken JSON")
     manifest.write_text(json.dumps(whole | {"format": 2}), encoding="utf-8")
-    assert fault(folder) == "manifest.json: field 'format': expected Input should be 3"
+    assert fault(folder) == "manifest.json: field 'format': found 2, expected Input should be 3"
     manifest.write_text(json.dumps(whole | {"more": 1}), encoding="utf-8")
-    assert fault(folder) == "manifest.json: field 'more': expected Extra inputs are not permitted"
+    assert fault(folder) == "manifest.json: field 'more': found 1, expected Extra inputs are not permitted"
     manifest.write_text(json.dumps(whole), encoding="utf-8")
     (folder / "weights.npz").unlink()
     assert fault(folder) == f"weights.npz: found No such file or directory, {WEIGHTS}"
@@ -247,7 +247,7 @@ def test_files_that_are_not_there_or_odd(folder: Path, tmp_path: Path) -> None:
 
 def test_it_is_made_by_name(saved: Path) -> None:
     def made(**options: str) -> object:
-        return DIMENSION_JUDGES.get("embedded")(Materials(ClientPool([]), Votes(), options))
+        return built_from("embedded", setup(ClientPool([]), Votes(), options))
 
     assert isinstance(made(folder=str(saved)), EmbeddedJudge)
     with pytest.raises(InputError, match="embedded: option 'folder': found nothing"):

@@ -11,8 +11,8 @@ from proctor.core import (
     Answer,
     Benchmark,
     FailedPolicy,
+    InfrastructureError,
     Item,
-    MachineryError,
     Metric,
     NoVerdictError,
     Reference,
@@ -23,8 +23,20 @@ from proctor.core import (
 )
 from proctor.core.formats import FreeTextFormat
 from proctor.judges import NO_VERDICT, RUBRIC, TIE, UNRESOLVED, WithFallback
-from proctor.runs import BOTH, Options, Result, Run, Store, compare, judge_all, leaderboard, results
-from proctor.runs.table import load_items, load_labels
+from proctor.runs import (
+    BOTH,
+    JudgeLimits,
+    Options,
+    Result,
+    Run,
+    Store,
+    compare,
+    judge_all,
+    leaderboard,
+    load_items,
+    results,
+)
+from proctor.runs.table import load_labels
 
 QUESTIONS = 8
 
@@ -43,7 +55,7 @@ class Rubric:
     async def score(self, item: Item, answer: Answer) -> list[Score]:
         self.asked.append(item.id)
         if self.down:
-            raise MachineryError("connection refused")
+            raise InfrastructureError("connection refused")
         if self.declines and self.declines in answer.text:
             raise NoVerdictError(f"{self.name}: no verdict: I can't help with that")
         value = 2.0 if "right" in answer.text else 0.0
@@ -83,7 +95,7 @@ def store(tmp_path: Path) -> Store:
 
 def judged(store: Store, runs: list[Run], scorer: Scorer, give_up_after: int = 50) -> tuple[int, int, int]:
     store.declare_metrics("told", scorer.metrics)
-    tally = asyncio.run(judge_all(store, runs, scorer, concurrency=1, give_up_after=give_up_after))
+    tally = asyncio.run(judge_all(store, runs, scorer, JudgeLimits(1, give_up_after)))
     return tally.total, tally.marked, tally.unmarked
 
 

@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
-from proctor.benchmarks.focus import READER
 from proctor.core import (
     NO_ANSWER,
     Answer,
     Briefing,
+    InfrastructureError,
     InputError,
     Item,
-    MachineryError,
     Reference,
     Score,
     Status,
@@ -28,6 +27,7 @@ from proctor.judges import JUDGES, OfSeveral, Panel, build_judge
 from proctor.judges.binary_vote import RightOrWrong
 from proctor.judges.panel import PANEL, decide
 from proctor.models import ModelClient, ModelSpec
+from proctor.tasks.focus import READER
 from tests.support.faulty_server import AT_ONCE, Fault, FaultyServer, Request
 from tests.support.snapshot import assert_frozen
 from tests.support.votes import Votes
@@ -69,9 +69,9 @@ def judged(
     votes: Votes | None = None,
     models: Sequence[str] = THREE,
     **more: Any,
-) -> list[list[Score] | MachineryError]:
+) -> list[list[Score] | InfrastructureError]:
     async def run() -> list[Any]:
-        spec = {"base_url": server.url, "backoff_s": 0.001, "retries": 1, "timeout_s": 60.0}
+        spec = {"base_url": server.url, "backoff_s": 0.001, "retries": 1, "timeout_s": 600.0}
         clients = [ModelClient(ModelSpec.model_validate(spec | {"name": name})) for name in models]
         panel = build_judge("panel", clients, Votes() if votes is None else votes, **more)
         one = item()
@@ -86,12 +86,12 @@ def judged(
     return asyncio.run(run())
 
 
-def shown(scores: list[Score] | MachineryError) -> dict[tuple[str, str], tuple[float, str]]:
+def shown(scores: list[Score] | InfrastructureError) -> dict[tuple[str, str], tuple[float, str]]:
     assert not isinstance(scores, BaseException), scores
     return {(one.metric, one.scorer): (one.value, one.label) for one in scores}
 
 
-def outcome(scores: list[Score] | MachineryError) -> tuple[str | None, str]:
+def outcome(scores: list[Score] | InfrastructureError) -> tuple[str | None, str]:
     """The verdict (None: unresolved) and how it came about."""
     by_metric = {metric: (value, label) for (metric, _), (value, label) in shown(scores).items()}
     accuracy = by_metric.get("accuracy")
@@ -141,7 +141,7 @@ def test_the_majority_is_the_mark_and_each_vote_is_kept_under_its_judge() -> Non
         ("judge_vote", "binary-vote[openai:b]"): (0.0, "wrong"),
         ("judge_vote", "binary-vote[openai:c]"): (1.0, "right"),
     }
-    assert not isinstance(scores, MachineryError)
+    assert not isinstance(scores, InfrastructureError)
     behind = {one.scorer: one.vote_key for one in scores if one.vote_key}
     assert {name: votes.kept[key].judge for name, key in behind.items()} == {name: name for name in behind}
     assert server.count == len(votes.kept) == 3
@@ -204,7 +204,7 @@ def test_a_judge_that_declines_is_a_missing_vote() -> None:
 def test_without_any_vote_nothing_is_said() -> None:
     with FaultyServer(faults=1.0, kinds=[Fault.SERVER_ERROR]) as server:
         (error,) = judged(server, [said("Aside.")])
-    assert isinstance(error, MachineryError)
+    assert isinstance(error, InfrastructureError)
     assert "openai:a" in str(error)
     assert "openai:c" in str(error)
 
@@ -218,7 +218,7 @@ def test_a_judge_that_is_down_is_soon_asked_no_more_and_its_kept_votes_still_cou
     with FaultyServer(broken, port=server.port) as server:
 
         async def one_by_one() -> list[tuple[str | None, str]]:
-            spec = {"base_url": server.url, "backoff_s": 0.001, "retries": 0, "timeout_s": 60.0}
+            spec = {"base_url": server.url, "backoff_s": 0.001, "retries": 0, "timeout_s": 600.0}
             clients = [ModelClient(ModelSpec.model_validate(spec | {"name": name})) for name in THREE]
             panel = build_judge("panel", clients, votes)
             found = [outcome(await panel.score(item(), said(text))) for text in (*texts[5:], *texts[:5])]

@@ -15,9 +15,9 @@ from PIL import Image
 from proctor.core import (
     Answer,
     Frame,
+    InfrastructureError,
     InputError,
     Item,
-    MachineryError,
     NoVerdictError,
     Reference,
     Score,
@@ -70,7 +70,9 @@ def judged(
     frames: FramesOf | None = None,
 ) -> list[list[Score]]:
     async def run() -> list[list[Score]]:
-        spec = ModelSpec(name="openai:judge", base_url=server.url, backoff_s=0.001, retries=1, timeout_s=60.0)
+        spec = ModelSpec(
+            name="openai:judge", base_url=server.url, backoff_s=0.001, retries=1, timeout_s=600.0
+        )
         client = ModelClient(spec)
         judge = RationaleJudge(client, votes or Votes(), _prompt(), frames)
         try:
@@ -204,7 +206,7 @@ def test_what_is_not_a_verdict_never_becomes_a_mark(text: str) -> None:
 @pytest.mark.parametrize("fault", [Fault.CONTENT_FILTER, Fault.REFUSAL, Fault.SERVER_ERROR, Fault.RESET])
 def test_a_judge_that_declines_or_breaks_gives_no_mark(fault: Fault) -> None:
     votes = Votes()
-    with FaultyServer(faults=1.0, kinds=[fault]) as server, pytest.raises(MachineryError):
+    with FaultyServer(faults=1.0, kinds=[fault]) as server, pytest.raises(InfrastructureError):
         judged(server, [(item(), said())], votes)
     assert votes.kept == {}
 

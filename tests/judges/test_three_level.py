@@ -12,9 +12,9 @@ import pytest
 
 from proctor.core import (
     Answer,
+    InfrastructureError,
     InputError,
     Item,
-    MachineryError,
     NoVerdictError,
     Reference,
     Score,
@@ -60,7 +60,7 @@ def judged(
 ) -> list[list[Score]]:
     async def run() -> list[list[Score]]:
         fields = {"name": "openai:judge", "base_url": server.url, "backoff_s": 0.001, "retries": 1}
-        client = ModelClient(ModelSpec.model_validate(fields | {"timeout_s": 60.0} | spec))
+        client = ModelClient(ModelSpec.model_validate(fields | {"timeout_s": 600.0} | spec))
         judge = build(client, Votes() if votes is None else votes, prompt=prompt)
         try:
             return await asyncio.gather(*(judge.score(one, answer) for one, answer in work))
@@ -215,7 +215,7 @@ def test_what_is_not_a_verdict_never_becomes_a_mark(reply: str) -> None:
 @pytest.mark.parametrize("fault", [Fault.SERVER_ERROR, Fault.RESET, Fault.WRONG_TYPES, Fault.BAD_REQUEST])
 def test_a_fault_of_the_machinery_leaves_the_answer_unmarked(fault: Fault) -> None:
     votes = Votes()
-    with FaultyServer(faults=1.0, kinds=[fault]) as server, pytest.raises(MachineryError):
+    with FaultyServer(faults=1.0, kinds=[fault]) as server, pytest.raises(InfrastructureError):
         judged(server, [(item(), said("It slides."))], votes)
     assert votes.kept == {}
 
@@ -223,7 +223,7 @@ def test_a_fault_of_the_machinery_leaves_the_answer_unmarked(fault: Fault) -> No
 @pytest.mark.parametrize("fault", [Fault.CONTENT_FILTER, Fault.REFUSAL])
 def test_a_judge_that_declines_gives_no_verdict(fault: Fault) -> None:
     message = r"^three-level\[openai:judge\]: no verdict: openai:judge: the model or its provider declined"
-    with FaultyServer(script=[fault]) as server, pytest.raises(MachineryError, match=message):
+    with FaultyServer(script=[fault]) as server, pytest.raises(InfrastructureError, match=message):
         judged(server, [(item(), said("It slides."))])
 
 
@@ -232,7 +232,7 @@ def test_a_vote_that_is_no_verdict_is_not_believed() -> None:
     with FaultyServer(verdict(2, "none")) as server:
         judged(server, [(item(), said("It slides."))], votes)
         broken = [vote.model_copy(update={"reply": {"score": 2}}) for vote in votes.kept.values()]
-        with pytest.raises(MachineryError, match="is not a verdict"):
+        with pytest.raises(InfrastructureError, match="is not a verdict"):
             judged(server, [(item(), said("It slides."))], Votes(*broken))
 
 

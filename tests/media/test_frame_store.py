@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import json
 import multiprocessing
 import os
+import re
 import signal
+import struct
 import sys
 import threading
 import time
+import tracemalloc
 import zipfile
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from proctor.core import ConfigurationError, InputError, Item, VideoClip
+from proctor.core import ConfigurationError, InputError, Item, VideoClip, read_arrays, write_arrays
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, MediaSettings, damaged, kept, prune, view
-from proctor.media.entries import Key, Made, Shelf, is_whole
+from proctor.media.entries import MANIFEST, Key, Made, Shelf, is_whole
 from proctor.media.frame_store import FrameStore
 from proctor.media.pictures import FrameEncoder
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
@@ -110,6 +115,126 @@ def test_a_damaged_entry_is_made_anew(tmp_path: Path, damage: str) -> None:
     assert ask(tmp_path, log, [1, 2]) == {1: jpeg_of(1), 2: jpeg_of(2)}
     assert Counter(lines(log)).most_common(1)[0][1] == 2
     assert [is_whole(entry) for entry in entries(tmp_path)] == [True]
+
+
+def rewritten(entry: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """The entry with another manifest."""
+    with zipfile.ZipFile(entry) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    about = json.loads(content[MANIFEST])
+    changed = change(about)
+    content[MANIFEST] = changed if isinstance(changed, bytes) else json.dumps(about).encode()
+    with zipfile.ZipFile(entry, "w") as archive:
+        for name, one in content.items():
+            archive.writestr(name, one)
+
+
+def with_flag(entry: Path, offset: int, value: bytes) -> None:
+    """The entry with other bytes in the heads of its last member, here and in the directory."""
+    content = bytearray(entry.read_bytes())
+    for signature, shift in ((b"PK\x03\x04", 0), (b"PK\x01\x02", 2)):
+        at = content.rindex(signature) + offset + shift
+        content[at : at + len(value)] = value
+    entry.write_bytes(content)
+
+
+def grown(entry: Path) -> None:
+    """A manifest of 3 GB, without its weight: a file with a hole."""
+    head = b"PK\x03\x04" + struct.pack("<HHHHHIIIHH", 20, 0, 0, 0, 0, 0, 3 * 2**30, 3 * 2**30, 13, 0)
+    with entry.open("wb") as out:
+        out.write(head + b"manifest.json")
+        out.seek(3 * 2**30, os.SEEK_CUR)
+        start = out.tell()
+        fields = struct.pack(
+            "<HHHHHHIIIHHHHHII", 20, 20, 0, 0, 0, 0, 0, 3 * 2**30, 3 * 2**30, 13, 0, 0, 0, 0, 0, 0
+        )
+        out.write(b"PK\x01\x02" + fields + b"manifest.json")
+        out.write(b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 1, 1, out.tell() - start, start, 0))
+
+
+def as_pipe(entry: Path) -> None:
+    entry.unlink()
+    os.mkfifo(entry)
+
+
+def as_folder(entry: Path) -> None:
+    entry.unlink()
+    entry.mkdir()
+    (entry / "mine").touch()
+
+
+def frame(**values: object) -> Callable[[Path], None]:
+    return lambda entry: rewritten(entry, lambda about: about["frames"][0].update(values))
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "a deep manifest": lambda entry: rewritten(entry, lambda _: b"[" * 100_000),
+    "a manifest of 3 GB": grown,
+    "a manifest that is a list": lambda entry: rewritten(entry, lambda _: b"[]"),
+    "a packed manifest": lambda entry: with_flag(entry, 8, b"\x08\x00"),
+    "an unknown packing": lambda entry: with_flag(entry, 8, b"\x63\x00"),
+    "encrypted": lambda entry: with_flag(entry, 6, b"\x01\x00"),
+    "a packed size of 2 GB": lambda entry: with_flag(entry, 18, struct.pack("<I", 2**31 - 1)),
+    "an offset below 0": frame(offset=-1),
+    "an offset out of range": frame(offset=2**63),
+    "a size out of range": frame(size=10**12),
+    "no size": frame(size=0, crc=0),
+    "an infinite offset": lambda entry: rewritten(
+        entry, lambda about: json.dumps(about).replace(": 5", ": 1e999").encode()
+    ),
+    "a key that is a list": frame(key=[1]),
+    "digits": lambda entry: rewritten(
+        entry, lambda _: b'{"frames": [{"key": 1, "offset": ' + b"9" * 5_000 + b"}]}"
+    ),
+    "a pipe": as_pipe,
+    "a folder": as_folder,
+}
+
+
+def test_a_packed_size_of_2_gb_takes_no_such_buffer(tmp_path: Path) -> None:
+    ask(tmp_path, tmp_path / "log", [1, 2])
+    (entry,) = entries(tmp_path)
+    DAMAGE["a packed size of 2 GB"](entry)
+    tracemalloc.start()
+    try:
+        assert not is_whole(entry)
+        assert tracemalloc.get_traced_memory()[1] < 2**26
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_whatever_an_entry_has_become_it_is_made_anew_and_one_line_says_so(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ask(tmp_path, tmp_path / "log", [1, 2])
+    (entry,) = entries(tmp_path)
+    DAMAGE[name](entry)
+    assert [one.path for one in damaged(tmp_path)] == [entry]
+    assert [one.source() for one in kept(tmp_path)] in ([""], ["v"])
+    assert ask(tmp_path, tmp_path / "log", [1, 2]) == {1: jpeg_of(1), 2: jpeg_of(2)}
+    assert [is_whole(one) for one in entries(tmp_path) if one.is_file()] == [True]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{entry} was damaged and has been removed; its pictures are made again"
+    ]
+    assert damaged(tmp_path) == []
+
+
+def test_a_folder_in_place_of_an_entry_is_kept_aside(tmp_path: Path) -> None:
+    ask(tmp_path, tmp_path / "log", [1])
+    (entry,) = entries(tmp_path)
+    as_folder(entry)
+    ask(tmp_path, tmp_path / "log", [1])
+    assert (entry.with_name(f"{entry.name}.damaged") / "mine").is_file()
+    assert entry.is_file()
+
+
+def test_pictures_that_can_not_be_read_back_are_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proctor.media.frame_store.read_pictures", lambda _entry, _places: None)
+    with pytest.raises(ConfigurationError, match="can't be read back: choose another cache"):
+        ask(tmp_path, tmp_path / "log", [1])
 
 
 def test_an_entry_that_was_removed_meanwhile_is_made_anew(tmp_path: Path) -> None:
@@ -299,6 +424,52 @@ def decoded(cache: Path) -> list[str]:
                 if name.endswith(".jpg")
             ]
     return names
+
+
+NOTES: dict[str, Callable[[Path], object]] = {
+    "cut": lambda note: note.write_bytes(note.read_bytes()[:-20]),
+    "deep": lambda note: note.write_bytes(b"[" * 100_000),
+    "a pipe": as_pipe,
+    "empty": lambda note: note.write_bytes(b""),
+    "a list": lambda note: note.write_bytes(b"[]"),
+    "a path for a hash": lambda note: note.write_text(
+        re.sub("[0-9a-f]{64}", "../../x", note.read_text("latin-1")), "latin-1"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ["files/*.json", "indexes/*.npz"])
+@pytest.mark.parametrize("name", NOTES)
+def test_damaged_notes_of_the_cache_are_found_out_anew(media: Path, kind: str, name: str) -> None:
+    cache = media / "cache"
+    first = asyncio.run(view(clip(), "video", MediaLibrary(media, cache_dir=cache)).frames(count=2))
+    (note,) = cache.glob(kind)
+    NOTES[name](note)
+    again = asyncio.run(view(clip(), "video", MediaLibrary(media, cache_dir=cache)).frames(count=2))
+    assert again == first
+    assert len(list(cache.glob(kind))) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"facts": np.array([1, 0, 0, 1])},
+        {"facts": np.array([1, 10])},
+        {"pts": np.array([], dtype=np.int64)},
+        {"pts": np.array([3, 2, 1])},
+        {"keys": np.array([[0, 1]])},
+        {"keys": np.array(["a"])},
+    ],
+)
+def test_timestamps_that_can_be_none_are_read_anew(media: Path, change: dict[str, Any]) -> None:
+    cache = media / "cache"
+    first = asyncio.run(view(clip(), "video", MediaLibrary(media, cache_dir=cache)).frames(count=2))
+    (note,) = cache.glob("indexes/*.npz")
+    arrays = read_arrays(note, "timestamps", "the timestamps of a video")
+    write_arrays(note, arrays | change)
+    again = asyncio.run(view(clip(), "video", MediaLibrary(media, cache_dir=cache)).frames(count=2))
+    assert again == first
+    np.testing.assert_equal(read_arrays(note, "timestamps", "the timestamps of a video"), arrays)
 
 
 def test_windows_of_one_video_are_slices_of_what_is_there(media: Path) -> None:

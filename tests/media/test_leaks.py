@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageEnhance, ImageOps
 
 from proctor.core import InputError
-from proctor.media import Tolerance, find_leaks, look_at, write_page
-from proctor.media.fingerprints import BITS, distances, fingerprint, hashes
+from proctor.media import Tolerance, distances, find_leaks, hashes, look_at, write_page
+from proctor.media.duplicates import BITS, fingerprint
 from tests.support.program import proctor
 
 Change = Callable[[Image.Image], Image.Image]
@@ -214,7 +214,17 @@ def test_the_page_is_self_contained_and_escaped(sets: tuple[Path, Path], tmp_pat
 
 def test_the_command(sets: tuple[Path, Path], tmp_path: Path) -> None:
     run = proctor(
-        *("leaks", *sets, "--cache", tmp_path / "cache", "--format", "json", "--out", tmp_path / "leaks.html")
+        *(
+            "media",
+            "duplicates",
+            *sets,
+            "--cache",
+            tmp_path / "cache",
+            "--format",
+            "json",
+            "--out",
+            tmp_path / "leaks.html",
+        )
     )
     assert run.returncode == 0, run.stderr
     rows = json.loads(run.stdout)

@@ -12,7 +12,7 @@ import pytest
 from proctor.core import Frame, InputError, Item, VideoClip
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, view, viewer
-from proctor.media.ahead import LookAhead, Request
+from proctor.media.decode import LookAhead, Request
 from proctor.media.pictures import FrameEncoder
 from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.virtual_time import until

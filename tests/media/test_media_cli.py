@@ -1,4 +1,4 @@
-"""`proctor frames` and `proctor cache`, and a run with media options, as a person calls them."""
+"""`proctor media`, and a run with media options, as a person calls them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def root(tmp_path: Path) -> Path:
 def test_frames_fills_the_store_writes_and_tells(root: Path) -> None:
     def once() -> list[dict[str, object]]:
         run = proctor(
-            *("frames", root / "v.mp4", "--fps", "2", "--start", "1", "--out", root / "out"),
+            *("media", "frames", root / "v.mp4", "--fps", "2", "--start", "1", "--out", root / "out"),
             *("--cache", root / "cache", "--format", "json"),
         )
         assert (run.returncode, run.stderr) == (0, "")
@@ -46,7 +46,7 @@ def test_frames_fills_the_store_writes_and_tells(root: Path) -> None:
 
 
 def test_a_region_and_a_bad_one(root: Path) -> None:
-    given = ("frames", root / "v.mp4", "--count", "1", "--cache", root / "cache")
+    given = ("media", "frames", root / "v.mp4", "--count", "1", "--cache", root / "cache")
     good = proctor(*given, "--region", "0,0,0.5,1", "--out", root / "out")
     assert good.returncode == 0
     bad = proctor(*given, "--region", "0,0,2,1")
@@ -56,7 +56,7 @@ def test_a_region_and_a_bad_one(root: Path) -> None:
 
 def test_a_broken_video_is_one_line(root: Path) -> None:
     (root / "w.mp4").write_bytes(b"")
-    run = proctor("frames", root / "w.mp4", "--cache", root / "cache")
+    run = proctor("media", "frames", root / "w.mp4", "--cache", root / "cache")
     assert run.returncode == 1
     assert run.stderr == (
         f"proctor: {root}/w.mp4: found an unreadable video (Invalid data found when processing input)\n"
@@ -65,22 +65,22 @@ def test_a_broken_video_is_one_line(root: Path) -> None:
 
 def test_the_cache_is_listed_verified_and_pruned(root: Path) -> None:
     cache = ("--cache", root / "cache")
-    assert proctor("frames", root / "v.mp4", "--count", "3", *cache).returncode == 0
-    (entry,) = json.loads(proctor("cache", "list", "--format", "json", *cache).stdout)
+    assert proctor("media", "frames", root / "v.mp4", "--count", "3", *cache).returncode == 0
+    (entry,) = json.loads(proctor("media", "cache", "--format", "json", *cache).stdout)
     assert (entry["of"], entry["bytes"]) == ("v.mp4", Path(entry["entry"]).stat().st_size)
-    assert proctor("cache", "verify", *cache).stdout == "Damaged entries: none\n"
+    assert proctor("media", "cache", "--verify", *cache).stdout == "Damaged entries: none\n"
     content = bytearray(Path(entry["entry"]).read_bytes())
     content[200] ^= 1
     Path(entry["entry"]).write_bytes(content)
-    found = proctor("cache", "verify", *cache)
+    found = proctor("media", "cache", "--verify", *cache)
     assert (found.returncode, found.stderr) == (1, "1 damaged entries\n")
-    assert proctor("cache", "verify", "--remove", *cache).returncode == 0
+    assert proctor("media", "cache", "--verify", "--remove", *cache).returncode == 0
     assert not Path(entry["entry"]).exists()
-    assert proctor("frames", root / "v.mp4", "--count", "3", *cache).returncode == 0
-    pruned = proctor("cache", "prune", "--cache-size", "1KB", "--format", "csv", *cache)
+    assert proctor("media", "frames", root / "v.mp4", "--count", "3", *cache).returncode == 0
+    pruned = proctor("media", "cache", "--prune", "1KB", "--format", "csv", *cache)
     assert pruned.stdout.splitlines()[1].startswith("v.mp4,")
     assert pruned.stderr.startswith("1 entries removed, ")
-    assert json.loads(proctor("cache", "list", "--format", "json", *cache).stdout) == []
+    assert json.loads(proctor("media", "cache", "--format", "json", *cache).stdout) == []
 
 
 @pytest.mark.parametrize(

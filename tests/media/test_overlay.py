@@ -12,11 +12,10 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image as Pillow
 
-from proctor.core import Frame, Image, Item, VideoClip
+from proctor.core import Frame, Image, Item, VideoClip, clock_text
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, MediaSettings, view
 from proctor.media.pictures import paint
-from proctor.media.sampling import clock_text
 from tests.support.clock_video import HEIGHT, WIDTH, ClockVideo, read_clock, write_clock_video
 
 Overlay = Literal["none", "absolute", "clip"]

@@ -1,4 +1,4 @@
-"""`proctor pose` as a person calls it."""
+"""`proctor media pose` as a person calls it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_with_keypoints_in_all_forms(folder: Path, tmp_path: Path) -> None:
-    given = ("pose", folder, "--keypoints", coco(tmp_path), "--chest", "0.4,0.72,0.06,0.08")
+    given = ("media", "pose", folder, "--keypoints", coco(tmp_path), "--chest", "0.4,0.72,0.06,0.08")
     run = proctor(*given, "--format", "json")
     assert (run.returncode, run.stderr) == (0, "")
     told = json.loads(run.stdout)
@@ -39,7 +39,7 @@ def test_a_folder_with_keypoints_in_all_forms(folder: Path, tmp_path: Path) -> N
 
 def test_a_network_and_a_single_picture(folder: Path, tmp_path: Path) -> None:
     weights = constant(tmp_path / "w.onnx", [column((40, 64, 20, 40), 0.6)])
-    run = proctor("pose", folder / "i002" / "A.png", "--weights", weights, "--format", "json")
+    run = proctor("media", "pose", folder / "i002" / "A.png", "--weights", weights, "--format", "json")
     assert (run.returncode, run.stderr) == (0, "")
     (row,) = json.loads(run.stdout)
     assert (row["image"], len(row["people"]), row["manikin"]) == ("A.png", 1, None)
@@ -60,7 +60,7 @@ def test_faults_are_one_line(folder: Path, tmp_path: Path) -> None:
         (
             (folder / "C.jpg", "--keypoints", file),
             1,
-            "C.jpg: found No such file or directory, expected a picture",
+            "C.jpg: found no such file, expected a picture",
         ),
         (
             (folder / "i002" / "A.png", "--keypoints", file, "--head", "1"),
@@ -73,6 +73,6 @@ def test_faults_are_one_line(folder: Path, tmp_path: Path) -> None:
             "image 'A.png': found CPR/i001/A.jpg, i002/A.png, expected",
         ),
     ):
-        run = proctor("pose", *given)
+        run = proctor("media", "pose", *given)
         assert run.returncode == code
         assert text in " ".join(run.stderr.replace("│", " ").split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,15 @@ from onnx import TensorProto, helper, numpy_helper
 from PIL import Image, ImageDraw
 
 from proctor.core import ConfigurationError, InputError
-from proctor.media.pose import KEYPOINTS, Box, Letterbox, PoseNetwork, open_pose, people_of
+from proctor.tasks.clinicalskillqa.pose import (
+    KEYPOINTS,
+    Letterbox,
+    PersonBox,
+    PoseNetwork,
+    network_process,
+    open_pose,
+    people_of,
+)
 
 SIDE = 128
 ROWS = 56
@@ -148,8 +157,8 @@ def test_known_people_come_back_the_surest_first_without_doubles(tmp_path: Path)
     pose = PoseNetwork(file).look(jpeg(256, 128))  # scaled by a half, 32 rows of grey above
     assert [round(person.score, 3) for person in pose.people] == [0.9, 0.6]
     first, second = pose.people
-    assert first.box == Box(160, 24, 200, 104)
-    assert second.box == Box(60, 24, 100, 104)
+    assert first.box == PersonBox(160, 24, 200, 104)
+    assert second.box == PersonBox(60, 24, 100, 104)
     found = first.point("left_wrist")
     assert found is not None
     assert (found.x, found.y) == (128, 128)
@@ -159,14 +168,14 @@ def test_known_people_come_back_the_surest_first_without_doubles(tmp_path: Path)
     assert PoseNetwork(nobody).look(jpeg(64, 64)).people == ()
 
 
-def overlap(a: Box, b: Box) -> float:
+def overlap(a: PersonBox, b: PersonBox) -> float:
     wide = min(a.right, b.right) - max(a.left, b.left)
     high = min(a.bottom, b.bottom) - max(a.top, b.top)
     both = max(0.0, wide) * max(0.0, high)
     return both / (_area(a) + _area(b) - both)
 
 
-def _area(box: Box) -> float:
+def _area(box: PersonBox) -> float:
     return (box.right - box.left) * (box.bottom - box.top)
 
 
@@ -224,6 +233,17 @@ def test_settings_name_the_weights_by_hash(tmp_path: Path) -> None:
 
 
 # ── faults ──
+
+
+@pytest.fixture
+def limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program that runs the network, with a second of the processor instead of a minute."""
+    source = Path(network_process.__file__).read_text()
+    assert "\nMOST_SECONDS = 60\n" in source
+    program = tmp_path / "program.py"
+    program.write_text(source.replace("\nMOST_SECONDS = 60\n", "\nMOST_SECONDS = 1\n"))
+    monkeypatch.setattr(network_process, "__file__", str(program))
+    monkeypatch.setattr(network_process, "MOST_SECONDS", 1)
 
 
 def said(file: Path, **more: Any) -> str:
@@ -284,6 +304,95 @@ def test_a_picture_that_can_not_be_read(tmp_path: Path) -> None:
     assert (
         str(caught.value) == "i001/A: found an unreadable image (UnidentifiedImageError), expected an image"
     )
+
+
+def endless(file: Path) -> Path:
+    """A network whose answer is the last of as many rounds as a number can count."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["on"], ["still"]),
+            helper.make_node("Add", ["sofar", "one"], ["more"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("round", TensorProto.INT64, []),
+            helper.make_tensor_value_info("on", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("sofar", TensorProto.FLOAT, []),
+        ],
+        [
+            helper.make_tensor_value_info("still", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("more", TensorProto.FLOAT, []),
+        ],
+        [numpy_helper.from_array(np.array(1, np.float32), "one")],
+    )
+    nodes = [
+        helper.make_node("ReduceMean", ["images"], ["mean"], keepdims=0),
+        helper.make_node("Loop", ["rounds", "true", "mean"], ["last"], body=body),
+        helper.make_node("Add", ["people", "last"], ["output0"]),
+    ]
+    constants: dict[str, Any] = {
+        "rounds": np.array(2**62, np.int64),
+        "true": np.array(True),
+        "people": np.zeros((1, ROWS, 1), np.float32),
+    }
+    return written(file, nodes, constants)
+
+
+def filling(file: Path) -> Path:
+    """A network that makes 40 GB of zeros of a picture."""
+    nodes = [
+        helper.make_node("ReduceMean", ["images"], ["mean"], keepdims=0),
+        helper.make_node("Cast", ["mean"], ["none"], to=TensorProto.INT64),
+        helper.make_node("Add", ["none", "many"], ["shape"]),
+        helper.make_node("ConstantOfShape", ["shape"], ["zeros"]),
+        helper.make_node("ReduceMax", ["zeros"], ["largest"], keepdims=0),
+        helper.make_node("Add", ["people", "largest"], ["output0"]),
+    ]
+    constants: dict[str, Any] = {
+        "many": np.array([10_000, 1_000_000], np.int64),
+        "people": np.zeros((1, ROWS, 1), np.float32),
+    }
+    return written(file, nodes, constants)
+
+
+LIMITS = "a network that takes more than 1 s of the processor or 8 GB, or ends its process"
+
+
+def test_a_network_without_end_is_stopped(tmp_path: Path, limited: None) -> None:
+    file = endless(tmp_path / "w.onnx")
+    network = PoseNetwork(file)
+    for _ in range(2):  # it stays stopped
+        with pytest.raises(InputError) as caught:
+            network.look(jpeg(64, 64))
+        assert str(caught.value) == f"{file}: found {LIMITS}, expected an exported ONNX network"
+
+
+def test_a_network_that_fills_the_memory_is_stopped(tmp_path: Path) -> None:
+    network = PoseNetwork(filling(tmp_path / "w.onnx"))
+    with pytest.raises(
+        InputError, match=r"found a network that (?:fails on a picture|takes more than)"
+    ) as caught:
+        network.look(jpeg(64, 64))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("sides", [(100_000, 100_000), (SIDE, 2**40), (4097, SIDE)])
+def test_an_input_of_more_pixels_than_any_network_has(tmp_path: Path, sides: tuple[int, int]) -> None:
+    file = constant(tmp_path / "w.onnx", [column((1, 1, 1, 1), 0.5)], taken=[1, 3, *sides])
+    assert said(file) == (
+        f"input: found pictures of {sides[1]:,} × {sides[0]:,}, expected at most 4,096 pixels a side"
+    )
+
+
+def test_pictures_are_looked_at_one_after_another_whoever_asks(tmp_path: Path) -> None:
+    network = PoseNetwork(seeker(tmp_path / "seeker.onnx"))
+    dots = [(float(20 + 5 * k), float(100 - 5 * k)) for k in range(12)]
+    with ThreadPoolExecutor(4) as pool:
+        poses = list(pool.map(lambda dot: network.look(jpeg(128, 128, dot)), dots))
+    for dot, pose in zip(dots, poses, strict=True):
+        nose = pose.people[0].point("nose")
+        assert nose is not None
+        assert (abs(nose.x - dot[0]) < 1, abs(nose.y - dot[1]) < 1) == (True, True)
 
 
 def test_without_onnxruntime_it_is_said_how_to_get_it(

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from proctor.core import InputError, Region
-from proctor.media.pose import (
+from proctor.tasks.clinicalskillqa.pose import (
     KEYPOINTS,
     PREDICATES,
     SEGMENTS,
     THRESHOLDS,
     WORDS,
-    Box,
     Person,
+    PersonBox,
     PictureFacts,
     Point,
     Pose,
@@ -27,7 +27,7 @@ from proctor.media.pose import (
 )
 from tests.support.figures import Joints, kneeler, manikin, person, pose, standing, without
 
-DEVICE = {"device": Box(470, 200, 520, 240)}
+DEVICE = {"device": PersonBox(470, 200, 520, 240)}
 
 
 def only(*people: Joints, **more: Any) -> dict[str, bool | None]:
@@ -82,7 +82,10 @@ LEDGER: list[tuple[str, bool | None, dict[str, bool | None]]] = [
     (
         "reaching_for_device",
         None,
-        only(standing(arms=45) | {"left_wrist": (1000.0, 0.0)}, marked={"device": Box(380, 150, 430, 240)}),
+        only(
+            standing(arms=45) | {"left_wrist": (1000.0, 0.0)},
+            marked={"device": PersonBox(380, 150, 430, 240)},
+        ),
     ),
     # hands off
     ("hands_off", True, only(manikin(), standing())),
@@ -113,7 +116,7 @@ def test_joints_that_are_not_sure_are_missing() -> None:
 
 def test_nobody_and_people_without_a_joint() -> None:
     assert facts_of(Pose(800, 500, ())) == PictureFacts((), "", None)
-    bare = Person(Box(1, 1, 9, 9), 0.9, {})
+    bare = Person(PersonBox(1, 1, 9, 9), 0.9, {})
     facts = facts_of(Pose(800, 500, (bare,)))
     assert len(facts.rescuers) == 1
     assert set(facts.rescuers[0].holds.values()) == {None}
@@ -149,9 +152,9 @@ def test_places_can_be_marked_instead() -> None:
     both = marked | {"head": Region(x=0.3, y=0.72, width=0.06, height=0.08)}
     assert facts_of(pose(standing()), both).rescuers[0].holds["hands_off"] is True
     # What the picture's own file marks comes first; a body that lies is the manikin all the same.
-    own = pose(manikin(), kneeler(), marked={"chest": Box(0, 0, 10, 10)})
+    own = pose(manikin(), kneeler(), marked={"chest": PersonBox(0, 0, 10, 10)})
     places = places_of(own, marked)
-    assert places.chest == Box(0, 0, 10, 10)
+    assert places.chest == PersonBox(0, 0, 10, 10)
     assert places.lying is own.people[0]
     assert facts_of(own, marked).rescuers[0].holds["hands_on_chest"] is False
 
@@ -239,4 +242,4 @@ def test_marks_are_four_fractions() -> None:
 
 
 def test_a_point_between_is_neither() -> None:
-    assert Box(0, 0, 10, 10).distance(Point(5, 12)) == 2
+    assert PersonBox(0, 0, 10, 10).distance(Point(5, 12)) == 2

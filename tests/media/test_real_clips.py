@@ -1,4 +1,4 @@
-"""The two real clips, held against what ffprobe says of them."""
+"""The two real clips, compared with what ffprobe says of them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 from proctor.core import Item, VideoClip
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, view
-from proctor.media.decode import Source, decode_at
-from proctor.media.index import read_index
+from proctor.media.decode import VideoSource, decode_at
+from proctor.media.video import read_index
 from tests.conftest import missing
 
 CLIPS = ("02_cups", "04_coffee")
@@ -71,7 +71,7 @@ def test_counts_and_times_are_those_that_ffprobe_gives(data: Path, ffprobe: str,
         [float(frame["best_effort_timestamp_time"]) - expected[0] * top / bottom for frame in told["frames"]],
         abs=1e-6,
     )
-    with Source(path) as source:
+    with VideoSource(path) as source:
         assert [shot.frame.pts for shot in decode_at(source, index, expected)] == expected
 
 

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from proctor.core import InputError, Region, generator
-from proctor.media import MediaLibrary
-from proctor.media.library import Picture
-from proctor.media.pose import Box
-from proctor.media.saliency import COLOURS, Detail, details_of, enlarged, saliency
+from proctor.media import MediaLibrary, Picture
+from proctor.tasks.clinicalskillqa.pose import PersonBox
+from proctor.tasks.clinicalskillqa.pose.saliency import COLOURS, Detail, details_of, enlarged, saliency
 from tests.support.figures import kneeler, manikin, pose, standing
 
 SIZE = (480, 270)
@@ -130,7 +129,7 @@ def test_joints_tell_head_and_chest() -> None:
     marked = details_of(flat, 1.6, None, {"chest": Region(x=0.7, y=0.1, width=0.1, height=0.1)})
     assert [detail.what for detail in marked] == ["chest and hands"]
     assert inside(marked[0].region, 600, 75, (800, 500))
-    large = details_of(flat, 1.6, pose(marked={"head": Box(0, 0, 800, 500)}))
+    large = details_of(flat, 1.6, pose(marked={"head": PersonBox(0, 0, 800, 500)}))
     assert large[0].region.width == pytest.approx(0.45)  # more would not be enlarged
 
 

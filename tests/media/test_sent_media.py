@@ -28,10 +28,9 @@ from proctor.core import (
 from proctor.core.formats import AnswerFormat, ChoiceFormat, TimestampsFormat
 from proctor.media import MediaLibrary, view
 from proctor.metrics import AccuracyScorer
-from proctor.models import ModelClient, ModelSpec
-from proctor.models.faults import rejection
+from proctor.models import ModelClient, ModelSpec, rejection
 from proctor.runs import Limits, Store, execute, plan
-from proctor.systems.model_system import ModelSystem, Sampling
+from proctor.systems import ModelSystem, Sampling
 from tests.support.clock_video import ClockVideo, shown_by_decoding, write_clock_video
 from tests.support.faulty_server import Fault, FaultyServer
 

@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 
 from proctor.core import Frame, InputError, Item, Region, VideoClip
 from proctor.core.formats import BinaryFormat
-from proctor.media import MediaLibrary, MediaSettings, view
-from proctor.media.decode import Source, decode_at
-from proctor.media.index import read_index
-from proctor.media.library import Picture
+from proctor.media import MediaLibrary, MediaSettings, Picture, view
+from proctor.media.decode import VideoSource, decode_at
+from proctor.media.video import read_index
 from tests.support.clock_video import ClockVideo, read_clock, shown_by_decoding, write_clock_video
 
 KINDS = [("libx264", suffix) for suffix in (".mp4", ".mkv", ".mov", ".ts", ".avi")]
@@ -137,7 +136,7 @@ def test_a_picture_that_is_announced_and_never_shown_is_the_one_before(tmp_path:
     announced = [int(index.pts[number]) + 7 for number in (10, 30, 62, 99)]
     ghosts = replace(index, pts=np.sort(np.concatenate([index.pts, np.array(announced)])))
     wanted = sorted([*announced, int(index.pts[31]), int(index.pts[64])])
-    with Source(path) as source:
+    with VideoSource(path) as source:
         shown = [(shot.pts, shot.frame.pts) for shot in decode_at(source, ghosts, wanted)]
     true = {pts: int(index.pts[index.pts.searchsorted(pts, side="right") - 1]) for pts in wanted}
     assert shown == [(pts, true[pts]) for pts in wanted]

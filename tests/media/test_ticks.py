@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.media.index import FrameIndex
+from proctor.media.video import FrameIndex
 
 BASES = [
     Fraction(1, 90_000),

@@ -1,4 +1,4 @@
-"""BERTScore: held against the package `bert-score`, worked by hand, and its edges."""
+"""BERTScore: compared with the package `bert-score`, worked by hand, and its edges."""
 
 from __future__ import annotations
 
@@ -433,16 +433,14 @@ def test_baselines_that_are_refused(text: str, said: str, tmp_path: Path) -> Non
 
 
 def test_baselines_of_the_package() -> None:
-    from proctor.metrics.text.baselines import packaged_baseline
+    from proctor.metrics.text import packaged_baseline
 
     assert read_baseline(packaged_baseline("en", "roberta-large"), 17)[2] == pytest.approx(0.83, abs=0.01)
     with pytest.raises(
         InputError, match=r"^baseline: found none for 'all-MiniLM-L6-v2' and the language 'en' in the package"
     ):
         load_bertscore(BertScoreSettings(EncoderSettings(layer=2), rescale="en"))
-    with pytest.raises(
-        InputError, match=r"nowhere.tsv: found No such file or directory, expected a baseline file"
-    ):
+    with pytest.raises(InputError, match=r"nowhere.tsv: found no such file, expected a baseline file"):
         load_bertscore(BertScoreSettings(EncoderSettings(layer=2), rescale="nowhere.tsv"))
 
 

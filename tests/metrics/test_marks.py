@@ -20,7 +20,7 @@ from sklearn.metrics import (
 
 from proctor.core import InputError
 from proctor.metrics import (
-    Mark,
+    MetricEstimate,
     count_marks,
     match_times,
     nominal_marks,
@@ -34,7 +34,7 @@ RNG = np.random.default_rng(0)
 VIDEOS = [f"v{number}" for number in RNG.integers(0, 12, 120)]
 
 
-def values(marks: list[Mark]) -> dict[tuple[str, str], float | None]:
+def values(marks: list[MetricEstimate]) -> dict[tuple[str, str], float | None]:
     return {(mark.metric.name, mark.part): mark.estimate.value for mark in marks}
 
 

@@ -1,4 +1,4 @@
-"""Orders: worked by hand, held against scipy and against all permutations."""
+"""Orders: worked by hand, compared with scipy and against all permutations."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from proctor.metrics.text import (
     TextMetric,
     bleu,
     chrf,
+    default_encoder,
     default_similarity,
     reference_weight,
     rouge_l,
@@ -27,8 +28,7 @@ from proctor.metrics.text import (
     tokens,
     weighted_bleu,
 )
-from proctor.metrics.text.embedding import default_encoder
-from proctor.metrics.text.translation import _bleu, _weighted_hits, _words
+from proctor.metrics.text.overlap import _bleu, _weighted_hits, _words
 
 WORDS = st.lists(st.sampled_from("abc"), max_size=7).map(" ".join)
 

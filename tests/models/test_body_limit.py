@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from proctor.core import MachineryError
+from proctor.core import InfrastructureError
 from proctor.models import ModelClient, ModelSpec
 from proctor.models.body_limit import MOST_BYTES
 from tests.support.raw_server import completion, raw_server
@@ -73,7 +73,7 @@ class Endless:
 @pytest.mark.parametrize("status", [200, 500])
 def test_a_body_without_an_end_is_left_unread_and_not_asked_for_again(status: int) -> None:
     body = Endless()
-    with raw_server(body, status=status) as url, pytest.raises(MachineryError) as caught:
+    with raw_server(body, status=status) as url, pytest.raises(InfrastructureError) as caught:
         ask(url)
     assert str(caught.value) == "m: a reply of more than 16 MB"
     assert body.requests == 1
@@ -86,7 +86,7 @@ def test_a_small_body_that_unpacks_to_gigabytes_is_stopped() -> None:
     assert len(bomb) < MOST_BYTES / 10
     with (
         raw_server(lambda _: bomb, headers={"Content-Encoding": "gzip"}) as url,
-        pytest.raises(MachineryError, match="a reply of more than 16 MB"),
+        pytest.raises(InfrastructureError, match="a reply of more than 16 MB"),
     ):
         ask(url)
 
@@ -102,7 +102,7 @@ def test_a_small_body_that_unpacks_to_gigabytes_is_stopped() -> None:
 def test_a_body_that_is_not_packed_as_asked_is_said(encoding: str, message: str) -> None:
     with (
         raw_server(lambda _: GOOD, headers={"Content-Encoding": encoding}) as url,
-        pytest.raises(MachineryError) as caught,
+        pytest.raises(InfrastructureError) as caught,
     ):
         ask(url)
     assert str(caught.value) == message

@@ -16,7 +16,7 @@ from proctor.core import ConfigurationError, Frame, Item
 from proctor.core.formats import BinaryFormat
 from proctor.models import Footage, ModelClient, ModelSpec
 from proctor.models.local_weights import Choices, Clip, Query, Weights
-from proctor.systems.model_system import ModelSystem, Sampling
+from proctor.systems import ModelSystem, Sampling
 from tests.support.tiny_vlm import make_tiny_vlm
 
 pytestmark = pytest.mark.xdist_group("weights")

@@ -25,7 +25,7 @@ class Colour(BaseModel):
 
 def spec(server: FaultyServer, **changes: Any) -> ModelSpec:
     """A specification with hardly any waiting."""
-    quick = {"name": "openai:m", "base_url": server.url, "timeout_s": 60.0, "backoff_s": 0.001, "retries": 3}
+    quick = {"name": "openai:m", "base_url": server.url, "timeout_s": 600.0, "backoff_s": 0.001, "retries": 3}
     return ModelSpec.model_validate(quick | changes)
 
 
@@ -185,7 +185,7 @@ BAD_FORMS = {
     '{"name": "red", "count": "many"}': "count: Input should be a valid integer",
     '{"name": "red", "coun': "Invalid JSON: EOF while parsing",
     'One says {"name": "red", "count": 2}, another {"name": "red", "count": 1}.': "Invalid JSON: expected value",
-    '{"name": "red", "count": 1, "count": 2}': "the key 'count' is given twice",
+    '{"name": "red", "count": 1, "count": 2}': "found the key 'count' twice, expected each key once",
     '```json\n{"name": "red", "count": 2}\n```\n```json\n{"name": "blue", "count": 2}\n```': "Invalid JSON",
     "red": "Invalid JSON: expected value",
     "[]": "Input should be an object",

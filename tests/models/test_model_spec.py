@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from proctor.core import ConfigurationError, InputError
 from proctor.models import ModelClient, ModelSpec, parse_settings
-from proctor.models.redact import one_line
+from proctor.models.faults import one_line
 
 KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
 
@@ -98,7 +98,7 @@ def test_the_providers_own_retries_are_off(name: str, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"temprature": 0}, "unknown model setting 'temprature': expected one of cache, "),
+        ({"temprature": 0}, "unknown model setting 'temprature': did you mean 'temperature'? "),
         ({"top_k": 4}, "unknown model setting 'top_k': expected one of cache, "),
         ({"temperature": "hot"}, "model setting 'temperature': found 'hot', Input should be a valid number"),
         ({"max_tokens": 1.5}, "model setting 'max_tokens': found 1.5, Input should be a valid integer"),

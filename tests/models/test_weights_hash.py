@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proctor.models.weights_hash import weights_hash
+from proctor.models.spec import weights_hash
 
 
 def test_a_change_anywhere_is_seen_and_a_move_is_not(tmp_path: Path) -> None:

@@ -12,18 +12,18 @@ from typing import Any, TypeVar
 import pytest
 from PIL import Image
 
-from proctor.audit import Audits, CorrelationSettings, MetricScores, Rating, RatingsTable
+from proctor.audits import Audits, CorrelationSettings, MetricScores, Rating, RatingsTable
 from proctor.core import Item, Reference
 from proctor.core.formats import FreeTextFormat
+from proctor.reports import ReportSummary
 from proctor.reports.audits import (
-    AuditLimits,
     AuditSource,
-    AuditSummary,
     Question,
     asked,
     write_audit_report,
 )
 from proctor.reports.audits import Reference as Said
+from proctor.reports.browser import Limits
 from tests.reports.test_report_hostile import TEXTS
 from tests.support.audit_page import FEW, embedded, planted_source, read
 from tests.support.chromium import Page, open_page
@@ -38,14 +38,14 @@ def source() -> AuditSource:
 
 
 @pytest.fixture(scope="module")
-def summary(source: AuditSource, tmp_path_factory: pytest.TempPathFactory) -> AuditSummary:
+def summary(source: AuditSource, tmp_path_factory: pytest.TempPathFactory) -> ReportSummary:
     return write_audit_report(source, tmp_path_factory.mktemp("audit") / "audit.html")
 
 
 # -- texts by others
 
 
-def hostile(tmp_path: Path) -> AuditSummary:
+def hostile(tmp_path: Path) -> ReportSummary:
     table, questions, scores = [], {}, {}
     names = list(TEXTS.values())
     for place, text in enumerate(names):
@@ -90,23 +90,23 @@ def test_hostile_texts_stay_texts(tmp_path: Path, chromium: str) -> None:
 
 
 def test_limits_are_said(source: AuditSource, tmp_path: Path) -> None:
-    limits = AuditLimits(items=20, text=12)
+    limits = Limits(items=20, text=12)
     summary = write_audit_report(source, tmp_path / "short.html", limits)
     assert summary.items == 20
     page = read(summary)
     for line in summary.left_out:
         assert line in page.texts["items"]
     assert summary.left_out[0] == (
-        "100 of 120 questions are left out of the browser, those with the least disagreement; the numbers above count "
+        "100 of 120 items are left out of the browser, those with the least disagreement; the numbers above count "
         "them."
     )
     assert re.fullmatch(
-        r"\d+ texts are cut after 12 characters; each says so where it stands\.", summary.left_out[1]
+        r"\d+ texts shortened to 12 characters \(marked where they stand\)\.", summary.left_out[1]
     )
-    assert embedded(summary)["items"][0]["query"][1] > 0
-    tiny = write_audit_report(source, tmp_path / "tiny.html", AuditLimits(characters=10))
+    assert embedded(summary)["items"][0]["question"][1] > 0
+    tiny = write_audit_report(source, tmp_path / "tiny.html", Limits(characters=10))
     assert tiny.items == 0
-    assert "120 of 120 questions" in tiny.left_out[0]
+    assert "120 of 120 items" in tiny.left_out[0]
 
 
 def test_pictures_where_they_are_at_hand(tmp_path: Path) -> None:
@@ -120,13 +120,13 @@ def test_pictures_where_they_are_at_hand(tmp_path: Path) -> None:
     found = Audits(table, [metrics["fair"]], FEW)
     summary = write_audit_report(AuditSource("P", found, {item: question}, root), tmp_path / "p.html")
     assert summary.pictures == 1
-    assert "3 pictures are left out: too large together, or they can't be read." in summary.left_out
-    assert "7 questions have no text at hand: their answers stand alone." in summary.left_out
+    assert "3 pictures left out: too large, no JPEG, or not readable." in summary.left_out
+    assert "7 questions without a text at hand: the answers stand alone." in summary.left_out
     shown = next(one for one in embedded(summary)["items"] if one["id"] == item)
-    assert [len(one) for one in shown["images"]] == [2, 1, 1, 1]
+    assert [len(one) for one in shown["pictures"]] == [2, 1, 1, 1]
     absent = write_audit_report(AuditSource("P", found, {item: question}), tmp_path / "a.html")
     shown = next(one for one in embedded(absent)["items"] if one["id"] == item)
-    assert (absent.pictures, shown["images"][0]) == (0, ["rash.jpg"])
+    assert (absent.pictures, shown["pictures"][0]) == (0, ["rash.jpg"])
 
 
 def test_questions_of_a_benchmark() -> None:
@@ -152,16 +152,16 @@ COUNT = "document.getElementById('count').textContent"
 CHOSEN = "document.querySelector('#detail h3').textContent"
 
 
-def test_the_address_keeps_the_filters(chromium: str, summary: AuditSummary) -> None:
+def test_the_address_keeps_the_filters(chromium: str, summary: ReportSummary) -> None:
     expected = {
-        "": "120 of 120 questions",
-        "#language=zh": "60 of 120 questions",
-        "#language=en&dataset=one": "30 of 120 questions",
-        "#dimension=flag": "60 of 120 questions",
-        "#q=question+two%2F12%2F": "2 of 120 questions",
-        "#q=usual&system=s2": "120 of 120 questions",
-        "#metric=flat&gap=above": "0 of 120 questions",
-        "#system=nobody": "120 of 120 questions",
+        "": "120 of 120 items",
+        "#facet.language=Chinese": "60 of 120 items",
+        "#facet.language=English&facet.dataset=one": "30 of 120 items",
+        "#dimension=flag": "60 of 120 items",
+        "#q=question+two%2F12%2F": "2 of 120 items",
+        "#q=usual&system=s2": "120 of 120 items",
+        "#metric=flat&gap=above": "0 of 120 items",
+        "#system=nobody": "120 of 120 items",
     }
 
     async def work(page: Page) -> dict[str, str]:
@@ -176,7 +176,7 @@ def test_the_address_keeps_the_filters(chromium: str, summary: AuditSummary) -> 
 
 
 def test_filters_change_what_disagreement_counts(
-    chromium: str, source: AuditSource, summary: AuditSummary
+    chromium: str, source: AuditSource, summary: ReportSummary
 ) -> None:
     gaps = {
         key: abs(gap) for key, gap in source.found.gaps["fair"].items() if key[2] == "flag" and key[1] == "s3"
@@ -189,7 +189,7 @@ def test_filters_change_what_disagreement_counts(
         beside = "document.querySelector('.list .beside').textContent"
         found = [await page.evaluate(one) for one in (CHOSEN, beside, heads)]
         await page.open("about:blank")
-        await page.open(f"{summary.path.as_uri()}#dimension=flag&system=s3&metric=fair&order=least")
+        await page.open(f"{summary.path.as_uri()}#dimension=flag&system=s3&metric=fair&sort=least")
         return [*found, await page.evaluate(beside)]
 
     chosen, beside, heads, least = in_browser(chromium, work)
@@ -199,7 +199,7 @@ def test_filters_change_what_disagreement_counts(
     assert least.startswith("disagreement 0.00 · ")
 
 
-def test_choosing_by_hand_and_by_keyboard(chromium: str, summary: AuditSummary) -> None:
+def test_choosing_by_hand_and_by_keyboard(chromium: str, summary: ReportSummary) -> None:
     async def work(page: Page) -> list[Any]:
         await page.open(summary.path.as_uri())
         await page.evaluate("document.querySelector('.list button').focus()")
@@ -210,7 +210,7 @@ def test_choosing_by_hand_and_by_keyboard(chromium: str, summary: AuditSummary) 
         await page.evaluate("document.activeElement.click()")
         found += [await page.evaluate(CHOSEN), await page.evaluate("decodeURIComponent(location.hash)")]
         await page.evaluate(
-            "(() => { const s = document.getElementById('f-language'); s.value = 'zh'; s.dispatchEvent(new Event('change', {bubbles: true})); })()"
+            "(() => { const s = document.getElementById('f-facet.language'); s.value = 'Chinese'; s.dispatchEvent(new Event('change', {bubbles: true})); })()"
         )
         found.append(await page.evaluate("decodeURIComponent(location.hash)"))
         await page.evaluate(
@@ -223,13 +223,13 @@ def test_choosing_by_hand_and_by_keyboard(chromium: str, summary: AuditSummary) 
     assert place == 2
     assert chosen == embedded(summary)["items"][2]["id"]
     assert address == f"#item={chosen}"
-    assert filtered.startswith("#language=zh&item=")
+    assert filtered.startswith("#facet.language=Chinese&item=")
     assert filtered.endswith("/zh")
-    assert cleared == "120 of 120 questions"
+    assert cleared == "120 of 120 items"
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_is_wider_than_the_screen(chromium: str, summary: AuditSummary, width: int) -> None:
+def test_nothing_is_wider_than_the_screen(chromium: str, summary: ReportSummary, width: int) -> None:
     async def work(page: Page) -> list[Any]:
         await page.resize(width, 900)
         await page.open(summary.path.as_uri())

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from proctor.audit import Audits, RatingsTable, whole_json
-from proctor.core import InputError
-from proctor.reports.audits import AuditSource, AuditSummary, write_audit_report
-from proctor.reports.audits.cells import number
+from proctor.audits import Audits, RatingsTable, whole_json
+from proctor.core import InputError, number
+from proctor.reports import ReportSummary
+from proctor.reports.audits import AuditSource, write_audit_report
 from tests.support.audit_page import FEW, Tables, embedded, ends, planted_source, read, signed
 from tests.support.planted_metrics import planted
 from tests.support.program import proctor
@@ -25,7 +25,7 @@ def source() -> AuditSource:
 
 
 @pytest.fixture(scope="module")
-def summary(source: AuditSource, tmp_path_factory: pytest.TempPathFactory) -> AuditSummary:
+def summary(source: AuditSource, tmp_path_factory: pytest.TempPathFactory) -> ReportSummary:
     return write_audit_report(source, tmp_path_factory.mktemp("audit") / "audit.html")
 
 
@@ -36,7 +36,7 @@ def found_in(rows: list[list[str]], *starts: list[str]) -> None:
     assert missing == []
 
 
-def test_boards_and_pairs_are_those_of_the_audit(source: AuditSource, summary: AuditSummary) -> None:
+def test_boards_and_pairs_are_those_of_the_audit(source: AuditSource, summary: ReportSummary) -> None:
     page, data = read(summary), json.loads(json.dumps(whole_json(source.found)))
     for board in data["boards"]:
         alone = board["dimension"] != "ALL"
@@ -54,7 +54,7 @@ def test_boards_and_pairs_are_those_of_the_audit(source: AuditSource, summary: A
         found_in(page.rows("pairs"), *shown)
 
 
-def test_agreement_and_length_are_those_of_the_audit(source: AuditSource, summary: AuditSummary) -> None:
+def test_agreement_and_length_are_those_of_the_audit(source: AuditSource, summary: ReportSummary) -> None:
     page, data = read(summary), json.loads(json.dumps(whole_json(source.found)))
     for metric in data["metrics"][:2]:
         for row in metric["agreement"]:
@@ -66,7 +66,7 @@ def test_agreement_and_length_are_those_of_the_audit(source: AuditSource, summar
                 found_in(page.rows("bias"), [*shown, *signed(row["excess"]), number(row["partial"])])
 
 
-def test_bias_and_calibration_are_those_of_the_audit(source: AuditSource, summary: AuditSummary) -> None:
+def test_bias_and_calibration_are_those_of_the_audit(source: AuditSource, summary: ReportSummary) -> None:
     page, data = read(summary), json.loads(json.dumps(whole_json(source.found)))
     for portrait in data["portraits"]:
         for row in portrait["bias"]:
@@ -79,24 +79,24 @@ def test_bias_and_calibration_are_those_of_the_audit(source: AuditSource, summar
                 found_in(page.rows("calibration"), shown)
 
 
-def test_a_judge_that_likes_long_answers_shows(summary: AuditSummary) -> None:
+def test_a_judge_that_likes_long_answers_shows(summary: ReportSummary) -> None:
     page = read(summary)
     said = page.texts["bias"]
     assert (
         len(
             re.findall(
-                r"Likes long answers beyond their ratings: long \(\+0\.\d+, 0\.\d+ to 0\.\d+\)\.", said
+                r"Favours long answers beyond their ratings: long \(\+0\.\d+, 0\.\d+ to 0\.\d+\)\.", said
             )
         )
         == 2
     )
-    assert len(re.findall(r"Not sure to like either: fair \(", said)) == 2
+    assert len(re.findall(r"Neither is shown: fair \(", said)) == 2
     slopes = [row for row in page.rows("bias") if row[0] == "long" and row[1] == "mean over the dimensions"]
     assert slopes
     assert "signs are turned" in said
 
 
-def test_a_constant_metric_has_a_reason_and_no_number(summary: AuditSummary) -> None:
+def test_a_constant_metric_has_a_reason_and_no_number(summary: ReportSummary) -> None:
     page = read(summary)
     rows = [row for row in page.rows("agreement") if row[-1] == "constant: all scores are 1"]
     assert {row[0] for row in rows} == {"flat"}
@@ -106,7 +106,7 @@ def test_a_constant_metric_has_a_reason_and_no_number(summary: AuditSummary) -> 
 
 
 def test_every_section_is_there_and_the_same_source_gives_the_same_page(
-    source: AuditSource, summary: AuditSummary, tmp_path: Path
+    source: AuditSource, summary: ReportSummary, tmp_path: Path
 ) -> None:
     assert summary.sections == (
         *("leaderboard", "pairs", "agreement", "raters", "systems"),
@@ -141,9 +141,9 @@ def test_one_metric_alone_and_raters_of_the_same_answers(tmp_path: Path) -> None
         write_audit_report(AuditSource("None", Audits(table, [], FEW)), tmp_path / "none.html")
 
 
-def test_disagreement_puts_questions_in_order(source: AuditSource, summary: AuditSummary) -> None:
+def test_disagreement_puts_questions_in_order(source: AuditSource, summary: ReportSummary) -> None:
     data = embedded(summary)
-    assert data["metrics"] == ["long", "fair", "flat"]
+    assert data["ratings"]["metrics"] == ["long", "fair", "flat"]
     gaps = source.found.gaps
     assert gaps["flat"] == {}
 
@@ -154,7 +154,7 @@ def test_disagreement_puts_questions_in_order(source: AuditSource, summary: Audi
                 abs(gap)
                 for name in ("long", "fair")
                 for (where, system, _), gap in gaps[name].items()
-                if (where, system) == (item["id"], answer["system"])
+                if (where, system) == (item["id"], data["runs"][answer["run"]]["system"])
             ]
             means.append(sum(own) / len(own))
         return max(means)
@@ -162,11 +162,11 @@ def test_disagreement_puts_questions_in_order(source: AuditSource, summary: Audi
     order = [apart(item) for item in data["items"]]
     assert order == pytest.approx(sorted(order, reverse=True), abs=1e-3)  # the page's gaps have four digits
     item = data["items"][0]
-    assert item["references"] == [["Usual.", 3, 0.5], ["Rare.", None, None]]
+    assert item["references"] == [["Usual.", "frequency 3, completeness 0.5"], ["Rare.", ""]]
     first = item["answers"][0]
-    assert [len(mark) for mark in first["marks"]] == [4] * len(first["marks"])
-    assert first["marks"][0][2][2] == 1.0  # the constant's score is shown,
-    assert first["marks"][0][3][2] is None  # and has no gap
+    assert [len(mark) for mark in first["rated"]] == [4] * len(first["rated"])
+    assert first["rated"][0][2][2] == 1.0  # the constant's score is shown,
+    assert first["rated"][0][3][2] is None  # and has no gap
 
 
 # -- on the command line
@@ -174,9 +174,16 @@ def test_disagreement_puts_questions_in_order(source: AuditSource, summary: Audi
 
 def test_the_real_data(data: Path, tmp_path: Path) -> None:
     task, out = data / "mediqa-eval", tmp_path / "audit.html"
+    store = ("--store", tmp_path / "runs.db")
+    for command in (
+        ("import", "mediqa-eval", task / "ratings.csv", "--data", task),
+        ("import", "mediqa-eval", task / "submission_overlap.csv", "--data", task, "--scorer", "overlap"),
+        ("score", "mediqa-eval", "--text-metric", "rouge-l-mean"),
+    ):
+        done = proctor(*command, *store)
+        assert done.returncode == 0, done.stderr
     done = proctor(
-        *("audit", "mediqa-eval", task / "submission_overlap.csv", "--ratings", task / "ratings.csv"),
-        *("--encounters", task / "encounters.jsonl", "--text-metric", "rouge-l-mean", "--draws", "100"),
+        *("audit", "mediqa-eval", *store, "--draws", "100"),
         *("--report", out, "--format", "json"),
     )
     assert done.returncode == 0, done.stderr
@@ -196,40 +203,19 @@ def test_the_real_data(data: Path, tmp_path: Path) -> None:
     )
     # Word overlap counts references' words: the longer an answer, the more of them it has.
     assert slope["ci_low"] > 0.2
-    assert "Likes long answers beyond their ratings: " in page.texts["bias"]
+    assert "Favours long answers beyond their ratings: " in page.texts["bias"]
     assert "No answer was rated by two raters on the same dimension." in page.texts["raters"]
     assert out.stat().st_size < 8e6
     items = json.loads(page.data)["items"]
     assert len(items) == 242
-    assert all(item["query"] and item["references"] for item in items)
+    assert all(item["question"] and item["references"] for item in items)
     assert sum(len(item["answers"]) for item in items) == 726
     done = proctor(
-        *("audit", "mediqa-eval", task / "submission_overlap.csv", "--ratings", task / "ratings.csv"),
-        *(
-            "--encounters",
-            task / "encounters.jsonl",
-            "--text-metric",
-            "none",
-            "--draws",
-            "0",
-            "--report",
-            out,
-        ),
+        *("audit", "mediqa-eval", *store, "--scorer", "overlap", "--draws", "0", "--report", out),
     )
     assert done.returncode == 0, done.stderr
     assert "rouge" not in done.stdout
     assert "Metrics compared in pairs" not in out.read_text(encoding="utf-8")
-    done = proctor(
-        "audit",
-        "mediqa-eval",
-        task / "submission_overlap.csv",
-        "--ratings",
-        task / "ratings.csv",
-        "--images",
-        task,
-    )
-    assert done.returncode == 2
-    assert "--images is for a report on encounters" in done.stderr
 
 
 def test_any_ratings_have_a_report(tmp_path: Path) -> None:
@@ -238,7 +224,7 @@ def test_any_ratings_have_a_report(tmp_path: Path) -> None:
     ratings.write_text("item,candidate,system,dimension,rater,value\n" + "".join(rows), encoding="utf-8")
     values = [f"q{k},s{k % 2},quality,{(k * 5) % 7}\n" for k in range(12)]
     scores.write_text("item,system,dimension,value\n" + "".join(values), encoding="utf-8")
-    done = proctor("audit", "table", scores, "--ratings", ratings, "--draws", "100", "--report", out)
+    done = proctor("audit", "--scores", scores, "--ratings", ratings, "--draws", "100", "--report", out)
     assert done.returncode == 0, done.stderr
     page = Tables(out.read_text(encoding="utf-8"))
     assert any(row[0] == "mine" for row in page.rows("leaderboard"))

@@ -39,21 +39,21 @@ from tests.support.chromium import open_page
 from tests.support.many_systems import BASE, many_systems
 
 TITLES = (
-    "Who beats whom",
-    "Who is better in which bucket",
-    "How stable the places are",
-    "How far the rule decides",
+    "Pairwise comparisons",
+    "Significance in each bucket",
+    "Stability of the places",
+    "Places under other rules",
     "Agreement with rankings of samples",
     "Accuracy by capabilities",
     "Labels alone and together",
-    "Length of the context",
-    "Distribution: “out” less “in”",
-    "Spread over groups",
-    "What goes with a right answer",
+    "Accuracy by context",
+    "Distribution: “out” minus “in”",
+    "Variation between groups",
+    "Adjusted odds ratios for a correct answer",
     "Paired differences",
     "Podium",
-    "Submissions together",
-    "How answers fail",
+    "Ensembles",
+    "Failures by answer format",
 )
 
 
@@ -129,7 +129,7 @@ def test_pictures_as_files_are_whole_drawings(analysis: Analysis, tmp_path: Path
     plain_text, lined_text = (folder / name for folder in (tmp_path, lined[0].parent))
     assert lined_text.read_text().count("stroke-dasharray") > plain_text.read_text().count("stroke-dasharray")
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="expected a folder to write to"):
+    with pytest.raises(InputError, match="expected a place to write to"):
         write_pictures(analysis, tmp_path / "file")
 
 

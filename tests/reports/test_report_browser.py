@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -76,20 +76,58 @@ def test_counts_of_the_browser_are_those_of_the_tables(chromium: str, report: Pa
 
 
 def test_systems_disagree_under_the_chosen_condition(chromium: str, report: Path) -> None:
-    """Held against the same question asked of the embedded data in Python."""
+    """Compared with the same question asked of the embedded data in Python."""
     script = report.read_text(encoding="utf-8").split('<script id="data" type="application/json">')[1]
     data = json.loads(script.split("</script>")[0])
     expected = []
-    for item in data["items"]:
-        ends = {one["outcome"] for one in item["answers"] if data["runs"][one["run"]]["condition"] == "black"}
-        expected.append({"right", "wrong"} <= ends)
+    for wanted in (False, True):
+        found = 0
+        for item in data["items"]:
+            runs = [(data["runs"][one["run"]], one["outcome"]) for one in item["answers"]]
+            ends = {
+                end for run, end in runs if run["condition"] == "black" and (wanted or not run["baseline"])
+            }
+            found += {"right", "wrong"} <= ends
+        expected.append(f"{found} of 48 items")
+    assert [run["system"] for run in data["runs"] if run["baseline"]] == ["random"] * 4
 
-    async def work(page: Page) -> str:
-        await page.open(f"{report.as_uri()}#disagree=1&condition=black")
-        return str(await page.evaluate(text("#count")))
+    async def work(page: Page) -> list[str]:
+        found = []
+        for address in ("#disagree=1&condition=black", "#disagree=1&condition=black&baselines=1"):
+            await page.open("about:blank")
+            await page.open(report.as_uri() + address)
+            found.append(str(await page.evaluate(text("#count"))))
+        return found
 
-    assert 0 < sum(expected) < 48
-    assert in_browser(chromium, work) == f"{sum(expected)} of 48 items"
+    assert len({"48 of 48 items", "0 of 48 items", *expected}) == 4
+    assert in_browser(chromium, work) == expected
+
+
+def test_the_most_failed_come_first_and_the_list_shows_what_differs(chromium: str, report: Path) -> None:
+    script = report.read_text(encoding="utf-8").split('<script id="data" type="application/json">')[1]
+    data = json.loads(script.split("</script>")[0])
+
+    def wrong(item: dict[str, Any]) -> float:
+        ends = [one["outcome"] for one in item["answers"] if not data["runs"][one["run"]]["baseline"]]
+        marked = [end for end in ends if end != "unmarked"]
+        return float(sum(end == "wrong" for end in marked)) / len(marked)
+
+    async def work(page: Page) -> list[list[str]]:
+        await page.open(f"{report.as_uri()}#sort=failed")
+        return [
+            list(
+                await page.evaluate(
+                    f"[...document.querySelectorAll('.list {part}')].map((one) => one.textContent)"
+                )
+            )
+            for part in (".beside", ".what")
+        ]
+
+    beside, what = in_browser(chromium, work)
+    order = [item["id"] for item in sorted(data["items"], key=lambda item: -wrong(item))]
+    assert [line.split(" · ")[0] for line in beside] == order
+    assert not any(line.startswith("Which instrument is seen") for line in what)
+    assert any(line.endswith("step 12?") for line in what)
 
 
 def test_typing_choosing_and_clearing(chromium: str, report: Path) -> None:
@@ -137,7 +175,7 @@ def test_one_item_shows_everything(chromium: str, report: Path) -> None:
         "Describe step 7.",
         "Reference: the clip is placed",
         "Why: It is seen at the end.",
-        "Vote of the-judge",
+        "Judge rating by the-judge",
         "contradiction",
         "explanation: Neither half holds.",
         "Helpful (0–2): 2, by the-judge",
@@ -174,6 +212,24 @@ def test_arrows_walk_through_the_list(chromium: str, report: Path) -> None:
     focused, chosen, where = in_browser(chromium, work)
     assert "step 1?" in focused
     assert (chosen, where) == ("q001", "detail")
+
+
+def test_arrows_choose_in_the_list_and_walk_in_the_chosen_item(chromium: str, report: Path) -> None:
+    async def work(page: Page) -> list[str]:
+        await page.open(report.as_uri())
+        await page.evaluate("document.querySelector('.list button').focus()")
+        found = []
+        for key in ("ArrowDown", "ArrowDown"):
+            await page.call("Input.dispatchKeyEvent", type="rawKeyDown", key=key, code=key)
+        found.append(await page.evaluate(text("#detail h3")))
+        await page.evaluate("document.getElementById('detail').focus()")
+        for key in ("ArrowRight", "ArrowRight", "ArrowLeft"):
+            await page.call("Input.dispatchKeyEvent", type="rawKeyDown", key=key, code=key)
+        found.append(await page.evaluate(text("#detail h3")))
+        found.append(await page.evaluate("location.hash"))
+        return found
+
+    assert in_browser(chromium, work) == ["q002", "q003", "#item=q003"]
 
 
 @pytest.mark.parametrize("width", [360, 390, 768, 1280])

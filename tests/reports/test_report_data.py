@@ -8,17 +8,19 @@ import pytest
 
 from proctor.core import ACCURACY, NO_ANSWER, Answer, Item, Metric, Reference, Score, Status, Timing, Usage
 from proctor.core.formats import AnswerFormat, BinaryFormat, ChoiceFormat, CountFormat, FreeTextFormat
-from proctor.metrics.chance import chance_level
-from proctor.runs import Run, Store
-from proctor.runs.report_data import (
+from proctor.metrics import chance_level
+from proctor.runs import (
     Consumption,
+    ItemTable,
+    Run,
+    Store,
     load_answers,
     load_consumption,
+    load_items,
     load_scores,
     newest_run,
     status_counts,
 )
-from proctor.runs.table import ItemTable, load_items
 from tests.support.report_store import a_benchmark
 
 
@@ -91,6 +93,7 @@ def test_every_item_ends_one_way(empty: tuple[Store, Run, ItemTable]) -> None:
         "error": 1,
         "failed": 1,
         "not_asked": 0,
+        "unsupported": 0,
     }
 
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from proctor.core import ACCURACY, Metric
+from proctor.core import ACCURACY, Metric, difference, interval, value
 from proctor.reports.blocks import Column, Table
 from proctor.reports.figures import (
     Bars,
@@ -25,7 +25,6 @@ from proctor.reports.figures import (
     signed_axis,
     value_axis,
 )
-from proctor.reports.words import difference, interval, value
 
 NAMES = ["plain", r"$\frac{1}{0$ & <b>", "a\x00b\u202ec", "很长的名字", "x" * 300]
 AXIS = value_axis(ACCURACY, 0.0, 1.0)
@@ -50,6 +49,14 @@ def drawn() -> list[str]:
 
 def test_the_same_numbers_give_the_same_bytes() -> None:
     assert all_drawings() == drawn()
+
+
+def test_every_part_of_a_bar_is_drawn_and_only_parts_that_occur_are_in_the_legend() -> None:
+    parts = [f"part {letter}" for letter in "abcdefghi"]
+    root = ElementTree.fromstring(draw_bars("e", "Bars", Bars(["row"], parts, [[*range(101, 109), 0]])))
+    texts = [one.text for one in root.iter() if one.text and one.tag.endswith("text")]
+    assert [text for text in texts if text in parts] == parts[:8]
+    assert [text for text in texts if text.isdigit()] == [str(count) for count in range(101, 109)]
 
 
 @pytest.mark.parametrize("place", range(4))
@@ -134,8 +141,10 @@ def test_a_table_with_a_missing_cell_is_an_error() -> None:
         Table("", (Column("a"), Column("b")), (("x",),))
 
 
-@pytest.mark.parametrize("name", ["words", "page.render", "sections.consumption"])
+@pytest.mark.parametrize(
+    "name", ["core.words", "reports.wording", "reports.page.render", "reports.sections.completion"]
+)
 def test_examples_hold(name: str) -> None:
-    found = doctest.testmod(importlib.import_module(f"proctor.reports.{name}"))
+    found = doctest.testmod(importlib.import_module(f"proctor.{name}"))
     assert found.attempted > 0
     assert found.failed == 0

@@ -37,12 +37,17 @@ TEXTS = {
 }
 
 
+def named(text: str) -> str:
+    """As a name: a store refuses NUL in names, and in nothing else."""
+    return text.replace("\x00", "\x01")
+
+
 def hostile_store(folder: Path) -> Store:
     store = Store(folder / "hostile.db")
     items = tuple(
         Item(
-            id=f"{name} {text[:60]}",
-            group=text[:80] if number % 2 else "other",
+            id=named(f"{name} {text[:60]}"),
+            group=named(text[:80]) if number % 2 else "other",
             question=text,
             options=(text[:5000], f"{text[:100]} not", "C", "D"),
             answer=ChoiceFormat(),
@@ -65,7 +70,7 @@ def hostile_store(folder: Path) -> Store:
     for system in ("plain", *TEXTS.values()):
         for condition in benchmark.conditions:
             settings: dict[str, Any] = {"prompt": system[:500], "notes": [system[:200]]}
-            run = store.start_run("hostile", system[:400], condition[:80], settings)
+            run = store.start_run("hostile", named(system[:400]), condition[:80], settings)
             store.write(
                 run, [_answered(store, item, text) for item, text in zip(items, TEXTS.values(), strict=True)]
             )
@@ -124,7 +129,7 @@ def test_the_raw_page_has_no_foreign_markup(hostile: ReportSummary) -> None:
 
 
 def test_long_texts_are_cut_where_they_stand(hostile: ReportSummary) -> None:
-    assert any("texts are cut after 4000 characters" in line for line in hostile.left_out)
+    assert any("texts shortened to 4000 characters" in line for line in hostile.left_out)
     assert hostile.bytes < 6_000_000
 
 

@@ -11,12 +11,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from proctor.benchmarks.focus import READER
 from proctor.core import ACCURACY
 from proctor.metrics import AccuracyScorer
 from proctor.reports import write_pictures
 from proctor.reports.figures.axes import value_axis
 from proctor.runs import Analysis, Store, analyse, import_answers, write_tables
+from proctor.tasks.focus import READER
 
 LEAVES = ("object_identification", "temporal_localization")
 HOSTILE = (

@@ -14,8 +14,7 @@ from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS, overall_score
 from proctor.reports.blocks import Cell, Figure, Table
 from proctor.reports.sections import orders_section
 from proctor.reports.source import Source
-from proctor.runs import Options, Store
-from proctor.runs.results import chosen_runs
+from proctor.runs import Options, Store, chosen_runs
 
 LABELS = ("A", "B", "C", "D")
 SAID = {"q1": "ABCD", "q2": "BACD", "q3": "ABC", "q4": "ABDC"}
@@ -64,13 +63,13 @@ def test_places_and_where_frames_were_put(store: Store) -> None:
     (figure,) = [block for block in section.blocks if isinstance(block, Figure)]
     assert figure.numbers is not None
     assert texts(figure.numbers.rows[0]) == ["mine", "60 %", "60 %", "60 %", "40 %", "5"]
-    assert texts(figure.numbers.foot) == ["by lot", *["25 %"] * 4, ""]
+    assert texts(figure.numbers.foot) == ["chance", *["25 %"] * 4, ""]
     instead, reasons = [block for block in section.blocks if isinstance(block, Table)]
     assert [texts(row) for row in instead.rows] == [
-        ["belongs 1st", "3", "1", "0", "0", "1"],
-        ["belongs 2nd", "1", "3", "0", "0", "1"],
-        ["belongs 3rd", "0", "0", "3", "1", "1"],
-        ["belongs 4th", "0", "0", "1", "2", "2"],
+        ["true 1st", "3", "1", "0", "0", "1"],
+        ["true 2nd", "1", "3", "0", "0", "1"],
+        ["true 3rd", "0", "0", "3", "1", "1"],
+        ["true 4th", "0", "0", "1", "2", "2"],
     ]
     assert reasons.caption.endswith(f"Rationales by {SCORER}.")
     (row,) = reasons.rows

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from proctor.build.audit import audit_items
+from proctor.audits.items import audit_items
 from proctor.core import Answer, InputError, Item, Status
 from proctor.media import CONDITIONS
 from proctor.reports import ReportSummary, write_report
-from proctor.reports.sections.headline import condition_line
+from proctor.reports.wording import condition_line
 from proctor.runs import Options, Store, leaderboard
 from tests.support.report_store import JPEG, a_benchmark, fill
 
@@ -78,6 +78,7 @@ def page(report: Path) -> Page:
 def test_sections_come_in_order_each_with_a_title_and_a_link(page: Page, written: ReportSummary) -> None:
     keys = [attributes["id"] for tag, attributes in page.elements if tag == "section"]
     assert keys == [
+        "summary",
         "leaderboard",
         "facets",
         "analysis",
@@ -86,24 +87,49 @@ def test_sections_come_in_order_each_with_a_title_and_a_link(page: Page, written
         "crossings",
         "consumption",
         "statuses",
-        "provenance",
         "items",
+        "provenance",
     ]
-    assert (*written.sections, "items") == tuple(keys)
+    assert sorted(["summary", "items", *written.sections]) == sorted(str(key) for key in keys)
     links = {attributes["href"] for tag, attributes in page.elements if tag == "a"}
-    assert links == {"#main", *(f"#{key}" for key in keys)}
+    assert links == {"#main", *(f"#{key}" for key in keys[1:])}
     assert ("html", {"lang": "en"}) in page.elements
 
 
 def test_the_head_says_what_it_is(page: Page, store: Store) -> None:
-    head = page.text_of("header")
+    head, last = page.text_of("header"), page.text_of("section", id="provenance")
     assert "Toy procedures SIMULATED" in head
-    assert store.fingerprint("toy") in head
-    assert "options 3; resampling 0 (2\u202f000 draws)" in head
-    assert "an incomplete run's score is a range: items without one counted as wrong … left out" in head
-    assert re.search(r"Newest run\s*20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC", head)
+    assert (
+        "2 systems and 1 baseline on 48 items in 12 groups, under video, text-only, black, shuffled." in head
+    )
+    assert store.fingerprint("toy") in last
+    assert "options 3; resampling 0 (2\u202f000 draws)" in last
+    assert "an incomplete run's score is a range: items without one counted as wrong … left out" in last
+    assert re.search(r"Newest run\s*20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC", last)
     assert "Every procedure was drawn by a program." in page.text_of("section", id="provenance")
     assert "looker was run by hand" in page.text_of("section", id="provenance")
+
+
+def test_the_first_screen_answers_the_three_questions(page: Page, store: Store) -> None:
+    """Its numbers are those of the leaderboard and of the comparisons; the sections below are folded."""
+    said = page.text_of("section", id="summary").replace("\u00a0", " ")
+    row = leaderboard(store, "toy", condition="video").rows[0]
+    low, high = (f"{100 * end:.1f}" for end in (row.ci_low or 0.0, row.ci_high or 0.0))
+    assert f"looker has the best accuracy under video: 88.1 % … 90.2 % (95 % CI {low} to {high})." in said
+    assert re.search(
+        r"Yes: with the video looker scores higher than on the text alone, by \+\d+\.\d pts", said
+    )
+    assert "1 of 2 systems score significantly higher with the video." in said
+    assert "Guessing at random reaches 25.0 %; looker is above it." in said
+    assert "The best text-only score is 69.0 % (guesser)" in said
+    assert "chance 25.0 %" in page.text_of("desc", id="overview-d")
+    folded = [
+        attributes
+        for tag, attributes in page.elements
+        if tag == "details" and attributes.get("class") == "fold"
+    ]
+    assert len(folded) == 8
+    assert not any("open" in one for one in folded)
 
 
 def test_ids_are_unique_and_labels_lead_somewhere(page: Page) -> None:
@@ -176,8 +202,8 @@ def test_every_table_row_has_as_many_cells_as_its_head(report: Path) -> None:
 
 def test_chance_is_drawn_where_options_give_it(page: Page) -> None:
     said = page.text_of("section", id="leaderboard")
-    assert "what guessing by lot reaches: 25.0 %" in said
-    assert said.count("guessing by lot") == 4  # accuracy under four conditions; the judge's marks have none
+    assert "the chance level: 25.0 %" in said
+    assert said.count("the chance level") == 4  # accuracy under four conditions; the judge's marks have none
 
 
 def test_looking_and_guessing_are_told_apart(page: Page) -> None:
@@ -234,10 +260,10 @@ def test_limits_are_kept_and_said(store: Store, tmp_path: Path) -> None:
         max_items=5,
         thumbnails=_three_pictures,
     )
-    assert (found.items, found.answers, found.thumbnails) == (5, 60, 5)
+    assert (found.items, found.answers, found.pictures) == (5, 60, 5)
     assert found.left_out == (
         "43 of 48 items are left out of the browser (the export has all); the numbers above count them.",
-        "10 pictures are left out because they are too large or no JPEG.",
+        "10 pictures left out: too large, no JPEG, or not readable.",
     )
     page = Page(found.path.read_text(encoding="utf-8"))
     for line in found.left_out:
@@ -261,9 +287,8 @@ def test_one_condition_gives_tables_of_systems_instead(store: Store, tmp_path: P
     )
     assert "conditions" not in found.sections
     page = Page(found.path.read_text(encoding="utf-8"))
-    assert (
-        "looker / video (rows), guesser / video (columns): looker / video minus guesser / video"
-        in page.text_of("section", id="crossings")
+    assert "looker / video (rows) and guesser / video (columns): items by outcome." in page.text_of(
+        "section", id="crossings"
     )
 
 
@@ -280,9 +305,9 @@ def test_the_item_audit_has_its_section(store: Store, tmp_path: Path) -> None:
 def test_real_answers_give_the_published_counts(data: Path, tmp_path: Path) -> None:
     import asyncio
 
-    from proctor.benchmarks.rexsonovqa import READER
     from proctor.metrics import AccuracyScorer
     from proctor.runs import import_answers
+    from proctor.tasks.rexsonovqa import READER
 
     benchmark = READER.load(data / "rexsonovqa")
     store = Store(tmp_path / "real.db")
@@ -317,12 +342,12 @@ def test_bad_input_is_one_line_and_writes_nothing(store: Store, tmp_path: Path) 
 
 def test_many_systems_stay_legible(tmp_path: Path) -> None:
     store = Store(tmp_path / "many.db")
-    shares = {f"system-{number:02d}": {"video": number / 50, "text-only": 0.25} for number in range(50)}
+    shares = {f"system-{number:02d}": {"video": number / 25, "text-only": 0.25} for number in range(25)}
     fill(store, a_benchmark(items=16, groups=4), shares=shares)
     found = write_report(store, "toy", tmp_path / "many.html", options=Options(draws=100))
     text = found.path.read_text(encoding="utf-8")
     heights = [int(height) for height in re.findall(r'viewBox="0 0 960 (\d+)"', text)]
-    assert min(heights) >= 50 * 20  # a row of its own for each system, in every drawing
+    assert min(heights) >= 25 * 20  # a row of its own for each system, in every drawing
 
 
 def test_a_store_with_nothing_but_failures_says_so(tmp_path: Path) -> None:

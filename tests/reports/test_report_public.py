@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from proctor.build.tracks.offers import clock
+from proctor.core import clock_text
 from proctor.reports import write_public_report, write_report
 from proctor.runs import Options, Store, pseudonyms_of, public_copy, rank_runs
-from proctor.runs.publishing import hidden_judges
+from proctor.runs.export import hidden_judges
 from tests.support.panelled_store import JUDGES, PANEL, panelled
 from tests.support.report_store import a_store
 
@@ -30,7 +30,7 @@ def secrets(store: Store, benchmark: str) -> set[str]:
         found |= {item.id, item.question.split("\n")[0], *item.options}
         if item.reference is not None:
             key = item.reference.answer
-            found |= {clock(float(str(one))) for one in key} if isinstance(key, list) else {str(key)}
+            found |= {clock_text(float(str(one))) for one in key} if isinstance(key, list) else {str(key)}
     for run in store.runs(benchmark):
         notes = run.settings.get("notes")
         found |= {str(note) for note in notes} if isinstance(notes, list) else set()

@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from proctor.benchmarks.focus import READER
 from proctor.metrics import AccuracyScorer
 from proctor.reports import write_report
 from proctor.reports.figures import Blobs, draw_blobs
 from proctor.runs import Store, import_answers
+from proctor.tasks.focus import READER
 
 SKILLS = {"good & <b>": 0.95, "fair": 0.6, "random": 0.4}
 

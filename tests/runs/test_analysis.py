@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proctor.benchmarks.focus import READER
 from proctor.core import InputError, Item
 from proctor.core.formats import (
     AnswerFormat,
@@ -21,13 +20,13 @@ from proctor.core.formats import (
     TimestampsFormat,
 )
 from proctor.metrics import AccuracyScorer
-from proctor.runs import Analysis, Store, analyse, import_answers, write_tables
+from proctor.runs import Analysis, Board, RankedRun, Store, analyse, import_answers, write_tables
 from proctor.runs.analysis import lead_rows, rule_rows
 from proctor.runs.analysis.boards import place_sd
-from proctor.runs.analysis.ensembles import vote
-from proctor.runs.analysis.spread import box_of
-from proctor.runs.ranking import Board, Marks, RankedRun
+from proctor.runs.analysis.performance import box_of, vote
+from proctor.runs.ranking import Marks
 from proctor.stats import holm, rank_buckets
+from proctor.tasks.focus import READER
 from tests.support.program import proctor
 
 N = 60
@@ -270,19 +269,19 @@ def test_tables_as_files(found: Analysis, tmp_path: Path) -> None:
         rows = list(csv.DictReader(lines))
     assert len(rows) == 6
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="expected a folder to write to"):
+    with pytest.raises(InputError, match="expected a place to write to"):
         write_tables(found, tmp_path / "file")
 
 
 def test_the_program(store: Store, tmp_path: Path) -> None:
     done = proctor(
-        *("analyse", "focus", "--store", store.shown, "--baseline", "mute", "--draws", "100"),
-        *("--stability", "10", "--json", "--out", tmp_path),
+        *("analyze", "focus", "--store", store.shown, "--baseline", "mute", "--draws", "100"),
+        *("--stability", "10", "--format", "json", "--out", tmp_path),
     )
     assert done.returncode == 0, done.stderr
     assert set(json.loads(done.stdout)) == {file.stem for file in tmp_path.glob("*.csv")}
     assert {"pairs", "failures", "places-technical"} <= {file.stem for file in tmp_path.glob("*.svg")}
-    shown = proctor("analyse", "focus", "--store", store.shown, "--draws", "100", "--stability", "10")
+    shown = proctor("analyze", "focus", "--store", store.shown, "--draws", "100", "--stability", "10")
     assert "Submissions together" in shown.stdout
 
 

@@ -1,16 +1,17 @@
 """Failing must not pay: four ways to be wrong by not answering, each of which ends below the honest system.
 
-600 counts and 60 free texts of 24 videos, half of them hard, asked through the project's own engine. The honest system is right
-in 90 % of the easy and 55 % of the hard ones, its rival in 80 and 45 %, the cheats in 84 and 15 %. On hard questions
-the crasher raises an exception and the refuser refuses; the saboteur's connection fails for 570 of the 600; the
-tripper's answers are of the kind that a judge declines to mark.
+600 counts of 24 videos, half of them hard, asked through the project's own engine. The honest system is right in 90 % of
+the easy and 55 % of the hard ones, its rival in 80 and 45 %, the cheats in 84 and 15 %. On hard questions the crasher
+raises an exception and the refuser refuses; the saboteur's connection fails for 570 of the 600. In a second benchmark the
+answers are free text, and the tripper's wrong ones on hard questions are of the kind that the judge declines to mark.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -21,15 +22,18 @@ from proctor.core import (
     Answer,
     Benchmark,
     FailedPolicy,
+    InfrastructureError,
     Item,
-    MachineryError,
+    NoVerdictError,
     OfficialFigure,
     Reference,
     RefusalError,
+    Score,
     View,
     generator,
 )
-from proctor.core.formats import CountFormat
+from proctor.core.formats import CountFormat, FreeTextFormat
+from proctor.judges import PANEL_ACCURACY
 from proctor.media import MediaLibrary, view
 from proctor.metrics import AccuracyScorer
 from proctor.reports import write_report
@@ -46,6 +50,7 @@ from proctor.runs import (
     analyse,
     ask_all,
     compare,
+    judge_all,
     leaderboard,
     official_summaries,
     rank_runs,
@@ -56,6 +61,7 @@ VIDEOS, QUESTIONS = 24, 600
 RATES = {"honest": (0.90, 0.55), "rival": (0.80, 0.45)}
 CHEAT = (0.84, 0.15)
 CHEATS = ("crasher", "refuser", "saboteur")
+TRIPPER = "tripper"
 DRAWS = 200
 
 
@@ -63,14 +69,14 @@ def hard(number: int) -> bool:
     return number % 2 == 1
 
 
-def questions() -> tuple[Item, ...]:
+def questions(*, texts: bool = False) -> tuple[Item, ...]:
     return tuple(
         Item(
             id=f"q{number:03d}",
             group=f"v{number % VIDEOS:02d}" if not hard(number) else f"v{(number // 2) % VIDEOS:02d}",
-            question="How many clips?",
-            answer=CountFormat(),
-            reference=Reference(answer=1),
+            question="What is clipped?" if texts else "How many clips?",
+            answer=FreeTextFormat() if texts else CountFormat(),
+            reference=Reference(answer="the duct" if texts else 1),
             tags={"hard": hard(number)},
         )
         for number in range(QUESTIONS)
@@ -106,7 +112,12 @@ class Contestant:
         number = int(item.id[1:])
         if self._name in self._ways:
             self._ways[self._name](number)
-        return Answer(item_id=item.id, text=f"Answer: {1 if self._right[number] else 2}")
+        right = self._right[number]
+        if isinstance(item.answer, FreeTextFormat):
+            trips = self._name == TRIPPER and hard(number)
+            said = "the duct" if right else "how to harm somebody" if trips else "the artery"
+            return Answer(item_id=item.id, text=said)
+        return Answer(item_id=item.id, text=f"Answer: {1 if right else 2}")
 
     def _crash(self, number: int) -> None:
         if hard(number):
@@ -118,26 +129,53 @@ class Contestant:
 
     def _fail(self, number: int) -> None:
         if number >= 30 or not self._right[number]:
-            raise MachineryError("connection refused")
+            raise InfrastructureError("connection refused")
 
 
-def filled(store: Store, names: Sequence[str], *, failed: FailedPolicy | None = None) -> Store:
+class Judge:
+    """Declines what its content filter does not let pass."""
+
+    name = "judge"
+    metrics = (PANEL_ACCURACY,)
+
+    def applies(self, item: Item) -> bool:
+        return isinstance(item.answer, FreeTextFormat)
+
+    async def score(self, item: Item, answer: Answer) -> list[Score]:
+        if "harm" in answer.text:
+            raise NoVerdictError("judge: no verdict: I can't help with that")
+        right = float(answer.text == "the duct")
+        return [Score(item_id=item.id, metric="accuracy", value=right, scorer=self.name)]
+
+
+def filled(
+    store: Store,
+    names: Sequence[str],
+    *,
+    name: str = "cheats",
+    texts: bool = False,
+    failed: FailedPolicy | None = None,
+) -> Store:
+    metric = PANEL_ACCURACY if texts else ACCURACY
+    items = questions(texts=texts)
     benchmark = Benchmark(
-        "cheats", "Cheats", questions(), (ACCURACY,), "accuracy", facets=("hard",), failed=failed
+        name, "Cheats", items, (metric,), "accuracy", facets=("hard",), buckets=("hard",), failed=failed
     )
     store.add_benchmark(benchmark)
     library = MediaLibrary(None)
     jobs = [
         Job(
-            store.start_run("cheats", name, "text-only", {}),
-            Contestant(name),
+            store.start_run(name, system, "text-only", {}),
+            Contestant(system),
             benchmark.items,
             lambda item: view(item, "text-only", library),
             [AccuracyScorer()],
         )
-        for name in names
+        for system in names
     ]
     asyncio.run(ask_all(jobs, store, limits=Limits(give_up_after=QUESTIONS)))
+    if texts:
+        asyncio.run(judge_all(store, [job.run for job in jobs], Judge()))
     return store
 
 
@@ -308,3 +346,103 @@ def test_the_official_summary_counts_what_failed_as_the_policy_says(store: Store
         assert {one.left_out for one in found} == {0}
     both = official_summaries(store, "cheats", Mean(), official=True, options=Options(systems=("saboteur",)))
     assert [one.policy for one in both] == ["wrong", "exclude"]
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """All four cheats, in benchmarks without a rule on what is lacking and in such that count it as wrong."""
+    made = Store(tmp_path_factory.mktemp("everything") / "runs.db")
+    for name, failed in (("open", None), ("strict", FailedPolicy.WRONG)):
+        filled(made, ("honest", *CHEATS), name=f"counts-{name}", failed=failed)
+        filled(made, ("honest", TRIPPER), name=f"texts-{name}", texts=True, failed=failed)
+    yield made
+    made.close()
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What an output says of a system: its score, None where it gives a range or no place, and whether it says that the
+    system beats the honest one."""
+
+    score: float | None
+    beats_honest: bool
+
+
+def in_results(store: Store, benchmark: str, system: str, folder: Path) -> Standing:
+    rows = results(store, benchmark, Options(draws=DRAWS)).rows
+    found = {row.system: row.value for row in rows if row.metric == ACCURACY.name}
+    mine, honest = found[system], found["honest"]
+    return Standing(mine, None not in (mine, honest) and (mine or 0) >= (honest or 0))
+
+
+def in_rank(store: Store, benchmark: str, system: str, folder: Path) -> Standing:
+    found = rank_runs(store, benchmark, Contest(condition="text-only"), draws=DRAWS)[0]
+    place = {one.standing.name: one.standing.place for one in found.runs}
+    mean = {one.standing.name: one.standing.mean for one in found.runs}
+    return Standing(mean.get(system), system in place and place[system] <= place["honest"])
+
+
+def in_comparison(store: Store, benchmark: str, system: str, folder: Path) -> Standing:
+    options = Options(draws=DRAWS, systems=(system, "honest"))
+    (one,) = compare(store, benchmark, options).comparisons
+    sign = 1 if one.first.system == system else -1
+    ahead = None if one.difference.value is None else sign * one.difference.value
+    return Standing(ahead, ahead is not None and ahead >= 0)
+
+
+def in_report(store: Store, benchmark: str, system: str, folder: Path) -> Standing:
+    """By the order of the page's own tables, and by the number in the row."""
+    path = folder / f"{benchmark}.html"
+    if not path.exists():
+        write_report(store, benchmark, path, options=Options(draws=DRAWS), max_items=0)
+    page = path.read_text(encoding="utf-8")
+    above = []
+    for section in ("leaderboard", "ranking"):
+        table = page[page.index(f'id="{section}"') :]
+        above.append(table.index(f">{system}<") < table.index(">honest<"))
+    table = page[page.index('id="leaderboard"') :]
+    row = table[table.index(f">{system}<") :].split("</tr>")[0]
+    shown = re.findall(r"([\d.]+) %<", row)
+    return Standing(None if " … " in row else float(shown[0]) / 100, any(above))
+
+
+def in_official(store: Store, benchmark: str, system: str, folder: Path) -> Standing:
+    found = official_summaries(store, benchmark, Mean(), official=True, options=Options(draws=DRAWS))
+    figures = {
+        one: [row.figures[0].value or 0 for row in found if row.system == one] for one in ("honest", system)
+    }
+    assert all(
+        row.policy for row in found if row.system == system and row.lacking
+    )  # a reading is named as one
+    mine = figures[system]
+    return Standing(mine[0] if len(mine) == 1 else None, min(mine) >= max(figures["honest"]))
+
+
+OUTPUTS = {
+    "results": in_results,
+    "rank": in_rank,
+    "compare": in_comparison,
+    "report": in_report,
+    "as official": in_official,
+}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pages")
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("rule", ["open", "strict"])
+@pytest.mark.parametrize("cheat", [*CHEATS, TRIPPER])
+def test_every_cheat_ends_below_the_honest_in_every_output(
+    everything: Store, pages: Path, cheat: str, rule: str, output: str
+) -> None:
+    """Below: with a lower score, or, where nothing is decided on what a run lacks, with a range and without a place."""
+    benchmark = f"{'texts' if cheat == TRIPPER else 'counts'}-{rule}"
+    found = OUTPUTS[output](everything, benchmark, cheat, pages)
+    assert not found.beats_honest
+    decided = rule == "strict" or cheat in {"crasher", "refuser"}
+    assert (found.score is not None) == decided
+    if found.score is not None:
+        assert found.score < (0 if output == "compare" else 0.6)

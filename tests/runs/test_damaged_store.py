@@ -10,9 +10,17 @@ from pathlib import Path
 import pytest
 
 from proctor.core import Answer, InputError, Score, Vote
-from proctor.runs import Options, Store, check_store, compare, rank_runs, results
-from proctor.runs.report_data import load_answers, load_scores
-from proctor.runs.table import load_items
+from proctor.runs import (
+    Options,
+    Store,
+    check_store,
+    compare,
+    load_answers,
+    load_items,
+    load_scores,
+    rank_runs,
+    results,
+)
 from tests.runs.test_store import a_benchmark, a_run
 from tests.support.program import proctor
 

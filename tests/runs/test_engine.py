@@ -16,9 +16,9 @@ from proctor.core import (
     Benchmark,
     ConfigurationError,
     Frame,
+    InfrastructureError,
     InputError,
     Item,
-    MachineryError,
     Reference,
     RefusalError,
     Status,
@@ -29,9 +29,9 @@ from proctor.core import (
 )
 from proctor.core.formats import CountFormat
 from proctor.metrics import AccuracyScorer
-from proctor.runs import Job, Limits, Store, Tally, ask, ask_all
+from proctor.runs import Job, Limits, Store, Tally, ask, ask_all, load_items
 from proctor.runs.missing import load_marked
-from proctor.runs.table import load_items, load_labels
+from proctor.runs.table import load_labels
 from tests.support.virtual_time import run_in_virtual_time
 
 
@@ -143,7 +143,7 @@ def raising(error: Exception) -> Callable[[Item], Answer]:
 @pytest.mark.parametrize(
     ("error", "status", "reason"),
     [
-        (MachineryError("connection refused"), Status.FAILED, "connection refused"),
+        (InfrastructureError("connection refused"), Status.FAILED, "connection refused"),
         (RefusalError("I can't help with that"), Status.REFUSED, "I can't help with that"),
         (TimeoutError("socket"), Status.FAILED, "TimeoutError: socket"),
         (ConnectionResetError("by peer"), Status.FAILED, "ConnectionResetError: by peer"),
@@ -205,7 +205,7 @@ def test_failed_is_never_scored_and_is_asked_again(store: Store) -> None:
 
     def act(item: Item) -> Answer:
         if item.id in broken:
-            raise MachineryError("500")
+            raise InfrastructureError("500")
         return right(item)
 
     system = Scripted(act)
@@ -280,7 +280,7 @@ def test_a_configuration_error_stops_everything_and_records_nothing(store: Store
 
 
 def test_a_machinery_that_is_down_is_given_up_on(store: Store) -> None:
-    system = Scripted(raising(MachineryError("connection refused")))
+    system = Scripted(raising(InfrastructureError("connection refused")))
     tally = asyncio.run(ask_all([job(store, system)], store, limits=Limits(concurrency=1, give_up_after=4)))
     assert tally.by_status[Status.FAILED] == 4
     assert tally.stopped == "gave up after 4 failures in a row: connection refused"

@@ -18,7 +18,7 @@ from proctor.media import MediaLibrary
 from proctor.metrics import AccuracyScorer
 from proctor.models import ModelClient, ModelSpec
 from proctor.runs import BOTH, Limits, Options, Outcome, Result, Run, Store, execute, plan, results
-from proctor.systems.model_system import ModelSystem, Sampling
+from proctor.systems import ModelSystem, Sampling
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 from tests.support.faulty_server import AT_ONCE, Fault, FaultyServer, Request
 

@@ -33,7 +33,7 @@ from proctor.media import MediaLibrary
 from proctor.metrics import AccuracyScorer
 from proctor.models import ModelClient, ModelSpec
 from proctor.runs import Limits, Store, execute, plan
-from proctor.systems.model_system import ModelSystem
+from proctor.systems import ModelSystem
 from tests.support.raw_server import completion, raw_server
 
 FORMATS: list[tuple[AnswerFormat, JsonValue]] = [

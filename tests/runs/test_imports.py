@@ -1,35 +1,85 @@
-"""What an import loads: libraries that take seconds wait for the first call that needs them."""
+"""What an import loads: libraries that take seconds wait for the first call that needs them, and a package's modules for
+the first use of their names."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
+from importlib import import_module
+from types import ModuleType
 
 import pytest
 
 HEAVY = {
-    "av", "cv2", "jinja2", "lancedb", "matplotlib", "onnxruntime", "openai", "pandas", "PIL", "pyarrow",
+    "av", "cv2", "jinja2", "matplotlib", "onnxruntime", "openai", "pandas", "PIL", "pyarrow",
     "pydantic_ai", "sacrebleu", "scipy", "sentence_transformers", "sklearn", "statsmodels", "torch",
     "transformers", "typer",
 }  # fmt: skip
-
-loaded_by = """
-import json, sys
-import {module}
-print(json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
-"""
+LAZY = (
+    "audits", "core", "judges", "media", "metrics", "metrics.ordering", "metrics.text", "models",
+    "reports", "runs", "stats", "systems",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("module", ["proctor.runs", "proctor.core", "proctor.stats", "proctor.metrics"])
-def test_an_import_loads_no_heavy_library(module: str) -> None:
-    code = loaded_by.format(module=module)
+def loaded_by(statement: str) -> set[str]:
+    """The modules that an interpreter has after this statement."""
+    code = f"import json, sys\n{statement}\nprint(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert HEAVY & set(json.loads(done.stdout)) == set()
+    return set(json.loads(done.stdout))
 
 
-def test_the_store_needs_neither_the_item_audit_nor_a_system() -> None:
-    code = "import json, sys, proctor.runs.store\nprint(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = json.loads(done.stdout)
-    assert [name for name in loaded if name.startswith("proctor.build")] == []
+def libraries(modules: Iterable[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from proctor.runs import *",
+        "from proctor.core import *",
+        "from proctor.stats import *",
+        "from proctor.metrics import *",
+    ],
+)
+def test_an_import_loads_no_heavy_library(statement: str) -> None:
+    assert HEAVY & libraries(loaded_by(statement)) == set()
+
+
+def test_the_store_needs_no_room_that_asks_shows_or_knows_a_task() -> None:
+    loaded = loaded_by("from proctor.runs import Store")
+    above = ("audits", "construction", "judges", "media", "models", "reports", "systems", "tasks")
+    assert [name for name in loaded if name.startswith(tuple(f"proctor.{room}" for room in above))] == []
+    assert HEAVY & libraries(loaded) == set()
+
+
+def test_a_package_loads_nothing_until_a_name_is_used() -> None:
+    loaded = loaded_by("\n".join(f"import proctor.{room}" for room in LAZY))
+    assert {"numpy", "pydantic", "sqlalchemy"} & libraries(loaded) == set()
+    assert {name for name in loaded if name.startswith("proctor")} == {
+        "proctor", "proctor.lazy", *(f"proctor.{room}" for room in LAZY)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("room", LAZY)
+def test_all_that_a_package_exports_is_there(room: str) -> None:
+    package = import_module(f"proctor.{room}")
+    assert set(package.__all__) <= set(dir(package))
+    assert [name for name in package.__all__ if isinstance(getattr(package, name), ModuleType)] == []
+    with pytest.raises(AttributeError, match=f"module 'proctor.{room}' has no attribute 'storr'"):
+        _ = package.storr
+
+
+def test_a_name_that_a_module_has_too_stays_what_is_exported() -> None:
+    for order in ("import proctor.runs.results", "from proctor.runs import results"):
+        code = f"{order}\nfrom proctor.runs import results\nassert results.__name__ == 'results', results\n"
+        code += "from proctor.runs.results import Options\nimport proctor.runs\nproctor.runs.results.__call__"
+        subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_module_deep_in_a_task_can_be_imported_first() -> None:
+    """Its rooms import one another's names, which must not be a circle."""
+    assert "proctor.tasks.focus.construction.rules" in loaded_by(
+        "import proctor.tasks.focus.construction.rules"
+    )

@@ -1,4 +1,4 @@
-"""A recorded judge held against a second one, on the answers that both have marked."""
+"""A recorded judge compared with a second one, on the answers that both have marked."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from pathlib import Path
 import pytest
 from scipy import stats as reference
 
-from proctor.audit import CorrelationSettings, audit
-from proctor.benchmarks import BENCHMARKS
-from proctor.core import InputError, generator
+from proctor.audits import CorrelationSettings, audit
+from proctor.core import BENCHMARKS, InputError, generator
 from proctor.judges.verdict import verdict_scores
 from proctor.metrics import AccuracyScorer
-from proctor.runs import Store, import_answers
-from proctor.runs.judges import judged_by, judges_of
+from proctor.runs import Store, compared, import_answers, judges_of
 from tests.support.audit_page import Tables
 from tests.support.program import proctor
 
@@ -48,7 +46,7 @@ def store(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_one_judge_stands_for_the_raters(store: Path) -> None:
     opened = Store(store, create=False)
     assert judges_of(opened, "rexsonovqa") == [RECORDED, "second"]
-    table, metric = judged_by(opened, "rexsonovqa", "second", RECORDED)
+    table, (metric,) = compared(opened, "rexsonovqa", ["second"], [RECORDED])
     assert {dimension for _, dimension in table.dimensions} == {"rubric", "rubric_by_error_type"}
     assert {one.rater for one in table.ratings} == {RECORDED}
     assert {one.system for one in table.ratings} == {"gemini / video"}
@@ -67,8 +65,9 @@ def test_one_judge_stands_for_the_raters(store: Path) -> None:
 def test_the_other_way_round_is_the_same_correlation(store: Path) -> None:
     opened = Store(store, create=False)
     there, back = (
-        audit(*judged_by(opened, "rexsonovqa", *pair), CorrelationSettings(draws=0)).agreements[0].mean.value
+        audit(table, metric, CorrelationSettings(draws=0)).agreements[0].mean.value
         for pair in (("second", RECORDED), (RECORDED, "second"))
+        for table, (metric,) in [compared(opened, "rexsonovqa", pair[:1], pair[1:])]
     )
     assert there == pytest.approx(back)
 
@@ -76,14 +75,14 @@ def test_the_other_way_round_is_the_same_correlation(store: Path) -> None:
 def test_judges_that_are_not_there(store: Path) -> None:
     opened = Store(store, create=False)
     with pytest.raises(InputError, match=rf"found 'third', expected one of {RECORDED}, second$"):
-        judged_by(opened, "rexsonovqa", "third", RECORDED)
+        compared(opened, "rexsonovqa", ["third"], [RECORDED])
     with pytest.raises(InputError, match=r"found second twice, expected two judges$"):
-        judged_by(opened, "rexsonovqa", "second", "second")
+        compared(opened, "rexsonovqa", ["second"], ["second"])
 
 
 def test_on_the_command_line(store: Path) -> None:
     done = proctor(
-        *("audit", "judges", "rexsonovqa", "--judge", "second", "--against", RECORDED, "--store", store),
+        *("audit", "rexsonovqa", "--scorer", "second", "--against", RECORDED, "--store", store),
         *("--format", "json", "--draws", "100"),
     )
     assert done.returncode == 0, done.stderr
@@ -96,7 +95,7 @@ def test_on_the_command_line(store: Path) -> None:
 def test_two_judges_have_a_report(store: Path, tmp_path: Path) -> None:
     out = tmp_path / "judges.html"
     done = proctor(
-        *("audit", "judges", "rexsonovqa", "--judge", "second", "--against", RECORDED, "--store", store),
+        *("audit", "rexsonovqa", "--scorer", "second", "--against", RECORDED, "--store", store),
         *("--draws", "100", "--report", out),
     )
     assert done.returncode == 0, done.stderr
@@ -104,5 +103,5 @@ def test_two_judges_have_a_report(store: Path, tmp_path: Path) -> None:
     assert any(row[0] == "second" for row in page.rows("leaderboard"))
     assert f"scores by {RECORDED} alone are left out" in page.texts["counts"]
     data = json.loads(page.data)
-    assert (data["metrics"], data["raters"]) == (["second"], RECORDED)
-    assert all(item["query"] and item["references"] for item in data["items"])
+    assert (data["ratings"]["metrics"], data["ratings"]["raters"]) == (["second"], RECORDED)
+    assert all(item["question"] and item["references"] for item in data["items"])

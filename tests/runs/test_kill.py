@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pathlib import Path
 from proctor.core import Answer, InputError, Status, generator
 from proctor.runs import FLOOR, Options, Run, Store, results
 from tests.support.faulty_server import FaultyServer
-from tests.support.program import start_proctor, wait_for
+from tests.support.program import Program, start_proctor, wait_for
 from tests.support.text_folder import answer_tray, item_of, write_text_folder
 
 ITEMS = 500
@@ -35,14 +34,14 @@ class Killed:
     requests: int
 
 
-def start(folder: Path, store: Path, server: FaultyServer) -> subprocess.Popen[str]:
+def start(folder: Path, store: Path, server: FaultyServer) -> Program:
     return start_proctor(
         "run", "simulated", "--data", folder, "--store", store, "--condition", "text-only",
         "--model", "local", "--base-url", server.url, "--concurrency", str(CONCURRENCY),
     )  # fmt: skip
 
 
-def kill(process: subprocess.Popen[str]) -> None:
+def kill(process: Program) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert process.returncode == -signal.SIGKILL, "the run ended before it was killed"

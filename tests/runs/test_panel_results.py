@@ -34,16 +34,17 @@ from proctor.runs import (
     Store,
     analyse,
     compare,
+    compared,
     export_rows,
     flagged_votes,
     judge_agreement,
-    judged_by,
     leaderboard,
+    load_items,
     rank_runs,
     results,
 )
 from proctor.runs.cards import card_of
-from proctor.runs.table import load_accuracy, load_items
+from proctor.runs.table import load_accuracy
 
 EXCLUDE = FailedPolicy.EXCLUDE
 TWO, THREE = "panel[a, b]", "panel[a, b, c]"
@@ -245,7 +246,7 @@ def test_code_s_marks_never_make_two_panels_agree(store: Store) -> None:
     run = add(store, "one", answers(right=4))
     judge(store, run, TWO, 1.0, 0.0, 1.0)
     judge(store, run, THREE, 0.0, 1.0, 0.0)
-    table, scores = judged_by(store, "mixed", TWO, THREE)
+    table, (scores,) = compared(store, "mixed", [TWO], [THREE])
     assert {rating.item for rating in table.ratings} == {"text0", "text1", "text2"}
     assert {(item, metric) for item, _, metric in scores.scores} == {
         (f"text{number}", "accuracy") for number in range(3)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import multiprocessing
 import os
 import re
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
@@ -86,6 +88,48 @@ def test_an_answer_comes_back_as_it_was(url: str) -> None:
     assert again.marked(run, "code") == {"q1"}
     assert again.items("toy") == list(a_benchmark().items)
     again.close()
+
+
+UNFIT = [("\x00", "a NUL character"), ("\ud800", "half a character")]
+
+
+def with_item(**values: Any) -> Benchmark:
+    """The benchmark with one changed item, made past the checks of its fields."""
+    benchmark = a_benchmark()
+    changed = benchmark.items[1].model_copy(update=values)
+    return dataclasses.replace(benchmark, items=(benchmark.items[0], changed, *benchmark.items[2:]))
+
+
+@pytest.mark.parametrize(("bad", "found"), UNFIT)
+@pytest.mark.parametrize("field", ["id", "group", "tags"])
+def test_names_that_no_database_takes_are_refused_by_every_store(
+    url: str, bad: str, found: str, field: str
+) -> None:
+    store = Store(url)
+    name = f"q{bad}"
+    values: dict[str, Any] = {field: {name: "x"} if field == "tags" else name}
+    with pytest.raises(
+        InputError, match=rf"^item 'q.?.?', field '{field}': found {found}.*in 'q\ufffd', expected"
+    ):
+        store.add_benchmark(with_item(**values))
+    assert store.benchmark_names() == []
+    store.add_benchmark(a_benchmark())
+    for system, condition in ((name, "video"), ("one", name)):
+        with pytest.raises(InputError, match=f"name: found {found}"):
+            store.start_run("toy", system, condition, {})
+    store.close()
+
+
+def test_other_texts_of_an_item_are_kept_or_refused_by_every_store(url: str) -> None:
+    store = Store(url)
+    with pytest.raises(
+        InputError, match=r"^item 'q1': found half a character .*, expected text that can be kept$"
+    ):
+        store.add_benchmark(with_item(options=("a\ud800",)))
+    whole = with_item(question="a\x00b", options=("c\x00",), tags={"half": "d\x00"})
+    store.add_benchmark(whole)
+    assert store.items("toy") == list(whole.items)
+    store.close()
 
 
 def test_only_a_failed_answer_is_replaced(url: str) -> None:
@@ -201,7 +245,7 @@ def test_two_processes_write_to_one_store(url: str) -> None:
     for process in processes:
         process.start()
     for process in processes:
-        process.join(60)
+        process.join(600)
     assert [process.exitcode for process in processes] == [0, 0, 0]
     assert [store.count_answers(run) for run in runs] == [(200, 0)] * 3
     store.close()
@@ -270,7 +314,7 @@ def test_an_answer_is_on_disk_when_write_returns(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     process = context.Process(target=_write_and_die, args=(str(path), run))
     process.start()
-    process.join(60)
+    process.join(600)
     assert process.exitcode == 9
     assert store.settled(run) == {"q0"}
     store.close()

@@ -12,6 +12,7 @@ from proctor.core import (
     ACCURACY,
     Answer,
     Benchmark,
+    FailedPolicy,
     InputError,
     Item,
     PublishedRow,
@@ -23,8 +24,7 @@ from proctor.core.formats import OrderingFormat
 from proctor.metrics import code_scorers
 from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS, compare_orders, order_marks
 from proctor.reports import write_report
-from proctor.runs import Store, compare, leaderboard, results
-from proctor.runs.results import Options
+from proctor.runs import Options, Store, compare, leaderboard, load_items, load_orders, results
 from tests.support.program import proctor
 
 ORDERS = {
@@ -33,14 +33,19 @@ ORDERS = {
 }
 
 
-def benchmark(*, tagged: bool = True) -> Benchmark:
+def said_order(item: Item, order: str) -> Answer:
+    return Answer(item_id=item.id, text=order, parsed=[*order])
+
+
+def benchmark(*, tagged: bool = True, videos: int = 0) -> Benchmark:
+    """Four orders of a video each; with `videos` four of each of so many."""
     items = []
-    for place, frames in enumerate((4, 6, 4, 6)):
+    for place, frames in enumerate((4, 6, 4, 6) * max(1, videos)):
         labels = tuple("ABCDEF"[:frames])
         items.append(
             Item(
                 id=f"q{place + 1}",
-                group=f"v{place}",
+                group=f"v{place % videos if videos else place}",
                 question="In which order were they taken?",
                 answer=OrderingFormat(labels=labels),
                 reference=Reference(answer=[*labels]),
@@ -94,6 +99,50 @@ def test_pairwise_accuracy_is_the_share_of_all_pairs(tmp_path: Path) -> None:
         (found,) = [one for one in rows if one.system == "one" and one.metric == metric]
         assert found.value == pytest.approx(mark.estimate.value)
         assert found.n == 4
+
+
+@pytest.mark.parametrize("policy", FailedPolicy)
+def test_the_official_figures_have_the_intervals_of_results_where_orders_are_invalid_or_lacking(
+    tmp_path: Path, policy: FailedPolicy
+) -> None:
+    """One order is invalid, one failed, one was refused and one was not asked."""
+    loaded = benchmark(videos=3)
+    store = Store(str(tmp_path / "runs.db"))
+    store.add_benchmark(loaded)
+    run = store.start_run(loaded.name, "one", "video", {})
+    given: list[str | Status | None] = [
+        "ABCD",
+        "ABCDEE",
+        "BAC",
+        Status.FAILED,
+        "BADC",
+        "ABCDEF",
+        Status.REFUSED,
+        None,
+    ]
+    given += ["ABDC", "ACBDEF", "DCBA", "FEDCBA"]
+    marked = []
+    for item, said in zip(loaded.items, given, strict=True):
+        if said is None:
+            continue
+        answer = Answer(item_id=item.id, status=said) if isinstance(said, Status) else said_order(item, said)
+        failed = answer.status is Status.FAILED
+        scorers = [] if failed else code_scorers()
+        marked.append(
+            (answer, [one for scorer in scorers for one in asyncio.run(scorer.score(item, answer))])
+        )
+    store.write(run, marked)
+    rows = {row.metric: row for row in results(store, "frames", Options(draws=500, failed=policy)).rows}
+    table, items = load_items(store, store.card("frames")), {item.id: item for item in loaded.items}
+    (official,) = load_orders(store, [run], table, items, policy)
+    for mark in (*official.whole(draws=500), official.partial(draws=500)):
+        name = "accuracy" if mark.metric.name == "task_accuracy" else mark.metric.name
+        assert (mark.estimate.value, mark.estimate.ci_low, mark.estimate.ci_high) == (
+            rows[name].value,
+            rows[name].ci_low,
+            rows[name].ci_high,
+        ), name
+    assert rows["pairwise_partial"].value != rows["pairwise_accuracy"].value
 
 
 def test_leaderboard_and_comparison_count_pairs_too(tmp_path: Path) -> None:

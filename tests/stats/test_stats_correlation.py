@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats as reference
 
 from proctor.core import InputError
-from proctor.stats import Estimate, correlation
-from proctor.stats.clusters import Floats, Ints
-from proctor.stats.coefficients import STATISTICS, Kind
+from proctor.stats import Estimate, Floats, Ints, Kind, correlation
+from proctor.stats.coefficients import STATISTICS
 from tests.support.simulation import assert_share
 from tests.support.simulation import repetitions as simulated
 

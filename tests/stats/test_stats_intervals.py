@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats as reference
 
 from proctor.core import InputError
-from proctor.stats import Estimate, Resampling, mean_interval, slice_means
-from proctor.stats.clusters import Floats, Ints, finite, group_codes, tabulate
+from proctor.stats import Estimate, Floats, Ints, Resampling, group_codes, mean_interval, slice_means
+from proctor.stats.clusters import finite, tabulate
 from proctor.stats.moments import Moments, moments
 from proctor.stats.resampling import MOST_UNITS, group_units, item_picks, weights
 

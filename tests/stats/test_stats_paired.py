@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats as reference
 
 from proctor.core import InputError
-from proctor.stats import Difference, holm, mean_interval, paired_difference, paired_differences
-from proctor.stats.clusters import Floats
+from proctor.stats import Difference, Floats, holm, mean_interval, paired_difference, paired_differences
 from proctor.stats.signflip import _at_most, _tilted, sign_flip
 
 

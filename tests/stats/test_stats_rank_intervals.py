@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from proctor.stats import rank_buckets, rank_systems
-from proctor.stats.ties import ordered_ranks, rank_intervals
+from proctor.stats import ordered_ranks, rank_buckets, rank_systems
+from proctor.stats.ties import rank_intervals
 
 VIDEOS = np.repeat(np.arange(12), 8)
 

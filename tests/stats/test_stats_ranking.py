@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from proctor.core import InputError
-from proctor.stats import Estimate, Rank, rank_systems
+from proctor.stats import Estimate, Rank, Resampling, rank_systems
 from proctor.stats.matrix import system_table
-from proctor.stats.options import Resampling
 
 
 def ranks(matrix: object, names: list[str], groups: object, **options: object) -> dict[str, int]:
@@ -17,7 +16,7 @@ def ranks(matrix: object, names: list[str], groups: object, **options: object) -
 
 
 def steps(*right: int, of: int = 24) -> list[list[int]]:
-    """Systems that are right on their first so many items."""
+    """Systems that are right on their first this many items."""
     return [[1] * count + [0] * (of - count) for count in right]
 
 

@@ -1,4 +1,4 @@
-"""What the intervals and the test promise, held against simulated truth."""
+"""What the intervals and the test promise, compared with simulated truth."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats as reference
 
-from proctor.stats import Estimate, mean_interval, paired_difference, paired_differences
-from proctor.stats.clusters import Floats, Ints
+from proctor.stats import Estimate, Floats, Ints, mean_interval, paired_difference, paired_differences
 from proctor.stats.signflip import sign_flip
 from tests.support.simulation import assert_share
 from tests.support.simulation import repetitions as simulated

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from proctor.core import InputError
-from proctor.stats import RULES, Standings, borda, copeland, dowdall, holm, minimax, rank_buckets
-from proctor.stats.buckets import Correction, bucket_ranks, bucket_sums, resampled_ranks, tails
+from proctor.stats import RULES, Correction, Standings, borda, copeland, dowdall, holm, minimax, rank_buckets
+from proctor.stats.buckets import bucket_ranks, bucket_sums, resampled_ranks, tails
 from proctor.stats.resampling import weights
 from proctor.stats.signflip import sign_flip
 

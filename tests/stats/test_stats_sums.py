@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from proctor.stats import sums_interval
-from proctor.stats.clusters import Floats, Ints
+from proctor.stats import Floats, Ints, sums_interval
 
 
 def precision(sums: Floats) -> Floats:
@@ -46,6 +45,65 @@ def test_a_rare_class_is_covered(n_groups: int) -> None:
                 held += found.ci_low <= truth <= found.ci_high
         assert given >= 0.9 * repetitions  # with five groups a class may be missing altogether
         assert held / given >= 0.92
+
+
+def balanced(sums: Floats) -> Floats:
+    """The mean of the sensitivity and the specificity, where both are defined."""
+    hits, false, misses, right = sums.T
+    found = (hits + misses > 0) & (false + right > 0)
+    one = hits / np.maximum(hits + misses, 1e-12) + right / np.maximum(false + right, 1e-12)
+    return np.where(found, one / 2, np.nan)
+
+
+SEEN = (
+    ((0,), (2,)),
+    ((1,), (3,)),
+)  # of the class hits and misses, of the rest false alarms and right rejections
+
+
+@pytest.mark.parametrize("n_groups", [5, 10, 30])
+def test_balanced_accuracy_of_a_rare_class_is_covered(n_groups: int) -> None:
+    """Where the few cases of the class were all found, or all missed, other cases may end otherwise: with 10 groups 88.9 %
+    were covered, and none of those."""
+
+    def table(rng: np.random.Generator, size: int) -> tuple[Floats, Ints]:
+        columns, groups = drawn(rng, size, 0.1)
+        return np.column_stack([columns, columns.sum(axis=1) == 0]), groups
+
+    truth = float(balanced(table(np.random.default_rng(0), 200_000)[0].sum(axis=0, keepdims=True))[0])
+    rng = np.random.default_rng(n_groups)
+    held = given = extreme = 0
+    for _ in range(150):
+        columns, groups = table(rng, n_groups)
+        found = sums_interval(columns, groups, balanced, SEEN, draws=300, bounds=(0, 1))
+        if found.ci_low is not None and found.ci_high is not None:
+            given += 1
+            held += found.ci_low <= truth <= found.ci_high
+            extreme += bool((columns.sum(axis=0)[[0, 2]] == 0).any())
+    assert given >= 0.8 * 150
+    assert held / given >= 0.94
+    assert extreme > 5 or n_groups == 30
+
+
+def test_a_class_that_was_always_found_may_be_missed_elsewhere() -> None:
+    """Six groups, all right: with 95 % up to 1 - 0.025^(1/3) of the class's cases, which lie in three of them, may be
+    missed; what no group has shown is no matter where a class has wrong answers of some kind."""
+    columns = np.zeros((24, 4))
+    groups = np.repeat(np.arange(6), 4)
+    columns[:, 3] = 1
+    columns[::5] = [0, 1, 0, 0]
+    columns[[0, 4, 8]] = [1, 0, 0, 0]
+    found = sums_interval(columns, groups, balanced, SEEN, bounds=(0, 1))
+    share = 1 - 0.025 ** (1 / 3)
+    assert found.value is not None
+    assert found.ci_low is not None
+    assert found.ci_low <= found.value - share / 2
+    plain = sums_interval(columns, groups, balanced, bounds=(0, 1))
+    columns[8] = [0, 0, 1, 0]
+    shown = [sums_interval(columns, groups, balanced, trials, bounds=(0, 1)) for trials in ((), SEEN)]
+    assert shown[0] == shown[1]
+    assert plain.ci_low is not None
+    assert plain.ci_low > found.ci_low
 
 
 def test_groups_that_all_say_the_same_are_no_certainty() -> None:

@@ -6,10 +6,11 @@ import json
 from html.parser import HTMLParser
 from typing import Any
 
-from proctor.audit import Audits, CorrelationSettings
-from proctor.reports.audits import AuditSource, AuditSummary, Question
+from proctor.audits import Audits, CorrelationSettings
+from proctor.core import number
+from proctor.reports import ReportSummary
+from proctor.reports.audits import AuditSource, Question
 from proctor.reports.audits import Reference as Said
-from proctor.reports.audits.cells import number
 from tests.support.planted_metrics import planted
 
 __all__ = ["FEW", "Tables", "embedded", "ends", "planted_source", "read", "signed"]
@@ -74,11 +75,11 @@ class Tables(HTMLParser):
         return [row for table in self.sections[section] for row in table]
 
 
-def read(summary: AuditSummary) -> Tables:
+def read(summary: ReportSummary) -> Tables:
     return Tables(summary.path.read_text(encoding="utf-8"))
 
 
-def embedded(summary: AuditSummary) -> Any:
+def embedded(summary: ReportSummary) -> Any:
     return json.loads(read(summary).data)
 
 

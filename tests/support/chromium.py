@@ -30,7 +30,7 @@ _QUIET = (
     "--disable-dev-shm-usage",
     "--remote-debugging-port=0",
 )
-_PATIENCE_S = 60.0
+_PATIENCE_S = 600.0  # a guard against a browser that hangs; no property of a page
 
 
 def find_chromium() -> str | None:
@@ -121,7 +121,7 @@ async def open_page(program: str, *more: str) -> AsyncIterator[Page]:
                     yield page
         finally:
             process.terminate()
-            process.wait(timeout=30)
+            process.wait(timeout=_PATIENCE_S)
 
 
 def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:

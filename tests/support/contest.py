@@ -12,7 +12,7 @@ from proctor.core import Answer, Benchmark, FailedPolicy, Item, Reference, Score
 from proctor.core.formats import BinaryFormat, FreeTextFormat
 from proctor.judges import PANEL_ACCURACY, UNRESOLVED
 from proctor.metrics import AccuracyScorer
-from proctor.runs import Store
+from proctor.runs import ORACLE, Store
 
 __all__ = ["JUDGE", "NAME", "Given", "contest_store", "skilled", "write_run"]
 
@@ -76,12 +76,14 @@ def write_run(
     condition: str = "video",
     latency: Sequence[float | None] | None = None,
     budget_s: float | None = None,
+    oracle: bool = False,
 ) -> None:
     """A run of one answer a question: right or wrong, ended with a status, None for not asked. A text is that answer to
-    free text; the judge's verdict on it is its first word, right, wrong or none (it was asked, and gave none)."""
+    free text; the judge's verdict on it is its first word, right, wrong or none (it was asked, and gave none). An `oracle`
+    uses the reference answers."""
     items = {item.id: item for item in store.items(NAME)}
     scorer = AccuracyScorer()
-    run = store.start_run(NAME, system, condition, {"budget_s": budget_s})
+    run = store.start_run(NAME, system, condition, {"budget_s": budget_s, ORACLE: oracle})
     rows, verdicts = [], []
     for number, one in enumerate(right):
         if one is None:

@@ -8,20 +8,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proctor.benchmarks.mediqa_eval import dimensions
+from proctor.judges import JUDGES
 from proctor.judges.dimensions import (
-    DIMENSION_JUDGES,
     Case,
     ClientPool,
+    DimensionJudge,
     DimensionScores,
-    Materials,
+    JudgeSetup,
+    RatesDimensions,
     ReferenceAnswer,
 )
 from proctor.models import ModelSpec
+from proctor.tasks.mediqa_eval import READER, SCHEME, dimensions
 from tests.support.faulty_server import FaultyServer
 from tests.support.votes import Votes
 
-__all__ = ["ENGLISH", "LEVELS", "Votes", "case", "judged", "picture", "rating"]
+__all__ = ["ENGLISH", "LEVELS", "Votes", "built_from", "case", "judged", "picture", "rating", "setup"]
 
 ENGLISH = {
     "disagree_flag": 0,
@@ -56,6 +58,7 @@ def case(candidate: str = "Eczema. Use a steroid cream.", language: str = "en", 
         ),
         "candidate": candidate,
         "dimensions": dimensions(language),
+        "scheme": SCHEME,
     }
     return Case(**(fields | changes))
 
@@ -69,6 +72,20 @@ def rating(scores: Mapping[str, Any] = ENGLISH, /, reason: str | None = "because
     return json.dumps(start | {name: value for name, value in said.items() if value is not None})
 
 
+def setup(
+    pool: ClientPool, votes: Votes, options: Mapping[str, str] | None = None, **more: Any
+) -> JudgeSetup:
+    """What a judge of MEDIQA-EVAL's dimensions is made from, with the task's own prompts."""
+    return JudgeSetup(pool, votes, options or {}, prompts=READER.judge_prompts, own="mediqa-judge", **more)
+
+
+def built_from(name: str, given: JudgeSetup) -> DimensionJudge:
+    """The judge of dimensions of this name."""
+    factory = JUDGES.get(name)
+    assert isinstance(factory, RatesDimensions)
+    return factory(given)
+
+
 def judged(
     name: str,
     server: FaultyServer,
@@ -80,7 +97,7 @@ def judged(
     **spec: Any,
 ) -> list[DimensionScores]:
     """What a judge of this name says of the cases."""
-    patience = {"backoff_s": 0.001, "retries": 1, "timeout_s": 60.0}
+    patience = {"backoff_s": 0.001, "retries": 1, "timeout_s": 600.0}
     specs = [
         ModelSpec.model_validate({"name": one, "base_url": server.url} | patience | spec) for one in models
     ]
@@ -88,8 +105,7 @@ def judged(
     async def run() -> list[DimensionScores]:
         pool = ClientPool(specs)
         try:
-            materials = Materials(pool, Votes() if votes is None else votes, options or {})
-            judge = DIMENSION_JUDGES.get(name)(materials)
+            judge = built_from(name, setup(pool, Votes() if votes is None else votes, options or {}))
             return await asyncio.gather(*(judge.judge(one) for one in cases))
         finally:
             await pool.aclose()

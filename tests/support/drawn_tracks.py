@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from proctor.build.simulate import Event, Scene, draw_script
-from proctor.build.tracks import Annotation, Box, Moment, Sighting, Video
+from proctor.construction.tracks import AnnotatedBox, AnnotatedMoment, AnnotatedVideo, Annotation, Sighting
+from proctor.tasks.simulated.construction import Event, Scene, draw_script
 
 __all__ = ["drawn"]
 
@@ -26,7 +26,7 @@ def drawn(seed: int, name: str, seconds: float = 60.0, procedure: str = "") -> t
                 and event.start <= second < event.end
                 for event in script.events
             )
-            box = Box(x=placed.x - SIDE / 2, y=placed.y - SIDE / 2, width=SIDE, height=SIDE)
+            box = AnnotatedBox(x=placed.x - SIDE / 2, y=placed.y - SIDE / 2, width=SIDE, height=SIDE)
             sightings.append(
                 Sighting(
                     second=second,
@@ -35,14 +35,14 @@ def drawn(seed: int, name: str, seconds: float = 60.0, procedure: str = "") -> t
                     box=None if covered else box,
                 )
             )
-    moments: list[Moment] = []
+    moments: list[AnnotatedMoment] = []
     for event in script.events:
         named = {"instance": event.instance, "class_name": event.class_name}
         if event.kind == "inserted":
-            moments.append(Moment(kind="insertion", time=event.start, **named))
+            moments.append(AnnotatedMoment(kind="insertion", time=event.start, **named))
         elif event.kind == "retrieved":
-            moments.append(Moment(kind="retrieval", time=event.end, **named))
-    video = Video(
+            moments.append(AnnotatedMoment(kind="retrieval", time=event.end, **named))
+    video = AnnotatedVideo(
         id=name, file=f"{name}.mp4", width=WIDTH, height=HEIGHT, seconds=seconds, fps=25, procedure=procedure
     )
     return Annotation(video=video, sightings=tuple(sightings), moments=tuple(moments)), list(script.events)

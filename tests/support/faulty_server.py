@@ -75,7 +75,7 @@ TRANSIENT = (
     Fault.WRONG_TYPES,
     Fault.EMPTY_CHOICES,
 )
-"""The faults of the machinery that another try may get over."""
+"""The infrastructure errors that another try may get over."""
 
 AT_ONCE = tuple(fault for fault in TRANSIENT if fault is not Fault.HANG)
 """Those of them that need no time-out to be noticed: what a call takes on a busy machine decides nothing."""
@@ -97,6 +97,7 @@ _STATUS: dict[Fault, tuple[int, str, str]] = {
     Fault.NO_REASON: (400, "bad_request", "Bad request"),
 }
 
+_HANGS_S = 600.0  # a guard against a server that does not start or end; no property
 _FINISH = {Fault.CONTENT_FILTER: "content_filter", Fault.LENGTH: "length"}
 
 
@@ -236,14 +237,14 @@ class FaultyServer:
             daemon=True,
         )
         self._thread.start()
-        if not ready.wait(10):
+        if not ready.wait(_HANGS_S):
             raise RuntimeError("the server did not start")
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._stop is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._stop.set)
-            self._thread.join(10)
+            self._thread.join(_HANGS_S)
         self._loop.close()
 
     async def serve(self, port: int = 0, on_ready: Callable[[], object] = lambda: None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from proctor.media.pose import KEYPOINTS, Box, Person, Point, Pose
+from proctor.tasks.clinicalskillqa.pose import KEYPOINTS, Person, PersonBox, Point, Pose
 
 __all__ = ["FLOOR", "Joints", "kneeler", "manikin", "person", "pose", "standing", "without"]
 
@@ -19,12 +19,12 @@ def person(joints: Mapping[str, tuple[float, float]], confidence: float = 0.9, s
     """With these joints and no other."""
     assert set(joints) <= set(KEYPOINTS)
     xs, ys = [x for x, _ in joints.values()], [y for _, y in joints.values()]
-    box = Box(min(xs) - 5, min(ys) - 5, max(xs) + 5, max(ys) + 5)
+    box = PersonBox(min(xs) - 5, min(ys) - 5, max(xs) + 5, max(ys) + 5)
     return Person(box, score, {name: Point(x, y, confidence) for name, (x, y) in joints.items()})
 
 
 def pose(
-    *people: Joints, width: int = 800, height: int = 500, marked: Mapping[str, Box] | None = None
+    *people: Joints, width: int = 800, height: int = 500, marked: Mapping[str, PersonBox] | None = None
 ) -> Pose:
     """A picture of these people."""
     return Pose(width, height, tuple(person(joints) for joints in people), dict(marked or {}))
@@ -49,7 +49,7 @@ def manikin(shoulders: float = 314.0, y: float = 380.0) -> Joints:
 
 
 def standing(x: float = 600.0, arms: float = 0.0) -> Joints:
-    """Upright, both arms straight at so many degrees from hanging (90 is stretched out to the left)."""
+    """Upright, both arms straight at this many degrees from hanging (90 is stretched out to the left)."""
     hip = FLOOR - 2 * LEG
     body = {"nose": (x, hip - 140), **_trunk(x, hip, 0.0)}
     body |= {f"{side}_knee": (x, FLOOR - LEG) for side in ("left", "right")}
@@ -60,8 +60,8 @@ def standing(x: float = 600.0, arms: float = 0.0) -> Joints:
 def kneeler(
     x: float = 280.0, lean: float = 40.0, arms: float = 0.0, bend: float = 0.0, knee: float | None = None
 ) -> Joints:
-    """On the knees, hips at x, the trunk leaning to the right, the arms at so many degrees from hanging (positive to
-    the right), the elbows bent by so many."""
+    """On the knees, hips at x, the trunk leaning to the right, the arms at this many degrees from hanging (positive to
+    the right), the elbows bent by this many."""
     hip = FLOOR - LEG
     ground = x if knee is None else knee
     shoulder = x + TRUNK * math.sin(math.radians(lean)), hip - TRUNK * math.cos(math.radians(lean))

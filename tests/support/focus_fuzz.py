@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from proctor.benchmarks.focus import CAPABILITIES, OBJECTS
 from proctor.core import generator
+from proctor.tasks.focus import CAPABILITIES, OBJECTS
 
 __all__ = ["fuzzed"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from proctor.core import ProctorError
+from proctor.core import InputError, ProctorError
 from tests.support.tiny_pdf import tiny_pdf
 from tests.support.track_files import COCO, CVAT, box
 
@@ -165,7 +165,7 @@ def _focus(folder: Path) -> list[Path]:
 
 
 def _read_focus(folder: Path) -> object:
-    from proctor.benchmarks.focus import READER
+    from proctor.tasks.focus import READER
 
     benchmark = READER.load(folder)
     return READER.read_recorded(folder / "responses.json", benchmark)
@@ -199,7 +199,7 @@ def _clinicalskillqa(folder: Path) -> list[Path]:
 
 
 def _read_clinicalskillqa(folder: Path) -> object:
-    from proctor.benchmarks.clinicalskillqa import READER, read_predictions
+    from proctor.tasks.clinicalskillqa import READER, read_predictions
 
     benchmark = READER.load(folder)
     read_predictions(folder / "predictions.csv")
@@ -226,7 +226,7 @@ def _rexsonovqa(folder: Path) -> list[Path]:
 
 
 def _read_rexsonovqa(folder: Path) -> object:
-    from proctor.benchmarks.rexsonovqa import READER
+    from proctor.tasks.rexsonovqa import READER
 
     return READER.load(folder)
 
@@ -255,7 +255,7 @@ def _mediqa(folder: Path) -> list[Path]:
 
 
 def _read_mediqa(folder: Path) -> object:
-    from proctor.benchmarks.mediqa_eval import read_encounters, read_native_ratings, read_submission
+    from proctor.tasks.mediqa_eval import read_encounters, read_native_ratings, read_submission
 
     errors = []
     for read in (
@@ -279,7 +279,7 @@ def _ratings(folder: Path) -> list[Path]:
 
 
 def _read_ratings(folder: Path) -> object:
-    from proctor.audit import read_ratings
+    from proctor.audits import read_ratings
 
     return read_ratings(folder / "ratings.csv")
 
@@ -291,7 +291,7 @@ def _tracks(folder: Path) -> list[Path]:
 
 
 def _read_tracks(folder: Path) -> object:
-    from proctor.build.tracks import Given, read_annotations
+    from proctor.construction.tracks import Given, read_annotations
 
     return [read_annotations([folder / name], Given(fps=10)) for name in ("cvat.xml", "coco.json")]
 
@@ -299,20 +299,20 @@ def _read_tracks(folder: Path) -> object:
 def _workflow(folder: Path) -> list[Path]:
     from importlib.resources import files
 
-    source = files("proctor.systems.workflow").joinpath("cpr.yaml")
+    source = files("proctor.tasks.clinicalskillqa.methods").joinpath("workflows/cpr.yaml")
     (folder / "tea.yaml").write_bytes(source.read_bytes())
     return [folder / "tea.yaml"]
 
 
 def _read_workflow(folder: Path) -> object:
-    from proctor.systems.workflow import check_workflow, load_workflow
+    from proctor.tasks.clinicalskillqa.methods.workflow import check_workflow, load_workflow
 
     check_workflow(folder / "tea.yaml")
     return load_workflow(folder / "tea.yaml")
 
 
 def _keypoints(folder: Path) -> list[Path]:
-    from proctor.media.pose import KEYPOINTS
+    from proctor.tasks.clinicalskillqa.pose import KEYPOINTS
 
     native = {
         "images": [{"id": 1, "file_name": "A.jpg", "width": 80, "height": 50}],
@@ -323,7 +323,7 @@ def _keypoints(folder: Path) -> list[Path]:
 
 
 def _read_keypoints(folder: Path) -> object:
-    from proctor.media.pose import open_pose
+    from proctor.tasks.clinicalskillqa.pose import open_pose
 
     return open_pose(folder / "keypoints.json").look(b"", "A.jpg")
 
@@ -338,7 +338,7 @@ def _events(folder: Path) -> list[Path]:
 
 
 def _read_events(folder: Path) -> object:
-    from proctor.build.keyframes.events import read_events
+    from proctor.tasks.clinicalskillqa.construction import read_events
 
     return read_events(folder, "v.mp4")
 
@@ -351,7 +351,7 @@ def _prompt(folder: Path) -> list[Path]:
 
 
 def _read_prompt(folder: Path) -> object:
-    from proctor.models.prompts import load_prompt
+    from proctor.models import load_prompt
 
     return load_prompt(folder / "prompt.txt.j2").render(question="What?", options=["a"])
 
@@ -417,6 +417,27 @@ def _read_store(folder: Path) -> object:
     return None
 
 
+def _frames(folder: Path) -> list[Path]:
+    from tests.support.picture_maker import ask
+
+    ask(folder / "cache", folder / "log", [1, 2])
+    return list((folder / "cache").rglob("*.zip"))
+
+
+def _read_frames(folder: Path) -> object:
+    from proctor.media import damaged, kept
+    from tests.support.picture_maker import ask, jpeg_of
+
+    list(damaged(folder / "cache"))
+    for entry in kept(folder / "cache"):
+        entry.source()
+    if ask(folder / "cache", folder / "log", [1, 2]) != {1: jpeg_of(1), 2: jpeg_of(2)}:
+        raise AssertionError("other pictures")
+    if (folder / "log").read_text().count("done") > 1:
+        raise InputError(None, found="a damaged entry, which was made anew")
+    return None
+
+
 TARGETS: dict[str, Target] = {
     "focus": Target(_focus, _read_focus),
     "clinicalskillqa": Target(_clinicalskillqa, _read_clinicalskillqa),
@@ -431,4 +452,5 @@ TARGETS: dict[str, Target] = {
     "documents": Target(_documents, _read_documents),
     "weights": Target(_weights, _read_weights),
     "store": Target(_store, _read_store),
+    "frames": Target(_frames, _read_frames),
 }

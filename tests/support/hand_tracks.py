@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from proctor.build.tracks import Annotation, Box, Moment, Sighting, Video
+from proctor.construction.tracks import AnnotatedBox, AnnotatedMoment, AnnotatedVideo, Annotation, Sighting
 
 __all__ = ["HAND", "VIDEO", "track"]
 
-VIDEO = Video(id="v", file="v.mp4", width=90, height=90, seconds=100.0, fps=25)
+VIDEO = AnnotatedVideo(id="v", file="v.mp4", width=90, height=90, seconds=100.0, fps=25)
 
 
 def track(instance: str, name: str, first: int, last: int, x: float = 10, y: float = 10) -> list[Sighting]:
-    box = Box(x=x, y=y, width=10, height=10)
+    box = AnnotatedBox(x=x, y=y, width=10, height=10)
     return [Sighting(second=s, instance=instance, class_name=name, box=box) for s in range(first, last)]
 
 
@@ -23,10 +23,10 @@ HAND = Annotation(
         *track("s1", "Specimen", 60, 80, y=70),
     ),
     moments=(
-        Moment(kind="insertion", instance="n1", class_name="Needle", time=9.6),
-        Moment(kind="retrieval", instance="n1", class_name="Needle", time=40.2),
-        Moment(kind="insertion", instance="c1", class_name="Clip", time=19.5),
-        Moment(kind="insertion", instance="n2", class_name="Needle", time=49.7),
-        Moment(kind="retrieval", instance="s1", class_name="Specimen", time=80.4),
+        AnnotatedMoment(kind="insertion", instance="n1", class_name="Needle", time=9.6),
+        AnnotatedMoment(kind="retrieval", instance="n1", class_name="Needle", time=40.2),
+        AnnotatedMoment(kind="insertion", instance="c1", class_name="Clip", time=19.5),
+        AnnotatedMoment(kind="insertion", instance="n2", class_name="Needle", time=49.7),
+        AnnotatedMoment(kind="retrieval", instance="s1", class_name="Specimen", time=80.4),
     ),
 )

@@ -13,15 +13,15 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from proctor.benchmarks.clinicalskillqa import READER
-from proctor.build.keyframes import Plan, build_instances
-from proctor.build.simulate import simulate
 from proctor.core import Answer, Benchmark, Item
 from proctor.media import MediaLibrary, view
 from proctor.models import ModelClient, ModelSpec
-from proctor.runs.engine import ask
+from proctor.runs import ask
 from proctor.systems import METHODS
-from proctor.systems.workflow import Workflow, built_in
+from proctor.tasks.clinicalskillqa import READER
+from proctor.tasks.clinicalskillqa.construction import InstancePlan, build_instances
+from proctor.tasks.clinicalskillqa.methods.workflow import Workflow, built_in
+from proctor.tasks.simulated.construction import simulate
 from tests.support.faulty_server import FaultyServer, Request
 
 __all__ = ["STEPS", "Instances", "KeyFrameModel", "Sent", "made_instances", "run_method", "sent"]
@@ -48,7 +48,7 @@ class Instances:
         return replace(self, benchmark=replace(self.benchmark, items=items))
 
     def first(self, frames: int) -> Instances:
-        """The first instance of so many frames."""
+        """The first instance of this many frames."""
         return self.only(next(item for item in self.items if item.tags["frames"] == frames))
 
     def right(self, answers: Sequence[Answer]) -> float:
@@ -73,7 +73,7 @@ def made_instances(
     source = simulate(
         folder / "simulated", videos=videos, seconds=12, fps=5, size=(256, 144), seed=5, questions_per_video=1
     )
-    plan = Plan(frames=frames, per_video=1, seconds=2.0, seed=1, scenario=scenario)  # type: ignore[arg-type]
+    plan = InstancePlan(frames=frames, per_video=1, seconds=2.0, seed=1, scenario=scenario)  # type: ignore[arg-type]
     build_instances(source / "videos", folder / "task", plan, cache=folder / "cache")
     benchmark = READER.load(folder / "task")
     library = MediaLibrary(benchmark.media_root, cache_dir=folder / "cache")
@@ -189,7 +189,9 @@ def run_method(
 
     async def run() -> list[Answer]:
         clients = [
-            ModelClient(ModelSpec(name=model, base_url=server.url, backoff_s=0.001, retries=2, timeout_s=60))
+            ModelClient(
+                ModelSpec(name=model, base_url=server.url, backoff_s=0.001, retries=2, timeout_s=600.0)
+            )
             for model in models
         ]
         try:

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from proctor.benchmarks.focus import NativeReference, NativeRequest
-from proctor.build.tracks import Annotation, FocusBuilt
+from proctor.construction.tracks import Annotation
+from proctor.tasks.focus import NativeReference, NativeRequest
+from proctor.tasks.focus.construction import FocusBuilt
 
 __all__ = ["CLOCK", "PLACED", "READINGS", "disagreements", "seconds_of", "times"]
 

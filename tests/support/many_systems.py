@@ -8,11 +8,11 @@ import random
 from pathlib import Path
 from typing import Any
 
-from proctor.benchmarks.focus import READER
-from proctor.benchmarks.focus.taxonomy import GROUPS
 from proctor.core import generator
 from proctor.metrics import AccuracyScorer
 from proctor.runs import Store, import_answers
+from proctor.tasks.focus import READER
+from proctor.tasks.focus.taxonomy import GROUPS
 
 __all__ = ["BASE", "many_systems"]
 
@@ -28,7 +28,7 @@ _LEAVES = [leaf for group in GROUPS.values() for leaf in group["leaves"]]
 
 
 def many_systems(folder: Path, n: int, *, questions: int = 600, videos: int = 24) -> Store:
-    """`n` systems, two of them the baselines `BASE`, on so many questions."""
+    """`n` systems, two of them the baselines `BASE`, on this many questions."""
     folder.mkdir(parents=True, exist_ok=True)
     pairs = [_asked(number, videos) for number in range(questions)]
     (folder / "requests.json").write_text(json.dumps([request for request, _ in pairs]))

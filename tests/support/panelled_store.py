@@ -7,10 +7,10 @@ import json
 import random
 from pathlib import Path
 
-from proctor.benchmarks.focus import READER
 from proctor.core import Score
 from proctor.metrics import AccuracyScorer
 from proctor.runs import Store, import_answers
+from proctor.tasks.focus import READER
 
 __all__ = ["JUDGES", "PANEL", "panelled"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from proctor.audit import MetricScores, Rating, RatingsTable
+from proctor.audits import MetricScores, Rating, RatingsTable
 
 __all__ = ["planted"]
 

@@ -1,7 +1,8 @@
 """The program as other programs call it: arguments, an environment, two streams and an exit code.
 
-`proctor` runs it in this process: a start costs no second of imports. `proctor_process` starts a process, for
-tests whose subject is the process itself: signals, kills, what an import loads, a fresh environment.
+`proctor` runs it in this process: a start costs no second of imports. `start_proctor` and `proctor_forked` run it in a
+process forked from one that has the libraries loaded, for signals, kills and a fresh environment. `proctor_process`
+starts an interpreter, for what an import loads.
 """
 
 from __future__ import annotations
@@ -20,7 +21,18 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-__all__ = ["proctor", "proctor_process", "start_proctor", "wait_for", "within", "within_terminal"]
+from tests.support.forked import Program
+
+__all__ = [
+    "Program",
+    "proctor",
+    "proctor_forked",
+    "proctor_process",
+    "start_proctor",
+    "wait_for",
+    "within",
+    "within_terminal",
+]
 
 _PROGRAM = (sys.executable, "-c", "from proctor.cli.main import main; main()")
 _HANGS_S = 600.0  # a guard against a process that never ends; no property of the program
@@ -71,7 +83,7 @@ def within(*arguments: str | Path) -> tuple[int, str]:
 
 
 def within_terminal(*arguments: str | Path, columns: int) -> tuple[int, str]:
-    """The exit code of `proctor` in this process on a terminal of so many columns, and what it printed on
+    """The exit code of `proctor` in this process on a terminal of this many columns, and what it printed on
     standard output, colours left out."""
     out, err = _Stream(terminal=True), _Stream()
     room = {"COLUMNS": str(columns), "LINES": "40", "TERM": "xterm", "NO_COLOR": "1"}
@@ -93,25 +105,25 @@ def proctor_process(*arguments: str | Path, **environment: str) -> subprocess.Co
     )
 
 
-def start_proctor(*arguments: str | Path) -> subprocess.Popen[str]:
+def start_proctor(*arguments: str | Path, **environment: str) -> Program:
     """Starts `proctor` in a process group of its own, so that signals reach it and nobody else."""
-    return subprocess.Popen(
-        [*_PROGRAM, *map(str, arguments)],
-        start_new_session=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return Program([*map(str, arguments)], os.environ | environment)
 
 
-def wait_for(
-    happened: Callable[[], bool], process: subprocess.Popen[str], patience_s: float = _HANGS_S
-) -> None:
+def proctor_forked(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs `proctor` in a process of its own that had its libraries at the start."""
+    process = start_proctor(*arguments, **environment)
+    out, err = process.communicate(_HANGS_S)
+    assert process.returncode is not None
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def wait_for(happened: Callable[[], bool], process: Program, patience_s: float = _HANGS_S) -> None:
     """Raises where the process ends, or where it hangs, before it happens."""
     deadline = time.monotonic() + patience_s
     while not happened():
         if process.poll() is not None or time.monotonic() > deadline:
-            raise AssertionError(f"{process.returncode}: {process.stderr.read() if process.stderr else ''}")
+            raise AssertionError(f"{process.returncode}: {process.stderr.read()}")
         time.sleep(0.002)
 
 

@@ -10,17 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from proctor.core import generator
-from proctor.judges.dimensions import (
-    DIMENSION_JUDGES,
-    Case,
-    ClientPool,
-    DimensionJudge,
-    DimensionScores,
-    Materials,
-    RatedCase,
-)
+from proctor.judges.dimensions import Case, ClientPool, DimensionJudge, DimensionScores, RatedCase
 from proctor.models import ModelSpec
-from tests.support.dimension_cases import Votes, case, rating
+from tests.support.dimension_cases import Votes, built_from, case, rating, setup
 from tests.support.faulty_server import FaultyServer, Request
 
 __all__ = ["CHINESE", "Model", "built", "document_folder", "one_judged", "rated_answers"]
@@ -122,7 +114,7 @@ def built(
     rated: Sequence[RatedCase] = (),
 ) -> DimensionJudge:
     """A judge of this name."""
-    return DIMENSION_JUDGES.get(name)(Materials(pool, votes, options or {}, rated))
+    return built_from(name, setup(pool, votes, options, rated=rated))
 
 
 def one_judged(
@@ -145,7 +137,7 @@ def one_judged(
                 "base_url": server.url,
                 "backoff_s": 0.001,
                 "retries": 1,
-                "timeout_s": 60.0,
+                "timeout_s": 600.0,
             }
         )
 

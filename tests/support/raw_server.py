@@ -15,6 +15,7 @@ from aiohttp import web
 __all__ = ["completion", "raw_server"]
 
 Body = bytes | Iterable[bytes]
+_HANGS_S = 600.0  # a guard against a server that does not start or end; no property
 
 
 def completion(text: str, **usage: int) -> bytes:
@@ -63,9 +64,9 @@ def raw_server(
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
-    loop, stop, port = ready.get(timeout=60)
+    loop, stop, port = ready.get(timeout=_HANGS_S)
     try:
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(60)
+        thread.join(_HANGS_S)

@@ -16,7 +16,7 @@ __all__ = ["GOOD", "HANG", "Outcome", "answer_by_script"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What becomes of one request: so many seconds of waiting, then a status with its headers and a body,
+    """What becomes of one request: this many seconds of waiting, then a status with its headers and a body,
     whose second half comes after `body_s`, or, with `resets`, no reply at all."""
 
     after_s: float = 0.0

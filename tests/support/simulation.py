@@ -21,7 +21,7 @@ def repetitions(full: int) -> int:
 
 
 def assert_share(found: float, of: int, low: float, high: float) -> None:
-    """A share of so many repetitions lies within the bounds that hold for the full number of them.
+    """A share of this many repetitions lies within the bounds that hold for the full number of them.
 
     Of fewer repetitions a bound is moved by three standard errors of a share at that bound, and no further.
     """

@@ -1,4 +1,4 @@
-"""Texts that are frozen: compared with a plain file beside the test, written anew only when asked to."""
+"""Texts that are frozen: compared with a plain file beside the test, rewritten only when asked to."""
 
 from __future__ import annotations
 

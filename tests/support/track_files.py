@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from proctor.build.tracks import Annotation, Given, read_cvat
+from proctor.construction.tracks import Annotation, Given, read_cvat
 
 __all__ = ["COCO", "CVAT", "attribute", "box", "from_cvat", "write"]
 

@@ -18,7 +18,7 @@ __all__ = ["Clock", "clock_standing_still", "run_in_virtual_time", "steps_of", "
 
 T = TypeVar("T")
 
-_HANGS_S = 600.0  # a guard against waiting for ever; no property of what is waited for
+_HANGS_S = 600.0  # a guard against waiting indefinitely; no property of what is waited for
 
 
 class Clock:

@@ -10,18 +10,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from proctor.benchmarks.simulated import READER
-from proctor.build.simulate import (
-    CLASSES,
-    ObjectClass,
-    Renderer,
-    Script,
-    draw_script,
-    observe,
-    offers,
-    simulate,
-)
-from proctor.build.simulate.looks import sprite
 from proctor.core import Answer, Benchmark, Frame, Item
 from proctor.core.formats import (
     BinaryFormat,
@@ -34,17 +22,21 @@ from proctor.core.formats import (
     TimestampsFormat,
 )
 from proctor.media import MediaLibrary, view
-from proctor.systems.classical_vision import (
-    LOOKS,
-    ClassicalVision,
-    Detection,
-    Picture,
-    build,
-    detect,
-    follow,
+from proctor.systems import SYSTEMS
+from proctor.tasks.simulated.classical_vision import ClassicalVision, answer_from, build, understood
+from proctor.tasks.simulated.construction import (
+    CLASSES,
+    ObjectClass,
+    Renderer,
+    Script,
+    draw_script,
+    observe,
+    offers,
+    simulate,
 )
-from proctor.systems.classical_vision.reading import answer_from, understood
-from proctor.systems.registry import SYSTEMS
+from proctor.tasks.simulated.construction.looks import sprite
+from proctor.tasks.simulated.reader import READER
+from proctor.tasks.simulated.vision import LOOKS, Detection, SeenPicture, detect, follow
 
 
 class Frames:
@@ -251,7 +243,7 @@ def test_tissue_alone_shows_nothing() -> None:
 
 
 def test_black_is_blank() -> None:
-    assert detect(jpeg(np.zeros((90, 160, 3), dtype=np.uint8))) == Picture((), True, 160 / 90)
+    assert detect(jpeg(np.zeros((90, 160, 3), dtype=np.uint8))) == SeenPicture((), True, 160 / 90)
 
 
 def test_the_looks_are_those_of_the_simulators_classes() -> None:
@@ -272,7 +264,7 @@ def story_of(
     *paths: dict[float, Detection], until: float = 5.0
 ) -> list[tuple[str, float, float, bool, bool, bool]]:
     times = [round(0.1 * index, 1) for index in range(round(until * 10))]
-    pictures = [Picture(tuple(one[time] for one in paths if time in one), False, 1.0) for time in times]
+    pictures = [SeenPicture(tuple(one[time] for one in paths if time in one), False, 1.0) for time in times]
     lives = follow(times, pictures).lives
     return [(one.class_name, one.first, one.last, one.left, one.was_hidden, one.was_moved) for one in lives]
 
@@ -325,7 +317,7 @@ def test_labels_that_were_not_seen_come_last() -> None:
     times = [round(0.1 * index, 1) for index in range(50)]
     seen = path("sponge", still(1, 5, 0.2, 0.5))
     late = path("clip", still(2, 5, 0.8, 0.5))
-    pictures = [Picture(tuple(one[t] for one in (seen, late) if t in one), False, 1.0) for t in times]
+    pictures = [SeenPicture(tuple(one[t] for one in (seen, late) if t in one), False, 1.0) for t in times]
     assert answer_from(item, follow(times, pictures)) == ["sponge", "clip", "needle"]
 
 

@@ -12,9 +12,9 @@ from proctor.core import Answer, Item
 from proctor.core.formats import ChoiceFormat, OrderingFormat
 from proctor.media import view
 from proctor.models import ModelClient, ModelSpec, Prompt, load_prompt
-from proctor.runs.engine import ask
-from proctor.systems.model_system import ModelSystem, prompt_for_benchmark
-from proctor.systems.reasons import rationale_in
+from proctor.runs import ask
+from proctor.systems import ModelSystem, prompt_for_benchmark
+from proctor.systems.replies import rationale_in
 from tests.support.faulty_server import FaultyServer
 from tests.support.key_frame_model import Instances
 from tests.support.snapshot import assert_frozen

@@ -11,8 +11,8 @@ import pytest
 from proctor.core import (
     Answer,
     ConfigurationError,
+    InfrastructureError,
     Item,
-    MachineryError,
     RefusalError,
     Status,
     System,
@@ -23,8 +23,7 @@ from proctor.core import (
 from proctor.core.formats import OrderingFormat
 from proctor.models import ModelClient, ModelSpec
 from proctor.systems import METHODS
-from proctor.systems.consensus import ConsensusOfSystems
-from proctor.systems.consensus.members import members
+from proctor.tasks.clinicalskillqa.methods.consensus import ConsensusOfSystems, members
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.key_frame_model import Instances, KeyFrameModel, run_method
 from tests.systems.test_ordering_systems import Shown
@@ -201,8 +200,8 @@ def test_what_nobody_names_is_missing() -> None:
 
 
 def test_the_machinery_of_one_member_is_raised() -> None:
-    with pytest.raises(MachineryError, match="down"):
-        together(Says("x", "B > A"), Says("y", MachineryError("down")))
+    with pytest.raises(InfrastructureError, match="down"):
+        together(Says("x", "B > A"), Says("y", InfrastructureError("down")))
     with pytest.raises(RefusalError, match="all 2 members refused: refused: no"):
         together(Says("x", RefusalError("no")), Says("y", RefusalError("never")))
 

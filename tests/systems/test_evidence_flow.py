@@ -328,7 +328,7 @@ def test_options_that_it_does_not_have(options: dict[str, Any], text: str) -> No
     assert str(caught.value).startswith(text)
     with pytest.raises(ConfigurationError, match="evidence-flow-m: found 0 models, expected one"):
         METHODS.get("evidence-flow-m")([], options={})
-    with pytest.raises(InputError, match=r"no\.yaml: found No such file or directory"):
+    with pytest.raises(InputError, match=r"no\.yaml: found no such file"):
         built("evidence-flow-m", workflow="no.yaml")
 
 

@@ -10,16 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.core import generator
-from proctor.systems.evidence_flow import (
+from proctor.tasks.clinicalskillqa.methods.evidence_flow import (
     Constraint,
     Evidence,
     FrameEvidence,
+    FrameReply,
     PairEvidence,
+    PairReply,
     constraints,
     correct,
 )
-from proctor.systems.evidence_flow.replies import FrameReply, PairReply
-from proctor.systems.workflow import built_in
+from proctor.tasks.clinicalskillqa.methods.workflow import built_in
 from tests.support.key_frame_model import STEPS
 
 CPR = built_in("cpr")

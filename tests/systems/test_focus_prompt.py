@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from proctor.benchmarks.focus import OBJECTS, READER
 from proctor.core import Frame, Item
 from proctor.models import ModelClient, ModelSpec
-from proctor.systems.model_system import ModelSystem, prompt_for_benchmark
+from proctor.systems import ModelSystem, prompt_for_benchmark
+from proctor.tasks.focus import OBJECTS, READER
 from tests.support.faulty_server import FaultyServer, Request
 from tests.support.snapshot import assert_frozen
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from proctor.core import Frame, InputError, Item, Usage
 from proctor.core.formats import BinaryFormat, OrderingFormat
-from proctor.systems.keyframes import (
+from proctor.tasks.clinicalskillqa.methods.keyframes import (
     MOST_RATIONALE,
     OrderReply,
     key_frames,

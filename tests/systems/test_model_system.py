@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from proctor.core import Answer, Frame, InputError, Item, MachineryError, RefusalError
+from proctor.core import Answer, Frame, InfrastructureError, InputError, Item, RefusalError
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, TimestampsFormat
 from proctor.models import ModelClient, ModelSpec, load_prompt
-from proctor.systems.model_system import ModelSystem, Sampling, prompt_for_benchmark
+from proctor.systems import ModelSystem, Sampling, prompt_for_benchmark
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.snapshot import assert_frozen
 
@@ -53,7 +53,7 @@ def item(**changes: Any) -> Item:
 def answer(server: FaultyServer, view: Shown, one: Item | None = None, **system: Any) -> Answer:
     async def run() -> Answer:
         client = ModelClient(
-            ModelSpec(name="openai:m", base_url=server.url, backoff_s=0.001, retries=1, timeout_s=60)
+            ModelSpec(name="openai:m", base_url=server.url, backoff_s=0.001, retries=1, timeout_s=600.0)
         )
         try:
             return await ModelSystem(client, **system).answer(one or item(), view)
@@ -133,7 +133,7 @@ def test_the_sampling_reaches_the_view() -> None:
 def test_a_refusal_and_a_fault_are_raised_for_the_engine() -> None:
     with FaultyServer(script=[Fault.CONTENT_FILTER]) as server, pytest.raises(RefusalError):
         answer(server, Shown([]))
-    with FaultyServer(faults=1.0, kinds=[Fault.RESET]) as server, pytest.raises(MachineryError):
+    with FaultyServer(faults=1.0, kinds=[Fault.RESET]) as server, pytest.raises(InfrastructureError):
         answer(server, Shown([]))
 
 

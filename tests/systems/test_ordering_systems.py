@@ -18,8 +18,8 @@ from PIL import Image
 
 from proctor.core import Answer, Frame, InputError, Item, generator
 from proctor.core.formats import BinaryFormat, OrderingFormat
-from proctor.systems import SYSTEMS
-from proctor.systems.seriation import MOST_EXACT, Seriation, shortest_path
+from proctor.systems import SYSTEMS, shortest_path
+from proctor.systems.seriation import MOST_EXACT, Seriation
 from tests.support.virtual_time import steps_of
 
 

@@ -13,7 +13,7 @@ from proctor.core import ConfigurationError, Item, Status, generator
 from proctor.core.formats import OrderingFormat
 from proctor.models import ModelClient, ModelSpec
 from proctor.systems import METHODS
-from proctor.systems.pairwise_vote import Ballot, Tally, read_choice
+from proctor.tasks.clinicalskillqa.methods.pairwise_vote import Ballot, VoteTally, read_choice
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.key_frame_model import Instances, KeyFrameModel, run_method, sent
 from tests.support.snapshot import assert_frozen
@@ -160,7 +160,7 @@ def test_votes_by_hand() -> None:
         Ballot(("B", "C"), 2, ""),  # C
         Ballot(("C", "B"), None, ""),
     ]
-    tally = Tally("ABCD", ballots)
+    tally = VoteTally("ABCD", ballots)
     assert tally.votes("ABC").tolist() == [[0, 2, 1], [0, 0, 0], [1, 1, 0]]
     found = tally.consensus()
     assert found is not None
@@ -169,7 +169,7 @@ def test_votes_by_hand() -> None:
     assert tally.even(found.order) == [("A", "C")]
     assert tally.first_shown_share() == 3 / 5
     assert tally.both_ways() == (2, 1)  # A and B alike, A and C not; B and C were decided one way only
-    assert Tally("AB", []).consensus() is None
+    assert VoteTally("AB", []).consensus() is None
 
 
 # ── settings, options, prompt ──

@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from proctor.benchmarks.clinicalskillqa import READER
 from proctor.core import Answer, ConfigurationError, Frame, InputError, Item, Status, generator
 from proctor.core.formats import OrderingFormat
 from proctor.media import MediaLibrary, ShowsOriginals, view
 from proctor.models import ModelClient, ModelSpec
 from proctor.systems import METHODS
-from proctor.systems.perceive_and_plan import PerceiveAndPlan, looks_at
+from proctor.tasks.clinicalskillqa import READER
+from proctor.tasks.clinicalskillqa.methods.perceive_and_plan import PerceiveAndPlan, looks_at
 from tests.media.test_pose_files import CATEGORIES, image, numbers
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.figures import kneeler, manikin

@@ -16,10 +16,9 @@ from proctor.core import Answer, ConfigurationError, Frame, InputError, Item, St
 from proctor.core.formats import OrderingFormat
 from proctor.media import view
 from proctor.models import ModelClient, ModelSpec
-from proctor.systems import METHODS
-from proctor.systems.prompted_order import (
+from proctor.systems import METHODS, Demonstrations
+from proctor.tasks.clinicalskillqa.methods.prompted_order import (
     FORMULATIONS,
-    Demonstrations,
     Names,
     PromptedOrder,
     drawn_names,
@@ -133,7 +132,7 @@ def test_two_runs_that_differ_in_the_renaming_can_be_compared(instances: Instanc
         for rename in ("none", "random"):
             run = proctor(
                 *("run", "clinicalskillqa", "--data", task, "--system", NAME, "--model", "openai:m"),
-                *("--base-url", server.url, "--option", f"rename={rename}", "--as", f"names-{rename}"),
+                *("--base-url", server.url, "--option", f"rename={rename}", "--name", f"names-{rename}"),
                 *("--store", store, "--cache", tmp_path / "cache", "--limit", "6"),
             )
             assert run.returncode == 0, run.stderr
@@ -402,8 +401,8 @@ def test_the_tasks_own_folder_serves_as_demonstrations(instances: Instances) -> 
     ("content", "text"),
     [
         ("[]", "found no demonstration, expected a list of them"),
-        ("{", "found no JSON (line 1, column 2: expecting property name"),
-        ('[{"id": "x"}]', "order: found Field required, expected id, order, rationale, frames"),
+        ("{", "line 1, column 2: found expecting property name"),
+        ('[{"id": "x"}]', "entry 1, field 'order': found nothing, expected Field required"),
         ('[{"id": "x", "order": ["A", "A"]}]', "item 'x': found A > A, expected each label once"),
         ('[{"id": "x", "order": ["A", "B"]}, {"id": "x", "order": ["A", "B"]}]', "item 'x': found it twice"),
     ],

@@ -14,7 +14,7 @@ from PIL import Image
 from proctor.core import ConfigurationError, Frame, generator
 from proctor.models import ModelClient, ModelSpec
 from proctor.systems import METHODS
-from proctor.systems.seriation import Learned, Seriation, learned, moved
+from proctor.systems.seriation import LearnedStart, Seriation, learned, moved
 from tests.support.key_frame_model import Instances, made_instances
 from tests.support.program import proctor
 from tests.systems.test_ordering_systems import Shown, asked, item, picture
@@ -23,7 +23,7 @@ NAME = "seriation-directed"
 
 
 def ground(shift: int, bright: int = 0, size: tuple[int, int] = (160, 90)) -> bytes:
-    """A smooth random ground, shifted to the right by so many points."""
+    """A smooth random ground, shifted to the right by this many points."""
     from scipy.ndimage import gaussian_filter
 
     noise = gaussian_filter(generator(1, "ground").normal(0, 1, (90, 260)), 3)
@@ -72,13 +72,13 @@ def test_motion_orders_what_colours_alone_do_not() -> None:
 
 
 def test_a_direction_is_learned_only_where_a_coin_would_not_show_it() -> None:
-    assert Learned(dict.fromkeys("abcdef", True)).start("z") == "plainer"
-    assert Learned(dict.fromkeys("abcdef", False)).start("z") == "busier"
+    assert LearnedStart(dict.fromkeys("abcdef", True)).start("z") == "plainer"
+    assert LearnedStart(dict.fromkeys("abcdef", False)).start("z") == "busier"
     assert (
-        Learned(dict.fromkeys("abcdef", True)).start("a") == "given"
+        LearnedStart(dict.fromkeys("abcdef", True)).start("a") == "given"
     )  # its own vote does not count: 5 are too few
-    assert Learned({name: name < "e" for name in "abcdefgh"}).start("z") == "given"
-    assert Learned({}).start("z") == "given"
+    assert LearnedStart({name: name < "e" for name in "abcdefgh"}).start("z") == "given"
+    assert LearnedStart({}).start("z") == "given"
 
 
 def test_what_is_learned_is_which_end_is_plainer() -> None:
@@ -91,7 +91,7 @@ def test_what_is_learned_is_which_end_is_plainer() -> None:
     )
     assert found.votes == {"x": True, "y": False}
     steps = {"A": picture(1, 2), "B": picture(2, 3), "C": picture(0, 1), "D": picture(3, 5)}
-    prior = Learned(dict.fromkeys("abcdef", False))
+    prior = LearnedStart(dict.fromkeys("abcdef", False))
     system = Seriation(prior=prior)
     answer = asyncio.run(
         system.answer(item(), Shown([Frame(jpeg, None, label) for label, jpeg in steps.items()]))

@@ -16,7 +16,7 @@ from proctor.core import ConfigurationError, Status, generator
 from proctor.media import view
 from proctor.models import ModelClient, ModelSpec
 from proctor.systems import METHODS
-from proctor.systems.stage_score import (
+from proctor.tasks.clinicalskillqa.methods.stage_score import (
     NO_FACTS,
     MultimodalEncoder,
     appearance,
@@ -24,7 +24,7 @@ from proctor.systems.stage_score import (
     sort_frames,
     state_of,
 )
-from proctor.systems.workflow import SCENARIOS, built_in
+from proctor.tasks.clinicalskillqa.methods.workflow import SCENARIOS, built_in
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.key_frame_model import STEPS, Instances, KeyFrameModel, run_method, sent
 from tests.support.snapshot import assert_frozen

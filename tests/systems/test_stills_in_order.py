@@ -10,15 +10,15 @@ import pytest
 
 from proctor.core import Frame, Item
 from proctor.core.formats import OrderingFormat
-from proctor.systems.classical_vision import ClassicalVision, Detection, Picture
-from proctor.systems.classical_vision.stills import LONE, in_order, moved
+from proctor.tasks.simulated.classical_vision import ClassicalVision
+from proctor.tasks.simulated.vision import LONE, Detection, SeenPicture, in_order, moved
 from tests.systems.test_ordering_systems import Shown, picture
 
 BOX = (0.0, 0.0, 0.1, 0.1)
 
 
-def seen(*places: tuple[str, float, float]) -> Picture:
-    return Picture(tuple(Detection(name, x, y, 0.01, BOX) for name, x, y in places), False, 1.0)
+def seen(*places: tuple[str, float, float]) -> SeenPicture:
+    return SeenPicture(tuple(Detection(name, x, y, 0.01, BOX) for name, x, y in places), False, 1.0)
 
 
 def test_how_far_objects_move_by_hand() -> None:

@@ -34,13 +34,18 @@ from proctor.core.formats import (
     TimestampsFormat,
     option_letters,
 )
+from proctor.metrics.constants import best_constant
 from proctor.systems import SYSTEMS, say
-from proctor.systems.majority import Majority, best_constant
-from proctor.systems.majority import build as build_majority
-from proctor.systems.option_length import OptionLength, build_longest, build_shortest
-from proctor.systems.random_guess import DEFAULT_SPAN_S
-from proctor.systems.random_guess import build as build_random
-from proctor.systems.text_similarity import build as build_similarity
+from proctor.systems.baselines import (
+    DEFAULT_SPAN_S,
+    Majority,
+    OptionLength,
+    build_longest,
+    build_majority,
+    build_random,
+    build_shortest,
+)
+from proctor.systems.baselines import build_text_similarity as build_similarity
 
 
 class NoFrames:
@@ -212,7 +217,7 @@ def test_majority_takes_the_best_constant_of_each_format() -> None:
 
 
 def test_of_orders_the_constant_is_an_order_of_places() -> None:
-    """Every item names its labels anew, so an order of names would only learn the key by heart."""
+    """Every item names its labels again, so an order of names would only learn the key by heart."""
 
     def order(labels: str, answer: str, name: str) -> Item:
         return make(OrderingFormat(labels=tuple(labels)), list(answer), name=name)

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.core import ConfigurationError, InputError
-from proctor.systems.workflow import (
+from proctor.tasks.clinicalskillqa.methods.workflow import (
     SCENARIOS,
-    Offer,
     Workflow,
+    WorkflowChoice,
     built_in,
     check_workflow,
     flaws,
@@ -243,7 +243,7 @@ def test_what_looks_like_a_date_or_a_long_number_is_a_text(name: str, tmp_path: 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert str(check_workflow(tmp_path / "no.yaml")[0]).endswith(
-        "no.yaml: found No such file or directory, expected a YAML file"
+        "no.yaml: found no such file, expected a YAML file"
     )
 
 
@@ -253,14 +253,14 @@ def test_the_command_lists_everything_at_once(tmp_path: Path) -> None:
         content["steps"][3]["after"] = ["stir"]
 
     file = written(tmp_path, change)
-    done = proctor("lint", "workflow", file)
+    done = proctor("validate", "workflow", file)
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
         f"{file}: step 'boil', field 'shown_by': found the unknown fact 'steam', expected a name of this file",
         f"{file}: step 'drink', field 'after': found the unknown step 'stir', expected a name of this file",
         "2 errors",
     ]
-    good = proctor("lint", "workflow", written(tmp_path, lambda _: None), "--format", "json")
+    good = proctor("validate", "workflow", written(tmp_path, lambda _: None), "--format", "json")
     assert (good.returncode, json.loads(good.stdout)["errors"]) == (0, 0)
 
 
@@ -279,20 +279,20 @@ def test_the_command_lists_everything_at_once(tmp_path: Path) -> None:
     ],
 )
 def test_the_question_says_which_workflow_is_meant(question: str, names: list[str]) -> None:
-    assert [one.name for one in Offer("m").of(question)] == names
+    assert [one.name for one in WorkflowChoice("m").of(question)] == names
 
 
 def test_a_scenario_or_a_file_leaves_no_choice(tmp_path: Path) -> None:
-    assert [one.name for one in Offer("m", scenario="BMV").of("CPR")] == ["bmv"]
-    own = Offer("m", workflow=str(written(tmp_path, lambda _: None)))
+    assert [one.name for one in WorkflowChoice("m", scenario="BMV").of("CPR")] == ["bmv"]
+    own = WorkflowChoice("m", workflow=str(written(tmp_path, lambda _: None)))
     assert [one.name for one in own.of("CPR")] == ["tea"]
     assert list(own.settings) == ["workflows"]
-    assert own.settings != Offer("m").settings
+    assert own.settings != WorkflowChoice("m").settings
     with pytest.raises(
         ConfigurationError, match=r"^m: option 'scenario': found 'ecg', expected one of cpr, aed, bmv$"
     ):
-        Offer("m", scenario="ecg")
+        WorkflowChoice("m", scenario="ecg")
     with pytest.raises(ConfigurationError, match="found a workflow beside a scenario"):
-        Offer("m", scenario="cpr", workflow="x.yaml")
+        WorkflowChoice("m", scenario="cpr", workflow="x.yaml")
     with pytest.raises(InputError, match=r"tea.yaml: step 'boil': found no way"):
-        Offer("m", workflow=str(written(tmp_path, lambda c: c.update(start=["pour"]))))
+        WorkflowChoice("m", workflow=str(written(tmp_path, lambda c: c.update(start=["pour"]))))

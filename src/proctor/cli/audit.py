@@ -1,4 +1,4 @@
-"""`proctor audit-items`."""
+"""`proctor items audit`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from proctor.cli.options import (
     TrackName,
     reader_of,
 )
-from proctor.cli.output import console, interval, note, print_csv, print_json, print_table, share
-from proctor.core import ACCURACY
+from proctor.cli.output import console, note, print_csv, print_json, print_table
+from proctor.core import ACCURACY, interval, value
 
 __all__ = ["audit_items"]
 
@@ -40,12 +40,14 @@ def audit_items(
     draws: Draws = 2000,
     seed: Seed = 0,
 ) -> None:
-    """What can be answered without looking: fixed rules and classifiers on the text alone.
+    """Find items that the text alone gives away.
 
-    Example: proctor audit-items rexsonovqa --data rexsonovqa
+    Fixed rules and classifiers answer from the text without the media.
+
+    Example: proctor items audit rexsonovqa --data rexsonovqa
     """
-    from proctor.build.audit import audit_items as compute
-    from proctor.build.audit import to_json
+    from proctor.audits.items import audit_items as compute
+    from proctor.audits.items import to_json
     from proctor.runs import Store, audit_stored, flag_guessable
 
     opened = Store(store, create=False) if store else None
@@ -117,9 +119,9 @@ def _print_audit(audit: Any, show: int) -> None:
 
 
 def _print_format(one: Any, show: int) -> None:
-    chance = "unknown" if one.chance is None else share(ACCURACY, one.chance)
+    chance = "unknown" if one.chance is None else value(ACCURACY, one.chance)
     console.print(
-        f"{one.kind}: {one.n} items in {one.groups} groups; chance {chance}; best constant answer {share(ACCURACY, one.constant_share)}",
+        f"{one.kind}: {one.n} items in {one.groups} groups; chance {chance}; best constant answer {value(ACCURACY, one.constant_share)}",
         style="bold",
         markup=False,
         highlight=False,
@@ -134,7 +136,7 @@ def _print_format(one: Any, show: int) -> None:
             None: "no chance level is known: hold it against the best constant answer",
         }[one.selected.covers_chance]
         console.print(
-            f"Best text-only accuracy, the guesser chosen on other groups: {share(ACCURACY, found.value)} "
+            f"Best text-only accuracy, the guesser chosen on other groups: {value(ACCURACY, found.value)} "
             f"({interval(ACCURACY, found.ci_low, found.ci_high)}), {verdict}",
             markup=False,
             highlight=False,
@@ -146,7 +148,7 @@ def _print_format(one: Any, show: int) -> None:
             [
                 guesser.name,
                 guesser.kind,
-                share(ACCURACY, guesser.accuracy.value),
+                value(ACCURACY, guesser.accuracy.value),
                 interval(ACCURACY, guesser.accuracy.ci_low, guesser.accuracy.ci_high),
                 "–" if guesser.p_holm is None else f"{guesser.p_holm:.2g}",
                 guesser.label,

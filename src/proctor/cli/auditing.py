@@ -1,4 +1,4 @@
-"""`proctor audit`: judges and metrics held against ratings."""
+"""`proctor audit`: judges and metrics compared with ratings of the same answers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Annotated, Any
 import typer
 
 from proctor.cli.audit_tables import print_audit, print_board
-from proctor.cli.options import AllItems, BenchmarkName, Seed, StoreUrl
+from proctor.cli.former import ReplacedError, replaced_command
+from proctor.cli.options import AllItems, Seed, StoreUrl
 from proctor.cli.output import note, print_csv, print_json
 from proctor.cli.results import DEFAULT_STORE
 
-__all__ = ["group"]
+__all__ = ["audit"]
 
 
 class AuditFormat(StrEnum):
@@ -24,43 +25,25 @@ class AuditFormat(StrEnum):
     TABLE = "table"
     JSON = "json"
     CSV = "csv"
+
+
+class Protocol(StrEnum):
+    """Whose figures are printed."""
+
+    PROCTOR = "proctor"
     OFFICIAL = "official"
-
-
-Ratings = Annotated[Path, typer.Option("--ratings", help="The human ratings.", show_default=False)]
-Printed = Annotated[
-    AuditFormat, typer.Option("--format", help="For people, for programs, or in the shared task's keys.")
-]
-Dimensions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--dimension",
-        help="Compare several metrics on this dimension too; may be repeated.",
-        show_default=False,
-    ),
-]
-AuditDraws = Annotated[
-    int, typer.Option("--draws", min=0, help="Bootstrap draws behind each interval; 0 for none.")
-]
-ReportFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--report",
-        help="Write everything as one HTML file too: figures, tables, and the answers to browse.",
-        show_default=False,
-    ),
-]
-NO_TEXT_METRIC = "none"
 
 
 @dataclass(frozen=True)
 class _Wanted:
-    """How it is drawn, which boards are printed beside those over all dimensions, and where a report goes."""
+    """How it is drawn and printed, which boards are printed beside those over all dimensions, and where a report goes."""
 
     draws: int
     seed: int
+    output: AuditFormat
     dimensions: tuple[str, ...] = ()
     report: Path | None = None
+    official: Any = None
 
 
 @dataclass(frozen=True)
@@ -74,154 +57,180 @@ class _Made:
     images: Path | None = None
 
 
-def group() -> typer.Typer:
-    """The commands below `proctor audit`."""
-    audits = typer.Typer(no_args_is_help=True, help="Holds judges and metrics against human ratings.")
-    audits.callback()(_auditing)
-    audits.command("mediqa-eval")(mediqa_eval)
-    audits.command("table")(table)
-    audits.command("judges")(judges)
-    return audits
-
-
-def _auditing() -> None:
-    """Holds judges and metrics against human ratings."""
-
-
-def mediqa_eval(
-    ratings: Ratings,
-    submissions: Annotated[
-        list[Path] | None,
+def audit(
+    benchmark: Annotated[
+        str,
         typer.Argument(
-            metavar="[SUBMISSION.csv]…", help="Scores in the task's format; several are compared."
-        ),
-    ] = None,
-    encounters: Annotated[
-        Path | None,
-        typer.Option(
-            "--encounters",
-            help="The queries and references: adds metrics on text to be compared, and texts to the report.",
+            metavar="[BENCHMARK]",
+            help="A benchmark whose answers in the store were scored.",
             show_default=False,
         ),
-    ] = None,
-    text_metrics: Annotated[
+    ] = "",
+    old: Annotated[list[str] | None, typer.Argument(hidden=True, help="Of the former spelling.")] = None,
+    scorers: Annotated[
         list[str] | None,
         typer.Option(
-            "--text-metric",
-            help="Only this metric on text; may be repeated. none: no metric on text.",
+            "--scorer",
+            "--judge",
+            help="Only this judge or metric; may be repeated. [default: all]",
             show_default=False,
         ),
     ] = None,
-    report: ReportFile = None,
-    images: Annotated[
-        Path | None,
+    against: Annotated[
+        list[str] | None,
         typer.Option(
-            "--images", help="The folder of the encounters' images, for the report.", show_default=False
+            "--against",
+            help="The scorer that stands for the raters. [default: all people]",
+            show_default=False,
         ),
     ] = None,
-    dimensions: Dimensions = None,
-    output: Printed = AuditFormat.TABLE,
-    draws: AuditDraws = 2000,
-    seed: Seed = 0,
-) -> None:
-    """How far metrics agree with the clinicians of MEDIQA-EVAL 2026.
-
-    Example: proctor audit mediqa-eval submission.csv --ratings ratings.csv --format official
-    """
-    from proctor.benchmarks.mediqa_eval import (
-        read_encounters,
-        read_native_ratings,
-        read_submission,
-        text_scores,
-    )
-
-    if text_metrics and encounters is None:
-        raise typer.BadParameter("--text-metric compares with references: name them with --encounters")
-    if images is not None and (report is None or encounters is None):
-        raise typer.BadParameter("--images is for a report on encounters: name --report and --encounters")
-    chosen = text_metrics or []
-    on_text = encounters is not None and chosen != [NO_TEXT_METRIC]
-    if not submissions and not on_text:
-        raise typer.BadParameter("name a submission, or references with --encounters")
-    rated = read_native_ratings(ratings)
-    metrics = [read_submission(file, rated) for file in submissions or ()]
-    known = () if encounters is None else read_encounters(encounters)
-    if on_text:
-        metrics += text_scores(rated, known, chosen, file=encounters or "")
-    wanted = _Wanted(draws, seed, tuple(dimensions or ()), report)
-    made = _Made("MEDIQA-EVAL: metrics and clinicians", "clinicians", lambda: _encountered(known), images)
-    _audited(rated, metrics, output, wanted, made)
-
-
-def table(
+    store: StoreUrl = DEFAULT_STORE,
     scores: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="SCORES.csv…", help="Columns item, system, dimension, value; several are compared."
+        list[Path] | None,
+        typer.Option(
+            "--scores",
+            help="Instead of a store: a table with columns item, system, dimension, value; may be repeated.",
+            show_default=False,
         ),
-    ],
-    ratings: Ratings,
-    report: ReportFile = None,
-    dimensions: Dimensions = None,
-    output: Printed = AuditFormat.TABLE,
-    draws: AuditDraws = 2000,
+    ] = None,
+    ratings: Annotated[
+        Path | None,
+        typer.Option(
+            "--ratings",
+            help="With --scores: a table with columns item, candidate, system, dimension, rater, value.",
+            show_default=False,
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            help="Also write one HTML file: figures, tables, answers to browse.",
+            show_default=False,
+        ),
+    ] = None,
+    media: Annotated[
+        Path | None,
+        typer.Option(
+            "--media", help="The folder of the questions' images, for the report.", show_default=False
+        ),
+    ] = None,
+    dimensions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--dimension",
+            help="Also compare several metrics on this dimension; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    protocol: Annotated[
+        Protocol, typer.Option("--protocol", help="official: the figures under the benchmark's own keys.")
+    ] = Protocol.PROCTOR,
+    output: Annotated[
+        AuditFormat, typer.Option("--format", help="For people or for programs.")
+    ] = AuditFormat.TABLE,
+    all_items: AllItems = False,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Leave out rated answers that a scorer has not scored.")
+    ] = False,
+    draws: Annotated[
+        int, typer.Option("--draws", min=0, help="Bootstrap draws behind each interval; 0 for none.")
+    ] = 2000,
     seed: Seed = 0,
 ) -> None:
-    """How far metrics agree with any ratings: item, candidate, system, dimension, rater, value.
+    """Compare judges with people's ratings.
 
-    Optional columns of the ratings: group (what is resampled together), dataset, language.
+    All scorers of the same answers in a store are compared. With --scores and --ratings it reads two tables instead of a store. Optional columns of the ratings: group (what
+    is resampled together), dataset, language.
 
-    Example: proctor audit table scores.csv --ratings ratings.csv
+    Example: proctor audit mediqa-eval --store runs.db
     """
-    from proctor.audit import read_ratings, read_scores
+    _refuse_old(benchmark, old or ())
+    official = _official(benchmark) if protocol is Protocol.OFFICIAL else None
+    wanted = _Wanted(draws, seed, output, tuple(dimensions or ()), report, official)
+    if scores or ratings is not None:
+        _audit_tables(scores or (), ratings, wanted)
+    elif not benchmark:
+        raise typer.BadParameter("name a benchmark, or two tables with --scores and --ratings")
+    else:
+        chosen = (tuple(scorers or ()), tuple(against or ()), all_items, allow_missing)
+        _audit_store(store, benchmark, chosen, media, wanted)
 
+
+def _refuse_old(benchmark: str, more: Sequence[str]) -> None:
+    """Raises `ReplacedError` for the former commands below `audit`."""
+    former = replaced_command(["audit", benchmark], more)
+    if former is not None:
+        raise former
+    if more:
+        raise ReplacedError(
+            f"a file of scores is imported first: proctor import {benchmark} RATINGS.csv --data FOLDER; "
+            f"proctor import {benchmark} {more[0]} --data FOLDER --scorer NAME; proctor audit {benchmark}"
+        )
+
+
+def _official(benchmark: str) -> Any:
+    """The benchmark's reader, where it has figures of its own."""
+    from proctor.audits import NamesAuditFigures
+    from proctor.core import BENCHMARKS
+
+    reader: object = BENCHMARKS.get(benchmark) if benchmark in BENCHMARKS.names() else None
+    if not isinstance(reader, NamesAuditFigures):
+        raise typer.BadParameter("name a benchmark that has one", param_hint="--protocol official")
+    return reader.official_audit
+
+
+def _audit_tables(scores: Sequence[Path], ratings: Path | None, wanted: _Wanted) -> None:
+    from proctor.audits import read_ratings, read_scores
+
+    if ratings is None or not scores:
+        raise typer.BadParameter("two tables go together: --scores and --ratings")
     rated = read_ratings(ratings)
     metrics = [read_scores(file, rated) for file in scores]
-    wanted = _Wanted(draws, seed, tuple(dimensions or ()), report)
-    _audited(rated, metrics, output, wanted, _Made(f"Metrics and the ratings of {ratings.name}"))
+    _audited(rated, metrics, wanted, _Made(f"Metrics and the ratings of {ratings.name}"))
 
 
-def judges(
-    benchmark: BenchmarkName,
-    judge: Annotated[str, typer.Option("--judge", help="The judge that is audited.", show_default=False)],
-    against: Annotated[
-        str, typer.Option("--against", help="The judge that stands for the raters.", show_default=False)
-    ],
-    store: StoreUrl = DEFAULT_STORE,
-    report: ReportFile = None,
-    output: Printed = AuditFormat.TABLE,
-    all_items: AllItems = False,
-    draws: AuditDraws = 2000,
-    seed: Seed = 0,
+def _audit_store(
+    store: str,
+    benchmark: str,
+    chosen: tuple[tuple[str, ...], tuple[str, ...], bool, bool],
+    media: Path | None,
+    wanted: _Wanted,
 ) -> None:
-    """How far two judges of a store agree on the answers that both have marked.
+    from proctor.reports.audits import asked
+    from proctor.runs import Store, compared
 
-    Example: proctor audit judges rexsonovqa --judge three-level[gpt-5.2] --against gemini-3-pro-preview
-    """
-    from proctor.runs import Store, judged_by
-
+    scorers, against, all_items, allow_missing = chosen
     opened = Store(store, create=False)
-    rated, metric = judged_by(opened, benchmark, judge, against, all_items=all_items)
-    made = _Made(f"{benchmark}: {judge} and {against}", against, lambda: _asked(opened.items(benchmark)))
-    _audited(rated, [metric], output, _Wanted(draws, seed, report=report), made)
+    rated, metrics = compared(
+        opened, benchmark, scorers, against, all_items=all_items, allow_missing=allow_missing
+    )
+    raters = ", ".join(against) or "people"
+    shown = ", ".join(one.name for one in metrics) if len(metrics) < 3 else f"{len(metrics)} scorers"
+    title = f"{benchmark}: {shown} and {raters}"
+    made = _Made(title, raters, lambda: asked(opened.items(benchmark)), media)
+    _audited(rated, metrics, wanted, made)
 
 
-def _audited(rated: Any, metrics: Sequence[Any], output: AuditFormat, wanted: _Wanted, made: _Made) -> None:
-    from proctor.audit import Audits, CorrelationSettings, agreement_rows, audit, official, whole_json
+def _audited(rated: Any, metrics: Sequence[Any], wanted: _Wanted, made: _Made) -> None:
+    from proctor.audits import Audits, CorrelationSettings, agreement_rows, whole_json
+    from proctor.audits import audit as audit_of
 
-    if output is AuditFormat.OFFICIAL and len(metrics) != 1:
-        raise typer.BadParameter("--format official takes the scores of one metric")
+    if wanted.official is not None and len(metrics) != 1:
+        raise typer.BadParameter(
+            "it takes the scores of one metric: --scorer", param_hint="--protocol official"
+        )
     found = Audits(rated, metrics, CorrelationSettings(draws=wanted.draws, seed=wanted.seed))
     for one in metrics:
         for line in one.notes:
             note(f"{one.name}: {line}")
     if wanted.report is not None:
         _write_report(found, wanted.report, made)
-    if output is AuditFormat.TABLE:
+    if wanted.official is not None:
+        print_json(wanted.official(audit_of(rated, metrics[0], CorrelationSettings(draws=0))))
+    elif wanted.output is AuditFormat.TABLE:
         _print(found, wanted.dimensions)
-    elif output is AuditFormat.OFFICIAL:
-        print_json(official(audit(rated, metrics[0], CorrelationSettings(draws=0))))
-    elif output is AuditFormat.CSV:
+    elif wanted.output is AuditFormat.CSV:
         rows = [row for one in found.each for row in agreement_rows(one)]
         print_csv(list(rows[0]), [list(row.values()) for row in rows])
     else:
@@ -235,18 +244,6 @@ def _print(found: Any, dimensions: Sequence[str]) -> None:
     for board in found.boards:
         if board.dimension in {"", *dimensions}:
             print_board(board)
-
-
-def _encountered(encounters: Sequence[Any]) -> Mapping[str, Any]:
-    from proctor.reports.audits import encountered
-
-    return encountered(encounters)
-
-
-def _asked(items: Sequence[Any]) -> Mapping[str, Any]:
-    from proctor.reports.audits import asked
-
-    return asked(items)
 
 
 def _write_report(found: Any, out: Path, made: _Made) -> None:

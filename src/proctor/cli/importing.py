@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,6 @@ import typer
 from proctor.cli.options import BenchmarkName, Data, Seed, StoreUrl, TrackName, reader_of
 from proctor.cli.output import console, note
 from proctor.cli.results import DEFAULT_STORE
-from proctor.cli.running import note_skipped
 
 __all__ = ["import_recorded"]
 
@@ -24,8 +22,13 @@ def import_recorded(
             metavar="PATH", help="The recorded answers, in the benchmark's own format.", show_default=False
         ),
     ],
-    data: Data,
-    name: Annotated[str, typer.Option("--as", help="The system's name in the store.", show_default=False)],
+    data: Data = None,
+    name: Annotated[
+        str,
+        typer.Option(
+            "--name", help="The system's name in the store. [default: as the file says]", show_default=False
+        ),
+    ] = "",
     condition: Annotated[
         str,
         typer.Option(
@@ -34,38 +37,69 @@ def import_recorded(
             show_default=False,
         ),
     ] = "",
+    answers_only: Annotated[
+        bool, typer.Option("--answers-only", help="Do not read people's ratings in the file.")
+    ] = False,
+    scorer: Annotated[
+        str,
+        typer.Option(
+            "--scorer",
+            help="The file holds this automatic scorer's scores of answers in the store.",
+            show_default=False,
+        ),
+    ] = "",
     track: TrackName = "",
     store: StoreUrl = DEFAULT_STORE,
     seed: Seed = 0,
 ) -> None:
-    """Answers that were recorded elsewhere, with their latencies, failures and judge's marks.
+    """Import answers recorded elsewhere.
 
-    Example: proctor import rexsonovqa results/gemini-3-pro --data rexsonovqa --as gemini-3-pro
+    A file of ratings names its systems; people's ratings become scores by human:RATER.
+
+    Their latencies, failures and judge's ratings come with them.
+
+    Example: proctor import rexsonovqa results/gemini-3-pro --data rexsonovqa --name gemini-3-pro
     """
-    from proctor.core import InputError
-    from proctor.media import CONDITIONS
-    from proctor.metrics import code_scorers
-    from proctor.runs import Store, add_floor, import_answers
+    from proctor.api import import_answers
+    from proctor.core import ReadsRatings
 
-    if condition:
-        CONDITIONS.get(condition)
-    reader = reader_of(benchmark, track)
-    loaded = reader.load(data, seed=seed)
-    recorded = reader.read_recorded(path, loaded)
-    if condition and recorded.condition and condition != recorded.condition:
-        raise InputError(
-            path, "--condition", found=condition, expected=f"{recorded.condition}, as the files' names say"
-        )
-    condition = condition or recorded.condition or "video"
-    scorers = code_scorers()
-    opened = Store(store)
-    asyncio.run(import_answers(opened, loaded, recorded, name=name, condition=condition, scorers=scorers))
-    asyncio.run(add_floor(opened, loaded, scorers, seed=seed))
-    note_skipped(loaded)
-    for line in recorded.notes:
-        note(line)
-    console.print(
-        f"{len(recorded.answers)} answers and {len(recorded.votes)} votes as {name} / {condition} in {opened.shown}",
-        markup=False,
-        highlight=False,
+    if scorer:
+        _import_scores(benchmark, path, scorer, store)
+        return
+    rated = isinstance(reader_of(benchmark, track), ReadsRatings)
+    if rated and name:
+        raise typer.BadParameter("the file names its systems", param_hint="--name")
+    if answers_only and not rated:
+        raise typer.BadParameter(f"files of {benchmark} hold no ratings", param_hint="--answers-only")
+    if not rated and not name:
+        raise typer.BadParameter("needed: the file does not name its system", param_hint="--name")
+    made = import_answers(
+        benchmark,
+        path,
+        name=name,
+        condition=condition,
+        data=data,
+        store=store,
+        track=track,
+        seed=seed,
+        answers_only=answers_only,
     )
+    for line in made.notes:
+        note(line)
+    for line in made.done:
+        console.print(line, markup=False, highlight=False)
+
+
+def _import_scores(benchmark: str, path: Path, scorer: str, store: str) -> None:
+    from proctor.core import ReadsScores
+    from proctor.runs import Store, add_recorded_scores, answer_keys
+
+    reader = reader_of(benchmark)
+    if not isinstance(reader, ReadsScores):
+        raise typer.BadParameter(f"files of {benchmark} hold no scores", param_hint="--scorer")
+    opened = Store(store, create=False)
+    found = reader.read_scores(path, answer_keys(opened, benchmark))
+    added = add_recorded_scores(opened, benchmark, scorer, found.scores)
+    for line in found.notes:
+        note(f"{scorer}: {line}")
+    console.print(f"{added} scores by {scorer} in {opened.shown}", markup=False, highlight=False)

@@ -44,9 +44,9 @@ def index(
     ] = "",
     top: Annotated[int, typer.Option("--top", min=1, help="So many of them.")] = 5,
 ) -> None:
-    """Builds the index that retrieval-judge and evidence-judge look into; nothing to do where it is current.
+    """Index documents for judges.
 
-    The judges build it themselves where it is not there. Built ahead, one sees what can be read, and what is
+    retrieval-judge and evidence-judge look into the index; where it is current, nothing is done. The judges build it themselves where it is not there. Built ahead, one sees what can be read, and what is
     found for a question.
 
     Example: proctor judge index guidelines --query "Can I put ice on a burn?"

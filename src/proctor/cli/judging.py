@@ -12,7 +12,7 @@ import typer
 
 from proctor.cli.media import MediaAs, excerpts_of
 from proctor.cli.models import check_servers, closing
-from proctor.cli.options import OutputFormat, briefing_of, reader_of
+from proctor.cli.options import OutputFormat, briefing_of
 from proctor.cli.output import console, note, print_json, print_table
 from proctor.cli.predicting import SimilarityOptions
 from proctor.cli.progress import cost_of, show_judging, stopping
@@ -43,7 +43,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class How:
-    """By which judge (none: the benchmark's own), who stands in where it has no verdict, how many answers at once, and
+    """By which judge, who stands in where it has no verdict, how many answers at once, and
     how the end is printed."""
 
     judge: str
@@ -88,9 +88,7 @@ def judge_answers(answers: Answers, clients: Sequence[ModelClient], how: How) ->
     from proctor.judges import RATIONALE_METRICS, WithFallback, build_judge, judge_prompt
     from proctor.runs import FLOOR, PaidVotes, Store, chosen_runs
 
-    name = how.judge or reader_of(answers.benchmark).rubric_judge()
-    if name is None:
-        raise typer.BadParameter(f"{answers.benchmark} names no judge of its own", param_hint="--judge")
+    name = how.judge
     store = Store(answers.store, create=False)
     paid = PaidVotes(store)
     frames = None
@@ -107,7 +105,7 @@ def judge_answers(answers: Answers, clients: Sequence[ModelClient], how: How) ->
         asked = WithFallback(scorer, other)
     runs = chosen_runs(store, answers.benchmark, answers.systems, answers.conditions)
     if not answers.systems:
-        runs = [run for run in runs if run.system not in FLOOR]  # nobody pays a judge for the floor unasked
+        runs = [run for run in runs if run.system not in FLOOR]  # nobody pays a judge for baselines unasked
     if set(scorer.metrics) <= set(RATIONALE_METRICS):
         runs = _with_rationales(store, runs)
     store.declare_metrics(answers.benchmark, scorer.metrics)
@@ -162,7 +160,7 @@ def _judged(
     concurrency: int,
     clients: Sequence[ModelClient] = (),
 ) -> JudgeTally:
-    from proctor.runs import judge_all
+    from proctor.runs import JudgeLimits, judge_all
 
     async def judging() -> JudgeTally:
         async with closing(clients):
@@ -171,8 +169,8 @@ def _judged(
                     store,
                     runs,
                     scorer,
+                    JudgeLimits(concurrency),
                     all_items=all_items,
-                    concurrency=concurrency,
                     stop=stop,
                     on_change=update,
                 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from proctor.cli.options import Output, OutputFormat, StoreUrl
-from proctor.cli.output import print_csv, print_json, print_table
+from proctor.cli.output import console, note, print_csv, print_json, print_table
 from proctor.cli.results import DEFAULT_STORE
+from proctor.core import Registry
 
 __all__ = ["Kind", "list_things"]
 
@@ -21,21 +22,41 @@ class Kind(StrEnum):
     SYSTEMS = "systems"
     METHODS = "methods"
     JUDGES = "judges"
-    DIMENSION_JUDGES = "dimension-judges"
     CONDITIONS = "conditions"
     METRICS = "metrics"
     RUNS = "runs"
 
 
+_INSTALLED = (
+    Kind.BENCHMARKS,
+    Kind.SYSTEMS,
+    Kind.METHODS,
+    Kind.JUDGES,
+    Kind.CONDITIONS,
+)
+
+
 def list_things(
-    kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
+    kind: Annotated[
+        Kind | None,
+        typer.Argument(
+            metavar="KIND",
+            help="benchmarks, systems, methods, judges, conditions, metrics or runs.",
+            show_default=False,
+        ),
+    ] = None,
     store: StoreUrl = DEFAULT_STORE,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """What there is: benchmarks, systems, methods, judges (also of dimensions), conditions; metrics and runs of a store.
+    """List benchmarks, systems, judges, runs.
+
+    Without an argument: all that is installed. Metrics and runs are those of a store.
 
     Example: proctor list systems
     """
+    if kind is None:
+        _list_installed(output)
+        return
     columns, rows = _rows(kind, store)
     if output is OutputFormat.JSON:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
@@ -45,33 +66,50 @@ def list_things(
         print_table(kind.value, columns, rows)
 
 
+def _list_installed(output: OutputFormat) -> None:
+    """Every kind that needs no store, one after another."""
+    found = {kind.value: _rows(kind, "")[1] for kind in _INSTALLED}
+    if output is OutputFormat.JSON:
+        named = {
+            kind: [{"name": name, "summary": line} for name, line in rows] for kind, rows in found.items()
+        }
+        print_json(named)
+        return
+    if output is OutputFormat.CSV:
+        print_csv(["kind", "name", "summary"], [[kind, *row] for kind, rows in found.items() for row in rows])
+        return
+    for kind, rows in found.items():
+        print_table(kind, ["name", "summary"], rows)
+        console.print()
+    note("Runs and metrics of a store: proctor list runs --store STORE")
+
+
 def _rows(kind: Kind, store: str) -> tuple[list[str], list[list[str]]]:
+    registry = _registry(kind)
+    if registry is None:
+        return _stored(kind, store)
+    return ["name", "summary"], [[name, _summary(registry.get(name))] for name in registry.names()]
+
+
+def _registry(kind: Kind) -> Registry[Any] | None:
+    """Where the names of a kind are known; None for what a store holds."""
     if kind is Kind.BENCHMARKS:
-        from proctor.benchmarks import BENCHMARKS
+        from proctor.core import BENCHMARKS
 
-        return ["name", "summary"], [[name, BENCHMARKS.get(name).summary] for name in BENCHMARKS.names()]
-    if kind is Kind.SYSTEMS:
-        from proctor.systems import SYSTEMS
-
-        return ["name", "summary"], [[name, _summary(SYSTEMS.get(name))] for name in SYSTEMS.names()]
-    if kind is Kind.METHODS:
-        from proctor.systems import METHODS
-
-        return ["name", "summary"], [[name, _summary(METHODS.get(name))] for name in METHODS.names()]
-    if kind is Kind.JUDGES:
-        from proctor.judges import JUDGES
-
-        return ["name", "summary"], [[name, _summary(JUDGES.get(name))] for name in JUDGES.names()]
-    if kind is Kind.DIMENSION_JUDGES:
-        from proctor.judges.dimensions import DIMENSION_JUDGES
-
-        known = DIMENSION_JUDGES
-        return ["name", "summary"], [[name, _summary(known.get(name))] for name in known.names()]
+        return BENCHMARKS
     if kind is Kind.CONDITIONS:
         from proctor.media import CONDITIONS
 
-        return ["name", "summary"], [[name, CONDITIONS.get(name).summary] for name in CONDITIONS.names()]
-    return _stored(kind, store)
+        return CONDITIONS
+    if kind is Kind.JUDGES:
+        from proctor.judges import JUDGES
+
+        return JUDGES
+    if kind in {Kind.SYSTEMS, Kind.METHODS}:
+        from proctor.systems import METHODS, SYSTEMS
+
+        return SYSTEMS if kind is Kind.SYSTEMS else METHODS
+    return None
 
 
 def _stored(kind: Kind, store: str) -> tuple[list[str], list[list[str]]]:
@@ -101,5 +139,6 @@ def _stored(kind: Kind, store: str) -> tuple[list[str], list[list[str]]]:
     ]
 
 
-def _summary(factory: object) -> str:
-    return (getattr(factory, "__doc__", "") or "").strip().split("\n", 1)[0]
+def _summary(thing: object) -> str:
+    """What a reader, a condition or a factory says of itself, in one line."""
+    return str(getattr(thing, "summary", "") or (thing.__doc__ or "").strip().split("\n", 1)[0])

@@ -3,51 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import sys
-from difflib import get_close_matches
 from functools import cache
-from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
 from proctor import __version__
+from proctor.cli.former import ReplacedError
 from proctor.cli.models import spread_settings
-from proctor.core import ProctorError
+from proctor.cli.tree import Group, add, new_group
+from proctor.core import MissingOptionError, ProctorError
 
 __all__ = ["commands", "main"]
 
-_MEANT = {
-    "leaderboard": "rank",
-    "evaluate": "run",
-    "eval": "run",
-    "view": "report",
-    "validate": "lint",
-    "help": "--help",
+_OF_THE_MACHINE = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENAMETOOLONG,
+    errno.EIO,
 }
+"""A full or read-only disk, a file that this user may not touch, a name that no file can have: nothing that a command
+could do better, wherever it happens."""
 
-
-class _Commands(TyperGroup):
-    """Says what was probably meant where a command does not exist."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name = args[0] if args else ""
-        known = self.list_commands(ctx)
-        if not name.startswith("-") and name not in known:
-            near = _MEANT.get(name) or next(iter(get_close_matches(name, known, n=1)), "")
-            meant = f" Did you mean 'proctor {near}'?" if near else ""
-            ctx.fail(f"No such command {name!r}.{meant} Commands: {', '.join(known)}")
-        return super().resolve_command(ctx, args)
-
+RUN, READ, CHALLENGE = "Run", "Read results", "Challenges"
+JUDGE, BUILD, MEDIA, STORE = "Judges", "Build and check items", "Media", "Store"
 
 app = typer.Typer(
-    cls=_Commands,
+    cls=Group,
     name="proctor",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="Examines models that watch clinical procedures: runs benchmarks, marks answers, ranks systems.",
+    help="Evaluate models on clinical procedures: run benchmarks, score answers, rank systems.",
 )
 
 
@@ -55,56 +47,63 @@ app = typer.Typer(
 def commands() -> typer.Typer:
     """The program with all its commands, which are imported here and not before."""
     from proctor.cli import (
-        analysing,
+        analysis,
         audit,
         auditing,
-        building,
         demo,
+        exporting,
         importing,
         judge,
-        linting,
         listing,
         media,
-        pose,
+        plugins,
         ranking,
         reporting,
         results,
         ruling,
         running,
         scoring,
+        showing,
         store,
-        training,
+        validation,
     )
 
-    app.command("demo")(demo.demo)
-    app.command("list")(listing.list_things)
-    app.command("run")(running.run)
-    app.command("score")(scoring.score)
-    app.add_typer(judge.group(), name="judge")
-    app.command("import")(importing.import_recorded)
-    app.command("audit-items")(audit.audit_items)
-    app.command("results")(results.results)
-    app.command("compare")(results.compare)
-    app.command("rank")(ranking.rank)
-    app.command("analyse")(analysing.analyse)
-    app.command("disqualify")(ruling.disqualify)
-    app.command("report")(reporting.report)
-    app.command("export")(results.export)
-    app.add_typer(auditing.group(), name="audit")
-    app.add_typer(linting.group(), name="lint")
-    app.add_typer(training.group(), name="train")
-    app.command("frames")(media.frames)
-    app.add_typer(store.group(), name="store")
-    app.add_typer(media.cache_group(), name="cache")
-    app.command("leaks")(media.leaks)
-    app.command("pose")(pose.pose)
-    build = typer.Typer(no_args_is_help=True, help="Makes benchmarks.")
-    build.command("simulated")(demo.build_simulated)
-    build.command("clinicalskillqa")(building.build_clinicalskillqa)
-    build.command("focus")(building.build_focus)
-    build.command("convert")(building.build_convert)
-    build.callback()(_building)
-    app.add_typer(build, name="build")
+    add(app, "demo", demo.demo, RUN)
+    add(app, "list", listing.list_things, RUN)
+    add(app, "run", running.run, RUN)
+    add(app, "import", importing.import_recorded, RUN)
+    add(app, "score", scoring.score, RUN)
+    add(app, "results", results.results, READ)
+    add(app, "show", showing.show, READ)
+    add(app, "compare", results.compare, READ)
+    add(app, "analyze", analysis.analyze, READ)
+    add(app, "report", reporting.report, READ)
+    add(app, "export", exporting.export, READ)
+    add(app, "rank", ranking.rank, CHALLENGE)
+    add(app, "validate", validation.validate, CHALLENGE)
+    app.add_typer(judge.group(), name="judge", rich_help_panel=JUDGE)
+    add(app, "audit", auditing.audit, JUDGE)
+    build = new_group("Build benchmarks and convert tracks.")
+    plugins.add_plugins(build, "build")
+    app.add_typer(build, name="build", rich_help_panel=BUILD)
+    items = new_group("Check a benchmark's items.")
+    add(items, "audit", audit.audit_items)
+    app.add_typer(items, name="items", rich_help_panel=BUILD)
+    looks = new_group("Decode frames, find duplicates, detect poses.")
+    add(looks, "frames", media.frames)
+    add(looks, "cache", media.cached)
+    add(looks, "duplicates", media.duplicates)
+    plugins.add_plugins(looks, "media")
+    app.add_typer(looks, name="media", rich_help_panel=MEDIA)
+    stores = new_group("Check and change a store of answers.")
+    add(stores, "check", store.check)
+    add(stores, "show", store.show_store)
+    add(stores, "rename", store.rename)
+    add(stores, "delete", store.delete)
+    add(stores, "disqualify", ruling.disqualify)
+    add(stores, "unresolved", ruling.unresolved)
+    add(stores, "decide", ruling.decide)
+    app.add_typer(stores, name="store", rich_help_panel=STORE)
     return app
 
 
@@ -117,21 +116,33 @@ def _root(
         raise typer.Exit
 
 
-def _building() -> None:
-    """Makes benchmarks."""
-
-
 def main() -> None:
     """Runs the program. Exit code 0: done; 1: bad input, in one line on standard error; 2: wrong usage;
     3: some answers stayed failed; 130: stopped by hand."""
     try:
-        commands()(args=spread_settings(sys.argv[1:]))
+        commands()(args=spread_settings(sys.argv[1:]), prog_name="proctor")
+    except ReplacedError as replaced:
+        sys.stderr.write(f"proctor: {replaced}\n")
+        sys.exit(2)
     except ProctorError as error:
+        for line in getattr(error, "__notes__", ()):
+            sys.stderr.write(f"{line}\n")
         sys.stderr.write(f"proctor: {error}\n")
-        sys.exit(1)
+        sys.exit(2 if isinstance(error, MissingOptionError) else 1)
     except (KeyboardInterrupt, asyncio.CancelledError):
         sys.stderr.write("proctor: stopped\n")
         sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
+    except OSError as error:
+        if error.errno not in _OF_THE_MACHINE:
+            raise
+        sys.stderr.write(f"proctor: {_place(error)}{error.strerror}\n")
+        sys.exit(1)
+
+
+def _place(error: OSError) -> str:
+    """The file that an error names, as it can be printed on one line."""
+    name = "".join(char if char.isprintable() else "\ufffd" for char in str(error.filename or ""))
+    return f"{name}: " if name else ""

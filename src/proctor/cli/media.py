@@ -1,4 +1,4 @@
-"""`proctor frames`, `proctor cache` and `proctor leaks`, and the options of media that other commands share."""
+"""`proctor media`, and the options of media that other commands share."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = [
     "MediaAsOption",
     "Overlay",
     "OverlayOption",
-    "cache_group",
+    "cached",
+    "duplicates",
     "excerpts_of",
     "frames",
-    "leaks",
     "size_in_bytes",
 ]
 
@@ -62,7 +62,13 @@ class VideoAs(StrEnum):
 
 CacheFolder = Annotated[
     Path | None,
-    typer.Option("--cache", envvar="PROCTOR_CACHE", help="Where frames are kept.", show_default=False),
+    typer.Option(
+        "--cache",
+        envvar="PROCTOR_CACHE",
+        help="Where frames are kept.",
+        show_default=False,
+        rich_help_panel="Media",
+    ),
 ]
 CacheSize = Annotated[
     str | None,
@@ -71,11 +77,16 @@ CacheSize = Annotated[
         metavar="SIZE",
         help="Keep the frames below this (20GB, 500MB): what was read longest ago goes first.",
         show_default=False,
+        rich_help_panel="Media",
     ),
 ]
 OverlayOption = Annotated[
     Overlay,
-    typer.Option("--overlay", help="Burn the elapsed time into each frame: the video's, or the clip's."),
+    typer.Option(
+        "--overlay",
+        help="Burn the elapsed time into each frame: the video's, or the clip's.",
+        rich_help_panel="Media",
+    ),
 ]
 MediaAsOption = Annotated[
     MediaAs | None,
@@ -83,10 +94,16 @@ MediaAsOption = Annotated[
         "--media-as",
         help="Videos: whole, cut to length, or cropped too.",
         show_default=False,
+        rich_help_panel="Media",
     ),
 ]
 VideoAsOption = Annotated[
-    VideoAs, typer.Option("--video-as", help="Send frames, or the clip as a video file (not every model).")
+    VideoAs,
+    typer.Option(
+        "--video-as",
+        help="Send frames, or the clip as a video file (not every model).",
+        rich_help_panel="Media",
+    ),
 ]
 
 
@@ -143,9 +160,11 @@ def frames(
     cache: CacheFolder = None,
     form: Output = OutputFormat.TABLE,
 ) -> None:
-    """Decodes frames into the store, as a run would, and shows what each video is.
+    """Decode frames and describe the videos.
 
-    Example: proctor frames videos/v1.mp4 --fps 1 --out frames
+    They go into the frame store, as in a run.
+
+    Example: proctor media frames videos/v1.mp4 --fps 1 --out frames
     """
     from proctor.core import VideoClip
     from proctor.media import MediaLibrary, MediaSettings
@@ -214,69 +233,70 @@ def _region(text: str | None) -> Region | None:
         ) from error
 
 
-def cache_group() -> typer.Typer:
-    """The commands of `proctor cache`."""
-    group = typer.Typer(no_args_is_help=True, help="Looks after the frames that are kept.")
-    group.command("list")(list_kept)
-    group.command("verify")(verify)
-    group.command("prune")(prune)
-    return group
+def cached(
+    cache: CacheFolder = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read every entry; list those that are damaged.")
+    ] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="With --verify: remove what is damaged.")] = False,
+    prune: Annotated[
+        str,
+        typer.Option(
+            "--prune", metavar="SIZE", help="Remove the oldest until so much stays.", show_default=False
+        ),
+    ] = "",
+    form: Output = OutputFormat.TABLE,
+) -> None:
+    """List, check or prune cached frames.
 
+    The entry that was read longest ago comes first, and is pruned first; what a run is reading stays. --verify ends
+    with exit code 1 where an entry is not what was written; a run decodes it again.
 
-def list_kept(cache: CacheFolder = None, form: Output = OutputFormat.TABLE) -> None:
-    """What the frame store holds, the entry that was read longest ago first.
-
-    Example: proctor cache list --format json
+    Example: proctor media cache --prune 20GB
     """
+    if verify and prune:
+        raise typer.BadParameter("one of --verify and --prune, not both", param_hint="--prune")
+    if remove and not verify:
+        raise typer.BadParameter("needs --verify", param_hint="--remove")
+    if verify:
+        _verify(_folder(cache), form, remove=remove)
+    elif prune:
+        _prune(_folder(cache), prune, form)
+    else:
+        _list_kept(_folder(cache), form)
+
+
+def _list_kept(folder: Path, form: OutputFormat) -> None:
     from proctor.media import kept
 
-    entries = kept(_folder(cache))
-    _show(f"{_folder(cache)}", [_row(entry) for entry in entries], form)
+    entries = kept(folder)
+    _show(f"{folder}", [_row(entry) for entry in entries], form)
     note(f"{len(entries)} entries, {_told(sum(entry.size for entry in entries))}")
 
 
-def verify(
-    cache: CacheFolder = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Remove what is damaged.")] = False,
-    form: Output = OutputFormat.TABLE,
-) -> None:
-    """Reads every entry; exit code 1 where one is not what was written. A run makes damaged ones anew.
+def _verify(folder: Path, form: OutputFormat, *, remove: bool) -> None:
+    from proctor.media import damaged, drop
 
-    Example: proctor cache verify --remove
-    """
-    from proctor.media import damaged
-
-    found = damaged(_folder(cache))
+    found = damaged(folder)
     _show("Damaged entries", [_row(entry) for entry in found], form)
     for entry in found if remove else ():
-        entry.path.unlink(missing_ok=True)
+        drop(entry.path)
     note(f"{len(found)} damaged entries{' removed' if found and remove else ''}")
     if found and not remove:
         raise typer.Exit(_DAMAGED_EXIT)
 
 
-def prune(
-    size: Annotated[
-        str,
-        typer.Option("--cache-size", metavar="SIZE", help="So much may stay: 20GB, 0.", show_default=False),
-    ],
-    cache: CacheFolder = None,
-    form: Output = OutputFormat.TABLE,
-) -> None:
-    """Removes what was read longest ago, and nothing that a run is reading.
-
-    Example: proctor cache prune --cache-size 20GB
-    """
+def _prune(folder: Path, size: str, form: OutputFormat) -> None:
     from proctor.media import kept
     from proctor.media import prune as remove
 
-    rows = {entry.path: _row(entry) for entry in kept(_folder(cache))}
-    removed = remove(_folder(cache), size_in_bytes(size) or 0)
+    rows = {entry.path: _row(entry) for entry in kept(folder)}
+    removed = remove(folder, size_in_bytes(size) or 0)
     _show("Removed", [rows.get(entry.path) or _row(entry) for entry in removed], form)
     note(f"{len(removed)} entries removed, {_told(sum(entry.size for entry in removed))}")
 
 
-def leaks(
+def duplicates(
     first: Annotated[Path, typer.Argument(metavar="A", help="A folder, or one file.", show_default=False)],
     second: Annotated[
         Path,
@@ -300,9 +320,11 @@ def leaks(
     cache: CacheFolder = None,
     form: Output = OutputFormat.TABLE,
 ) -> None:
-    """Near-duplicates between two sets of videos or images: training data against a test set.
+    """Find near-duplicate videos or images.
 
-    Example: proctor leaks train test --out leaks.html
+    Between two sets, such as training data and a test set.
+
+    Example: proctor media duplicates train test --out duplicates.html
     """
     from proctor.media import Tolerance, find_leaks, look_at, write_page
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Literal
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from proctor.core import MissingOptionError
+
 if TYPE_CHECKING:
-    from proctor.core import System
     from proctor.models import ModelClient, ModelSpec
 
 __all__ = [
@@ -30,7 +32,10 @@ __all__ = [
 BaseUrl = Annotated[
     str | None,
     typer.Option(
-        "--base-url", help="An OpenAI-compatible server (vLLM, SGLang, Ollama).", show_default=False
+        "--base-url",
+        help="An OpenAI-compatible server (vLLM, SGLang, Ollama).",
+        show_default=False,
+        rich_help_panel="Model",
     ),
 ]
 BaseUrls = Annotated[
@@ -39,6 +44,7 @@ BaseUrls = Annotated[
         "--base-url",
         help="An OpenAI-compatible server (vLLM, SGLang, Ollama): one for all models, or one for each.",
         show_default=False,
+        rich_help_panel="Model",
     ),
 ]
 Settings = Annotated[
@@ -48,13 +54,21 @@ Settings = Annotated[
         metavar="KEY=VALUE …",
         help="Passed to the model: temperature=0 max_tokens=512.",
         show_default=False,
+        rich_help_panel="Model",
     ),
 ]
 Timeout = Annotated[
-    float, typer.Option("--timeout", min=0.1, help="Seconds until one call counts as hanging; it is retried.")
+    float,
+    typer.Option(
+        "--timeout",
+        min=0.1,
+        help="Seconds until one call counts as hanging; it is retried.",
+        rich_help_panel="Model",
+    ),
 ]
 Retries = Annotated[
-    int, typer.Option("--retries", min=0, help="Further attempts after a fault of the machinery.")
+    int,
+    typer.Option("--retries", min=0, help="Retries after an infrastructure error.", rich_help_panel="Model"),
 ]
 PromptOption = Annotated[
     str,
@@ -63,11 +77,16 @@ PromptOption = Annotated[
         metavar="NAME|FILE",
         help="Another prompt: paper, where there is one, or a file.",
         show_default=False,
+        rich_help_panel="Model",
     ),
 ]
 Structured = Annotated[
     str,
-    typer.Option("--structured", help="How a structured reply is asked for: auto, native, tool or prompted."),
+    typer.Option(
+        "--structured",
+        help="How a structured reply is asked for: auto, native, tool or prompted.",
+        rich_help_panel="Model",
+    ),
 ]
 
 
@@ -85,13 +104,14 @@ class ModelOptions:
 
     def client(self, model: str) -> ModelClient:
         """Access to one model."""
-        return self._client(self._spec(model, self.base_url, ()))
+        return self.opened_client(self._spec(model, self.base_url, ()))
 
     def clients(self, models: Sequence[str], base_urls: Sequence[str]) -> list[ModelClient]:
         """Access to several models (see `specs`)."""
-        return [self._client(one) for one in self.specs(models, base_urls)]
+        return [self.opened_client(one) for one in self.specs(models, base_urls)]
 
-    def _client(self, spec: ModelSpec) -> ModelClient:
+    def opened_client(self, spec: ModelSpec) -> ModelClient:
+        """Access to the model of a specification."""
         from proctor.models import ModelClient
 
         self.opened.append(ModelClient(spec))
@@ -127,73 +147,6 @@ class ModelOptions:
             structured=self.structured,  # type: ignore[arg-type]
         )
 
-    def systems(
-        self,
-        names: Sequence[str],
-        models: Sequence[str],
-        *,
-        name: str,
-        benchmark: str,
-        prompt: str,
-        seed: int,
-        video_as: Literal["frames", "file"] = "frames",
-        options: Sequence[str] = (),
-    ) -> list[System]:
-        """The systems that a command names: built-in ones, models with their prompt, or one method with
-        the models behind it."""
-        from proctor.systems import METHODS, SYSTEMS
-
-        if not names and not models:
-            raise typer.BadParameter("name what answers with --system or --model")
-        for given, option in ((names, "--system"), (models, "--model")):
-            twice = next((one for one in given if given.count(one) > 1), None)
-            if twice is not None:
-                raise typer.BadParameter(f"{twice} is named twice: it is asked once", param_hint=option)
-        methods = [one for one in names if one in METHODS.names()]
-        if prompt and (methods or not models):
-            raise typer.BadParameter("only a --model without a method takes one", param_hint="--prompt")
-        if methods:
-            if len(names) > 1:
-                raise typer.BadParameter(
-                    "a method takes all the models, so it runs alone", param_hint="--system"
-                )
-            return [self._method(methods[0], models, name=name, seed=seed, options=options)]
-        if options:
-            raise typer.BadParameter("only methods have options of their own", param_hint="--option")
-        if name and len(names) + len(models) != 1:
-            raise typer.BadParameter("one name can't stand for several systems", param_hint="--as")
-        if name and names:
-            raise typer.BadParameter("built-in systems keep their own names", param_hint="--as")
-        built: list[System] = [SYSTEMS.get(one)(seed=seed) for one in names]
-        return built + self._prompted(models, name, benchmark, prompt, video_as)
-
-    def _prompted(
-        self,
-        models: Sequence[str],
-        name: str,
-        benchmark: str,
-        prompt: str,
-        video_as: Literal["frames", "file"],
-    ) -> list[System]:
-        from proctor.cli.options import briefing_of
-        from proctor.systems.model_system import ModelSystem, Sampling, prompt_for_benchmark
-
-        template = prompt_for_benchmark(benchmark, prompt)
-        sampling, briefing = Sampling(video_as=video_as), briefing_of(benchmark)
-        return [
-            ModelSystem(self.client(model), template, name or None, sampling, briefing) for model in models
-        ]
-
-    def _method(
-        self, method: str, models: Sequence[str], *, name: str, seed: int, options: Sequence[str]
-    ) -> System:
-        from proctor.models import parse_settings
-        from proctor.systems import METHODS, Renamed
-
-        clients = [self.client(model) for model in models]
-        built = METHODS.get(method)(clients, seed=seed, options=parse_settings(options, what="--option"))
-        return Renamed(built, name) if name else built
-
 
 def check_servers(clients: Sequence[ModelClient]) -> None:
     """Raises `ConfigurationError` where a client's server is not there: before anything is paid or written."""
@@ -214,15 +167,24 @@ async def closing(clients: Sequence[ModelClient]) -> AsyncIterator[None]:
             await client.aclose()
 
 
+def _is_word(argument: str) -> bool:
+    return bool(argument) and "=" not in argument and not argument.startswith("-")
+
+
 def spread_settings(arguments: Sequence[str]) -> list[str]:
     """The arguments with `--settings a=1 b=2` written out as `--settings a=1 --settings b=2`.
+
+    Raises `MissingOptionError` where a setting has no value.
 
     >>> spread_settings(["run", "--settings", "a=1", "b=2", "--seed", "3"])
     ['run', '--settings', 'a=1', '--settings', 'b=2', '--seed', '3']
     """
     spread: list[str] = []
     inside = False
-    for argument in arguments:
+    for argument, value in zip_longest(arguments, arguments[1:], fillvalue=""):
+        if spread and spread[-1] == "--settings" and _is_word(argument):
+            example = f"{argument}={value}" if _is_word(value) else f"{argument}=VALUE"
+            raise MissingOptionError("--settings", f"KEY=VALUE, such as {example}", found=repr(argument))
         if inside and "=" in argument and not argument.startswith("-") and spread[-1] != "--settings":
             spread.append("--settings")
         elif argument.startswith("-") or "=" not in argument:

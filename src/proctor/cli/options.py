@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from proctor.core import BenchmarkReader, Briefing, FailedPolicy
+from proctor.core import FailedPolicy, briefing_of, reader_of
 
 __all__ = [
     "AllItems",
@@ -25,8 +25,12 @@ __all__ = [
     "Systems",
     "TrackName",
     "TwoLevel",
+    "benchmark_names",
     "briefing_of",
+    "condition_names",
+    "judge_names",
     "reader_of",
+    "system_names",
 ]
 
 
@@ -38,10 +42,41 @@ class OutputFormat(StrEnum):
     CSV = "csv"
 
 
+def benchmark_names() -> list[str]:
+    """For the shell's completion, as all functions of this kind here."""
+    from proctor.core import BENCHMARKS
+
+    return BENCHMARKS.names()
+
+
+def system_names() -> list[str]:
+    """The built-in systems and methods."""
+    from proctor.systems import METHODS, SYSTEMS
+
+    return [*SYSTEMS.names(), *METHODS.names()]
+
+
+def judge_names() -> list[str]:
+    """The judges of stored answers."""
+    from proctor.judges import JUDGES
+
+    return JUDGES.names()
+
+
+def condition_names() -> list[str]:
+    """The conditions."""
+    from proctor.media import CONDITIONS
+
+    return CONDITIONS.names()
+
+
 BenchmarkName = Annotated[
     str,
     typer.Argument(
-        metavar="BENCHMARK", help="A benchmark's name (proctor list benchmarks).", show_default=False
+        metavar="BENCHMARK",
+        help="A benchmark's name (proctor list benchmarks).",
+        show_default=False,
+        autocompletion=benchmark_names,
     ),
 ]
 StoreUrl = Annotated[
@@ -51,7 +86,12 @@ StoreUrl = Annotated[
     ),
 ]
 Data = Annotated[
-    Path, typer.Option("--data", help="The folder with the benchmark's own files.", show_default=False)
+    Path | None,
+    typer.Option(
+        "--data",
+        help="The folder with the benchmark's own files; the store remembers it.",
+        show_default=False,
+    ),
 ]
 Media = Annotated[
     Path | None, typer.Option("--media", help="The folder with its videos or images.", show_default=False)
@@ -86,30 +126,20 @@ FailedOption = Annotated[
     ),
 ]
 Systems = Annotated[
-    list[str] | None, typer.Option("--system", help="Only this system; may be repeated.", show_default=False)
+    list[str] | None,
+    typer.Option(
+        "--system",
+        help="Only this system; may be repeated.",
+        show_default=False,
+        autocompletion=system_names,
+    ),
 ]
 Conditions = Annotated[
     list[str] | None,
-    typer.Option("--condition", help="Only this condition; may be repeated.", show_default=False),
+    typer.Option(
+        "--condition",
+        help="Only this condition; may be repeated.",
+        show_default=False,
+        autocompletion=condition_names,
+    ),
 ]
-
-
-def reader_of(benchmark: str, track: str = "") -> BenchmarkReader:
-    """A benchmark's reader, on a track where one is named. Raises `InputError` where it knows no tracks."""
-    from proctor.benchmarks import BENCHMARKS
-    from proctor.core import HasTracks, InputError
-
-    reader = BENCHMARKS.get(benchmark)
-    if not track:
-        return reader
-    if not isinstance(reader, HasTracks):
-        raise InputError(None, "--track", found=repr(track), expected=f"no track, {benchmark} has none")
-    return reader.on_track(track)
-
-
-def briefing_of(benchmark: str) -> Briefing | None:
-    """What a benchmark has models and judges told, if anything."""
-    from proctor.core import HasBriefing
-
-    reader = reader_of(benchmark)
-    return reader.briefing() if isinstance(reader, HasBriefing) else None

@@ -5,25 +5,25 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleDimensions
 from rich.markup import escape
 
-from proctor.cli.tables import show_table
-from proctor.core import Metric
+if TYPE_CHECKING:
+    from proctor.reports.blocks import Block
 
 __all__ = [
     "console",
     "drawn_over",
-    "interval",
     "note",
+    "print_blocks",
     "print_csv",
     "print_json",
+    "print_records",
     "print_table",
     "print_tsv",
-    "share",
 ]
 
 _WIDE = 200  # of what is no terminal: nobody wants a table that is wrapped in a file
@@ -72,8 +72,24 @@ def print_table(
 ) -> None:
     """A table for people: columns beginning with ">" hold numbers, which are aligned to the right and never
     cut (see `show_table`)."""
+    from proctor.reports.terminal import show_table
+
     console.print(escape(title), style="bold", soft_wrap=True)
     show_table(console, columns, rows, wrapped=wrapped)
+
+
+def print_blocks(blocks: Sequence[Block | str]) -> None:
+    """Tables and prose for people."""
+    from proctor.reports.terminal import show_block
+
+    for one in blocks:
+        show_block(console, one)
+
+
+def print_records(rows: Sequence[Mapping[str, Any]], *, tabs: bool = False) -> None:
+    """Records as CSV, or with tabs between the cells, on standard output; all have the keys of the first."""
+    write = print_tsv if tabs else print_csv
+    write(list(rows[0]) if rows else [], [list(row.values()) for row in rows])
 
 
 def note(text: str) -> None:
@@ -85,17 +101,3 @@ def drawn_over(draws: int, seed: int, *, two_level: bool) -> str:
     """How the intervals of a table were drawn."""
     what = "groups, and over items within each" if two_level else "groups"
     return f"Intervals: 95 %, bootstrap over {what}, {draws} draws, seed {seed}."
-
-
-def interval(metric: Metric, low: float | None, high: float | None) -> str:
-    """An interval as people read it; a dash where it cannot be known."""
-    if low is None or high is None:
-        return "–"
-    scale = 100 if metric.percent else 1
-    digits = 1 if metric.percent else 2
-    return f"{scale * low:.{digits}f} to {scale * high:.{digits}f}"
-
-
-def share(metric: Metric, value: float | None) -> str:
-    """A value as people read it; a dash where there is none."""
-    return "–" if value is None else metric.show(value)

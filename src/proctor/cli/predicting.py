@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from proctor.cli.options import OutputFormat
-from proctor.cli.output import note, print_json, print_table
+from proctor.cli.plugins import show_plugin_report
 from proctor.core import InputError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ __all__ = ["Marking", "SimilarityOptions", "mark_file"]
 
 @dataclass(frozen=True)
 class SimilarityOptions:
-    """By which BERTScore texts are held against texts; an empty name is the embedded encoder."""
+    """By which BERTScore texts are compared with texts; an empty name is the embedded encoder."""
 
     encoder: str = ""
     layer: int | None = None
@@ -50,7 +50,8 @@ class Marking:
 
 def mark_file(benchmark: str, predictions: Path, marking: Marking) -> None:
     """Marks and prints. Raises `InputError` for a benchmark whose predictions come as runs alone."""
-    from proctor.benchmarks import BENCHMARKS, ScoresPredictions
+    from proctor.core import BENCHMARKS
+    from proctor.runs import ScoresPredictions
 
     reader = BENCHMARKS.get(benchmark)
     if not isinstance(reader, ScoresPredictions):
@@ -74,11 +75,4 @@ def mark_file(benchmark: str, predictions: Path, marking: Marking) -> None:
         similarity=marking.similarity.settings(),
         invalid=marking.invalid,
     )
-    if marking.output is OutputFormat.JSON:
-        print_json(found.json)
-        return
-    for table in found.tables:
-        if table.rows:
-            print_table(table.title, table.columns, table.rows)
-    for line in found.notes:
-        note(line)
+    show_plugin_report(found, marking.output)

@@ -16,11 +16,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from proctor.core import Status, Usage
 
 if TYPE_CHECKING:
-    from proctor.judges.dimensions import Progress as Rating
+    from proctor.judges.dimensions.searching import Progress as Trials
     from proctor.runs import JudgeTally, PaidVotes, Tally
 
-__all__ = ["cost_of", "show_asking", "show_judging", "show_rating", "show_steps", "stopping"]
+__all__ = ["cost_of", "show_asking", "show_judging", "show_steps", "show_trials", "stopping"]
 
+_REASON = 60  # characters of a failure beside the bar
 _EVERY_S = 10.0  # without a terminal: a line now and then, so that a log shows life
 
 
@@ -59,7 +60,9 @@ def _line(what: str, total: int) -> Iterator[_Line]:
 
 @contextmanager
 def show_asking(total: int) -> Iterator[Callable[[Tally], None]]:
-    """A bar over the answers of a run: answered, failed, rate and cost so far."""
+    """A bar over the answers of a run: answered, failed, rate and cost so far, unreadable ones, the last failure."""
+    from proctor.core import shorten
+
     with _line("asking", total) as line:
 
         def update(tally: Tally) -> None:
@@ -67,6 +70,10 @@ def show_asking(total: int) -> Iterator[Callable[[Tally], None]]:
             parts = [f"{tally.done - failed} answered", f"{failed} failed", f"{tally.rate:.1f}/s"]
             if tally.usage.requests:
                 parts.append(cost_of(tally.usage))
+            if tally.unreadable:
+                parts.append(f"{tally.unreadable} unreadable")
+            if tally.last_reason:
+                parts.append(f"last failure: {shorten(tally.last_reason, _REASON)}")
             line.update(tally.done, tally.total, ", ".join(parts))
 
         yield update
@@ -87,11 +94,11 @@ def show_judging(total: int, paid: PaidVotes) -> Iterator[Callable[[JudgeTally],
 
 
 @contextmanager
-def show_rating(total: int, paid: PaidVotes) -> Iterator[Callable[[Rating], None]]:
-    """A bar over the answers that a judge of dimensions rates, with what its new votes cost so far."""
-    with _line("judging", total) as line:
+def show_trials(total: int, paid: PaidVotes) -> Iterator[Callable[[Trials], None]]:
+    """A bar over the answers that sets of few-shot examples are tried on, with what its new votes cost so far."""
+    with _line("trying", total) as line:
 
-        def update(progress: Rating) -> None:
+        def update(progress: Trials) -> None:
             parts = [f"{progress.missing} with a score missing"] if progress.missing else []
             parts += [f"{paid.count} new votes, {cost_of(paid.usage)}"] if paid.count else []
             line.update(progress.done, progress.total, ", ".join(parts))

@@ -1,9 +1,8 @@
-"""`proctor results`, `compare` and `export`."""
+"""`proctor results` and `compare`."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -20,15 +19,22 @@ from proctor.cli.options import (
     StoreUrl,
     Systems,
     TwoLevel,
-    reader_of,
 )
-from proctor.cli.output import console, drawn_over, interval, note, print_csv, print_json, print_table, share
-from proctor.core import FailedPolicy, InputError, Metric
+from proctor.cli.output import (
+    console,
+    drawn_over,
+    note,
+    print_blocks,
+    print_csv,
+    print_json,
+    print_records,
+    print_table,
+)
+from proctor.core import InputError
 
-__all__ = ["compare", "export", "results"]
+__all__ = ["compare", "results"]
 
 DEFAULT_STORE = "proctor.db"
-_TABLES = ("jsonl", "csv", "parquet")
 
 
 def results(
@@ -48,9 +54,9 @@ def results(
     summary: Annotated[
         str,
         typer.Option(
-            "--as",
-            metavar="official|mended",
-            help="The summary of the benchmark's own program: as it is, or with its weaknesses mended.",
+            "--protocol",
+            metavar="official|corrected",
+            help="The summary of the benchmark's own program, as it is or corrected.",
             show_default=False,
         ),
     ] = "",
@@ -61,13 +67,15 @@ def results(
         ),
     ] = False,
 ) -> None:
-    """Numbers with their intervals, denominators and what is missing.
+    """Show scores with confidence intervals.
+
+    Each score stands with its number of items and of missing answers.
 
     Example: proctor results rexsonovqa --store runs.db --by question_type --format json
     """
+    from proctor import api
     from proctor.cli.summaries import Asked, show_summaries
     from proctor.runs import Options, Store
-    from proctor.runs import results as compute
 
     chosen = (tuple(systems or ()), tuple(conditions or ()))
     if flags:
@@ -85,11 +93,22 @@ def results(
     )
     if summary:
         if two_level:
-            expected = "one of them: the figures of --as official have two levels as they are"
-            raise InputError(None, "--two-level", found="with --as", expected=expected)
+            expected = "one of them: the figures of --protocol official have two levels as they are"
+            raise InputError(None, "--two-level", found="with --protocol", expected=expected)
         show_summaries(Asked(Store(store, create=False), benchmark, options), summary, output)
         return
-    found = compute(Store(store, create=False), benchmark, options)
+    found = api.results(
+        store,
+        benchmark,
+        by=options.by,
+        systems=chosen[0],
+        conditions=chosen[1],
+        failed=failed,
+        all_items=all_items,
+        draws=draws,
+        two_level=two_level,
+        seed=seed,
+    ).data
     if output is OutputFormat.JSON:
         print_json([row.to_json() for row in found.rows])
     elif output is OutputFormat.CSV:
@@ -106,9 +125,8 @@ def results(
 def _show_flags(
     store: Any, benchmark: str, chosen: tuple[tuple[str, ...], tuple[str, ...]], output: OutputFormat
 ) -> None:
-    from proctor.reports.words import clean
-    from proctor.runs import flagged_votes
-    from proctor.runs.export import safe_cell
+    from proctor.core import clean
+    from proctor.runs import flagged_votes, safe_cell
 
     found = flagged_votes(store, benchmark, *chosen)
     if output is OutputFormat.JSON:
@@ -141,115 +159,30 @@ def _results_csv(found: Any) -> None:
     names = list(found.options.by)
     rows = [row.to_json() for row in found.rows]
     plain = [key for key in (rows[0] if rows else {}) if key not in {"facets", "levels"}]
-    print_csv(
-        [*plain, *names],
-        [[*(row[key] for key in plain), *(row["facets"][name] for name in names)] for row in rows],
+    print_records(
+        [{key: row[key] for key in plain} | {name: row["facets"][name] for name in names} for row in rows]
     )
 
 
 def _results_table(found: Any) -> None:
-    card = found.card
-    split = found.options.by or (
-        found.options.all_items and card.only
-    )  # the level by lot is that of all that count
-    for name, scorer in dict.fromkeys((row.metric, row.scorer) for row in found.rows):
-        metric = card.metric(name)
-        rows = [row for row in found.rows if (row.metric, row.scorer) == (name, scorer)]
-        by_judge = (
-            "" if scorer == "code" else f", by {scorer}" if scorer else ", not marked yet (proctor score)"
-        )
-        title = f"{card.title}{' (simulated)' if card.simulated else ''}: {metric.label}{by_judge}"
-        chance = None if split or scorer != "code" else card.chance.get(name)
-        columns, cells = _result_cells(rows, metric, found.options.by)
-        print_table(
-            title if chance is None else f"{title} (by lot {share(metric, chance)})",
-            columns,
-            [*cells, *_published_cells(card, metric, columns, found.options.by)],
-        )
+    from proctor.reports.tables import results_tables
+
+    for one in results_tables(found):
+        print_blocks([one])
         console.print()
-    if card.published is not None:
-        note(f"published: {card.published.source}. {card.published.note}")
-
-
-def _published_cells(card: Any, metric: Any, columns: list[str], by: tuple[str, ...]) -> list[list[str]]:
-    """Rows of the table for what others published of this metric; they have no interval and no denominator."""
-    if card.published is None:
-        return []
-    rest = ["–"] * (len(columns) - 3 - len(by))
-    return [
-        [
-            row.system,
-            f"{row.condition}, published" if row.condition else "published",
-            *(row.facets[name] for name in by),
-            share(metric, row.values[metric.name]),
-            *rest,
-        ]
-        for row in card.published.split(metric.name, by)
-    ]
+    if found.card.published is not None:
+        note(f"published: {found.card.published.source}. {found.card.published.note}")
 
 
 def _policy_note(found: Any) -> None:
+    from proctor.reports.wording import DECIDED_LINE, policy_line
+
     options = found.options
     if any(row.policy for row in found.rows):
         note(policy_line(options.failed, found.card))
+    if any(row.decided for row in found.rows):
+        note(DECIDED_LINE)
     note(drawn_over(options.draws, options.seed, two_level=options.two_level))
-
-
-def policy_line(failed: FailedPolicy | None, card: Any) -> str:
-    """How the items are counted that a run lacks a score for, and how to decide it."""
-    from proctor.runs import FAILED_POLICIES, policies
-
-    chosen = policies(failed, card)
-    if len(chosen) > 1:
-        return (
-            "A range is the score of an incomplete run: its failed, unasked and unresolved items counted as wrong … left "
-            "out. Run the same command again to ask them, or choose --failed wrong or exclude."
-        )
-    whose = "" if failed else " (the benchmark's rule)"
-    return f"--failed {chosen[0]}{whose}: {FAILED_POLICIES[chosen[0]]}."
-
-
-def _result_cells(rows: list[Any], metric: Any, by: tuple[str, ...]) -> tuple[list[str], list[list[str]]]:
-    beside = [
-        name
-        for name in (
-            "timed_out",
-            "refused",
-            "error",
-            "unreadable",
-            "not_submitted",
-            "unresolved",
-            "unmarked",
-            "missing",
-        )
-        if any(getattr(row, name) for row in rows)
-    ]
-    levels = list(dict.fromkeys([*metric.levels, *(level for row in rows for level in row.levels)]))
-    numbers = ("n", "groups", "answered", "failed", *beside)
-    columns = ["system", "condition", *by, ">value", ">interval"]
-    columns += [f">{name.replace('_', ' ')}" for name in numbers] + [f">{level}" for level in levels]
-    cells = [
-        [
-            row.system,
-            row.condition,
-            *(row.facets[name] for name in by),
-            score(metric, row),
-            interval(metric, row.ci_low, row.ci_high),
-            *(str(getattr(row, name)) for name in numbers),
-            *(str(row.levels.get(level, 0)) for level in levels),
-        ]
-        for row in rows
-    ]
-    return columns, cells
-
-
-def score(metric: Metric, row: Any) -> str:
-    """The value of a row, or its range where the run is incomplete and nothing is decided."""
-    from proctor.runs import BOTH
-
-    if row.policy != BOTH:
-        return share(metric, row.value)
-    return f"{share(metric, row.if_wrong)} … {share(metric, row.if_excluded)}"
 
 
 def compare(
@@ -279,44 +212,52 @@ def compare(
     draws: Draws = 2000,
     seed: Seed = 0,
 ) -> None:
-    """Two conditions (or two systems) side by side: cross-setting tables and the paired difference.
+    """Compare two conditions or two systems.
+
+    The result is a cross-table and the paired difference.
 
     With two or more --system and one --condition (or one that they share alone), systems are compared; else
     conditions of each system;
-    with --against, each run is set against that one (is the lead over the floor real?).
+    with --against, each run is set against that one (is the lead over the baselines real?).
     --system SYSTEM/CONDITION names a run; with --by, each part of the items is compared by itself.
 
     Example: proctor compare rexsonovqa --store runs.db --condition text-only --condition video
     """
-    from proctor.runs import Options, Store
-    from proctor.runs import compare as compute
+    from proctor import api
+    from proctor.reports.tables import comparison_blocks
+    from proctor.reports.wording import policy_line
+    from proctor.runs import Store
 
-    options = Options(
-        by=tuple(name.strip() for name in by.split(",") if name.strip()),
-        systems=tuple(systems or ()),
-        conditions=tuple(conditions or ()),
+    facets = tuple(name.strip() for name in by.split(",") if name.strip())
+    opened = Store(store, create=False)
+    found = api.compare(
+        opened,
+        benchmark,
+        against=_run_name(against) if against else "",
+        metrics=metrics or (),
+        by=facets,
+        systems=systems or (),
+        conditions=conditions or (),
         failed=failed,
         all_items=all_items,
         draws=draws,
         seed=seed,
-    )
-    other = _run_name(against) if against else None
-    opened = Store(store, create=False)
-    found = compute(opened, benchmark, options, against=other, metrics=tuple(metrics or ()))
+    ).data
     if output is OutputFormat.JSON:
         print_json([one.to_json() for one in found.comparisons])
         return
-    flat = [_flat(one.to_json()) for one in found.comparisons]
     if output is OutputFormat.CSV:
-        print_csv(list(flat[0]) if flat else [], [list(row.values()) for row in flat])
+        print_records([_flat(one.to_json()) for one in found.comparisons])
         return
-    if options.by:
-        _parts_tables(found, options.by)
+    if facets:
+        _parts_tables(found, facets)
         return
     for one in found.comparisons:
-        _comparison_table(one, found.card.metric(one.metric))
+        print_blocks(comparison_blocks(one, found.card.metric(one.metric)))
+        console.print()
     if any(one.policy for one in found.comparisons):
         note(policy_line(failed, found.card))
+    note(f"Next: proctor report {benchmark} --store {opened.shown} --out report.html")
 
 
 def _run_name(text: str) -> tuple[str, str]:
@@ -336,113 +277,13 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 def _parts_tables(found: Any, by: tuple[str, ...]) -> None:
     """Of each pair, metric and scorer one table: a line for each part of the items."""
-    from proctor.reports.words import difference as signed
-    from proctor.reports.words import p_value
+    from proctor.reports.tables import differences_table
 
     tables: dict[tuple[str, ...], list[Any]] = {}
     for one in found.comparisons:
         tables.setdefault((one.metric, one.scorer, str(one.first), str(one.second)), []).append(one)
     for (name, scorer, first, second), parts in tables.items():
         metric = found.card.metric(name)
-        rows = [
-            [
-                *(one.facets[facet] for facet in by),
-                signed(metric, one.difference.value),
-                interval(metric, one.difference.ci_low, one.difference.ci_high),
-                p_value(one.difference.p),
-                p_value(one.p_holm),
-                str(one.difference.n),
-                str(one.difference.groups),
-            ]
-            for one in parts
-        ]
-        columns = [*by, ">difference", ">interval", ">p", ">Holm", ">n", ">groups"]
-        print_table(f"{metric.label} ({scorer}): {first} minus {second}", columns, rows)
-
-
-def _comparison_table(one: Any, metric: Any) -> None:
-    from proctor.reports.words import p_value
-    from proctor.runs import BOTH
-
-    difference = one.difference
-    title = f"{metric.label} ({one.scorer}): {one.first} against {one.second}"
-    if one.table is not None:
-        rows = [
-            [level, *(str(count) for count in counts), str(sum(counts))]
-            for level, counts in zip(one.levels, one.table, strict=True)
-        ]
-        sums = [sum(column) for column in zip(*one.table, strict=True)]
-        rows.append(["total", *(str(count) for count in sums), str(sum(sums))])
-        print_table(title, [f"{one.first} ↓", *(f">{level}" for level in one.levels), ">total"], rows)
-        if one.other_levels:
-            note(f"{one.other_levels} items have an outcome outside these levels (contradictory verdicts).")
-    else:
-        console.print(title, style="bold", markup=False)
-    p, holm = p_value(difference.p), p_value(one.p_holm)
-    value = share(metric, difference.value)
-    if one.policy == BOTH:
-        value = f"{share(metric, one.if_wrong.value)} … {share(metric, one.if_excluded.value)}"
-        holm += "" if difference.p is not None else ", undecided: the two readings point different ways"
-    console.print(
-        f"difference {value} ({interval(metric, difference.ci_low, difference.ci_high)}), "
-        f"p {p}, Holm {holm}; {difference.n} items in {difference.groups} groups; only one side: {one.only_first} / {one.only_second}",
-        markup=False,
-        highlight=False,
-    )
-    if one.recovered is not None and one.recovered[1]:
-        right, wrong = one.recovered
-        console.print(
-            f"recovery rate {right / wrong:.0%}: of {wrong} wrong without the media, {right} right with them",
-            markup=False,
-            highlight=False,
-        )
-    console.print()
-
-
-def export(
-    benchmark: BenchmarkName,
-    out: Annotated[Path, typer.Option("--out", help="The file to write.", show_default=False)],
-    form: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            help="jsonl, csv or parquet; one run as a submission: answer or responses (focus), "
-            "submission (clinicalskillqa).",
-        ),
-    ] = "jsonl",
-    store: StoreUrl = DEFAULT_STORE,
-    systems: Systems = None,
-    conditions: Conditions = None,
-    all_items: AllItems = False,
-) -> None:
-    """One row per item, system, condition and metric, as JSON Lines, CSV or Parquet; or a run as a submission.
-
-    Example: proctor export rexsonovqa --store runs.db --format parquet --out rexsonovqa.parquet
-    """
-    from proctor.benchmarks.submissions import WritesSubmissions
-    from proctor.runs import Store, chosen_runs
-    from proctor.runs import export as write
-
-    opened = Store(store, create=False)
-    reader: object = reader_of(benchmark) if form not in _TABLES else None
-    if isinstance(reader, WritesSubmissions) and form in reader.submission_formats:
-        runs = chosen_runs(opened, benchmark, tuple(systems or ()), tuple(conditions or ()))
-        if len(runs) != 1:
-            found = ", ".join(f"{run.system} / {run.condition}" for run in runs) or "no run"
-            raise InputError(None, "--system and --condition", found=found, expected="one run")
-        count = reader.write_submission(form, list(opened.answers(runs[0]).values()), out)
-        console.print(f"{count} answers in {out}", markup=False, highlight=False)
-        return
-    if form not in _TABLES:
-        own = reader.submission_formats if isinstance(reader, WritesSubmissions) else ()
-        raise typer.BadParameter(f"expected one of {', '.join((*_TABLES, *own))}", param_hint="--format")
-    rows = write(
-        opened,
-        benchmark,
-        out,
-        form,  # type: ignore[arg-type]
-        all_items=all_items,
-        systems=tuple(systems or ()),
-        conditions=tuple(conditions or ()),
-    )
-    console.print(f"{rows} rows in {out}", markup=False, highlight=False)
+        lead = {facet: (lambda one, facet=facet: str(one.facets[facet])) for facet in by}
+        title = f"{metric.label} ({scorer}): {first} minus {second}"
+        print_blocks([differences_table(title, metric, parts, lead)])

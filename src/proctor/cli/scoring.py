@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,14 +23,19 @@ from proctor.cli.options import (
     Seed,
     StoreUrl,
     Systems,
+    reader_of,
 )
 from proctor.cli.predicting import Marking, SimilarityOptions, mark_file
+from proctor.cli.rating import RatingOptions, read_pairs, score_by_dimension, score_by_text
 from proctor.cli.results import DEFAULT_STORE
+
+if TYPE_CHECKING:
+    from proctor.models import ModelSpec
 
 __all__ = ["score"]
 
 BERTSCORE = "bertscore"
-"""In the place of a judge: texts are held against texts."""
+"""In the place of a judge: texts are compared with texts."""
 
 
 class Invalid(StrEnum):
@@ -71,7 +77,7 @@ def score(
         str,
         typer.Option(
             "--judge",
-            help="A judge (proctor list judges), or bertscore: rationales held against the references', without a model. "
+            help="A judge (proctor list judges), or bertscore: rationales compared with the references', without a model. "
             "[default: the benchmark's own]",
             show_default=False,
         ),
@@ -86,9 +92,48 @@ def score(
     structured: Structured = "auto",
     prompt: PromptOption = "",
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Answers judged at once.")] = 8,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            metavar="KEY=VALUE",
+            help="The judge's own: quorum=2, documents=FOLDER, calibration=FILE.",
+            show_default=False,
+        ),
+    ] = None,
+    dimensions: Annotated[
+        Path | None,
+        typer.Option(
+            "--dimensions",
+            help="A file (YAML) of dimensions to rate. [default: the benchmark's]",
+            show_default=False,
+        ),
+    ] = None,
+    rated: Annotated[
+        str,
+        typer.Option(
+            "--rated",
+            help="The store with rated answers to show as few-shot examples. [default for few-shot-judge: --store]",
+            show_default=False,
+        ),
+    ] = "",
+    text_metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--text-metric",
+            help="Score by this metric on text (all: by every one), without a model; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", min=1, help="Judges of dimensions: only the first answers, for a trial."),
+    ] = None,
     media: Annotated[
         Path | None,
-        typer.Option("--media", help="Where the frames lie that a judge is to see.", show_default=False),
+        typer.Option(
+            "--media", help="Where the frames or images lie that a judge is to see.", show_default=False
+        ),
     ] = None,
     media_as: MediaAsOption = None,
     all_items: AllItems = False,
@@ -151,9 +196,12 @@ def score(
     seed: Seed = 0,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """A judge marks the answers that code can't; votes are kept, so none is ever paid twice.
+    """Score stored answers by judges or metrics.
 
-    The floor's systems (text-similarity answers free text) are judged only where --system names them.
+    A judge's replies are kept, so none is paid twice. A judge of dimensions rates on those that the benchmark, or a
+    file, declares.
+
+    The baselines (text-similarity answers free text) are judged only where --system names them.
 
     With PREDICTIONS, code marks that file against --references instead; no store and no model are needed.
 
@@ -185,9 +233,48 @@ def score(
     if judge == BERTSCORE:
         mark_rationales(answers, SimilarityOptions(encoder, layer, rescale), how)
         return
-    if not models:
-        raise typer.BadParameter("needed to judge the answers of a store", param_hint="--model")
+    if text_metrics:
+        score_by_text(answers, text_metrics, how)
+        return
+    name = _judge(benchmark, judge)
     options = ModelOptions(None, tuple(settings or ()), timeout, retries, structured)
-    clients = options.clients([*models, *(fallback or ())], base_urls or ())
-    how = replace(how, fallback=clients[len(models) :])
-    judge_answers(answers, clients[: len(models)], how)
+    if not judge and not models:
+        raise typer.BadParameter(
+            "name a model, or a judge that needs none: embedded:DIR", param_hint="--model"
+        )
+    specs = options.specs([*(models or ()), *(fallback or ())], base_urls or ())
+    rating = RatingOptions(read_pairs(option or ()), dimensions, rated, limit)
+    _score(answers, specs, len(models or ()), replace(how, judge=name), rating, options)
+
+
+def _score(
+    answers: Answers,
+    specs: Sequence[ModelSpec],
+    judges: int,
+    how: How,
+    rating: RatingOptions,
+    options: ModelOptions,
+) -> None:
+    """By the judge that is named, whichever kind it is; the models after the first `judges` ones are fallbacks."""
+    from proctor.judges import rates_dimensions
+
+    if rates_dimensions(how.judge.partition(":")[0]):
+        if len(specs) > judges:
+            raise typer.BadParameter("a judge of dimensions has none", param_hint="--fallback-model")
+        score_by_dimension(answers, specs, how, rating)
+        return
+    if rating != RatingOptions():
+        taken = "--option, --dimensions, --rated and --limit"
+        raise typer.BadParameter("they are for judges of dimensions", param_hint=taken)
+    if not judges:
+        raise typer.BadParameter("needed to judge the answers of a store", param_hint="--model")
+    clients = [options.opened_client(one) for one in specs]
+    judge_answers(answers, clients[:judges], replace(how, fallback=clients[judges:]))
+
+
+def _judge(benchmark: str, judge: str) -> str:
+    """The judge's name, or that of the benchmark's own."""
+    name = judge or reader_of(benchmark).rubric_judge()
+    if name is None:
+        raise typer.BadParameter(f"{benchmark} names no judge of its own", param_hint="--judge")
+    return name

@@ -1,24 +1,24 @@
-"""The summary that a benchmark's own program gives: `proctor results --as`."""
+"""The summary that a benchmark's own program gives: `proctor results --protocol`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from proctor.benchmarks.predictions import ScoresPredictions
 from proctor.cli.options import OutputFormat, reader_of
-from proctor.cli.output import console, interval, note, print_csv, print_json, print_table, share
-from proctor.core import ACCURACY, FailedPolicy, HasOfficialFigures, InputError
+from proctor.cli.output import console, note, print_csv, print_json, print_table
+from proctor.core import ACCURACY, FailedPolicy, HasOfficialFigures, InputError, interval, value
 from proctor.metrics.ordering import OVERALL
 from proctor.metrics.text import RATIONALE_F1
+from proctor.runs import ScoresPredictions
 
 if TYPE_CHECKING:
-    from proctor.metrics.marks import Mark
+    from proctor.metrics import MetricEstimate
     from proctor.runs import Options, OrderedRun, Store
 
 __all__ = ["show_summaries"]
 
-_KINDS = ("official", "mended")
+_KINDS = ("official", "corrected")
 
 
 @dataclass(frozen=True)
@@ -35,18 +35,23 @@ def show_summaries(asked: Asked, kind: str, output: OutputFormat) -> None:
     from proctor.runs import official_summaries
 
     if kind not in _KINDS:
-        raise InputError(None, "--as", found=repr(kind), expected=" or ".join(_KINDS))
+        raise InputError(None, "--protocol", found=repr(kind), expected=" or ".join(_KINDS))
     store, benchmark = asked.store, asked.benchmark
     reader = reader_of(benchmark)
     if isinstance(reader, ScoresPredictions):
         if kind != "official":
-            raise InputError(None, "--as", found=repr(kind), expected="official: there is nothing to mend")
+            raise InputError(
+                None, "--protocol", found=repr(kind), expected="official: there is nothing to correct"
+            )
         weights = reader.prediction_weights
         _show_orders(asked, (weights["alpha"], weights["beta"]), output)
         return
     if not isinstance(reader, HasOfficialFigures):
         raise InputError(
-            None, "--as", found=repr(kind), expected=f"no --as: {benchmark} has no summary of its own"
+            None,
+            "--protocol",
+            found=repr(kind),
+            expected=f"no --protocol: {benchmark} has no summary of its own",
         )
     summaries = official_summaries(
         store,
@@ -62,7 +67,7 @@ def show_summaries(asked: Asked, kind: str, output: OutputFormat) -> None:
         print_csv(list(rows[0]) if rows else [], [list(row.values()) for row in rows])
     else:
         _tables(summaries)
-    if kind == "mended":
+    if kind == "corrected":
         for line in reader.mended():
             note(line)
 
@@ -73,7 +78,7 @@ def _tables(summaries: list[Any]) -> None:
             [
                 figure.level,
                 figure.name,
-                share(ACCURACY, figure.value),
+                value(ACCURACY, figure.value),
                 interval(ACCURACY, figure.ci_low, figure.ci_high),
                 str(figure.n),
             ]
@@ -97,8 +102,7 @@ def _title(run: Any, one: Any) -> str:
 
 def _show_orders(asked: Asked, weights: tuple[float, float], output: OutputFormat) -> None:
     """The task's own figures of every chosen run, the overall score where its rationales are scored."""
-    from proctor.runs import chosen_runs, load_orders, policies
-    from proctor.runs.table import load_items
+    from proctor.runs import chosen_runs, load_items, load_orders, policies
 
     store, card = asked.store, asked.store.card(asked.benchmark)
     table = load_items(store, card)
@@ -125,7 +129,7 @@ def _show_orders(asked: Asked, weights: tuple[float, float], output: OutputForma
                 [
                     mark.metric.label,
                     *([scorer] if several else []),
-                    share(mark.metric, mark.estimate.value),
+                    value(mark.metric, mark.estimate.value),
                     interval(mark.metric, mark.estimate.ci_low, mark.estimate.ci_high),
                     str(mark.estimate.n),
                 ]
@@ -161,7 +165,7 @@ def _unscored(one: OrderedRun) -> str:
 
 def _order_marks(
     one: OrderedRun, weights: tuple[float, float], drawn: tuple[int, int]
-) -> list[tuple[str, Mark]]:
+) -> list[tuple[str, MetricEstimate]]:
     """Each with the scorer of the rationales that it stands on; task and pairwise accuracy stand on none."""
     draws, seed = drawn
     own = [("", mark) for mark in one.whole(draws=draws, seed=seed)[:2]]
@@ -174,7 +178,7 @@ def _order_marks(
     ]
 
 
-def _order_rows(one: OrderedRun, marks: list[tuple[str, Mark]]) -> list[dict[str, Any]]:
+def _order_rows(one: OrderedRun, marks: list[tuple[str, MetricEstimate]]) -> list[dict[str, Any]]:
     """As programs read them; `reason` says why a value is not there."""
     run: dict[str, Any] = {"system": one.run.system, "condition": one.run.condition, "left_out": one.left_out}
     run |= {"invalid": one.invalid, "policy": one.policy, "lacking": one.lacking}

@@ -1,7 +1,7 @@
 """A stopwatch that keeps the model's time apart from everybody else's.
 
 An answer's time is the model's, except for what is spent in `aside(...)`: decoding media, waiting to
-retry after a fault of the machinery. A budget is measured on the model's time alone, so a slow disk
+retry after an infrastructure error. A budget is measured on the model's time alone, so a slow disk
 or a rate limit never turns into "the model was too slow".
 """
 
@@ -15,8 +15,6 @@ from contextvars import ContextVar
 from typing import Literal
 
 from proctor.core.records import Timing
-
-__all__ = ["Stopwatch", "aside", "rebook"]
 
 Purpose = Literal["media", "retry"]
 

@@ -1,24 +1,15 @@
-"""The errors that Proctor raises on purpose, so that every other exception is a bug.
+"""The errors that Proctor raises on purpose, so that every other exception is a bug; and many problems told by their few causes.
 
 `InputError` is somebody's file or argument: it ends the command with exit code 1. The others end one answer:
-`MachineryError`, an infrastructure error, as `failed`; `SystemFaultError` as `error` and `RefusalError` as `refused`,
+`InfrastructureError` as `failed`; `SystemFaultError` as `error` and `RefusalError` as `refused`,
 both the system's own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-
-__all__ = [
-    "ConfigurationError",
-    "InputError",
-    "MachineryError",
-    "NoVerdictError",
-    "ParseError",
-    "ProctorError",
-    "RefusalError",
-    "SystemFaultError",
-]
 
 
 class ProctorError(Exception):
@@ -50,22 +41,33 @@ class InputError(ProctorError):
         super().__init__(": ".join(part for part in (str(file or ""), place, verdict) if part))
 
 
+class MissingOptionError(InputError):
+    """An option that is needed was not given: wrong usage, exit code 2.
+
+    >>> print(MissingOptionError("--data", "the folder with the files of focus"))
+    --data: found none, expected the folder with the files of focus
+    """
+
+    def __init__(self, option: str, expected: str, *, found: str = "none") -> None:
+        super().__init__(None, option, found=found, expected=expected)
+
+
 class ConfigurationError(ProctorError):
     """A setting that can't work whatever is tried again: no key, no such model, access denied."""
 
 
-class MachineryError(ProctorError):
-    """The machinery between us and a model failed (connection, rate limit, broken reply).
+class InfrastructureError(ProctorError):
+    """The infrastructure between us and a model failed (connection, rate limit, broken reply).
 
-    Whoever catches it retries, and then records `failed`: never a wrong answer or verdict.
+    The caller retries, and then records `failed`: never a wrong answer or verdict.
     """
 
 
-class NoVerdictError(MachineryError):
+class NoVerdictError(InfrastructureError):
     """A judge was asked and gave no verdict on this answer: it declined, or no reply had the form asked for. The answer
     stays unresolved, and is asked again by another pass.
 
-    >>> issubclass(NoVerdictError, MachineryError)
+    >>> issubclass(NoVerdictError, InfrastructureError)
     True
     """
 
@@ -78,7 +80,7 @@ class SystemFaultError(ProctorError):
     """The system can't handle this item: the context is too long for it, its content is rejected, it runs out of memory,
     or no reply has the form asked for. Another try changes nothing: recorded as `error`, which is wrong.
 
-    >>> issubclass(SystemFaultError, MachineryError)
+    >>> issubclass(SystemFaultError, InfrastructureError)
     False
     """
 
@@ -95,3 +97,62 @@ class ParseError(ProctorError):
         super().__init__(f"expected {expected}, found {shown!r}")
         self.expected = expected
         self.found = found
+
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Noted:
+    """One finding: `line` says all of it; `place` is where it is ("q1", "row 7"), `row` its number where it has one.
+    Findings with one `kind` (level, rule or column) and one `expected` have one cause."""
+
+    kind: str
+    place: str
+    found: str
+    expected: str
+    line: str
+    row: int = 0
+
+
+def by_cause(findings: Sequence[Noted]) -> list[str]:
+    """A line for each cause that more than three findings share, with three examples or the rows, and one for every
+    other finding; in order of appearance, but what has a row before what only follows from it.
+
+    >>> noted = [Noted("error: lang", f"row {n}", "'EN'", "one of en, zh", "", n) for n in range(2, 2906)]
+    >>> by_cause(noted)
+    ["error: lang: 2,904 times: found 'EN', expected one of en, zh (rows 2–2905)"]
+    """
+    groups: dict[tuple[str, str], list[Noted]] = {}
+    for one in findings:
+        groups.setdefault((one.kind, one.expected), []).append(one)
+    lines: list[str] = []
+    for some in sorted(groups.values(), key=_rank):
+        lines += [_told(some)] if len(some) > _SHOWN else [one.line for one in some]
+    return lines
+
+
+def _rank(some: Sequence[Noted]) -> tuple[bool, bool]:
+    return not some[0].kind.startswith("error"), not any(one.row for one in some)
+
+
+def _told(some: Sequence[Noted]) -> str:
+    first = some[0]
+    head = f"{first.kind}: {len(some):,} times"
+    if len({one.found for one in some}) == 1:
+        where = _rows(some) if all(one.row for one in some) else _places(some)
+        return f"{head}: found {first.found}, expected {first.expected} ({where})"
+    examples = "; ".join(f"{one.place}: {one.found}" if one.place else one.found for one in some[:_SHOWN])
+    return f"{head}: expected {first.expected}; found {examples}; and {len(some) - _SHOWN:,} more (--all)"
+
+
+def _places(some: Sequence[Noted]) -> str:
+    return f"{', '.join(one.place for one in some[:_SHOWN])} and {len(some) - _SHOWN:,} more (--all)"
+
+
+def _rows(some: Sequence[Noted]) -> str:
+    """Rows on end as a range; else the first ones."""
+    rows = sorted(one.row for one in some)
+    if rows[-1] - rows[0] == len(rows) - 1:
+        return f"rows {rows[0]}–{rows[-1]}"
+    return f"rows {', '.join(map(str, rows[:_SHOWN]))} and {len(rows) - _SHOWN:,} more (--all)"

@@ -1,4 +1,4 @@
-"""Reading what people give: regular files up to a size, and JSON whose every fault has a place."""
+"""Files: regular ones are read up to a size, every error names its place; what is written is there whole or not at all."""
 
 from __future__ import annotations
 
@@ -6,34 +6,60 @@ import errno
 import json
 import os
 import re
+import secrets
+import shutil
 import stat
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
-__all__ = ["JsonError", "load_json", "read_bytes", "read_text"]
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from proctor.core.errors import InputError
 
 _LIMIT = "PROCTOR_MAX_FILE_MB"
 _MOST_MB = 100
 
 _HALF = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+Model = TypeVar("Model", bound=BaseModel)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class JsonError(ValueError):
-    """A text that is no JSON. `place` is where ("line 3, column 7", or ""), `found` is what stands there."""
+    """A text that is no JSON. `place` is where ("line 3, column 7", or ""), `found` is what stands there.
 
-    def __init__(self, place: str, found: str) -> None:
+    >>> error = JsonError("line 3, column 7", "expecting value")
+    >>> print(error)
+    line 3, column 7: expecting value
+    >>> error.expected
+    'JSON'
+    """
+
+    def __init__(self, place: str, found: str, expected: str = "JSON") -> None:
         super().__init__(f"{place}: {found}" if place else found)
         self.place = place
         self.found = found
+        self.expected = expected
 
 
 def read_bytes(file: Path, most_mb: int = _MOST_MB) -> bytes:
-    """The content of a regular file of at most so many MB, or as many as the environment's PROCTOR_MAX_FILE_MB says.
+    """The content of a regular file of at most this many MB, or as many as the environment's PROCTOR_MAX_FILE_MB says.
 
     Raises `OSError`, whose `strerror` says why in a few words: also for a pipe, a device or a folder, which could
-    keep the reader for ever, for a larger file, and for a name that no file can have.
+    block the reader indefinitely, for a larger file, and for a name that no file can have.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "a.bin"
+    ...     _ = file.write_bytes(b"abc")
+    ...     print(read_bytes(file))
+    ...     try:
+    ...         read_bytes(Path(folder))
+    ...     except OSError as error:
+    ...         print(error.strerror)
+    b'abc'
+    Is a directory
     """
     try:
         opened = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -46,7 +72,11 @@ def read_bytes(file: Path, most_mb: int = _MOST_MB) -> bytes:
         if not stat.S_ISREG(about.st_mode):
             raise OSError(errno.EINVAL, "no regular file")
         most = _most_bytes(most_mb)
-        content = stream.read(most + 1)
+        content = stream.read(
+            min(about.st_size, most) + 1
+        )  # a buffer of `most` would be taken for a small file, too
+        if len(content) > about.st_size:  # it grows, or does not know its size (/proc)
+            content += stream.read(most + 1 - len(content))
         if len(content) > most:
             larger = f"{about.st_size:,} bytes, more than the {most:,} that {_LIMIT} allows"
             raise OSError(errno.EFBIG, larger)
@@ -54,7 +84,14 @@ def read_bytes(file: Path, most_mb: int = _MOST_MB) -> bytes:
 
 
 def read_text(file: Path, encoding: str = "utf-8") -> str:
-    """The text of such a file. Raises `OSError` as `read_bytes` does, and `UnicodeDecodeError`."""
+    """The text of such a file. Raises `OSError` as `read_bytes` does, and `UnicodeDecodeError`.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "a.txt"
+    ...     _ = file.write_bytes("37 °C".encode("utf-8"))
+    ...     read_text(file)
+    '37 °C'
+    """
     return read_bytes(file).decode(encoding)
 
 
@@ -119,3 +156,336 @@ def _lone_escape(text: str) -> re.Match[str] | None:
 def _most_bytes(most_mb: int) -> int:
     raw = os.environ.get(_LIMIT, "")
     return (int(raw) if raw.isdecimal() and raw.isascii() and len(raw) < 10 else most_mb) * 2**20
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of a JSON text (for `pairs`). Raises `JsonError` for a key given twice: which value is meant, nobody can say.
+
+    >>> load_json('{"a": 1, "b": 2}', pairs=unique_keys)
+    {'a': 1, 'b': 2}
+    >>> load_json('{"a": 1, "a": 2}', pairs=unique_keys)
+    Traceback (most recent call last):
+    proctor.core.files.JsonError: the key 'a' twice
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise JsonError("", f"the key {twice[:40]!r} twice", "each key once")
+    return found
+
+
+def input_bytes(file: Path, expected: str = "a readable file") -> bytes:
+    """What `read_bytes` reads. Raises `InputError` that says what was found in place of what was `expected`.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "a.bin").write_bytes(b"abc")
+    ...     input_bytes(Path(folder) / "a.bin")
+    b'abc'
+    >>> input_bytes(Path("absent.json"), "a JSON file")
+    Traceback (most recent call last):
+    proctor.core.errors.InputError: absent.json: found no such file, expected a JSON file
+    """
+    try:
+        return read_bytes(file)
+    except FileNotFoundError as error:
+        raise InputError(file, found="no such file", expected=expected) from error
+    except OSError as error:
+        raise InputError(file, found=error.strerror or "an unreadable file", expected=expected) from error
+
+
+def input_text(file: Path, expected: str = "a text file", *, encoding: str = "utf-8") -> str:
+    """The text of a file, in UTF-8 (or `utf-8-sig`). Raises `InputError`, with the byte that is not UTF-8.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "a.txt"
+    ...     _ = file.write_bytes(b"abc\\xff")
+    ...     try:
+    ...         input_text(file)
+    ...     except InputError as error:
+    ...         print(str(error).removeprefix(f"{file}: "))
+    byte 3: found text that is not UTF-8, expected UTF-8
+    """
+    try:
+        return input_bytes(file, expected).decode(encoding)
+    except UnicodeDecodeError as error:
+        raise _not_utf8(file, error) from error
+
+
+def read_json(
+    file: Path,
+    expected: str = "a JSON file",
+    *,
+    pairs: Callable[[list[tuple[str, Any]]], object] | None = None,
+    halves: bool = False,
+) -> object:
+    """The value in a JSON file in UTF-8; `pairs` makes what stands for an object, where a key given twice matters;
+    `halves` of characters are refused unless they are asked for.
+    Raises `InputError` that names the place of the fault.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "a.json"
+    ...     _ = file.write_bytes(b'{"a": [1, 2]}')
+    ...     read_json(file)
+    {'a': [1, 2]}
+    """
+    return parse_json(file, input_bytes(file, expected), pairs=pairs, halves=halves)
+
+
+def parse_json(
+    file: Path,
+    text: str | bytes,
+    place: str = "",
+    *,
+    pairs: Callable[[list[tuple[str, Any]]], object] | None = None,
+    halves: bool = False,
+) -> Any:
+    """What `load_json` reads from a text that stands in a file, at `place`. Raises `InputError` that names the place.
+
+    >>> parse_json(Path("a.json"), '{"a": [1, 2]}')
+    {'a': [1, 2]}
+    >>> parse_json(Path("a.jsonl"), '{"a": [1, 2}', "line 3")
+    Traceback (most recent call last):
+    proctor.core.errors.InputError: a.jsonl: line 3, column 12: found expecting ',' delimiter, expected JSON
+    """
+    try:
+        return load_json(text, pairs=pairs, halves=halves)
+    except JsonError as error:
+        inside = error.place.removeprefix("line 1, ") if place else error.place
+        where = ", ".join(part for part in (place, inside) if part)
+        raise InputError(file, where, found=error.found, expected=error.expected) from error
+    except UnicodeDecodeError as error:
+        raise _not_utf8(file, error) from error
+
+
+def read_jsonl(
+    file: Path,
+    expected: str = "a file of JSON lines",
+    *,
+    pairs: Callable[[list[tuple[str, Any]]], object] | None = None,
+    halves: bool = False,
+) -> list[tuple[str, Any]]:
+    """(place, value) of each line of a file that is not blank; a place is "line 3". Raises `InputError`.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "a.jsonl"
+    ...     _ = file.write_bytes(b'{"a": 1}\\n\\n{"a": 2}\\n')
+    ...     read_jsonl(file)
+    [('line 1', {'a': 1}), ('line 3', {'a': 2})]
+    """
+    lines = enumerate(input_text(file, expected, encoding="utf-8-sig").split("\n"), start=1)
+    return [
+        (f"line {number}", parse_json(file, line, f"line {number}", pairs=pairs, halves=halves))
+        for number, line in lines
+        if line.strip()
+    ]
+
+
+def read_model(file: Path, model: type[Model], expected: str = "a JSON file") -> Model:
+    """The one object of a JSON file, checked. Raises `InputError` that names the field.
+
+    >>> class Frame(BaseModel):
+    ...     number: int
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "frame.json"
+    ...     _ = file.write_bytes(b'{"number": 3}')
+    ...     read_model(file, Frame)
+    Frame(number=3)
+    """
+    return parse_model(file, input_text(file, expected, encoding="utf-8-sig"), model)
+
+
+def parse_model(file: Path, text: str | bytes, model: type[Model], place: str = "") -> Model:
+    """The same from a text that stands in a file, at `place`.
+
+    >>> class Frame(BaseModel):
+    ...     number: int
+    >>> parse_model(Path("a.jsonl"), '{"number": 3}', Frame, "line 2")
+    Frame(number=3)
+    >>> parse_model(Path("a.jsonl"), "{}", Frame, "line 2")
+    Traceback (most recent call last):
+    proctor.core.errors.InputError: a.jsonl: line 2, field 'number': found nothing, expected Field required
+    """
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        raise refusal(file, place, error) from error
+
+
+def validated(model: type[Model], entry: object, file: Path, place: str = "") -> Model:
+    """One entry, checked. Raises `InputError` that names the field.
+
+    >>> class Frame(BaseModel):
+    ...     number: int
+    >>> validated(Frame, {"number": 3}, Path("a.json"))
+    Frame(number=3)
+    >>> validated(Frame, {}, Path("a.json"), "entry 2")
+    Traceback (most recent call last):
+    proctor.core.errors.InputError: a.json: entry 2, field 'number': found nothing, expected Field required
+    """
+    try:
+        return TypeAdapter(model).validate_python(entry)
+    except ValidationError as error:
+        raise refusal(file, place, error) from error
+
+
+class FieldProblem(NamedTuple):
+    """The first thing that is wrong with the fields of a value: where, what was found, what was expected, and pydantic's message.
+
+    >>> print(FieldProblem("number", "'x'", "a whole number", "Input should be a valid integer"))
+    number: Input should be a valid integer
+    """
+
+    field: str
+    found: str
+    expected: str
+    message: str
+
+    def __str__(self) -> str:
+        """Without what was found, which may be secret or long."""
+        return f"{self.field}: {self.message}" if self.field else self.message
+
+
+def first_problem(error: ValidationError) -> FieldProblem:
+    """What pydantic says first of a value.
+
+    >>> class Frame(BaseModel):
+    ...     number: int
+    >>> try:
+    ...     Frame.model_validate({"number": "x"})
+    ... except ValidationError as error:
+    ...     print(first_problem(error).found, "at", first_problem(error))
+    'x' at number: Input should be a valid integer, unable to parse string as an integer
+    """
+    first = error.errors(include_url=False)[0]
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "json_invalid":
+        return FieldProblem("", f"broken JSON ({first['ctx']['error']})", "JSON", message)
+    plain = isinstance(first["input"], str | int | float | bool | None)
+    found = repr(first["input"]) if plain else f"a {type(first['input']).__name__}"
+    return FieldProblem(
+        ".".join(str(part) for part in first["loc"]),
+        "nothing" if first["type"] == "missing" else found[:80],
+        message,
+        message,
+    )
+
+
+def refusal(file: str | Path | None, place: str, error: ValidationError) -> InputError:
+    """The same as an error about a file, at `place`.
+
+    >>> class Frame(BaseModel):
+    ...     number: int
+    >>> try:
+    ...     Frame.model_validate({})
+    ... except ValidationError as error:
+    ...     print(refusal("a.json", "entry 2", error))
+    a.json: entry 2, field 'number': found nothing, expected Field required
+    """
+    problem = first_problem(error)
+    where = ", ".join(part for part in (place, f"field {problem.field!r}" if problem.field else "") if part)
+    return InputError(file, where, found=problem.found, expected=problem.expected)
+
+
+def _not_utf8(file: Path, error: UnicodeDecodeError) -> InputError:
+    return InputError(file, f"byte {error.start}", found="text that is not UTF-8", expected="UTF-8")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A draft beside `path` that takes its name when the block ends, so that nobody ever sees half a file; the folder is made where there is
+    none, and the draft is removed where the block raises. Raises `OSError`.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "new" / "a.txt"
+    ...     with replacing(file) as draft:
+    ...         _ = draft.write_bytes(b"abc")
+    ...         print(file.exists())
+    ...     print(file.exists(), draft.exists())
+    False
+    True False
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name[:80]}.{os.getpid()}-{secrets.token_hex(4)}.part")
+    try:
+        yield draft
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_file(out: Path) -> Iterator[Path]:
+    """The same for a file that a person asked for. Raises `InputError` where it can't be written.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     out = Path(folder) / "a.txt"
+    ...     out.mkdir()
+    ...     try:
+    ...         with whole_file(out) as draft:
+    ...             _ = draft.write_bytes(b"abc")
+    ...     except InputError as error:
+    ...         print(str(error).removeprefix(f"{out}: "))
+    found Is a directory, expected a place to write to
+    """
+    try:
+        with replacing(out) as draft:
+            yield draft
+    except OSError as error:
+        raise InputError(out, found=error.strerror or str(error), expected="a place to write to") from error
+
+
+def write_whole(out: Path, text: str) -> int:
+    """Writes a text in UTF-8 as it stands; the file appears only when it is whole. Gives its bytes. Raises `InputError`
+    where it can't be written.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "a.txt"
+    ...     print(write_whole(file, "37 °C"), read_text(file))
+    6 37 °C
+    """
+    raw = text.encode("utf-8")
+    with whole_file(out) as draft:
+        draft.write_bytes(raw)
+    return len(raw)
+
+
+@contextmanager
+def whole_folder(out: Path) -> Iterator[Path]:
+    """A folder to write into, whose content is in `out` when the block ends, and which is removed where it raises. Where
+    `out` is there already, empty, it stays the same folder: it may be a mount, or the one that somebody is in.
+
+    Raises `InputError` where `out` holds something, can't be made, or can't be written to: a full disk, a read-only
+    one.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     out = Path(folder) / "out"
+    ...     with whole_folder(out) as draft:
+    ...         _ = write_whole(draft / "a.txt", "abc")
+    ...         print(out.exists())
+    ...     print([file.name for file in out.iterdir()])
+    False
+    ['a.txt']
+    """
+    half: Path | None = None
+    try:
+        there = out.exists()
+        if there and (not out.is_dir() or any(out.iterdir())):
+            raise InputError(out, found="something there already", expected="a new or an empty folder")
+        place = out if there else out.parent
+        place.mkdir(parents=True, exist_ok=True)
+        half = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=place))
+        yield half
+        if there:
+            for one in half.iterdir():
+                one.replace(out / one.name)
+        else:
+            half.chmod(0o755)
+            half.replace(out)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        found = reason[:1].lower() + reason[1:]
+        raise InputError(out, found=found, expected="a folder to write to, with room in it") from error
+    finally:
+        if half is not None:
+            shutil.rmtree(half, ignore_errors=True)

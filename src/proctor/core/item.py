@@ -8,8 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from proctor.core.formats import AnswerFormat
 
-__all__ = ["Excerpt", "Image", "Item", "Media", "Reference", "Region", "TagValue", "VideoClip"]
-
 TagValue = bool | int | float | str | tuple[str, ...]
 """A facet's value on one item; a tuple where an item carries several at once."""
 
@@ -102,10 +100,23 @@ class Image(_Frozen):
 Media = Annotated[VideoClip | Image, Field(discriminator="kind")]
 
 
+class Reliability(_Frozen):
+    """How far a reference answer can be relied on: `frequency` says how far it is what most experts answered,
+    `completeness` how complete it is; higher is more, None is not known.
+
+    >>> Reliability(frequency=2.0).completeness is None
+    True
+    """
+
+    frequency: float | None = Field(default=None, ge=0)
+    completeness: float | None = Field(default=None, ge=0)
+
+
 class Reference(_Frozen):
     """The right answer, in the form that the item's answer format parses to.
 
-    `accepted` are further answers that count as right, `rationale` is why.
+    `accepted` are further answers that count as right, `rationale` is why. `reliability`, where it is given, has an
+    entry for the answer and for each accepted one, in this order.
 
     >>> Reference(answer=2, accepted=(3,), rationale="the third clip is half hidden").accepted
     (3,)
@@ -114,6 +125,16 @@ class Reference(_Frozen):
     answer: JsonValue
     accepted: tuple[JsonValue, ...] = ()
     rationale: str = ""
+    reliability: tuple[Reliability, ...] = Field(
+        default=(),
+        exclude_if=lambda given: not given,  # items that have none keep the fingerprint they always had
+    )
+
+    @model_validator(mode="after")
+    def _one_for_each(self) -> Self:
+        if self.reliability and len(self.reliability) != 1 + len(self.accepted):
+            raise ValueError("the reliability of every reference answer, or of none, is expected")
+        return self
 
 
 class Item(_Frozen):
@@ -131,7 +152,7 @@ class Item(_Frozen):
     question: str = Field(min_length=1)
     answer: AnswerFormat
     media: tuple[Media, ...] = ()
-    options: tuple[str, ...] = ()
+    options: tuple[str, ...] = Field(default=(), max_length=26)
     reference: Reference | None = None
     tags: dict[str, TagValue] = Field(default_factory=dict)
 

@@ -9,28 +9,12 @@ from typing import Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
-from proctor.core.fingerprint import fingerprint
+from proctor.core.errors import InputError
+from proctor.core.hashes import fingerprint
 from proctor.core.item import Excerpt, Item
-from proctor.core.metric import Metric
-from proctor.core.published import PublishedTable
+from proctor.core.metric import Metric, PublishedTable
+from proctor.core.rating import RatingScheme
 from proctor.core.records import Answer, FailedPolicy, Score, Vote
-
-__all__ = [
-    "Benchmark",
-    "BenchmarkReader",
-    "Briefing",
-    "Frame",
-    "HasBriefing",
-    "HasOfficialFigures",
-    "HasTracks",
-    "NeedsReferences",
-    "OfficialFigure",
-    "RecordedAnswers",
-    "Scorer",
-    "System",
-    "View",
-    "VoteBook",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +72,14 @@ class System(Protocol):
         """Whether it can answer this format at all; an item that it can't is not asked."""
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """Answers one item. The item carries no reference, tags or media. Raises `MachineryError` or an `OSError` (an
+        """Answers one item. The item carries no reference, tags or media. Raises `InfrastructureError` or an `OSError` (an
         infrastructure error: recorded `failed`), `RefusalError` (`refused`), `SystemFaultError` (`error`, as is every
         other exception), `ConfigurationError` (stops the run)."""
 
 
 @runtime_checkable
 class NeedsReferences(Protocol):
-    """A baseline that is told the key beforehand (`majority`): shown as such, never a contestant."""
+    """An oracle baseline (`majority`): it gets the reference answers beforehand, is shown as such and never ranked."""
 
     def learn(self, items: Sequence[Item]) -> None:
         """Gets all items of the benchmark with their references, once, before the first question."""
@@ -117,7 +101,7 @@ class Scorer(Protocol):
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
         """Marks one answer; never called for a `failed` one. A judge that gets no verdict raises
-        `MachineryError`: the answer stays unmarked, and is counted so."""
+        `InfrastructureError`: the answer stays unmarked, and is counted so."""
 
 
 class VoteBook(Protocol):
@@ -127,7 +111,7 @@ class VoteBook(Protocol):
         """The vote under this key, if it was ever cast."""
 
     def put(self, vote: Vote) -> None:
-        """Keeps a vote for ever, on disk when this returns; a key that is there already stays as it is."""
+        """Keeps a vote permanently, on disk when this returns; a key that is there already stays as it is."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +125,9 @@ class Benchmark:
     the media of this machine lie, `seeds` are the draws already made (the options' order …), `notes`
     are what a reader of the numbers should know, `simulated` is shown wherever the name is, `published`
     are the figures of others to stand beside, `excerpts` say of videos what part of which longer one they are, `failed`
-    is what the benchmark's own rules say of items that a run lacks a score for (None: they say nothing).
+    is what the benchmark's own rules say of items that a run lacks a score for (None: they say nothing), `rating` are
+    the dimensions that people and judges rate its answers on, if they do, `scorers` score its answers beside those that
+    score every benchmark's.
 
     >>> from proctor.core import ACCURACY
     >>> from proctor.core.formats import BinaryFormat
@@ -170,6 +156,8 @@ class Benchmark:
     published: PublishedTable | None = None
     failed: FailedPolicy | None = None
     excerpts: Mapping[str, Excerpt] = field(default_factory=dict)
+    rating: RatingScheme | None = None
+    scorers: tuple[Scorer, ...] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -190,7 +178,8 @@ class RecordedAnswers:
     """Answers that were given elsewhere, with the votes and scores that came with them.
 
     `settings` describes their origin; `notes` is what their reader found and a person should know; `condition` is
-    the one under which the files themselves say that they were given ("" where they do not say).
+    the one under which the files themselves say that they were given, and `system` the name of who gave them ("" where
+    they do not say).
 
     >>> from proctor.core import Answer
     >>> RecordedAnswers(answers=(Answer(item_id="q1", text="no", parsed=False),)).votes
@@ -203,10 +192,27 @@ class RecordedAnswers:
     settings: dict[str, JsonValue] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     condition: str = ""
+    system: str = ""
+
+
+@dataclass(frozen=True)
+class RecordedScores:
+    """Scores that a scorer gave elsewhere, by item, system and dimension; None where it left one out on purpose.
+    `notes` is what their reader found and a person should know.
+
+    >>> RecordedScores({("e1", "s1", "overall"): 0.5}).notes
+    ()
+    """
+
+    scores: Mapping[tuple[str, str, str], float | None]
+    notes: tuple[str, ...] = ()
 
 
 class BenchmarkReader(Protocol):
-    """One benchmark's module, found by the entry point group `proctor.benchmarks`."""
+    """One benchmark's module, found by the entry point group `proctor.benchmarks`.
+
+    A class that inherits from it needs a name, a summary and `load`; the rest has defaults.
+    """
 
     @property
     def name(self) -> str:
@@ -220,13 +226,21 @@ class BenchmarkReader(Protocol):
         """Reads the native files. Raises `InputError` before anything is half done."""
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
-        """Reads answers in the benchmark's native format for results."""
+        """Reads answers in the benchmark's native format for results. By default there is none: `InputError`."""
+        raise InputError(
+            path,
+            f"benchmark {benchmark.name!r}",
+            found="recorded answers",
+            expected="a run: it has no native format for recorded answers",
+        )
 
     def rubric_judge(self) -> str | None:
-        """The judge (by registry name) that its free-text answers are made for, if any."""
+        """The judge (by registry name) that its free-text answers are made for; by default none."""
+        return None
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         """How a person gets the media files that are missing."""
+        return f"{len(missing)} media files are missing: get them from where {data.name} came from, into the media folder."
 
 
 @runtime_checkable
@@ -263,6 +277,44 @@ class HasBriefing(Protocol):
 
     def briefing(self) -> Briefing:
         """The same for all items; it gives away nothing of any."""
+
+
+@runtime_checkable
+class HasPrompts(Protocol):
+    """A reader whose questions have a prompt of their own: NAME.txt.j2, and named ones as NAME.paper.txt.j2."""
+
+    @property
+    def prompts(self) -> Path:
+        """The folder of the templates."""
+
+
+@runtime_checkable
+class HasJudgePrompts(Protocol):
+    """A reader whose benchmark words the prompts of judges of dimensions itself."""
+
+    @property
+    def judge_prompts(self) -> Path:
+        """The folder of the templates: KIND_LANGUAGE.txt.j2, and KIND.txt.j2 for all other languages."""
+
+
+@runtime_checkable
+class ReadsScores(Protocol):
+    """A reader of files that hold an automatic scorer's scores of answers that a store has."""
+
+    def read_scores(self, path: Path, rated: Mapping[tuple[str, str, str], str]) -> RecordedScores:
+        """The scores in a file. `rated` are the texts of the answers by item, system and dimension, of which each
+        must have one. Raises `InputError`, with the row, for anything else."""
+
+
+@runtime_checkable
+class ReadsRatings(Protocol):
+    """A reader of files that hold several systems' answers, and people's ratings of them."""
+
+    def read_ratings(
+        self, path: Path, benchmark: Benchmark, *, answers_only: bool = False
+    ) -> tuple[RecordedAnswers, ...]:
+        """The answers of each system that the file names, with people's ratings as scores by `human(rater)`; where
+        `answers_only`, ratings are not looked at. Raises `InputError`, with the row, for anything else."""
 
 
 @dataclass(frozen=True)

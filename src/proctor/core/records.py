@@ -8,9 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from proctor.core.text import KeptJson, KeptObject, KeptText
 
-__all__ = ["NO_ANSWER", "Answer", "FailedPolicy", "Score", "Status", "Timing", "Usage", "Vote"]
-
-
 NO_ANSWER = "no answer was submitted"
 """The reason of an answer that stands for one which a submission lacks: the system's own failure, wrong, and
 counted apart."""

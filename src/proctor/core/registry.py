@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
 
-from proctor.core.errors import ProctorError
-
-__all__ = ["Registry", "UnknownNameError"]
+from proctor.core.errors import InputError, ProctorError
+from proctor.core.protocols import BenchmarkReader, Briefing, HasBriefing, HasTracks
 
 T = TypeVar("T")
+
+
+def one_of(choices: Iterable[str], found: str = "") -> str:
+    """The choices as an error lists them, with the one that was probably meant at the end.
+
+    >>> one_of(["temperature", "top_p"], "temprature")
+    "one of temperature, top_p; did you mean 'temperature'?"
+    >>> one_of([])
+    'one of none'
+    """
+    known = list(choices)
+    near = get_close_matches(found, known, n=1) if found else []
+    return f"one of {', '.join(known) or 'none'}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 class UnknownNameError(ProctorError):
@@ -26,13 +39,14 @@ class Registry(Generic[T]):
     ['random']
     >>> systems.get("radnom")
     Traceback (most recent call last):
-    proctor.core.registry.UnknownNameError: unknown system 'radnom': expected one of random
+    proctor.core.registry.UnknownNameError: unknown system 'radnom': expected one of random; did you mean 'random'?
     """
 
     def __init__(self, what: str, *, group: str) -> None:
         self._what = what
         self._group = group
         self._known: dict[str, T] = {}
+        self._own: set[str] = set()
         self._offered: dict[str, EntryPoint] | None = None
 
     def add(self, name: str, thing: T) -> None:
@@ -40,6 +54,7 @@ class Registry(Generic[T]):
         if name in self._known:
             raise ProctorError(f"the {self._what} {name!r} is registered twice")
         self._known[name] = thing
+        self._own.add(name)
 
     def register(self, name: str) -> Callable[[T], T]:
         """The same as a decorator."""
@@ -57,11 +72,13 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T:
         """The registered thing, or an error that lists the choices. What a package offers is loaded when
         it is asked for: one that is broken breaks nothing else, and is named in a `ProctorError`."""
-        if name not in self._known:
+        if name in self._own:
+            self._packages()  # a package that offers a built-in name is refused
+        elif name not in self._known:
             offered = self._packages().get(name)
             if offered is None:
                 raise UnknownNameError(
-                    f"unknown {self._what} {name!r}: expected one of {', '.join(self.names())}"
+                    f"unknown {self._what} {name!r}: expected {one_of(self.names(), name)}"
                 )
             try:
                 self._known[name] = offered.load()
@@ -75,6 +92,10 @@ class Registry(Generic[T]):
         if self._offered is None:
             offered: dict[str, EntryPoint] = {}
             for point in entry_points(group=self._group):
+                if point.name in self._own:
+                    raise ProctorError(
+                        f"the {self._what} {point.name!r} is built in, and offered by {_package(point)}: uninstall that"
+                    )
                 if (other := offered.get(point.name)) is not None and other.value != point.value:
                     packages = " and ".join(sorted({_package(other), _package(point)}))
                     raise ProctorError(
@@ -89,3 +110,35 @@ def _package(point: EntryPoint) -> str:
     """Who offers an entry point, and what it is."""
     name = "an unknown package" if point.dist is None else point.dist.name
     return f"{name} ({point.value})"
+
+
+BENCHMARKS: Registry[BenchmarkReader] = Registry("benchmark", group="proctor.benchmarks")
+
+
+def reader_of(benchmark: str, track: str = "") -> BenchmarkReader:
+    """A benchmark's reader, on a track where one is named. Raises `InputError` where it knows no tracks.
+
+    >>> reader_of("rexsonovqa").name
+    'rexsonovqa'
+    >>> reader_of("rexsonovqa", "frame")
+    Traceback (most recent call last):
+    proctor.core.errors.InputError: --track: found 'frame', expected no track, rexsonovqa has none
+    """
+    reader = BENCHMARKS.get(benchmark)
+    if not track:
+        return reader
+    if not isinstance(reader, HasTracks):
+        raise InputError(None, "--track", found=repr(track), expected=f"no track, {benchmark} has none")
+    return reader.on_track(track)
+
+
+def briefing_of(benchmark: str) -> Briefing | None:
+    """What a benchmark has models and judges told, if anything.
+
+    >>> briefing_of("focus").own_clock
+    True
+    >>> briefing_of("rexsonovqa") is None
+    True
+    """
+    reader: object = BENCHMARKS.get(benchmark) if benchmark in BENCHMARKS.names() else None
+    return reader.briefing() if isinstance(reader, HasBriefing) else None

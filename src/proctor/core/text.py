@@ -1,13 +1,12 @@
-"""Texts by unknown authors, made fit to be kept: what no database, no file and no terminal takes is replaced."""
+"""Texts: those of unknown authors made fit to be kept, clock times, number words, and natural order."""
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated
 
 from pydantic import BeforeValidator, JsonValue
-
-__all__ = ["KeptJson", "KeptObject", "KeptText", "kept_json", "kept_text"]
 
 _UNFIT = re.compile("[\x00\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
@@ -22,6 +21,18 @@ def kept_text(text: str) -> str:
     True
     """
     return text if text.isascii() and "\x00" not in text else _UNFIT.sub(_REPLACEMENT, text)
+
+
+def unfit(text: str) -> str:
+    """What stands in a text that no store takes, in words; empty where it can be kept.
+
+    >>> unfit("q\\x00"), unfit("q1")
+    ('a NUL character', '')
+    """
+    found = _UNFIT.search(text)
+    if found is None:
+        return ""
+    return "a NUL character" if found[0] == "\x00" else "half a character (a lone surrogate)"
 
 
 def kept_json(value: JsonValue) -> JsonValue:
@@ -64,3 +75,67 @@ KeptJson = Annotated[JsonValue, BeforeValidator(_json_if_json)]
 
 KeptObject = Annotated[dict[str, JsonValue], BeforeValidator(_json_if_json)]
 """A JSON object in a record, likewise."""
+
+NUMBER_WORDS = (
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+)
+"""Whole numbers below 20 in words, each at its own index."""
+
+_CLOCK_ROUNDING = 1e-6
+
+
+def clock_text(seconds: float, *, millis: bool = False) -> str:
+    """Elapsed time as hh:mm:ss: whole seconds that have passed, or to the nearest millisecond.
+
+    >>> clock_text(0.1 * 3 * 10), clock_text(3725.9), clock_text(75.25, millis=True)
+    ('00:00:03', '01:02:05', '00:01:15.250')
+    """
+    past = max(0.0, seconds)
+    whole, rest = divmod(round(past * 1000), 1000) if millis else (math.floor(past + _CLOCK_ROUNDING), 0)
+    clock = f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+    return f"{clock}.{rest:03d}" if millis else clock
+
+
+def natural(text: str) -> list[tuple[int, float, str]]:
+    """A sort key that reads numbers as numbers: "stage 9" comes before "stage 10", and what is below a bound
+    before what begins there.
+
+    >>> sorted([">20 s", "10-20 s", "5-10 s", "<5 s"], key=natural)
+    ['<5 s', '5-10 s', '10-20 s', '>20 s']
+    >>> sorted(["stage 10", "stage 9"], key=natural)
+    ['stage 9', 'stage 10']
+    """
+    parts = re.findall(r"([<≤]?)\s*(\d+(?:\.\d+)?)|([^\W\d_]+)", text)
+    return [
+        (1, 0.0, word.casefold()) if word else (0, float(number) - (0.5 if below else 0.0), "")
+        for below, number, word in parts
+    ]
+
+
+def printable(text: str) -> str:
+    r"""A text of a file as it may be shown: at most 80 characters, and nothing that a terminal would obey.
+
+    >>> printable("ENC1\x1b[31m")
+    'ENC1\\x1b[31m'
+    """
+    shown = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text[:80])
+    return shown + ("…" if len(text) > 80 else "")

@@ -1,45 +1,61 @@
 """Judges: scorers that ask a model, one module per way of marking."""
 
-from proctor.judges.binary_vote import JUDGE_VOTE
-from proctor.judges.fallback import WithFallback
-from proctor.judges.panel import (
-    AWAITING_VOTES,
-    BY_FALLBACK,
-    NO_VERDICT,
-    PANEL_ACCURACY,
-    RESOLVED,
-    TIE,
-    UNRESOLVED,
-    Panel,
-)
-from proctor.judges.rationale import RATIONALE_METRICS, TEXT_ONLY_FLAG
-from proctor.judges.registry import (
-    JUDGES,
-    BuildJudge,
-    FramesOf,
-    OfSeveral,
-    SeesFrames,
-    build_judge,
-    judge_prompt,
-)
-from proctor.judges.verdict import (
-    CONTRADICTION,
-    CONTRADICTION_FLAG,
-    HALF_UNNAMED,
-    RUBRIC,
-    RUBRIC_BY_ERROR_TYPE,
-    RUBRIC_LABELS,
-    VERDICT_METRICS,
-    ErrorType,
-    Verdict,
-    verdict_scores,
-)
+from typing import TYPE_CHECKING
+
+from proctor.lazy import export_lazily
+
+if TYPE_CHECKING:
+    from proctor.judges.binary_vote import JUDGE_VOTE
+    from proctor.judges.decided import asked_metrics, decided_scores, decided_values
+    from proctor.judges.fallback import WithFallback
+    from proctor.judges.function import FunctionJudge, JudgeFunction, judge
+    from proctor.judges.panel import PANEL_ACCURACY, Panel
+    from proctor.judges.rationale import RATIONALE_METRICS, TEXT_ONLY_FLAG
+    from proctor.judges.registry import (
+        JUDGES,
+        BuildJudge,
+        FramesOf,
+        OfSeveral,
+        SeesFrames,
+        build_dimension_judge,
+        build_judge,
+        judge_prompt,
+        rates_dimensions,
+    )
+    from proctor.judges.unresolved import (
+        AWAITING_VOTES,
+        BY_FALLBACK,
+        DECIDED_BY_A_PERSON,
+        NO_VERDICT,
+        RESOLVED,
+        TIE,
+        UNRESOLVED,
+        VOTE_MISSING,
+        PartialScoresError,
+        decided_by,
+        is_decided,
+    )
+    from proctor.judges.verdict import (
+        CONTRADICTION,
+        CONTRADICTION_FLAG,
+        HALF_UNNAMED,
+        RUBRIC,
+        RUBRIC_BY_ERROR_TYPE,
+        RUBRIC_LABELS,
+        VERDICT_METRICS,
+        ErrorType,
+        Verdict,
+        verdict_scores,
+    )
+else:
+    export_lazily(__name__)
 
 __all__ = [
     "AWAITING_VOTES",
     "BY_FALLBACK",
     "CONTRADICTION",
     "CONTRADICTION_FLAG",
+    "DECIDED_BY_A_PERSON",
     "HALF_UNNAMED",
     "JUDGES",
     "JUDGE_VOTE",
@@ -54,15 +70,27 @@ __all__ = [
     "TIE",
     "UNRESOLVED",
     "VERDICT_METRICS",
+    "VOTE_MISSING",
     "BuildJudge",
     "ErrorType",
     "FramesOf",
+    "FunctionJudge",
+    "JudgeFunction",
     "OfSeveral",
     "Panel",
+    "PartialScoresError",
     "SeesFrames",
     "Verdict",
     "WithFallback",
+    "asked_metrics",
+    "build_dimension_judge",
     "build_judge",
+    "decided_by",
+    "decided_scores",
+    "decided_values",
+    "is_decided",
+    "judge",
     "judge_prompt",
+    "rates_dimensions",
     "verdict_scores",
 ]

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from proctor.core import (
-    MachineryError,
+    InfrastructureError,
     NoVerdictError,
     RefusalError,
     SystemFaultError,
@@ -76,7 +76,7 @@ class AskedOnce:
         should look at.
 
         Raises `NoVerdictError` where the model gives none (it declines to judge, or no reply has the form), and
-        `MachineryError` where no reply comes, or a recorded vote is not of the form.
+        `InfrastructureError` where no reply comes, or a recorded vote is not of the form.
         """
         key = self._key(content)
         lock = self._asking.setdefault(key, asyncio.Lock())
@@ -90,7 +90,7 @@ class AskedOnce:
             return schema.model_validate(vote.reply), vote
         except ValidationError:
             pass  # the error holds the reply's text, which belongs in no message
-        raise MachineryError(f"{self.judge}: the recorded vote {vote.key} is not a verdict")
+        raise InfrastructureError(f"{self.judge}: the recorded vote {vote.key} is not a verdict")
 
     async def _cast(
         self,
@@ -103,10 +103,12 @@ class AskedOnce:
         flags: Callable[[T], tuple[str, ...]],
     ) -> Vote:
         if self._give_up_after is not None and self._in_a_row >= self._give_up_after:
-            raise MachineryError(f"{self.judge}: not asked any more after {self._in_a_row} faults in a row")
+            raise InfrastructureError(
+                f"{self.judge}: not asked any more after {self._in_a_row} faults in a row"
+            )
         try:
             reply = await self._client.ask(parts, system=system, schema=schema)
-        except MachineryError:
+        except InfrastructureError:
             self._in_a_row += 1
             raise
         except SystemFaultError as error:

@@ -91,7 +91,7 @@ class BinaryVote:
     async def vote(self, item: Item, answer: Answer) -> tuple[RightOrWrong, Vote]:
         """The verdict on an answer that holds a text, and its vote.
 
-        Raises `MachineryError` where there is none: no reply, none of the form, or a model that declines.
+        Raises `InfrastructureError` where there is none: no reply, none of the form, or a model that declines.
         """
         text = str(answer.parsed)
         known = _known(item)

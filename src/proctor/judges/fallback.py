@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from proctor.core import (
     Answer,
+    InfrastructureError,
     Item,
-    MachineryError,
     Metric,
     NoVerdictError,
     RefusalError,
@@ -13,12 +13,12 @@ from proctor.core import (
     Scorer,
     SystemFaultError,
 )
-from proctor.judges.panel import BY_FALLBACK, UNRESOLVED
+from proctor.judges.unresolved import BY_FALLBACK, UNRESOLVED
 
 __all__ = ["WithFallback"]
 
 
-_NO_VERDICT = (MachineryError, RefusalError, SystemFaultError)
+_NO_VERDICT = (InfrastructureError, RefusalError, SystemFaultError)
 
 
 class WithFallback:
@@ -47,7 +47,7 @@ class WithFallback:
         return self._judge.applies(item)
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
-        """The judge's scores, or the fallback's where it has no verdict. Raises `MachineryError` where neither has one."""
+        """The judge's scores, or the fallback's where it has no verdict. Raises `InfrastructureError` where neither has one."""
         try:
             own = await self._judge.score(item, answer)
         except _NO_VERDICT:

@@ -6,8 +6,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 
-from proctor.judges.hostile import has_fence, visible
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.judges.hostile import has_fence, recoded, visible, visible_codes
 
 __all__ = ["STEERING_FLAG", "steers"]
 
@@ -16,6 +21,13 @@ STEERING_FLAG = "steering"
 
 _EXAMINED = 50_000
 """Characters that are looked through. No answer to a question is longer; one that is gets the flag for that."""
+
+_EXPANDED = 3 * _EXAMINED
+"""Characters that these may stand for, taken apart: a syllable of Korean for three."""
+_JAMO = (0x1160, 0x1200)
+"""The vowels and ends of such syllables; no pattern needs them."""
+
+_PART = 5_000
 
 _LATIN = str.maketrans(
     "аеорсухіјѕԁһӏкмтвнАЕОРСУХІЈЅКМТВНЗαορτυνικεχγΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
@@ -41,59 +53,124 @@ _SIGNALS = (
 )
 """The signals on which the FOCUS toolkit (orena-focus 0.4.0) ends an evaluation; looked for without any blanks."""
 
+
+def _words(*words: str, then: str = "") -> str:
+    """One of these at the beginning of a word, and then something. Each begins with a plain letter, so that the search
+    leaps from one such letter to the next instead of trying every place."""
+    return "(?:" + "|".join(rf"{word[:2]}(?<!\w\w\w){word[2:]}" for word in words) + ")" + then
+
+
+@dataclass(frozen=True)
+class _Near:
+    """Something that begins at most this many characters after something else, without a stop between them."""
+
+    first: re.Pattern[str]
+    then: re.Pattern[str]
+    within: int
+    stops: str = "\n"
+
+    def search(self, text: str) -> bool:
+        """Takes time in proportion to the text, however often the first stands in it without the other."""
+        places = [found.start() for found in self.then.finditer(text)]
+        at = 0
+        for found in self.first.finditer(text) if places else ():
+            end = found.end()
+            while at < len(places) and places[at] < end:
+                at += 1
+            if at == len(places):
+                return False
+            if places[at] - end <= self.within and not self._stopped(text[end : places[at]]):
+                return True
+        return False
+
+    def _stopped(self, between: str) -> bool:
+        return any(stop in between for stop in self.stops)
+
+
+def _near(first: str, then: str, within: int, stops: str = "\n") -> _Near:
+    # Of several in a row only the last can be the nearest.
+    return _Near(re.compile(f"(?:{first})++"), re.compile(then), within, stops)
+
+
 _JUDGE = r"(?:judge|grader|evaluator|marker|rater|examiner|reviewer)s?"
-_MARK = r"(?:score|mark|grade|credit|point|rating)s?"
+_MARKS = ("score", "mark", "grade", "credit", "point", "rating")
+_MARK = rf"(?:{'|'.join(_MARKS)})s?"
 _PANEL = r"(?:panel|committee|graders?|organi[sz]ers?|judges?|challenge)"
 _ANSWER = r"(?:answer|reply|response|candidate|submission|text)"
-_TO_THE_JUDGE = re.compile(
-    "|".join(
-        (
-            r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instruction|prompt|rule|rubric|above|previous|prior)",
-            rf"\b(?:give|award|assign|grant|deserves?|merits?)\b.{{0,40}}\b{_MARK}\b",
-            r"\b(?:give|award|assign|grant) [01](?:\.\d+)?(?: points?)? (?:on|for|in|to) (?:every|all|each|any)\b",
-            rf"\b(?:full|maximum|highest|top|perfect) {_MARK}\b",
-            rf"\b(?:rate|grade|score|mark|judge|evaluate|accept|treat) (?:this|my) {_ANSWER}\b",
-            rf"\b(?:this|my|the) {_ANSWER} (?:must|should|has to|shall) be (?:marked|graded|scored|rated|judged|accepted)\b",
-            rf"\b(?:approved|verified|validated|endorsed|confirmed) by (?:the |an? |our )?(?:\w+ ){{0,3}}{_PANEL}\b",
-            rf"\b(?:dear|attention|note to|you are|addressed to)\W{{1,20}}(?:(?:the|an?|now|all)\W{{1,20}}){{0,4}}{_JUDGE}\b",
-            r"\bscore[\"'“”]? ?[:=] ?[\"'“”]?\d",
-            r"\b(?:final )?(?:verdict|judge?ment|is_correct|correct)[\"'“”]? ?[:=] ?[\"'“”]?(?:right|correct|true|yes|pass|1)\b",
-            r"\berror[_ ]type\b",
-            r"^ ?(?:system|assistant|developer|user) ?:",
-            r"<\|[^|>]{1,40}\|>|\[/?inst\]|<</?sys>>|</?(?:system|instructions?|verdict|rubric) ?>",
-            # The same orders in the languages of other participants.
-            r"\b(?:ignorier\w*|vergiss|missacht\w*)\b.{0,40}\b(?:anweisung|vorherig|obig|regel)",
-            r"\b(?:ignora\w*|olvida|ignorez|oubliez|ignore[sz]?)\b.{0,40}\b(?:instruccion|instrucoes|instruction|istruzion|consigne|anterior|precedent)",
-        )
+_GIVE = ("give", "award", "assign", "grant")
+_RATE = ("rate", "grade", "score", "mark", "judge", "evaluate", "accept", "treat")
+_RATED = r"(?:marked|graded|scored|rated|judged|accepted)"
+_ENDORSED = ("approved", "verified", "validated", "endorsed", "confirmed")
+_ADDRESSED = ("dear", "attention", "note to", "you are", "addressed to")
+_OVERRULED = ("instruction", "prompt", "rule", "rubric", "above", "previous", "prior")
+_OVERRULED_GERMAN = ("anweisung", "vorherig", "obig", "regel")
+_OVERRULED_ROMANCE = (
+    "instruccion", "instrucoes", "instruction", "istruzion", "consigne", "anterior", "precedent"
+)  # fmt: skip
+_STATED = r"[\"'“”]? ?[:=] ?[\"'“”]?"
+_TO_THE_JUDGE: tuple[_Near | re.Pattern[str], ...] = (
+    _near(_words("ignore", "disregard", "forget", "override", "bypass", then=r"\b"), _words(*_OVERRULED), 40),
+    _near(
+        _words(*_GIVE, "deserve", "deserves", "merit", "merits", then=r"\b"),
+        _words(*_MARKS, then=r"s?\b"),
+        40,
     ),
-    re.MULTILINE,
+    # The same orders in the languages of other participants.
+    _near(_words(r"ignorier\w*+", "vergiss", r"missacht\w*+", then=r"\b"), _words(*_OVERRULED_GERMAN), 40),
+    _near(
+        _words(r"ignora\w*+", "olvida", "ignorez", "oubliez", "ignore[sz]?", then=r"\b"),
+        _words(*_OVERRULED_ROMANCE),
+        40,
+    ),
+    *map(
+        re.compile,
+        (
+            _words(*_GIVE, then=r" [01](?:\.\d+)?(?: points?)? (?:on|for|in|to) (?:every|all|each|any)\b"),
+            _words("full", "maximum", "highest", "top", "perfect", then=rf" {_MARK}\b"),
+            _words(*_RATE, then=rf" (?:this|my) {_ANSWER}\b"),
+            _words("this", "my", "the", then=rf" {_ANSWER} (?:must|should|has to|shall) be {_RATED}\b"),
+            _words(*_ENDORSED, then=rf" by (?:the |an? |our )?(?:\w++ ){{0,3}}{_PANEL}\b"),
+            _words(*_ADDRESSED, then=rf"\W{{1,20}}(?:(?:the|an?|now|all)\W{{1,20}}){{0,4}}{_JUDGE}\b"),
+            _words("score", then=rf"{_STATED}\d"),
+            _words(
+                "verdict",
+                "judge?ment",
+                "is_correct",
+                "correct",
+                then=rf"{_STATED}(?:right|correct|true|yes|pass|1)\b",
+            ),
+            _words("error", then=r"[_ ]type\b"),
+            r"\n ?(?:system|assistant|developer|user) ?:",
+            r"<\|[^|>]{1,40}\|>|<</?sys>>|</?(?:system|instructions?|verdict|rubric) ?>",
+            r"\[/?inst\]",
+        ),
+    ),
 )
 """Ways to speak to the judge: override its rules, ask for marks, address it, hand it a finished verdict,
-open another speaker's turn. For lower case without accents, with single blanks."""
+open another speaker's turn. For lower case without accents, with single blanks, after a line feed."""
 
-_CHINESE = re.compile(
-    "|".join(
+_CHINESE: tuple[_Near | re.Pattern[str], ...] = (
+    _near("忽略|无视|忘记|不要理会|跳过", "指令|指示|提示|规则|要求|说明|以上|上述|之前|前面", 20),
+    _near("给|打", r"满分|高分|最高分|\d(?:\.\d++)? ?分(?!钟)", 12, "。\n"),
+    _near("评|判", "满分|最高分", 6, "。\n"),
+    _near("评分", r"[应均都](?=[^。\n]{0,4}[01](?:\.\d++)?(?!\d))", 12, "。\n"),
+    _near("(?:两|所有|每|各)个?(?:项|维度|方面)", r"一分|1 ?分|满分|1\.0", 6, "。\n"),
+    _near("尊敬的|亲爱的|致|各位|注意", "评委|评分者|评审|阅卷|裁判|评估者|评分员", 4),
+    _near("你是(?:一个|一名|一位)?", "评委|评分者|评审|裁判|评估者|评分员", 6),
+    *map(
+        re.compile,
         (
-            r"(?:忽略|无视|忘记|不要理会|跳过).{0,20}(?:指令|指示|提示|规则|要求|说明|以上|上述|之前|前面)",
-            r"(?:给|打)[^。\n]{0,12}(?:满分|高分|最高分|\d(?:\.\d+)? ?分(?!钟))",
-            r"(?:评|判)[^。\n]{0,6}(?:满分|最高分)",
             r"评[为定] ?(?:0\.5|1\.\d+|1(?![\d级期度型类]))",
-            r"评分[^。\n]{0,12}[应均都][^。\n]{0,4}[01](?:\.\d+)?(?!\d)",
-            r"(?:两|所有|每|各)个?(?:项|维度|方面)[^。\n]{0,6}(?:一分|1 ?分|满分|1\.0)",
-            r"(?:无需|不必|不用|不要)(?:再|重新)?评",
-            r"(?:尊敬的|亲爱的|致|各位|注意).{0,4}(?:评委|评分者|评审|阅卷|裁判|评估者|评分员)",
-            r"(?:评委|评审|裁判|阅卷人|评分员)(?:您|你|老师|专家)?好",
-            r"你是(?:一个|一名|一位)?.{0,6}(?:评委|评分者|评审|裁判|评估者|评分员)",
-            r"^ ?(?:系统|助手|用户|开发者) ?[：:]",
-        )
+            "无需(?:再|重新)?评|不必(?:再|重新)?评|不用(?:再|重新)?评|不要(?:再|重新)?评",
+            "(?:评委|评审|裁判|阅卷人|评分员)(?:您|你|老师|专家)?好",
+            r"\n ?(?:系统|助手|用户|开发者) ?[：:]",
+        ),
     ),
-    re.MULTILINE,
 )
 """The same ways in Chinese."""
 
-_SPACED = re.compile(r"(?<!\w)(?:[^\W\d_][ .\-_*]){3,}[^\W\d_](?!\w)")
-_BLANKS = re.compile(r"[^\S\n]+")
-_LINES = re.compile(r"\s*\n\s*")
+_SPACED = re.compile(r"[^\W\d_](?<!\w\w)[ .\-_*](?:[^\W\d_][ .\-_*]){2,}[^\W\d_](?!\w)")
+_BLANKS = re.compile(r"[^\S\n][^\S\n]*+")
 
 
 def steers(text: str, names: Sequence[str] = ()) -> bool:
@@ -109,28 +186,56 @@ def steers(text: str, names: Sequence[str] = ()) -> bool:
     """
     if len(text) > _EXAMINED:
         return True
-    if has_fence(text) or has_fence(unicodedata.normalize("NFKC", text)):
+    plain = _decomposed(text)
+    if len(plain) > _EXPANDED or has_fence(text) or (plain is not text and has_fence(plain)):
         return True
-    plain = _plain(text)
+    plain = "\n" + _plain(plain)
+    if len(plain) > _EXAMINED + 1:
+        return True
     dense = "".join(plain.split())
-    stated = names and re.search(
-        rf"(?:{'|'.join(re.escape(name.lower()) for name in names)})[\"'“”]? ?[:=] ?[\"'“”]?\d", plain
-    )
-    return (
-        any(signal in dense for signal in _SIGNALS)
-        or bool(_TO_THE_JUDGE.search(plain))
-        or bool(_CHINESE.search(plain))
-        or bool(stated)
-    )
+    if any(signal in dense for signal in _SIGNALS):
+        return True
+    if any(way.search(plain) for way in _TO_THE_JUDGE):
+        return True
+    if not plain.isascii() and any(way.search(plain) for way in _CHINESE):
+        return True
+    known = "|".join(re.escape(name.lower()) for name in names)
+    return bool(known and re.search(rf"(?:{known})[\"'“”]? ?[:=] ?[\"'“”]?\d", plain))
+
+
+def _decomposed(text: str) -> str:
+    """The text with ligatures, wide letters and accents taken apart; not all of it where that is too much."""
+    if text.isascii():
+        return text
+    parts: list[str] = []
+    length = 0
+    for start in range(0, len(text), _PART):
+        parts.append(unicodedata.normalize("NFKD", text[start : start + _PART]))
+        length += len(parts[-1])
+        if length > _EXPANDED:
+            break
+    return "".join(parts)
 
 
 def _plain(text: str) -> str:
-    """The text as the patterns want it: visible characters in lower case, no accents, look-alikes as what they look
-    like, letters that stand apart joined, single blanks."""
-    plain = unicodedata.normalize("NFKD", visible(text))
-    if not plain.isascii():
-        plain = "".join(char for char in plain if not unicodedata.combining(char))
-        plain = plain.translate(_LATIN).translate(_SIMPLIFIED)
-    plain = plain.lower()
+    """A decomposed text as the patterns want it: visible characters in lower case, no accents, look-alikes as what
+    they look like, letters that stand apart joined, single blanks."""
+    plain = visible(text).lower() if text.isascii() else recoded(text, _alike_codes())
     plain = _SPACED.sub(lambda found: re.sub(r"[ .\-_*]", "", found[0]), plain)
-    return _LINES.sub("\n", _BLANKS.sub(" ", plain)).strip()
+    lines = (line.strip() for line in _BLANKS.sub(" ", plain).split("\n"))
+    return "\n".join(line for line in lines if line)
+
+
+@cache
+def _alike_codes() -> NDArray[np.uint32]:
+    """For `recoded`: what nobody sees and accents are removed, look-alikes become what they look like, in lower case."""
+    table = visible_codes().copy()
+    alike = _LATIN | _SIMPLIFIED
+    table[slice(*_JAMO)] = 0
+    for code in range(0x20000):
+        lower = chr(alike.get(code, code)).lower()
+        if unicodedata.combining(chr(code)):
+            table[code] = 0
+        elif table[code] and len(lower) == 1:
+            table[code] = ord(lower)
+    return table

@@ -17,9 +17,9 @@ from proctor.core import (
     ACCURACY,
     Answer,
     Briefing,
+    InfrastructureError,
     InputError,
     Item,
-    MachineryError,
     Metric,
     NoVerdictError,
     Score,
@@ -31,21 +31,14 @@ from proctor.core import (
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.binary_vote import JUDGE_VOTE, PROMPT, BinaryVote, RightOrWrong
 from proctor.judges.registry import OfSeveral
+from proctor.judges.unresolved import RESOLVED, RESOLVED_SHORT, TIE, UNRESOLVED, VOTE_MISSING
 from proctor.metrics import cause_of
 from proctor.models import ModelClient, chosen_prompt
 
 __all__ = [
-    "AWAITING_VOTES",
-    "BY_FALLBACK",
     "MOST_JUDGES",
-    "NO_VERDICT",
     "PANEL",
     "PANEL_ACCURACY",
-    "RESOLVED",
-    "RESOLVED_SHORT",
-    "TIE",
-    "UNRESOLVED",
-    "VOTE_MISSING",
     "Panel",
     "decide",
 ]
@@ -54,31 +47,6 @@ MOST_JUDGES = 3
 
 PANEL_ACCURACY = replace(ACCURACY, formats=(*ACCURACY.formats, "free_text"))
 """Accuracy where free text counts too: what code can't compare, a panel decides."""
-
-RESOLVED = "resolved"
-RESOLVED_SHORT = "resolved, a vote missing"
-"""A majority of the whole panel agrees, so that the vote that did not come could change nothing."""
-TIE = "tie"
-VOTE_MISSING = "vote missing"
-"""No majority, and a vote that did not come would decide."""
-
-NO_VERDICT = "no verdict"
-"""The judge was asked, and declined or gave nothing of the form asked for."""
-BY_FALLBACK = "resolved by the fallback"
-"""The judge had no verdict; the one that was named to stand in for it had."""
-
-AWAITING_VOTES = frozenset({RESOLVED_SHORT, VOTE_MISSING, NO_VERDICT})
-"""What another pass asks again: only the votes that are missing."""
-
-UNRESOLVED = Metric(
-    "unresolved",
-    "Answers that the judge left unresolved",
-    higher_is_better=False,
-    percent=True,
-    formats=("free_text",),
-    levels=(RESOLVED, RESOLVED_SHORT, BY_FALLBACK, TIE, VOTE_MISSING, NO_VERDICT),
-)
-"""1 where an answer has no majority (it then has no accuracy, neither right nor wrong), else 0."""
 
 _GIVE_UP_AFTER = 10
 
@@ -144,7 +112,7 @@ class Panel:
     async def score(self, item: Item, answer: Answer) -> list[Score]:
         """Accuracy where the panel came to a verdict, `unresolved`, and the votes that came.
 
-        Raises `MachineryError` where no vote came at all.
+        Raises `InfrastructureError` where no vote came at all.
         """
         if answer.status is Status.FAILED:
             raise ValueError(f"item {item.id!r}: a failed answer is never marked")
@@ -152,16 +120,16 @@ class Panel:
         if cause:
             return [self._accuracy(item, cause), self._unresolved(item, RESOLVED)]
         said = await asyncio.gather(*(_said(judge, item, answer) for judge in self._judges))
-        votes = [one for one in said if not isinstance(one, MachineryError)]
+        votes = [one for one in said if not isinstance(one, InfrastructureError)]
         if not votes:
             asked = any(isinstance(one, NoVerdictError) for one in said)
-            raise (NoVerdictError if asked else MachineryError)("; ".join(str(one) for one in said))
-        verdict, how = decide([None if isinstance(one, MachineryError) else one[0] for one in said])
+            raise (NoVerdictError if asked else InfrastructureError)("; ".join(str(one) for one in said))
+        verdict, how = decide([None if isinstance(one, InfrastructureError) else one[0] for one in said])
         scores = [self._unresolved(item, how)]
         if verdict is not None:
             scores.append(self._accuracy(item, verdict.value))
         for judge, one in zip(self._judges, said, strict=True):
-            if not isinstance(one, MachineryError):
+            if not isinstance(one, InfrastructureError):
                 scores.append(judge.score(item, *one))
         return scores
 
@@ -174,11 +142,13 @@ class Panel:
         return Score(item_id=item.id, metric=UNRESOLVED.name, value=value, scorer=self.name, label=how)
 
 
-async def _said(judge: BinaryVote, item: Item, answer: Answer) -> tuple[RightOrWrong, Vote] | MachineryError:
+async def _said(
+    judge: BinaryVote, item: Item, answer: Answer
+) -> tuple[RightOrWrong, Vote] | InfrastructureError:
     """A judge's vote, or why there is none: one that fails does not stop the others."""
     try:
         return await judge.vote(item, answer)
-    except MachineryError as error:
+    except InfrastructureError as error:
         return error
 
 

@@ -119,7 +119,7 @@ class RationaleJudge:
         return isinstance(item.answer, OrderingFormat)
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
-        """A score for each aspect. Raises `MachineryError` where there is no verdict: no reply, none of the form, or
+        """A score for each aspect. Raises `InfrastructureError` where there is no verdict: no reply, none of the form, or
         a model that declines to judge; `InputError` where a frame can't be read."""
         if answer.status is Status.FAILED:
             raise ValueError(f"item {item.id!r}: a failed answer is never marked")

@@ -7,10 +7,22 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from proctor.core import Briefing, Frame, InputError, Item, Registry, Scorer, VoteBook
+from proctor.core import Briefing, Frame, InputError, Item, RatingScheme, Registry, Scorer, VoteBook
+from proctor.judges.dimensions.protocol import JudgeSetup, RatesDimensions
+from proctor.judges.dimensions.scorer import DimensionScorer
 from proctor.models import ModelClient, prompt_file
 
-__all__ = ["JUDGES", "BuildJudge", "FramesOf", "OfSeveral", "SeesFrames", "build_judge", "judge_prompt"]
+__all__ = [
+    "JUDGES",
+    "BuildJudge",
+    "FramesOf",
+    "OfSeveral",
+    "SeesFrames",
+    "build_dimension_judge",
+    "build_judge",
+    "judge_prompt",
+    "rates_dimensions",
+]
 
 FramesOf = Callable[[Item], Awaitable[Sequence[Frame]]]
 """Gives an item's frames with their labels, in the item's order; none where they are not at hand."""
@@ -47,7 +59,7 @@ class OfSeveral(ABC):
         models that it does not take."""
 
 
-JUDGES: Registry[BuildJudge | OfSeveral] = Registry("judge", group="proctor.judges")
+JUDGES: Registry[BuildJudge | OfSeveral | RatesDimensions] = Registry("judge", group="proctor.judges")
 """Factories by name; built-in ones are entry points like everybody's."""
 
 
@@ -73,6 +85,26 @@ def build_judge(
     raise InputError(None, f"judge {name}", found="frames to see", expected="none: it reads text alone")
 
 
+def rates_dimensions(name: str) -> bool:
+    """Whether the judge of that name gives a score for each dimension. Raises `UnknownNameError`."""
+    return isinstance(JUDGES.get(name), RatesDimensions)
+
+
+def build_dimension_judge(
+    name: str, setup: JudgeSetup, scheme: RatingScheme | None, book: VoteBook, images: Path | None = None
+) -> DimensionScorer:
+    """The judge of dimensions of that name; its judgements are kept in `book`. Raises `InputError` where there are no
+    dimensions to rate, and for a judge that rates none."""
+    factory = JUDGES.get(name)
+    if not isinstance(factory, RatesDimensions):
+        raise InputError(None, f"judge {name}", expected="a judge of dimensions")
+    if scheme is None:
+        raise InputError(
+            None, f"judge {name}", found="a benchmark without dimensions", expected="dimensions to rate"
+        )
+    return DimensionScorer(factory(setup), scheme, book, images)
+
+
 def judge_prompt(judge: str, choice: str) -> Path:
     """Another prompt for a judge: the name of one (`paper`), or a file. Raises `InputError` for neither."""
     return prompt_file(Path(__file__).parent, judge.replace("-", "_"), choice)
@@ -82,6 +114,8 @@ def _built(
     name: str, clients: Sequence[ModelClient], votes: VoteBook, prompt: Path | None, briefing: Briefing
 ) -> Scorer:
     factory = JUDGES.get(name)
+    if isinstance(factory, RatesDimensions):
+        raise InputError(None, f"judge {name}", found="no dimensions to rate", expected="a scheme of them")
     if isinstance(factory, OfSeveral):
         return factory.build(clients, votes, prompt=prompt, briefing=briefing)
     if len(clients) != 1:

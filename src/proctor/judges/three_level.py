@@ -64,7 +64,7 @@ class ThreeLevelJudge:
         return isinstance(item.answer, FreeTextFormat) and item.reference is not None
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
-        """The three scores of the verdict. Raises `MachineryError` where there is none: no reply, none of
+        """The three scores of the verdict. Raises `InfrastructureError` where there is none: no reply, none of
         the form, or a model that declines to judge."""
         if answer.status is Status.FAILED:
             raise ValueError(f"item {item.id!r}: a failed answer is never marked")

@@ -1,18 +1,38 @@
 """Media: found, checked, decoded once, and shown under a condition."""
 
-from proctor.media.cache import KeptEntry, damaged, kept, prune
-from proctor.media.catalogue import cache_folder
-from proctor.media.clips import ClipFile
-from proctor.media.conditions import CONDITIONS, Condition
-from proctor.media.excerpts import Excerpts, MediaAs
-from proctor.media.leaks import Leak, Looked, Tolerance, find_leaks, look_at, write_page
-from proctor.media.library import MediaLibrary, MediaProblem
-from proctor.media.settings import MediaSettings
-from proctor.media.video import VideoInfo
-from proctor.media.views import ShowsFiles, ShowsOriginals, view, viewer
+from typing import TYPE_CHECKING
+
+from proctor.lazy import export_lazily
+
+if TYPE_CHECKING:
+    from proctor.media.cache import KeptEntry, damaged, kept, prune
+    from proctor.media.catalogue import cache_folder
+    from proctor.media.clips import ClipFile
+    from proctor.media.conditions import CONDITIONS, Condition
+    from proctor.media.duplicates import (
+        Leak,
+        Looked,
+        Tolerance,
+        distances,
+        find_leaks,
+        hashes,
+        look_at,
+        write_page,
+    )
+    from proctor.media.entries import drop
+    from proctor.media.excerpts import Excerpts, MediaAs
+    from proctor.media.library import MediaLibrary, MediaProblem, Picture
+    from proctor.media.names import VIDEO_EXTENSIONS, locate
+    from proctor.media.pictures import encode, read_image
+    from proctor.media.sampling import MediaSettings
+    from proctor.media.video import VideoInfo
+    from proctor.media.views import ShowsFiles, ShowsOriginals, view, viewer
+else:
+    export_lazily(__name__)
 
 __all__ = [
     "CONDITIONS",
+    "VIDEO_EXTENSIONS",
     "ClipFile",
     "Condition",
     "Excerpts",
@@ -23,16 +43,23 @@ __all__ = [
     "MediaLibrary",
     "MediaProblem",
     "MediaSettings",
+    "Picture",
     "ShowsFiles",
     "ShowsOriginals",
     "Tolerance",
     "VideoInfo",
     "cache_folder",
     "damaged",
+    "distances",
+    "drop",
+    "encode",
     "find_leaks",
+    "hashes",
     "kept",
+    "locate",
     "look_at",
     "prune",
+    "read_image",
     "view",
     "viewer",
     "write_page",

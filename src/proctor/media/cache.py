@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import threading
 import weakref
-import zipfile
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,9 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proctor.media.catalogue import unwritable
-from proctor.media.entries import LOCK, MANIFEST, is_whole
-
-__all__ = ["KeptEntry", "Pins", "damaged", "kept", "prune"]
+from proctor.media.entries import LOCK, drop, is_whole, source_of
 
 _PINNED = 32  # each costs an open file
 
@@ -32,11 +28,7 @@ class KeptEntry:
 
     def source(self) -> str:
         """The name of the file that its pictures are of; empty where the entry can't be read."""
-        try:
-            with zipfile.ZipFile(self.path) as archive:
-                return str(json.loads(archive.read(MANIFEST))["name"])
-        except (OSError, zipfile.BadZipFile, KeyError, ValueError):
-            return ""
+        return source_of(self.path)
 
 
 def kept(cache_dir: Path) -> list[KeptEntry]:
@@ -74,7 +66,7 @@ def prune(cache_dir: Path, max_bytes: int) -> list[KeptEntry]:
             break
         with _unless_used(entry.path.parent) as free:
             if free:
-                entry.path.unlink(missing_ok=True)
+                drop(entry.path)
                 removed.append(entry)
                 total -= entry.size
     return removed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import re
 import threading
 from collections.abc import Callable
 from fractions import Fraction
@@ -13,10 +13,19 @@ from pathlib import Path
 
 import numpy as np
 
-from proctor.core import ConfigurationError, InputError, content_hash
-from proctor.media.index import FrameIndex, read_index
+from proctor.core import (
+    ConfigurationError,
+    InputError,
+    content_hash,
+    load_json,
+    read_arrays,
+    read_bytes,
+    replacing,
+    write_arrays,
+)
+from proctor.media.video import FrameIndex, read_index
 
-__all__ = ["Catalogue", "cache_folder", "unwritable", "write_whole"]
+_SHA256 = re.compile("[0-9a-f]{64}")
 
 
 def cache_folder() -> Path:
@@ -62,7 +71,7 @@ class Catalogue:
             with path.open("rb") as file:
                 known = hashlib.file_digest(file, "sha256").hexdigest()
             text = json.dumps({"path": str(path), "seen": seen, "sha256": known})
-            write_whole(note, lambda out: out.write_text(text))
+            _keep(note, lambda out: out.write_text(text))
         return known
 
     def index(self, path: Path) -> FrameIndex:
@@ -75,24 +84,17 @@ class Catalogue:
         index = _load_index(note)
         if index is None:
             index = made = read_index(path)
-            write_whole(note, lambda out: _save_index(out, made))
+            _keep(note, lambda out: _save_index(out, made))
         with self._lock:
             return self._indexes.setdefault(identity, index)
 
 
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+def _keep(path: Path, write: Callable[[Path], object]) -> None:
     """Writes a file so that nobody ever sees half of it. Raises `ConfigurationError` where the cache can't be
     written to."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".writing-", dir=path.parent)
-        os.close(handle)
-        draft = Path(name)
-        try:
+        with replacing(path) as draft:
             write(draft)
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
     except OSError as error:
         raise unwritable(path.parent, error) from error
 
@@ -107,22 +109,32 @@ def unwritable(folder: Path, error: OSError) -> ConfigurationError:
 
 def _read_note(note: Path, seen: list[int]) -> str | None:
     try:
-        known = json.loads(note.read_text())
-        return str(known["sha256"]) if known["seen"] == seen else None
+        known = load_json(read_bytes(note))
+        sha256 = known["sha256"]
+        return sha256 if known["seen"] == seen and _SHA256.fullmatch(sha256) else None
     except (OSError, ValueError, KeyError, TypeError):
-        return None  # nothing kept, or nothing usable: it is found out anew
+        return None  # nothing kept, or nothing usable: it is found out again
 
 
 def _save_index(out: Path, index: FrameIndex) -> None:
     facts = [index.time_base.numerator, index.time_base.denominator, index.zero, int(index.stamped)]
-    with out.open("wb") as file:
-        np.savez(file, pts=index.pts, keys=index.keys, facts=np.array(facts, dtype=np.int64))
+    write_arrays(out, {"pts": index.pts, "keys": index.keys, "facts": np.array(facts, dtype=np.int64)})
 
 
 def _load_index(note: Path) -> FrameIndex | None:
+    """The index that was kept; None where there is none, or what there is can be none."""
     try:
-        with np.load(note, allow_pickle=False) as kept:
-            top, bottom, zero, stamped = (int(fact) for fact in kept["facts"])
-            return FrameIndex(Fraction(top, bottom), zero, kept["pts"], kept["keys"], bool(stamped))
-    except (OSError, ValueError, KeyError, EOFError):
+        kept = read_arrays(note, "timestamps", "the timestamps of a video")
+        top, bottom, zero, stamped = (int(fact) for fact in kept["facts"])
+        index = FrameIndex(Fraction(top, bottom), zero, kept["pts"], kept["keys"], bool(stamped))
+    except (InputError, ValueError, KeyError, ZeroDivisionError):
         return None
+    whole = all(one.dtype == np.int64 and one.ndim == 1 and len(one) for one in (index.pts, index.keys))
+    if (
+        not whole
+        or index.time_base <= 0
+        or np.any(np.diff(index.pts) <= 0)
+        or np.any(np.diff(index.keys) < 0)
+    ):
+        return None
+    return index

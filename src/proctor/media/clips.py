@@ -1,4 +1,4 @@
-"""A clip as an MP4 file of its own, for models that take videos: copied where that is exact, else made anew.
+"""A clip as an MP4 file of its own, for models that take videos: copied where that is exact, else re-encoded.
 
 Times in it start at 0 with the clip. Sound is left out.
 """
@@ -13,16 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proctor.core import InputError, Region
-from proctor.media.index import FrameIndex
 from proctor.media.pictures import fitted, upright
-from proctor.media.video import open_video, pixel_aspect
+from proctor.media.video import FrameIndex, open_video, pixel_aspect
 
 if TYPE_CHECKING:
     from av.container import OutputContainer
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
-
-__all__ = ["ClipFile", "cut", "from_jpegs"]
 
 _TICKS = 90_000
 _X264 = {"preset": "veryfast", "crf": "23"}
@@ -42,7 +39,7 @@ def cut(
     path: Path, index: FrameIndex, span: tuple[float, float], region: Region | None, max_side: int | None
 ) -> bytes:
     """The clip's pictures at their own times: the packets as they are where that is exact (see `_may_copy`),
-    else encoded anew. Raises `InputError` where the file can't be read."""
+    else re-encoded. Raises `InputError` where the file can't be read."""
     first, end = index.at([span[0]])[0], index.tick(span[1])
     if region is None and first in index.keys and _may_copy(path, index, end, max_side):
         return _copied(path, first, end)
@@ -97,14 +94,14 @@ def _made(
 ) -> bytes:
     import av
 
-    from proctor.media.decode import Source, decode_at
+    from proctor.media.decode import VideoSource, decode_at
 
     wanted = [int(pts) for pts in index.pts if first <= pts < max(end, first + 1)]
 
     def frames() -> Iterable[tuple[int, VideoFrame]]:
         import numpy as np
 
-        with Source(path) as source:
+        with VideoSource(path) as source:
             for pts, frame, aspect in decode_at(source, index, wanted):
                 picture = upright(frame, aspect, region, max_side)
                 yield pts - first, av.VideoFrame.from_ndarray(np.asarray(picture), format="rgb24")

@@ -11,13 +11,11 @@ from proctor.core import InputError, Item, Registry, VideoClip, generator
 from proctor.media.library import MediaLibrary, Picture
 from proctor.media.pictures import blackened
 
-__all__ = ["CONDITIONS", "Condition", "Scene", "Slot", "time_label"]
-
-_BLOCKS = 64  # into so many parts is a clip cut when a part of it is shown shuffled
+_BLOCKS = 64  # a clip is cut into this many parts when a part of it is shown shuffled
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class FrameSlot:
     """One place in what a system gets: which picture, and the time and label that are told with it.
 
     `clip` is start and end of the clip that the place belongs to, None for a still image.
@@ -30,7 +28,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ConditionContext:
     """What a condition may know: the item, the other items of its benchmark, the run's seed, the media,
     and whether the whole media are asked for or a window of the clip."""
 
@@ -54,7 +52,7 @@ class Condition:
     borrows = False
     unchanged = False
 
-    def arrange(self, slots: list[Slot], scene: Scene) -> list[Slot]:
+    def arrange(self, slots: list[FrameSlot], scene: ConditionContext) -> list[FrameSlot]:
         """Says what is shown, before anything is decoded."""
         del scene
         return slots
@@ -96,7 +94,7 @@ class Shuffled(Condition):
 
     summary = "the same pictures in a seeded order, while times and labels stay"
 
-    def arrange(self, slots: list[Slot], scene: Scene) -> list[Slot]:
+    def arrange(self, slots: list[FrameSlot], scene: ConditionContext) -> list[FrameSlot]:
         draw = generator(scene.seed, "shuffled", scene.item.id)
         if not scene.whole:
             order = _disorder(draw, _BLOCKS)
@@ -109,7 +107,7 @@ class Reversed(Condition):
 
     summary = "the same pictures from last to first, while times and labels stay"
 
-    def arrange(self, slots: list[Slot], scene: Scene) -> list[Slot]:
+    def arrange(self, slots: list[FrameSlot], scene: ConditionContext) -> list[FrameSlot]:
         if not scene.whole:
             return [_moved(slot, _opposite(slot)) for slot in slots]
         return _exchanged(slots, list(range(len(slots)))[::-1])
@@ -120,7 +118,7 @@ class SingleFrame(Condition):
 
     summary = "one picture alone: the middle of the (first) clip, or the first image"
 
-    def arrange(self, slots: list[Slot], scene: Scene) -> list[Slot]:
+    def arrange(self, slots: list[FrameSlot], scene: ConditionContext) -> list[FrameSlot]:
         del scene
         if not slots or slots[0].clip is None:
             return slots[:1]
@@ -137,7 +135,7 @@ class OtherVideo(Condition):
     summary = "the pictures of another item (seeded), while number, times and labels stay"
     borrows = True
 
-    def arrange(self, slots: list[Slot], scene: Scene) -> list[Slot]:
+    def arrange(self, slots: list[FrameSlot], scene: ConditionContext) -> list[FrameSlot]:
         other = self._other(scene)
         clips = [medium for medium in other.media if isinstance(medium, VideoClip)]
         stills = [medium for medium in other.media if not isinstance(medium, VideoClip)]
@@ -155,7 +153,7 @@ class OtherVideo(Condition):
         return arranged
 
     @staticmethod
-    def _other(scene: Scene) -> Item:
+    def _other(scene: ConditionContext) -> Item:
         own = {medium.source for medium in scene.item.media}
         kinds = {medium.kind for medium in scene.item.media}
         candidates = sorted(
@@ -195,7 +193,7 @@ def time_label(time: float) -> str:
     return f"t = {time:.1f} s"
 
 
-def _exchanged(slots: Sequence[Slot], order: Sequence[int]) -> list[Slot]:
+def _exchanged(slots: Sequence[FrameSlot], order: Sequence[int]) -> list[FrameSlot]:
     return [replace(slot, picture=slots[k].picture) for slot, k in zip(slots, order, strict=True)]
 
 
@@ -207,11 +205,11 @@ def _disorder(draw: np.random.Generator, count: int) -> list[int]:
             return order
 
 
-def _moved(slot: Slot, at: float | None) -> Slot:
+def _moved(slot: FrameSlot, at: float | None) -> FrameSlot:
     return slot if at is None else replace(slot, picture=replace(slot.picture, at=at))
 
 
-def _share(slot: Slot) -> float:
+def _share(slot: FrameSlot) -> float:
     """How far into its clip a place is, 0 to 1."""
     if slot.clip is None or slot.time is None:
         return 0.0
@@ -219,11 +217,11 @@ def _share(slot: Slot) -> float:
     return (slot.time - start) / (end - start)
 
 
-def _opposite(slot: Slot) -> float | None:
+def _opposite(slot: FrameSlot) -> float | None:
     return None if slot.clip is None or slot.time is None else sum(slot.clip) - slot.time
 
 
-def _in_block(slot: Slot, order: Sequence[int]) -> float | None:
+def _in_block(slot: FrameSlot, order: Sequence[int]) -> float | None:
     if slot.clip is None:
         return None
     start, end = slot.clip

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
+from functools import lru_cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from proctor.core import InputError
-from proctor.media.index import FrameIndex
-from proctor.media.video import open_video, pixel_aspect, seek
+from proctor.core import InputError, Item, ProctorError, Region
+from proctor.media.entries import Made, key_of
+from proctor.media.pictures import FrameEncoder
+from proctor.media.sampling import MediaSettings
+from proctor.media.video import FrameIndex, open_video, pixel_aspect, seek
 
 if TYPE_CHECKING:
     from av.packet import Packet
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
-__all__ = ["Shot", "Source", "decode_at"]
-
-_WORTH_A_SEEK = 12  # pictures to skip; below that, decoding on is as fast as starting anew
+_WORTH_A_SEEK = 12  # pictures to skip; below that, decoding on is as fast as starting over
 _INDEXED = ("mov,mp4", "matroska,webm")
 _LOST = 8  # pictures that may be missing at the end before the file counts as broken
 
@@ -33,7 +39,7 @@ class Shot(NamedTuple):
     aspect: Fraction
 
 
-def decode_at(source: Source, index: FrameIndex, wanted: Sequence[int]) -> Iterator[Shot]:
+def decode_at(source: VideoSource, index: FrameIndex, wanted: Sequence[int]) -> Iterator[Shot]:
     """The pictures with these timestamps in ascending order, each decoded once.
 
     `wanted` is ascending and without duplicates, from `index.at`. Where a stream announces a picture
@@ -60,8 +66,8 @@ class _NeverShownError(Exception):
     """A wanted picture did not come while unneeded ones were skipped: it may never be shown at all."""
 
 
-class Source:
-    """An open file, positioned anew for each stretch; `threads` says whether its decoder has several. For one
+class VideoSource:
+    """An open file, repositioned for each stretch; `threads` says whether its decoder has several. For one
     thread at a time. Raises `InputError` as `open_video`."""
 
     def __init__(self, path: Path, *, threads: bool = True) -> None:
@@ -219,3 +225,187 @@ def _pick(
         )
     for pts in reversed(waiting):
         yield pts, last
+
+
+_MOST_AT_ONCE = 8
+_LOT = 32  # pictures of one part at most, if a keyframe allows: all of a part are in memory
+_LARGEST_LOT = 256
+Texts = Mapping[int, Collection[str]]
+"""Of each wanted timestamp the texts to be painted on it, each on a picture of its own; "" for none."""
+
+
+class Decoding:
+    """The decoders of one library: at most as many at work as there are cores (8 at most), and as many files
+    kept open, since opening one costs as much as decoding a second of it."""
+
+    def __init__(self, cores: int | None = None) -> None:
+        self.cores = cores or min(_MOST_AT_ONCE, os.cpu_count() or 1)
+        self._turn = threading.BoundedSemaphore(self.cores)
+        self._guard = threading.Lock()
+        self._idle: deque[VideoSource] = deque()
+
+    def pictures(
+        self,
+        path: Path,
+        index: FrameIndex,
+        texts: Texts,
+        region: Region | None,
+        settings: MediaSettings,
+    ) -> Iterator[Made]:
+        """JPEGs of these timestamps, ascending. Raises `InputError` where the file can't be
+        decoded. A caller that stops early ends what is under way after the current part."""
+        wanted = sorted(texts)
+        lots = _lots(index, wanted, -(-len(wanted) // (2 * self.cores)))
+        if self._worth_parting(path, index, lots):
+            yield from self._in_parts(path, lots, _Finish(index, texts, region, settings))
+            return
+        with self._turn, self._lent(path, threads=True) as source:
+            yield from _Finish(index, texts, region, settings).encoded(source, wanted)
+
+    def _worth_parting(self, path: Path, index: FrameIndex, lots: Sequence[Sequence[int]]) -> bool:
+        if self.cores < 2 or len(lots) < self.cores or not index.stamped:
+            return False
+        if max(map(len, lots)) > _LARGEST_LOT:
+            return False
+        with self._lent(path, threads=False) as source:
+            return source.seeks_well
+
+    def _in_parts(self, path: Path, lots: Sequence[Sequence[int]], finish: _Finish) -> Iterator[Made]:
+        def part(lot: Sequence[int]) -> list[Made]:
+            with self._turn, self._lent(path, threads=False) as source:
+                return list(finish.encoded(source, lot))
+
+        pool = _threads(os.getpid())
+        waiting = iter(lots)
+        under_way = deque(pool.submit(part, lot) for lot in islice(waiting, self.cores + 1))
+        try:
+            while under_way:
+                done = under_way.popleft().result()
+                under_way.extend(pool.submit(part, lot) for lot in islice(waiting, 1))
+                yield from done
+        finally:
+            _give_up(under_way)
+
+    @contextmanager
+    def _lent(self, path: Path, *, threads: bool) -> Iterator[VideoSource]:
+        with self._guard:
+            fitting = [one for one in self._idle if (one.path, one.threads) == (path, threads)]
+            if fitting:
+                self._idle.remove(fitting[0])
+        source = fitting[0] if fitting else VideoSource(path, threads=threads)
+        try:
+            yield source
+        except BaseException:
+            source.close()
+            raise
+        with self._guard:
+            self._idle.append(source)
+            surplus = [self._idle.popleft() for _ in range(len(self._idle) - self.cores)]
+        for one in surplus:
+            one.close()
+
+
+@dataclass(frozen=True)
+class _Finish:
+    """What becomes of the decoded pictures."""
+
+    index: FrameIndex
+    texts: Texts
+    region: Region | None
+    settings: MediaSettings
+
+    def encoded(self, source: VideoSource, wanted: Sequence[int]) -> Iterator[Made]:
+        encoder = FrameEncoder(self.region, self.settings)
+        for pts, frame, aspect in decode_at(source, self.index, wanted):
+            for text in self.texts[pts]:
+                jpeg = encoder.jpeg(frame, aspect, text)
+                yield Made(key_of(pts, text), self.index.seconds(pts), jpeg)
+
+
+def _lots(index: FrameIndex, wanted: Sequence[int], size: int) -> list[list[int]]:
+    """Cuts the wanted timestamps at keyframes into parts of about this size."""
+    lots: list[list[int]] = []
+    last_key = None
+    for pts in wanted:
+        key = index.key_before(pts)
+        if not lots or (key != last_key and len(lots[-1]) >= min(size, _LOT)):
+            lots.append([])
+        lots[-1].append(pts)
+        last_key = key
+    return lots
+
+
+def _give_up(under_way: Sequence[Future[list[Made]]]) -> None:
+    for future in under_way:
+        future.cancel()
+
+
+@lru_cache(maxsize=1)
+def _threads(_process: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_MOST_AT_ONCE, thread_name_prefix="decode")
+
+
+_AHEAD = 8
+"""So many items beyond the last one that was asked for; their frames go to the store, not into memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a system asks a view for."""
+
+    count: int | None = None
+    fps: float | None = None
+
+
+class LookAhead:
+    """Of items in the order in which they will be asked: whatever the last one was asked for is made for the
+    next ones as well, one after the other, in the background.
+
+    It changes when frames are made and nothing else: what a view gives comes from the store, and what goes
+    wrong ahead is told when the item itself is asked for. The thread ends when it has nothing to do, and with
+    the process.
+    """
+
+    def __init__(self, items: Sequence[Item], prepare: Callable[[Item, Request], object]) -> None:
+        self._items = list(items)
+        self._places = {item.id: place for place, item in enumerate(items)}
+        self._prepare = prepare
+        self._guard = threading.Lock()
+        self._waiting: deque[tuple[int, Request]] = deque()
+        self._reached = self._planned = 0
+        self._working = False
+
+    def asked(self, item: Item, request: Request) -> None:
+        """An item's frames were asked for, and are there."""
+        place = self._places.get(item.id)
+        if place is None:
+            return
+        with self._guard:
+            self._reached = max(self._reached, place + 1)
+            end = min(len(self._items), self._reached + _AHEAD)
+            self._waiting.extend((k, request) for k in range(max(self._planned, self._reached), end))
+            self._planned = max(self._planned, end)
+            if self._waiting and not self._working:
+                self._working = True
+                threading.Thread(target=self._work, name="look-ahead", daemon=True).start()
+
+    def _work(self) -> None:
+        while (task := self._next()) is not None:
+            place, request = task
+            try:
+                self._prepare(self._items[place], request)
+            except ProctorError:
+                continue  # told when the item itself is asked for
+            except RuntimeError as error:
+                if "interpreter shutdown" in str(error):
+                    return  # the program ends: nobody will ask
+                raise
+
+    def _next(self) -> tuple[int, Request] | None:
+        with self._guard:
+            while self._waiting and self._waiting[0][0] < self._reached:
+                self._waiting.popleft()  # the item itself was faster
+            if not self._waiting:
+                self._working = False
+                return None
+            return self._waiting.popleft()

@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import json
+import lzma
+import os
+import stat
 import zipfile
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from pydantic import JsonValue
 
-from proctor.core import content_hash
-
-__all__ = [
-    "LOCK",
-    "MANIFEST",
-    "Key",
-    "Made",
-    "Place",
-    "Shelf",
-    "is_whole",
-    "key_of",
-    "read_manifest",
-    "read_pictures",
-    "write_entry",
-]
+from proctor.core import content_hash, load_json
+from proctor.media.catalogue import unwritable
 
 _FORMAT = 2
+_MOST_BYTES = 64 * 2**20  # of a manifest: half a million pictures
 Key = int | str
 """By what a shelf knows a picture: its timestamp in ticks, or timestamp and text where a text is painted on."""
 MANIFEST = "manifest.json"
 LOCK = "lock"
-"""The file of each shelf's folder that whoever fills it holds locked."""
+"""The file of each shelf's folder that the process filling it holds locked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +53,7 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ByteRange:
     """Where a picture's bytes lie, so that it is read without looking through the ZIP's directory."""
 
     entry: Path
@@ -104,37 +96,128 @@ def write_entry(draft: Path, shelf: Shelf, made: Iterable[Made]) -> str:
     return f"{content_hash(keys)[:16]}.zip"
 
 
-def read_manifest(entry: Path) -> dict[Key, Place] | None:
-    """Where each key's picture lies; None where the file is no whole entry."""
+def read_manifest(entry: Path) -> dict[Key, ByteRange] | None:
+    """Where each key's picture lies; None where this is no whole entry, whatever it is. Raises `FileNotFoundError`
+    where the entry is gone."""
     try:
-        with zipfile.ZipFile(entry) as archive:
-            about = json.loads(archive.read(MANIFEST))
-        return {
-            frame["key"]: Place(entry, int(frame["offset"]), int(frame["size"]), int(frame["crc"]))
-            for frame in about["frames"]
-        }
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, EOFError):
+        with _opened(entry) as file:
+            end = os.fstat(file.fileno()).st_size
+            places = {
+                _key(frame["key"]): ByteRange(
+                    entry, int(frame["offset"]), int(frame["size"]), int(frame["crc"])
+                )
+                for frame in _about(file)["frames"]
+            }
+    except FileNotFoundError:
+        raise
+    except _DAMAGED:
         return None
+    whole = all(0 <= one.offset < one.offset + one.size <= end for one in places.values())
+    return places if whole else None
 
 
-def read_pictures(entry: Path, places: Sequence[Place]) -> list[bytes] | None:
+def source_of(entry: Path) -> str:
+    """The name of the file that the entry's pictures are of; empty where it can't be read."""
+    try:
+        with _opened(entry) as file:
+            return str(_about(file)["name"])
+    except _DAMAGED:
+        return ""
+
+
+def read_pictures(entry: Path, places: Sequence[ByteRange]) -> list[bytes] | None:
     """The bytes at these places of one entry; None where they are not what was written. Raises
     `FileNotFoundError` where the entry is gone."""
-    pictures = []
-    with entry.open("rb") as file:
-        for place in places:
-            file.seek(place.offset)
-            jpeg = file.read(place.size)
-            if zlib.crc32(jpeg) != place.crc:
-                return None
-            pictures.append(jpeg)
+    try:
+        pictures = list(_pictures(entry, places))
+    except FileNotFoundError:
+        raise
+    except _DAMAGED:
+        return None
     return pictures
 
 
 def is_whole(entry: Path) -> bool:
     """Whether every picture of the entry is what was written."""
     places = read_manifest(entry)
-    return places is not None and read_pictures(entry, list(places.values())) is not None
+    if places is None:
+        return False
+    try:
+        for _ in _pictures(entry, list(places.values())):
+            pass  # one at a time: an entry may be larger than the memory
+    except FileNotFoundError:
+        raise
+    except _DAMAGED:
+        return False
+    return True
+
+
+def drop(entry: Path) -> None:
+    """Removes a damaged entry, so that it is made again. What is a folder, which nothing here makes, is renamed. Raises
+    `ConfigurationError` where that can't be done."""
+    try:
+        if entry.is_dir() and not entry.is_symlink():
+            entry.rename(entry.with_name(f"{entry.name}.damaged"))
+        else:
+            entry.unlink(missing_ok=True)
+    except OSError as error:
+        raise unwritable(entry.parent, error) from error
+
+
+class _NotWholeError(Exception):
+    pass
+
+
+_DAMAGED = (
+    OSError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    LookupError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    RuntimeError,  # an encrypted member, or one that is packed in an unknown way
+    _NotWholeError,
+)
+"""What a file is met with that is no entry as it was written."""
+
+
+def _opened(entry: Path) -> BinaryIO:
+    """The entry, opened for reading, where it is a regular file: a pipe would keep its reader indefinitely."""
+    file = open(os.open(entry, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")  # noqa: PTH123, SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise _NotWholeError
+    return file
+
+
+def _about(file: BinaryIO) -> Any:
+    """The manifest, where it is stored as it is and not larger than a manifest can be."""
+    with zipfile.ZipFile(file) as archive:
+        manifest = archive.getinfo(MANIFEST)
+        if manifest.compress_type != zipfile.ZIP_STORED or manifest.compress_size != manifest.file_size:
+            raise _NotWholeError
+        if manifest.file_size > _MOST_BYTES:
+            raise _NotWholeError
+        return load_json(archive.read(manifest))
+
+
+def _key(value: object) -> Key:
+    if not isinstance(value, int | str):
+        raise _NotWholeError
+    return value
+
+
+def _pictures(entry: Path, places: Sequence[ByteRange]) -> Iterator[bytes]:
+    with _opened(entry) as file:
+        for place in places:
+            file.seek(place.offset)
+            jpeg = file.read(place.size)
+            if zlib.crc32(jpeg) != place.crc:
+                raise _NotWholeError
+            yield jpeg
 
 
 def _member(name: str) -> zipfile.ZipInfo:

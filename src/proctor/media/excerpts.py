@@ -13,8 +13,6 @@ from enum import StrEnum
 from proctor.core import Excerpt, InputError, Region
 from proctor.media.video import VideoInfo
 
-__all__ = ["Excerpts", "MediaAs", "Placed"]
-
 _LENGTH_S = 1.5  # what cutting and rounding may change of a length; excerpts start far later in their sources
 _USUAL_SHAPES = (16 / 9, 4 / 3)
 _USUAL_HEIGHTS = (144, 240, 360, 480, 540, 720, 1080, 1440, 2160)

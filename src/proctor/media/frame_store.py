@@ -10,6 +10,7 @@ never changed afterwards.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import threading
 import time
@@ -18,15 +19,25 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from proctor.core import ConfigurationError
 from proctor.media.cache import Pins, prune
 from proctor.media.catalogue import unwritable
-from proctor.media.entries import LOCK, Key, Made, Place, Shelf, read_manifest, read_pictures, write_entry
-
-__all__ = ["FrameStore", "Make"]
+from proctor.media.entries import (
+    LOCK,
+    ByteRange,
+    Key,
+    Made,
+    Shelf,
+    drop,
+    read_manifest,
+    read_pictures,
+    write_entry,
+)
 
 Make = Callable[[Sequence[Key], Container[Key]], Iterable[Made]]
 """Gets the keys that are missing and those that the shelf has."""
 
+_log = logging.getLogger(__name__)
 _DRAFT = ".draft-"
 _ATTEMPTS = 3
 _MARK_EVERY_S = 30.0
@@ -55,7 +66,7 @@ class FrameStore:
     def serve(self, shelf: Shelf, wanted: Sequence[Key], make: Make) -> dict[Key, bytes]:
         """The JPEGs of these keys, byte for byte as they were encoded.
 
-        What is not there is made, by whoever comes first; it may make more than was missing. Raises what
+        What is not there is made, by the first process to ask; it may make more than was missing. Raises what
         `make` raises, and then nothing is kept; `ConfigurationError` where the folder can't be written to.
         """
         address = shelf.address
@@ -88,7 +99,10 @@ class FrameStore:
                     served |= known.read(missing)
             if self._max_bytes is not None:
                 prune(self._cache_dir, self._max_bytes)
-        raise RuntimeError(f"pictures of {shelf.name} were made and are not in {folder}")
+        raise ConfigurationError(
+            f"pictures of {shelf.name} were written to {folder} and can't be read back: "
+            "choose another cache with the environment variable PROCTOR_CACHE"
+        )
 
 
 class _Memory:
@@ -123,7 +137,7 @@ class _Known:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._guard = threading.Lock()
-        self._places: dict[Key, Place] = {}
+        self._places: dict[Key, ByteRange] = {}
         self._entries: set[str] | None = None
         self._marked_at = -_MARK_EVERY_S
 
@@ -133,7 +147,7 @@ class _Known:
             self.look()
         with self._guard:
             here = [(key, self._places[key]) for key in wanted if key in self._places]
-        by_entry: dict[Path, list[tuple[Key, Place]]] = {}
+        by_entry: dict[Path, list[tuple[Key, ByteRange]]] = {}
         for key, place in here:
             by_entry.setdefault(place.entry, []).append((key, place))
         served: dict[Key, bytes] = {}
@@ -145,7 +159,7 @@ class _Known:
                 continue
             if jpegs is None:
                 self._forget(entry)
-                entry.unlink(missing_ok=True)
+                _drop(entry)
                 continue
             served.update({key: jpeg for (key, _), jpeg in zip(asked, jpegs, strict=True)})
         return served
@@ -155,7 +169,7 @@ class _Known:
         names = {path.name for path in self.folder.glob("*.zip")}
         with self._guard:
             new = names - (self._entries or set())
-        found: dict[Key, Place] = {}
+        found: dict[Key, ByteRange] = {}
         whole: set[str] = set()
         for name in sorted(new):
             try:
@@ -163,7 +177,7 @@ class _Known:
             except FileNotFoundError:
                 continue
             if places is None:
-                (self.folder / name).unlink(missing_ok=True)
+                _drop(self.folder / name)
                 continue
             found.update(places)
             whole.add(name)
@@ -177,7 +191,7 @@ class _Known:
             return frozenset(self._places)
 
     def mark(self) -> None:
-        """Says now and then that the shelf is read, for whoever makes room."""
+        """Says now and then that the shelf is read, for the process that makes room."""
         now = time.monotonic()
         if now - self._marked_at >= _MARK_EVERY_S:
             self._marked_at = now
@@ -189,6 +203,11 @@ class _Known:
         with self._guard:
             self._places = {key: place for key, place in self._places.items() if place.entry != entry}
             self._entries = (self._entries or set()) - {entry.name}
+
+
+def _drop(entry: Path) -> None:
+    drop(entry)
+    _log.warning("%s was damaged and has been removed; its pictures are made again", entry)
 
 
 @contextmanager

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
 from proctor.core import InputError
 
-__all__ = ["EXTENSIONS", "IMAGE_EXTENSIONS", "VIDEO_EXTENSIONS", "find", "locate"]
+T = TypeVar("T")
 
 VIDEO_EXTENSIONS = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".mpeg", ".ts", ".wmv", ".flv")
 IMAGE_EXTENSIONS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif")
@@ -24,7 +27,7 @@ def locate(root: Path | None, source: str) -> Path:
         raise InputError(source, found="no media folder", expected="the folder that holds this file")
     found = find(root, source)
     if found is None:
-        what = "a folder" if (root / source).is_dir() else "no such file"
+        what = "a folder" if _or_none((root / source).is_dir) else "no such file"
         raise InputError(source, f"below {root}", found=what, expected="a video or image of this name")
     return found
 
@@ -34,12 +37,21 @@ def find(root: Path, source: str) -> Path | None:
     pure = PurePosixPath(source)
     if not source or pure.is_absolute() or ".." in pure.parts or "\0" in source or "\\" in source:
         raise InputError(repr(source), found="a name that leads out of the media folder")
-    for candidate in _candidates(root, pure):
-        if candidate.is_file():
-            if not candidate.resolve().is_relative_to(root.resolve()):
-                raise InputError(source, found="a link that leads out of the media folder")
-            return candidate
-    return None
+    candidates = _or_none(lambda: _candidates(root, pure)) or ()
+    found = _or_none(lambda: next((one for one in candidates if one.is_file()), None))
+    if found is not None and not found.resolve().is_relative_to(root.resolve()):
+        raise InputError(source, found="a link that leads out of the media folder")
+    return found
+
+
+def _or_none(look: Callable[[], T]) -> T | None:
+    """What looking gives; None for a name that is too long for any file."""
+    try:
+        return look()
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        return None
 
 
 def _candidates(root: Path, name: PurePosixPath) -> list[Path]:

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proctor.core import InputError, Region
-from proctor.media.settings import MediaSettings
+from proctor.media.sampling import MediaSettings
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from PIL.Image import Image
     from PIL.ImageFont import FreeTypeFont, ImageFont
-
-__all__ = ["FrameEncoder", "blackened", "encode", "fitted", "paint", "read_image", "upright"]
 
 _SMALLEST_TEXT = 10
 _TEXT_SHARE = 0.06  # of the picture's height

@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from proctor.core import InputError
-from proctor.media.settings import MediaSettings
 
-__all__ = ["at_rate", "clock_text", "evenly", "sample_times"]
 
-_CLOCK_ROUNDING = 1e-6
+class MediaSettings(BaseModel):
+    """Recorded with a run, since each of these changes what a system sees.
+
+    `max_side` is the longest side in pixels (None: as large as the file; pictures are never enlarged),
+    `quality` is JPEG's. A system that asks for neither a count nor a rate gets `fps` frames a second,
+    and at most `max_frames`, then spread evenly. `overlay` burns the elapsed time into each picture of a
+    video, as hh:mm:ss: `absolute` counts from the video's start, `clip` from the clip's.
+
+    >>> MediaSettings().model_dump(mode="json")
+    {'max_side': 512, 'quality': 85, 'max_frames': 64, 'fps': 1.0, 'overlay': 'none'}
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    max_side: int | None = Field(default=512, ge=16)
+    quality: int = Field(default=85, ge=1, le=95)
+    max_frames: int = Field(default=64, ge=1)
+    fps: float = Field(default=1.0, gt=0)
+    overlay: Literal["none", "absolute", "clip"] = "none"
+
+
 _ROUNDING = 1e-9  # 0.3 s at 10 a second are 3 frames, though 0.3 * 10 may come out above 3
 
 
@@ -52,16 +73,6 @@ def sample_times(
     if cap is not None and _number(start, end, rate) > cap:
         return evenly(start, end, cap)
     return at_rate(start, end, rate)
-
-
-def clock_text(time: float) -> str:
-    """Elapsed time as it is painted on a picture: whole seconds that have passed.
-
-    >>> clock_text(0.1 * 3 * 10), clock_text(3725.9)
-    ('00:00:03', '01:02:05')
-    """
-    minutes, seconds = divmod(math.floor(max(0.0, time) + _CLOCK_ROUNDING), 60)
-    return f"{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}"
 
 
 def _number(start: float, end: float, fps: float) -> int:

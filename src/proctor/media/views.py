@@ -8,13 +8,18 @@ from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from proctor.core import Frame, InputError, Item, VideoClip, View, aside
-from proctor.media.ahead import LookAhead, Request
 from proctor.media.clips import ClipFile
-from proctor.media.conditions import CONDITIONS, Condition, Scene, SingleFrame, Slot, time_label
+from proctor.media.conditions import (
+    CONDITIONS,
+    Condition,
+    ConditionContext,
+    FrameSlot,
+    SingleFrame,
+    time_label,
+)
+from proctor.media.decode import LookAhead, Request
 from proctor.media.library import MediaLibrary, Picture
 from proctor.media.sampling import sample_times
-
-__all__ = ["ShowsFiles", "ShowsOriginals", "view", "viewer"]
 
 _USUAL_RATE = 25.0
 _MOST_PICTURES = 20_000
@@ -106,7 +111,7 @@ class _MediaView:
         window: tuple[float, float] | None = None,
     ) -> list[Frame]:
         """As the protocol says. A moment's picture is the last one at or before it by presentation
-        timestamp; the time told is that moment. With `fps` and `count`: that rate, at most so many.
+        timestamp; the time told is that moment. With `fps` and `count`: that rate, at most this many.
         """
         if window is not None and not window[0] < window[1]:
             raise InputError(None, "frames", found=f"window={window}", expected="its end after its start")
@@ -175,17 +180,17 @@ class _MediaView:
 
     def arranged(
         self, count: int | None, fps: float | None, window: tuple[float, float] | None
-    ) -> list[Slot]:
+    ) -> list[FrameSlot]:
         """What is shown for a request, before anything is decoded."""
         slots, whole = self._slots(count, fps, window)
-        scene = Scene(self._item, self._others, self._seed, self._library, whole)
+        scene = ConditionContext(self._item, self._others, self._seed, self._library, whole)
         slots = self._condition.arrange(slots, scene)
         overlay = self._library.settings.overlay
         return slots if overlay == "none" else [_painted(slot, overlay) for slot in slots]
 
     def _slots(
         self, count: int | None, fps: float | None, window: tuple[float, float] | None
-    ) -> tuple[list[Slot], bool]:
+    ) -> tuple[list[FrameSlot], bool]:
         """What is shown without any condition, and whether that is of the whole clips."""
         clips = [medium for medium in self._item.media if isinstance(medium, VideoClip)]
         settings = self._library.settings
@@ -194,7 +199,7 @@ class _MediaView:
         slots, whole = [], True
         for medium in self._item.media:
             if not isinstance(medium, VideoClip):
-                slots.append(Slot(Picture(medium.source, None, medium.region), None, medium.label))
+                slots.append(FrameSlot(Picture(medium.source, None, medium.region), None, medium.label))
                 continue
             start, end = clip = self._library.span(medium)
             if window is not None:
@@ -204,13 +209,13 @@ class _MediaView:
                 continue
             prefix = f"clip {clips.index(medium) + 1}, " if len(clips) > 1 else ""
             slots += [
-                Slot(Picture(medium.source, time, medium.region), time, prefix + time_label(time), clip)
+                FrameSlot(Picture(medium.source, time, medium.region), time, prefix + time_label(time), clip)
                 for time in sample_times(start, end, settings, count=count, fps=fps)
             ]
         return slots, whole
 
 
-def _painted(slot: Slot, overlay: str) -> Slot:
+def _painted(slot: FrameSlot, overlay: str) -> FrameSlot:
     """With the time that is told, whatever the picture's own is: it must not give an order away."""
     if slot.clip is None or slot.time is None:
         return slot

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 from pydantic import JsonValue
 
-from proctor.core import ACCURACY, NO_ANSWER, Answer, Item, Metric, Score, Status
-from proctor.core.formats import FreeTextFormat, RatingsFormat
-
-__all__ = ["MISSING", "AccuracyScorer", "cause_of", "is_right"]
+from proctor.core import (
+    ACCURACY,
+    NO_ANSWER,
+    Answer,
+    Benchmark,
+    ConfigurationError,
+    Item,
+    Metric,
+    Registry,
+    Score,
+    Scorer,
+    Status,
+)
+from proctor.core.formats import BinaryFormat, ChoiceFormat, FreeTextFormat, OrderingFormat, RatingsFormat
+from proctor.metrics.ordering.comparison import order_chance
+from proctor.metrics.ordering.marks import OrderingScorer
 
 MISSING = "missing"
 """The label of the score for an answer that a submission lacks."""
@@ -106,3 +124,79 @@ def is_right(item: Item, value: JsonValue) -> bool:
         raise ValueError(f"item {item.id!r} has no reference to be right by")
     keys = (item.reference.answer, *item.reference.accepted)
     return any(item.answer.match(key, value) for key in keys)
+
+
+def chance_of(item: Item) -> float | None:
+    """The expected accuracy of a random guess at one item; None for formats whose values are not equally
+    likely (a number, a set of classes, a time), and for a choice without a reference.
+
+    >>> from proctor.core import Item, Reference
+    >>> from proctor.core.formats import BinaryFormat
+    >>> chance_of(Item(id="q", group="g", question="?", answer=BinaryFormat(), reference=Reference(answer=True)))
+    0.5
+    """
+    if isinstance(item.answer, ChoiceFormat) and item.reference is not None:
+        return len({str(item.reference.answer), *map(str, item.reference.accepted)}) / len(item.options)
+    if isinstance(item.answer, BinaryFormat):
+        return 0.5
+    if isinstance(item.answer, OrderingFormat):
+        return 1 / math.factorial(len(item.answer.labels))
+    return None
+
+
+def chance_level(metric: Metric, items: Sequence[Item]) -> float | None:
+    """The mean that random guessing reaches on those of the items that the metric scores: as the metric
+    declares it, for metrics of orders as the numbers of frames give it (see `order_chance`), or for accuracy as
+    the options do (see `chance_of`). None where one item has no such number, and without items.
+
+    >>> from proctor.core import ACCURACY
+    >>> chance_level(ACCURACY, []) is None
+    True
+    """
+    marked = [item for item in items if metric.marks(item.answer.kind, item.tags.get("language", ""))]
+    if not marked or metric.chance is not None:
+        return metric.chance if marked else None
+    if metric.name != ACCURACY.name:
+        formats = [item.answer for item in marked]
+        frames = [len(one.labels) for one in formats if isinstance(one, OrderingFormat)]
+        return order_chance(metric.name, frames) if len(frames) == len(marked) else None
+    chances = [chance_of(item) for item in marked]
+    known = [chance for chance in chances if chance is not None]
+    return float(np.mean(known)) if len(known) == len(marked) else None
+
+
+SCORERS: Registry[Callable[[], Scorer] | Scorer] = Registry("metric", group="proctor.scorers")
+"""By name functions decorated by `proctor.metric`, scorers, or factories of scorers. `accuracy` and `ordering` are
+built in: their names are taken."""
+SCORERS.add("accuracy", AccuracyScorer)
+SCORERS.add("ordering", OrderingScorer)
+
+
+def code_scorers(benchmark: Benchmark | None = None) -> list[Scorer]:
+    """Every scorer that scores answers the moment they come; each applies to the formats that it knows. Those that the
+    benchmark brings come last. Raises `ConfigurationError` where two of them give one metric under one name.
+
+    >>> [type(scorer).__name__ for scorer in code_scorers()]
+    ['AccuracyScorer', 'OrderingScorer']
+    """
+    scorers: list[Scorer] = [
+        AccuracyScorer(),
+        OrderingScorer(),
+        *(() if benchmark is None else benchmark.scorers),
+    ]
+    given = Counter((scorer.name, metric.name) for scorer in scorers for metric in scorer.metrics)
+    for (scorer, name), count in given.items():
+        if count > 1:
+            raise ConfigurationError(f"{count} scorers give the metric {name!r} as {scorer!r}: rename one")
+    return scorers
+
+
+def build_scorer(name: str) -> Scorer:
+    """The registered scorer of that name. Raises `UnknownNameError` that lists the choices.
+
+    >>> build_scorer("accuracy").name
+    'code'
+    """
+    known: Any = SCORERS.get(name)
+    made: Scorer = known() if isinstance(known, type) or not hasattr(known, "score") else known
+    return made

@@ -1,12 +1,19 @@
 """Access to models through one library, and prompts as template files."""
 
-from proctor.models.client import ModelClient, Part
-from proctor.models.faults import rejection
-from proctor.models.footage import Footage
-from proctor.models.probe import reachable
-from proctor.models.prompts import Prompt, chosen_prompt, load_prompt, prompt_file
-from proctor.models.reply import Reply, Token
-from proctor.models.spec import ModelSpec, parse_settings
+from typing import TYPE_CHECKING
+
+from proctor.lazy import export_lazily
+
+if TYPE_CHECKING:
+    from proctor.models.client import ModelClient, Part
+    from proctor.models.faults import rejection
+    from proctor.models.local_weights import Footage
+    from proctor.models.probe import reachable
+    from proctor.models.prompts import Prompt, chosen_prompt, load_prompt, prompt_file
+    from proctor.models.reply import Reply, Token
+    from proctor.models.spec import ModelSpec, parse_settings
+else:
+    export_lazily(__name__)
 
 __all__ = [
     "Footage",

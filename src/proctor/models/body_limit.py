@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["ENCODINGS", "MOST_BYTES", "BodyError", "limit_body"]
-
 MOST_BYTES = 16 * 2**20
 """Of one reply, as it comes and as it is unpacked. Replies of text take a thousandth of it."""
 

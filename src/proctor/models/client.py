@@ -12,7 +12,7 @@ from pydantic import BaseModel, JsonValue
 
 from proctor.core import (
     Frame,
-    MachineryError,
+    InfrastructureError,
     RefusalError,
     SystemFaultError,
     Usage,
@@ -22,18 +22,15 @@ from proctor.core import (
 )
 from proctor.media import ClipFile
 from proctor.models.faults import Fault, understand
-from proctor.models.footage import Footage
+from proctor.models.local_weights import Footage
 from proctor.models.provider import build_model, http_client
 from proctor.models.reply import Reply, Token, UnreadableReplyError, read_tokens, read_usage, read_value
-from proctor.models.spec import ModelSpec
-from proctor.models.weights_hash import weights_hash
+from proctor.models.spec import ModelSpec, weights_hash
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse, UserContent
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
-
-__all__ = ["ModelClient", "Part"]
 
 Part = str | Frame | ClipFile | Footage
 
@@ -101,10 +98,10 @@ class ModelClient:
         """Sends texts, pictures and video files, in this order, and returns the reply.
 
         Before each picture stands its label and time. With `schema` the reply is a value of that form:
-        one that is not is asked for again, up to 3 times in all. Faults of the machinery are retried as
+        one that is not is asked for again, up to 3 times in all. Infrastructure errors are retried as
         the specification says; their time, waits included, is the stopwatch's "retry".
 
-        Raises `MachineryError` (no reply came), `SystemFaultError` (no reply of the form, a context too long, content
+        Raises `InfrastructureError` (no reply came), `SystemFaultError` (no reply of the form, a context too long, content
         that the provider rejects, out of memory), `RefusalError` (the model or a filter declined),
         `ConfigurationError` (no access, no such model, no such setting).
         """
@@ -142,7 +139,7 @@ class ModelClient:
                     raise RefusalError(f"{self.name}: the model or its provider declined to answer")
                 if empty == _EMPTY_TRIES or outcome.finish_reason == "length" or _says_something(outcome):
                     return outcome, usage
-                fault, empty = Fault(MachineryError("an empty reply"), again=True), empty + 1
+                fault, empty = Fault(InfrastructureError("an empty reply"), again=True), empty + 1
             rebook(time.monotonic() - started, "retry")
             if not fault.again or faults > self.spec.retries:
                 after = f" (after {faults} tries)" if faults > 1 else ""

@@ -8,8 +8,6 @@ from openai.types.chat import ChatCompletionContentPartParam
 from pydantic_ai.messages import BinaryContent
 from pydantic_ai.models.openai import OpenAIChatModel
 
-__all__ = ["CompatibleModel"]
-
 
 class _VideoUrl(TypedDict):
     url: str

@@ -2,20 +2,58 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 
 from proctor.core import (
     ConfigurationError,
-    MachineryError,
+    InfrastructureError,
     ProctorError,
     RefusalError,
     SystemFaultError,
 )
 from proctor.models.body_limit import BodyError
-from proctor.models.redact import one_line
 
-__all__ = ["Fault", "rejection", "understand"]
+_SECRET_NAME = re.compile(r"(api[_-]?key|secret|passw|authorization|credential|bearer)", re.IGNORECASE)
+_SECRET_VARIABLE = re.compile(r"(KEY|TOKEN|SECRET|PASSW|CREDENTIAL)", re.IGNORECASE)
+_SECRET_SHAPE = re.compile(
+    r"(?i:bearer\s+)\S+"  # a whole header
+    r"|\b(?:sk|pk|rk|key|gsk|xai|hf)[-_][A-Za-z0-9_*\-]{6,}"  # prefixes that providers use
+    r"|\bAIza[A-Za-z0-9_\-]{10,}"
+    r"|(?<=://)[^/\s@]+@"  # user:password@host
+)
+_DATA_URI = re.compile(r"data:[\w/+.-]+;base64,[A-Za-z0-9+/=]*")
+_MAX_CHARS = 240
+_READ_CHARS = 100_000  # a body of megabytes says no more in its one line than its beginning
+
+
+def looks_secret(name: str) -> bool:
+    """Whether a setting of this name would hold a secret.
+
+    >>> looks_secret("api_key"), looks_secret("max_tokens")
+    (True, False)
+    """
+    return bool(_SECRET_NAME.search(name))
+
+
+def one_line(text: str) -> str:
+    """The text in one line of at most 240 characters, without secrets and without pictures.
+
+    What counts as a secret: the value of every environment variable that is named like one, and what has
+    the shape of a provider's key.
+
+    >>> one_line("Incorrect API key provided: sk-abcdef1234567890.")
+    'Incorrect API key provided: ***.'
+    """
+    for name, value in os.environ.items():
+        if len(value) >= 6 and _SECRET_VARIABLE.search(name):
+            text = text.replace(value, "***")
+    text = text[:_READ_CHARS]
+    text = _SECRET_SHAPE.sub("***", _DATA_URI.sub("(a picture)", text))
+    text = " ".join(text.split())
+    return text if len(text) <= _MAX_CHARS else f"{text[: _MAX_CHARS - 1]}…"
+
 
 _TRY_AGAIN = {408, 409, 425, 429}
 _TOO_LARGE = 413
@@ -66,9 +104,9 @@ def understand(error: Exception) -> Fault:
     )
 
     if (too_large := _of_body(error)) is not None:
-        return Fault(MachineryError(str(too_large)), again=False)
+        return Fault(InfrastructureError(str(too_large)), again=False)
     if isinstance(error, TimeoutError):
-        return Fault(MachineryError("the request timed out"), again=True)
+        return Fault(InfrastructureError("the request timed out"), again=True)
     said = one_line(_words(error))
     if isinstance(error, ContentFilterError):
         return Fault(RefusalError(f"the provider's filter stopped the answer: {said}"), again=False)
@@ -87,8 +125,8 @@ def understand(error: Exception) -> Fault:
         if final:
             code = _code(getattr(error, "body", None))
             return Fault(rejection(said, code), again=False)
-        return Fault(MachineryError(said), again=True, wait_s=error.retry_after)
-    return Fault(MachineryError(f"a reply that can't be read: {said}"), again=True)
+        return Fault(InfrastructureError(said), again=True, wait_s=error.retry_after)
+    return Fault(InfrastructureError(f"a reply that can't be read: {said}"), again=True)
 
 
 def _of_body(error: BaseException) -> BodyError | None:
@@ -104,7 +142,7 @@ def rejection(said: str, code: str = "") -> ProctorError:
 
     A content policy: the question's refusal. Too long, too large, or media that it can't use: the system's own fault.
     A setting that it does not know, or pictures for a model that takes none: every item would be rejected
-    (`ConfigurationError`). Of any other reason nobody can say whose it is: `MachineryError`, to be asked again by
+    (`ConfigurationError`). Of any other reason nobody can say whose it is: `InfrastructureError`, to be asked again by
     another pass, so that the run stays incomplete.
 
     >>> type(rejection("Invalid prompt: flagged by our content policy")).__name__
@@ -112,14 +150,14 @@ def rejection(said: str, code: str = "") -> ProctorError:
     >>> type(rejection("The video file is too short")).__name__
     'SystemFaultError'
     >>> type(rejection("Unknown parameter: 'top_k'")).__name__, type(rejection("bad request")).__name__
-    ('ConfigurationError', 'MachineryError')
+    ('ConfigurationError', 'InfrastructureError')
     """
     words = f"{code} {said}"
     if _POLICY.search(words):
         return RefusalError(said)
     if _SETTING.search(words):
         return ConfigurationError(said)
-    return SystemFaultError(said) if _CONTENT.search(words) else MachineryError(said)
+    return SystemFaultError(said) if _CONTENT.search(words) else InfrastructureError(said)
 
 
 def _code(body: object) -> str:

@@ -7,12 +7,37 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from proctor.core import ConfigurationError, SystemFaultError
-from proctor.models.footage import video_metadata
+from proctor.core import ConfigurationError, Frame, SystemFaultError
+from proctor.models.faults import one_line
 from proctor.models.prompts import template_ends
-from proctor.models.redact import one_line
 
-__all__ = ["Choices", "Clip", "Query", "Said", "Weights"]
+TICKS = 1000
+"""A processor counts frames at a rate: at a number per second, every time has a number of its own."""
+
+
+@dataclass(frozen=True)
+class Footage:
+    """Frames in ascending time, in seconds of the clip."""
+
+    frames: tuple[Frame, ...]
+
+
+def video_metadata(seconds: tuple[float, ...]) -> dict[str, object]:
+    """What a processor must know of sampled frames, or it invents their times: it takes index over rate.
+
+    >>> known = video_metadata((0.0, 1.5, 4.0))
+    >>> [index / known["fps"] for index in known["frames_indices"]], known["total_num_frames"]
+    ([0.0, 1.5, 4.0], 4001)
+    """
+    indices = [round(time * TICKS) for time in seconds]
+    count = max(indices, default=0) + 1
+    return {
+        "fps": float(TICKS),
+        "frames_indices": indices,
+        "total_num_frames": count,
+        "duration": count / TICKS,
+    }
+
 
 Message = dict[str, Any]
 
@@ -57,7 +82,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Said:
+class GeneratedText:
     """One reply; `cut_off` where the limit of tokens ended it."""
 
     text: str
@@ -89,7 +114,7 @@ class Weights:
         except Exception as error:
             raise ConfigurationError(f"{self._name}: {_advice(error)}") from error
 
-    def generate(self, queries: Sequence[Query], given_up: Callable[[], bool]) -> list[Said]:
+    def generate(self, queries: Sequence[Query], given_up: Callable[[], bool]) -> list[GeneratedText]:
         """The replies to questions with as many pictures each and the same choices. A batch that is too large
         for the memory is halved. Raises `SystemFaultError` where one question alone is too large."""
         import torch
@@ -125,7 +150,7 @@ class Weights:
             device = "cuda" if torch.cuda.is_available() else "cpu"
         return processor, model.to(device).eval()
 
-    def _generated(self, queries: Sequence[Query], given_up: Callable[[], bool]) -> list[Said]:
+    def _generated(self, queries: Sequence[Query], given_up: Callable[[], bool]) -> list[GeneratedText]:
         import torch
 
         choices = queries[0].choices
@@ -171,14 +196,14 @@ class Weights:
         except TemplateError:  # many templates know no system message
             return lined_up([_without_system(messages) for messages in conversations])
 
-    def _said(self, row: list[int], asked: int, choices: Choices) -> Said:
+    def _said(self, row: list[int], asked: int, choices: Choices) -> GeneratedText:
         ends = self._model.generation_config.eos_token_id
         ends = set(ends) if isinstance(ends, list) else {ends}
         own = next((place for place, token in enumerate(row) if token in ends), len(row))
         text = self._processor.tokenizer.decode(row[:own], skip_special_tokens=True)
         stopped = next((word for word in choices.stop if text.endswith(word)), "")
         cut_off = own == len(row) and not stopped and len(row) >= choices.max_tokens
-        return Said(text.removesuffix(stopped), asked, min(own + 1, len(row)), cut_off)
+        return GeneratedText(text.removesuffix(stopped), asked, min(own + 1, len(row)), cut_off)
 
 
 def _messages(query: Query) -> list[Message]:

@@ -14,14 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor.core import InputError
-from proctor.core.files import read_bytes
+from proctor.core import InputError, read_bytes
 from proctor.models import template_check
 
 if TYPE_CHECKING:
     from jinja2 import Template
-
-__all__ = ["Prompt", "chosen_prompt", "load_prompt", "prompt_file", "template_ends"]
 
 _SUFFIX = ".txt.j2"
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -63,7 +60,7 @@ class Prompt:
 
 def template_ends(text: str) -> bool:
     """Whether a template by an unknown author comes to an end, tried in a process with bounds of time and memory:
-    one that loops for ever, or fills the memory, would take this one with it."""
+    one that loops indefinitely, or fills the memory, would take this one with it."""
     done = subprocess.run(  # noqa: S603 - this interpreter, and a file of this package
         [sys.executable, template_check.__file__],
         input=text.encode("utf-8", "replace"),

@@ -15,17 +15,15 @@ from urllib.parse import urlsplit
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import is_typeddict
 
-from proctor.core import ConfigurationError
+from proctor.core import ConfigurationError, first_problem, one_of
 from proctor.models.body_limit import ENCODINGS, limit_body
-from proctor.models.redact import one_line
+from proctor.models.faults import one_line
 from proctor.models.spec import RESERVED, ModelSpec
 
 if TYPE_CHECKING:
     import httpx2
     from pydantic_ai.models import Model
     from pydantic_ai.providers import Provider
-
-__all__ = ["build_model", "http_client"]
 
 _CONNECT_S = 10.0
 _PROVIDERS = (
@@ -194,14 +192,15 @@ def _check_settings(model: Model, spec: ModelSpec) -> None:
     usable = sorted(set(known) - set(model.unsupported_settings) - set(RESERVED))
     for key, value in spec.settings.items():
         if key not in usable:
+            near = get_close_matches(key, usable, n=1, cutoff=0.85)  # top_k is not top_p
+            choices = f"did you mean {near[0]!r}?" if near else f"expected {one_of(usable)}"
             raise ConfigurationError(
-                f"{spec.name}: unknown model setting {key!r}: expected one of {', '.join(usable)} "
-                "(a server's own settings go into extra_body)"
+                f"{spec.name}: unknown model setting {key!r}: {choices} (a server's own settings go into extra_body)"
             )
         try:
             TypeAdapter(known[key]).validate_python(value)
         except ValidationError as error:
-            reason = error.errors(include_url=False, include_input=False)[0]["msg"]
+            reason = first_problem(error).expected
         else:
             continue
         raise ConfigurationError(f"{spec.name}: model setting {key!r}: found {value!r}, {reason}")

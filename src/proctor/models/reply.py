@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from proctor.core import Usage
+from proctor.core import JsonError, Usage, first_problem, unique_keys
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
-
-__all__ = ["Reply", "Token", "UnreadableReplyError", "read_tokens", "read_usage", "read_value"]
 
 V_co = TypeVar("V_co", bound=BaseModel | None, covariant=True)
 T = TypeVar("T", bound=BaseModel)
@@ -81,11 +79,10 @@ def read_value(response: ModelResponse, schema: type[T], asked: Sequence[str] = 
     try:
         return _validated(text, schema)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
+        problem = str(first_problem(error))
     if not calls and (value := _value_within(text, schema, asked)) is not None:
         return value
-    place = ".".join(str(step) for step in first["loc"])
-    raise UnreadableReplyError(f"{place}: {first['msg']}" if place else first["msg"])
+    raise UnreadableReplyError(problem)
 
 
 def _validated(text: str, schema: type[T]) -> T:
@@ -93,23 +90,12 @@ def _validated(text: str, schema: type[T]) -> T:
     two values is meant, nobody can say."""
     value = schema.model_validate_json(text)
     try:
-        json.loads(text, object_pairs_hook=_once)
-    except _DoubledKeyError as error:
-        raise UnreadableReplyError(str(error)) from None
+        json.loads(text, object_pairs_hook=unique_keys)
+    except JsonError as error:
+        raise UnreadableReplyError(f"found {error.found}, expected each key once") from None
     except (ValueError, RecursionError):  # what pydantic reads and Python does not: nothing to object to
         pass
     return value
-
-
-class _DoubledKeyError(Exception):
-    """An object that gives a key twice."""
-
-
-def _once(pairs: list[tuple[str, Any]]) -> None:
-    names = [name for name, _ in pairs]
-    if len(set(names)) < len(names):
-        doubled = next(name for name in names if names.count(name) > 1)
-        raise _DoubledKeyError(f"the key {doubled[:40]!r} is given twice")
 
 
 def _value_within(text: str, schema: type[T], asked: Sequence[str]) -> T | None:

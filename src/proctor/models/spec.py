@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from proctor.core import ConfigurationError, InputError
-from proctor.models.redact import looks_secret
-
-__all__ = ["RESERVED", "ModelSpec", "parse_settings"]
+from proctor.models.faults import looks_secret
 
 RESERVED = {
     "timeout": "the time-out of the specification",
@@ -31,7 +31,7 @@ class ModelSpec(BaseModel):
     OpenAI-compatible server's (vLLM, SGLang, Ollama), `name` then may be the bare name of a model there.
     `settings` pass through to the provider (temperature, max_tokens …).
     `timeout_s` bounds one attempt, from connecting to the last byte. `retries` further attempts follow a
-    fault of the machinery, after waiting `backoff_s` · 2ⁿ with full jitter drawn from `seed`, at most
+    an infrastructure error, after waiting `backoff_s` · 2ⁿ with full jitter drawn from `seed`, at most
     `max_wait_s`. `structured` is how a reply of a given form is asked for: by the provider's JSON schema
     mode (`native`), by a tool call, or in words (`prompted`); `auto` takes the first that the model knows.
     """
@@ -60,7 +60,11 @@ class ModelSpec(BaseModel):
             return None
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise ConfigurationError("a base URL is expected to start with http:// or https:// and a host")
+            plain = "://" not in url and "@" not in url and "?" not in url  # it may hold a secret else
+            meant = f": did you mean http://{url.lstrip('/')}?" if plain and url.strip("/") else ""
+            raise ConfigurationError(
+                f"a base URL is expected to start with http:// or https:// and a host{meant}"
+            )
         if parts.username or parts.password or parts.query or parts.fragment:
             raise ConfigurationError(
                 "a base URL holds no credentials and no query: put the key into the environment"
@@ -113,3 +117,32 @@ def _keys(value: JsonValue) -> Iterable[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from _keys(inner)
+
+
+_BLOCK = 2**16
+_BLOCKS = 64
+_NAMES = ("*.safetensors", "*.json", "*.jinja", "*.txt", "*.model")
+
+
+def weights_hash(folder: Path) -> str:
+    """A hash of a folder's weights, configuration, tokenizer and templates; "" where there is no such folder (a name of
+    the hub, whose files are not known before they are loaded).
+
+    Of a large file its size and 64 blocks of 64 KB count, spread over the whole of it: training changes all of them,
+    and tens of gigabytes need not be read.
+    """
+    folder = folder.expanduser()
+    if not folder.is_dir():
+        return ""
+    digest = hashlib.sha256()
+    for file in sorted({file for name in _NAMES for file in folder.glob(name) if file.is_file()}):
+        size = file.stat().st_size
+        digest.update(f"{file.name} {size}\n".encode())
+        with file.open("rb") as stream:
+            if size <= _BLOCK * _BLOCKS:
+                digest.update(stream.read())
+                continue
+            for number in range(_BLOCKS):
+                stream.seek(number * (size - _BLOCK) // (_BLOCKS - 1))
+                digest.update(stream.read(_BLOCK))
+    return digest.hexdigest()

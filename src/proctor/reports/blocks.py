@@ -1,15 +1,33 @@
-"""What a report is made of, before it is HTML: sections of prose, tables, figures and folds.
+"""What results are shown as, before they are a terminal's text, HTML, CSV or JSON: tables, figures, prose, folds, sections.
 
-Texts in here are plain and may be hostile; the page escapes every one of them. Only a figure's `svg` is
-markup, and it is made by `proctor.reports.figures` alone.
+Texts in here are plain and may be hostile; every renderer escapes them. Only a figure's `svg` is markup, and it is
+made by `proctor.reports.figures` alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-__all__ = ["Block", "Cell", "Column", "Figure", "Folded", "Prose", "Section", "Span", "Table"]
+from proctor.core import DASH, thousands
+
+__all__ = [
+    "Answer",
+    "Block",
+    "Cell",
+    "Column",
+    "Figure",
+    "Folded",
+    "Prose",
+    "Row",
+    "Section",
+    "Span",
+    "Story",
+    "Table",
+    "columns",
+    "records_table",
+]
 
 
 @dataclass(frozen=True)
@@ -26,48 +44,69 @@ class Span:
 @dataclass(frozen=True)
 class Cell:
     """One cell: its text, a word set apart from it (`badge`), a second line, or a drawn interval.
-    `strong` cells are those to look at."""
+    `strong` cells are those to look at. `raw` is what programs get in place of the text."""
 
     text: str
     badge: str = ""
     below: str = ""
     span: Span | None = None
     strong: bool = False
+    raw: object = None
+
+
+Row = tuple[Cell | str | int, ...]
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column's head; `numeric` ones are aligned to the right."""
+    """A column's head; `numeric` ones are aligned to the right and never cut. `name` is the column's name for programs
+    (else its label); a `drawn` one has intervals alone, and is left out where nothing can be drawn."""
 
     label: str
     numeric: bool = False
+    name: str = ""
+    drawn: bool = False
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns; the first cell of a row is its head. `caption` says in a sentence what it
+    """Rows under columns; the first cell of a row is its head. `title` names it, `caption` says in a sentence what it
     shows. A whole number stands for a cell that shows it; 0 is shown quietly."""
 
     caption: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell | str | int, ...], ...]
-    foot: tuple[Cell | str | int, ...] = ()
+    rows: tuple[Row, ...]
+    foot: Row = ()
+    title: str = ""
 
     def __post_init__(self) -> None:
         for row in (*self.rows, self.foot or self.columns):
             if len(row) != len(self.columns):
                 raise ValueError(f"a row of {len(row)} cells under {len(self.columns)} columns")
 
+    @property
+    def texts(self) -> list[list[str]]:
+        """The cells as plain texts, row by row, the foot last."""
+        return [[_text(cell) for cell in row] for row in (*self.rows, *([self.foot] if self.foot else []))]
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """The rows as programs read them: by the columns' names, with raw values where there are any."""
+        names = [column.name or column.label for column in self.columns]
+        return [dict(zip(names, map(_raw, row), strict=True)) for row in self.rows]
+
 
 @dataclass(frozen=True)
 class Figure:
     """A drawing with what it shows in words; the numbers behind it are folded away: as a table (`numbers`),
-    or where they are many as the lines of a CSV file (`csv`)."""
+    or where they are many as the lines of a CSV file (`csv`). `narrow` is the same drawing for a phone, where
+    one drawing does not do for both."""
 
     svg: str
     caption: str
     numbers: Table | None = None
     csv: str = ""
+    narrow: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,9 +132,70 @@ Block = Prose | Table | Figure | Folded
 @dataclass(frozen=True)
 class Section:
     """One section: `key` is its anchor, `lead` says in plain words what it shows. A block that is a
-    text is a heading for those after it."""
+    text is a heading for those after it. A section that is not `opened` is folded on the page."""
 
     key: str
     title: str
     lead: str
     blocks: Sequence[Block | str] = field(default_factory=tuple)
+    opened: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question that every reader has, and its answer in a sentence or two."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True)
+class Story:
+    """What stands on the first screen."""
+
+    evaluated: str
+    answers: tuple[Answer, ...]
+    figure: Figure | None = None
+
+
+def columns(*labels: str) -> tuple[Column, ...]:
+    """Columns; a label beginning with ">" is of numbers."""
+    return tuple(Column(label.removeprefix(">"), numeric=label.startswith(">")) for label in labels)
+
+
+def records_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Records as a table, a column a key: numbers with four digits that tell something, and as they are for programs."""
+    names = list(rows[0]) if rows else []
+    heads = tuple(
+        Column(name.replace("_", " "), numeric=any(_is_number(row[name]) for row in rows), name=name)
+        for name in names
+    )
+    cells = tuple(tuple(Cell(_shown(row[name]), raw=row[name]) for name in names) for row in rows)
+    return Table(title, heads, cells, title=title)
+
+
+def _is_number(one: object) -> bool:
+    return isinstance(one, int | float) and not isinstance(one, bool)
+
+
+def _shown(one: object) -> str:
+    if one is None:
+        return DASH
+    if isinstance(one, bool):
+        return "yes" if one else "no"
+    return f"{one:.4g}".replace("-", "−") if isinstance(one, float) else str(one)
+
+
+def _text(cell: Cell | str | int) -> str:
+    if isinstance(cell, int):
+        return thousands(cell)
+    if isinstance(cell, str):
+        return cell
+    parts = [cell.text, f"({cell.badge})" if cell.badge else "", f"({cell.below})" if cell.below else ""]
+    return " ".join(part for part in parts if part)
+
+
+def _raw(cell: Cell | str | int) -> Any:
+    if isinstance(cell, Cell):
+        return cell.text if cell.raw is None and cell.text not in {"", DASH} else cell.raw
+    return cell

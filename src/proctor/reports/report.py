@@ -7,20 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import proctor
-from proctor.build.audit import ItemAudit
-from proctor.core import InputError, Item
-from proctor.reports.blocks import Section
+from proctor.audits.items import ItemAudit
+from proctor.core import Item, write_whole
+from proctor.reports.blocks import Section, Story
 from proctor.reports.browser import Limits, Shown, browser_data
-from proctor.reports.page import render_page, write_whole
+from proctor.reports.page import render_page
 from proctor.reports.sections import (
-    analysis_of,
     analysis_section,
     audit_section,
     conditions_section,
     consumption_section,
     crossings_section,
     facets_section,
-    facts,
     gains_section,
     headline_section,
     orders_section,
@@ -29,27 +27,32 @@ from proctor.reports.sections import (
     ranking_section,
     statuses_section,
 )
-from proctor.reports.sections.conditions import paired
 from proctor.reports.source import Source
+from proctor.reports.story import story_of
 from proctor.runs import Options, Store, public_copy
 
 __all__ = ["ReportSummary", "write_public_report", "write_report"]
 
-_WITHHELD = ("Withheld", "questions, references, answers, names of judges, settings of runs")
+_BROWSING = (
+    "Every question with its key, what each system answered, how it was scored, and what a judge said of it. Choose on the "
+    "left, read on the right, or walk with the arrow keys; the address keeps your filters."
+)
+_WITHHELD = "Withheld from this page: questions, references, answers, names of judges, settings of runs."
 
 
 @dataclass(frozen=True)
 class ReportSummary:
     """What was written: the file, its size, what the item browser holds, and one sentence for each limit
-    that was reached (the page says the same)."""
+    that was reached (the page says the same); `story` is its first screen."""
 
     path: Path
     bytes: int
     sections: tuple[str, ...]
     items: int
     answers: int
-    thumbnails: int
+    pictures: int
     left_out: tuple[str, ...]
+    story: Story
 
 
 def write_report(
@@ -84,21 +87,21 @@ def _write(
     withheld: bool = False,
 ) -> ReportSummary:
     """The page; one from which items are `withheld` says so at its head and has no place for them."""
-    if not source.runs:
-        shown_store = source.store.shown
-        raise InputError(
-            shown_store, f"benchmark {source.card.name}", found="no run", expected="at least one"
-        )
-    sections = _sections(source, audit)
+    source.check()
+    sections, last = _sections(source, audit), provenance_section(source)
+    story = story_of(source)
     limits = replace(Limits(), items=max_items)
     data, shown = (None, Shown()) if withheld else browser_data(source, limits, thumbnails)
     left_out = shown.left_out(limits)
     page = render_page(
+        story=story,
         sections=sections,
+        last=last,
         data=data if max_items else None,
         title=source.card.title,
         simulated=source.card.simulated,
-        facts=[*facts(source), *([_WITHHELD] if withheld else [])],
+        withheld=[_WITHHELD] if withheld else [],
+        browsing=_BROWSING,
         shown=shown,
         left_out=left_out,
         version=proctor.__version__,
@@ -107,11 +110,12 @@ def _write(
     return ReportSummary(
         path=out,
         bytes=written,
-        sections=tuple(section.key for section in sections),
+        sections=tuple(section.key for section in (*sections, last)),
         items=shown.items,
         answers=shown.answers,
-        thumbnails=shown.thumbnails,
+        pictures=shown.pictures,
         left_out=tuple(left_out),
+        story=story,
     )
 
 
@@ -138,21 +142,18 @@ def write_public_report(
 
 
 def _sections(source: Source, audit: ItemAudit | None) -> list[Section]:
-    pairs = paired(source)
-    analysis = analysis_of(source)
     found = [
         headline_section(source),
         published_section(source),
-        ranking_section(source, analysis),
+        ranking_section(source),
         facets_section(source),
         orders_section(source),
-        analysis_section(source, analysis),
-        conditions_section(source, pairs),
-        gains_section(source, pairs),
-        crossings_section(source, pairs),
+        analysis_section(source),
+        conditions_section(source),
+        gains_section(source),
+        crossings_section(source),
         consumption_section(source),
         statuses_section(source),
         audit_section(audit),
-        provenance_section(source),
     ]
     return [section for section in found if section is not None]

@@ -1,23 +1,56 @@
-"""What the sections draw on: a store's numbers, computed once, in the order in which they are shown."""
+"""What the sections draw on: a store's numbers, computed once, in the order in which they are shown.
+
+Nothing else in a report reads the store: sections take what stands here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from proctor.core import ACCURACY, FailedPolicy, Item, Metric
-from proctor.metrics.chance import chance_level
-from proctor.runs import BenchmarkCard, Options, Result, Run, Store, chosen_runs, results
-from proctor.runs.missing import policies
-from proctor.runs.results import natural
-from proctor.runs.table import CODE, ItemTable, load_items
+from proctor.core import ACCURACY, Answer, FailedPolicy, InputError, Item, Metric, Score, Vote, natural
+from proctor.metrics import chance_level
+from proctor.runs import (
+    CODE,
+    FLOOR,
+    ORACLE,
+    Analysis,
+    BenchmarkCard,
+    Comparison,
+    Consumption,
+    ItemTable,
+    Leaderboard,
+    LeaderboardRow,
+    Options,
+    OrderedRun,
+    Result,
+    Run,
+    Store,
+    analyse,
+    chosen_baselines,
+    chosen_runs,
+    compare_runs,
+    leaderboard,
+    load_answers,
+    load_consumption,
+    load_items,
+    load_orders,
+    load_scores,
+    newest_run,
+    policies,
+    results,
+    status_counts,
+)
+from proctor.runs.analysis import NothingMarkedError
 
-__all__ = ["BASELINE", "Key", "Source"]
+__all__ = ["BASELINE", "Key", "Paired", "Source"]
 
 BASELINE = "text-only"
-"""The condition that others are held against: without the media, what is left is guessing."""
+"""The condition that others are compared with: without the media, what is left is guessing."""
 
+_STABILITY = 500  # samples of the groups behind the stability of a ranking
+_FEW_SYSTEMS = 4  # are compared pair by pair
 _MOST_VALUES = 24  # a tag with more values than this is a name, not a facet
 
 
@@ -29,17 +62,40 @@ class Key:
     scorer: str
 
 
+@dataclass(frozen=True)
+class Paired:
+    """Every system's runs against its run under `baseline`. `without` names runs that have no metric in
+    common with it."""
+
+    baseline: str
+    comparisons: list[Comparison]
+    without: list[str]
+
+    def of(self, key: Key) -> list[Comparison]:
+        """The comparisons of one metric."""
+        return [one for one in self.comparisons if (one.metric, one.scorer) == (key.metric, key.scorer)]
+
+
 class Source:
     """One benchmark in one store, under one set of options; `baselines` are marked in the ranking (see `rank_runs`)."""
 
     def __init__(self, store: Store, benchmark: str, options: Options, baselines: Sequence[str] = ()) -> None:
         self.baselines = tuple(baselines)
-        self.store = store
+        self._store = store
         self.benchmark = benchmark
         self.options = options
         self.card: BenchmarkCard = store.card(benchmark)
         self.runs: list[Run] = chosen_runs(store, benchmark, options.systems, options.conditions)
         self.table: ItemTable = load_items(store, self.card, all_items=options.all_items)
+        self._boards: dict[tuple[Key, str], Leaderboard] = {}
+
+    def check(self) -> None:
+        """Raises `InputError` where there is no run."""
+        if not self.runs:
+            expected = "at least one"
+            raise InputError(
+                self._store.shown, f"benchmark {self.card.name}", found="no run", expected=expected
+            )
 
     @cached_property
     def policies(self) -> tuple[FailedPolicy, ...]:
@@ -55,12 +111,12 @@ class Source:
     @cached_property
     def everything(self) -> list[Item]:
         """All items of the benchmark, also those that do not count."""
-        return self.store.items(self.benchmark)
+        return self._store.items(self.benchmark)
 
     @cached_property
     def overall(self) -> list[Result]:
         """Every number, not split by any facet."""
-        return results(self.store, self.benchmark, replace(self.options, by=())).rows
+        return results(self._store, self.benchmark, replace(self.options, by=())).rows
 
     @cached_property
     def conditions(self) -> list[str]:
@@ -126,7 +182,7 @@ class Source:
 
     def by(self, facet: str) -> list[Result]:
         """Every number, split by one facet."""
-        return results(self.store, self.benchmark, replace(self.options, by=(facet,))).rows
+        return results(self._store, self.benchmark, replace(self.options, by=(facet,))).rows
 
     def metric(self, name: str) -> Metric:
         """A metric's declaration."""
@@ -150,8 +206,8 @@ class Source:
         by_code = key == Key(ACCURACY.name, CODE)  # of the formats that code compares, free text is none
         return chance_level(ACCURACY if by_code else self.metric(key.metric), items)
 
-    def accuracy_by_lot(self, facet: str, value: str) -> float | None:
-        """What guessing reaches of the accuracy by code, as `chance` has it."""
+    def accuracy_chance(self, facet: str, value: str) -> float | None:
+        """The chance level of the accuracy by code (see `chance`)."""
         return self.chance(Key(ACCURACY.name, CODE), facet, value)
 
     def axis(self, key: Key) -> tuple[float, float]:
@@ -165,3 +221,186 @@ class Source:
             if number is not None
         ]
         return min([metric.low, *shown]), max([metric.high, *shown])
+
+    @property
+    def ordered_runs(self) -> list[Run]:
+        """The runs, by system and condition in the order in which these are shown."""
+        return sorted(
+            self.runs,
+            key=lambda run: (self.systems.index(run.system), self.conditions.index(run.condition)),
+        )
+
+    def is_baseline(self, system: str) -> bool:
+        """Whether a system is a reference and no contestant."""
+        return system in FLOOR or system in self.baselines or system in self._told
+
+    @cached_property
+    def _told(self) -> set[str]:
+        return {run.system for run in self.runs if run.settings.get(ORACLE, False)}
+
+    def board(self, key: Key, condition: str) -> Leaderboard:
+        """The leaderboard of one metric under one condition."""
+        if (key, condition) not in self._boards:
+            self._boards[key, condition] = leaderboard(
+                self._store,
+                self.benchmark,
+                condition=condition,
+                metric=key.metric,
+                scorer=key.scorer,
+                options=self.options,
+            )
+        return self._boards[key, condition]
+
+    def results_of(self, key: Key, condition: str) -> dict[str, Result]:
+        """The numbers of one metric under one condition, by system."""
+        return {
+            row.system: row
+            for row in self.overall
+            if (row.metric, row.scorer, row.condition) == (key.metric, key.scorer, condition)
+        }
+
+    def row_of(self, key: Key, condition: str, system: str) -> LeaderboardRow | None:
+        """One system's row of a leaderboard."""
+        return next((row for row in self.board(key, condition).rows if row.system == system), None)
+
+    @cached_property
+    def _marked(self) -> set[tuple[str, str, str, str]]:
+        return {
+            (row.system, row.condition, row.metric, row.scorer)
+            for row in self.overall
+            if row.if_excluded is not None
+        }
+
+    def _share_a_metric(self, first: Run, second: Run) -> bool:
+        return any(
+            (first.system, first.condition, key.metric, key.scorer) in self._marked
+            and (second.system, second.condition, key.metric, key.scorer) in self._marked
+            for key in self.keys
+        )
+
+    @cached_property
+    def paired(self) -> Paired | None:
+        """All conditions against text-only (or, where nobody ran it, against the first one); None where no
+        system was run under two conditions."""
+        if len(self.conditions) < 2:
+            return None
+        baseline = BASELINE if BASELINE in self.conditions else self.conditions[0]
+        runs = {(run.system, run.condition): run for run in self.runs}
+        pairs: list[tuple[Run, Run]] = []
+        without: list[str] = []
+        for system in self.systems:
+            for condition in self.conditions:
+                first, second = runs.get((system, condition)), runs.get((system, baseline))
+                if condition == baseline or first is None or second is None:
+                    continue
+                if self._share_a_metric(first, second):
+                    pairs.append((first, second))
+                else:
+                    without.append(f"{system} / {condition}")
+        if not pairs:
+            return None
+        return Paired(baseline, compare_runs(self._store, self.benchmark, pairs, self.options), without)
+
+    def gains(self, facet: str) -> list[Comparison]:
+        """The first condition against the baseline of `paired`, split by a facet."""
+        if self.paired is None or self.conditions[0] == self.paired.baseline:
+            return []
+        runs = {(run.system, run.condition): run for run in self.runs}
+        first, second = self.conditions[0], self.paired.baseline
+        both = [
+            (runs[system, first], runs[system, second])
+            for system in self.systems
+            if (system, first) in runs and (system, second) in runs
+        ]
+        return compare_runs(self._store, self.benchmark, both, replace(self.options, by=(facet,)))
+
+    @cached_property
+    def crossed(self) -> list[Comparison]:
+        """The comparisons of `paired`; where there is one condition alone, those of few systems with each other."""
+        if self.paired is not None:
+            return self.paired.comparisons
+        runs = [run for name in self.systems for run in self.runs if run.system == name]
+        if not 2 <= len(runs) <= _FEW_SYSTEMS or len({run.condition for run in runs}) > 1:
+            return []
+        pairs = [
+            (first, second)
+            for place, first in enumerate(runs)
+            for second in runs[place + 1 :]
+            if self._share_a_metric(first, second)
+        ]
+        return compare_runs(self._store, self.benchmark, pairs, self.options)
+
+    def compared(self, first: tuple[str, str], second: tuple[str, str], key: Key) -> Comparison | None:
+        """Two runs, each (system, condition), by one metric; None where they have no item in common."""
+        runs = {(run.system, run.condition): run for run in self.runs}
+        if first not in runs or second not in runs or not self._share_a_metric(runs[first], runs[second]):
+            return None
+        found = compare_runs(self._store, self.benchmark, [(runs[first], runs[second])], self.options)
+        return next((one for one in found if (one.metric, one.scorer) == (key.metric, key.scorer)), None)
+
+    @cached_property
+    def analysis(self) -> Analysis | str | None:
+        """The analysis under the first condition; a sentence where it can't be made, None where there is nothing to
+        make: accuracy is not marked, there is neither bucket nor facet, or nobody but baselines was asked."""
+        condition = self.conditions[0]
+        asked = {run.system for run in self.runs if run.condition == condition}
+        marked = any(metric.name == ACCURACY.name for metric in self.card.metrics)
+        known = set(self.table.facet_names())
+        split = self.card.buckets or any(facet in known for facet in self.card.facets)
+        asked -= self.card.disqualified.keys()
+        if not marked or not split or not asked - set(chosen_baselines(self.runs, self.baselines)):
+            return None
+        try:
+            return analyse(
+                self._store,
+                self.benchmark,
+                condition=condition,
+                systems=tuple(sorted(asked)),
+                baselines=self.baselines,
+                all_items=self.options.all_items,
+                draws=self.options.draws,
+                stability=_STABILITY,
+                seed=self.options.seed,
+                failed=self.options.failed,
+            )
+        except NothingMarkedError:
+            return f"Under {condition} no question has a mark, so that systems can't be compared."
+
+    @cached_property
+    def orders(self) -> list[OrderedRun]:
+        """Orders under the first policy; none where nothing is to be put in order."""
+        known = {item.id: item for item in self.items}
+        if all(item.answer.kind != "ordering" for item in known.values()):
+            return []
+        return load_orders(self._store, self.runs, self.table, known, self.policies[0])
+
+    def statuses(self, run: Run) -> dict[str, int]:
+        """How the items of a run ended."""
+        return status_counts(self._store, run, self.table)
+
+    def consumption(self, run: Run) -> Consumption:
+        """Time, tokens and money of a run."""
+        return load_consumption(self._store, run, self.table)
+
+    def answers(self, run: Run, first: int) -> dict[int, Answer]:
+        """A run's answers to the first items, by place."""
+        return load_answers(self._store, run, self.table, first)
+
+    def scores(self, run: Run, first: int) -> dict[int, list[Score]]:
+        """A run's scores of the first items, by place."""
+        return load_scores(self._store, run, self.table, first)
+
+    def votes(self, keys: Iterable[str]) -> dict[str, Vote]:
+        """Judgements by key."""
+        return self._store.votes(keys)
+
+    @cached_property
+    def newest(self) -> str:
+        """When the newest run was begun."""
+        found = newest_run(self._store, self.benchmark) or "none"
+        return found.replace("T", " ").replace("+00:00", " UTC")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The fingerprint of the benchmark's items."""
+        return self._store.fingerprint(self.benchmark)

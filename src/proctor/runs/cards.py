@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from proctor.core import Benchmark, Excerpt, FailedPolicy, Item, Metric, PublishedTable
-from proctor.metrics.chance import chance_level
+from proctor.core import Benchmark, Excerpt, FailedPolicy, Item, Metric, PublishedTable, RatingScheme
+from proctor.metrics import chance_level
 
 __all__ = ["BenchmarkCard", "Ruling", "card_of"]
 
@@ -55,9 +55,13 @@ class BenchmarkCard(BaseModel):
     published: PublishedTable | None = None
     failed: FailedPolicy | None = None
     excerpts: dict[str, Excerpt] = {}
+    rating: RatingScheme | None = None
     chance: dict[
         str, float
-    ] = {}  # by metric what guessing by lot reaches on the items that count, where it is known
+    ] = {}  # by metric what random guessing reaches on the items that count, where it is known
+
+    folders: dict[str, str] = {}
+    """Where the files lay on this machine at the last run or import: `data`, `media`; and the `track`."""
 
     rulings: tuple[Ruling, ...] = ()  # who was disqualified, by a person; also what was taken back
 
@@ -93,11 +97,14 @@ def _widened(metric: Metric, other: Metric) -> Metric:
 def card_of(benchmark: Benchmark) -> BenchmarkCard:
     """The card of a benchmark."""
     counted = benchmark.counted()
-    levels = {metric.name: chance_level(metric, counted) for metric in benchmark.metrics}
+    known = {metric.name for metric in benchmark.metrics}
+    more = [metric for scorer in benchmark.scorers for metric in scorer.metrics if metric.name not in known]
+    metrics = (*benchmark.metrics, *more)
+    levels = {metric.name: chance_level(metric, counted) for metric in metrics}
     return BenchmarkCard(
         name=benchmark.name,
         title=benchmark.title,
-        metrics=benchmark.metrics,
+        metrics=metrics,
         headline=benchmark.headline,
         facets=benchmark.facets,
         conditions=benchmark.conditions,
@@ -110,5 +117,6 @@ def card_of(benchmark: Benchmark) -> BenchmarkCard:
         published=benchmark.published,
         failed=benchmark.failed,
         excerpts=dict(benchmark.excerpts),
+        rating=benchmark.rating,
         chance={name: level for name, level in levels.items() if level is not None},
     )

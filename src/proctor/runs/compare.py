@@ -143,7 +143,7 @@ def compare(
     or every chosen run against one (`against`: its system and condition).
 
     Where several systems are named and no condition, and they share one alone, systems are compared under that one:
-    a guess that was also made without the media, as the floor of the results, is no other condition to look at.
+    a guess that was also made without the media, as the baselines of the results, is no other condition to look at.
     Where systems are named as SYSTEM/CONDITION, these very runs are compared.
 
     `options` choose systems and conditions (all, where none are named), items, the facets to split by, draws and

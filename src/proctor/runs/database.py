@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from sqlalchemy import Connection, Engine, create_engine, event, insert, make_url, select
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
-from proctor.core import InputError
+from proctor.core import InputError, first_problem
 from proctor.runs import schema
 
 __all__ = ["READING_FAULTS", "damaged", "open_engine", "shown_url"]
@@ -50,8 +50,7 @@ def damaged(shown: str, error: Exception) -> InputError:
     if isinstance(error, DBAPIError):
         found = str(error.orig).strip() or type(error.orig).__name__
     elif isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False)[0]
-        found = f"a damaged row ({'.'.join(map(str, first['loc']))}: {first['msg']})"
+        found = f"a damaged row ({first_problem(error)})"
     else:
         found = f"a damaged row ({type(error).__name__}: {error})"[:200]
     return InputError(

@@ -8,6 +8,7 @@ does wrong (too slow, refuses, unreadable, an error of its own) is its answer.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +16,9 @@ from dataclasses import dataclass, field
 from proctor.core import (
     Answer,
     ConfigurationError,
+    InfrastructureError,
     InputError,
     Item,
-    MachineryError,
     ParseError,
     ProctorError,
     RefusalError,
@@ -35,6 +36,10 @@ from proctor.runs.ownership import HEARTBEAT_S
 from proctor.runs.store import Run, Store
 
 __all__ = ["Job", "Limits", "Tally", "ask_all"]
+
+
+_ID = re.compile(r"\b(?:req[-_]\w+|(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{8,})\b")
+_CAUSES = 50  # kinds of failure that are told apart
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,8 @@ class Tally:
     stopped: str = ""
     failures_in_a_row: int = 0
     last_reason: str = ""
+    causes: dict[str, int] = field(default_factory=dict)
+    """How often answers failed or were errors of the system, by what happened."""
 
     @property
     def done(self) -> int:
@@ -103,6 +110,10 @@ class Tally:
         if answer.status is Status.ERROR:
             self.error_example = self.error_example or f"{answer.item_id}: {answer.reason}"
         self.usage += answer.usage
+        if answer.status in {Status.FAILED, Status.ERROR}:
+            cause = _cause(answer.reason)
+            cause = cause if cause in self.causes or len(self.causes) < _CAUSES else "other reasons"
+            self.causes[cause] = self.causes.get(cause, 0) + 1
         failed = answer.status is Status.FAILED
         self.failures_in_a_row = self.failures_in_a_row + 1 if failed else 0
         if failed:
@@ -194,8 +205,20 @@ class _Worker:
                 self.fatal = self.fatal or error
                 self._stop.set()
                 continue
-            await self._journal.write(job.run, answer, await _marks(job, item, answer))
+            await self._journal.write(job.run, answer, await self._scores(job, item, answer))
             self._count(answer)
+
+    async def _scores(self, job: Job, item: Item, answer: Answer) -> list[Score]:
+        """The scores of an answer. A scorer that breaks ends the run, but takes neither the answer with it, which is
+        paid, nor the scores of the others."""
+        found: list[Score] = []
+        for scorer in job.scorers if answer.status is not Status.FAILED else ():
+            try:
+                found += await scorer.score(item, answer) if scorer.applies(item) else []
+            except ProctorError as error:
+                self.fatal = self.fatal or error
+                self._stop.set()
+        return found
 
     def _count(self, answer: Answer) -> None:
         self._tally.add(answer)
@@ -205,14 +228,6 @@ class _Worker:
             self._tally.stopped = f"gave up after {kind} in a row: {answer.reason}"
             self._stop.set()
         self._on_change(self._tally)
-
-
-async def _marks(job: Job, item: Item, answer: Answer) -> list[Score]:
-    if answer.status is Status.FAILED:
-        return []
-    return [
-        score for scorer in job.scorers if scorer.applies(item) for score in await scorer.score(item, answer)
-    ]
 
 
 async def ask(
@@ -240,7 +255,7 @@ async def ask(
             answer = _ended(item, Status.TIMED_OUT, f"took longer than {budget_s:g} s")
         else:
             answer = _ended(item, Status.FAILED, _one_line(error))
-    except MachineryError as error:
+    except InfrastructureError as error:
         answer = _ended(item, Status.FAILED, str(error))
     except RefusalError as error:
         answer = _ended(item, Status.REFUSED, str(error))
@@ -248,7 +263,7 @@ async def ask(
         answer = _ended(item, Status.ERROR, str(error))
     except ProctorError:
         raise
-    except OSError as error:  # the network's or the machine's, whoever's code was calling it
+    except OSError as error:  # the network's or the machine's, whichever code was calling it
         answer = _ended(item, Status.FAILED, _one_line(error))
     except Exception as error:  # noqa: BLE001 - a system is other people's code: its bug is shown, item by item
         answer = _ended(item, Status.ERROR, _one_line(error))
@@ -271,6 +286,16 @@ def _parsed(item: Item, answer: Answer) -> Answer:
 
 def _ended(item: Item, status: Status, reason: str) -> Answer:
     return Answer(item_id=item.id, status=status, reason=reason)
+
+
+def _cause(reason: str) -> str:
+    """What happened, without what differs from one time to the next.
+
+    >>> _cause("openai:gpt-5.2: HTTP 500: request req_7f3a1 failed (after 3 tries)")
+    'openai:gpt-5.2: HTTP 500: request … failed'
+    """
+    plain = re.sub(r" \(after \d+ tries\)$", "", reason)
+    return _ID.sub("…", plain)
 
 
 def _one_line(error: BaseException) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["changed_settings", "same_run", "with_servers"]
+__all__ = ["ORACLE", "changed_settings", "same_run", "with_servers"]
+
+ORACLE = "told_the_key"  # the name in stores since the first edition
+"""The setting of a run that says whether its system got the reference answers beforehand."""
 
 _ADDRESS = "base_url"
 _SERVERS = "servers"

@@ -15,7 +15,7 @@ __all__ = ["Journal"]
 
 _REST = 4.0
 _MOST_REST_S = 0.01
-"""After a transaction the next one is held back so many times as long as it took, up to so many seconds, for
+"""After a transaction the next one is held back this many times as long as it took, up to this many seconds, for
 others to share it: where answers come fast, few transactions are made; where they come slowly, none waits."""
 
 
@@ -84,7 +84,7 @@ class Journal:
         error: Exception | None = None
         try:
             self._store.write_many([(entry.run, entry.answer, entry.scores) for entry in batch])
-        except Exception as raised:  # noqa: BLE001 - handed to whoever waits
+        except Exception as raised:  # noqa: BLE001 - handed to the waiting caller
             error = raised
         taken = time.monotonic() - started
         self._loop.call_soon_threadsafe(self._settle, batch, error, taken)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 from proctor.core import (
     ACCURACY,
     Answer,
-    ConfigurationError,
+    InfrastructureError,
     Item,
-    MachineryError,
+    ProctorError,
     RefusalError,
     Score,
     Scorer,
@@ -21,13 +22,39 @@ from proctor.core import (
     Vote,
     VoteBook,
 )
-from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, WithFallback
+from proctor.judges import (
+    AWAITING_VOTES,
+    NO_VERDICT,
+    RESOLVED,
+    TIE,
+    UNRESOLVED,
+    PartialScoresError,
+    WithFallback,
+)
 from proctor.runs.store import Run, Store
 from proctor.runs.table import load_items, load_labels
 
-__all__ = ["JudgeTally", "PaidVotes", "judge_all"]
+__all__ = ["JudgeLimits", "JudgeTally", "PaidVotes", "SeesAnswers", "judge_all"]
 
 _WRITE_EVERY = 64
+
+
+@runtime_checkable
+class SeesAnswers(Protocol):
+    """A scorer that is shown all answers before it scores the first one."""
+
+    async def see(self, answers: Sequence[tuple[Item, Answer]]) -> None:
+        """Those of all runs, also the ones that have a score already."""
+
+
+@dataclass(frozen=True)
+class JudgeLimits:
+    """How many answers are judged at once, after how many infrastructure errors in a row the rest is left, and how many
+    answers are judged at `most` (None: all)."""
+
+    concurrency: int = 8
+    give_up_after: int = 50
+    most: int | None = None
 
 
 class PaidVotes:
@@ -86,10 +113,9 @@ async def judge_all(
     store: Store,
     runs: Sequence[Run],
     scorer: Scorer,
+    limits: JudgeLimits | None = None,
     *,
     all_items: bool = False,
-    concurrency: int = 8,
-    give_up_after: int = 50,
     stop: asyncio.Event | None = None,
     on_change: Callable[[JudgeTally], None] = lambda _: None,
 ) -> JudgeTally:
@@ -98,9 +124,9 @@ async def judge_all(
 
     An answer without a verdict (a refusal, no reply of the form, none at all) is recorded as unresolved, so that it is
     shown and asked again, and never leaves a denominator in silence. After `give_up_after` infrastructure errors in a
-    row the rest is left for the next call. Raises `ConfigurationError` at once.
+    row the rest is left for the next call, and so is what is beyond `most`. Raises what the judge raises beside that.
     """
-    tally = JudgeTally()
+    tally, limits = JudgeTally(), limits or JudgeLimits()
     stop = stop or asyncio.Event()
     open_before = {run.id: _awaiting(store, run, scorer) for run in runs}
     work = [
@@ -108,7 +134,10 @@ async def judge_all(
         for run in runs
         for item, answer in _unmarked(store, run, scorer, open_before[run.id], all_items)
     ]
+    if isinstance(scorer, SeesAnswers) and work:
+        await scorer.see(_all_answers(store, runs, all_items))
     tally.total = len(work)
+    work = work[: limits.most]
     left = iter(work)
     done: list[tuple[Run, Score]] = []
     in_a_row = 0
@@ -121,7 +150,7 @@ async def judge_all(
             scores, broken = await _judged(scorer, item, answer, item.id in open_before[run.id], tally)
             done.extend((run, score) for score in scores)
             in_a_row = in_a_row + 1 if broken else 0
-            if in_a_row >= give_up_after:
+            if in_a_row >= limits.give_up_after:
                 stop.set()
             if len(done) >= _WRITE_EVERY:
                 _flush(store, done, scorer)
@@ -129,9 +158,9 @@ async def judge_all(
 
     try:
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(concurrency):
+            for _ in range(limits.concurrency):
                 tasks.create_task(worker())
-    except* ConfigurationError as errors:
+    except* ProctorError as errors:
         raise errors.exceptions[0] from None
     finally:
         _flush(store, done, scorer)
@@ -144,11 +173,15 @@ async def _judged(
     """What is to be recorded of one answer, and whether the infrastructure broke."""
     try:
         scores = await scorer.score(item, answer)
-    except (MachineryError, RefusalError, SystemFaultError) as error:
+    except PartialScoresError as error:
+        tally.unmarked += 1
+        tally.last_reason = str(error)
+        return [*error.scores, *([] if open_before else [_state(item, scorer, NO_VERDICT)])], False
+    except (InfrastructureError, RefusalError, SystemFaultError) as error:
         tally.unmarked += 1
         tally.last_reason = str(error)
         state = [] if open_before else [_state(item, scorer, NO_VERDICT)]
-        return state, type(error) is MachineryError
+        return state, type(error) is InfrastructureError
     tally.count(scores)
     if open_before and all(one.metric != UNRESOLVED.name for one in scores):
         scores = [*scores, _state(item, scorer, RESOLVED)]
@@ -176,6 +209,18 @@ def _unmarked(
         and answers[item.id].status is not Status.FAILED
         and scorer.applies(item)
     ]
+
+
+def _all_answers(store: Store, runs: Sequence[Run], all_items: bool) -> list[tuple[Item, Answer]]:
+    found = []
+    for run in runs:
+        answers, card = store.answers(run), store.card(run.benchmark)
+        found += [
+            (item, answers[item.id])
+            for item in store.items(run.benchmark)
+            if item.id in answers and (all_items or card.counts(item))
+        ]
+    return found
 
 
 def _awaiting(store: Store, run: Run, scorer: Scorer) -> set[str]:

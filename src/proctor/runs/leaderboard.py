@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import FailedPolicy, InputError, Metric
+from proctor.runs.identity import ORACLE
 from proctor.runs.missing import Marked, load_marked, policies
 from proctor.runs.results import BOTH, Options, chosen_runs
 from proctor.runs.store import Run, Store
@@ -28,8 +29,9 @@ class LeaderboardRow:
     has the better rank), None where it can't be known (see `leaderboard`) and for a `disqualified` one; `rank_low` to
     `rank_high` is its simultaneous confidence interval. `place_low` to `place_high` is how its place spreads over
     samples, and `p_best` how often it leads there: no confidence interval (see `proctor.stats.Rank`). `missing` items
-    were not asked; `lacking` ones have no score for whatever reason. `told_the_key` marks a baseline that knows the
-    answers' distribution: a reference, not a contestant.
+    were not asked, `unsupported` ones are of a format that a baseline does not answer; `lacking` ones have no score for
+    whatever reason. `oracle_baseline` marks an oracle baseline, which uses the reference answers: it is shown, and has
+    neither a rank nor a part in the tests of others.
 
     `policy` says how lacking items count: "wrong", "exclude", or "both" where nothing is decided: then there is no
     `value` but the range from `if_wrong` to `if_excluded`, and an interval that holds those of both; empty where
@@ -48,9 +50,10 @@ class LeaderboardRow:
     n: int
     groups: int
     missing: int
-    told_the_key: bool
+    oracle_baseline: bool
     disqualified: bool = False
     lacking: int = 0
+    unsupported: int = 0
     policy: str = ""
     if_wrong: float | None = None
     if_excluded: float | None = None
@@ -82,8 +85,8 @@ class _Entry:
     disqualified: bool
 
     @property
-    def told_the_key(self) -> bool:
-        return bool(self.run.settings.get("told_the_key", False))
+    def oracle_baseline(self) -> bool:
+        return bool(self.run.settings.get(ORACLE, False))
 
     def complete_on(self, common: Mask) -> bool:
         """Whether each of these items has a value under the policy; both readings count as one that has none."""
@@ -110,7 +113,8 @@ def leaderboard(
 ) -> Leaderboard:
     """Ranks the systems of one condition by a metric (the headline, if none is named).
 
-    All are ranked on the same items: no system's gaps take an item from another. Lacking items (failed, not asked, no
+    All are ranked on the same items: no system's gaps take an item from another. Disqualified systems and oracle
+    baselines (which use the reference answers) enter no test and no adjustment. Lacking items (failed, not asked, no
     verdict) are wrong under the policy `wrong`; under `exclude` a system with any has a score and no rank. Where
     nothing is decided, such a system has a rank only if these items can't change any: if all ranks are the same whether
     they have the worst score or the best. An answer that waits
@@ -135,10 +139,10 @@ def leaderboard(
             store.shown, found=f"{declared.name} by {', '.join(scorers)}", expected="one scorer, named"
         )
     markable = items.markable(declared, CODE if scorer is None else scorer)
-    known = [~np.isnan(one.marked.values(FailedPolicy.WRONG)) for one in entries]
+    contests = [entry for entry in entries if not entry.disqualified and not entry.oracle_baseline]
+    known = [~np.isnan(one.marked.values(FailedPolicy.WRONG)) for one in contests]
     common = np.logical_or.reduce([np.zeros_like(markable), *known]) & markable
     board = _Board(items, declared, common, options)
-    contests = [entry for entry in entries if not entry.disqualified]
     decided = [entry for entry in contests if entry.complete_on(common)]
     undecided = [entry for entry in contests if entry.policy == BOTH and entry.settled_on(common)]
     ranked = [*decided, *board.rankable(decided, undecided)]
@@ -219,10 +223,11 @@ class _Board:
             ci_high=high,
             n=shown.n,
             groups=shown.groups,
-            missing=int(np.sum(marked.not_asked | marked.unsupported)),
-            told_the_key=entry.told_the_key,
+            missing=int(np.sum(marked.not_asked)),
+            oracle_baseline=entry.oracle_baseline,
             disqualified=entry.disqualified,
             lacking=int(np.sum(marked.lacking | marked.waiting | marked.unsupported)),
+            unsupported=int(np.sum(marked.unsupported)),
             policy=entry.policy,
             if_wrong=wrong.value,
             if_excluded=excluded.value,

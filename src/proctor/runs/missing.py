@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, Metric, Status
 from proctor.judges import UNRESOLVED
+from proctor.runs.baselines import FLOOR
 from proctor.runs.cards import BenchmarkCard
-from proctor.runs.floor import FLOOR
 from proctor.runs.store import Run, Store
 from proctor.runs.table import (
     CODE,
@@ -62,7 +62,7 @@ class Marked:
 
     `markable` are the items that the metric marks. Each of them has a score in `scores` or is in exactly one of the
     masks: `failed` (an infrastructure error), `not_asked`, `unresolved` (the judge was asked and gave no verdict),
-    `waiting` (the judge is still to be asked) and `unsupported` (a baseline of the floor does not answer its format);
+    `waiting` (the judge is still to be asked) and `unsupported` (a baseline does not answer its format);
     the last two are neither right nor wrong under any policy.
     """
 

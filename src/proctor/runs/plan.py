@@ -3,17 +3,17 @@ checked before the first call is paid."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from proctor.core import Benchmark, InputError, Item, NeedsReferences, Scorer, System, VideoClip
+from proctor.core import Benchmark, InputError, Item, NeedsReferences, ProctorError, Scorer, System, VideoClip
 from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, viewer
-from proctor.runs.engine import Job
+from proctor.runs.engine import Job, Limits, Tally, ask_all
+from proctor.runs.identity import ORACLE
 from proctor.runs.store import Run, Store
-
-__all__ = ["Plan", "PlanOptions", "chosen_items", "plan", "run_settings"]
 
 
 @dataclass(frozen=True)
@@ -141,5 +141,41 @@ def run_settings(
         "media": media,
         "seed": seed,
         "budget_s": budget_s,
-        "told_the_key": isinstance(system, NeedsReferences),
+        ORACLE: isinstance(system, NeedsReferences),
     }
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a plan: the tally, and how many answers of its runs stay failed or unasked."""
+
+    tally: Tally
+    failed: int
+    remaining: int
+
+
+async def execute(
+    store: Store,
+    plan: Plan,
+    limits: Limits,
+    *,
+    stop: asyncio.Event | None = None,
+    on_change: Callable[[Tally], None] = lambda _: None,
+) -> Outcome:
+    """Asks what a plan has left to ask. Errors come out one by one, not as a group: a `ProctorError`
+    as it is, a store that can't be written as an `InputError`."""
+    try:
+        tally = await ask_all(plan.jobs, store, limits=limits, stop=stop, on_change=on_change)
+    except* ProctorError as errors:
+        raise _first(errors) from None
+    return Outcome(tally, left_failed(store, plan), tally.remaining)
+
+
+def left_failed(store: Store, plan: Plan) -> int:
+    """Failed answers in the plan's runs."""
+    return sum(store.count_answers(run)[1] for run in plan.runs)
+
+
+def _first(group: ExceptionGroup[Exception]) -> Exception:
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, ExceptionGroup) else first

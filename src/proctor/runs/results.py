@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import ACCURACY, FailedPolicy, InputError, Status
+from proctor.core import ACCURACY, FailedPolicy, InputError, Status, natural, one_of
+from proctor.judges import UNRESOLVED, is_decided
+from proctor.runs.baselines import FLOOR, GUESSABLE, audit_stored, derive_guessable
 from proctor.runs.cards import BenchmarkCard
-from proctor.runs.floor import FLOOR
-from proctor.runs.guessable import GUESSABLE, audit_stored, derive_guessable
 from proctor.runs.missing import Marked, marked, policies, unresolved_by_scorer
 from proctor.runs.store import Run, Store
 from proctor.runs.table import (
@@ -61,7 +61,8 @@ class Result:
     Of the answered ones, each counted once: `timed_out`, `refused`, `error` (the system's own fault), `unreadable` and
     `not_submitted` (a file of answers lacks it) are the system's own failures. Of the answered ones, no score have
     those that are `unresolved` (the judge was asked and gave no verdict) or `unmarked` (the judge was not asked yet).
-    `missing` items were not asked. `levels` counts the scores by their label, where the metric has named levels.
+    `decided` ones were unresolved until a person decided in the judge's place: they have a score.
+    `missing` items were not asked; `unsupported` ones are of a format that a baseline does not answer. `levels` counts the scores by their label, where the metric has named levels.
 
     A run that lacks scores (failed, missing, unresolved) is incomplete. `policy` says how these are counted: "wrong",
     "exclude", or "both" where nothing is decided: then there is no `value`, but the range from `if_wrong` to
@@ -82,8 +83,10 @@ class Result:
     unreadable: int
     not_submitted: int
     unresolved: int
+    decided: int
     unmarked: int
     missing: int
+    unsupported: int
     groups: int
     value: float | None
     ci_low: float | None
@@ -129,12 +132,16 @@ def results(store: Store, benchmark: str, options: Options | None = None) -> Res
     declared = {metric.name: place for place, metric in enumerate(card.metrics)}
     for run in chosen_runs(store, benchmark, options.systems, options.conditions):
         outcomes = load_outcomes(store, run, items)
-        parts = _parts(run, load_series(store, run, items), card, items, outcomes)
+        series = load_series(store, run, items)
+        decided = _decided_by_scorer(store, run, items, series)
+        parts = _parts(run, series, card, items, outcomes)
         for part in sorted(parts, key=lambda one: declared.get(one.metric.name, len(declared))):
             name = part.metric.name
             labels = load_labels(store, run, items, name, part.scorer) if part.metric.levels else {}
             levels = _count_levels(labels, len(items.ids), facets)
-            rows.extend(_Numbers(part, items, outcomes, facets, card, options).rows(run, levels))
+            rows.extend(
+                _Numbers(part, items, outcomes, decided[part.scorer], facets, card, options).rows(run, levels)
+            )
     return Results(card, options, rows)
 
 
@@ -152,7 +159,7 @@ def chosen_runs(
                 raise InputError(
                     store.shown,
                     found=f"no run with the {what} {name!r}",
-                    expected=f"one of {', '.join(sorted(known))}",
+                    expected=one_of(sorted(known), name),
                 )
     return [
         run
@@ -174,10 +181,10 @@ class _Slices:
         known = items.facet_names()
         for name in by:
             if name not in known:
-                raise InputError(shown, found=f"no facet {name!r}", expected=f"one of {', '.join(known)}")
+                raise InputError(shown, found=f"no facet {name!r}", expected=one_of(known, name))
         columns = [items.coded_facet(name) for name in by]
         alike = np.zeros(len(items.ids), dtype=np.int64)
-        for codes, values in columns:  # coded anew at each step, so that the numbers stay small
+        for codes, values in columns:  # recoded at each step, so that the numbers stay small
             alike = np.unique(alike * len(values) + codes, return_inverse=True)[1]
         _, first, alike = np.unique(alike, return_index=True, return_inverse=True)
         cells = [list(product(*(values[codes[item]] for codes, values in columns))) for item in first]
@@ -209,25 +216,21 @@ def facet_cells(items: ItemTable, by: Sequence[str], shown: str) -> list[tuple[d
     return cells
 
 
-def natural(text: str) -> list[tuple[int, float, str]]:
-    """A sort key that reads numbers as numbers: "stage 9" comes before "stage 10", and what is below a bound
-    before what begins there.
-
-    >>> sorted([">20 s", "10-20 s", "5-10 s", "<5 s"], key=natural)
-    ['<5 s', '5-10 s', '10-20 s', '>20 s']
-    >>> sorted(["stage 10", "stage 9"], key=natural)
-    ['stage 9', 'stage 10']
-    """
-    parts = re.findall(r"([<≤]?)\s*(\d+(?:\.\d+)?)|([^\W\d_]+)", text)
-    return [
-        (1, 0.0, word.casefold()) if word else (0, float(number) - (0.5 if below else 0.0), "")
-        for below, number, word in parts
-    ]
-
-
 def _cell_order(cell: tuple[str, ...]) -> tuple[list[list[tuple[int, float, str]]], tuple[str, ...]]:
     """By each value's natural order; the text itself decides where that is the same."""
     return [natural(value) for value in cell], cell
+
+
+def _decided_by_scorer(
+    store: Store, run: Run, items: ItemTable, series: Sequence[Series]
+) -> defaultdict[str, Mask]:
+    """The answers that a person decided in a judge's place; none of every other scorer."""
+    found: defaultdict[str, Mask] = defaultdict(lambda: np.zeros(len(items.ids), dtype=np.bool_))
+    for one in series:
+        if one.metric == UNRESOLVED.name:
+            labels = load_labels(store, run, items, one.metric, one.scorer)
+            found[one.scorer][[place for place, label in labels.items() if is_decided(label)]] = True
+    return found
 
 
 def _parts(
@@ -261,6 +264,7 @@ class _Numbers:
     part: Marked
     items: ItemTable
     outcomes: Outcomes
+    decided: Mask
     slices: _Slices
     card: BenchmarkCard
     options: Options
@@ -314,8 +318,10 @@ class _Numbers:
             "unreadable": unread & outcomes.submitted,
             "not_submitted": unread & ~outcomes.submitted,
             "unresolved": part.unresolved,
+            "decided": self.decided,
             "unmarked": part.waiting,
-            "missing": ~outcomes.asked,
+            "missing": ~outcomes.asked & ~part.unsupported,
+            "unsupported": part.unsupported,
         }
         return {name: self.slices.count(mask & part.markable) for name, mask in masks.items()}
 

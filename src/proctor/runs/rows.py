@@ -1,15 +1,26 @@
-"""Records to table rows and back."""
+"""Records, a benchmark and its items as rows of a store, and back."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from sqlalchemy import RowMapping
+from sqlalchemy import Connection, RowMapping, insert, select
 
-from proctor.core import Answer, Item, Score, Status, Timing, Usage, Vote
-
-__all__ = ["answer_from_row", "answer_row", "score_row", "tags_text", "vote_row"]
+from proctor.core import (
+    Answer,
+    Benchmark,
+    InputError,
+    Item,
+    Score,
+    Status,
+    Timing,
+    Usage,
+    Vote,
+    kept_text,
+    unfit,
+)
+from proctor.runs import schema
 
 
 def tags_text(item: Item) -> str:
@@ -89,3 +100,62 @@ def vote_row(vote: Vote) -> dict[str, Any]:
         "item": vote.item_id,
         "body": vote.model_dump_json(),
     }
+
+
+def check_text(place: str, text: str) -> None:
+    """Raises `InputError` for a name that some store can't keep: all stores answer alike."""
+    if found := unfit(text):
+        raise InputError(
+            None, place, found=f"{found} in {kept_text(text)!r}", expected="a name that can be kept"
+        )
+
+
+def check_texts(benchmark: Benchmark) -> None:
+    """The same for all names of a benchmark, and for half characters anywhere in its items."""
+    check_text("the benchmark's name", benchmark.name)
+    for item in benchmark.items:
+        place = f"item {kept_text(item.id)!r}"
+        for field, text in (("id", item.id), ("group", item.group), *(("tags", name) for name in item.tags)):
+            check_text(f"{place}, field {field!r}", text)
+        try:
+            item.model_dump_json()
+        except ValueError as error:
+            raise InputError(
+                None, place, found="half a character (a lone surrogate)", expected="text that can be kept"
+            ) from error
+
+
+def benchmark_row(connection: Connection, name: str) -> RowMapping | None:
+    table = schema.benchmarks
+    return connection.execute(select(table).where(table.c.name == name)).mappings().first()
+
+
+def insert_benchmark(
+    connection: Connection, benchmark: Benchmark, fingerprint: str, card: dict[str, Any]
+) -> None:
+    table = schema.benchmarks
+    values = {"name": benchmark.name, "fingerprint": fingerprint, "card": card}
+    number = connection.execute(insert(table).values(values).returning(table.c.id)).scalar_one()
+    rows = [
+        {
+            "benchmark": number,
+            "position": position,
+            "item": item.id,
+            "group_name": item.group,
+            "format": item.answer.kind,
+            "tags": tags_text(item),
+            "body": item.model_dump_json(),
+        }
+        for position, item in enumerate(benchmark.items)
+    ]
+    if rows:
+        connection.execute(insert(schema.items), rows)
+
+
+def difference(connection: Connection, benchmark_id: int, benchmark: Benchmark) -> str:
+    table = schema.items
+    query = select(table.c.item, table.c.body).where(table.c.benchmark == benchmark_id)
+    old = {row.item: row.body for row in connection.execute(query)}
+    new = {item.id: item.model_dump_json() for item in benchmark.items}
+    changed = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+    return f"{len(changed)} items differ, first {changed[0]}" if changed else "in order only"

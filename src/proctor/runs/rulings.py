@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proctor.core import InputError
+from proctor.core import InputError, one_of
 from proctor.runs.cards import BenchmarkCard, Ruling
 from proctor.runs.store import Store
 
@@ -16,8 +16,7 @@ def disqualify(store: Store, benchmark: str, system: str, reason: str, *, at: st
     """
     known = sorted({run.system for run in store.runs(benchmark)})
     if system not in known:
-        expected = f"one of {', '.join(known) or 'none'}"
-        raise InputError(store.shown, found=f"no run of {system!r}", expected=expected)
+        raise InputError(store.shown, found=f"no run of {system!r}", expected=one_of(known, system))
     ruling = Ruling(system=system, reason=_stated(reason), since=at)
 
     def ruled(card: BenchmarkCard) -> BenchmarkCard:
@@ -37,7 +36,7 @@ def reinstate(store: Store, benchmark: str, system: str, reason: str, *, at: str
 
     def ruled(card: BenchmarkCard) -> BenchmarkCard:
         if system not in card.disqualified:
-            expected = f"one of {', '.join(sorted(card.disqualified)) or 'none'}"
+            expected = one_of(sorted(card.disqualified), system)
             raise InputError(store.shown, found=f"{system!r}, not disqualified", expected=expected)
         mine = card.disqualified[system]
         rulings = tuple(one.model_copy(update=update) if one is mine else one for one in card.rulings)

@@ -1,4 +1,4 @@
-"""The tables of a store. Whoever changes them raises VERSION and writes the step from the old one."""
+"""The tables of a store. A change to them raises VERSION and writes the step from the old one."""
 
 from __future__ import annotations
 

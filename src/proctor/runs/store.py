@@ -16,14 +16,23 @@ from pydantic import JsonValue
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
-from proctor.core import Answer, Benchmark, InputError, Item, Metric, Score, Status, Vote
+from proctor.core import Answer, Benchmark, InputError, Item, Metric, Score, Status, Vote, one_of
 from proctor.runs import schema
-from proctor.runs.benchmark_rows import benchmark_row, difference, insert_benchmark
 from proctor.runs.cards import BenchmarkCard, card_of
 from proctor.runs.database import READING_FAULTS, damaged, open_engine, shown_url
 from proctor.runs.identity import changed_settings, same_run, with_servers
 from proctor.runs.ownership import at_work, claim, release
-from proctor.runs.rows import answer_from_row, answer_row, score_row, vote_row
+from proctor.runs.rows import (
+    answer_from_row,
+    answer_row,
+    benchmark_row,
+    check_text,
+    check_texts,
+    difference,
+    insert_benchmark,
+    score_row,
+    vote_row,
+)
 
 __all__ = ["Run", "Store"]
 
@@ -84,7 +93,8 @@ class Store:
 
     def add_benchmark(self, benchmark: Benchmark) -> None:
         """Keeps a benchmark's items. The same name with other items is an `InputError`: answers are
-        never scored against items that they were not given to."""
+        never scored against items that they were not given to. So is a text that no database takes."""
+        check_texts(benchmark)
         fingerprint = benchmark.fingerprint
         with self.writing() as connection:
             known = benchmark_row(connection, benchmark.name)
@@ -101,7 +111,9 @@ class Store:
                 insert_benchmark(connection, benchmark, fingerprint, card.model_dump(mode="json"))
                 return
             before = BenchmarkCard.model_validate(known["card"])
-            card = card.with_metrics(before.metrics).model_copy(update={"rulings": before.rulings})
+            card = card.with_metrics(before.metrics).model_copy(
+                update={"rulings": before.rulings, "folders": before.folders}
+            )
             if card != before:
                 table = schema.benchmarks
                 statement = update(table).where(table.c.id == known["id"])
@@ -170,6 +182,8 @@ class Store:
         """
         plain = json.loads(json.dumps(settings))
         table = schema.runs
+        for what, name in (("system", system), ("condition", condition)):
+            check_text(f"the {what}'s name", name)
         with self.writing() as connection:
             benchmark_id = self._benchmark(connection, benchmark)["id"]
             query = select(table).where(
@@ -195,7 +209,7 @@ class Store:
                     self.shown,
                     f"run of {system} under {condition}",
                     found=f"other settings ({changed_settings(known['settings'], plain)})",
-                    expected="the same settings, another name with --as, or another --store",
+                    expected="the same settings, another name with --name, or another --store",
                 )
             if known["settings"] != plain:
                 connection.execute(update(table).where(table.c.id == run_id).values(settings=plain))
@@ -287,6 +301,17 @@ class Store:
             with self.writing() as connection:
                 connection.execute(self._score_upsert, rows)
 
+    def add_decisions(self, votes: Sequence[Vote], scores: Sequence[tuple[Run, Score]]) -> None:
+        """Writes votes and the scores that follow from them: all, or none. The same metric by the same scorer is
+        replaced; a vote that is there already stays as it is."""
+        rows = [score_row(run.id, self._ids(run.benchmark)[one.item_id], one) for run, one in scores]
+        keep = self._upsert(schema.votes).on_conflict_do_nothing(index_elements=["key"])
+        with self.writing() as connection:
+            if votes:
+                connection.execute(keep, [vote_row(vote) for vote in votes])
+            if rows:
+                connection.execute(self._score_upsert, rows)
+
     def answers(self, run: Run) -> dict[str, Answer]:
         """All answers of a run by item id."""
         names = {number: name for name, number in self._ids(run.benchmark).items()}
@@ -342,9 +367,7 @@ class Store:
             raise InputError(
                 self.shown,
                 found=f"no benchmark {name!r}",
-                expected=f"one of {', '.join(names)}"
-                if names
-                else "a store with answers: run something first",
+                expected=one_of(names, name) if names else "a store with answers: run something first",
             )
         return known
 

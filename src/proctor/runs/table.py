@@ -102,7 +102,11 @@ class ItemTable:
     def markable(self, metric: Metric, scorer: str = "") -> NDArray[np.bool_]:
         """The items that the metric marks; where the scorer is code, accuracy is that of what code can compare."""
         declared = ACCURACY if (metric.name, scorer) == (ACCURACY.name, CODE) else metric
-        return np.array([declared.marks(kind) for kind in self.formats], dtype=np.bool_)[self.format]
+        marks = np.array([declared.marks(kind) for kind in self.formats], dtype=np.bool_)[self.format]
+        if not declared.languages:
+            return marks
+        spoken = [tags.get("language") for tags in self.tags]
+        return marks & np.array([one in declared.languages for one in spoken], dtype=np.bool_)[self.tags_code]
 
     def units(self, metric: Metric, places: Ints) -> Ints:
         """Of how many units (`Metric.per`) the value of each of these items is a share; 1 where that is none. Items

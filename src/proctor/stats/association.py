@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from proctor.core import InputError
 from proctor.stats.clusters import Floats, Ints, Values, finite
 from proctor.stats.coefficients import STATISTICS, Kind, Statistic
-from proctor.stats.correlation import carrying_groups, ends, too_few_carry
+from proctor.stats.correlation import carrying_groups, degrees, ends, too_few_carry
 from proctor.stats.estimate import Estimate
 from proctor.stats.options import Options, Resampling
 from proctor.stats.resampling import group_units, weights
@@ -49,6 +49,12 @@ class Sampled:
         return self.carrying is not None and too_few_carry(self.carrying, self.groups)
 
     @property
+    def df(self) -> int:
+        """Student's degrees of freedom of its interval and of its tests (`proctor.stats.correlation.degrees`)."""
+        units = int(self.present.sum())
+        return degrees(units if self.carrying is None else self.carrying, units)
+
+    @property
     def defined(self) -> bool:
         """Whether there is a value at all."""
         return bool(np.isfinite(self.whole))
@@ -60,7 +66,7 @@ class Sampled:
             return Estimate(None, None, None, self.n, self.groups)
         if self.groups < 3 or not self.drawn.size or self.thin:
             return Estimate(self.whole, None, None, self.n, self.groups)
-        low, high = ends(self.drawn, self.without[self.present], self.whole, self.plan)
+        low, high = ends(self.drawn, self.without[self.present], self.whole, self.plan, self.df)
         return Estimate(self.whole, low, high, self.n, self.groups)
 
 
@@ -180,7 +186,8 @@ def contrast(first: Sampled, second: Sampled) -> Contrast:
     """first − second, both from the same samples of groups.
 
     The standard error is that of the difference over the bootstrap samples, or the jackknife's over groups
-    where that is larger; interval and p are Student's t with groups − 1 degrees of freedom, so that an
+    where that is larger; interval and p are Student's t with groups − 1 degrees of freedom (with one less than the
+    groups that carry the variation, where these are at most half: `Sampled.df`), so that an
     interval at the level 1 − α leaves 0 out exactly where p < α. p is 1, without an interval, where the two are
     equal everywhere; neither is known where they differ by the same in every sample, or where too few groups carry
     the variation of one of them (`Sampled.thin`). By simulation (two equally good metrics that share items,
@@ -210,6 +217,7 @@ def contrast(first: Sampled, second: Sampled) -> Contrast:
     if error <= 1e-12:
         same = abs(whole) <= 1e-12
         return Contrast(0.0, None, None, 1.0) if same else Contrast(whole, None, None, None)
-    reach = float(stdtrit(n_units - 1, (1 + first.plan.level) / 2)) * error
-    p = float(2 * stdtr(n_units - 1, -abs(whole) / error))
+    df = min(n_units - 1, first.df, second.df)
+    reach = float(stdtrit(df, (1 + first.plan.level) / 2)) * error
+    p = float(2 * stdtr(df, -abs(whole) / error))
     return Contrast(whole, whole - reach, whole + reach, p)

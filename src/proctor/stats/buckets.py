@@ -251,7 +251,7 @@ def resampled_ranks(
 ) -> tuple[Floats, Floats]:
     """The ranks in every sample, and the scores: samples × buckets × systems, from weights (samples × units).
 
-    The same test on every sample would have to flip signs anew each time. Its distribution is known well
+    The same test on every sample would have to flip signs again each time. Its distribution is known well
     enough from its moments: Σ ±d has variance Σ w d² and fourth cumulant −2 Σ w d⁴, and the tail is that of
     Edgeworth's series up to these (Hall 1992, The Bootstrap and Edgeworth Expansion, 2.3), with a correction
     for continuity and never below 2 / 2^(drawn units that differ). All three sums are matrix products.

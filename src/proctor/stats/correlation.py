@@ -16,7 +16,7 @@ from proctor.stats.options import Options, Resampling
 from proctor.stats.resampling import group_units, weights
 from proctor.stats.special import stdtrit
 
-__all__ = ["Kind", "carrying_groups", "correlation", "ends", "too_few_carry"]
+__all__ = ["Kind", "carrying_groups", "correlation", "degrees", "ends", "too_few_carry"]
 
 _FEWEST = 5
 
@@ -39,7 +39,8 @@ def correlation(
 
     Edges: value None with fewer than two items, or where a or b is the same everywhere; no interval with
     fewer than three groups, and where a or b differs from its most frequent value in fewer than five groups (and in
-    at most half of them): what those few say is in every sample, so no sample tells what others would. Time of "spearman" grows with draws × items, of "kendall" with items².
+    at most half of them): what those few say is in every sample, so no sample tells what others would. Where five or
+    more carry the variation, but at most half, t has one degree of freedom less than these. Time of "spearman" grows with draws × items, of "kendall" with items².
 
     Raises `InputError` for values that are not finite, for lengths that differ, and for `two_level`.
 
@@ -69,7 +70,8 @@ def correlation(
     if n_groups < 3 or too_few_carry(carrying, n_groups):
         return Estimate(value, None, None, n, n_groups)
     drawn = np.concatenate([statistic(part) for part in weights(n_units, plan.draws, plan.seed)])
-    low, high = ends(drawn, statistic(1.0 - np.eye(n_units)), value, plan)
+    df = degrees(carrying, n_units)
+    low, high = ends(drawn, statistic(1.0 - np.eye(n_units)), value, plan, df)
     return Estimate(value, low, high, n, n_groups)
 
 
@@ -92,15 +94,28 @@ def too_few_carry(carrying: int, groups: int) -> bool:
     return carrying < _FEWEST and 2 * carrying <= groups
 
 
-def ends(drawn: Floats, without: Floats, value: float, plan: Resampling) -> tuple[float | None, float | None]:
+def degrees(carrying: int, units: int) -> int:
+    """Student's degrees of freedom: one less than the groups, or than those that carry the variation where these are at
+    most half, since only they say how far the correlation varies.
+
+    >>> degrees(12, 100), degrees(80, 100)
+    (11, 99)
+    """
+    return (carrying if 2 * carrying <= units else units) - 1
+
+
+def ends(
+    drawn: Floats, without: Floats, value: float, plan: Resampling, df: int
+) -> tuple[float | None, float | None]:
     """The interval of `correlation`, from the statistic in every bootstrap sample (`drawn`) and with each of
-    three or more units left out (`without`); NaN where it isn't defined. None where it isn't anywhere."""
+    three or more units left out (`without`), with `df` degrees of freedom; NaN where it isn't defined. None where it
+    isn't anywhere."""
     n_units = len(without)
     ordered = np.sort(drawn)[:, None]
     if plan.method == "percentile":
         low, high = percentile_ends(ordered, plan.level)
     else:
-        t = float(stdtrit(n_units - 1, (1 + plan.level) / 2))
+        t = float(stdtrit(df, (1 + plan.level) / 2))
         error, skew = _jackknife(without)
         inside = np.clip(value, -1 + 1e-12, 1 - 1e-12)
         reach = t * error / (1 - inside**2)

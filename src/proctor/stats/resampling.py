@@ -99,6 +99,10 @@ def item_picks(sizes: Ints, plan: Resampling) -> Iterator[tuple[int, Ints, Ints]
 
 
 def ratio(totals: Floats, counts: Floats) -> Floats:
-    """totals / counts, and NaN where there is no count."""
+    """totals / counts, and NaN where there is no count.
+
+    >>> ratio(np.array([1.0, 3.0, 0.0]), np.array([2, 4, 0])).tolist()
+    [0.5, 0.75, nan]
+    """
     means: Floats = np.divide(totals, counts, out=np.full(totals.shape, np.nan), where=counts > 0)
     return means

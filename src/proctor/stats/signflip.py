@@ -154,7 +154,7 @@ def _at_most(multiples: Ints, most: int) -> float:
 
 @lru_cache(maxsize=4096)
 def _coins(count: int) -> Floats:
-    """The chances of 0, 1, … heads in so many fair coins."""
+    """The chances of 0, 1, … heads in n fair coins."""
     if count <= _EXACT_COINS:
         return np.array([comb(count, heads) / 2**count for heads in range(count + 1)])
     heads = np.arange(count + 1)

@@ -153,7 +153,7 @@ class Standings:
     2.5 % quantile; None without stability, or where all share a place; `taus` has it of every sample for which it
     is defined. `tau_equal` is what the mean would be if all systems were equal (names exchanged within groups).
     `p_values` has the adjusted p of every bucket, systems in the order of `systems`; `bucket_groups` the number of groups
-    in each bucket, and `reach` the smallest adjusted p that so many groups allow.
+    in each bucket, and `reach` the smallest adjusted p that this many groups allow.
 
     >>> rank_buckets([[1, 1], [0, 0]], ["a", "b"], ["v1", "v2"], [0, 0], ["all"], draws=100).empty
     ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
 import numpy as np
@@ -19,6 +19,9 @@ from proctor.stats.special import stdtrit
 
 __all__ = ["sums_interval"]
 
+Trials = Sequence[Sequence[Sequence[int]]]
+"""For each kind of trial its possible outcomes, and for each of these the columns that count it."""
+
 _MOST_KINDS = 6  # of items, up to which each is asked what more of it would do
 
 
@@ -26,6 +29,7 @@ def sums_interval(
     columns: NDArray[Any],
     groups: Groups,
     statistic: Callable[[Floats], Floats],
+    trials: Trials = (),
     **options: Unpack[Options],
 ) -> Estimate:
     """A statistic of the sums of some columns over all items, with a clustered bootstrap interval.
@@ -38,7 +42,9 @@ def sums_interval(
     where that is above 1. t has Satterthwaite's degrees of freedom from the pulls' kurtosis, at most G − 1: a rare
     class lies in few groups, so few of them say how far the statistic varies. Where a column isn't 0 in fewer than
     five groups (and at most half), or the value is at a bound, the interval reaches what the groups may not have
-    shown (see `mean_interval`). Samples in which the statistic is not defined are left out. With `two_level` the
+    shown (see `mean_interval`). `trials` says which columns count the outcomes of the same trials, such as a class's
+    right answers and its wrong ones: an outcome that no group has shown may be a share of these trials, by the number of
+    groups that have any, and the interval reaches what the statistic would be then. Samples in which the statistic is not defined are left out. With `two_level` the
     items within a drawn group are drawn too, as in `mean_interval`: time grows with draws × items.
 
     Edges: no items, or a statistic that is not defined: value None; fewer than three groups, or none
@@ -76,6 +82,7 @@ def sums_interval(
     low, high = _ends(units, statistic(drawn), statistic, value, plan)
     if low is not None and high is not None and plan.method == "bca":
         unseen = _unseen(totals, np.unique(table, axis=0), len(table), statistic, value, plan)
+        unseen += _outcomes_unseen(totals, trials, statistic, plan)
         low, high = min(low, *unseen, value), max(high, *unseen, value)
     return Estimate(value, low, high, len(table), n_groups)
 
@@ -157,6 +164,26 @@ def _unseen(
         return []
     found = statistic((1 - share) * totals.sum(axis=0) + share * n * kinds)
     return [float(one) for one in found[np.isfinite(found)]]
+
+
+def _outcomes_unseen(
+    totals: Floats, trials: Trials, statistic: Callable[[Floats], Floats], plan: Resampling
+) -> list[float]:
+    """The statistic if a share of some trials had an outcome that none of their groups has shown, for each of these."""
+    sums, found = totals.sum(axis=0), []
+    for outcomes in trials:
+        columns = [column for outcome in outcomes for column in outcome]
+        groups = int((totals[:, columns].sum(axis=1) != 0).sum())
+        if not groups:
+            continue
+        share = 1 - ((1 - plan.level) / 2) ** (1 / groups)
+        for outcome in outcomes:
+            if not sums[list(outcome)].any():
+                moved = sums.copy()
+                moved[columns] *= 1 - share
+                moved[outcome[0]] = share * sums[columns].sum()
+                found.append(float(statistic(moved[None])[0]))
+    return [one for one in found if np.isfinite(one)]
 
 
 def _inside(low: float, high: float, plan: Resampling) -> tuple[float | None, float | None]:

@@ -10,13 +10,22 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from proctor.core import Answer, Briefing, ConfigurationError, Frame, Item, View, content_hash
+from proctor.core import (
+    BENCHMARKS,
+    Answer,
+    Briefing,
+    ConfigurationError,
+    Frame,
+    HasPrompts,
+    Item,
+    View,
+    clock_text,
+    content_hash,
+)
 from proctor.core.formats import OrderingFormat, TimestampsFormat, option_letters
 from proctor.media import CONDITIONS, ClipFile, ShowsFiles
 from proctor.models import Footage, ModelClient, Part, Prompt, chosen_prompt, load_prompt, prompt_file
-from proctor.systems.reasons import asks_for_rationale, rationale_in
-
-__all__ = ["ModelSystem", "Sampling", "prompt_for_benchmark"]
+from proctor.systems.replies import asks_for_rationale, rationale_in
 
 _PROMPTS = Path(__file__).parent
 _GENERAL = _PROMPTS / "model_answer.txt.j2"
@@ -25,7 +34,7 @@ _CLIP = re.compile(r"clip (\d+), ")
 
 @dataclass(frozen=True)
 class Sampling:
-    """Which frames of a video are shown: so many spread evenly, or so many a second (at most `count`
+    """Which frames of a video are shown: this many spread evenly, or a number per second (at most `count`
     where both are given); neither is the view's own rate. With `video_as="file"` the clip itself is sent (to local
     weights its frames as one video, each with its time), and frames only for items with images."""
 
@@ -35,11 +44,39 @@ class Sampling:
 
 
 def prompt_for_benchmark(name: str, choice: str = "") -> Prompt:
-    """The prompt that is worded for a benchmark, else the general one; or another one by choice: the name of one
+    """The prompt that a benchmark brings, else the general one; or another one by choice: the name of one
     (`paper` is BENCHMARK.paper.txt.j2) or a file. Raises `InputError` for a choice that is neither."""
-    own = _PROMPTS / f"{name}.txt.j2"
-    usual = own if re.fullmatch(r"[\w-]+", name) and own.is_file() else _GENERAL
-    return chosen_prompt(usual, prompt_file(_PROMPTS, name, choice) if choice else None)
+    folder = _own_prompts(name)
+    usual = _GENERAL if folder is None else folder / f"{name}.txt.j2"
+    return chosen_prompt(usual, prompt_file(folder or _PROMPTS, name, choice) if choice else None)
+
+
+def _own_prompts(benchmark: str) -> Path | None:
+    reader: object = BENCHMARKS.get(benchmark) if benchmark in BENCHMARKS.names() else None
+    return reader.prompts if isinstance(reader, HasPrompts) else None
+
+
+def prompt_text(
+    prompt: Prompt,
+    item: Item,
+    briefing: Briefing | None = None,
+    *,
+    pictures: int,
+    timed: bool,
+    video: bool = False,
+    blind: bool = False,
+) -> tuple[str, str]:
+    """The system's and the user's message for an item, of which `pictures` are shown."""
+    return prompt.render(
+        question=item.question,
+        options=list(zip(option_letters(len(item.options)), item.options, strict=True)),
+        instruction=item.answer.instruction(item.options),
+        pictures=pictures,
+        timed=timed,
+        video=video,
+        blind=blind,
+        definitions=[] if briefing is None else list(briefing.definitions.items()),
+    )
 
 
 class ModelSystem:
@@ -98,17 +135,16 @@ class ModelSystem:
         files = await self._files(view)
         frames = [] if files else await view.frames(count=self._sampling.count, fps=self._sampling.fps)
         footage = self._as_footage(frames)
-        system, user = self._prompt.render(
-            question=item.question,
-            options=list(zip(option_letters(len(item.options)), item.options, strict=True)),
-            instruction=item.answer.instruction(item.options),
+        system, user = prompt_text(
+            self._prompt,
+            item,
+            self._briefing,
             pictures=len(files) or len(frames),
             timed=any(frame.time is not None for frame in frames),
             video=bool(files) or footage,
             blind=not CONDITIONS.get(view.condition).sees,
-            definitions=[] if self._briefing is None else list(self._briefing.definitions.items()),
         )
-        span, by_own_clock = view.span, self._by_own_clock(item)
+        span, by_own_clock = view.span, self._by_ownclock_text(item)
         shown: list[Part] = [_told(frame, span, by_own_clock) for frame in frames]
         if footage:
             shown = [Footage(tuple(_told(frame, span, by_own_clock) for frame in frames))]
@@ -128,7 +164,7 @@ class ModelSystem:
             },
         )
 
-    def _by_own_clock(self, item: Item) -> bool:
+    def _by_ownclock_text(self, item: Item) -> bool:
         """Whether the model must know the clock of the whole video: the answer is a time of it, or the question
         names one."""
         told = self._briefing is not None and self._briefing.own_clock
@@ -162,13 +198,8 @@ def _named(file: ClipFile) -> ClipFile:
     """The clip with what the model must know of the whole video's clock."""
     if not file.span[0]:
         return file
-    begins = f"this video begins at {_clock(file.span[0])} of the recording"
+    begins = f"this video begins at {clock_text(file.span[0])} of the recording"
     return replace(file, label=", ".join(part for part in (file.label, begins) if part))
-
-
-def _clock(time: float) -> str:
-    minutes, seconds = divmod(int(time), 60)
-    return f"{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}"
 
 
 def _told(frame: Frame, span: tuple[float, float] | None, by_own_clock: bool) -> Frame:
@@ -184,5 +215,5 @@ def _told(frame: Frame, span: tuple[float, float] | None, by_own_clock: bool) ->
     time = max(0.0, frame.time - start)
     label = f"{clip[0] if clip else ''}t = {time:.1f} s"
     if by_own_clock:
-        label += f" ({_clock(time)})"
+        label += f" ({clock_text(time)})"
     return replace(frame, time=time, label=label)

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, JsonValue, SerializerFunctionWrapHandler, model_serializer
 
-__all__ = ["Format", "StrictFormat", "bare"]
-
 
 class Format(BaseModel, ABC):
     """How an item is to be answered: what the model is told, and how its text is read and marked."""

@@ -13,8 +13,6 @@ from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, bare
 from proctor.core.formats.reply import Statement, first_sentence, read_reply
 
-__all__ = ["ChoiceFormat", "option_letters"]
-
 _NAME = r"(?:(?:the\s)?(?:options?|choices?|letters?|answers?|statements?|items?|alternatives?|选项?)\b\s?:?\s{0,2}|选项|第)?"
 _OPEN = r"[\s*_`(\[{\"'<#:.]{0,6}"
 _HEAD = re.compile(

@@ -13,9 +13,6 @@ from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, bare
 from proctor.core.formats.reply import Statement, first_sentence, read_reply
 
-__all__ = ["ClassesFormat"]
-
-
 _KEYS = ("classes", "class", "objects", "object", "labels", "label", "items", "instruments", "names")
 _EDGES = " \t\n.,;:!()[]{}\"'*"
 _PARTS = re.compile(r"[,;/+&|\n]|\band\b|\bas well as\b|\bplus\b|和|与|及|以及", re.IGNORECASE)

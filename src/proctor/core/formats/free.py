@@ -12,9 +12,6 @@ from proctor.core.errors import ParseError
 from proctor.core.formats.base import Format, StrictFormat
 from proctor.core.formats.reply import MAX_ANSWER_CHARS, after_thoughts, json_values
 
-__all__ = ["FreeTextFormat", "RatingsFormat"]
-
-
 _NUMERAL = re.compile(r"[-+]?[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _ANSWER = re.compile(r"<answer>(.*)</answer>", re.IGNORECASE | re.DOTALL)
 

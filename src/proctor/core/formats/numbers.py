@@ -1,23 +1,238 @@
-"""Yes or no, how many, how much."""
+"""Yes or no, how many, how much; and numbers as models write them: digits, words, percentages."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, bare
-from proctor.core.formats.quantities import read_quantity
 from proctor.core.formats.reply import Statement, first_sentence, read_reply
+from proctor.core.text import NUMBER_WORDS
 
-__all__ = ["BinaryFormat", "CountFormat", "PercentageFormat"]
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_WORDS = {word: number for number, word in enumerate(NUMBER_WORDS)} | {
+    word: 10 * place for place, word in enumerate(_TENS, 2)
+}
+_WORDS |= {"no": 0, "none": 0, "a single": 1, "a hundred": 100, "one hundred": 100, "hundred": 100}
+_CHINESE = {char: number for number, char in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "十": 10}
+
+_DIGITS = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:[.,]\d+)?"
+_NAMES = rf"(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(NUMBER_WORDS[1:10])}))?|(?:a|one) hundred|hundred|a single|{'|'.join(NUMBER_WORDS)}"
+_ZERO = r"none(?! of)|no(?= \w+s\b(?! (?:is|has))| (?:\w+ )?(?:clip|sponge|needle|object|mesh|bag|drain|loop|specimen|item|instance)s?\b)"
+_HAN = r"百分之[零〇一二两三四五六七八九十百\d]{1,4}|[零〇一二两三四五六七八九十]{1,3}(?=\s?(?:[个枚只块根条次片张把处颗针种名]|$|[.,;!]))"
+_SHARE = r"(?P<share>\s?(?:%|percent\b|per cent\b|per-cent\b|pct\b|percentage points?\b|个百分点))?"
+_QUANTITY = re.compile(
+    rf"(?P<sign>(?<![\w)])[-+])?(?:(?<![A-Za-z0-9_.,:/#^])(?P<digits>{_DIGITS})|\b(?P<name>{_NAMES}|{_ZERO})\b|(?P<han>{_HAN})){_SHARE}"
+    r"(?![A-Za-z0-9_½⅓⅔¼¾²³^]|\s\d+/\d|:\d|[.,/]\d|\s?-\s?(?:second|minute|hour|year|frame|fps|mm|cm|step|picture|image))",
+    re.IGNORECASE,
+)
+_ELSEWHERE = re.compile(
+    r"\b\d{1,3}:\d{2}(?::\d{2})?(?:\.\d+)?|"
+    r"\b(?:frames?|images?|pictures?|steps?|figures?|fig\.|questions?|phases?|videos?|options?|minutes?|seconds?|time|port|no\.|number|item|table|second|t)"
+    r"\s?(?:#|=|no\. )?\d+(?:\.\d+)?(?!\s?(?:%|percent))\b(?:\s?(?:-|to|and|through)\s?\d+\b)?|"
+    r"\b\d+(?:\.\d+)?(?:\s?(?:-|to)\s?\d+(?:\.\d+)?)?[\s-]?(?:s|secs?|seconds?|min|mins|minutes?|h|hours?|ms|fps|hz|cm|mm|ml|l|kg|g|px|pixels|x\d+|years?|st|nd|rd|th)\b|"
+    r"\b(?:one|two)(?= (?:can|could|may|might|should|would|sees?|after|by one|of (?:the|these|them)|another|more time)\b)|"
+    r"\b(?:first|second|third|fourth|at one point|one by one|no one|each one|this one|that one|every one|number one|step one|one hand|one side|the other one)\b|"
+    r"第\s?[\d一二三四五六七八九十]+|(?<!\d)\d{1,9}\s?(?:秒|分钟|分|小时|毫米|厘米)",
+    re.IGNORECASE,
+)
+_LIST_MARK = re.compile(r"^[ \t]*\d{1,2}[.)][ \t]+(?=[A-Za-z\u4e00-\u9fff])", re.MULTILINE)
+_LEAD = re.compile(
+    r"[\s\"'(\[{~:=.]{0,6}(?:(?:about|approximately|approx\.?|around|roughly|circa|ca\.|exactly|precisely|nearly|almost|only|just|probably|likely|most likely|maybe|perhaps"
+    r"|possibly|certainly|definitely|i (?:think|believe|see|count|counted|can see|could see|estimate|would say|observed?|identified|found|would estimate)(?: that)?"
+    r"|there (?:are|is|were|was|appear to be|appears to be|seem to be|should be)|it(?:'s| is| was| would be)|we (?:see|can see|count)|that(?:'s| is)|is|are|was|were|be|a total of|total(?: of|:)?|in total"
+    r"|altogether|overall|equal to|equals|the (?:total )?(?:number|count|percentage|share|proportion)(?: of [a-z ]{1,40}?)? (?:is|was|are)"
+    r"|shows?|contains?|visible|有|共有|共|一共|总共|约|大约|大概|约为|为|是|看到|可以看到)\b[\s:,]{0,3}){0,5}~?\s?",
+    re.IGNORECASE,
+)
+_BOUND_BEFORE = re.compile(
+    r"(?:\b(?:at least|at most|more than|less than|fewer than|over|under|above|below|up to|minimum of|maximum of|no more than|no fewer than|not|between|from|either|minus)|[<>≤≥±]|至少|至多|超过|不到|少于|多于)\s?\Z",
+    re.IGNORECASE,
+)
+_BOUND_AFTER = re.compile(
+    r"\s?(?:\+(?!\d)|\bor (?:more|less|fewer|so many)\b|\band (?:more|above|over)\b|以上|以下|左右或)",
+    re.IGNORECASE,
+)
+_OR = re.compile(
+    r"[\s%]{0,3}(?:percent )?(?:[a-z]{1,12}\s?)?(?:\bor\b|\bto\b|\band\b|\bup to\b|\bpossibly\b|,? then\b|,? (?:maybe|perhaps|possibly)\b|或者?|到|至|和)\s{0,2}"
+    r"(?:maybe |possibly |perhaps |even |about |roughly )?|\s{0,2},?\s{1,2}",
+    re.IGNORECASE,
+)
+_PARTS = re.compile(
+    r"%[^.%]{0,40}\b(?:half|third|quarter|early|beginning|part)\b[^.%]{0,30}\d%"
+    r"|% of (?:the )?(\w{1,30})\b[^%\n]{0,30}\d ?% of (?:the )?(?!\1)\w",
+    re.IGNORECASE,
+)
+_GROUPED = re.compile(r"\d{1,3}(?:\.\d{3})+")  # a thousand or one, depending on the country
+_SECOND = re.compile(r"[.?!]\s+(?:or|wait|actually|hmm)\b", re.IGNORECASE)
+_TOTAL = re.compile(
+    r"\b(?:total|altogether|overall|in all|sum)\b(?: number)?(?: of| is| are|:|=)?[^.\d\n]{0,20}?(?:\d+|[a-z]+)"
+    r"|\b(?:\d+|[a-z]+) (?:[a-z]+ )?(?:in total|altogether|overall|in all)\b",
+    re.IGNORECASE,
+)
+
+
+def read_quantity(statement: Statement, expected: str, *, share: bool) -> float | None:
+    """The number at the head of a statement, else the only one in its first sentence, else the only one in all of
+    it; for a share, those with a per cent sign go first. Raises `ParseError` for several, a range or a bound."""
+    value = statement.value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return min(max(float(str(value)), -1.0), 1e18)
+    if isinstance(value, list) and len(value) != 1:
+        return None
+    head = _head(statement.text)
+    start = first_sentence(statement.text)
+    tries = [(start, True), (statement.text, True)] if share else []
+    for text, only in [*tries, (start, False), (statement.text, False)]:
+        found = _of_kind(text, share, only)
+        if not found:
+            continue
+        total = None if share else _total(text, found)
+        if total:
+            return total.value
+        if _unclear(statement, text, found, share):
+            raise ParseError(expected=expected, found=statement.text)
+        if head and found[0].start == head.start and (share or not _adds_up(text, found)):
+            return head.value
+        if len({one.value for one in found}) > 1:
+            raise ParseError(expected=expected, found=statement.text)
+        return found[0].value
+    return None
+
+
+def _of_kind(text: str, share: bool, only: bool) -> list[_Quantity]:
+    """The numbers of a text; for shares those with a per cent sign `only` or all, for counts those without."""
+    found = _quantities(text)
+    if only:
+        return [one for one in found if one.share]
+    return found if share else [one for one in found if not one.share]
+
+
+def _total(text: str, found: list[_Quantity]) -> _Quantity | None:
+    """The number that is called the total, where one is."""
+    total = _TOTAL.search(text)
+    totals = [one for one in found if total and total.start() <= one.start and one.end <= total.end()]
+    return totals[0] if len(totals) == 1 else None
+
+
+def _unclear(statement: Statement, text: str, found: list[_Quantity], share: bool) -> bool:
+    """Whether the first number is a bound or one of several, below 0, a share of a part, doubted later, or grouped
+    in a way that means a thousand in one country and one in another."""
+    first = found[0]
+    if _alternatives(text, first) or first.value < 0 or _PARTS.search(text):
+        return True
+    more = len(found) < len(_of_kind(statement.text, share, only=first.share))
+    if not statement.sure and more and _SECOND.search(statement.text):
+        return True
+    return not share and _GROUPED.fullmatch(text, first.start, first.end) is not None
+
+
+def _adds_up(text: str, found: list[_Quantity]) -> bool:
+    """Whether the first number is one part of several ("2 clips and 1 sponge"), which nobody has added up."""
+    between = text[found[0].end : found[1].start] if len(found) > 1 else ""
+    return bool(re.fullmatch(r"(?: [a-z-]+){1,3},? (?:and|plus) ", between, re.IGNORECASE))
+
+
+@dataclass(frozen=True)
+class _Quantity:
+    """A number in a text: its value, whether a per cent sign follows, and where it stands."""
+
+    value: float
+    share: bool
+    start: int
+    end: int
+
+
+def _quantities(text: str) -> list[_Quantity]:
+    """The numbers of a text that may be a count or a share: not times, units of length, or numbers of frames."""
+    blank = _ELSEWHERE.sub(lambda hit: "\x00" * len(hit[0]), text)
+    blank = (
+        _LIST_MARK.sub(lambda hit: "\x00" * len(hit[0]), blank)
+        if len(_LIST_MARK.findall(blank)) > 1
+        else blank
+    )
+    found = []
+    for hit in _QUANTITY.finditer(blank):
+        value = _value(hit)
+        if hit["sign"] == "-":
+            value = -1.0
+        share = bool(hit["share"]) or hit[0].startswith("百分之")
+        found.append(_Quantity(value, share, hit.start(), hit.end()))
+    return found
+
+
+def _head(text: str) -> _Quantity | None:
+    """The number with which a text begins, but for words such as "about" or "there are"."""
+    found = _quantities(text)
+    lead = _LEAD.match(text)
+    at = lead.end() if lead else 0
+    return (
+        found[0]
+        if found and found[0].start <= at and not text[: found[0].start].strip("\x00 ").isdigit()
+        else None
+    )
+
+
+def _alternatives(text: str, chosen: _Quantity) -> bool:
+    """Whether a number is one end of a range, one of several, or a bound ("2 to 3", "2 or 3", "at least 2")."""
+    if _BOUND_BEFORE.search(text, max(0, chosen.start - 16), chosen.start) or _BOUND_AFTER.match(
+        text, chosen.end
+    ):
+        return True
+    found = _quantities(text)
+    return any(
+        one.value != other.value and chosen in {one, other} and _either(text, one, other)
+        for one, other in pairwise(found)
+    )
+
+
+def _either(text: str, one: _Quantity, other: _Quantity) -> bool:
+    between = text[one.end : other.start]
+    if len(between) > 40:
+        return False
+    if one.share and not other.share and between.startswith(" "):
+        return False
+    if between.strip(" %") in {"-", "--", "~", "/", ">", "->"}:
+        return text[other.start].isdigit() == text[one.start].isdigit()
+    return bool(_OR.fullmatch(between))
+
+
+def _value(hit: re.Match[str]) -> float:
+    if hit["digits"]:
+        digits = hit["digits"]
+        plain = (
+            digits.replace(",", "")
+            if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", digits)
+            else digits.replace(",", ".")
+        )
+        return float(plain)
+    if hit["han"]:
+        return float(_han(hit["han"].removeprefix("百分之")))
+    parts = re.split(r"[ -]", hit["name"].casefold(), maxsplit=1)
+    whole = hit["name"].casefold()
+    return float(_WORDS[whole]) if whole in _WORDS else float(sum(_WORDS[part] for part in parts))
+
+
+def _han(text: str) -> int:
+    if text.isdigit():
+        return int(text)
+    if "百" in text:
+        return 100
+    if "十" in text:
+        tens, _, ones = text.partition("十")
+        return 10 * (_CHINESE.get(tens, 1) if tens else 1) + (_CHINESE.get(ones, 0) if ones else 0)
+    return _CHINESE.get(text[-1], 0) if len(text) == 1 else -1
+
 
 # Above this no count or percentage means anything, and a float no longer holds each whole number.
 _MOST = 10**15
-_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%?")  # digits of any script, as in the toolkit
+_BARE_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%?")  # digits of any script, as in the toolkit
 _SURE = r"(?:(?:i (?:think|believe|would say)|probably|likely|most likely|definitely|it is|it's|that is|that's|is)\s(?:so,? )?){0,2}"
 _HEAD_YES = re.compile(
     rf"[\W_]{{0,6}}{_SURE}(?:yes|yep|yeah|true|correct(?!ion))\b"
@@ -140,7 +355,7 @@ class PercentageFormat(StrictFormat):
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         del options
         if self.strict:
-            share = _SHARE.fullmatch(bare(text))
+            share = _BARE_SHARE.fullmatch(bare(text))
             if share is None or float(share[1]) > _MOST:
                 raise ParseError(expected="a number of 0 or more and nothing else", found=text)
             return float(share[1])

@@ -13,9 +13,6 @@ from proctor.core.errors import ParseError
 from proctor.core.formats.base import Format
 from proctor.core.formats.reply import Statement, json_values, read_reply
 
-__all__ = ["OrderingFormat"]
-
-
 _KEYS = (
     "order",
     "ordering",

@@ -14,8 +14,6 @@ from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat
 from proctor.core.formats.reply import MAX_ANSWER_CHARS, Statement, first_sentence, read_reply
 
-__all__ = ["PatternFormat"]
-
 _MOST_CHARS = 1_000  # of a pattern
 _MOST_S = 0.25  # seconds for one match; a pattern in linear time needs microseconds
 _LITERAL_BRACE = re.compile(r"\\.|\{(?!\d*,?\d*\})", re.DOTALL)

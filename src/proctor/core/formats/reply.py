@@ -19,8 +19,6 @@ from pydantic import JsonValue
 
 from proctor.core.errors import ParseError
 
-__all__ = ["MAX_ANSWER_CHARS", "Statement", "after_thoughts", "first_sentence", "json_values", "read_reply"]
-
 MAX_ANSWER_CHARS = 20_000
 """Of a longer reply, after its thoughts, the first and the last half of this are read: a parser's time is bounded."""
 

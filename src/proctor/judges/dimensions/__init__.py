@@ -1,36 +1,42 @@
-"""Judges of dimensions: a score for each of a task's dimensions, one module per way of finding it."""
+"""Judges of dimensions: a score for each of a benchmark's dimensions, one module per way of finding it."""
 
-from proctor.judges.dimensions.case import Case, Dimension, RatedCase, ReferenceAnswer
-from proctor.judges.dimensions.clients import ClientPool
-from proctor.judges.dimensions.driving import NOT_JUDGED, Progress, judge_cases
+from proctor.core import Dimension
+from proctor.judges.dimensions.case import (
+    IMAGES_ABSENT,
+    IMAGES_BROKEN,
+    Case,
+    DimensionScores,
+    RatedCase,
+    ReferenceAnswer,
+    case_of,
+)
 from proctor.judges.dimensions.protocol import (
-    DIMENSION_JUDGES,
-    BuildDimensionJudge,
+    ClientPool,
     DimensionJudge,
     JudgesAll,
-    Materials,
-    ReadsScores,
+    JudgeSetup,
+    RatesDimensions,
+    RecordedBy,
     read_options,
 )
-from proctor.judges.dimensions.scores import IMAGES_ABSENT, IMAGES_BROKEN, DimensionScores
+from proctor.judges.dimensions.scorer import DimensionScorer, candidate_of
 
 __all__ = [
-    "DIMENSION_JUDGES",
     "IMAGES_ABSENT",
     "IMAGES_BROKEN",
-    "NOT_JUDGED",
-    "BuildDimensionJudge",
     "Case",
     "ClientPool",
     "Dimension",
     "DimensionJudge",
+    "DimensionScorer",
     "DimensionScores",
+    "JudgeSetup",
     "JudgesAll",
-    "Materials",
-    "Progress",
     "RatedCase",
-    "ReadsScores",
+    "RatesDimensions",
+    "RecordedBy",
     "ReferenceAnswer",
-    "judge_cases",
+    "candidate_of",
+    "case_of",
     "read_options",
 ]

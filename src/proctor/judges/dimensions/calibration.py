@@ -9,12 +9,19 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from proctor.core import InputError, generator
-from proctor.core.files import read_bytes
+from proctor.audits import MetricScores, RatingsTable
+from proctor.core import InputError, generator, read_model
 
-__all__ = ["Calibration", "Curve", "RatedScore", "fit_calibration", "read_calibration"]
+__all__ = [
+    "Calibration",
+    "Curve",
+    "RatedScore",
+    "fit_calibration",
+    "rated_scores",
+    "read_calibration",
+]
 
 _FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -131,17 +138,22 @@ def fit_calibration(rated: Sequence[RatedScore], *, judge: str, folds: int = 5, 
     return Calibration(judge=judge, seed=seed, folds=dict(sorted(fold_of.items())), curves=curves)
 
 
+def rated_scores(scores: MetricScores, table: RatingsTable) -> list[RatedScore]:
+    """Each rating with the score of the same answer, to learn a calibration from. What the scores opt out of
+    is left out. Raises `InputError` where that leaves nothing."""
+    found = [
+        RatedScore(one.cluster, one.language, one.dimension, value, one.value)
+        for one in table.ratings
+        if (value := scores.scores[one.key]) is not None
+    ]
+    if not found:
+        raise InputError(scores.name, found="no scores", expected="one or more")
+    return found
+
+
 def read_calibration(file: Path) -> Calibration:
     """A calibration from its JSON. Raises `InputError`, with the field, for anything else."""
-    try:
-        return Calibration.model_validate_json(read_bytes(file))
-    except OSError as error:
-        reason = InputError(file, found=error.strerror or "an unreadable file", expected="a calibration")
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(step) for step in first["loc"])
-        reason = InputError(file, f"field {place!r}" if place else "", expected=first["msg"])
-    raise reason
+    return read_model(file, Calibration, "a calibration")
 
 
 def _curve(points: Sequence[RatedScore]) -> Curve:

@@ -2,7 +2,7 @@
 
 Choosing the best of many on some answers and stating how good it was on these very answers flatters: among
 equally good judges the luckiest one wins. So the choice is made in folds that part no encounter: chosen on the
-other folds, held against the ratings of the one that was left out. As the judges themselves learn nothing
+other folds, compared with the ratings of the one that was left out. As the judges themselves learn nothing
 here, the inner step needs no folds of its own: each judge's agreement on the other folds is what it is.
 """
 
@@ -15,17 +15,27 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from proctor.audit import ALL, CorrelationSettings, MetricScores, RatingsTable
-from proctor.audit.frames import KINDS, Cell, Frame, paired
-from proctor.core import InputError, content_hash, generator
-from proctor.core.files import read_bytes
-from proctor.judges.dimensions.agreeing import agreement
-from proctor.stats import Estimate, Sampled, average
-from proctor.stats.clusters import Floats
+from proctor.audits import ALL, KINDS, Cell, CorrelationSettings, Frame, MetricScores, RatingsTable, paired
+from proctor.core import InputError, content_hash, generator, read_model
+from proctor.stats import Estimate, Floats, Resamples, Sampled, average
 
-__all__ = ["ChosenFor", "DimensionChoice", "HonestRow", "choose_judges", "read_choice"]
+_KINDS: tuple[Literal["kendall", "pearson", "spearman"], ...] = ("kendall", "pearson", "spearman")
+
+
+def agreement(scores: Sequence[float], ratings: Sequence[float]) -> float | None:
+    """The task's figure: the mean of Kendall's, Pearson's and Spearman's correlation, −1 to 1; None where it
+    isn't defined (fewer than two pairs, or all scores or all ratings the same).
+
+    >>> agreement([0.1, 0.2, 0.3], [0.0, 0.5, 1.0]), agreement([0.5, 0.5], [0, 1])
+    (1.0, None)
+    """
+    each = [str(place) for place in range(len(scores))]
+    samples = Resamples(each, drawing=False)
+    found = [samples.correlation(kind, list(scores), list(ratings), each) for kind in _KINDS]
+    return sum(one.whole for one in found) / len(found) if all(one.defined for one in found) else None
+
 
 Places = NDArray[np.int64]
 
@@ -46,7 +56,7 @@ class HonestRow(BaseModel):
 
     `value` (with its interval) is the mean over folds of the agreement within a fold of the judge that was
     chosen without it, over the `folds` whose ratings are not all the same; None, with the `reason`, where it
-    isn't defined. `apparent` is the same figure of the judge chosen on everything, held against the very
+    isn't defined. `apparent` is the same figure of the judge chosen on everything, compared with the very
     ratings that it was chosen by: it flatters.
     """
 
@@ -190,15 +200,7 @@ def choose_judges(
 
 def read_choice(file: Path) -> DimensionChoice:
     """A choice from its JSON. Raises `InputError`, with the field, for anything else."""
-    try:
-        return DimensionChoice.model_validate_json(read_bytes(file))
-    except OSError as error:
-        reason = InputError(file, found=error.strerror or "an unreadable file", expected="a choice")
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(step) for step in first["loc"])
-        reason = InputError(file, f"field {place!r}" if place else "", expected=first["msg"])
-    raise reason
+    return read_model(file, DimensionChoice, "a choice")
 
 
 def _rated(cell: Cell, judges: Sequence[MetricScores], fold_of: Mapping[str, int]) -> _Rated:

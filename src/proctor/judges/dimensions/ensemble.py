@@ -12,12 +12,11 @@ from statistics import median
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from proctor.core import ConfigurationError, ProctorError
-from proctor.judges.dimensions.case import Case, Dimension
-from proctor.judges.dimensions.mediqa import PERSONAS, MediqaJudge
-from proctor.judges.dimensions.protocol import DimensionJudge, Materials, read_options
-from proctor.judges.dimensions.rules import rule_breaks
-from proctor.judges.dimensions.scores import DimensionScores
+from proctor.core import ConfigurationError, Dimension, ProctorError
+from proctor.judges.dimensions.case import Case, DimensionScores
+from proctor.judges.dimensions.protocol import DimensionJudge, JudgeSetup, RatesDimensions, read_options
+from proctor.judges.dimensions.rating import PERSONAS, RatingJudge
+from proctor.models import ModelSpec
 
 __all__ = ["TEMPERATURES", "Ensemble", "build_models", "build_personas", "build_temperatures", "pooled"]
 
@@ -85,7 +84,7 @@ def pooled(case: Case, said: Mapping[str, DimensionScores], quorum: int) -> Dime
     return DimensionScores(
         values=values,
         missing=missing,
-        breaks=rule_breaks(values),
+        breaks=case.breaks(values),
         flags=tuple(dict.fromkeys(flag for scores in said.values() for flag in scores.flags)),
         disagreement=apart,
         evidence=tuple(_told(name, scores) for name, scores in said.items()),
@@ -118,51 +117,53 @@ class _Options(BaseModel):
     quorum: int | None = Field(default=None, ge=1)
 
 
-def build_temperatures(materials: Materials) -> DimensionJudge:
+@RatesDimensions
+def build_temperatures(setup: JudgeSetup) -> DimensionJudge:
     """Three temperatures (0.0, 0.3, 0.7) of each model: the median of the scores, the majority of the flag.
 
     Raises `ConfigurationError` where the settings name a temperature.
     """
     name = "temperature-ensemble"
-    specs = materials.clients.some(name)
+    specs = setup.clients.some(name)
     if any("temperature" in one.settings for one in specs):
         raise ConfigurationError(
             f"{name}: the temperatures are its own: leave temperature out of the settings"
         )
     members = [
-        MediqaJudge(
-            materials.clients.client(spec, {"temperature": one}),
-            materials.votes,
-            variant=f"temperature-{one:g}",
-        )
-        for spec in specs
-        for one in TEMPERATURES
+        _member(setup, spec, one, variant=f"temperature-{one:g}") for spec in specs for one in TEMPERATURES
     ]
-    return _built(name, materials, members)
+    return _built(name, setup, members)
 
 
-def build_personas(materials: Materials) -> DimensionJudge:
+@RatesDimensions
+def build_personas(setup: JudgeSetup) -> DimensionJudge:
     """Three readers of each model (diagnostic consistency, clinical safety, professional communication)."""
     name = "persona-ensemble"
     members = [
-        MediqaJudge(materials.clients.client(spec, {"temperature": 0.0}), materials.votes, persona=one)
-        for spec in materials.clients.some(name)
-        for one in PERSONAS
+        _member(setup, spec, 0.0, persona=one) for spec in setup.clients.some(name) for one in PERSONAS
     ]
-    return _built(name, materials, members)
+    return _built(name, setup, members)
 
 
-def build_models(materials: Materials) -> DimensionJudge:
-    """Several models, an odd number of them, each as in mediqa-judge."""
+@RatesDimensions
+def build_models(setup: JudgeSetup) -> DimensionJudge:
+    """Several models, an odd number of them, each as in rating-judge."""
     name = "model-ensemble"
-    members = [
-        MediqaJudge(materials.clients.client(spec, {"temperature": 0.0}), materials.votes)
-        for spec in materials.clients.some(name)
-    ]
-    return _built(name, materials, members)
+    members = [_member(setup, spec, 0.0) for spec in setup.clients.some(name)]
+    return _built(name, setup, members)
 
 
-def _built(name: str, materials: Materials, members: Sequence[DimensionJudge]) -> DimensionJudge:
-    options = read_options(name, _Options, materials.options)
-    models = "+".join(one.name for one in materials.clients.specs)
+def _member(
+    setup: JudgeSetup, spec: ModelSpec, temperature: float, *, persona: str = "", variant: str = ""
+) -> RatingJudge:
+    """One reader of an ensemble: the benchmark's own judge by one model."""
+    client = setup.clients.client(spec, {"temperature": temperature})
+    return RatingJudge(
+        client, setup.votes, kind=setup.own, persona=persona, variant=variant, folder=setup.prompts
+    )
+
+
+def _built(name: str, setup: JudgeSetup, members: Sequence[DimensionJudge]) -> DimensionJudge:
+    options = read_options(name, _Options, setup.options)
+    models = "+".join(one.name for one in setup.clients.specs)
     return Ensemble(f"{name}[{models}]", members, quorum=options.quorum)

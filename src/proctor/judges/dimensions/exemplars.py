@@ -14,8 +14,7 @@ from pydantic import JsonValue
 from proctor.core import InputError, content_hash, generator
 from proctor.judges.dimensions.case import Case, RatedCase
 from proctor.judges.hostile import neutral
-from proctor.metrics.text.embedding import Encoder
-from proctor.metrics.text.tokens import tokens
+from proctor.metrics.text import Encoder, tokens
 
 __all__ = ["CoveringExemplars", "Exemplars", "RatedPool", "SimilarExemplars", "case_mark", "shown"]
 

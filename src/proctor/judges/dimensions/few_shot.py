@@ -1,6 +1,6 @@
 """The judge `few-shot-judge`: sees how physicians rated other answers before it rates one.
 
-After SUAT-BMI (Peng et al. 2026, in section 6.1 of the overview). The prompt is that of `mediqa-judge` with
+After SUAT-BMI (Peng et al. 2026, in section 6.1 of the overview). The prompt is that of `rating-judge` with
 rated answers before the case: those most like it, those that spread over the scale, or those that a search
 on held-out encounters found to serve best. None is to a question of the encounter that is judged, in
 either language.
@@ -14,8 +14,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from proctor.core import ConfigurationError, InputError, ProctorError, VoteBook
-from proctor.judges.dimensions.asking import CaseAsker, load_prompts
-from proctor.judges.dimensions.case import Case, RatedCase
+from proctor.judges.dimensions.asking import CaseAsker, load_prompts, rating_form
+from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase
 from proctor.judges.dimensions.exemplars import (
     CoveringExemplars,
     Exemplars,
@@ -24,10 +24,7 @@ from proctor.judges.dimensions.exemplars import (
     case_mark,
     shown,
 )
-from proctor.judges.dimensions.forms import Rated, rating_form
-from proctor.judges.dimensions.protocol import DimensionJudge, Materials, read_options
-from proctor.judges.dimensions.rules import rule_breaks, snapped
-from proctor.judges.dimensions.scores import DimensionScores
+from proctor.judges.dimensions.protocol import DimensionJudge, JudgeSetup, RatesDimensions, read_options
 from proctor.judges.dimensions.searching import SearchedExemplars, read_search
 from proctor.models import ModelClient
 
@@ -40,10 +37,14 @@ class FewShotJudge:
     """Asks one model for a score on each dimension, after rated examples; scores are snapped to 0.05, and
     rule breaks are counted."""
 
-    def __init__(self, client: ModelClient, votes: VoteBook, exemplars: Exemplars) -> None:
+    def __init__(
+        self, client: ModelClient, votes: VoteBook, exemplars: Exemplars, folder: Path | None = None
+    ) -> None:
         self._client = client
         self._exemplars = exemplars
-        self._asker = CaseAsker(NAME, self.name, client, votes, load_prompts("mediqa"), {"persona": ""})
+        self._asker = CaseAsker(
+            NAME, self.name, client, votes, load_prompts("rating", folder), {"persona": ""}
+        )
 
     @property
     def name(self) -> str:
@@ -59,14 +60,16 @@ class FewShotJudge:
         """The scores of one answer (see `DimensionJudge`)."""
         chosen = without_own(self._exemplars.of(case), case, self.name)
         more: dict[str, JsonValue] = {"exemplars": [shown(one) for one in chosen]}
-        heard = await self._asker.ask(case, rating_form(case.dimensions), more=more, flags=_breaks)
+        heard = await self._asker.ask(
+            case, rating_form(case.dimensions), more=more, flags=lambda said: case.breaks(said.scores)
+        )
         if heard.value is None or heard.vote is None:
             return DimensionScores.none(case, heard.reason, flags=heard.flags)
         said: dict[str, JsonValue] = {"judge": self.name, "reason": heard.value.reason}
-        values = {name: snapped(value) for name, value in heard.value.scores.items()}
+        values = {name: case.rounded(value) for name, value in heard.value.scores.items()}
         return DimensionScores(
             values=values,
-            breaks=rule_breaks(values),
+            breaks=case.breaks(values),
             flags=heard.flags,
             evidence=({**said, **told_of(chosen), **heard.pictures.evidence},),
             votes=(heard.vote.key,),
@@ -74,7 +77,7 @@ class FewShotJudge:
 
 
 def without_own(chosen: tuple[RatedCase, ...], case: Case, judge: str) -> tuple[RatedCase, ...]:
-    """The exemplars as they are. Raises `ProctorError` for one of the encounter that is judged, whoever chose
+    """The exemplars as they are. Raises `ProctorError` for one of the encounter that is judged, no matter who chose
     it: its ratings would give the answer away."""
     own = next((one for one in chosen if one.case.encounter == case.encounter), None)
     if own is not None:
@@ -87,13 +90,9 @@ def told_of(chosen: tuple[RatedCase, ...]) -> dict[str, JsonValue]:
     return {"exemplars": [{"item": one.case.id, "mark": case_mark(one.case)} for one in chosen]}
 
 
-def _breaks(said: Rated) -> tuple[str, ...]:
-    return rule_breaks(said.scores)
-
-
 class ExemplarOptions(BaseModel):
     """How exemplars are chosen: `select` among the rated answers, or as `exemplars` says, a file that
-    `proctor judge exemplars` wrote. `encoder` (a name as in `load_sentence_encoder`) compares meanings
+    `proctor judge examples` wrote. `encoder` (a name as in `load_sentence_encoder`) compares meanings
     instead of words."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -105,12 +104,12 @@ class ExemplarOptions(BaseModel):
     seed: int = 0
 
 
-def exemplars_from(judge: str, materials: Materials, options: ExemplarOptions) -> Exemplars:
+def exemplars_from(judge: str, setup: JudgeSetup, options: ExemplarOptions) -> Exemplars:
     """The chooser. Raises `ConfigurationError` without rated answers, `InputError` for options that contradict
     each other and for a file that is not of these rated answers."""
-    if not materials.rated:
+    if not setup.rated:
         raise ConfigurationError(f"{judge}: expected rated answers to learn from, found none (--rated FILE)")
-    pool = RatedPool(materials.rated)
+    pool = RatedPool(setup.rated)
     if options.exemplars is not None:
         set_too = sorted({"select", "shots", "encoder", "seed"} & options.model_fields_set)
         if set_too:
@@ -127,13 +126,14 @@ def exemplars_from(judge: str, materials: Materials, options: ExemplarOptions) -
     return SimilarExemplars(pool, options.shots, load_sentence_encoder(options.encoder))
 
 
-def build(materials: Materials) -> DimensionJudge:
+@RatesDimensions
+def build(setup: JudgeSetup) -> DimensionJudge:
     """Every dimension in one reply, after rated examples of other encounters (needs --rated).
 
     Options: select=similar or coverage, shots=4, encoder, seed, or exemplars=FILE (a search's result).
     Temperature 0 where the model's settings name no other. Raises `ConfigurationError` unless there is
     exactly one model and there are rated answers.
     """
-    options = read_options(NAME, ExemplarOptions, materials.options)
-    client = materials.clients.client(materials.clients.only(NAME), {"temperature": 0.0})
-    return FewShotJudge(client, materials.votes, exemplars_from(NAME, materials, options))
+    options = read_options(NAME, ExemplarOptions, setup.options)
+    client = setup.clients.client(setup.clients.only(NAME), {"temperature": 0.0})
+    return FewShotJudge(client, setup.votes, exemplars_from(NAME, setup, options), setup.prompts)

@@ -17,14 +17,11 @@ from typing import ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from proctor.core import ConfigurationError, MachineryError, VoteBook
-from proctor.judges.dimensions.asking import CaseAsker, load_prompts
+from proctor.core import ConfigurationError, Dimension, InfrastructureError, VoteBook
+from proctor.judges.dimensions.asking import CaseAsker, Rated, load_prompts, rating_form
 from proctor.judges.dimensions.calibration import Calibration, read_calibration
-from proctor.judges.dimensions.case import Case, Dimension
-from proctor.judges.dimensions.forms import Rated, rating_form
-from proctor.judges.dimensions.protocol import DimensionJudge, Materials, read_options
-from proctor.judges.dimensions.rules import rule_breaks
-from proctor.judges.dimensions.scores import DimensionScores
+from proctor.judges.dimensions.case import Case, DimensionScores
+from proctor.judges.dimensions.protocol import DimensionJudge, JudgeSetup, RatesDimensions, read_options
 from proctor.models import ModelClient, Part, Reply
 
 __all__ = ["Chances", "LogprobJudge", "build", "level_chances"]
@@ -64,11 +61,17 @@ def _chances_form(dimensions: tuple[Dimension, ...]) -> type[Chances]:
 class LogprobJudge:
     """Asks one model for a level on each dimension, and takes the mean of the levels it could have given."""
 
-    def __init__(self, client: ModelClient, votes: VoteBook, calibration: Calibration | None = None) -> None:
+    def __init__(
+        self,
+        client: ModelClient,
+        votes: VoteBook,
+        calibration: Calibration | None = None,
+        folder: Path | None = None,
+    ) -> None:
         self._client = client
         self._calibration = calibration
         asks = _AsksForChances(client)
-        self._asker = CaseAsker(NAME, self.name, asks, votes, load_prompts("rubric"), _SCALE)
+        self._asker = CaseAsker(NAME, self.name, asks, votes, load_prompts("rubric", folder), _SCALE)
 
     @property
     def name(self) -> str:
@@ -104,7 +107,7 @@ class LogprobJudge:
         return DimensionScores(
             values=values,
             missing=missing,
-            breaks=rule_breaks(expected),
+            breaks=case.breaks(expected),
             flags=heard.flags,
             evidence=({**told, "expected": dict(expected), **heard.pictures.evidence},),
             votes=(heard.vote.key,),
@@ -151,7 +154,7 @@ class _AsksForChances:
 def level_chances(reply: Reply[Rated], name: str, count: int) -> list[float]:
     """The probabilities of the levels 0 to `count` − 1 where the reply states that of `name`, lowest first.
 
-    Raises `MachineryError` where its tokens do not make up its text, the level shares its token with
+    Raises `InfrastructureError` where its tokens do not make up its text, the level shares its token with
     more than punctuation, or the server lists nothing that could have stood in its place: the level that was
     drawn is no probability.
     """
@@ -159,13 +162,13 @@ def level_chances(reply: Reply[Rated], name: str, count: int) -> list[float]:
     start = b"".join(one.text for one in reply.tokens).rfind(text)
     stated = list(re.finditer(rb'"' + re.escape(name.encode()) + rb'"\s*:\s*(\d)', text))
     if start < 0 or len(stated) != 1:
-        raise MachineryError(f"{NAME}: the tokens of the reply do not show where it states {name!r}")
+        raise InfrastructureError(f"{NAME}: the tokens of the reply do not show where it states {name!r}")
     place, end = start + stated[0].start(1), 0
     token = next(one for one in reply.tokens if (end := end + len(one.text)) > place)
     if not _LEVEL.fullmatch(token.text):
-        raise MachineryError(f"{NAME}: the level of {name!r} shares its token with other text")
+        raise InfrastructureError(f"{NAME}: the level of {name!r} shares its token with other text")
     if len(token.chances) < 2 and max(token.chances.values()) < _CERTAIN:
-        raise MachineryError(
+        raise InfrastructureError(
             f"{NAME}: {reply.model}: the server lists no alternatives to the level of {name!r}"
         )
     chances = [0.0] * count
@@ -182,22 +185,23 @@ class _Options(BaseModel):
     calibration: Path | None = None
 
 
-def build(materials: Materials) -> DimensionJudge:
+@RatesDimensions
+def build(setup: JudgeSetup) -> DimensionJudge:
     """The score that the model expects, from the probabilities of its tokens; calibrated where a file says how.
 
     The option `calibration` is a file made by `proctor judge calibrate`. Raises `ConfigurationError` unless
     there is exactly one model, and it is asked by OpenAI's protocol.
     """
-    options = read_options(NAME, _Options, materials.options)
-    spec = materials.clients.only(NAME)
+    options = read_options(NAME, _Options, setup.options)
+    spec = setup.clients.only(NAME)
     calibration = read_calibration(options.calibration) if options.calibration else None
     try:
-        client = materials.clients.client(spec, _LIKES)
+        client = setup.clients.client(spec, _LIKES)
     except ConfigurationError as error:
         if "unknown model setting 'openai_" not in str(error):
             raise
     else:
-        return LogprobJudge(client, materials.votes, calibration)
+        return LogprobJudge(client, setup.votes, calibration, setup.prompts)
     raise ConfigurationError(
         f"{NAME}: {spec.name} gives no token probabilities: expected a model asked by OpenAI's protocol"
     )

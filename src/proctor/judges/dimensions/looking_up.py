@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from proctor.core import InputError
 from proctor.judges.asked_once import Asks
-from proctor.judges.dimensions.case import Case
-from proctor.judges.dimensions.protocol import Materials
-from proctor.judges.dimensions.steering import speaks_to_judge
+from proctor.judges.dimensions.asking import load_prompts
+from proctor.judges.dimensions.case import Case, speaks_to_judge
+from proctor.judges.dimensions.protocol import JudgeSetup
 from proctor.judges.retrieval.index import IndexSettings, Opened, open_index
 from proctor.judges.retrieval.loading import load_pair_scorer
 from proctor.judges.retrieval.passages import Chunking
@@ -26,7 +26,7 @@ from proctor.judges.retrieval.reranking import (
     Sought,
     passage_shown,
 )
-from proctor.metrics.text.encoders import EMBEDDED_ENCODER
+from proctor.metrics.text import EMBEDDED_ENCODER
 from proctor.models import ModelClient, Part, Reply
 
 __all__ = [
@@ -50,7 +50,7 @@ STEERING_PASSAGE = "steering-passage"
 CITES_UNSEEN = "cites-unseen-passage"
 """Flag: the judge names a passage that it was not shown."""
 
-_FOR_RERANKING = 3  # so many times the passages shown are read by the reranker
+_FOR_RERANKING = 3  # this many times the passages shown are read by the reranker
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -71,7 +71,7 @@ class RetrievalOptions(BaseModel):
 
 
 class Retriever:
-    """Finds the passages to show. Raises `MachineryError` where a model that is to put them in order does not:
+    """Finds the passages to show. Raises `InfrastructureError` where a model that is to put them in order does not:
     nothing is shown in another order instead."""
 
     def __init__(self, opened: Opened, shown: int, reranker: Reranker | None) -> None:
@@ -99,7 +99,7 @@ class Retriever:
 
 
 def retriever_from(
-    judge: str, materials: Materials, client: ModelClient, options: RetrievalOptions
+    judge: str, setup: JudgeSetup, client: ModelClient, options: RetrievalOptions
 ) -> Retriever:
     """Opens the index, building it where the documents are new. Raises as `open_index`."""
     if options.overlap is not None and options.overlap > options.size // 2:
@@ -112,7 +112,7 @@ def retriever_from(
     )
     reranker: Reranker | None = None
     if options.rerank == "model":
-        reranker = ModelReranker(judge, client, materials.votes)
+        reranker = ModelReranker(judge, client, setup.votes, load_prompts("rerank", setup.prompts))
     elif options.rerank != "none":
         reranker = PairReranker(load_pair_scorer(options.rerank), options.rerank)
     return Retriever(open_index(options.documents, options.index, settings), options.passages, reranker)

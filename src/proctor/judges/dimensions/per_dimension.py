@@ -2,33 +2,29 @@
 
 After SUAT-BMI's final system (Peng et al. 2026, in section 6.1 of the overview), which took one dimension's
 scores from a trained classifier, another's from retrieval, the others' from examples. Who judges what is a
-file that `proctor judge choose` wrote. Scores come from submissions, or from judges that are run now.
+file that `proctor judge choose` wrote. Scores are those that the chosen judges gave before, or come from judges that are
+run now.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from proctor.core import ConfigurationError, InputError, ProctorError
-from proctor.core.files import read_bytes
-from proctor.judges.dimensions.case import Case
+from proctor.core import ConfigurationError, InputError, ProctorError, content_hash
+from proctor.judges.dimensions.case import Case, DimensionScores, steering_flags
 from proctor.judges.dimensions.choosing import DimensionChoice, read_choice
 from proctor.judges.dimensions.protocol import (
-    DIMENSION_JUDGES,
     DimensionJudge,
     JudgesAll,
-    Materials,
+    JudgeSetup,
+    RatesDimensions,
     read_options,
 )
-from proctor.judges.dimensions.rules import rule_breaks
-from proctor.judges.dimensions.scores import DimensionScores
-from proctor.judges.dimensions.steering import steering_flags
 
 __all__ = ["PerDimensionJudge", "RecordedJudge", "build"]
 
@@ -36,20 +32,20 @@ NAME = "per-dimension"
 
 
 class RecordedJudge:
-    """A judge that says again what a file says it gave."""
+    """A judge that says again what it gave before."""
 
-    def __init__(self, file: Path, given: Mapping[Case, Mapping[str, float]]) -> None:
-        self.name = file.stem
+    def __init__(self, name: str, given: Mapping[Case, Mapping[str, float]]) -> None:
+        self.name = name
         self._given = given
-        self._sha256 = hashlib.sha256(read_bytes(file)).hexdigest()
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """The hash of the file."""
-        return {"file_sha256": self._sha256}
+        """How many answers it scored, and a hash of the scores."""
+        told: list[JsonValue] = [[case.id, case.candidate, dict(one)] for case, one in self._given.items()]
+        return {"recorded": len(told), "scores_sha256": content_hash(told)}
 
     async def judge(self, case: Case) -> DimensionScores:
-        """The scores that were given (see `DimensionJudge`); missing is what the file opted out of."""
+        """The scores that were given (see `DimensionJudge`); missing is what it gave no score for."""
         given = self._given.get(case, {})
         return DimensionScores(
             values={one.name: given[one.name] for one in case.dimensions if one.name in given},
@@ -107,7 +103,7 @@ class PerDimensionJudge:
         return DimensionScores(
             values=values,
             missing=missing,
-            breaks=rule_breaks(values),
+            breaks=case.breaks(values),
             flags=tuple(dict.fromkeys(flag for one in said.values() for flag in one.flags)),
             disagreement={
                 one: said[name].disagreement[one]
@@ -123,53 +119,52 @@ class _Options(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     choice: Path
-    submissions: str = ""
     judges: str = ""
 
 
-def build(materials: Materials) -> DimensionJudge:
+@RatesDimensions
+def build(setup: JudgeSetup) -> DimensionJudge:
     """Each dimension by the judge that did best on rated answers (`proctor judge choose`).
 
-    Options: choice=FILE; submissions=a.csv,b.csv, each called after its file; judges=few-shot-judge,rubric-judge,
-    run now, with JUDGE.OPTION=VALUE for theirs. Raises `InputError` where a judge that was chosen is in
-    neither, and for files that can't be read; `ConfigurationError` for a judge that takes all answers at once.
+    Options: choice=FILE; judges=few-shot-judge,rubric-judge, run now, with JUDGE.OPTION=VALUE for theirs. All others
+    that were chosen have scored the answers before. Raises `InputError` where a judge that was chosen is in neither,
+    and for a file that can't be read; `ConfigurationError` for a judge that takes all answers at once.
     """
-    own = {name: value for name, value in materials.options.items() if "." not in name}
+    own = {name: value for name, value in setup.options.items() if "." not in name}
     options = read_options(NAME, _Options, own)
     choice = read_choice(options.choice)
     found: dict[str, DimensionJudge] = {}
-    for one in _listed(options.submissions):
-        if materials.recorded is None:
-            raise ConfigurationError(f"{NAME}: submissions can't be read here")
-        file = Path(one)
-        _add(found, file.stem, RecordedJudge(file, materials.recorded(file)))
-    live = _listed(options.judges)
-    for key in materials.options:
+    live = [one.strip() for one in options.judges.split(",") if one.strip()]
+    for key in setup.options:
         if "." in key and key.partition(".")[0] not in live:
             raise InputError(NAME, f"option {key!r}", expected="options of the judges that are run now")
+    if len(set(live)) < len(live):
+        raise InputError(NAME, "option 'judges'", found=options.judges, expected="each judge once")
     for name in live:
-        start = f"{name}."
-        theirs = {
-            key.removeprefix(start): value
-            for key, value in materials.options.items()
-            if key.startswith(start)
-        }
-        if name not in choice.needed:
-            continue  # nothing would be taken from it
-        judge = DIMENSION_JUDGES.get(name)(replace(materials, options=theirs))
-        if isinstance(judge, JudgesAll):
-            raise ConfigurationError(
-                f"{NAME}: {name} takes all answers at once: run it first, name its submission"
-            )
-        _add(found, name, judge)
+        judge = _live(name, setup)
+        chosen = judge.name if judge.name in choice.needed else name
+        if chosen in choice.needed:  # of others nothing would be taken
+            found[chosen] = judge
+    for name in choice.needed:
+        if name not in found and setup.recorded is not None:
+            given = setup.recorded(name)
+            if given:
+                found[name] = RecordedJudge(name, given)
     return PerDimensionJudge(choice, found)
 
 
-def _listed(text: str) -> list[str]:
-    return [one.strip() for one in text.split(",") if one.strip()]
+def _live(name: str, setup: JudgeSetup) -> DimensionJudge:
+    """A judge that is run now. Raises `InputError` for one that does not rate dimensions."""
+    from proctor.judges.registry import JUDGES
 
-
-def _add(found: dict[str, DimensionJudge], name: str, judge: DimensionJudge) -> None:
-    if name in found:
-        raise InputError(NAME, found=f"{name!r} twice", expected="each judge once, by the name of its file")
-    found[name] = judge
+    start = f"{name}."
+    theirs = {key.removeprefix(start): value for key, value in setup.options.items() if key.startswith(start)}
+    factory = JUDGES.get(name)
+    if not isinstance(factory, RatesDimensions):
+        raise InputError(NAME, "option 'judges'", found=repr(name), expected="judges of dimensions")
+    judge = factory(replace(setup, options=theirs))
+    if isinstance(judge, JudgesAll):
+        raise ConfigurationError(
+            f"{NAME}: {name} takes all answers at once: score with it first, and leave it out of judges"
+        )
+    return judge

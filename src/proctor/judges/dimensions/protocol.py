@@ -2,28 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from proctor.core import InputError, Registry, VoteBook
-from proctor.judges.dimensions.case import Case, RatedCase
-from proctor.judges.dimensions.clients import ClientPool
-from proctor.judges.dimensions.scores import DimensionScores
+from proctor.core import ConfigurationError, InputError, VoteBook, content_hash, first_problem
+from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase
+from proctor.models import ModelClient, ModelSpec
 
-__all__ = [
-    "DIMENSION_JUDGES",
-    "BuildDimensionJudge",
-    "DimensionJudge",
-    "JudgesAll",
-    "Materials",
-    "NoOptions",
-    "ReadsScores",
-    "read_options",
-]
+
+class ClientPool:
+    """Models by their specification, connected when they are asked for. To be closed with `aclose()`.
+
+    What a person sets for a model goes before what a judge would like.
+    """
+
+    def __init__(self, specs: Sequence[ModelSpec]) -> None:
+        self.specs = tuple(specs)
+        self._open: dict[str, ModelClient] = {}
+
+    @property
+    def opened(self) -> tuple[ModelClient, ...]:
+        """Those that were asked for."""
+        return tuple(self._open.values())
+
+    def only(self, judge: str) -> ModelSpec:
+        """The one model. Raises `ConfigurationError` where there is none, or more."""
+        if len(self.specs) != 1:
+            several = f"{len(self.specs)} models" if self.specs else "no model"
+            hint = " (model-ensemble asks several)" if self.specs else ""
+            raise ConfigurationError(f"{judge}: expected one model, found {several}{hint}")
+        return self.specs[0]
+
+    def some(self, judge: str) -> tuple[ModelSpec, ...]:
+        """All models. Raises `ConfigurationError` where there is none, and for one that is named twice."""
+        names = [one.name for one in self.specs]
+        if not names:
+            raise ConfigurationError(f"{judge}: expected a model, found none")
+        twice = next((one for one in names if names.count(one) > 1), None)
+        if twice is not None:
+            raise ConfigurationError(f"{judge}: the model {twice} is named twice")
+        return self.specs
+
+    def client(self, spec: ModelSpec, likes: Mapping[str, JsonValue] | None = None) -> ModelClient:
+        """Access to a model; `likes` are settings that hold where the specification says nothing else."""
+        settings = {**(likes or {}), **spec.settings}
+        wanted = ModelSpec.model_validate(spec.model_dump() | {"settings": settings})
+        key = content_hash(wanted)
+        if key not in self._open:
+            self._open[key] = ModelClient(wanted)
+        return self._open[key]
+
+    async def aclose(self) -> None:
+        """Closes all connections."""
+        for one in self._open.values():
+            await one.aclose()
+        self._open.clear()
+
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -53,36 +91,42 @@ class JudgesAll(Protocol):
         """The scores of each answer, in the order of the cases."""
 
 
-class ReadsScores(Protocol):
-    """Reads scores that were given before, from a file in the task's form."""
+class RecordedBy(Protocol):
+    """Reads the scores that a scorer gave before."""
 
-    def __call__(self, file: Path) -> Mapping[Case, Mapping[str, float]]:
-        """The scores of each case by dimension; a dimension that the file opts out of is left out. Raises
-        `InputError`, with the row, for a file that is not in the form or lacks a case."""
+    def __call__(self, scorer: str) -> Mapping[Case, Mapping[str, float]]:
+        """The scores of each case by dimension; a dimension that it did not score is left out. Raises `InputError`
+        for an unknown scorer."""
 
 
 @dataclass(frozen=True)
-class Materials:
-    """What a judge is made from: models to ask, a book for its votes, its own options as typed by a person
-    (read them with `read_options`), rated answers to learn from, and a reader of recorded scores."""
+class JudgeSetup:
+    """What a judge of dimensions is made from: models to ask, a book for its votes, and its own options as typed by a
+    person (read them with `read_options`). `prompts` is the folder of the benchmark's own prompts for judges, `own`
+    the name of its own judge, `rated` are rated answers for few-shot examples, `recorded` reads the scores that
+    other judges gave before."""
 
     clients: ClientPool
     votes: VoteBook
     options: Mapping[str, str] = field(default_factory=dict)
     rated: Sequence[RatedCase] = ()
-    recorded: ReadsScores | None = None
+    recorded: RecordedBy | None = None
+    prompts: Path | None = None
+    own: str = "rating-judge"
 
 
-class BuildDimensionJudge(Protocol):
-    """Makes a judge. Raises `ConfigurationError` or `InputError` for models or options that can't work."""
+class RatesDimensions:
+    """A factory of judges that give a score for each dimension, as a decorator; what it builds is used through
+    `DimensionScorer`. The first line of its docstring is its summary. Raises `ConfigurationError` or `InputError` for
+    models or options that can't work."""
 
-    def __call__(self, materials: Materials) -> DimensionJudge: ...
+    def __init__(self, build: Callable[[JudgeSetup], DimensionJudge]) -> None:
+        self._build = build
+        self.__doc__ = build.__doc__
 
-
-DIMENSION_JUDGES: Registry[BuildDimensionJudge] = Registry(
-    "judge of dimensions", group="proctor.dimension_judges"
-)
-"""Factories by name; built-in ones are entry points like everybody's."""
+    def __call__(self, setup: JudgeSetup) -> DimensionJudge:
+        """The judge."""
+        return self._build(setup)
 
 
 class NoOptions(BaseModel):
@@ -111,7 +155,5 @@ def read_options(judge: str, form: type[T], options: Mapping[str, str]) -> T:
     try:
         return form.model_validate(dict(options))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-    place = str(first["loc"][0]) if first["loc"] else ""
-    found = "nothing" if first["type"] == "missing" else repr(options.get(place, ""))
-    raise InputError(judge, f"option {place!r}", found=found, expected=first["msg"])
+        problem = first_problem(error)
+    raise InputError(judge, f"option {problem.field!r}", found=problem.found, expected=problem.expected)

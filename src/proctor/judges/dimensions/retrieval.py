@@ -8,15 +8,15 @@ references alone: all answers to a question are rated beside the same passages, 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from pydantic import Field, JsonValue
 
-from proctor.core import ConfigurationError, InputError, MachineryError, VoteBook
-from proctor.judges.dimensions.asking import CaseAsker, load_prompts
-from proctor.judges.dimensions.case import Case
+from proctor.core import ConfigurationError, InfrastructureError, InputError, VoteBook
+from proctor.judges.dimensions.asking import CaseAsker, Rated, load_prompts, rating_form
+from proctor.judges.dimensions.case import Case, DimensionScores, steering_flags
 from proctor.judges.dimensions.exemplars import Exemplars, shown
 from proctor.judges.dimensions.few_shot import ExemplarOptions, exemplars_from, told_of, without_own
-from proctor.judges.dimensions.forms import Rated, rating_form
 from proctor.judges.dimensions.looking_up import (
     AsksForCited,
     Cited,
@@ -28,10 +28,7 @@ from proctor.judges.dimensions.looking_up import (
     retriever_from,
     shown_in_prompt,
 )
-from proctor.judges.dimensions.protocol import DimensionJudge, Materials, read_options
-from proctor.judges.dimensions.rules import rule_breaks, snapped
-from proctor.judges.dimensions.scores import DimensionScores
-from proctor.judges.dimensions.steering import steering_flags
+from proctor.judges.dimensions.protocol import DimensionJudge, JudgeSetup, RatesDimensions, read_options
 from proctor.judges.retrieval.reranking import Ranked, Sought
 from proctor.models import ModelClient
 
@@ -47,12 +44,17 @@ class RetrievalJudge:
     The vote keeps the passages, and which of them the reply cites."""
 
     def __init__(
-        self, client: ModelClient, votes: VoteBook, retriever: Retriever, exemplars: Exemplars | None = None
+        self,
+        client: ModelClient,
+        votes: VoteBook,
+        retriever: Retriever,
+        exemplars: Exemplars | None = None,
+        folder: Path | None = None,
     ) -> None:
         self._client = client
         self._retriever = retriever
         self._exemplars = exemplars
-        prompts = load_prompts("mediqa")
+        prompts = load_prompts("rating", folder)
         self._asker = CaseAsker(
             NAME, self.name, AsksForCited(client), votes, prompts, {"persona": "", "cites": True}
         )
@@ -74,7 +76,7 @@ class RetrievalJudge:
         try:
             queries, sought = sought_for(case)
             found = await self._retriever.find(queries, sought)
-        except MachineryError as error:
+        except InfrastructureError as error:
             return DimensionScores.none(case, str(error), flags=steering_flags(case))
         more: dict[str, JsonValue] = {"passages": shown_in_prompt(found.matches)}
         if self._exemplars:
@@ -83,7 +85,7 @@ class RetrievalJudge:
 
         def flags(said: Cited) -> tuple[str, ...]:
             rated = form.model_validate(said.reply)
-            return (*_breaks(rated), *passage_flags(case, found.matches, rated.cited))
+            return (*case.breaks(rated.scores), *passage_flags(case, found.matches, rated.cited))
 
         heard = await self._asker.ask(case, cited_form(form, found.matches), more=more, flags=flags)
         if heard.value is None or heard.vote is None:
@@ -91,10 +93,10 @@ class RetrievalJudge:
             return DimensionScores.none(case, heard.reason, flags=(*heard.flags, *shown_flags))
         rated = form.model_validate(heard.value.reply)
         told = {**self._told(rated, found), **(told_of(chosen) if chosen else {}), **heard.pictures.evidence}
-        values = {name: snapped(value) for name, value in rated.scores.items()}
+        values = {name: case.rounded(value) for name, value in rated.scores.items()}
         return DimensionScores(
             values=values,
-            breaks=rule_breaks(values),
+            breaks=case.breaks(values),
             flags=(*heard.flags, *passage_flags(case, found.matches, rated.cited)),
             evidence=(told,),
             votes=(*found.votes, heard.vote.key),
@@ -113,15 +115,12 @@ def sought_for(case: Case) -> tuple[list[str], Sought]:
     return [case.query, *references], Sought(text, case.language, case.id)
 
 
-def _breaks(said: Rated) -> tuple[str, ...]:
-    return rule_breaks(said.scores)
-
-
 class _Options(RetrievalOptions, ExemplarOptions):
     shots: int = Field(default=4, ge=0, le=24)
 
 
-def build(materials: Materials) -> DimensionJudge:
+@RatesDimensions
+def build(setup: JudgeSetup) -> DimensionJudge:
     """Every dimension in one reply, beside passages of documents; with --rated after rated examples too.
 
     Options: documents=FOLDER, index, passages=4, rerank=model (or none, or a cross-encoder's folder), encoder,
@@ -129,16 +128,15 @@ def build(materials: Materials) -> DimensionJudge:
     passages in order. Raises `ConfigurationError` unless there is exactly one model, and without the extra
     `retrieval`; `InputError` for documents or an index that can't be read.
     """
-    options = read_options(NAME, _Options, materials.options)
-    client = materials.clients.client(materials.clients.only(NAME), {"temperature": 0.0})
+    options = read_options(NAME, _Options, setup.options)
+    client = setup.clients.client(setup.clients.only(NAME), {"temperature": 0.0})
     asked = sorted({"shots", "select", "exemplars", "seed"} & options.model_fields_set)
     exemplars: Exemplars | None = None
-    if materials.rated and options.shots:
-        exemplars = exemplars_from(NAME, materials, options)
-    elif asked and not materials.rated:
+    if setup.rated and options.shots:
+        exemplars = exemplars_from(NAME, setup, options)
+    elif asked and not setup.rated:
         raise ConfigurationError(f"{NAME}: option {asked[0]!r} needs rated answers (--rated FILE)")
     elif options.exemplars is not None:
         raise InputError(NAME, "option 'exemplars'", expected="none with shots=0")
-    return RetrievalJudge(
-        client, materials.votes, retriever_from(NAME, materials, client, options), exemplars
-    )
+    retriever = retriever_from(NAME, setup, client, options)
+    return RetrievalJudge(client, setup.votes, retriever, exemplars, setup.prompts)

@@ -9,22 +9,25 @@ the references where its factual accuracy is 0 (327 of 363). Unlike that system 
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pydantic import JsonValue
 
 from proctor.core import VoteBook
-from proctor.judges.dimensions.asking import CaseAsker, load_prompts
-from proctor.judges.dimensions.case import Case
-from proctor.judges.dimensions.forms import rating_form
-from proctor.judges.dimensions.protocol import DimensionJudge, Materials, NoOptions, read_options
-from proctor.judges.dimensions.scores import DimensionScores
+from proctor.judges.dimensions.asking import CaseAsker, load_prompts, rating_form
+from proctor.judges.dimensions.case import Case, DimensionScores
+from proctor.judges.dimensions.protocol import (
+    DimensionJudge,
+    JudgeSetup,
+    NoOptions,
+    RatesDimensions,
+    read_options,
+)
 from proctor.models import ModelClient
 
-__all__ = ["DERIVED", "RubricJudge", "build"]
+__all__ = ["RubricJudge", "build"]
 
 NAME = "rubric-judge"
-
-DERIVED = ("disagree_flag", "overall")
-"""What the model is not asked for."""
 
 _SCALE: dict[str, JsonValue] = {"low": "0", "middle": "0.5", "high": "1", "whole": False, "with_reason": True}
 
@@ -32,9 +35,9 @@ _SCALE: dict[str, JsonValue] = {"low": "0", "middle": "0.5", "high": "1", "whole
 class RubricJudge:
     """Asks one model for a level on each dimension that is not derived."""
 
-    def __init__(self, client: ModelClient, votes: VoteBook) -> None:
+    def __init__(self, client: ModelClient, votes: VoteBook, folder: Path | None = None) -> None:
         self._client = client
-        self._asker = CaseAsker(NAME, self.name, client, votes, load_prompts("rubric"), _SCALE)
+        self._asker = CaseAsker(NAME, self.name, client, votes, load_prompts("rubric", folder), _SCALE)
 
     @property
     def name(self) -> str:
@@ -48,18 +51,14 @@ class RubricJudge:
 
     async def judge(self, case: Case) -> DimensionScores:
         """The scores of one answer (see `DimensionJudge`)."""
-        asked = tuple(one for one in case.dimensions if one.name not in DERIVED)
+        derives = {one.dimension for one in case.scheme.derived} if case.scheme else set()
+        asked = tuple(one for one in case.dimensions if one.name not in derives)
         names = [one.name for one in asked]
         heard = await self._asker.ask(case, rating_form(asked, only_levels=True), names=names)
         if heard.value is None or heard.vote is None:
             return DimensionScores.none(case, heard.reason, flags=heard.flags)
         levels = heard.value.scores
-        derived: dict[str, float] = {}
-        if len(asked) < len(case.dimensions):
-            derived = {
-                "overall": min(levels["completeness"], levels["factual-accuracy"]),
-                "disagree_flag": float(levels["factual-accuracy"] == 0),
-            }
+        derived = case.scheme.derive(levels, case.language) if case.scheme else {}
         return DimensionScores(
             values={one.name: (levels | derived)[one.name] for one in case.dimensions},
             flags=heard.flags,
@@ -68,12 +67,13 @@ class RubricJudge:
         )
 
 
-def build(materials: Materials) -> DimensionJudge:
+@RatesDimensions
+def build(setup: JudgeSetup) -> DimensionJudge:
     """Three described levels (0, 0.5, 1) per dimension; overall and disagreement are derived.
 
     Temperature 0 where the model's settings name no other. Raises `ConfigurationError` unless there is
     exactly one model.
     """
-    read_options(NAME, NoOptions, materials.options)
-    client = materials.clients.client(materials.clients.only(NAME), {"temperature": 0.0})
-    return RubricJudge(client, materials.votes)
+    read_options(NAME, NoOptions, setup.options)
+    client = setup.clients.client(setup.clients.only(NAME), {"temperature": 0.0})
+    return RubricJudge(client, setup.votes, setup.prompts)

@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from proctor.core import InputError, MachineryError, content_hash, generator
-from proctor.core.files import read_bytes
-from proctor.judges.dimensions.agreeing import agreement
-from proctor.judges.dimensions.case import Case, RatedCase
-from proctor.judges.dimensions.driving import Progress, judge_cases
+from proctor.core import InfrastructureError, InputError, ProctorError, content_hash, generator, read_model
+from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase
+from proctor.judges.dimensions.choosing import agreement
 from proctor.judges.dimensions.exemplars import Exemplars, RatedPool, case_mark
 from proctor.judges.dimensions.protocol import DimensionJudge
 
@@ -29,12 +27,15 @@ __all__ = [
     "Drawn",
     "ExemplarSearch",
     "FixedExemplars",
+    "Progress",
     "SearchPlan",
     "SearchedExemplars",
     "draw",
     "read_search",
     "search_exemplars",
 ]
+
+_STOPPED = "not judged: stopped before"
 
 _FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -98,6 +99,15 @@ class ExemplarSearch(BaseModel):
     plan: SearchPlan
     rated_sha256: str
     languages: dict[str, LanguageSearch]
+
+
+@dataclass
+class Progress:
+    """Of `total` answers to rate, how many are `done`; `missing` of those lack a score."""
+
+    total: int
+    done: int = 0
+    missing: int = 0
 
 
 @dataclass(frozen=True)
@@ -221,7 +231,7 @@ async def search_exemplars(
     """Tries out what `draw` draws; `make` makes the judge with exemplars. Votes are kept by the judge, so what
     broke off goes on where it was.
 
-    Raises `MachineryError` where a score is missing: no set is preferred since another was not answered.
+    Raises `InfrastructureError` where a score is missing: no set is preferred since another was not answered.
     With `allow_missing`, such an answer is left out for all sets, as long as half of them stay.
     """
     languages: dict[str, LanguageSearch] = {}
@@ -234,7 +244,7 @@ async def search_exemplars(
         for chosen in tried.sets:
             judge = make(FixedExemplars(chosen))
             name = judge.name
-            said.append(await judge_cases(judge, cases, concurrency=concurrency, stop=stop))
+            said.append(await _rated(judge, cases, concurrency, stop))
             progress.done += len(cases)
             progress.missing += sum(bool(one.missing) for one in said[-1])
             on_change(progress)
@@ -242,7 +252,7 @@ async def search_exemplars(
         whole = [k for k, row in enumerate(rows) if not any(one.missing for one in row)]
         if len(whole) < (len(cases) / 2 if allow_missing else len(cases)):
             why = next(reason for row in rows for one in row for reason in one.missing.values())
-            raise MachineryError(
+            raise InfrastructureError(
                 f"{name}: {len(cases) - len(whole)} of {len(cases)} held-out answers in {language!r} lack a score: {why}"
             )
         languages[language] = LanguageSearch(
@@ -260,21 +270,36 @@ async def search_exemplars(
     return ExemplarSearch(judge=name, plan=plan, rated_sha256=pool.sha256, languages=languages)
 
 
+async def _rated(
+    judge: DimensionJudge, cases: Sequence[Case], concurrency: int, stop: asyncio.Event | None
+) -> list[DimensionScores]:
+    """The scores of each case; those whose turn did not come before `stop` have none."""
+    said: dict[int, DimensionScores] = {}
+    left = iter(enumerate(cases))
+
+    async def worker() -> None:
+        for place, case in left:
+            if stop is not None and stop.is_set():
+                return
+            said[place] = await judge.judge(case)
+            said[place].check(case, judge.name)
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(concurrency):
+                tasks.create_task(worker())
+    except* ProctorError as errors:
+        raise errors.exceptions[0] from None
+    return [said.get(place) or DimensionScores.none(case, _STOPPED) for place, case in enumerate(cases)]
+
+
 def read_search(file: Path) -> ExemplarSearch:
     """A search from its JSON. Raises `InputError`, with the field, for anything else."""
-    try:
-        return ExemplarSearch.model_validate_json(read_bytes(file))
-    except OSError as error:
-        reason = InputError(file, found=error.strerror or "an unreadable file", expected="exemplars")
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(step) for step in first["loc"])
-        reason = InputError(file, f"field {place!r}" if place else "", expected=first["msg"])
-    raise reason
+    return read_model(file, ExemplarSearch, "exemplars")
 
 
 def _dealt(deck: Sequence[str], plan: SearchPlan, picks: np.random.Generator) -> list[list[str]]:
-    """Sets of names from the deck, which is shuffled anew whenever too few are left in it."""
+    """Sets of names from the deck, which is reshuffled whenever too few are left in it."""
     found: list[list[str]] = []
     left: list[str] = []
     for _ in range(plan.sets):

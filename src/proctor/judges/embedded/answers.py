@@ -13,8 +13,7 @@ from proctor.core import InputError
 from proctor.judges.dimensions import Case
 from proctor.judges.embedded.cues import LANGUAGES, sentences
 from proctor.judges.embedded.measures import Matched, Reading, beside_others, measures
-from proctor.metrics.text import BertScore, Encoder, TokenEncoder, load_encoder
-from proctor.metrics.text.embedding import default_encoder
+from proctor.metrics.text import BertScore, Encoder, TokenEncoder, default_encoder, load_encoder
 
 __all__ = ["BESIDE_OTHERS", "Answers", "Counts", "Encoders", "Part", "read_answers"]
 

@@ -1,12 +1,11 @@
-"""The judge's out-of-fold scores held against the ratings, beside the best of other metrics."""
+"""The judge's out-of-fold scores compared with the ratings, beside the best of other metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proctor.audit import ALL, CorrelationSettings, Key, MetricScores, RatingsTable, audit
-from proctor.audit.frames import Frame, paired
+from proctor.audits import ALL, CorrelationSettings, Frame, Key, MetricScores, RatingsTable, audit, paired
 from proctor.core import InputError
 from proctor.judges.embedded.validation import Floats, RatedAnswers
 from proctor.stats import Contrast, Estimate, average, contrast
@@ -41,7 +40,7 @@ def scores_of(
 
 def best_metric(table: RatingsTable, metrics: Sequence[MetricScores], language: str) -> MetricScores:
     """The metric with the highest mean over a language's dimensions. It is chosen on the very ratings that it
-    is held against, which flatters it, not the judge. Raises `InputError` where none has a figure."""
+    is compared with, which flatters it, not the judge. Raises `InputError` where none has a figure."""
     found: dict[float, MetricScores] = {}
     for metric in metrics:
         for one in audit(table, metric, CorrelationSettings(draws=0)).aggregates:

@@ -13,11 +13,12 @@ from proctor.judges.dimensions import (
     Case,
     DimensionJudge,
     DimensionScores,
-    Materials,
+    JudgeSetup,
     RatedCase,
+    RatesDimensions,
     read_options,
 )
-from proctor.judges.dimensions.steering import steering_flags
+from proctor.judges.dimensions.case import steering_flags
 from proctor.judges.embedded.answers import Answers, Encoders, read_answers
 from proctor.judges.embedded.designs import LIKENESS
 from proctor.judges.embedded.learning import Learned, Recipe, relative
@@ -56,7 +57,7 @@ class EmbeddedJudge:
 
     @classmethod
     def load(cls, folder: Path, *, encoders: Encoders | None = None) -> EmbeddedJudge:
-        """The judge that `proctor train embedded-judge` wrote. Raises `InputError` as `load_model` does."""
+        """The judge that `proctor judge train` wrote. Raises `InputError` as `load_model` does."""
         return cls(*load_model(folder), encoders=encoders)
 
     @classmethod
@@ -175,12 +176,13 @@ class _Options(BaseModel):
     folder: Path
 
 
-def build(materials: Materials) -> DimensionJudge:
-    """Asks no model: learned from rated answers (`proctor train embedded-judge`); option `folder`.
+@RatesDimensions
+def build(setup: JudgeSetup) -> DimensionJudge:
+    """Asks no model: learned from rated answers (`proctor judge train`); option `folder`.
 
     Raises `InputError` for a folder without a learned judge.
     """
-    return EmbeddedJudge.load(read_options("embedded", _Options, materials.options).folder)
+    return EmbeddedJudge.load(read_options("embedded", _Options, setup.options).folder)
 
 
 def _scale(levels: Sequence[float]) -> str:

@@ -11,10 +11,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from proctor.core import InputError, content_hash
-from proctor.core.files import read_bytes
+from proctor.core import InputError, content_hash, read_model
 from proctor.judges.dimensions import RatedCase
 from proctor.judges.embedded.learning import Learned, Recipe
 from proctor.judges.embedded.weights import arrays_of, hash_of, learned_from, read_arrays, write_arrays
@@ -139,18 +138,7 @@ def load_model(folder: Path) -> tuple[dict[str, Learned], Manifest]:
 
 
 def _manifest(file: Path) -> Manifest:
-    try:
-        return Manifest.model_validate_json(read_bytes(file))
-    except OSError as error:
-        raise InputError(
-            file,
-            found=error.strerror or "an unreadable file",
-            expected="a learned judge (proctor train embedded-judge)",
-        ) from error
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-    raise InputError(file, f"field {place!r}" if place else "", expected=first["msg"])
+    return read_model(file, Manifest, "a learned judge (proctor judge train)")
 
 
 def _data_hash(rated: Sequence[RatedCase]) -> str:

@@ -69,7 +69,7 @@ def train(known: RatedAnswers, recipe: Recipe) -> Learned:
 def out_of_fold(known: RatedAnswers, recipe: Recipe, *, folds_seed: int | None = None) -> Floats:
     """A score of every answer by a judge that learned from other folds: rows × dimensions, on the task's scale.
 
-    Choices of designs, calibration and everything else are made anew inside the training folds of each
+    Choices of designs, calibration and everything else are made again inside the training folds of each
     outer fold. `folds_seed` draws other outer folds than the recipe's seed. With `Recipe.grouped` False
     the folds leak, inner and outer: answers to one encounter lie on both sides.
     """

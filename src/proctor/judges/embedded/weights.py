@@ -1,37 +1,23 @@
-"""The weights of learned judges as a file: named arrays of numbers and texts (NumPy's `.npz`), which runs no code.
-
-Nothing in a file is believed: what an array says of its size is compared with what there is before it is read.
-"""
+"""The weights of learned judges as a file of named arrays, which runs no code."""
 
 from __future__ import annotations
 
 import hashlib
-import io
-import lzma
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile
 
 import numpy as np
-from numpy.typing import NDArray
 
-from proctor.core import InputError
-from proctor.core.files import read_bytes
+from proctor.core import Arrays, InputError, write_arrays
+from proctor.core import arrays as files
 from proctor.judges.embedded.designs import LIKENESS, VIEWS
 from proctor.judges.embedded.learning import Learned
 from proctor.judges.embedded.views import PARTS, Views
 
 __all__ = ["Arrays", "arrays_of", "hash_of", "learned_from", "read_arrays", "write_arrays"]
 
-Arrays = dict[str, NDArray[Any]]
-
-_MOST_BYTES = 500 * 2**20
-_MOST_ARRAYS = 10_000
-_BROKEN = (BadZipFile, ValueError, LookupError, TypeError, zlib.error, lzma.LZMAError)
-"""What readers raise on files that are broken, or packed as no file of ours is."""
-_EXPECTED = "the weights of a learned judge (proctor train embedded-judge)"
+_EXPECTED = "the weights of a learned judge (proctor judge train)"
 
 
 def arrays_of(learned: Mapping[str, Learned]) -> Arrays:
@@ -62,46 +48,9 @@ def arrays_of(learned: Mapping[str, Learned]) -> Arrays:
     return found
 
 
-def write_arrays(file: Path, arrays: Arrays) -> None:
-    """Writes the file. Raises `OSError`."""
-    with file.open("wb") as out:
-        np.savez(out, allow_pickle=False, **arrays)
-
-
 def read_arrays(file: Path) -> Arrays:
-    """The arrays of a file: numbers and texts, nothing else. Raises `InputError` for a file that is none, holds other
-    types, or says that it holds more than it does or more than 500 MB."""
-    try:
-        with ZipFile(io.BytesIO(read_bytes(file, _MOST_BYTES // 2**20))) as archive:
-            members = archive.infolist()
-            if len(members) > _MOST_ARRAYS or sum(one.file_size for one in members) > _MOST_BYTES:
-                raise InputError(file, found="more than 500 MB of weights", expected=_EXPECTED)
-            names = [one.filename.removesuffix(".npy") for one in members]
-            if len(set(names)) < len(names):
-                raise InputError(file, found="an array twice", expected=_EXPECTED)
-            return {name: _array(archive.read(one)) for name, one in zip(names, members, strict=True)}
-    except OSError as error:
-        raise InputError(file, found=error.strerror or "an unreadable file", expected=_EXPECTED) from error
-    except (*_BROKEN, RuntimeError, EOFError) as error:
-        raise InputError(file, found="no readable file of weights", expected=_EXPECTED) from error
-
-
-def _array(content: bytes) -> NDArray[Any]:
-    """One array in NumPy's own form. Raises `ValueError` where it is none, or its size is not what it says."""
-    stream = io.BytesIO(content)
-    version = np.lib.format.read_magic(stream)
-    if version != (1, 0):
-        raise ValueError("an array of another version")
-    shape, by_columns, kind = np.lib.format.read_array_header_1_0(stream)
-    rest = content[stream.tell() :]
-    count = 1
-    for size in shape:
-        count *= size
-    if kind.kind not in "iufU" or kind.itemsize * count != len(rest) or min(shape, default=0) < 0:
-        raise ValueError("not an array of numbers or texts of this size")
-    if kind.itemsize == 0 or count == 0:
-        return np.zeros(shape, dtype=kind)
-    return np.frombuffer(rest, dtype=kind).reshape(shape, order="F" if by_columns else "C").copy()
+    """The arrays of a file of weights. Raises `InputError` as `proctor.core.arrays` does."""
+    return files.read_arrays(file, "weights", _EXPECTED)
 
 
 def learned_from(

@@ -9,9 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from proctor.core import ConfigurationError, InputError
-from proctor.core.files import load_json, read_bytes
-from proctor.core.text import kept_text
+from proctor.core import ConfigurationError, InputError, input_bytes, kept_text, load_json
 from proctor.judges.retrieval import pdf_pages
 
 __all__ = ["SUFFIXES", "Document", "Page", "document_hashes", "read_document"]
@@ -51,7 +49,7 @@ def document_hashes(folder: Path) -> dict[str, str]:
         if file.suffix.lower() in SUFFIXES and not file.resolve().is_relative_to(inside):
             raise InputError(file, found="a link that leads out of the folder", expected="a document in it")
     found = {
-        name.as_posix(): hashlib.sha256(_bytes(file)).hexdigest()
+        name.as_posix(): hashlib.sha256(input_bytes(file, "a document")).hexdigest()
         for name, file in files.items()
         if name.suffix.lower() in SUFFIXES and not any(part.startswith(".") for part in name.parts)
     }
@@ -66,7 +64,7 @@ def read_document(folder: Path, source: str, known: Mapping[str, str]) -> Docume
     scan), more than 5,000,000 characters, or is not the one whose hash is known; `ConfigurationError` for a
     PDF without the extra `retrieval`."""
     file = folder / source
-    raw = _bytes(file)
+    raw = input_bytes(file, "a document")
     sha256 = hashlib.sha256(raw).hexdigest()
     if sha256 != known[source]:
         raise InputError(file, found="a document that changes meanwhile", expected="one that stays")
@@ -77,13 +75,6 @@ def read_document(folder: Path, source: str, known: Mapping[str, str]) -> Docume
     if length > _MOST:
         raise InputError(file, found=f"{length:,} characters", expected=f"{_MOST:,} or fewer")
     return Document(source, sha256, pages)
-
-
-def _bytes(file: Path) -> bytes:
-    try:
-        return read_bytes(file)
-    except OSError as error:
-        raise InputError(file, found=error.strerror or "an unreadable file", expected="a document") from error
 
 
 def _text(file: Path, raw: bytes) -> str:

@@ -11,25 +11,24 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from proctor.core import ConfigurationError, InputError, content_hash
-from proctor.core.files import read_text
+from proctor.core import InputError, content_hash, read_text
 from proctor.judges.retrieval.documents import document_hashes, read_document
 from proctor.judges.retrieval.loading import load_sentence_encoder
 from proctor.judges.retrieval.passages import Chunking, Passage, passages_of
-from proctor.judges.retrieval.ranking import PassageIndex
-from proctor.metrics.text.encoders import EMBEDDED_ENCODER
+from proctor.judges.retrieval.ranking import PassageIndex, Vectors
+from proctor.metrics.text import EMBEDDED_ENCODER
 
 __all__ = ["IndexSettings", "Opened", "default_folder", "open_index"]
 
-_FORMAT = "proctor passages 1"
-_TABLE = "passages"
+_FORMAT = "proctor passages 2"
+_PASSAGES = "passages.jsonl"
+_VECTORS = "vectors.npy"
 _LOCK = ".lock"
 _BUILDING = ".building-"
 _MARK = 24  # hex digits
@@ -67,7 +66,7 @@ def open_index(documents: Path, folder: Path | None = None, settings: IndexSetti
     index of other documents or settings that was there is removed. Two processes build it once.
 
     Raises `InputError` for documents that can't be read, a `folder` with files that are no index, and an
-    index that is damaged; `ConfigurationError` without the extra `retrieval`.
+    index that is damaged; `ConfigurationError` where the encoder can't be loaded.
     """
     settings = settings or IndexSettings()
     known = document_hashes(documents)
@@ -103,48 +102,27 @@ def _build(documents: Path, known: Mapping[str, str], target: Path, settings: In
             shutil.rmtree(other, ignore_errors=True)
 
 
-def _write(folder: Path, passages: Sequence[Passage], vectors: np.ndarray[Any, np.dtype[np.float32]]) -> None:
-    import pyarrow as pa
-
-    flat = pa.array(vectors.ravel(), pa.float32())
-    columns = {
-        "place": pa.array(range(len(passages)), pa.int64()),
-        "id": pa.array([one.id for one in passages], pa.string()),
-        "source": pa.array([one.source for one in passages], pa.string()),
-        "page": pa.array([one.page for one in passages], pa.int64()),
-        "start": pa.array([one.start for one in passages], pa.int64()),
-        "text": pa.array([one.text for one in passages], pa.string()),
-        "vector": pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1]),
-    }
-    _lancedb().connect(folder).create_table(_TABLE, pa.table(columns))
+def _write(folder: Path, passages: Sequence[Passage], vectors: Vectors) -> None:
+    """The passages one a line, and their vectors, each of length 1, in NumPy's own form: nothing in them is run."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.save(folder / _VECTORS, vectors / np.where(lengths > 0, lengths, 1), allow_pickle=False)
+    with (folder / _PASSAGES).open("w", encoding="utf-8") as out:
+        out.writelines(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in passages)
 
 
 def _opened(folder: Path, settings: IndexSettings) -> PassageIndex:
     try:
         told = json.loads(read_text(folder / "index.json"))
-        table = _lancedb().connect(folder).open_table(_TABLE)
-        rows = table.to_arrow().drop_columns(["vector"]).to_pylist()
-        rows.sort(key=lambda row: int(row["place"]))
-        if len(rows) != told["passages"]:
-            raise ValueError(f"{len(rows)} passages instead of {told['passages']}")
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        with (folder / _PASSAGES).open(encoding="utf-8") as lines:
+            passages = tuple(Passage(**json.loads(line)) for line in lines)
+        vectors = np.load(folder / _VECTORS, mmap_mode="r", allow_pickle=False)
+        if len(passages) != told["passages"] or len(vectors) != len(passages):
+            raise ValueError(f"{len(passages)} passages instead of {told['passages']}")
+    except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
         reason = " ".join(str(error).split())[:200]
     else:
-        passages = tuple(
-            Passage(row["id"], row["source"], row["page"], row["start"], row["text"]) for row in rows
-        )
-        return PassageIndex(passages, table, load_sentence_encoder(settings.encoder))
+        return PassageIndex(passages, vectors, load_sentence_encoder(settings.encoder))
     raise InputError(folder, found=f"a damaged index ({reason})", expected="one as it was built: remove it")
-
-
-def _lancedb() -> Any:
-    try:
-        import lancedb
-    except ImportError as error:
-        raise ConfigurationError(
-            f"retrieval needs the extra 'retrieval' (pip install 'proctor-eval[retrieval]'): {error}"
-        ) from error
-    return lancedb
 
 
 @contextmanager

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import ConfigurationError, InputError
-from proctor.metrics.text.embedding import Encoder, default_encoder
-from proctor.metrics.text.encoders import EMBEDDED_ENCODER
+from proctor.metrics.text import EMBEDDED_ENCODER, Encoder, default_encoder
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from proctor.core import content_hash
 from proctor.judges.retrieval.documents import Document
-from proctor.metrics.text.tokens import tokens
+from proctor.metrics.text import tokens
 
 __all__ = ["Chunking", "Passage", "cut", "passages_of"]
 

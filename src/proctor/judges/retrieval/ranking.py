@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from proctor.core import ConfigurationError
 from proctor.judges.retrieval.fusing import fused
 from proctor.judges.retrieval.passages import Passage
-from proctor.metrics.text.embedding import Encoder
-from proctor.metrics.text.tokens import tokens
+from proctor.metrics.text import Encoder, tokens
 
 __all__ = ["Match", "PassageIndex", "Words"]
 
 _K1, _B = 1.2, 0.75
+Vectors = NDArray[np.float32]
 
 
 class Words:
@@ -70,11 +70,15 @@ class Match:
 
 
 class PassageIndex:
-    """Passages and the table that holds their vectors. Safe to be used from several threads."""
+    """Passages and their vectors, each of length 1. Safe to be used from several threads.
 
-    def __init__(self, passages: Sequence[Passage], table: Any, encoder: Encoder) -> None:
+    Every search compares all of them, by one matrix product: 100,000 passages of 384 numbers are 150 MB on disk, read
+    as they are needed; a million are 1.5 GB and want as much free memory to be fast.
+    """
+
+    def __init__(self, passages: Sequence[Passage], vectors: Vectors, encoder: Encoder) -> None:
         self.passages = tuple(passages)
-        self._table = table
+        self._vectors = vectors
         self._encoder = encoder
         self._words = Words([one.text for one in self.passages])
         self._lock = threading.Lock()
@@ -99,11 +103,10 @@ class PassageIndex:
 
     def _near(self, query: str, pool: int) -> list[int]:
         vector = np.asarray(self._encoder([query])[0], dtype=np.float32)
-        # Every passage is compared: a few thousand of them need no approximation.
-        asked = self._table.search(vector).distance_type("cosine").limit(len(self.passages))
-        rows = asked.select(["place", "_distance"]).to_list()
-        rows.sort(key=lambda row: (round(row["_distance"], 6), row["place"]))
-        return [int(row["place"]) for row in rows[:pool]]
+        length = float(np.linalg.norm(vector))
+        apart = 1 - self._vectors @ (vector / (length or 1.0))
+        # Rounded, so that passages of one text keep their order whatever the processor's last digits are.
+        return [int(place) for place in np.argsort(np.round(apart, 6), kind="stable")[:pool]]
 
 
 def _best(place: int, rankings: Sequence[Sequence[int]]) -> int | None:

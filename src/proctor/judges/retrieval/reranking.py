@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 import numpy as np
@@ -18,7 +17,7 @@ from proctor.judges.hostile import neutral
 from proctor.judges.retrieval.loading import PairScorer
 from proctor.judges.retrieval.passages import Passage
 from proctor.judges.retrieval.ranking import Match
-from proctor.models import load_prompt
+from proctor.models import Prompt
 
 __all__ = ["ModelReranker", "PairReranker", "Ranked", "Reranker", "Sought", "passage_shown"]
 
@@ -48,7 +47,7 @@ class Reranker(Protocol):
         """What changes the order."""
 
     async def ranked(self, sought: Sought, matches: Sequence[Match], most: int) -> Ranked:
-        """At most so many of the matches, best first. Raises `MachineryError` where the order can't be had."""
+        """At most this many of the matches, best first. Raises `InfrastructureError` where the order can't be had."""
 
 
 class PairReranker:
@@ -79,10 +78,9 @@ class ModelReranker:
     """By the judging model itself, which may find that none helps. Its replies are votes; what it is asked
     does not depend on the answer that is judged unless `sought` does."""
 
-    def __init__(self, judge: str, client: Asks, votes: VoteBook) -> None:
-        folder = Path(__file__).parent
+    def __init__(self, judge: str, client: Asks, votes: VoteBook, prompts: Mapping[str, Prompt]) -> None:
         self._asked = AskedOnce(f"{judge}/rerank[{client.name}]", client, votes)
-        self._prompts = {one: load_prompt(folder / f"rerank_{one}.txt.j2") for one in ("en", "zh")}
+        self._prompts = prompts
 
     @property
     def settings(self) -> dict[str, JsonValue]:
@@ -93,7 +91,7 @@ class ModelReranker:
         """See `Reranker`."""
         if not matches:
             return Ranked(())
-        prompt = self._prompts.get(sought.language)
+        prompt = self._prompts.get(sought.language) or self._prompts.get("")
         if prompt is None:
             known = ", ".join(self._prompts)
             raise InputError(

@@ -1,42 +1,62 @@
-"""Orders: held against the right one, counted over many items, and made from many by exact consensus."""
+"""Orders: compared with the right one, counted over many items, and made from many by exact consensus."""
 
-from proctor.metrics.ordering.chance import order_chance
-from proctor.metrics.ordering.comparison import Comparison, InvalidOrders, compare_orders
-from proctor.metrics.ordering.consensus import (
-    MOST_LABELS,
-    Consensus,
-    Repair,
-    kemeny,
-    kemeny_of_votes,
-    nearest_order,
-)
-from proctor.metrics.ordering.marks import (
-    ORDERING_METRICS,
-    PAIR_CHANCE,
-    PARTIAL,
-    VALID,
-    exact_chance,
-    order_marks,
-    overall_score,
-    place_confusion,
-)
-from proctor.metrics.ordering.overall import OVERALL, TRACKING, WEIGHTS, rationale_marks, tracking_mark
-from proctor.metrics.ordering.scorer import NEIGHBOURS, RUN_METRICS, OrderingScorer, compared
+from typing import TYPE_CHECKING
+
+from proctor.lazy import export_lazily
+
+if TYPE_CHECKING:
+    from proctor.metrics.ordering.comparison import (
+        InvalidOrders,
+        OrderComparison,
+        compare_orders,
+        order_chance,
+    )
+    from proctor.metrics.ordering.consensus import (
+        MOST_LABELS,
+        Consensus,
+        Repair,
+        kemeny,
+        kemeny_of_votes,
+        nearest_order,
+    )
+    from proctor.metrics.ordering.marks import (
+        NEIGHBOURS,
+        ORDERING_METRICS,
+        OVERALL,
+        PAIR,
+        PAIR_CHANCE,
+        PARTIAL,
+        RUN_METRICS,
+        TRACKING,
+        VALID,
+        WEIGHTS,
+        OrderingScorer,
+        compared,
+        exact_chance,
+        order_marks,
+        overall_score,
+        place_confusion,
+        rationale_marks,
+        tracking_mark,
+    )
+else:
+    export_lazily(__name__)
 
 __all__ = [
     "MOST_LABELS",
     "NEIGHBOURS",
     "ORDERING_METRICS",
     "OVERALL",
+    "PAIR",
     "PAIR_CHANCE",
     "PARTIAL",
     "RUN_METRICS",
     "TRACKING",
     "VALID",
     "WEIGHTS",
-    "Comparison",
     "Consensus",
     "InvalidOrders",
+    "OrderComparison",
     "OrderingScorer",
     "Repair",
     "compare_orders",

@@ -1,16 +1,16 @@
-"""One order held against the right one: counts first, so that every share can be made from them."""
+"""One order compared with the right one: counts first, so that every share can be made from them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from functools import cache
+from itertools import combinations, pairwise, permutations
+from math import factorial
 from typing import Literal
 
 from proctor.core import InputError
-
-__all__ = ["Comparison", "InvalidOrders", "compare_orders"]
 
 InvalidOrders = Literal["wrong", "partial"]
 """What becomes of an order that misses, repeats or invents a label: it is wrong in every figure, or the pairs that it
@@ -18,7 +18,7 @@ has in order count."""
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class OrderComparison:
     """What was counted on one order of `frames` labels.
 
     `places[i]` is where the label that belongs at place i was put (from 0, counting known labels at their
@@ -48,7 +48,7 @@ class Comparison:
         """Whether each label stands in it once, and nothing else."""
         return not (self.missing or self.repeated or self.unknown)
 
-    def counted(self, invalid: InvalidOrders) -> Comparison:
+    def counted(self, invalid: InvalidOrders) -> OrderComparison:
         """The same as it counts: with "wrong", an invalid order has nothing in order, as if there were none.
 
         >>> found = compare_orders("ABCD", "ABC")
@@ -113,7 +113,7 @@ class Comparison:
         return [_in_order(a, b) for a, b in pairwise(self.places)]
 
 
-def compare_orders(reference: Sequence[str], prediction: Sequence[str] | None) -> Comparison:
+def compare_orders(reference: Sequence[str], prediction: Sequence[str] | None) -> OrderComparison:
     """Holds a predicted order against the right one.
 
     `reference` holds two or more different labels, first to last; `prediction` any labels, None or empty for
@@ -134,7 +134,7 @@ def compare_orders(reference: Sequence[str], prediction: Sequence[str] | None) -
     known = [label for label in dict.fromkeys(said) if label in reference]
     place = {label: number for number, label in enumerate(known)}
     times = Counter(said)
-    return Comparison(
+    return OrderComparison(
         frames=len(reference),
         exact=said == list(reference),
         backwards=said == list(reference)[::-1],
@@ -147,3 +147,48 @@ def compare_orders(reference: Sequence[str], prediction: Sequence[str] | None) -
 
 def _in_order(first: int | None, second: int | None) -> bool:
     return first is not None and second is not None and first < second
+
+
+_MOST_COUNTED = 8  # frames: of more, no one counts the runs of all orders
+
+
+def order_chance(metric: str, frames: Sequence[int]) -> float | None:
+    """The mean that random orders reach on items with these numbers of frames, by the name of a metric of `ORDERING_METRICS`
+    or of `RUN_METRICS`.
+
+    1/n! for the exact order, 2/n! for it up to reversal, 1/n for the first and for the last frame, 1/2 for neighbours,
+    0 for tau; for the longest run the mean over all n! orders, which is counted for up to 8 frames. None for another
+    metric, without items, and where it is not counted.
+
+    >>> order_chance("up_to_reversal", [4]) == 2 / 24, order_chance("first_right", [4, 6]) == (1 / 4 + 1 / 6) / 2
+    (True, True)
+    >>> round(order_chance("longest_run", [4]), 4), order_chance("longest_run", [9]), order_chance("accuracy", [])
+    (0.5729, None, None)
+    """
+    found = [_of_one(metric, count) for count in frames]
+    known = [one for one in found if one is not None]
+    return sum(known) / len(known) if known and len(known) == len(found) else None
+
+
+def _of_one(metric: str, frames: int) -> float | None:
+    if metric == "longest_run":
+        return _run(frames) if frames <= _MOST_COUNTED else None
+    shares = {
+        "accuracy": 1 / factorial(frames),
+        "task_accuracy": 1 / factorial(frames),
+        "up_to_reversal": 2 / factorial(frames),
+        "first_right": 1 / frames,
+        "last_right": 1 / frames,
+        "pairwise_accuracy": 0.5,
+        "pairwise_partial": 0.5,
+        "kendall_tau": 0.0,
+    }
+    return shares.get(metric)
+
+
+@cache
+def _run(frames: int) -> float:
+    labels = range(frames)
+    key = [str(one) for one in labels]
+    runs = sum(compare_orders(key, [str(one) for one in order]).longest_run for order in permutations(labels))
+    return runs / factorial(frames) / frames

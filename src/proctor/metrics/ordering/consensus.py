@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError
 
-__all__ = ["MOST_LABELS", "Consensus", "Repair", "kemeny", "kemeny_of_votes", "nearest_order"]
-
 MOST_LABELS = 14
 """More are refused: the search is exact, and its work doubles with every label (10: well under a second)."""
 

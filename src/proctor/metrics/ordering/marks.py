@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import factorial
 from typing import Unpack
@@ -10,24 +10,15 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import InputError, Metric
-from proctor.metrics.marks import Mark
-from proctor.metrics.ordering.comparison import Comparison
-from proctor.stats import mean_interval
-from proctor.stats.clusters import Groups
-from proctor.stats.options import Options
-
-__all__ = [
-    "ORDERING_METRICS",
-    "PAIR_CHANCE",
-    "exact_chance",
-    "order_marks",
-    "overall_score",
-    "place_confusion",
-]
+from proctor.core import Answer, InputError, Item, Metric, Reference, Score, Status
+from proctor.core.formats import OrderingFormat
+from proctor.metrics.marks import MetricEstimate
+from proctor.metrics.ordering.comparison import OrderComparison, compare_orders
+from proctor.metrics.text import RATIONALE_F1
+from proctor.stats import Floats, Groups, Options, correlation, mean_interval, sums_interval
 
 PAIR_CHANCE = 0.5
-"""The pairwise accuracy of an order by lot."""
+"""The pairwise accuracy of a random order."""
 
 _FORMATS = ("ordering",)
 TASK = Metric("task_accuracy", "Task accuracy (exact order)", percent=True, formats=_FORMATS)
@@ -63,7 +54,7 @@ ORDERING_METRICS = (TASK, PAIR, TAU, RUN, FIRST, LAST, EITHER_WAY)
 
 
 def exact_chance(frames: Sequence[int]) -> float | None:
-    """The task accuracy of orders by lot: the mean of 1/n! over items of so many frames; None for no item.
+    """The task accuracy of random orders: the mean of 1/n! over items with these numbers of frames; None for no item.
 
     >>> exact_chance([4]), exact_chance([6])
     (0.041666666666666664, 0.001388888888888889)
@@ -103,7 +94,9 @@ def overall_score(
     return 100 * (beta * ordering + (1 - beta) * rationale_f1)
 
 
-def order_marks(comparisons: Sequence[Comparison], groups: Groups, **options: Unpack[Options]) -> list[Mark]:
+def order_marks(
+    comparisons: Sequence[OrderComparison], groups: Groups, **options: Unpack[Options]
+) -> list[MetricEstimate]:
     """All `ORDERING_METRICS`, in this order, over many items, with intervals clustered by group.
 
     Pairwise accuracy is aggregated: neighbours in order over all neighbours of all items, so an item of six
@@ -133,16 +126,18 @@ def order_marks(comparisons: Sequence[Comparison], groups: Groups, **options: Un
         (EITHER_WAY, [float(one.up_to_reversal) for one in comparisons]),
     )
     marks = [
-        Mark(metric, mean_interval(values, groups, **(options | Options(bounds=(metric.low, metric.high)))))
+        MetricEstimate(
+            metric, mean_interval(values, groups, **(options | Options(bounds=(metric.low, metric.high))))
+        )
         for metric, values in columns
     ]
     share = options | Options(bounds=(0, 1))
     pairwise = replace(mean_interval(right[place], of_pair, **share), n=len(comparisons))
-    marks.insert(1, Mark(PAIR, pairwise))
+    marks.insert(1, MetricEstimate(PAIR, pairwise))
     return marks
 
 
-def place_confusion(comparisons: Sequence[Comparison]) -> dict[int, NDArray[np.int64]]:
+def place_confusion(comparisons: Sequence[OrderComparison]) -> dict[int, NDArray[np.int64]]:
     """Where frames are put instead: per number of frames n a table of counts, n × (n + 1).
 
     Row: the place where a frame belongs. Column: the place where it was put (of the known labels at their
@@ -158,3 +153,166 @@ def place_confusion(comparisons: Sequence[Comparison]) -> dict[int, NDArray[np.i
         for belongs, put in enumerate(one.places):
             table[belongs, one.frames if put is None else put] += 1
     return tables
+
+
+WEIGHTS = (0.7, 0.8)
+"""α and β of the overall score, as the ClinicalSkillQA 2026 shared task set them."""
+
+OVERALL = Metric("overall", "Overall score (0–100)", high=100.0, formats=("ordering",))
+TRACKING = Metric(
+    "rationale_tracks_order",
+    "Rationale F1 with share of pairs in order (Spearman)",
+    low=-1.0,
+    formats=("ordering",),
+)
+
+
+def rationale_marks(
+    compared: Mapping[str, OrderComparison],
+    groups: Sequence[str],
+    f1: Mapping[str, float],
+    *,
+    weights: tuple[float, float] = WEIGHTS,
+    draws: int = 2000,
+    seed: int = 0,
+) -> list[MetricEstimate]:
+    """The mean F1 of some items and their overall score (see `overall_score`; `weights` are α and β), with intervals
+    clustered by `groups`; none where no item has an F1. Items without one count for their order alone.
+
+    >>> from proctor.metrics.ordering import compare_orders
+    >>> found = {"q1": compare_orders("ABCD", "ABCD"), "q2": compare_orders("ABCD", "ABDC")}
+    >>> [round(one.estimate.value, 2) for one in rationale_marks(found, ["v1", "v2"], {"q1": 0.8, "q2": 0.6})]
+    [0.7, 62.0]
+    """
+    scored = [(f1[name], group) for name, group in zip(compared, groups, strict=True) if name in f1]
+    if not scored:
+        return []
+    values, theirs = zip(*scored, strict=True)
+    mean = mean_interval(values, theirs, draws=draws, seed=seed, bounds=(0, 1))
+    columns = np.array(
+        [
+            (one.exact, 1, one.adjacent_right, one.frames - 1, f1.get(name, 0.0), name in f1)
+            for name, one in compared.items()
+        ],
+        dtype=np.float64,
+    )
+
+    def overall(sums: Floats) -> Floats:
+        with np.errstate(invalid="ignore"):  # a sample without any rationale has no score
+            task, pair, f1_mean = (sums[:, k] / sums[:, k + 1] for k in (0, 2, 4))
+        alpha, beta = weights
+        return np.asarray(100 * (beta * (alpha * task + (1 - alpha) * pair) + (1 - beta) * f1_mean))
+
+    whole = sums_interval(columns, groups, overall, draws=draws, seed=seed, bounds=(0, 100))
+    return [MetricEstimate(RATIONALE_F1, mean), MetricEstimate(OVERALL, whole)]
+
+
+def tracking_mark(
+    compared: Mapping[str, OrderComparison],
+    groups: Sequence[str],
+    f1: Mapping[str, float],
+    *,
+    draws: int = 2000,
+    seed: int = 0,
+) -> MetricEstimate:
+    """Whether better rationales go with better orders, over the answered items: Spearman's correlation of F1 and the
+    share of pairs in order, −1 to 1. The task's paper remarks that they need not. Edges: the value is None with fewer
+    than two items, and where all orders or all rationales are alike.
+
+    >>> from proctor.metrics.ordering import compare_orders
+    >>> found = {name: compare_orders("ABCD", said) for name, said in (("q1", "ABCD"), ("q2", "ABDC"), ("q3", "DCBA"))}
+    >>> f1 = {"q1": 0.9, "q2": 0.6, "q3": 0.5}
+    >>> round(tracking_mark(found, ["v1", "v2", "v3"], f1, draws=100).estimate.value, 2)
+    1.0
+    """
+    rows = [
+        (f1[name], one.adjacent_right / (one.frames - 1), group)
+        for (name, one), group in zip(compared.items(), groups, strict=True)
+        if name in f1 and one.answered
+    ]
+    scores, orders, theirs = zip(*rows, strict=True) if rows else ((), (), ())
+    return MetricEstimate(TRACKING, correlation(scores, orders, theirs, "spearman", draws=draws, seed=seed))
+
+
+RUN_METRICS = (*ORDERING_METRICS[1:], PARTIAL, VALID)
+"""What is marked beside accuracy, which is the task accuracy."""
+
+NEIGHBOURS = "neighbours"
+"""The tag of an item that says how many pairs of neighbours its order has: pairwise accuracy is the share of all of
+them."""
+
+
+class OrderingScorer:
+    """`RUN_METRICS` for every answer to an item whose reference is an order.
+
+    An answer without an order (too late, refused, unreadable) has nothing in order: 0, and tau −1; and so has an
+    invalid one, which misses, repeats or invents a label. What its pairs are worth stands apart (`PARTIAL`). Of several orders
+    that are accepted, the one counts that the answer is nearest to: most neighbours in order, then most pairs.
+
+    >>> from proctor.core import Reference
+    >>> item = Item(id="q1", group="v1", question="In which order?", answer=OrderingFormat(labels=("A", "B", "C")),
+    ...             reference=Reference(answer=["B", "A", "C"]))
+    >>> scores = OrderingScorer().mark(item, Answer(item_id="q1", text="B > C > A", parsed=["B", "C", "A"]))
+    >>> [(score.metric, round(score.value, 2)) for score in scores[:3]]
+    [('pairwise_accuracy', 0.5), ('kendall_tau', 0.33), ('longest_run', 0.67)]
+    """
+
+    @property
+    def name(self) -> str:
+        """ "code": no model is asked."""
+        return "code"
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """All but the task accuracy, which is accuracy."""
+        return RUN_METRICS
+
+    def applies(self, item: Item) -> bool:
+        """To orders with a reference."""
+        return item.reference is not None and isinstance(item.answer, OrderingFormat)
+
+    async def score(self, item: Item, answer: Answer) -> list[Score]:
+        """The scores of `mark`, in the form that every scorer has."""
+        return self.mark(item, answer)
+
+    def mark(self, item: Item, answer: Answer) -> list[Score]:
+        """Marks one answer. Raises `ValueError` for a failed one, and for an item that it does not apply to."""
+        if answer.status is Status.FAILED:
+            raise ValueError(f"item {item.id!r}: a failed answer is no answer and is never scored")
+        if item.reference is None or not self.applies(item):
+            raise ValueError(f"item {item.id!r}: its answers (format {item.answer.kind}) are no orders")
+        best = compared(item.reference, answer)
+        return [
+            Score(item_id=item.id, metric=metric.name, value=value, scorer=self.name, label=label)
+            for metric, (value, label) in zip(RUN_METRICS, _values(best), strict=True)
+        ]
+
+
+def compared(reference: Reference, answer: Answer) -> OrderComparison:
+    """An answer's order compared with the reference; of several that are accepted against the one that it is nearest to.
+    What holds no order is held as none.
+
+    >>> known = Reference(answer=["B", "A", "C"], accepted=[["A", "B", "C"]])
+    >>> compared(known, Answer(item_id="q1", text="A > B > C", parsed=["A", "B", "C"])).exact
+    True
+    """
+    said = answer.parsed if isinstance(answer.parsed, list) else []
+    keys = [key for key in (reference.answer, *reference.accepted) if isinstance(key, list)]
+    found = [compare_orders([*map(str, key)], [*map(str, said)]) for key in keys]
+    return max(found, key=lambda one: (one.exact, one.adjacent_right, one.all_right))
+
+
+def _values(said: OrderComparison) -> Sequence[tuple[float, str]]:
+    """Value and label in the order of `RUN_METRICS`."""
+    one = said.counted("wrong")
+    pairs, frames = one.frames - 1, one.frames
+    state = "valid" if said.valid else "invalid" if said.answered or said.unknown else "no order"
+    return (
+        (one.adjacent_right / pairs, f"{one.adjacent_right} of {pairs} pairs"),
+        (one.tau, ""),
+        (one.longest_run / frames, f"{one.longest_run} of {frames} frames"),
+        *((float(given), "yes" if given else "no") for given in (one.first_right, one.last_right)),
+        (float(one.up_to_reversal), "yes" if one.up_to_reversal else "no"),
+        (said.adjacent_right / pairs, f"{said.adjacent_right} of {pairs} pairs"),
+        (float(said.valid), state),
+    )

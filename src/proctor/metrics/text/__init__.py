@@ -1,38 +1,58 @@
 """How alike a text is to its references: ROUGE, BLEU, chrF, BERTScore, sentence embeddings; best and mean over several."""
 
-from proctor.metrics.text.baselines import Baseline, packaged_baseline, read_baseline
-from proctor.metrics.text.bertscore import (
-    BertScore,
-    BertScores,
-    BertScoreSettings,
-    BertSimilarity,
-    load_bertscore,
-)
-from proctor.metrics.text.bleurt import Bleurt, load_bleurt
-from proctor.metrics.text.catalogue import TEXT_METRICS, TextMetric, best, mean, text_metrics
-from proctor.metrics.text.embedding import Encoder, Similarity, default_similarity
-from proctor.metrics.text.encoders import (
-    EMBEDDED_ENCODER,
-    REFERENCE_ENCODER,
-    Encoded,
-    EncoderSettings,
-    LongTexts,
-    MissingExtraError,
-    TextTokens,
-    TokenEncoder,
-    load_encoder,
-)
-from proctor.metrics.text.rationales import (
-    NO_RATIONALE,
-    RATIONALE_F1,
-    RationaleScorer,
-    gives_rationales,
-    rationale_f1,
-    rationale_of,
-)
-from proctor.metrics.text.rouge import rouge_l, rouge_n
-from proctor.metrics.text.tokens import Units, tokens
-from proctor.metrics.text.translation import bleu, chrf, reference_weight, weighted_bleu
+from typing import TYPE_CHECKING
+
+from proctor.lazy import export_lazily
+
+if TYPE_CHECKING:
+    from proctor.metrics.text.bertscore import (
+        Baseline,
+        BertScore,
+        BertScores,
+        BertScoreSettings,
+        BertSimilarity,
+        load_bertscore,
+        packaged_baseline,
+        read_baseline,
+    )
+    from proctor.metrics.text.bleurt import Bleurt, load_bleurt
+    from proctor.metrics.text.catalogue import TEXT_METRICS, TextMetric, best, mean, text_metrics
+    from proctor.metrics.text.encoders import (
+        EMBEDDED_ENCODER,
+        REFERENCE_ENCODER,
+        Encoded,
+        Encoder,
+        EncoderSettings,
+        LongTexts,
+        MissingExtraError,
+        Similarity,
+        TextTokens,
+        TokenEncoder,
+        default_encoder,
+        default_similarity,
+        load_encoder,
+    )
+    from proctor.metrics.text.overlap import (
+        Units,
+        bleu,
+        chrf,
+        reference_weight,
+        rouge_l,
+        rouge_n,
+        tokens,
+        weighted_bleu,
+    )
+    from proctor.metrics.text.rated import SimilarityScorer, similarity_values
+    from proctor.metrics.text.rationales import (
+        NO_RATIONALE,
+        RATIONALE_F1,
+        RationaleScorer,
+        gives_rationales,
+        rationale_f1,
+        rationale_of,
+    )
+else:
+    export_lazily(__name__)
 
 __all__ = [
     "EMBEDDED_ENCODER",
@@ -53,6 +73,7 @@ __all__ = [
     "MissingExtraError",
     "RationaleScorer",
     "Similarity",
+    "SimilarityScorer",
     "TextMetric",
     "TextTokens",
     "TokenEncoder",
@@ -60,6 +81,7 @@ __all__ = [
     "best",
     "bleu",
     "chrf",
+    "default_encoder",
     "default_similarity",
     "gives_rationales",
     "load_bertscore",
@@ -73,6 +95,7 @@ __all__ = [
     "reference_weight",
     "rouge_l",
     "rouge_n",
+    "similarity_values",
     "text_metrics",
     "tokens",
     "weighted_bleu",

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from pickle import UnpicklingError  # the error alone: nothing is unpickled but weights
 from typing import Any
 
-from proctor.core import ConfigurationError, InputError
-from proctor.core.files import read_text
+from proctor.core import ConfigurationError, InputError, read_json
 from proctor.metrics.text.encoders import MissingExtraError
-
-__all__ = ["Bleurt", "load_bleurt"]
 
 _BATCH = 32
 _MOST = 512
@@ -111,12 +107,7 @@ def load_bleurt(folder: Path) -> Bleurt:
 
 def _config(folder: Path) -> dict[str, Any]:
     file = folder / "config.json"
-    try:
-        found = json.loads(read_text(file))
-    except FileNotFoundError as error:
-        raise InputError(file, found="no such file", expected="the folder of a BLEURT checkpoint") from error
-    except (OSError, ValueError) as error:
-        raise InputError(file, found=f"no JSON ({error})", expected="a checkpoint's configuration") from error
+    found = read_json(file, "the folder of a BLEURT checkpoint")
     if not isinstance(found, dict):
         raise InputError(file, found=type(found).__name__, expected="a checkpoint's configuration")
     return found

@@ -10,12 +10,8 @@ from pathlib import Path
 from proctor.core import InputError
 from proctor.metrics.text.bertscore import BertScoreSettings, BertSimilarity, load_bertscore
 from proctor.metrics.text.bleurt import Bleurt, load_bleurt
-from proctor.metrics.text.embedding import default_similarity
-from proctor.metrics.text.encoders import EncoderSettings
-from proctor.metrics.text.rouge import rouge_l, rouge_n
-from proctor.metrics.text.translation import bleu, chrf
-
-__all__ = ["TEXT_METRICS", "TextMetric", "best", "mean", "text_metrics"]
+from proctor.metrics.text.encoders import EncoderSettings, default_similarity
+from proctor.metrics.text.overlap import bleu, chrf, rouge_l, rouge_n
 
 Pairwise = Callable[[str, str, str], float]
 """From candidate, reference and language to a number from 0 to 1."""

@@ -1,4 +1,4 @@
-"""Rationales of answers, held against the rationale that stands in the reference."""
+"""Rationales of answers, compared with the rationale that stands in the reference."""
 
 from __future__ import annotations
 
@@ -7,15 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from proctor.core import Answer, Item, Metric, Score, Status
 from proctor.core.formats import OrderingFormat
 from proctor.metrics.text.bertscore import BertScore
-
-__all__ = [
-    "NO_RATIONALE",
-    "RATIONALE_F1",
-    "RationaleScorer",
-    "gives_rationales",
-    "rationale_f1",
-    "rationale_of",
-]
 
 RATIONALE_F1 = Metric("rationale_f1", "Rationale, BERTScore F1", formats=("ordering",))
 

@@ -1,24 +1,156 @@
-"""How far each metric agrees, dataset by dataset and dimension by dimension; with the raters, and by system."""
+"""How far each metric agrees with the raters: boards, pairs, datasets and dimensions, raters and systems; what was rated."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proctor.audit import ALL, Agreement, Audit, SystemLevel
-from proctor.reports.audits.cells import (
-    Row,
-    columns,
-    estimate_cells,
-    number,
-    spoken_language,
-    with_reasons,
-)
-from proctor.reports.audits.figures import Grid, draw_grid
+from proctor.audits import ALL, Agreement, Audit, Comparison, Place
+from proctor.core import DASH, plain_name, thousands
 from proctor.reports.audits.source import AuditSource
-from proctor.reports.blocks import Block, Cell, Figure, Folded, Prose, Section, Table
-from proctor.reports.words import DASH, plain_name
+from proctor.reports.blocks import Block, Cell, Figure, Folded, Prose, Row, Section, Table, columns
+from proctor.reports.figures import Dot, Forest, Grid, draw_forest, draw_grid, plain_axis, signed_axis
+from proctor.reports.tables.agreement import (
+    PLAIN,
+    agreement_table,
+    by_rater_table,
+    ceilings_table,
+    contrast_cells,
+    estimate_cells,
+    metric_board_table,
+    metric_pairs_table,
+    spoken_language,
+    system_means_table,
+    systems_table,
+    why_none,
+)
 
-__all__ = ["agreement_section", "raters_section", "systems_section"]
+__all__ = [
+    "MOST_ON_TOP",
+    "agreement_section",
+    "comparison_section",
+    "counts_section",
+    "leaderboard_section",
+    "metrics_forest",
+    "raters_section",
+    "systems_section",
+]
+
+_MOST_DRAWN = 40
+MOST_ON_TOP = 8
+_MOST_PAIRS_DRAWN = 15
+
+
+def leaderboard_section(source: AuditSource) -> Section:
+    """A board per language over all its dimensions, and folded below one for each."""
+    blocks: list[Block | str] = []
+    for number_, language in enumerate(source.languages):
+        blocks.append(spoken_language(language))
+        board = source.main_board(language)
+        drawn = [place for place in board.places if place.mean.value is not None][:_MOST_DRAWN]
+        if number_ or len(drawn) > MOST_ON_TOP:  # else the first screen has it
+            blocks.append(metrics_forest(source, language, drawn, f"board-{number_}"))
+        blocks.append(metric_board_table(board, level=source.level))
+        each = source.dimensions(language)
+        if len(each) > 1:
+            tables = tuple(
+                metric_board_table(source.board(language, one), level=source.level) for one in each
+            )
+            blocks.append(Folded(f"By dimension ({len(each)})", tables))
+    blocks.append(
+        Prose(
+            "Metrics that share a number under “Ties” can't be told apart; one with two numbers stands between two "
+            "groups.",
+            quiet=True,
+        )
+    )
+    return Section(
+        key="leaderboard",
+        title="Leaderboard of metrics",
+        lead=f"How far each metric agrees with {source.raters}: the mean of Kendall's τ-b, Pearson's r and Spearman's "
+        f"ρ, averaged over the dimensions of a language, with its {source.level} interval (whole groups are drawn). "
+        "The rank is 1 plus the number of metrics that are significantly better, and never better than that of a metric "
+        "with a higher mean.",
+        blocks=blocks,
+        opened=True,
+    )
+
+
+def comparison_section(source: AuditSource) -> Section | None:
+    """Every pair of metrics; None where there is one metric alone."""
+    if len(source.found.metrics) < 2:
+        return None
+    blocks: list[Block | str] = []
+    for number_, language in enumerate(source.languages):
+        blocks.append(spoken_language(language))
+        board = source.main_board(language)
+        told = [one for one in board.comparisons if one.difference.value is not None]
+        if told and len(told) <= _MOST_PAIRS_DRAWN:
+            blocks.append(_differences(language, told, f"pairs-{number_}"))
+        if len(source.dimensions(language)) > 1:
+            table = metric_pairs_table(board)
+            blocks.append(table if len(table.rows) <= _MOST_PAIRS_DRAWN else _folded(table))
+        tables = tuple(metric_pairs_table(source.board(language, one)) for one in source.dimensions(language))
+        blocks += (
+            [Folded("Each dimension, with the tests of the textbooks", tables)] if len(tables) > 1 else tables
+        )
+    return Section(
+        key="pairs",
+        title="Metrics compared in pairs",
+        lead="The difference of two metrics' mean correlation on the same answers, from the same samples of groups, "
+        f"with its {source.level} interval; p is adjusted for all pairs of a table (Holm). Williams and Steiger "
+        "compare two Pearson correlations as if all answers were independent: they are printed for reference.",
+        blocks=blocks,
+    )
+
+
+def _folded(table: Table) -> Folded:
+    return Folded(f"All {len(table.rows)} pairs", (table,))
+
+
+def metrics_forest(source: AuditSource, language: str, places: list[Place], key: str) -> Figure:
+    """The mean correlation of each metric."""
+    values = [end for one in places for end in (one.mean.value, one.mean.ci_low, one.mean.ci_high)]
+    known = [value for value in values if value is not None]
+    most = max(0.1, *known)
+    axis = plain_axis(min(-0.08 * most, *known), most)  # room for the name of the line at 0
+    forest = Forest(
+        rows=[place.metric for place in places],
+        dots=[Dot(one.mean.value, one.mean.ci_low, one.mean.ci_high) for one in places],
+        texts=[" ".join(_shown(place)) for place in places],
+        head=f"mean correlation, {source.level} interval",
+        mark=(0.0, "no agreement"),
+    )
+    title = f"{spoken_language(language)}: mean correlation of each metric"
+    caption = f"{title}, best first. Filled dot: the interval excludes 0."
+    if len(places) == _MOST_DRAWN:
+        caption += f" At most {_MOST_DRAWN} are drawn; all stand in the table."
+    return Figure(draw_forest(key, title, forest, axis), caption)
+
+
+def _shown(place: Place) -> tuple[str, ...]:
+    value, ends = estimate_cells(place.mean)
+    return (value,) if ends == DASH else (value, f"({ends})")
+
+
+def _differences(language: str, told: list[Comparison], key: str) -> Figure:
+    ends = [
+        end
+        for one in told
+        for end in (one.difference.value, one.difference.ci_low, one.difference.ci_high)
+        if end is not None
+    ]
+    axis = signed_axis(PLAIN, min(ends), max(ends), lines=4)
+    forest = Forest(
+        rows=[f"{one.first} minus {one.second}" for one in told],
+        dots=[Dot(one.difference.value, one.difference.ci_low, one.difference.ci_high) for one in told],
+        texts=[contrast_cells(one.difference)[0].text for one in told],
+        head="difference of the mean correlation",
+        mark=(0.0, "no difference"),
+    )
+    title = f"{spoken_language(language)}: differences of the mean correlation"
+    caption = f"{title}. Filled dot: the interval excludes 0 (not adjusted for the number of pairs)."
+    return Figure(draw_forest(key, title, forest, axis), caption)
+
 
 _MOST_ROWS = 40  # of a grid; the tables have all
 _MOST_OPEN = 24  # rows of a table that is not folded
@@ -33,13 +165,13 @@ def agreement_section(source: AuditSource) -> Section:
         blocks.append(
             Folded(
                 "Kendall, Pearson and Spearman, with the interval of their mean",
-                tuple(_figures(audit, language) for audit in _ranked(source, language)),
+                tuple(agreement_table(audit, language, reasons=False) for audit in _ranked(source, language)),
             )
         )
     missing = [(audit.metric, row) for audit in source.found.each for row in audit.agreements if row.reason]
     if missing:
         caption = "Where there is no number, and why: never a 0 in its place."
-        blocks += ["No correlation", _why_none(caption, [(*one, _why(one[1].reason)) for one in missing])]
+        blocks += ["No correlation", _why_none(caption, [(*one, why_none(one[1].reason)) for one in missing])]
     thin = [
         (audit.metric, row, row.note) for audit in source.found.each for row in audit.agreements if row.note
     ]
@@ -64,34 +196,7 @@ def raters_section(source: AuditSource) -> Section:
     blocks: list[Block | str] = []
     ceilings = audits[0].ceilings
     if ceilings:
-        rows: tuple[Row, ...] = tuple(
-            (
-                Cell(plain_name(one.dimension)),
-                spoken_language(one.language),
-                one.dataset,
-                f"{one.first}, {one.second}",
-                Cell(number(one.mean.value), strong=True),
-                estimate_cells(one.mean)[1],
-                *(number(kind.value) for kind in (one.kendall, one.pearson, one.spearman)),
-                number(one.perfect),
-                *estimate_cells(one.alpha),
-                one.mean.n,
-                one.reason or "",
-            )
-            for one in ceilings
-        )
-        heads = columns(
-            *("Dimension", "Language", "Dataset", "Raters", ">Mean", ">Interval", ">Kendall", ">Pearson"),
-            *(">Spearman", ">Perfect metric", ">Krippendorff's α", ">Interval of α", ">Answers", "Why none"),
-        )
-        blocks.append(
-            with_reasons(
-                "One rater against another on the answers that both rated, and α of all raters. Perfect metric: the "
-                "Pearson correlation that it would have with one of the two, √r.",
-                heads,
-                rows,
-            )
-        )
+        blocks.append(ceilings_table(ceilings))
     else:
         blocks.append(
             Prose(
@@ -101,12 +206,14 @@ def raters_section(source: AuditSource) -> Section:
         )
     apart = [audit for audit in audits if audit.by_rater]
     if apart:
-        blocks.append(Folded("Each metric and each rater alone", tuple(_by_rater(audit) for audit in apart)))
+        blocks.append(
+            Folded("Each metric and each rater alone", tuple(by_rater_table(audit) for audit in apart))
+        )
     else:
         blocks.append(Prose("Every dimension was rated by one rater alone.", quiet=True))
     return Section(
         key="raters",
-        title="How far the raters agree",
+        title="Agreement between raters",
         lead="How far two raters agree is no upper limit for a metric. One rater's slips lower both: raters who "
         "correlate by r with each other (Pearson) correlate by √r with a perfect metric, which gives each answer what "
         "raters would give it on average. Where r is 0.50, a perfect metric reaches 0.71 with one rater, and more with "
@@ -122,11 +229,13 @@ def systems_section(source: AuditSource) -> Section:
         blocks.append(spoken_language(language))
         audits = _ranked(source, language)
         few = max(1, _MOST_OPEN // len(source.dimensions(language)))
-        blocks.append(_by_item_and_system(audits[:few], language))
+        blocks.append(systems_table(audits[:few], language))
         if audits[few:]:
-            others = _by_item_and_system(audits[few:], language)
+            others = systems_table(audits[few:], language)
             blocks.append(Folded(f"The other {len(audits) - few} metrics", (others,)))
-        blocks.append(Folded("Mean score and mean rating of each system", (_means(audits, language),)))
+        blocks.append(
+            Folded("Mean score and mean rating of each system", (system_means_table(audits, language),))
+        )
     return Section(
         key="systems",
         title="By item and by system",
@@ -134,27 +243,6 @@ def systems_section(source: AuditSource) -> Section:
         "round. With few systems their order is easily met by luck: such a correlation has no interval worth showing.",
         blocks=blocks,
     )
-
-
-def _by_item_and_system(audits: Sequence[Audit], language: str) -> Table:
-    rows: list[Row] = []
-    for audit in audits:
-        by_item = {row.dimension: row for row in audit.agreements if _pooled(row, language)}
-        rows += [
-            _system_row(audit.metric, by_item[one.dimension], one)
-            for one in audit.by_system
-            if _pooled(one, language)
-        ]
-    heads = columns(
-        *("Metric", "Dimension", ">By item: mean", ">Interval", ">By system: Kendall", ">Pearson"),
-        *(">Spearman", ">Systems", "Why none"),
-    )
-    caption = f"{spoken_language(language)}, all datasets: agreement item by item, and of the systems' means."
-    return with_reasons(caption, heads, rows)
-
-
-def _pooled(row: Agreement | SystemLevel, language: str) -> bool:
-    return (row.dataset, row.language) == (ALL, language)
 
 
 def _ranked(source: AuditSource, language: str) -> list[Audit]:
@@ -195,29 +283,6 @@ def _at(audit: Audit, language: str, dataset: str, dimension: str) -> list[Agree
     ]
 
 
-def _figures(audit: Audit, language: str) -> Table:
-    rows: list[Row] = [
-        (
-            Cell(plain_name(row.dimension)),
-            row.dataset,
-            *(number(kind.value) for kind in (row.kendall, row.pearson, row.spearman)),
-            Cell(number(row.mean.value), strong=True),
-            estimate_cells(row.mean)[1],
-            row.mean.n,
-            row.answers,
-            row.mean.groups,
-            row.raters,
-        )
-        for row in audit.agreements
-        if row.language == language
-    ]
-    heads = columns(
-        *("Dimension", "Dataset", ">Kendall", ">Pearson", ">Spearman", ">Mean", ">Interval"),
-        *(">Ratings", ">Answers", ">Groups", ">Raters"),
-    )
-    return Table(f"{audit.metric}, {spoken_language(language)}.", heads, tuple(rows))
-
-
 def _why_none(caption: str, found: Sequence[tuple[str, Agreement, str]]) -> Table:
     rows = tuple(
         (
@@ -232,49 +297,59 @@ def _why_none(caption: str, found: Sequence[tuple[str, Agreement, str]]) -> Tabl
     return Table(caption, columns("Metric", "Language", "Dataset", "Dimension", "Why"), rows)
 
 
-def _why(reason: str) -> str:
-    return f"constant: {reason}" if reason.startswith("all ") else reason
+def _facts(source: AuditSource) -> list[tuple[str, str]]:
+    """What was audited, with which settings."""
+    table, settings = source.table, source.found.settings
+    groups = len({one.cluster for one in table.ratings})
+    drawn = f"{thousands(settings.draws)} clustered bootstrap draws, seed {settings.seed}"
+    return [
+        ("Metrics", str(len(source.found.metrics))),
+        ("Ratings", f"{thousands(len(table.ratings))} by {source.raters}"),
+        ("Groups that are drawn together", thousands(groups)),
+        ("Intervals", f"{source.level}, {drawn}" if settings.draws else "none were drawn"),
+    ]
 
 
-def _by_rater(audit: Audit) -> Table:
+def counts_section(source: AuditSource) -> Section:
+    """Items, groups, answers, raters; what each metric scored; and what its reader had to say."""
     rows: list[Row] = [
         (
-            Cell(plain_name(row.dimension)),
-            spoken_language(row.language),
-            row.dataset,
-            "the raters' mean" if row.rater == "mean" else row.rater,
-            *(number(kind.value) for kind in (row.kendall, row.pearson, row.spearman)),
-            Cell(number(row.mean.value), strong=True),
-            estimate_cells(row.mean)[1],
-            row.mean.n,
-            _why(row.reason),
+            Cell(spoken_language(one.language)),
+            one.dataset,
+            *(one.items, one.groups, one.systems, one.answers, one.dimensions, one.ratings),
+            len(one.raters),
+            one.twice,
+            ", ".join(one.raters),
         )
-        for row in audit.by_rater
+        for one in source.found.coverage
     ]
     heads = columns(
-        *("Dimension", "Language", "Dataset", "Rater", ">Kendall", ">Pearson", ">Spearman", ">Mean"),
-        *(">Interval", ">Ratings", "Why none"),
+        *("Language", "Dataset", ">Items", ">Groups", ">Systems", ">Answers", ">Dimensions", ">Ratings"),
+        *(">Raters", ">Rated by two or more", "Who"),
     )
-    return with_reasons(f"{audit.metric} and each rater alone.", heads, rows)
-
-
-def _system_row(metric: str, by_item: Agreement, one: SystemLevel) -> Row:
-    return (
-        Cell(metric),
-        plain_name(one.dimension),
-        *estimate_cells(by_item.mean),
-        *(number(value) for value in (one.kendall, one.pearson, one.spearman)),
-        len(one.systems),
-        _why(one.reason),
+    facts = tuple((Cell(name), shown) for name, shown in _facts(source))
+    blocks: list[Block | str] = [
+        Table("What was audited, with which settings.", columns("Fact", "Value"), facts),
+        Table("What was rated.", heads, tuple(rows)),
+    ]
+    scored: list[Row] = [(Cell(one.metric), one.scored, one.opted_out) for one in source.found.scored]
+    blocks.append(
+        Table(
+            "What each metric scored, of the rated dimensions of answers.",
+            columns("Metric", ">Scored", ">Opted out"),
+            tuple(scored),
+        )
     )
-
-
-def _means(audits: Sequence[Audit], language: str) -> Table:
-    found = [(audit.metric, one) for audit in audits for one in audit.by_system if _pooled(one, language)]
-    names = sorted({name for _, one in found for name, *_ in one.systems})
-    rows: list[Row] = []
-    for metric, one in found:
-        known = {name: f"{number(score)} / {number(rating)}" for name, score, rating, _ in one.systems}
-        rows.append((Cell(metric), plain_name(one.dimension), *(known.get(name, DASH) for name in names)))
-    heads = columns("Metric", "Dimension", *(f">{name}" for name in names))
-    return Table("Mean score / mean rating.", heads, tuple(rows))
+    notes = [f"{one.name}: {note}" for one in source.found.metrics for note in one.notes]
+    blocks.append(
+        Prose("Found while reading the scores:", tuple(notes))
+        if notes
+        else Prose("No row of the scores was dropped, repeated or opted out.", quiet=True)
+    )
+    return Section(
+        key="counts",
+        title="Data",
+        lead="A group is what was drawn together, such as a patient's encounter in both languages: its answers are "
+        "more alike than others, so that more of them do not say as much more.",
+        blocks=blocks,
+    )

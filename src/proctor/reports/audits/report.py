@@ -2,47 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 import proctor
-from proctor.core import InputError
-from proctor.reports.audits.agreement import agreement_section, raters_section, systems_section
-from proctor.reports.audits.browser import AuditLimits, audit_data
-from proctor.reports.audits.counts import audit_facts, counts_section
-from proctor.reports.audits.favour import favour_section
-from proctor.reports.audits.meaning import calibration_section
+from proctor.core import InputError, write_whole
+from proctor.reports.audits.agreement import (
+    agreement_section,
+    comparison_section,
+    counts_section,
+    leaderboard_section,
+    raters_section,
+    systems_section,
+)
+from proctor.reports.audits.bias import calibration_section, favour_section
+from proctor.reports.audits.items import RATED, rated_data
 from proctor.reports.audits.source import AuditSource
-from proctor.reports.audits.standing import comparison_section, leaderboard_section
-from proctor.reports.page import Browser, render_page, write_whole
+from proctor.reports.audits.story import audit_story
+from proctor.reports.browser import Limits
+from proctor.reports.page import render_page
+from proctor.reports.report import ReportSummary
 
-__all__ = ["AuditSummary", "write_audit_report"]
-
-
-@dataclass(frozen=True)
-class AuditSummary:
-    """What was written: the file, its size, its sections, what the browser holds, and one sentence for each limit
-    that was reached (the page says the same)."""
-
-    path: Path
-    bytes: int
-    sections: tuple[str, ...]
-    items: int
-    answers: int
-    pictures: int
-    left_out: tuple[str, ...]
+__all__ = ["write_audit_report"]
 
 
-def write_audit_report(source: AuditSource, out: Path, limits: AuditLimits | None = None) -> AuditSummary:
+def write_audit_report(source: AuditSource, out: Path, limits: Limits = RATED) -> ReportSummary:
     """Writes the report; the file appears only when it is whole. The same source gives the same bytes.
 
     Raises `InputError` without a metric, for a missing score, and where `out` can't be written.
     """
     if not source.found.metrics:
         raise InputError(None, "metrics", found="none", expected="one or more")
-    limits = limits or AuditLimits()
+    story = audit_story(source)
     sections = [
         section
         for section in (
@@ -53,47 +43,41 @@ def write_audit_report(source: AuditSource, out: Path, limits: AuditLimits | Non
             systems_section(source),
             calibration_section(source),
             favour_section(source),
-            counts_section(source),
         )
         if section is not None
     ]
-    data, shown = audit_data(source, limits)
+    data, shown = rated_data(source, limits)
     left_out = shown.left_out(limits)
     page = render_page(
+        story=story,
         sections=sections,
+        last=counts_section(source),
         data=data,
-        browser=_browser(source),
+        browsing=_browsing(source),
         title=source.title,
         simulated=False,
-        facts=audit_facts(source),
+        withheld=[],
         shown=shown,
         left_out=left_out,
         version=proctor.__version__,
     )
-    return AuditSummary(
+    return ReportSummary(
         path=out,
         bytes=write_whole(out, page),
-        sections=tuple(section.key for section in sections),
+        sections=(*(section.key for section in sections), "counts"),
         items=shown.items,
         answers=shown.answers,
         pictures=shown.pictures,
         left_out=tuple(left_out),
+        story=story,
     )
 
 
-def _browser(source: AuditSource) -> Browser:
-    return Browser(
-        "Questions and answers",
-        f"Every question with its references and answers: what {source.raters} said beside what each metric said. Each "
-        "answer has a place by score and a place by rating among all answers of its language on a dimension; equal "
-        "ones share their places. The gap is how far these two are apart, from 0 to 1, with ▲ where the score is the "
+def _browsing(source: AuditSource) -> str:
+    return (
+        f"Every question with its references and answers: what {source.raters} gave beside what each metric gave. Each "
+        "answer has a rank by score and a rank by rating among all answers of its language on a dimension; equal "
+        "ones share their ranks. The gap is how far these two are apart, from 0 to 1, with ▲ where the score is the "
         "higher one. The disagreement of an answer is the mean of its gaps, that of a question the greatest of its "
-        "answers'; filters narrow what counts.",
-        _part("audits.js"),
-        _part("audits.css"),
+        "answers'; filters narrow what counts."
     )
-
-
-@cache
-def _part(name: str) -> str:
-    return (files("proctor.reports.audits") / name).read_text(encoding="utf-8")

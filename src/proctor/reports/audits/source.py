@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from proctor.audit import ALL, Audits, Board, RatingsTable
-from proctor.benchmarks.mediqa_eval import Encounter
-from proctor.core import Item
-from proctor.judges.dimensions import Case
+from proctor.audits import ALL, Audits, Board, RatingsTable
+from proctor.core import Image, Item, Reliability
 
-__all__ = ["AuditSource", "Question", "Reference", "asked", "encountered"]
+__all__ = ["AuditSource", "Question", "Reference", "asked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,30 +31,31 @@ class Question:
 
 
 def asked(items: Iterable[Item]) -> dict[str, Question]:
-    """The questions of a benchmark by item, with the reference answers that are texts."""
+    """The questions of a benchmark by item, with the reference answers that are texts, most reliable first (see
+    `Reliability`), and the names of their images."""
     found = {}
     for item in items:
-        texts = [] if item.reference is None else [item.reference.answer, *item.reference.accepted]
-        references = tuple(Reference(one) for one in texts if isinstance(one, str))
-        found[item.id] = Question(item.question, references)
+        given = item.reference
+        texts = [] if given is None else [given.answer, *given.accepted]
+        known = given.reliability if given and given.reliability else [Reliability()] * len(texts)
+        references = [
+            Reference(text, about.frequency, about.completeness)
+            for text, about in zip(texts, known, strict=True)
+            if isinstance(text, str)
+        ]
+        references.sort(key=lambda one: (_rank(one.frequency), _rank(one.completeness)))
+        images = tuple(one.source for one in item.media if isinstance(one, Image))
+        found[item.id] = Question(item.question, tuple(references), images)
     return found
 
 
-def encountered(encounters: Iterable[Encounter]) -> dict[str, Question]:
-    """Patients' questions by item, with clinicians' answers as judges get them, most reliable first."""
-    found = {}
-    for one in encounters:
-        case = Case(one.item, "", one.dataset, one.lang, one.query, one.expert_answers, "", ())
-        references = tuple(
-            Reference(each.text, each.frequency, each.completeness) for each in case.sorted_references
-        )
-        found[one.item] = Question(one.query, references, one.images)
-    return found
+def _rank(value: float | None) -> tuple[bool, float]:
+    return (value is None, -(value or 0.0))
 
 
 @dataclass(frozen=True)
 class AuditSource:
-    """Several metrics held against one table of ratings; `questions` by item, none where no texts are at hand;
+    """Several metrics compared with one table of ratings; `questions` by item, none where no texts are at hand;
     `image_root` is the folder of their images, None where they are not at hand. `raters` says in a word or two
     who rated."""
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CHARACTER",
     "LABEL",
+    "SLIM_LABEL",
     "Axis",
     "draw_labels",
     "draw_ticks",
@@ -28,6 +29,9 @@ __all__ = [
 
 LABEL = 30
 """The most characters of a name beside a drawing; the tables have it in full."""
+
+SLIM_LABEL = 16
+"""And beside a drawing for a phone."""
 
 CHARACTER = 7.2
 """Pixels of an average letter."""

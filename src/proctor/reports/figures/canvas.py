@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from proctor.reports.words import clean
+from proctor.core import clean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +33,8 @@ __all__ = [
     "PAPER",
     "SERIES",
     "SHAPES",
+    "SLIM",
+    "WIDE",
     "bare_axes",
     "drawing",
     "put",
@@ -87,6 +89,8 @@ _SETTINGS: dict[Any, Any] = {
     "path.simplify": False,
     "path.snap": False,
 }
+WIDE, SLIM = 960, 380
+"""Pixels across of a drawing for a screen, and of the same drawing for a phone."""
 _SMALL = 760  # pixels; what is not wider keeps its size
 _NARROW = 460  # and what is not wider than this shrinks to a phone's width
 _DPI = 72  # so that one unit of the drawing is one pixel of the page
@@ -94,7 +98,7 @@ _DPI = 72  # so that one unit of the drawing is one pixel of the page
 
 @contextmanager
 def drawing(width: float, height: float) -> Iterator[Figure]:
-    """A figure of so many pixels to draw on, under settings of its own whatever the machine's are."""
+    """A figure of a size in pixels to draw on, under settings of its own whatever the machine's are."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -1,18 +1,31 @@
-// The browser of a store's items and answers.
+// The browser of items and answers: how each answer was scored, what a judge said, and ratings beside scores.
 (() => {
   const { make, said, plain, choice, check, value } = panes;
   const holder = document.getElementById("browser");
   if (!holder) return;
   const data = JSON.parse(document.getElementById("data").textContent);
   const OUTCOMES = { right: "✓ right", partly: "~ partly right", wrong: "✗ wrong", unmarked: "not marked" };
-  const conditions = [...new Set(data.runs.map((run) => run.condition))];
-  const systems = [...new Set(data.runs.map((run) => run.system))];
+  const different = (values) => [...new Set(values)];
+  const same = (values) => values.map((one) => [one, one]);
+  const conditions = different(data.runs.map((run) => run.condition));
+  const systems = different(data.runs.map((run) => run.system));
+  const baselines = new Set(data.runs.filter((run) => run.baseline).map((run) => run.system));
+  const rated = data.ratings || null;
+  data.items.forEach((item, place) => { item.place = place; });
+
+  // -- what counts under the filters
+
+  // Baselines are right or wrong without looking: they count only where somebody asks for them, or where there is
+  // nothing else.
+  const alone = systems.every((name) => baselines.has(name));
+  const counts = (answer) => alone || value("baselines") || !data.runs[answer.run].baseline;
 
   function words(item) {
     if (item.words === undefined) {
-      const parts = [item.id, plain(item.question), plain(item.reference), plain(item.rationale)];
+      const parts = [item.id, plain(item.question), plain(item.rationale)];
       for (const option of item.options || []) parts.push(plain(option));
-      for (const answer of item.answers) parts.push(plain(answer.text));
+      for (const [text] of item.references || []) parts.push(plain(text));
+      for (const answer of item.answers) parts.push(plain(answer.text), rated ? data.runs[answer.run].system : "");
       item.words = parts.join("\n").toLowerCase();
     }
     return item.words;
@@ -22,7 +35,7 @@
   function disagree(item, chosen) {
     return (chosen ? [chosen] : conditions).some((condition) => {
       const ends = item.answers
-        .filter((answer) => data.runs[answer.run].condition === condition)
+        .filter((answer) => data.runs[answer.run].condition === condition && counts(answer))
         .map((answer) => answer.outcome);
       return ends.includes("right") && ends.includes("wrong");
     });
@@ -30,71 +43,149 @@
 
   const flagged = (vote) => vote !== null && vote.flags.length > 0;
 
-  function hasFlag(answer) {
-    return (answer.marks || []).some((one) => one.vote !== undefined && flagged(data.votes[one.vote]));
+  const hasFlag = (answer) => (answer.marks || []).some((one) => one.vote !== undefined && flagged(data.votes[one.vote]));
+
+  // Of the answers that count, the share that is wrong.
+  function failures(item) {
+    const marked = item.answers.filter((answer) => counts(answer) && answer.outcome !== "unmarked");
+    return marked.length ? marked.filter((answer) => answer.outcome === "wrong").length / marked.length : -1;
+  }
+
+  // What the filters leave of ratings and scores: a dimension and metrics by their numbers.
+  function view() {
+    if (!rated) return null;
+    return {
+      dimension: value("dimension") ? rated.dimensions.indexOf(value("dimension")) : null,
+      metrics: rated.metrics.map((_, place) => place).filter((place) => !value("metric") || rated.metrics[place] === value("metric")),
+      system: value("system"),
+      gap: value("gap"),
+    };
+  }
+
+  const seen = (answer, of) => answer.rated.filter(([dimension]) => of.dimension === null || dimension === of.dimension);
+
+  function gaps(answer, of) {
+    return seen(answer, of)
+      .flatMap(([, , , row]) => of.metrics.map((place) => row[place]))
+      .filter((gap) => gap !== null && (!of.gap || (of.gap === "above" ? gap > 0 : gap < 0)));
+  }
+
+  function disagreement(answer, of) {
+    const found = gaps(answer, of);
+    return found.length ? found.reduce((sum, gap) => sum + Math.abs(gap), 0) / found.length : null;
+  }
+
+  function shownAnswers(item, of) {
+    if (!of) return item.answers;
+    return item.answers.filter((answer) => (!of.system || data.runs[answer.run].system === of.system) && seen(answer, of).length);
   }
 
   // -- the filters
 
   function filters() {
-    const all = data.facets.map(([name, shown, values]) => choice(`facet.${name}`, shown, values.map((one) => [one, one])));
-    all.push(choice("system", "With an answer by", systems.map((name) => [name, name])));
-    if (conditions.length > 1) all.push(choice("condition", "under", conditions.map((name) => [name, name])));
-    all.push(choice("outcome", "that is", Object.entries(OUTCOMES)));
-    all.push(choice("status", "with status", data.statuses.map((name) => [name, name.replace("_", " ")])));
-    all.push(check("disagree", "Systems disagree"));
-    if (data.votes.some(flagged)) all.push(check("flagged", "A judge's vote is flagged"));
+    const all = data.facets.map(([name, shown, values]) => choice(`facet.${name}`, shown[0].toUpperCase() + shown.slice(1), same(values)));
+    if (systems.length > 1) all.push(choice("system", "System", same(systems)));
+    if (conditions.length > 1) all.push(choice("condition", "Condition", same(conditions)));
+    if (rated) {
+      if (rated.dimensions.length > 1) all.push(choice("dimension", "Dimension", same(rated.dimensions), "all"));
+      if (rated.metrics.length > 1) all.push(choice("metric", "Metric", same(rated.metrics), "all"));
+      all.push(choice("gap", "Score and rating", [["above", "▲ score the higher one"], ["below", "▼ score the lower one"]]));
+      all.push(choice("sort", "Sort by", [["", "most disagreement"], ["least", "least disagreement"], ["name", "id"]], ""));
+    } else {
+      all.push(choice("outcome", "Result", Object.entries(OUTCOMES)));
+      all.push(choice("status", "Status", data.statuses.map((name) => [name, name.replace("_", " ")])));
+      all.push(choice("sort", "Sort by", [["", "the benchmark's order"], ["failed", "most systems wrong"], ["name", "id"]], ""));
+      all.push(check("disagree", "Systems disagree"));
+      if (baselines.size && !alone) all.push(check("baselines", "Count baselines"));
+    }
+    if (data.votes.some(flagged)) all.push(check("flagged", "A judge's rating is flagged"));
     return all;
   }
 
-  function matching() {
-    const sought = panes.sought();
-    const facets = data.facets.map(([name]) => [name, value(`facet.${name}`)]).filter(([, wanted]) => wanted);
-    const [system, condition, outcome, status] = ["system", "condition", "outcome", "status"].map(value);
-    const flag = value("flagged");
-    const some = system || condition || outcome || status || flag;
-    const fits = (answer) => {
+  function fitting(condition) {
+    const [system, outcome, status, flag] = ["system", "outcome", "status", "flagged"].map(value);
+    if (!(system || condition || outcome || status || flag)) return null;
+    return (answer) => {
       const run = data.runs[answer.run];
       return (!system || run.system === system) && (!condition || run.condition === condition)
         && (!outcome || answer.outcome === outcome) && (!status || answer.status === status)
         && (!flag || hasFlag(answer));
     };
-    return data.items.filter((item) => facets.every(([name, wanted]) => (item.facets[name] || []).includes(wanted))
-      && (!some || item.answers.some(fits))
-      && (!value("disagree") || disagree(item, condition))
-      && sought.every((word) => words(item).includes(word)));
   }
 
-  // -- the list
+  function sorted(found, of) {
+    const by = value("sort");
+    if (by === "name") return found.sort((one, other) => (one.id < other.id ? -1 : one.id > other.id ? 1 : 0));
+    if (by === "failed") return found.sort((one, other) => failures(other) - failures(one) || one.place - other.place);
+    if (!of) return found;
+    for (const item of found) {
+      const each = shownAnswers(item, of).map((answer) => disagreement(answer, of)).filter((one) => one !== null);
+      item.apart = each.length ? Math.max(...each) : null;
+    }
+    const rank = (item) => (item.apart === null ? -Infinity : (by === "least" ? -1 : 1) * item.apart);
+    return found.sort((one, other) => (rank(other) > rank(one) ? 1 : rank(other) < rank(one) ? -1 : one.place - other.place));
+  }
+
+  function matching() {
+    const sought = panes.sought();
+    const facets = data.facets.map(([name]) => [name, value(`facet.${name}`)]).filter(([, wanted]) => wanted);
+    const condition = value("condition");
+    const of = view();
+    const fits = fitting(condition);
+    const found = data.items.filter((item) => facets.every(([name, wanted]) => (item.facets[name] || []).includes(wanted))
+      && (!fits || item.answers.some(fits))
+      && (!of || shownAnswers(item, of).some((answer) => !of.gap || gaps(answer, of).length))
+      && (!value("disagree") || disagree(item, condition))
+      && sought.every((word) => words(item).includes(word)));
+    return sorted(found, of);
+  }
+
+  // -- the list: an item's id, and what its question has that others have not
+
+  const beginnings = new Map();
+  for (const item of data.items) {
+    const parts = plain(item.question).split(/\s+/).slice(0, 12);
+    for (let size = 2; size <= parts.length; size += 1) {
+      const start = parts.slice(0, size).join(" ");
+      beginnings.set(start, (beginnings.get(start) || 0) + 1);
+    }
+  }
+  const common = Math.max(5, data.items.length / 20);
+
+  function differing(text) {
+    const parts = text.split(/\s+/);
+    for (let size = Math.min(12, parts.length - 2); size >= 2; size -= 1) {
+      if ((beginnings.get(parts.slice(0, size).join(" ")) || 0) >= common) return `… ${parts.slice(size).join(" ")}`;
+    }
+    return text;
+  }
 
   function summary(item) {
-    const right = item.answers.filter((answer) => answer.outcome === "right").length;
-    const marked = item.answers.filter((answer) => answer.outcome !== "unmarked").length;
-    return [plain(item.question), `${item.id} · ${item.format}` + (marked ? ` · ${right} of ${marked} right` : "")];
+    const asked = differing(plain(item.question) || plain((item.answers[0] || {}).text));
+    if (rated) return [asked, `${item.apart === null || item.apart === undefined ? "no gap to tell" : `disagreement ${item.apart.toFixed(2)}`} · ${item.id}`];
+    const answers = item.answers.filter(counts);
+    const right = answers.filter((answer) => answer.outcome === "right").length;
+    const marked = answers.filter((answer) => answer.outcome !== "unmarked").length;
+    return [asked, `${item.id} · ${item.format}` + (marked ? ` · ${right} of ${marked} right` : "")];
   }
 
   // -- one item
 
   function describe(item) {
-    const parts = [make("h3", {}, said(item.id)), said(item.question, "p", { class: "question" })];
-    const facets = data.facets.filter(([name]) => item.facets[name]).map(([name, shown]) => `${shown}: ${item.facets[name].join(", ")}`);
-    parts.push(said([`group: ${item.group}`, `format: ${item.format}`, ...facets.filter((one) => !one.startsWith("format: "))].join(" · "), "p", { class: "note" }));
+    const of = view();
+    const parts = [make("h3", {}, said(item.id))];
+    parts.push(item.question === undefined ? make("p", { class: "note" }, "The question's text is not at hand.") : said(item.question, "p", { class: "question" }));
+    const about = data.facets.filter(([name]) => item.facets[name] && name !== "format").map(([name, shown]) => `${shown}: ${item.facets[name].join(", ")}`);
+    const format = item.format ? [`format: ${item.format}`] : [];
+    const group = item.group === item.id ? [] : [`group: ${item.group}`];
+    parts.push(said([...group, ...format, ...about].join(" · "), "p", { class: "note" }));
     for (const clip of item.clips || []) parts.push(where(clip));
     if (item.strip) parts.push(...strips(item));
-    else if (item.pictures) parts.push(pictures(item.pictures));
+    else if (item.pictures) parts.push(...pictures(item.pictures));
     if (item.options) parts.push(options(item));
-    else if (item.reference !== undefined && !item.order) parts.push(line("Reference", item.reference));
-    for (const other of (!item.options && item.accepted) || []) parts.push(line("Also accepted", other));
+    else if (item.references && !item.order) parts.push(...references(item.references));
     if (item.rationale) parts.push(line("Why", item.rationale));
-    if (item.answers.length > 1) parts.push(overview(item));
-    if (conditions.length === 1) {
-      parts.push(make("h4", {}, "The answers"), make("div", { class: "cards" }, ...item.answers.map((answer) => card(item, answer, "system"))));
-      return parts;
-    }
-    for (const system of systems) {
-      const given = item.answers.filter((answer) => data.runs[answer.run].system === system);
-      if (given.length) parts.push(make("h4", {}, said(system)), make("div", { class: "cards" }, ...given.map((answer) => card(item, answer, "condition"))));
-    }
+    parts.push(...(of ? ratedAnswers(item, of) : answers(item)));
     return parts;
   }
 
@@ -124,13 +215,26 @@
     return make("ol", { class: "options" }, ...rows);
   }
 
+  function references(all) {
+    if (all.length <= 2) return all.map(([text], place) => line(place ? "Also accepted" : "Reference", text));
+    const rows = all.map(([text, note]) => make("li", {}, said(text), note ? said(` (${note})`, "span", { class: "beside" }) : null));
+    const box = make("details", { class: "references" }, make("summary", {}, `References (${all.length})`), make("ul", {}, ...rows));
+    box.open = all.length <= 6;
+    return [box];
+  }
+
+  function picture(jpeg, alt) {
+    const image = make("img", { alt, loading: "lazy" });
+    image.src = `data:image/jpeg;base64,${jpeg}`;
+    return image;
+  }
+
   function pictures(all) {
-    const shown = all.map(([label, jpeg]) => {
-      const image = make("img", { alt: label || "frame", loading: "lazy" });
-      image.src = `data:image/jpeg;base64,${jpeg}`;
-      return make("figure", {}, image, said(label, "figcaption"));
-    });
-    return make("div", { class: "pictures" }, ...shown);
+    const shown = all.filter(([, jpeg]) => jpeg).map(([label, jpeg]) => make("figure", {}, picture(jpeg, label || "frame"), said(label, "figcaption")));
+    const absent = all.filter(([, jpeg]) => !jpeg).map(([name]) => name);
+    const parts = shown.length ? [make("div", { class: "pictures" }, ...shown)] : [];
+    if (absent.length) parts.push(said(`Pictures that are not in this page: ${absent.join(", ")}`, "p", { class: "note" }));
+    return parts;
   }
 
   // An order as a film strip: each label with its picture, where it has one. Where the right order is given, a frame
@@ -140,11 +244,7 @@
     const frames = order.map((label, place) => {
       const fits = right && right[place] === label;
       const figure = make("figure", right ? { class: fits ? "fits" : "off" } : {});
-      if (known.has(label)) {
-        const image = make("img", { alt: "", loading: "lazy" });
-        image.src = `data:image/jpeg;base64,${known.get(label)}`;
-        figure.append(image);
-      }
+      if (known.has(label)) figure.append(picture(known.get(label), ""));
       const verdict = right ? make("span", { class: fits ? "right" : "wrong" }, fits ? " ✓" : " ✗") : null;
       figure.append(make("figcaption", {}, said(label), verdict));
       return make("li", {}, figure);
@@ -158,6 +258,20 @@
     const shown = [strip(item, item.strip, "As given")];
     if (item.order) shown.push(strip(item, item.order, "True order"));
     return shown;
+  }
+
+  // -- its answers, as they were scored
+
+  function answers(item) {
+    const parts = item.answers.length > 1 ? [overview(item)] : [];
+    if (conditions.length === 1) {
+      return [...parts, make("h4", {}, "The answers"), make("div", { class: "cards" }, ...item.answers.map((answer) => card(item, answer, "system")))];
+    }
+    for (const system of systems) {
+      const given = item.answers.filter((answer) => data.runs[answer.run].system === system);
+      if (given.length) parts.push(make("h4", {}, said(system)), make("div", { class: "cards" }, ...given.map((answer) => card(item, answer, "condition"))));
+    }
+    return parts;
   }
 
   function short(answer) {
@@ -175,9 +289,10 @@
         if (!answer) return make("td", {}, "–");
         return make("td", {}, make("span", { class: answer.outcome }, `${OUTCOMES[answer.outcome].slice(0, 1).replace("n", "–")} `), said(short(answer)));
       });
-      return make("tr", {}, make("th", { scope: "row" }, said(system)), ...cells);
+      const badge = baselines.has(system) ? make("span", { class: "badge" }, "baseline") : null;
+      return make("tr", {}, make("th", { scope: "row" }, said(system), badge ? " " : null, badge), ...cells);
     });
-    const table = make("table", {}, make("caption", {}, "What each system said, and whether it was right."), make("thead", {}, head), make("tbody", {}, ...rows));
+    const table = make("table", {}, make("caption", {}, "What each system answered, and whether it was right."), make("thead", {}, head), make("tbody", {}, ...rows));
     return make("div", { class: "wide" }, table);
   }
 
@@ -191,31 +306,36 @@
     if (plain(answer.text)) parts.push(said(answer.text, "p", { class: "text" }));
     if (answer.why !== undefined) parts.push(make("p", { class: "why" }, make("strong", {}, "Rationale: "), said(answer.why)));
     if (answer.other) parts.push(said(answer.other, "p", { class: "beside" }));
-    for (const [name, label] of [["read", "Read as"], ["problem", "Not readable"], ["reason", "Because"]]) {
+    for (const [name, label] of [["read", "Parsed answer"], ["problem", "Not readable"], ["reason", "Because"]]) {
       if (answer[name] !== undefined) parts.push(make("p", { class: "beside" }, `${label}: `, said(answer[name])));
     }
     const spent = [];
     if (answer.seconds !== undefined) spent.push(`${answer.seconds} s`);
     if (answer.tokens) spent.push(`${answer.tokens[0]} tokens in, ${answer.tokens[1]} out`);
     if (spent.length) parts.push(make("p", { class: "beside" }, spent.join(" · ")));
-    const votes = new Set();
-    const marks = (answer.marks || []).map((one) => {
-      if (one.vote !== undefined) votes.add(one.vote);
-      return `${one.metric}: ${one.value}${one.label ? ` (${one.label})` : ""}, by ${one.scorer}`;
-    });
-    if (drawn && marks.length) parts.push(said(marks.join(" · "), "p", { class: "beside" }));
-    else for (const mark of marks) parts.push(said(mark, "p", { class: "beside" }));
-    for (const place of votes) if (data.votes[place]) parts.push(vote(data.votes[place]));
+    parts.push(...marks(answer, drawn));
     if (answer.shown) {
       const rows = answer.shown.map((option, place) => make("li", {}, `${letter(place)}. `, said(option)));
-      parts.push(make("details", {}, make("summary", {}, "It saw the options in this order"), make("ol", { class: "options" }, ...rows)));
+      parts.push(make("details", {}, make("summary", {}, "Options in the order that the system saw"), make("ol", { class: "options" }, ...rows)));
     }
-    if (answer.more) parts.push(make("details", {}, make("summary", {}, "Recorded beside it"), said(answer.more, "pre")));
+    if (answer.more) parts.push(make("details", {}, make("summary", {}, "Details"), said(answer.more, "pre")));
     return make("div", { class: drawn ? "card whole" : "card" }, ...parts);
   }
 
+  // The scores, then what the judges said who gave them.
+  function marks(answer, joined) {
+    const votes = new Set();
+    const scores = (answer.marks || []).map((one) => {
+      if (one.vote !== undefined) votes.add(one.vote);
+      return `${one.metric}: ${one.value}${one.label ? ` (${one.label})` : ""}, by ${one.scorer}`;
+    });
+    const parts = (joined && scores.length ? [scores.join(" · ")] : scores).map((text) => said(text, "p", { class: "beside" }));
+    for (const place of votes) if (data.votes[place]) parts.push(vote(data.votes[place]));
+    return parts;
+  }
+
   function vote(one) {
-    const shown = make("div", { class: "vote" }, make("strong", {}, "Vote of ", said(one.judge)));
+    const shown = make("div", { class: "vote" }, make("strong", {}, "Judge rating by ", said(one.judge)));
     for (const flag of one.flags) shown.append(" ", said(flag.replaceAll("_", " "), "span", { class: "flag" }));
     for (const [name, text] of Object.entries(one.reply)) {
       shown.append(make("div", {}, said(`${name.replaceAll("_", " ")}: `), said(text)));
@@ -223,14 +343,55 @@
     return shown;
   }
 
+  // -- its answers, ratings beside scores
+
+  function ratedAnswers(item, of) {
+    const shown = shownAnswers(item, of)
+      .map((answer) => [disagreement(answer, of), answer])
+      .sort((one, other) => (other[0] ?? -1) - (one[0] ?? -1));
+    return [make("h4", {}, "The answers"), make("div", { class: "audited" }, ...shown.map(([apart, answer]) => ratedCard(answer, apart, of)))];
+  }
+
+  function ratedCard(answer, apart, of) {
+    const beside = apart === null ? "" : `disagreement ${apart.toFixed(2)}`;
+    const head = make("h5", {}, said(data.runs[answer.run].system, "span"), make("span", { class: "beside" }, beside));
+    const text = plain(answer.text) ? said(answer.text, "p", { class: "text" }) : make("p", { class: "note" }, "The answer has no text.");
+    return make("div", { class: "card whole" }, head, text, make("p", { class: "beside" }, `length ${answer.length}`), ratings(answer, of), ...marks(answer));
+  }
+
+  function gap(of) {
+    if (of === null) return null;
+    if (of === 0) return make("span", { class: "gap" }, "=");
+    const size = Math.abs(of);
+    const name = `gap ${size < 0.15 ? "small" : of > 0 ? "above" : "below"}`;
+    return make("span", { class: name }, `${of > 0 ? "▲" : "▼"} ${size.toFixed(2)}`);
+  }
+
+  function ratings(answer, of) {
+    const heads = [rated.raters, ...of.metrics.map((place) => rated.metrics[place])];
+    const head = make("tr", {}, make("th", { scope: "col" }, "Dimension"), ...heads.map((name) => make("th", { scope: "col" }, said(name))));
+    const rows = seen(answer, of).map(([dimension, given, scores, row]) => {
+      const cell = make("td", {}, ...given.map(([rater, one]) => make("div", {}, make("strong", {}, String(one)), said(` ${rater}`, "span", { class: "beside" }))));
+      const cells = of.metrics.map((place) => {
+        if (scores[place] === null) return make("td", {}, make("span", { class: "beside" }, "no score"));
+        return make("td", {}, `${Number(scores[place].toPrecision(3))} `, gap(row[place]));
+      });
+      return make("tr", {}, make("th", { scope: "row" }, rated.dimensions[dimension]), cell, ...cells);
+    });
+    const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
+    return make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Ratings beside scores" }, table);
+  }
+
+  // Other filters put other ratings first: what was chosen before is of no more interest.
   panes.browse({
     holder,
     items: data.items,
     noun: "item",
-    label: "Words in the question, options, reference or answers",
+    label: "Words in the question, options, references or answers",
     filters,
     matching,
     summary,
     describe,
+    keep: !rated,
   });
 })();

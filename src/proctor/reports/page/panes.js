@@ -97,7 +97,7 @@ const panes = (() => {
 
     function entry(item) {
       const [what, beside] = summary(item);
-      const button = make("button", { type: "button" }, said(what, "span", { class: "what" }), said(beside, "span", { class: "beside" }));
+      const button = make("button", { type: "button" }, said(beside, "span", { class: "beside" }), said(what, "span", { class: "what" }));
       button.addEventListener("click", () => choose(item, true));
       item.button = button;
       return make("li", {}, button);
@@ -115,7 +115,8 @@ const panes = (() => {
       const shown = state.found.slice(start, start + PAGE);
       const last = Math.max(0, Math.ceil(state.found.length / PAGE) - 1);
       list.replaceChildren(...shown.map(entry));
-      list.scrollTop = 0;
+      const here = state.chosen && shown.includes(state.chosen) ? state.chosen.button : null;
+      list.scrollTop = here ? here.offsetTop - list.offsetTop - 60 : 0;
       pages.hidden = last === 0;
       pages.replaceChildren(turn(-1, "Previous", last), `page ${state.page + 1} of ${last + 1}`, turn(1, "Next", last));
       mark();
@@ -132,8 +133,23 @@ const panes = (() => {
       const here = event.target.closest("li");
       if (!step || !here) return;
       const next = step > 0 ? here.nextElementSibling : here.previousElementSibling;
-      if (next) next.firstElementChild.focus();
       event.preventDefault();
+      if (!next) return;
+      next.firstElementChild.focus();
+      choose(state.found[state.page * PAGE + [...list.children].indexOf(next)], false);
+      remember();
+    });
+
+    // In the chosen one, left and right go to its neighbours.
+    detail.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      const next = step && state.found[state.found.indexOf(state.chosen) + step];
+      if (!next || event.altKey || event.ctrlKey || event.metaKey || event.target.closest(".wide")) return;
+      event.preventDefault();
+      state.page = Math.floor(state.found.indexOf(next) / PAGE);
+      state.chosen = next;
+      drawList();
+      choose(next, true);
     });
 
     function choose(item, byHand) {
@@ -185,4 +201,24 @@ const panes = (() => {
   }
 
   return { make, said, plain, choice, check, value, sought, browse };
+})();
+
+// A link to a folded section opens it; on paper every section is open.
+(() => {
+  function unfold() {
+    const id = location.hash.slice(1);
+    const section = id && !id.includes("=") ? document.getElementById(id) : null;
+    const fold = section && section.querySelector(":scope > details");
+    if (!fold || fold.open) return;
+    fold.open = true;
+    section.scrollIntoView({ behavior: "instant" });
+  }
+  for (const link of document.querySelectorAll("nav a")) {
+    link.addEventListener("click", () => { setTimeout(unfold, 0); });
+  }
+  addEventListener("hashchange", unfold);
+  addEventListener("beforeprint", () => {
+    for (const fold of document.querySelectorAll("details.fold")) fold.open = true;
+  });
+  unfold();
 })();

@@ -6,41 +6,19 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from proctor.reports.blocks import Figure, Prose, Section, Table
-from proctor.reports.words import clean, thousands
+from proctor.core import clean, thousands
+from proctor.reports.blocks import Figure, Prose, Section, Story, Table
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-__all__ = ["Browser", "embedded_json", "render_page"]
+__all__ = ["embedded_json", "render_page"]
 
 _UNSAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
-
-
-@dataclass(frozen=True)
-class Browser:
-    """What stands at the page's end to browse in: its heading, a sentence on it, its script (which finds `panes`, see
-    `panes.js`), and styles beyond those that all pages share."""
-
-    title: str
-    lead: str
-    script: str
-    style: str = ""
-
-
-def items_browser() -> Browser:
-    """The browser of a store's report."""
-    return Browser(
-        "Items and answers",
-        "Every question with its key, what each system answered, and how it was marked. Choose on the left, read "
-        "on the right; the address keeps your filters.",
-        _part("browser.js"),
-    )
 
 
 def embedded_json(value: Any) -> str:
@@ -54,15 +32,21 @@ def embedded_json(value: Any) -> str:
 
 
 def render_page(
-    *, sections: Sequence[Section], data: Any, browser: Browser | None = None, **context: Any
+    *,
+    story: Story,
+    sections: Sequence[Section],
+    last: Section,
+    data: Any,
+    **context: Any,
 ) -> str:
-    """The whole page; its browser is that of items unless another is given. `context` is what the template's
-    head names: title, simulated, facts, shown, left_out, version."""
-    browser = browser or items_browser()
-    style, script = _part("report.css") + browser.style, _part("panes.js") + browser.script
+    """The whole page: the story, the sections, the browser, and the last section. `data` is what the browser shows.
+    `context` is what the template names besides: title, simulated, withheld, browsing (a sentence on the browser), shown,
+    left_out, version."""
+    style, script = _part("report.css"), _part("panes.js") + _part("browser.js")
     page: str = _template().render(
+        story=story,
         sections=sections,
-        browser=browser,
+        last=last,
         data=embedded_json(data),
         style=style,
         style_hash=_hash(style),

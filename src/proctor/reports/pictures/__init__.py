@@ -3,8 +3,7 @@
 from proctor.reports.pictures.files import all_pictures, write_pictures
 from proctor.reports.pictures.performance import performance_pictures
 from proctor.reports.pictures.picture import Picture
-from proctor.reports.pictures.ranking import board_pictures, podium_picture, tau_picture
-from proctor.reports.pictures.together import together_pictures
+from proctor.reports.pictures.ranking import board_pictures, podium_picture, tau_picture, together_pictures
 
 __all__ = [
     "Picture",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from proctor.core import ACCURACY
+from proctor.core import ACCURACY, p_value, percent, plain_name, shorten
 from proctor.reports.figures import (
     Axis,
     Box,
@@ -24,8 +24,7 @@ from proctor.reports.figures import (
     signed_axis,
     value_axis,
 )
-from proctor.reports.pictures.picture import Picture, gap_text, percent, picture
-from proctor.reports.words import p_value, plain_name, shorten
+from proctor.reports.pictures.picture import Picture, gap_text, picture
 from proctor.runs import Analysis
 from proctor.runs.analysis import Row
 
@@ -41,11 +40,11 @@ _SHORT = 18  # characters of a name in a pair
 
 
 Chance = Callable[[str, str], float | None]
-"""What guessing by lot reaches on the questions with a value of a facet ("", "": on all)."""
+"""What random guessing reaches on the questions with a value of a facet ("", "": on all)."""
 
 
 def performance_pictures(analysis: Analysis, chance: Chance | None = None) -> list[Picture]:
-    """In the order in which they are read; a picture without numbers is left out. Where the accuracy by lot is known,
+    """In the order in which they are read; a picture without numbers is left out. Where the accuracy of random guessing is known,
     it is a broken line."""
     lot: Chance = chance or (lambda _facet, _value: None)
     order = analysis.boards[0].names
@@ -92,7 +91,9 @@ def _capabilities(analysis: Analysis, order: Sequence[str], lot: Chance) -> Pict
     panels = _panels(rows, "label", names, order, partial(lot, analysis.labels))
     drawn = draw_dots("capabilities", title, order, panels, _AXIS, ACCURACY)
     caption = f"{title}: on all questions that carry the label, with 95 % intervals over groups."
-    return picture("capabilities", title, "capabilities", drawn, caption=caption, rows=rows)
+    return picture(
+        "capabilities", title, "capabilities", drawn, caption=caption, rows=rows, facet=analysis.labels
+    )
 
 
 def _strata(analysis: Analysis, order: Sequence[str]) -> Picture | None:
@@ -151,7 +152,9 @@ def _length(analysis: Analysis, order: Sequence[str], lot: Chance) -> Picture | 
     panels = _panels(rows, "value_of", names, order, partial(lot, factor))
     drawn = draw_dots("length", title, order, panels, _AXIS, ACCURACY)
     caption = f"{title} ({plain_name(factor)}), from short to long, with 95 % intervals over groups."
-    return picture("length", "Length of the context", "factors", drawn, caption=caption, rows=rows)
+    return picture(
+        "length", "Length of the context", "factors", drawn, caption=caption, rows=rows, facet=factor
+    )
 
 
 def _gaps(analysis: Analysis, order: Sequence[str]) -> list[Picture]:
@@ -164,7 +167,7 @@ def _gaps(analysis: Analysis, order: Sequence[str]) -> list[Picture]:
             continue
         rows = [by[name] for name in names]
         first, second = rows[0]["first"], rows[0]["second"]
-        title = f"{plain_name(factor).capitalize()}: “{second}” less “{first}”"
+        title = f"{plain_name(factor).capitalize()}: “{second}” minus “{first}”"
         forest = Forest(
             names,
             [_dot(row) for row in rows],
@@ -175,7 +178,7 @@ def _gaps(analysis: Analysis, order: Sequence[str]) -> list[Picture]:
         drawn = draw_forest(f"gap-{len(found)}", title, forest, _signed(rows, "value"))
         caption = (
             f"Accuracy where {plain_name(factor)} is “{second}” less that where it is “{first}”, in points, on {rows[0]['n']} "
-            f"questions in {rows[0]['groups']} groups. A filled dot: the interval leaves 0 out."
+            f"questions in {rows[0]['groups']} groups. Filled dot: the 95 % CI excludes 0."
         )
         found.append(picture(f"gap-{len(found)}", title, "gaps", drawn, caption=caption, rows=rows))
     return found
@@ -210,13 +213,13 @@ def _spread(analysis: Analysis, order: Sequence[str], by_lot: float | None) -> P
     count = max(row["groups"] for row in rows.values())
     texts = [_box_text(rows[name]) for name in order]
     head = f"accuracy in each of {count} groups"
-    drawn = draw_box_rows("videos", "Spread over groups", order, boxes, texts, _FINE_AXIS, head, by_lot)
+    drawn = draw_box_rows("videos", "Variation between groups", order, boxes, texts, _FINE_AXIS, head, by_lot)
     caption = (
         f"How differently a system does from group to group (video to video; {count} groups): the thick line is the median, the box "
         "holds the middle half, whiskers end at the last group within 1.5 widths of the box, rings are groups beyond."
     )
     numbers = [rows[name] for name in order]
-    return picture("videos", "Spread over groups", "videos", drawn, caption=caption, rows=numbers)
+    return picture("videos", "Variation between groups", "videos", drawn, caption=caption, rows=numbers)
 
 
 def _box_text(row: Row) -> str:
@@ -236,12 +239,12 @@ def _spread_by_label(analysis: Analysis, order: Sequence[str], lot: Chance) -> P
         boxes = [_box(by[part, name], ()) for name in order]
         name = f"{plain_name(part)} ({count} groups)"
         panels.append(BoxPanel(name, boxes, lot(analysis.labels, part)))
-    drawn = draw_boxes("videos-labels", "Spread over groups by label", order, panels, _AXIS)
+    drawn = draw_boxes("videos-labels", "Variation between groups by label", order, panels, _AXIS)
     caption = (
         f"The same for each value of {plain_name(analysis.labels)}, on the questions that carry it; groups beyond the whiskers "
         "are not drawn."
     )
-    title = "Spread over groups by label"
+    title = "Variation between groups by label"
     return picture("videos-labels", title, "videos", drawn, caption=caption, rows=rows)
 
 
@@ -266,13 +269,18 @@ def _regression(analysis: Analysis) -> Picture | None:
     drawn = draw_forest("regression", "Odds ratios", forest, axis)
     base = ", ".join(f"{plain_name(name)} {shorten(value, 40)}" for name, value in analysis.reference.items())
     caption = (
-        "What goes with a right answer, all else held fixed: odds ratios of a logistic regression over all systems' answers, "
-        f"errors clustered by group, on a logarithmic scale. Held against: {base}. "
-        "A filled dot: the interval leaves 1 out. p is not adjusted for the number of terms; with 10 to 25 groups about "
-        "8 in 100 terms that mean nothing have p below 0.05."
+        "Adjusted odds ratios for a correct answer: from a logistic regression over all systems' answers, "
+        f"errors clustered by group, on a logarithmic scale. Reference category: {base}. "
+        "Filled dot: the 95 % CI excludes 1. p is not adjusted for the number of terms: of 100 that mean nothing, "
+        "about 5 have p below 0.05."
     )
     return picture(
-        "regression", "What goes with a right answer", "regression", drawn, caption=caption, rows=rows
+        "regression",
+        "Adjusted odds ratios for a correct answer",
+        "regression",
+        drawn,
+        caption=caption,
+        rows=rows,
     )
 
 

@@ -1,4 +1,4 @@
-"""What every picture has: a drawing, what it shows in words, and the numbers behind it."""
+"""What every picture has: a drawing, what it shows in words, the numbers behind it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proctor.core import ACCURACY
-from proctor.reports.blocks import Cell, Column, Figure, Table
-from proctor.reports.words import difference, interval, value
+from proctor.core import ACCURACY, difference, interval
+from proctor.reports.blocks import Figure, records_table
+from proctor.runs import safe_cell
 from proctor.runs.analysis import Row
-from proctor.runs.export import safe_cell
 
-__all__ = ["Picture", "gap_text", "percent", "picture"]
+__all__ = ["Picture", "gap_text", "picture"]
 
 _MOST_ROWS = 40  # of a table in the page; more are shown as the lines of a CSV file
 
@@ -21,36 +20,22 @@ _MOST_ROWS = 40  # of a table in the page; more are shown as the lines of a CSV 
 @dataclass(frozen=True)
 class Picture:
     """`name` is unique and makes a file's name; `title` stands above the figure; `table` is the analysis' table that
-    the picture is drawn from."""
+    the picture is drawn from, `facet` what accuracy is split by, where that is all it shows."""
 
     name: str
     title: str
     table: str
     figure: Figure
+    facet: str = ""
 
 
-def picture(name: str, title: str, table: str, svg: str, *, caption: str, rows: Sequence[Row]) -> Picture:
+def picture(
+    name: str, title: str, table: str, svg: str, *, caption: str, rows: Sequence[Row], facet: str = ""
+) -> Picture:
     """A drawing with its caption and its numbers: as a table where they are few, else as CSV."""
     if len(rows) <= _MOST_ROWS:
-        return Picture(name, title, table, Figure(svg, caption, _table(caption, rows)))
-    return Picture(name, title, table, Figure(svg, caption, csv=_csv(rows)))
-
-
-def _table(caption: str, rows: Sequence[Row]) -> Table:
-    columns = tuple(Column(name.replace("_", " "), numeric=_numeric(name, rows)) for name in rows[0])
-    return Table(caption, columns, tuple(tuple(Cell(_shown(one)) for one in row.values()) for row in rows))
-
-
-def _numeric(name: str, rows: Sequence[Row]) -> bool:
-    return any(isinstance(row[name], int | float) and not isinstance(row[name], bool) for row in rows)
-
-
-def _shown(one: object) -> str:
-    if one is None:
-        return "–"
-    if isinstance(one, bool):
-        return "yes" if one else "no"
-    return f"{one:.4g}".replace("-", "−") if isinstance(one, float) else str(one)
+        return Picture(name, title, table, Figure(svg, caption, records_table(caption, rows)), facet)
+    return Picture(name, title, table, Figure(svg, caption, csv=_csv(rows)), facet)
 
 
 def _csv(rows: Sequence[Row]) -> str:
@@ -60,15 +45,6 @@ def _csv(rows: Sequence[Row]) -> str:
     for row in rows:
         writer.writerow([f"{one:.5g}" if isinstance(one, float) else safe_cell(one) for one in row.values()])
     return out.getvalue()
-
-
-def percent(share: float | None) -> str:
-    """A share as a percentage with one digit; a dash where there is none.
-
-    >>> percent(0.5), percent(None)
-    ('50.0 %', '–')
-    """
-    return value(ACCURACY, share)
 
 
 def gap_text(middle: float | None, low: float | None, high: float | None) -> str:

@@ -1,32 +1,38 @@
-"""Pictures of a ranking: how stable it is, how far the rule decides, and who is better than whom."""
+"""Pictures of a ranking and of systems together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proctor.core import ACCURACY
+from proctor.core import ACCURACY, percent, plain_name
 from proctor.reports.figures import (
     MOST_ON_PODIUM,
     Blobs,
     Box,
+    Dot,
+    Forest,
+    Part,
     Podium,
     RankLines,
+    SharePanel,
     Verdicts,
     draw_blobs,
     draw_box_rows,
+    draw_forest,
     draw_podium,
     draw_rank_lines,
+    draw_shares,
     draw_verdict_panels,
     draw_verdicts,
     plain_axis,
+    signed_axis,
     value_axis,
 )
-from proctor.reports.pictures.picture import Picture, picture
-from proctor.reports.words import plain_name
+from proctor.reports.pictures.picture import Picture, gap_text, picture
 from proctor.runs import Analysis, Board
 from proctor.runs.analysis import Row
 
-__all__ = ["board_pictures", "podium_picture", "tau_picture"]
+__all__ = ["board_pictures", "podium_picture", "tau_picture", "together_pictures"]
 
 _MOST_IN_PANELS = 20  # systems in the small maps of single buckets
 
@@ -60,7 +66,7 @@ def _blobs(analysis: Analysis, board: Board, names: list[str]) -> Picture:
     rows = [row for row in _of(analysis, "places", board) if row["chance"] > 0]
     return picture(
         name,
-        "How stable the places are",
+        "Stability of the places",
         "places",
         draw_blobs(name, title, blobs),
         caption=caption,
@@ -79,7 +85,7 @@ def _rules(analysis: Analysis, board: Board, names: list[str]) -> Picture:
     )
     key = f"rules-{board.name}"
     drawn = draw_rank_lines(key, f"Places by rule: {board.title}", lines)
-    return picture(key, "How far the rule decides", "rules", drawn, caption=caption, rows=rows)
+    return picture(key, "Places under other rules", "rules", drawn, caption=caption, rows=rows)
 
 
 def _duels(analysis: Analysis, board: Board, names: list[str]) -> Picture:
@@ -98,8 +104,8 @@ def _duels(analysis: Analysis, board: Board, names: list[str]) -> Picture:
         "is behind in more; below it, where there is room, the buckets won, lost and tied. Numbers are rows of the board."
     )
     key = f"significance-{board.name}"
-    drawn = draw_verdicts(key, f"Who beats whom: {board.title}", names, Verdicts("all", signs, texts))
-    return picture(key, "Who beats whom", "duels", drawn, caption=caption, rows=rows)
+    drawn = draw_verdicts(key, f"Pairwise comparisons: {board.title}", names, Verdicts("all", signs, texts))
+    return picture(key, "Pairwise comparisons", "duels", drawn, caption=caption, rows=rows)
 
 
 def _buckets(analysis: Analysis, board: Board, names: list[str]) -> Picture:
@@ -126,7 +132,7 @@ def _buckets(analysis: Analysis, board: Board, names: list[str]) -> Picture:
     key = f"significance-buckets-{board.name}"
     drawn = draw_verdict_panels(key, f"Significance in each bucket: {board.title}", first, panels)
     return picture(
-        key, "Who is better in which bucket", "significance", drawn, caption=caption, rows=_wide(rows)
+        key, "Significance in each bucket", "significance", drawn, caption=caption, rows=_wide(rows)
     )
 
 
@@ -189,3 +195,74 @@ def podium_picture(analysis: Analysis) -> Picture | None:
         f"has there; equal ones share a place. Lines join the marks of a group.{limit}"
     )
     return picture("podium", "Podium", "groups", drawn, caption=caption, rows=rows)
+
+
+_LOOKS = {
+    "right": ("R", 0),
+    "wrong": ("W", 1),
+    "unreadable": ("U", 2),
+    "missing": ("M", 3),
+    "timed out": ("T", 4),
+    "refused": ("X", 5),
+    "error": ("E", 5),
+    "unresolved": ("V", 6),
+    "not marked": ("N", 6),
+    "not supported": ("S", 6),
+    "failed": ("F", 7),
+}
+"""The letter and the colour of every cause; what has no mark has one colour and several letters, as have the two ways in
+which a system itself gives up."""
+
+
+def together_pictures(analysis: Analysis) -> list[Picture]:
+    """The ensembles against the best system, and the causes of failure by format."""
+    order = analysis.boards[0].names
+    found = [_ensembles(analysis), _failures(analysis, order)]
+    return [one for one in found if one is not None]
+
+
+def _ensembles(analysis: Analysis) -> Picture | None:
+    rows = analysis.tables["ensembles"]
+    whole = [row for row in rows if row["format"] == "all" and row["value"] is not None]
+    if not whole or whole[0]["systems"] == whole[-1]["systems"]:
+        return None  # one system alone
+    best = whole[0]
+    forest = Forest(
+        [f"{row['ensemble']}: {percent(row['value'])}" for row in whole],
+        [Dot(row["gain"], row["gain_low"], row["gain_high"]) for row in whole],
+        ["" if row is best else gap_text(row["gain"], row["gain_low"], row["gain_high"]) for row in whole],
+        "gain over the best alone (95 % interval)",
+        (0.0, "best alone"),
+    )
+    ends = [row[name] for row in whole for name in ("gain_low", "gain_high") if row[name] is not None]
+    axis = signed_axis(ACCURACY, min([-0.01, *ends]), max([0.01, *ends]), lines=5)
+    drawn = draw_forest("ensembles", "Ensembles", forest, axis)
+    out = (
+        f" {best['left_out']} questions can't be voted on (free text, or a mark is missing)."
+        if best["left_out"]
+        else ""
+    )
+    caption = (
+        f"Accuracy, and its paired difference to the best system's, on {best['n']} questions in {best['groups']} groups: {best['systems']} alone, votes of several systems, and the share that "
+        "any of them has right, which no vote can pass. Votes: the median of counts, percentages and times, each class that most name, "
+        f"else the most frequent answer. Who is best was chosen on the same questions.{out}"
+    )
+    return picture("ensembles", "Ensembles", "ensembles", drawn, caption=caption, rows=rows)
+
+
+def _failures(analysis: Analysis, order: Sequence[str]) -> Picture | None:
+    rows = analysis.tables["failures"]
+    formats = list(dict.fromkeys(row["format"] for row in rows))
+    causes = [cause for cause in _LOOKS if any(row["cause"] == cause for row in rows)]
+    if not rows:
+        return None
+    counts = {(row["format"], row["system"], row["cause"]): row["count"] for row in rows}
+    panels = []
+    for form in formats:
+        lines = [[counts.get((form, name, cause), 0) for cause in causes] for name in order]
+        size = max(sum(line) for line in lines)
+        panels.append(SharePanel(f"{plain_name(form) or 'no format'} ({size} questions)", lines))
+    parts = [Part(_LOOKS[cause][0], cause, _LOOKS[cause][1]) for cause in causes]
+    drawn = draw_shares("failures", "How answers end", order, parts, panels)
+    caption = "How answers end, by format and cause: the share of a format's questions. Failed, unresolved and unmarked ones are not scored."
+    return picture("failures", "Failures by answer format", "failures", drawn, caption=caption, rows=rows)

@@ -1,74 +1,33 @@
-"""The same items under several conditions: who really looks."""
+"""The same items under several conditions: whether the video is used, on which questions, and item by item."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from proctor.core import Metric, plain_name, thousands
+from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, Table
+from proctor.reports.figures import (
+    MOST_SERIES,
+    SLIM,
+    Dot,
+    Panel,
+    Slopes,
+    draw_dots,
+    draw_slopes,
+    signed_axis,
+    value_axis,
+)
+from proctor.reports.source import BASELINE, Key, Paired, Source
+from proctor.reports.tables import comparison_blocks, differences_table
+from proctor.reports.wording import condition_line
+from proctor.runs import Comparison, Result
 
-from proctor.core import Metric
-from proctor.reports.blocks import Block, Cell, Column, Figure, Prose, Section, Table
-from proctor.reports.figures import MOST_SERIES, Dot, Slopes, draw_slopes, signed_axis, value_axis
-from proctor.reports.sections.headline import condition_line, span_of
-from proctor.reports.source import BASELINE, Key, Source
-from proctor.reports.words import difference_of, interval, p_value, score
-from proctor.runs import Comparison, Result, Run, compare_runs
-
-__all__ = ["Paired", "conditions_section", "paired"]
-
-
-@dataclass(frozen=True)
-class Paired:
-    """Every system's runs against its run under `baseline`. `without` names runs that have no metric in
-    common with it."""
-
-    baseline: str
-    comparisons: list[Comparison]
-    without: list[str]
-
-    def of(self, key: Key) -> list[Comparison]:
-        """The comparisons of one metric."""
-        return [one for one in self.comparisons if (one.metric, one.scorer) == (key.metric, key.scorer)]
+__all__ = ["conditions_section", "crossings_section", "gains_section"]
 
 
-def paired(source: Source) -> Paired | None:
-    """All conditions against text-only (or, where nobody ran it, against the first one); None where no
-    system was run under two conditions."""
-    if len(source.conditions) < 2:
-        return None
-    baseline = BASELINE if BASELINE in source.conditions else source.conditions[0]
-    runs = {(run.system, run.condition): run for run in source.runs}
-    marked = {
-        (row.system, row.condition, row.metric, row.scorer)
-        for row in source.overall
-        if row.if_excluded is not None
-    }
-    pairs: list[tuple[Run, Run]] = []
-    without: list[str] = []
-    for system in source.systems:
-        for condition in source.conditions:
-            sides = runs.get((system, condition)), runs.get((system, baseline))
-            if condition == baseline or sides[0] is None or sides[1] is None:
-                continue
-            if any(
-                (system, condition, *key) in marked and (system, baseline, *key) in marked
-                for key in _plain(source)
-            ):
-                pairs.append((sides[0], sides[1]))
-            else:
-                without.append(f"{system} / {condition}")
-    if not pairs:
-        return None
-    found = compare_runs(source.store, source.benchmark, pairs, source.options)
-    return Paired(baseline, found, without)
-
-
-def _plain(source: Source) -> list[tuple[str, str]]:
-    return [(key.metric, key.scorer) for key in source.keys]
-
-
-def conditions_section(source: Source, pairs: Paired | None) -> Section | None:
+def conditions_section(source: Source) -> Section | None:
     """A drawing of all conditions and one of the differences, for each leading metric."""
     if len(source.conditions) < 2:
         return None
+    pairs = source.paired
     blocks: list[Block | str] = [
         Prose("The conditions:", tuple(condition_line(name) for name in source.conditions))
     ]
@@ -78,13 +37,13 @@ def conditions_section(source: Source, pairs: Paired | None) -> Section | None:
         if pairs is not None and pairs.of(key):
             blocks.append(_differences(source, key, pairs, f"differences-{place}"))
     if pairs is not None and pairs.without:
-        blocks.append(Prose(f"Not compared, as no marker marked both sides: {', '.join(pairs.without)}."))
+        blocks.append(Prose(f"Not compared, as no scorer scored both sides: {', '.join(pairs.without)}."))
     baseline = pairs.baseline if pairs else BASELINE
     return Section(
         key="conditions",
-        title="Does it look?",
-        lead="A system that looks at the video loses its lead when the video is taken away; one that guesses from the "
-        f"words keeps its score. A difference to {baseline} whose interval reaches zero is no evidence of looking.",
+        title="Is the video used?",
+        lead="A system that uses the video scores less when the video is taken away; one that guesses from the words "
+        f"keeps its score. A difference to {baseline} whose interval reaches zero is no evidence that the video is used.",
         blocks=blocks,
     )
 
@@ -103,29 +62,20 @@ def _scores(source: Source, key: Key, anchor: str) -> Figure:
         rows=systems,
         series=conditions,
         looks=range(len(conditions)),
-        dots=[[_dot(cells.get((system, condition))) for condition in conditions] for system in systems],
+        dots=[
+            [_result_dot(cells.get((system, condition))) for condition in conditions] for system in systems
+        ],
         mark=None if chance is None else (chance, "chance"),
     )
     title = f"{source.label(key)} by condition"
     axis = value_axis(metric, *source.axis(key))
-    rows = tuple(
-        (Cell(system), *(_cell(metric, cells.get((system, name))) for name in source.conditions))
-        for system in systems
-    )
-    columns = (Column("System"), *(Column(name, numeric=True) for name in source.conditions))
-    table = Table(f"{title}: score, below it the interval.", columns, rows)
-    return Figure(draw_slopes(anchor, title, slopes, axis, metric), f"{title}, with intervals.", table)
+    narrow = draw_slopes(f"{anchor}-slim", title, slopes, axis, metric, width=SLIM)
+    drawn = draw_slopes(anchor, title, slopes, axis, metric)
+    return Figure(drawn, f"{title}, with intervals. The leaderboard has the numbers.", narrow=narrow)
 
 
-def _dot(row: Result | None) -> Dot:
+def _result_dot(row: Result | None) -> Dot:
     return Dot() if row is None else Dot(row.drawn, row.ci_low, row.ci_high)
-
-
-def _cell(metric: Metric, row: Result | None) -> Cell | str:
-    if row is None:
-        return "–"
-    below = f"{interval(metric, row.ci_low, row.ci_high)}; {row.n} items"
-    return Cell(score(metric, row), below=below)
 
 
 def _differences(source: Source, key: Key, pairs: Paired, anchor: str) -> Figure:
@@ -157,48 +107,141 @@ def _differences(source: Source, key: Key, pairs: Paired, anchor: str) -> Figure
         mark=(0.0, "no difference"),
     )
     title = f"{source.label(key)}: difference to {pairs.baseline}"
-    table = _table(source, metric, pairs, found, (axis.limits[0], axis.limits[1]))
+    table = _conditions_table(source, metric, pairs, found, (axis.limits[0], axis.limits[1]))
     caption = f"{title}, on the items that both have a score for. Right of zero, the value is higher than under {pairs.baseline}."
-    return Figure(draw_slopes(anchor, title, slopes, axis, metric), caption, table)
+    narrow = draw_slopes(f"{anchor}-slim", title, slopes, axis, metric, width=SLIM)
+    return Figure(draw_slopes(anchor, title, slopes, axis, metric), caption, table, narrow=narrow)
 
 
-def _table(
+def _conditions_table(
     source: Source, metric: Metric, pairs: Paired, found: list[Comparison], axis: tuple[float, float]
 ) -> Table:
     order = {name: place for place, name in enumerate(source.systems)}
-    rows: list[tuple[Cell | str | int, ...]] = []
-    for one in sorted(found, key=lambda one: order[one.first.system]):
-        each = one.difference
-        surely = one.p_holm is not None and one.p_holm <= 1 - source.options.level
-        rows.append(
-            (
-                Cell(one.first.system),
-                one.first.condition,
-                Cell(difference_of(metric, one), strong=surely),
-                interval(metric, each.ci_low, each.ci_high),
-                Cell("", span=span_of(axis, each.ci_low, one.drawn, each.ci_high, 0.0)),
-                p_value(each.p),
-                p_value(one.p_holm),
-                each.n,
-                each.groups,
-                one.only_first + one.only_second,
-            )
-        )
-    columns = (
-        Column("System"),
-        Column("Condition"),
-        Column(f"Minus {pairs.baseline}", numeric=True),
-        Column("95 % interval", numeric=True),
-        Column("left: worse, right: better" if metric.higher_is_better else "left: better, right: worse"),
-        Column("p", numeric=True),
-        Column("p (Holm)", numeric=True),
-        Column("Items", numeric=True),
-        Column("Groups", numeric=True),
-        Column("One side only", numeric=True),
-    )
-    return Table(
+    return differences_table(
         f"Paired differences to {pairs.baseline}. Holm's p is adjusted for the {len(found)} comparisons of this "
         "table; differences that hold then are set in bold.",
-        columns,
-        tuple(rows),
+        metric,
+        sorted(found, key=lambda one: order[one.first.system]),
+        {"System": lambda one: one.first.system, "Condition": lambda one: one.first.condition},
+        what=f"Minus {pairs.baseline}",
+        level=source.options.level,
+        axis=axis,
+    )
+
+
+def gains_section(source: Source) -> Section | None:
+    """For each facet and leading metric a drawing of the first condition minus the baseline, with its table; the
+    other metrics as tables, folded. None where no system was run under both."""
+    condition, pairs = source.conditions[0], source.paired
+    if pairs is None or condition == pairs.baseline:
+        return None
+    blocks: list[Block | str] = []
+    for number, facet in enumerate(source.facets):
+        found = source.gains(facet)
+        drawn: list[Block] = []
+        beside: list[Block] = []
+        for place, key in enumerate(source.keys):
+            of_key = [one for one in found if (one.metric, one.scorer) == (key.metric, key.scorer)]
+            if len({one.facets[facet] for one in of_key}) < 2:
+                continue
+            table = _gains_table(source, facet, key, of_key)
+            leading = key in source.leading
+            anchor = f"gain-{number}-{place}"
+            (drawn if leading else beside).append(
+                _figure(source, facet, key, of_key, table, anchor) if leading else table
+            )
+        if drawn:
+            blocks += [plain_name(facet).capitalize(), *drawn]
+        if beside:
+            blocks.append(Folded(f"Other metrics by {plain_name(facet)}", tuple(beside)))
+    if not blocks:
+        return None
+    return Section(
+        key="gains",
+        title=f"What {condition} gains over {pairs.baseline}, by kind of question",
+        lead=f"Each dot is the mean over the same items of the score under {condition} minus that under "
+        f"{pairs.baseline}, the line its interval. Holm's p counts all differences of one metric and facet together.",
+        blocks=blocks,
+    )
+
+
+def _figure(
+    source: Source, facet: str, key: Key, found: list[Comparison], table: Table, anchor: str
+) -> Figure:
+    metric = source.metric(key.metric)
+    of = {(one.first.system, one.facets[facet]): one for one in found}
+    systems = [name for name in source.systems if any(system == name for system, _ in of)]
+    values = [name for name in source.values(facet) if any(value == name for _, value in of)]
+    panels = [
+        Panel(
+            name=f"{name} ({thousands(max(one.difference.n for (_, value), one in of.items() if value == name))} items)",
+            dots=[_gain_dot(of.get((system, name))) for system in systems],
+            chance=0.0,
+            mark="no gain",
+        )
+        for name in values
+    ]
+    ends = [end for one in found for end in _ends(one) if end is not None]
+    axis = signed_axis(metric, min(ends, default=0.0), max(ends, default=0.0), lines=2)
+    title = f"{source.label(key)}: gain by {plain_name(facet)}"
+    narrow = draw_dots(f"{anchor}-slim", title, systems, panels, axis, metric, width=SLIM)
+    drawn = draw_dots(anchor, title, systems, panels, axis, metric)
+    return Figure(drawn, f"{title}.", table, narrow=narrow)
+
+
+def _ends(one: Comparison) -> tuple[float | None, ...]:
+    return one.difference.value, one.difference.ci_low, one.difference.ci_high
+
+
+def _gain_dot(one: Comparison | None) -> Dot:
+    return Dot() if one is None else Dot(*_ends(one))
+
+
+def _gains_table(source: Source, facet: str, key: Key, found: list[Comparison]) -> Table:
+    order = {name: place for place, name in enumerate(source.systems)}
+    return differences_table(
+        f"{source.label(key)}: paired differences by {plain_name(facet)}.",
+        source.metric(key.metric),
+        sorted(found, key=lambda one: order[one.first.system]),
+        {
+            "System": lambda one: one.first.system,
+            plain_name(facet).capitalize(): lambda one: one.facets[facet],
+        },
+        what="Gain",
+        level=source.options.level,
+    )
+
+
+_MOST_TABLES = 60
+
+
+def crossings_section(source: Source) -> Section | None:
+    """The tables of the paired conditions; where there is one condition alone, of few systems."""
+    found = [one for one in source.crossed if one.table is not None]
+    if not found:
+        return None
+    blocks: list[Block | str] = []
+    left = _MOST_TABLES
+    for key in source.keys:
+        of_key = [one for one in found if (one.metric, one.scorer) == (key.metric, key.scorer)]
+        tables = tuple(
+            block
+            for one in of_key[: max(left, 0)]
+            for block in comparison_blocks(one, source.metric(one.metric), turned=source.paired is not None)
+        )
+        left -= len(of_key)
+        if not tables:
+            continue
+        if key in source.leading and len(of_key) <= 6:
+            blocks += [source.label(key), *tables]
+        else:
+            blocks.append(Folded(f"{source.label(key)}: {len(of_key)} pairs", tables))
+    if left < 0:
+        blocks.append(Prose(f"{-left} more tables are left out here; proctor compare gives them all."))
+    return Section(
+        key="crossings",
+        title="Item by item: two runs compared",
+        lead="Rows say how an item went in the one run (of two conditions: the baseline), columns how it went in the "
+        "other; on the diagonal both agree. Off it stands what one run could do and the other could not.",
+        blocks=blocks,
     )

@@ -2,7 +2,7 @@
 
 from proctor.runs.analysis.analyse import Analysis, analyse, write_tables
 from proctor.runs.analysis.boards import duels_of, lead_rows, rule_rows
-from proctor.runs.analysis.gathered import NothingMarkedError, Row
+from proctor.runs.analysis.performance import NothingMarkedError, Row
 
 __all__ = [
     "Analysis",

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from proctor.core import ACCURACY, FailedPolicy, InputError
-from proctor.judges.panel import TIE, UNRESOLVED, VOTE_MISSING
-from proctor.runs.analysis.answers import failure_rows, mark_rows
+from proctor.core import ACCURACY, FailedPolicy, InputError, whole_file
+from proctor.judges import TIE, UNRESOLVED, VOTE_MISSING
 from proctor.runs.analysis.boards import (
     duel_rows,
     place_rows,
@@ -19,9 +18,16 @@ from proctor.runs.analysis.boards import (
     significance_rows,
     tau_rows,
 )
-from proctor.runs.analysis.ensembles import ensemble_rows
-from proctor.runs.analysis.gathered import Gathered, Row, Said
-from proctor.runs.analysis.spread import group_rows, video_rows
+from proctor.runs.analysis.performance import (
+    Gathered,
+    Row,
+    Said,
+    ensemble_rows,
+    failure_rows,
+    group_rows,
+    mark_rows,
+    video_rows,
+)
 from proctor.runs.analysis.strata import (
     capability_rows,
     factor_rows,
@@ -30,9 +36,10 @@ from proctor.runs.analysis.strata import (
     reference_values,
     regression_rows,
 )
+from proctor.runs.contestants import Contest, Entry, Latency, ranked_entries
 from proctor.runs.export import safe_cell
 from proctor.runs.missing import policies
-from proctor.runs.ranking import Board, Contest, Entry, Latency, rank_runs, ranked_entries
+from proctor.runs.ranking import Board, rank_runs
 from proctor.runs.store import Run, Store
 from proctor.runs.table import CODE, ItemTable, load_items, load_labels
 from proctor.stats import Options
@@ -57,7 +64,7 @@ class Analysis:
 
 
 class AnalysisOptions(TypedDict, total=False):
-    """How surely: `draws` behind the intervals (2000), samples for the `stability` of the ranking (1000), `seed` (0);
+    """Precision: `draws` behind the intervals (2000), samples for the `stability` of the ranking (1000), `seed` (0);
     `two_level` intervals draw questions within the drawn groups, too (see `proctor.stats.mean_interval`). What a run
     lacks counts by `failed`, else by the benchmark's policy, else as wrong; `latency` is that of `Contest`."""
 
@@ -142,19 +149,13 @@ def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
     """One CSV file a table, named after it. A text that a spreadsheet would take for a formula gets a leading
     apostrophe. Raises `InputError` where the folder can't be written."""
     written = []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, rows in analysis.tables.items():
-            file = folder / f"{name}.csv"
-            with file.open("w", encoding="utf-8", newline="") as out:
-                writer = csv.writer(out)
-                writer.writerow(list(rows[0]) if rows else [])
-                writer.writerows([[safe_cell(value) for value in row.values()] for row in rows])
-            written.append(file)
-    except OSError as error:
-        raise InputError(
-            folder, found=error.strerror or "an error", expected="a folder to write to"
-        ) from error
+    for name, rows in analysis.tables.items():
+        file = folder / f"{name}.csv"
+        with whole_file(file) as draft, draft.open("w", encoding="utf-8", newline="") as out:
+            writer = csv.writer(out)
+            writer.writerow(list(rows[0]) if rows else [])
+            writer.writerows([[safe_cell(value) for value in row.values()] for row in rows])
+        written.append(file)
     return written
 
 

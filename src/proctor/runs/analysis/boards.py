@@ -8,10 +8,9 @@ from typing import Unpack
 import numpy as np
 
 from proctor.core import InputError
-from proctor.runs.analysis.gathered import Row
+from proctor.runs.analysis.performance import Row
 from proctor.runs.ranking import Board
-from proctor.stats import RULES, Options, Standing, holm, paired_difference
-from proctor.stats.voting import RANK_RULES, places
+from proctor.stats import RANK_RULES, RULES, Options, Standing, holm, paired_difference, places
 
 __all__ = [
     "TOO_FEW",

@@ -7,11 +7,19 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.runs.analysis.gathered import Gathered, Row, numbers
-from proctor.runs.ranking import Entry
-from proctor.stats import Difference, Options, holm, logistic, paired_difference, slice_means, sums_interval
-from proctor.stats.clusters import Floats
-from proctor.stats.resampling import ratio
+from proctor.runs.analysis.performance import Gathered, Row, numbers
+from proctor.runs.contestants import Entry
+from proctor.stats import (
+    Difference,
+    Floats,
+    Options,
+    holm,
+    logistic,
+    paired_difference,
+    ratio,
+    slice_means,
+    sums_interval,
+)
 
 __all__ = ["capability_rows", "factor_rows", "gap_rows", "pair_rows", "reference_values", "regression_rows"]
 
@@ -74,8 +82,8 @@ def factor_rows(data: Gathered) -> list[Row]:
 def regression_rows(data: Gathered) -> list[Row]:
     """Logistic regression of right answers on labels, factors and systems, all systems' answers together.
 
-    Of each factor, and of the systems, the first value is what the others are held against. Errors are
-    clustered by group, over all systems at once.
+    Of each factor, and of the systems, the first value is what the others are compared with. Errors are
+    clustered by group (CR2), over all systems at once.
     """
     own = _columns(data)
     marked = [np.flatnonzero(~np.isnan(entry.right)) for entry in data.entries]
@@ -94,20 +102,22 @@ def regression_rows(data: Gathered) -> list[Row]:
             "ci_high": term.ci_high,
             "log_odds": term.log_odds,
             "error": term.error,
+            "df": term.df,
             "p": term.p,
             "note": "",
         }
         for term in found.terms
     ]
-    empty: Row = dict.fromkeys(("odds_ratio", "ci_low", "ci_high", "log_odds", "error", "p"))
+    empty: Row = dict.fromkeys(("odds_ratio", "ci_low", "ci_high", "log_odds", "error", "df", "p"))
     rows += [{"term": name} | empty | {"note": "adds nothing to the others"} for name in found.dropped]
+    rows += [{"term": name} | empty | {"note": "decided by one group alone"} for name in found.single]
     if found.problem:
         rows.append({"term": "intercept"} | empty | {"note": found.problem})
     return rows
 
 
 def reference_values(data: Gathered) -> dict[str, str]:
-    """What the terms of the regression are held against: the first value of each factor, and the first system."""
+    """What the terms of the regression are compared with: the first value of each factor, and the first system."""
     values = {factor: list(data.carriers(factor)) for factor in data.factors}
     return {factor: some[0] for factor, some in values.items() if len(some) > 1} | {"system": data.names[0]}
 

@@ -1,0 +1,88 @@
+"""Figures for a notebook or a paper: values with their intervals, as matplotlib draws them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Mark", "Scale", "draw_intervals"]
+
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+"""Told apart with any kind of colour vision (Okabe and Ito)."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One value with its interval: on the line `label`, in the colour of its `group`."""
+
+    label: str
+    group: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What the values are: the axis' name, the factor to show them with, its ends, and a line to compare with."""
+
+    label: str
+    factor: float = 1.0
+    low: float | None = None
+    high: float | None = None
+    line: float | None = None
+    line_label: str = ""
+
+
+def draw_intervals(marks: Sequence[Mark], scale: Scale, *, title: str = "", ax: Any = None) -> Figure:
+    """A line for each label, a dot and an interval for each of its groups. Draws into `ax` where one is given, else
+    into a figure of its own; a value that is not known leaves its place empty."""
+    labels = list(dict.fromkeys(mark.label for mark in marks))
+    groups = list(dict.fromkeys(mark.group for mark in marks))
+    figure, axes = _canvas(ax, 0.9 + 0.22 * len(labels) * (1 + len(groups)))
+    if scale.line is not None:
+        axes.axvline(
+            scale.factor * scale.line, color="#777777", linewidth=1, linestyle="--", label=scale.line_label
+        )
+    step = 0.7 / max(1, len(groups))
+    for number, group in enumerate(groups):
+        own = [mark for mark in marks if mark.group == group and mark.value is not None]
+        places = [labels.index(mark.label) + (number - (len(groups) - 1) / 2) * step for mark in own]
+        values = [scale.factor * float(mark.value or 0) for mark in own]
+        colour = _COLOURS[number % len(_COLOURS)]
+        axes.plot(values, places, "o", color=colour, label=group or None)
+        for mark, place in zip(own, places, strict=True):
+            if mark.low is not None and mark.high is not None:
+                ends = [scale.factor * mark.low, scale.factor * mark.high]
+                axes.plot(ends, [place, place], "-", color=colour, linewidth=1.5)
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(max(1, len(labels)) - 0.5, -0.5)
+    if scale.low is not None and scale.high is not None:
+        axes.set_xlim(scale.factor * scale.low, scale.factor * scale.high)
+    axes.set_xlabel(scale.label)
+    axes.set_title(title, loc="left")
+    axes.grid(axis="x", color="#dddddd")
+    axes.set_axisbelow(True)
+    if any(groups) or scale.line_label:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    return figure
+
+
+def _canvas(ax: Any, height: float) -> tuple[Figure, Any]:
+    if ax is not None:
+        return ax.figure, ax
+    if "IPython" in sys.modules:  # a notebook shows the figures of pyplot alone
+        from matplotlib import pyplot
+
+        figure, axes = pyplot.subplots(figsize=(7, max(1.6, height)), layout="constrained")
+        pyplot.close(figure)
+        return figure, axes
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, max(1.6, height)), layout="constrained")
+    return figure, figure.subplots()

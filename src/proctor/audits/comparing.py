@@ -1,0 +1,189 @@
+"""Several metrics against the same ratings: which one agrees better, and is the lead real?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from proctor.audits.agreement import aggregated
+from proctor.audits.frames import ALL, KINDS, Cell, CorrelationSettings, Frame, Measured, paired
+from proctor.audits.ratings import MetricScores, RatingsTable
+from proctor.core import InputError
+from proctor.stats import (
+    Contrast,
+    Dependent,
+    Estimate,
+    Floats,
+    Resamples,
+    Sampled,
+    contrast,
+    holm,
+    ordered_ranks,
+    steiger,
+    tie_groups,
+    williams,
+)
+
+__all__ = ["Board", "Comparison", "Place", "compare"]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`first` less `second` in their mean correlation, with a clustered interval and p; `p_holm` is p adjusted
+    for all pairs of the board. `williams` and `steiger` compare the Pearson correlations as if all answers
+    were independent, for reference; None on a board over several dimensions."""
+
+    first: str
+    second: str
+    difference: Contrast
+    p_holm: float | None
+    williams: Dependent | None
+    steiger: Dependent | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A metric's place: `rank` is 1 + the number of metrics that are significantly better, and never better than that
+    of a metric with a higher correlation. None, with the reason, where it has no correlation.
+    Metrics that share a number in `ties` can't be told apart (see `tie_groups`). `note` says why there is no interval,
+    and no p, where too few groups carry the variation. `kendall`, `pearson` and
+    `spearman` are given on boards of one dimension."""
+
+    metric: str
+    mean: Estimate
+    kendall: float | None
+    pearson: float | None
+    spearman: float | None
+    rank: int | None
+    ties: tuple[int, ...]
+    reason: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Board:
+    """The metrics on all datasets of a language, best first, and every pair of them. `dimension` is '' for the
+    mean over all dimensions."""
+
+    language: str
+    dimension: str
+    places: tuple[Place, ...]
+    comparisons: tuple[Comparison, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A metric on one board; `kinds` (in the order of `KINDS`) and `scores` only where it is of one dimension."""
+
+    metric: str
+    sampled: Sampled
+    reason: str
+    note: str
+    kinds: tuple[float | None, ...] = (None,) * len(KINDS)
+    scores: Floats | None = None
+
+    @property
+    def pearson(self) -> float | None:
+        return self.kinds[KINDS.index("pearson")]
+
+    def place(self, rank: int | None, ties: Sequence[int]) -> Place:
+        kendall, pearson, spearman = self.kinds
+        mean = self.sampled.estimate()
+        return Place(self.metric, mean, kendall, pearson, spearman, rank, tuple(ties), self.reason, self.note)
+
+
+def compare(
+    table: RatingsTable,
+    metrics: Sequence[MetricScores],
+    settings: CorrelationSettings | None = None,
+    *,
+    alpha: float = 0.05,
+) -> tuple[Board, ...]:
+    """Ranks metrics per language: by the mean over its dimensions, and by each dimension.
+
+    A metric is significantly better where its mean correlation is higher and the paired clustered test
+    (see `contrast`), adjusted by Holm over all pairs of the board, gives p ≤ `alpha`. All metrics get
+    the same samples. Raises `InputError` for a name given twice and for a missing score.
+    """
+    names = [metric.name for metric in metrics]
+    if len(set(names)) != len(names):
+        raise InputError(None, "metrics", found=", ".join(names), expected="each name once")
+    frame = Frame(table, settings or CorrelationSettings())
+    cells = [cell for cell in frame.cells if cell.dataset == ALL]
+    scores = [[paired(cell, metric) for cell in cells] for metric in metrics]
+    measured = [[frame.measure(cell, *pair) for cell, pair in zip(cells, row, strict=True)] for row in scores]
+    boards = []
+    for language in dict.fromkeys(cell.language for cell in cells):
+        overall = []
+        for name, row in zip(names, measured, strict=True):
+            mean, _, reason, note = aggregated(cells, row, language)
+            overall.append(_Entry(name, mean, reason, note))
+        boards.append(_board(language, "", overall, alpha))
+        for k, cell in enumerate(cells):
+            if cell.language == language:
+                entries = [
+                    _entry(name, row[k], pair[k][0])
+                    for name, row, pair in zip(names, measured, scores, strict=True)
+                ]
+                boards.append(_board(language, cell.dimension, entries, alpha, cell))
+    return tuple(boards)
+
+
+def _entry(name: str, measured: Measured, scores: Floats) -> _Entry:
+    kinds = tuple(one.whole if one.defined else None for one in measured.kinds)
+    return _Entry(name, measured.mean, measured.reason, measured.note, kinds, scores)
+
+
+def _board(
+    language: str, dimension: str, entries: Sequence[_Entry], alpha: float, cell: Cell | None = None
+) -> Board:
+    ordered = sorted(
+        entries,
+        key=lambda one: (
+            not one.sampled.defined,
+            -one.sampled.whole if one.sampled.defined else 0.0,
+            one.metric,
+        ),
+    )
+    pairs = list(combinations(ordered, 2))
+    differences = [contrast(one.sampled, other.sampled) for one, other in pairs]
+    known = [k for k, one in enumerate(differences) if one.p is not None]
+    adjusted = dict(zip(known, holm([differences[k].p or 0.0 for k in known]).tolist(), strict=True))
+    comparisons = tuple(
+        Comparison(one.metric, other.metric, apart, adjusted.get(k), *_textbook(one, other, cell))
+        for k, ((one, other), apart) in enumerate(zip(pairs, differences, strict=True))
+    )
+    # The first of a pair is never below the second, since they are ordered.
+    told = [
+        pair for k, pair in enumerate(combinations(range(len(ordered)), 2)) if adjusted.get(k, 1) <= alpha
+    ]
+    groups = tie_groups(sum(entry.sampled.defined for entry in ordered), told)
+    counts = np.ones(len(ordered))
+    for _, lower in told:
+        counts[lower] += 1
+    defined = [entry for entry in ordered if entry.sampled.defined]  # they stand first
+    ranks = ordered_ranks(counts[: len(defined)], np.array([entry.sampled.whole for entry in defined]))
+    places = tuple(
+        entry.place(
+            int(ranks[place]) if entry.sampled.defined else None,
+            [number for number, group in enumerate(groups, start=1) if place in group],
+        )
+        for place, entry in enumerate(ordered)
+    )
+    return Board(language, dimension, places, comparisons)
+
+
+def _textbook(one: _Entry, other: _Entry, cell: Cell | None) -> tuple[Dependent | None, Dependent | None]:
+    if cell is None or one.scores is None or other.scores is None:
+        return None, None
+    if one.pearson is None or other.pearson is None:
+        return None, None
+    alone = Resamples(cell.groups, drawing=False)
+    both = alone.correlation("pearson", one.scores, other.scores, cell.groups).estimate().value
+    if both is None:
+        return None, None
+    n = len(cell.values)
+    return williams(one.pearson, other.pearson, both, n), steiger(one.pearson, other.pearson, both, n)

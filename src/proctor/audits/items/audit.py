@@ -1,0 +1,181 @@
+"""The audit of a benchmark's items: what can be answered without looking."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.audits.items.features import OptionTable, phrases_of, rows_by_group, words
+from proctor.audits.items.guessers import (
+    Guesser,
+    GuesserComparison,
+    answer_guessers,
+    by_lot,
+    constant_share,
+    facet_values,
+    fold_of_groups,
+    learned_guessers,
+    rule_guessers,
+)
+from proctor.audits.items.options import audit_options, right_options
+from proctor.audits.items.records import FormatAudit, ItemAudit, Repeats
+from proctor.core import Item
+from proctor.core.formats import ChoiceFormat, FreeTextFormat, RatingsFormat, option_letters
+from proctor.metrics import chance_of
+
+
+def find_repeats(items: Sequence[Item]) -> tuple[Repeats, ...]:
+    """The items, in their order, whose right answer occurs in another item of the group."""
+    answers = [_right_answer(item) for item in items]
+    found: dict[int, Repeats] = {}
+    for rows in rows_by_group(items).values():
+        right = Counter(answers[row] for row in rows if answers[row])
+        sizes = {len(answer.split()) for answer in right}
+        wrong = {row: _options(items[row]) - {answers[row]} for row in rows}
+        asked = {row: phrases_of(items[row].question, sizes) & right.keys() for row in rows}
+        offered = Counter(phrase for phrases in wrong.values() for phrase in phrases)
+        mentioned = Counter(phrase for phrases in asked.values() for phrase in phrases)
+        for row in rows:
+            answer = answers[row]
+            repeats = Repeats(
+                item_id=items[row].id,
+                as_right=right[answer] - 1,
+                as_wrong=offered[answer],
+                in_question=mentioned[answer] - (answer in asked[row]),
+            )
+            if answer and (repeats.as_right or repeats.as_wrong or repeats.in_question):
+                found[row] = repeats
+    return tuple(found[row] for row in sorted(found))
+
+
+def _right_answer(item: Item) -> str:
+    """Its words, joined by spaces; empty where the format's answers are no words of the item's own."""
+    if item.reference is None:
+        return ""
+    key = item.reference.answer
+    if isinstance(item.answer, ChoiceFormat):
+        return _plain(item.options[option_letters(len(item.options)).index(str(key))])
+    return _plain(str(key)) if isinstance(item.answer, FreeTextFormat) else ""
+
+
+def _options(item: Item) -> set[str]:
+    return {_plain(option) for option in item.options}
+
+
+def _plain(text: str) -> str:
+    return " ".join(words(text))
+
+
+_MOST_VALUES = 12  # a tag with more values than this is a name, not a facet
+
+
+def audit_items(
+    items: Sequence[Item], *, seed: int = 0, draws: int = 2000, facets: Sequence[str] | None = None
+) -> ItemAudit:
+    """Audits all items by their text and references alone; no media is opened and no model asked.
+
+    Choice items: where the key stands, how long the right option is, what tells it from the wrong ones,
+    fixed rules and classifiers. Binary, count, percentage, ordering, classes and timestamps: the usual answer and
+    the answer to the most similar question, both learned from other groups. Free text and ratings are
+    left out, and `left_out` says so, as it does of items without a reference.
+
+    For each format the best text-only accuracy is that of `SelectedGuesser`; for each item `guessable`
+    says whether that selection answers it, and lacks items of formats with too few groups to select.
+
+    `facets` are the tags that accuracies are split by; None takes every tag that has 2 to 12 different
+    values and no fractions. `seed` deals the folds and settles ties; `draws` are the bootstrap's.
+    Raises `InputError` for a key that is none of its item's options.
+    """
+    kept, left_out = _auditable(items)
+    guessable: dict[str, bool] = {}
+    audits = []
+    for kind in dict.fromkeys(item.answer.kind for item in kept):
+        of_kind = [item for item in kept if item.answer.kind == kind]
+        audit, solved = _audit_format(of_kind, _facets(of_kind) if facets is None else facets, draws, seed)
+        audits.append(audit)
+        guessable |= solved
+    return ItemAudit(
+        n=len(items),
+        groups=len({item.group for item in items}),
+        seed=seed,
+        draws=draws,
+        formats=tuple(audits),
+        repeats=find_repeats([item for item in items if item.reference is not None]),
+        guessable={item.id: guessable[item.id] for item in items if item.id in guessable},
+        left_out=left_out,
+    )
+
+
+def _auditable(items: Sequence[Item]) -> tuple[list[Item], dict[str, str]]:
+    kept, reasons = [], Counter[tuple[str, str]]()
+    for item in items:
+        if item.reference is None:
+            reasons[item.answer.kind, "no reference"] += 1
+        elif isinstance(item.answer, FreeTextFormat | RatingsFormat):
+            reasons[item.answer.kind, "what is right is not decided by code, so no guess can be marked"] += 1
+        elif isinstance(item.answer, ChoiceFormat) and len(item.options) < 2:
+            reasons[item.answer.kind, "fewer than two options"] += 1
+        else:
+            kept.append(item)
+    parts: dict[str, list[str]] = {}
+    for (kind, reason), count in reasons.items():
+        parts.setdefault(kind, []).append(f"{count} item{'s' if count > 1 else ''}: {reason}")
+    return kept, {kind: "; ".join(said) for kind, said in parts.items()}
+
+
+def _facets(items: Sequence[Item]) -> list[str]:
+    found = []
+    for tag in dict.fromkeys(tag for item in items for tag in item.tags):
+        values = {value for item in items for value in facet_values(item.tags.get(tag))}
+        fractions = any(isinstance(item.tags.get(tag), float) for item in items)
+        if not fractions and 2 <= len(values) <= _MOST_VALUES:
+            found.append(tag)
+    return found
+
+
+def _audit_format(
+    items: list[Item], facets: Sequence[str], draws: int, seed: int
+) -> tuple[FormatAudit, dict[str, bool]]:
+    fold = fold_of_groups([item.group for item in items], seed)
+    chances = [chance_of(item) for item in items]
+    known = [chance for chance in chances if chance is not None]
+    contest = GuesserComparison(
+        items, fold, np.array(known) if len(known) == len(items) else None, draws, seed
+    )
+    guessers: list[Guesser] = []
+    options = None
+    if isinstance(items[0].answer, ChoiceFormat):
+        table = OptionTable(items, seed)
+        right = right_options(table)
+        options = audit_options(table, right, draws=draws, seed=seed)
+        guessers = _choice_guessers(table, right, fold, seed)
+    elif fold.max() >= 2:
+        guessers = answer_guessers(items, fold)
+    selected, solved = None, {}
+    if fold.max() >= 1 and guessers:
+        lot = [] if contest.chance is None else [by_lot(items, contest.chance, fold, seed)]
+        selected, hits = contest.selected([*lot, *guessers], facets)
+        solved = {item.id: bool(hit) for item, hit in zip(items, hits, strict=True)}
+    audit = FormatAudit(
+        kind=items[0].answer.kind,
+        n=len(items),
+        groups=len({item.group for item in items}),
+        chance=contest.mean_chance(),
+        constant_share=constant_share(items),
+        guessers=contest.results(guessers),
+        selected=selected,
+        unselected="" if selected else "too few groups to choose on some and try on others",
+        options=options,
+    )
+    return audit, solved
+
+
+def _choice_guessers(
+    table: OptionTable, right: NDArray[np.bool_], fold: NDArray[np.int64], seed: int
+) -> list[Guesser]:
+    folds = int(fold.max()) + 1
+    rules = rule_guessers(table, right, folds)
+    return [*rules, *learned_guessers(table, right, fold, seed)] if folds >= 3 else rules

@@ -1,0 +1,384 @@
+"""Ways to answer a choice without looking: fixed rules, and classifiers on features of the options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.audits.items.features import FEATURES, OptionTable, tfidf
+from proctor.audits.items.options import surplus_p
+from proctor.audits.items.records import FacetAccuracy, GuesserResult, SelectedGuesser
+from proctor.core import Item, TagValue, generator
+from proctor.core.formats import option_letters
+from proctor.metrics import Constants, is_right
+from proctor.stats import Estimate, holm, mean_interval
+
+_Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Guesser:
+    """Its hits as the selection needs them: `hits[i, f]` is whether item i is answered by a fit that
+    saw neither i's own fold nor fold f."""
+
+    name: str
+    label: str
+    kind: Literal["rule", "learned", "lot"]
+    hits: NDArray[np.bool_]
+
+    @classmethod
+    def of_rule(
+        cls, name: str, label: str, hits: NDArray[np.bool_], folds: int, kind: Literal["rule", "lot"] = "rule"
+    ) -> Guesser:
+        """One that fits nothing: the same hits whatever is left out."""
+        return cls(name, label, kind, np.repeat(hits[:, None], folds, axis=1))
+
+
+def by_lot(items: Sequence[Item], chance: NDArray[np.float64], fold: _Rows, seed: int) -> Guesser:
+    """Right at random, each item with its own probability, but systematically: fold after fold, items in an
+    random order, so that each fold has as many hits as expected (give or take one). What is right
+    is luck, how many is not; so falling back on the lot is never mistaken for a finding.
+    """
+    lots = [float(generator(seed, "audit", "by lot", item.id).random()) for item in items]
+    order = np.lexsort((np.asarray(lots), fold))
+    start = generator(seed, "audit", "by lot").random()
+    reached = np.floor(np.cumsum(chance[order]) + start + 1e-9)
+    hits = np.zeros(len(items), dtype=np.bool_)
+    hits[order] = np.diff(reached, prepend=0.0) > 0
+    return Guesser.of_rule("by-lot", "chance", hits, int(fold.max()) + 1, "lot")
+
+
+@dataclass(frozen=True)
+class GuesserComparison:
+    """The items of one format with the fold of each, the chance level of each (None where the format
+    has none), and how intervals are drawn."""
+
+    items: Sequence[Item]
+    fold: _Rows
+    chance: NDArray[np.float64] | None
+    draws: int
+    seed: int
+
+    @property
+    def groups(self) -> _Rows:
+        """A number for each item's group."""
+        return np.asarray(np.unique([item.group for item in self.items], return_inverse=True)[1])
+
+    def results(self, guessers: Sequence[Guesser]) -> tuple[GuesserResult, ...]:
+        """Every guesser but the lot, best first (of equals in their order)."""
+        contestants = [guesser for guesser in guessers if guesser.kind != "lot"]
+        if not contestants:
+            return ()
+        hits = np.stack([own_fold(guesser.hits, self.fold) for guesser in contestants])
+        p = adjusted = None
+        if self.chance is not None:
+            p = surplus_p(hits, self.chance, self.groups)
+            adjusted = holm(p)
+        found = [
+            GuesserResult(
+                name=guesser.name,
+                label=guesser.label,
+                kind="rule" if guesser.kind == "rule" else "learned",
+                accuracy=self.estimate(hits[place]),
+                chance=self.mean_chance(),
+                p=None if p is None else float(p[place]),
+                p_holm=None if adjusted is None else float(adjusted[place]),
+            )
+            for place, guesser in enumerate(contestants)
+        ]
+        return tuple(sorted(found, key=lambda result: -(result.accuracy.value or 0.0)))
+
+    def selected(
+        self, guessers: Sequence[Guesser], facets: Sequence[str]
+    ) -> tuple[SelectedGuesser, NDArray[np.bool_]]:
+        """The selection, and the items that a selected guesser solves (what the lot hits is nobody's doing).
+        The first guesser is the one to fall back on."""
+        hits = np.stack([guesser.hits for guesser in guessers])
+        chosen = chosen_for_folds(hits, self.fold, self.groups, self.chance)[self.fold]
+        solved = hits[chosen, np.arange(len(self.items)), self.fold]
+        accuracy = self.estimate(solved)
+        chance = self.mean_chance()
+        record = SelectedGuesser(
+            accuracy=accuracy,
+            chance=chance,
+            covers_chance=_covers(accuracy, chance),
+            chosen={guessers[place].name: int((chosen == place).sum()) for place in np.unique(chosen)},
+            folds=hits.shape[2],
+            facets=tuple(part for facet in facets for part in self._by_facet(facet, solved)),
+        )
+        skilled = np.array([guesser.kind != "lot" for guesser in guessers])
+        return record, solved & skilled[chosen]
+
+    def estimate(self, hits: NDArray[np.bool_], rows: _Rows | None = None) -> Estimate:
+        """The accuracy over the items (or these rows), with its clustered interval."""
+        places = np.arange(len(self.items)) if rows is None else rows
+        return mean_interval(
+            hits[places].astype(np.float64),
+            self.groups[places],
+            draws=self.draws,
+            seed=self.seed,
+            bounds=(0.0, 1.0),
+        )
+
+    def mean_chance(self, rows: _Rows | None = None) -> float | None:
+        """What random guessing reaches over the items (or these rows)."""
+        if self.chance is None:
+            return None
+        return float(np.mean(self.chance if rows is None else self.chance[rows]))
+
+    def _by_facet(self, facet: str, solved: NDArray[np.bool_]) -> list[FacetAccuracy]:
+        rows: dict[str, list[int]] = {}
+        for row, item in enumerate(self.items):
+            for value in facet_values(item.tags.get(facet)):
+                rows.setdefault(value, []).append(row)
+        return [
+            FacetAccuracy(facet, value, self.estimate(solved, np.array(of)), self.mean_chance(np.array(of)))
+            for value, of in sorted(rows.items())
+        ]
+
+
+def facet_values(value: TagValue | None) -> tuple[str, ...]:
+    """The values under which an item counts; none where it lacks the tag."""
+    if value is None:
+        return ()
+    return value if isinstance(value, tuple) else (str(value),)
+
+
+def _covers(estimate: Estimate, chance: float | None) -> bool | None:
+    if chance is None or estimate.ci_low is None or estimate.ci_high is None:
+        return None
+    return estimate.ci_low <= chance <= estimate.ci_high
+
+
+FOLDS = 5
+"""Groups are dealt to at most this many folds."""
+
+_LEVEL = 0.05  # the significance with which a guesser must beat chance on the other folds to be chosen
+_Hits = NDArray[np.bool_]
+
+
+def fold_of_groups(groups: Sequence[str], seed: int) -> _Rows:
+    """The fold of each item: whole groups, dealt in a random order to the fold with the fewest items.
+
+    There are `FOLDS` of them, or as many as groups where those are fewer.
+    """
+    names, sizes = np.unique(np.asarray(groups), return_counts=True)
+    order = generator(seed, "audit", "folds").permutation(len(names))
+    filled = np.zeros(min(FOLDS, len(names)), dtype=np.int64)
+    fold_of: dict[str, int] = {}
+    for index in order:
+        fold = int(filled.argmin())
+        fold_of[str(names[index])] = fold
+        filled[fold] += sizes[index]
+    return np.array([fold_of[group] for group in groups], dtype=np.int64)
+
+
+def cross_fit(guess: Callable[[_Rows, _Rows], _Hits], fold: _Rows) -> _Hits:
+    """`hits[i, f]`: item i guessed by a fit that saw neither the fold of i nor the fold f.
+
+    `guess(train, test)` gets row numbers and gives the hits of the test rows. Leaving out the folds
+    f and g gives the same fit in either order, so K folds take K(K+1)/2 fits. Needs three folds: one
+    to try on, one to choose by, one to learn from.
+    """
+    folds = int(fold.max()) + 1
+    if folds < 3:
+        raise ValueError(f"cross-fitting takes at least 3 folds, not {folds}")
+    hits = np.zeros((len(fold), folds), dtype=np.bool_)
+    for one in range(folds):
+        for other in range(one, folds):
+            train = np.flatnonzero((fold != one) & (fold != other))
+            test = np.flatnonzero((fold == one) | (fold == other))
+            hits[test, np.where(fold[test] == one, other, one)] = guess(train, test)
+    return hits
+
+
+def own_fold(hits: _Hits, fold: _Rows) -> _Hits:
+    """Of `cross_fit`'s hits those of the fit that saw all folds but the item's own."""
+    return np.asarray(hits[np.arange(len(fold)), fold])
+
+
+def chosen_for_folds(
+    hits: NDArray[np.bool_], fold: _Rows, groups: _Rows, chance: NDArray[np.float64] | None
+) -> _Rows:
+    """The guesser selected for each fold by the other folds alone, by its place in `hits`.
+
+    `hits` is guessers × items × folds as of `cross_fit`: for fold f only fits that never saw f count.
+    The first guesser is the one to fall back on. Another is selected only if it has the most hits of
+    those that beat `chance` on the other folds (one-sided, 5 %, Bonferroni over the guessers); of
+    equals the first. Without this bar the luckiest of many useless guessers would be selected in
+    every fold at once, and the interval of its hits would be too narrow by a third. Where the
+    format knows no chance level (None), the guesser with the most hits is selected.
+    """
+    chosen = np.zeros(hits.shape[2], dtype=np.int64)
+    for left_out in range(hits.shape[2]):
+        others = fold != left_out
+        seen = hits[:, others, left_out]
+        scores = seen.sum(axis=1)
+        if chance is not None:
+            p = surplus_p(seen, chance[others], groups[others])
+            scores = np.where(p * len(hits) < _LEVEL, scores, -1)
+            scores[0] = 0
+        chosen[left_out] = scores.argmax()
+    return chosen
+
+
+_Guess = Callable[[_Rows, _Rows], NDArray[np.bool_]]
+
+
+def rule_guessers(table: OptionTable, right: NDArray[np.bool_], folds: int) -> list[Guesser]:
+    """Every fixed rule: each place, the second longest and second shortest, most and least of each
+    feature. An item in which the rule decides nothing is answered at random.
+
+    `right` (items × options) says which options are right.
+    """
+    scores = {**_places(table), **_by_rank(table)}
+    for index, feature in enumerate(FEATURES):
+        values = table.values[:, :, index]
+        scores[feature.most, f"most: {feature.label}"] = values
+        scores[feature.least, f"least: {feature.label}"] = -values
+    return [
+        Guesser.of_rule(name, label, table.hits(score, right), folds)
+        for (name, label), score in scores.items()
+    ]
+
+
+def learned_guessers(table: OptionTable, right: NDArray[np.bool_], fold: _Rows, seed: int) -> list[Guesser]:
+    """Three classifiers of right against wrong options; each item gets the option that it finds the
+    likeliest. Needs three folds (see `cross_fit`).
+
+    One thread fits: on a busy machine OpenMP's threads wait for each other longer than they work.
+    """
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    fits: dict[tuple[str, str], _Guess] = {
+        ("logistic-features", "logistic regression on the features"): _by_features(table, right, _logistic),
+        ("boosting-features", "gradient boosting on the features"): _by_features(
+            table, right, lambda: _boosting(seed)
+        ),
+        ("logistic-words", "logistic regression on the options' words"): _by_words(table, right),
+    }
+    with threadpool_limits(limits=1):
+        return [
+            Guesser(name, label, "learned", cross_fit(guess, fold)) for (name, label), guess in fits.items()
+        ]
+
+
+def _places(table: OptionTable) -> dict[tuple[str, str], NDArray[np.float64]]:
+    places = np.broadcast_to(np.arange(table.width), table.present.shape)
+    return {
+        (f"always-{letter}", f"always the option {letter}"): (places == place).astype(np.float64)
+        for place, letter in enumerate(option_letters(table.width))
+    }
+
+
+def _by_rank(table: OptionTable) -> dict[tuple[str, str], NDArray[np.float64]]:
+    if table.width < 3:  # of two options the second longest is the shortest
+        return {}
+    length = np.where(table.present, table.values[:, :, 0], np.nan)
+    longer = (length[:, None] > length[:, :, None]).sum(axis=2)
+    shorter = (length[:, None] < length[:, :, None]).sum(axis=2)
+    return {
+        ("second-longest", "the second most characters"): -np.abs(longer - 1.0),
+        ("second-shortest", "the second fewest characters"): -np.abs(shorter - 1.0),
+    }
+
+
+def _by_features(table: OptionTable, right: NDArray[np.bool_], make: Callable[[], Any]) -> _Guess:
+    def guess(train: _Rows, test: _Rows) -> NDArray[np.bool_]:
+        seen, asked = table.options_of(train), table.options_of(test)
+        model = make().fit(table.relative[seen], right[seen])
+        scores = np.zeros(table.present.shape)
+        scores[asked] = model.predict_proba(table.relative[asked])[:, 1].round(9)
+        return table.hits(scores, right)[test]
+
+    return guess
+
+
+def _by_words(table: OptionTable, right: NDArray[np.bool_]) -> _Guess:
+    def guess(train: _Rows, test: _Rows) -> NDArray[np.bool_]:
+        seen, asked = table.options_of(train), table.options_of(test)
+        model = _words_model().fit(table.words[seen[table.present]], right[seen])
+        scores = np.zeros(table.present.shape)
+        scores[asked] = model.decision_function(table.words[asked[table.present]]).round(9)
+        return table.hits(scores, right)[test]
+
+    return guess
+
+
+def _logistic() -> Any:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=2000))
+
+
+def _boosting(seed: int) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    state = int(generator(seed, "audit", "boosting").integers(2**31))
+    return HistGradientBoostingClassifier(
+        max_iter=60, max_leaf_nodes=8, learning_rate=0.1, early_stopping=False, random_state=state
+    )
+
+
+def _words_model() -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=1.0, max_iter=2000, tol=1e-3)
+
+
+_CHUNK = 500  # questions compared at a time
+
+
+def constant_share(items: Sequence[Item]) -> float:
+    """The share that the best constant answer gets right, chosen in sample: what `majority` scores."""
+    everything = np.arange(len(items))
+    return float(_usual(items)(everything, everything).mean())
+
+
+def answer_guessers(items: Sequence[Item], fold: _Rows) -> list[Guesser]:
+    """Two guessers, learned from other groups only. Needs three folds (see `cross_fit`)."""
+    return [
+        Guesser("usual-answer", "the best constant answer of other groups", "learned", cross_fit(_usual(items), fold)),
+        Guesser("nearest-question", "the answer to the most similar question of other groups", "learned", cross_fit(_nearest(items), fold)),
+    ]  # fmt: skip
+
+
+def _usual(items: Sequence[Item]) -> _Guess:
+    def guess(train: _Rows, test: _Rows) -> NDArray[np.bool_]:
+        constants = Constants([items[row] for row in train])
+        tried = [items[row] for row in test]
+        return np.array(
+            [constants.knows(item) and is_right(item, constants.answer(item)) for item in tried],
+            dtype=np.bool_,
+        )
+
+    return guess
+
+
+def _nearest(items: Sequence[Item]) -> _Guess:
+    weights = tfidf([item.question for item in items], (1, 2))
+
+    def guess(train: _Rows, test: _Rows) -> NDArray[np.bool_]:
+        donors = train[_most_similar(weights[test], weights[train])]
+        return np.array([_lends(items[donor], items[row]) for donor, row in zip(donors, test, strict=True)])
+
+    return guess
+
+
+def _most_similar(rows: Any, among: Any) -> _Rows:
+    """For each row the place of the most similar one, of equals the first."""
+    places = [
+        np.asarray((rows[start : start + _CHUNK] @ among.T).toarray()).round(9).argmax(axis=1)
+        for start in range(0, rows.shape[0], _CHUNK)
+    ]
+    return np.concatenate(places)
+
+
+def _lends(donor: Item, item: Item) -> bool:
+    return donor.reference is not None and is_right(item, donor.reference.answer)

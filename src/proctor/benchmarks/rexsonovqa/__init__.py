@@ -1,9 +1,0 @@
-"""ReXSonoVQA: what does the ultrasound operator do, and why? 249 choices and 265 free responses.
-
-Source: Wang et al., ReXSonoVQA: A Video QA Benchmark for Procedure-Centric Ultrasound Understanding,
-arXiv:2604.10916 (CC BY 4.0).
-"""
-
-from proctor.benchmarks.rexsonovqa.reader import READER
-
-__all__ = ["READER"]

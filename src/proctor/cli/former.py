@@ -1,0 +1,124 @@
+"""Spellings that were replaced, each with its successor: the one table that errors, tests and the changelog share."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+__all__ = [
+    "ALIASES",
+    "COMMANDS",
+    "MEANT",
+    "NO_CHOICE",
+    "OPTIONS",
+    "REWRITTEN",
+    "ReplacedError",
+    "replaced_command",
+    "replaced_option",
+]
+
+COMMANDS = {
+    "analyse": "analyze",
+    "audit-items": "items audit",
+    "cache list": "media cache",
+    "cache prune": "media cache",
+    "cache verify": "media cache --verify",
+    "disqualify": "store disqualify",
+    "frames": "media frames",
+    "leaks": "media duplicates",
+    "pose": "media pose",
+}
+"""Old command → new command."""
+
+OPTIONS = {
+    "analyze": {"--json": "--format json"},
+    "import": {"--as": "--name"},
+    "media cache": {"--cache-size": "--prune"},
+    "results": {"--as": "--protocol"},
+    "run": {"--as": "--name"},
+    "validate": {"--any-scale": "--option any-scale=true", "--split": "--option split="},
+}
+"""By new command: old option → new option."""
+
+REWRITTEN = {
+    "audit judges": "proctor audit BENCHMARK --scorer JUDGE --against OTHER",
+    "audit table": "proctor audit --scores SCORES.csv --ratings RATINGS.csv",
+    "judge exemplars": "proctor judge examples BENCHMARK --model MODEL --out FILE",
+    "judge mediqa-eval": "proctor import mediqa-eval RATINGS.csv --data FOLDER; proctor score mediqa-eval --judge NAME "
+    "--model MODEL; proctor export mediqa-eval --format submission --scorer NAME --out FILE",
+    "train": "proctor judge train BENCHMARK --out FOLDER",
+}
+"""Old command → the line or lines that do it now, where its arguments are others too."""
+
+ALIASES = {"lint": "validate"}
+"""Other names that work as well."""
+
+MEANT = {
+    "benchmarks": "list benchmarks",
+    "conditions": "list conditions",
+    "eval": "run",
+    "evaluate": "run",
+    "judges": "list judges",
+    "leaderboard": "results",
+    "models": "list systems",
+    "plot": "analyze",
+    "ranking": "rank",
+    "rm": "store delete",
+    "runs": "list runs",
+    "summary": "results",
+    "systems": "list systems",
+    "view": "report",
+}
+"""What people who know other programs may type → the command that does it."""
+
+
+NO_CHOICE = {
+    "models": "A model is named as provider:name, like openai:gpt-5.2, or with --base-url; none are listed.",
+}
+"""What to say of a value that is no choice and has no choice near it."""
+
+
+class ReplacedError(Exception):
+    """An old spelling; the message holds the line that works."""
+
+
+def replaced_command(path: Sequence[str], arguments: Sequence[str]) -> ReplacedError | None:
+    """The answer to an old command: `path` leads to it, `arguments` follow.
+
+    >>> print(replaced_command(["analyse"], ["focus", "--json"]))
+    'analyse' is now 'analyze': proctor analyze focus --format json
+    """
+    old = " ".join(path)
+    if old in REWRITTEN:
+        return ReplacedError(f"{old!r} is now: {REWRITTEN[old]}")
+    new = COMMANDS.get(old)
+    if new is None:
+        return None
+    return ReplacedError(f"{old!r} is now {new!r}: {_line(new, arguments)}")
+
+
+def replaced_option(command: str, option: str, arguments: Sequence[str]) -> ReplacedError | None:
+    """The answer to an old option of a command that is still there.
+
+    >>> print(replaced_option("run", "--as", ["focus", "--as", "mine"]))
+    '--as' is now '--name': proctor run focus --name mine
+    """
+    new = OPTIONS.get(command, {}).get(option)
+    if new is None:
+        return None
+    return ReplacedError(f"{option!r} is now {new!r}: {_line(command, arguments)}")
+
+
+def _line(command: str, arguments: Sequence[str]) -> str:
+    """The whole command line in the new spelling."""
+    words = command.split()
+    known = OPTIONS.get(" ".join(word for word in words if not word.startswith("-")), {})
+    for argument in arguments:
+        if words[-1].endswith("="):
+            words[-1] += argument
+            continue
+        option, equals, value = argument.partition("=")
+        words += known[option].split() if option in known else [option]
+        if equals:
+            words[-1] = f"{words[-1].removesuffix('=')}={value}"
+    return shlex.join(["proctor", *words])

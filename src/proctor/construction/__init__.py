@@ -1,0 +1,1 @@
+"""From videos, tracks and recordings to questions with references."""

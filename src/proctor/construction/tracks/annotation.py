@@ -1,0 +1,347 @@
+"""What is annotated of one video: boxes second by second, each of an instance and its class, and moments of
+importance. Everything else (checks, questions, other tools' files) starts from here."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from proctor.construction.tracks.vocabulary import ARISING, official_name
+from proctor.core import InputError
+
+FORMAT_VERSION = 1
+"""The version of the file that an `Annotation` is written as."""
+
+MOST_SIGHTINGS = 250_000
+"""Of a video: 35 instances in view all the time for two hours. More would need gigabytes of memory."""
+
+RESERVED = (
+    "instance",
+    "hidden",
+    "in_patient",
+    "filled",
+    "visibility",
+    "inserted_at",
+    "retrieved_at",
+    "moment",
+)
+"""Names of attributes that mean something here and so can't be somebody's own."""
+
+MomentKind = Literal["insertion", "retrieval"]
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("a name is printable text on one line")
+    return text
+
+
+Name = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
+    AfterValidator(_printable),
+]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class AnnotatedBox(_Frozen):
+    """A rectangle in pixels, origin at the top left of the picture. Whatever was drawn is kept: it may reach
+    outside, or be empty; `find` (checks) tells of it."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def centre(self) -> tuple[float, float]:
+        """The middle, in pixels."""
+        return self.x + self.width / 2, self.y + self.height / 2
+
+    @property
+    def area(self) -> float:
+        """Square pixels; 0 for a box without extent."""
+        return max(0.0, self.width) * max(0.0, self.height)
+
+    def overlap(self, other: AnnotatedBox) -> float:
+        """Intersection over union, 0 to 1; 0 where both are empty."""
+        across = min(self.x + self.width, other.x + other.width) - max(self.x, other.x)
+        down = min(self.y + self.height, other.y + other.height) - max(self.y, other.y)
+        shared = max(0.0, across) * max(0.0, down)
+        union = self.area + other.area - shared
+        return shared / union if union > 0 else 0.0
+
+    def towards(self, other: AnnotatedBox, share: float) -> AnnotatedBox:
+        """The box at `share` (0–1) of the straight way to another one."""
+        return AnnotatedBox(
+            x=self.x + share * (other.x - self.x),
+            y=self.y + share * (other.y - self.y),
+            width=self.width + share * (other.width - self.width),
+            height=self.height + share * (other.height - self.height),
+        )
+
+
+class Sighting(_Frozen):
+    """One instance at one whole second of the video.
+
+    `box` is None where the annotator says that it is there and not to be seen (covered); a second without a
+    sighting says nothing of that kind. `occluded`: partly covered, so that no question relies on it.
+    `visibility` is the share of it that shows (0–1) where that is known. `in_patient` is False where it is
+    seen outside the body (in the trocar, on the drape). `filled`: added by `complete`, drawn by nobody.
+    """
+
+    second: int = Field(ge=0)
+    instance: Name
+    class_name: Name
+    box: AnnotatedBox | None
+    occluded: bool = False
+    in_patient: bool = True
+    filled: bool = False
+    visibility: float | None = Field(default=None, ge=0, le=1)
+    attributes: dict[Name, Name] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _own(self) -> Self:
+        taken = sorted(self.attributes.keys() & set(RESERVED))
+        if taken:
+            raise ValueError(f"the attribute {taken[0]!r} has a meaning of its own")
+        return self
+
+    @property
+    def clear(self) -> bool:
+        """Whether it is plainly to be seen inside the body, and was drawn by somebody."""
+        return self.box is not None and self.in_patient and not self.occluded and not self.filled
+
+
+class AnnotatedMoment(_Frozen):
+    """A moment of importance: an instance enters the body, or leaves it, at `time` seconds."""
+
+    kind: MomentKind
+    instance: Name
+    class_name: Name
+    time: float = Field(ge=0)
+
+
+class AnnotatedVideo(_Frozen):
+    """The video: `file` as it lies in the media folder, size in pixels, length in seconds, frames per second
+    (at least 1), and the kind of procedure where it is known."""
+
+    id: Name
+    file: Name
+    width: int = Field(gt=0, le=32_768)
+    height: int = Field(gt=0, le=32_768)
+    seconds: float = Field(gt=0, le=360_000)
+    fps: float = Field(ge=1, le=1000)
+    procedure: str = ""
+
+    @property
+    def whole_seconds(self) -> int:
+        """How many whole seconds it has a picture of: 0, 1 … up to this, without this."""
+        return math.ceil(self.seconds)
+
+    def frame_of(self, time: float) -> int:
+        """The number of the frame that is nearest to a time, the first frame being 0."""
+        return math.floor(time * self.fps + 0.5)
+
+
+class Annotation(_Frozen):
+    """Everything that is annotated of one video. Sightings stand in order of second and instance, moments in
+    order of time, however they were given; so two annotations that say the same are equal."""
+
+    kind: Literal["annotated video"] = "annotated video"
+    format_version: int = Field(default=FORMAT_VERSION, ge=1, le=FORMAT_VERSION)
+    video: AnnotatedVideo
+    sightings: tuple[Sighting, ...] = Field(default=(), max_length=MOST_SIGHTINGS)
+    moments: tuple[AnnotatedMoment, ...] = ()
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        object.__setattr__(self, "sightings", tuple(sorted(self.sightings, key=_place)))
+        moments = sorted(self.moments, key=lambda one: (one.time, one.kind, one.instance, one.class_name))
+        object.__setattr__(self, "moments", tuple(moments))
+        return self
+
+    def by_second(self) -> dict[int, list[Sighting]]:
+        """The sightings of every second that has some, in order."""
+        found: dict[int, list[Sighting]] = {}
+        for one in self.sightings:
+            found.setdefault(one.second, []).append(one)
+        return found
+
+    def by_instance(self) -> dict[str, list[Sighting]]:
+        """The sightings of every instance that has some, each in order of time."""
+        found: dict[str, list[Sighting]] = {}
+        for one in self.sightings:
+            found.setdefault(one.instance, []).append(one)
+        return found
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes that are named, sorted."""
+        named = {one.class_name for one in self.sightings} | {one.class_name for one in self.moments}
+        return tuple(sorted(named))
+
+
+def _place(one: Sighting) -> tuple[int, str, str, str]:
+    return one.second, one.instance, one.class_name, one.model_dump_json(exclude={"second"})
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a file may lack and its user knows: frames per second, the kind of procedure. A file's own word
+    counts before it."""
+
+    fps: float | None = None
+    procedure: str = ""
+
+    def __post_init__(self) -> None:
+        if self.fps is not None and not 1 <= self.fps <= 1000:
+            raise InputError(None, "fps", found=f"{self.fps:g}", expected="1 to 1000")
+
+
+_CALM_S = 1.5  # around a moment of importance nobody can say to the second what is in view
+
+
+class Timeline:
+    """An annotated video up to `end` seconds (without it: all of it). Nothing later is known here.
+
+    What is said about whole seconds (`quiet`) and about instances (`plain`) may be said better by somebody who
+    knows more than an annotation does: the simulator overrides both.
+    """
+
+    def __init__(self, annotation: Annotation, end: float | None = None) -> None:
+        self.annotation = annotation
+        self.end = annotation.video.seconds if end is None else end
+        self._moments = [one for one in annotation.moments if one.time <= self.end]
+        self._by_second = {
+            second: seen for second, seen in annotation.by_second().items() if second <= self.end
+        }
+        self._arrivals = [one for one in arrivals(annotation) if one.time <= self.end]
+
+    def moments(self, kind: MomentKind, class_name: str | None = None) -> list[AnnotatedMoment]:
+        """Insertions or retrievals, of one class or of all, in order of time."""
+        return [one for one in self._moments if one.kind == kind and class_name in {None, one.class_name}]
+
+    def insertions(self, class_name: str | None = None) -> list[AnnotatedMoment]:
+        """Insertions, in order of time."""
+        return self.moments("insertion", class_name)
+
+    def retrievals(self, class_name: str | None = None) -> list[AnnotatedMoment]:
+        """Retrievals, in order of time."""
+        return self.moments("retrieval", class_name)
+
+    def first(self, kind: MomentKind) -> dict[str, float]:
+        """Per class to which it happens: when it does so first, in order of time."""
+        found: dict[str, float] = {}
+        for one in self.moments(kind):
+            found.setdefault(one.class_name, one.time)
+        return found
+
+    def first_in(self) -> dict[str, float]:
+        """Per class that is inserted: when that happens first, in order of time."""
+        return self.first("insertion")
+
+    def first_out(self) -> dict[str, float]:
+        """Per class that is retrieved: when that happens first, in order of time."""
+        return self.first("retrieval")
+
+    def first_there(self) -> dict[str, float]:
+        """Per class that is ever in the body, be it inserted or come loose there: since when, in order of time."""
+        found: dict[str, float] = {}
+        for one in self._arrivals:
+            found.setdefault(one.class_name, one.time)
+        return found
+
+    def inside(self, class_name: str | None = None) -> list[str]:
+        """The instances that are in the body at the end, in order of arrival."""
+        return [name for name, there in self._stays(class_name).items() if there]
+
+    def outside(self, class_name: str | None = None) -> list[str]:
+        """The instances that were in the body and are not at the end: however often one went in and out, it is one."""
+        return [name for name, there in self._stays(class_name).items() if not there]
+
+    def returned(self) -> list[str]:
+        """The instances that were taken out and are in the body again at the end."""
+        went = {one.instance for one in self.retrievals()}
+        return [name for name in self.inside() if name in went]
+
+    def _stays(self, class_name: str | None) -> dict[str, bool]:
+        """Per instance that ever was in the body whether it is at the end."""
+        there: dict[str, bool] = {}
+        # of what happens at one time the arrival comes first
+        for one in sorted([*self._arrivals, *self.retrievals()], key=lambda one: one.time):
+            if class_name in {None, one.class_name}:
+                there[one.instance] = one.kind == "insertion"
+        return there
+
+    def in_view(self, second: int) -> list[Sighting]:
+        """What is plainly to be seen at a second."""
+        return [one for one in self._by_second.get(second, []) if one.clear]
+
+    def last_clear(self, instance: str) -> Sighting | None:
+        """The last sighting of an instance, where it is plainly to be seen then."""
+        mine = [
+            one
+            for _, seen in sorted(self._by_second.items())
+            for one in seen
+            if one.instance == instance and one.box is not None
+        ]
+        return mine[-1] if mine and mine[-1].clear else None
+
+    def shown(self, class_name: str) -> list[int]:
+        """The seconds at which something of a class is to be seen inside the body, be it in part."""
+        return [
+            second
+            for second, seen in sorted(self._by_second.items())
+            if any(one.class_name == class_name and one.box is not None and one.in_patient for one in seen)
+        ]
+
+    def quiet(self) -> list[int]:
+        """Seconds of which it can be said what is in view: the same instances a second before, then and a second
+        after, each plainly to be seen once or not at all, and nothing is just coming or going."""
+        changes = [one.time for one in self._moments]
+        seconds = range(int(self.end) + 1)
+        names = [[one.instance for one in self.in_view(second)] for second in seconds]
+        settled = [self._settled(second) for second in seconds]
+        return [
+            second
+            for second in seconds[2:-1]
+            if settled[second - 1]
+            and settled[second]
+            and settled[second + 1]
+            and names[second - 1] == names[second] == names[second + 1]
+            and not any(abs(second - time) < _CALM_S for time in changes)
+        ]
+
+    def plain(self, instance: str) -> bool:
+        """Whether the instance can be followed from its insertion on, as far as is known."""
+        del instance
+        return True
+
+    def times_to_ask(self) -> list[int]:
+        """The quiet seconds that questions may ask about."""
+        return self.quiet()
+
+    def _settled(self, second: int) -> bool:
+        seen = self._by_second.get(second, [])
+        instances = [one.instance for one in seen]
+        return len(set(instances)) == len(instances) and all(one.clear or one.box is None for one in seen)
+
+
+def arrivals(annotation: Annotation) -> list[AnnotatedMoment]:
+    """When each instance came to be in the body, in order of time: its insertions; and for a specimen or a stone that
+    nobody inserted the second at which it is first seen there, since it comes loose in the body itself."""
+    inserted = {one.instance for one in annotation.moments if one.kind == "insertion"}
+    found = [one for one in annotation.moments if one.kind == "insertion"]
+    for instance, seen in annotation.by_instance().items():
+        here = [one for one in seen if one.in_patient]
+        if here and instance not in inserted and official_name(here[0].class_name) in ARISING:
+            time, name = float(here[0].second), here[0].class_name
+            found.append(AnnotatedMoment(kind="insertion", instance=instance, class_name=name, time=time))
+    return sorted(found, key=lambda one: (one.time, one.instance))

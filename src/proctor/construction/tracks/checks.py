@@ -1,0 +1,328 @@
+"""What is wrong, or odd, with an annotation: every finding with its place, for programs and for people."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+from proctor.construction.tracks.annotation import AnnotatedMoment, Annotation, Sighting
+from proctor.construction.tracks.vocabulary import ARISING, official_name
+
+_SLOW = 0.25  # share of the picture's width that an object may move in a second and still be the same way
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A gap that was filled: the instance, the first and the last second without a box."""
+
+    video: str
+    instance: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Completion:
+    """The completed annotation, what was filled in it, and what is found in it as it now is."""
+
+    annotation: Annotation
+    filled: tuple[Filled, ...]
+    findings: tuple[TrackFinding, ...]
+
+    @property
+    def open(self) -> tuple[TrackFinding, ...]:
+        """The findings that a person has to decide."""
+        return tuple(one for one in self.findings if one.needs_person)
+
+
+def complete(annotation: Annotation, longest_s: int = 2) -> Completion:
+    """Fills gaps of up to `longest_s` seconds (0 fills none) with boxes on the straight way from the last box
+    before to the first box after, each marked `filled`.
+
+    A gap is left alone where the instance is said to be covered, enters or leaves the body in it, changes its
+    class, is in two places before or after, is seen outside the body, or moved by more than a quarter of the
+    picture's width per second. Nothing else is changed. Seconds that it fills may be seconds in which the
+    object really was out of sight, so the default is short.
+    """
+    moments: dict[str, list[float]] = {}
+    for moment in annotation.moments:
+        moments.setdefault(moment.instance, []).append(moment.time)
+    added: list[Sighting] = []
+    filled: list[Filled] = []
+    for instance, sightings in annotation.by_instance().items():
+        twice = {second for second, times in Counter(one.second for one in sightings).items() if times > 1}
+        for before, after in gaps(sightings):
+            between = any(before.second <= time <= after.second for time in moments.get(instance, []))
+            if between or {before.second, after.second} & twice:
+                continue
+            new = _between(before, after, longest_s, annotation.video.width)
+            if new:
+                added += new
+                filled.append(Filled(annotation.video.id, instance, new[0].second, new[-1].second))
+    completed = annotation
+    if added:
+        completed = annotation.model_copy(update={"sightings": ()})
+        completed = Annotation.model_validate(
+            {**completed.model_dump(), "sightings": (*annotation.sightings, *added)}
+        )
+    return Completion(completed, tuple(filled), tuple(find(completed)))
+
+
+def _between(before: Sighting, after: Sighting, longest_s: int, width: int) -> list[Sighting]:
+    """What stands between two sightings; nothing where a straight line would be a guess."""
+    start, end = before.box, after.box
+    steps = after.second - before.second
+    if start is None or end is None or steps - 1 > longest_s or before.class_name != after.class_name:
+        return []
+    fast = abs(end.centre[0] - start.centre[0]) + abs(end.centre[1] - start.centre[1]) > _SLOW * width * steps
+    if fast or not (before.in_patient and after.in_patient):
+        return []
+    return [
+        Sighting(
+            second=before.second + step,
+            instance=before.instance,
+            class_name=before.class_name,
+            box=start.towards(end, step / steps),
+            occluded=before.occluded or after.occluded,
+            filled=True,
+        )
+        for step in range(1, steps)
+    ]
+
+
+NEAR_S = 5.0
+"""A moment needs a box of its instance within this many seconds, inside the stay that it begins or ends."""
+LEEWAY_S = 2.0
+"""A box may stand this many seconds before an insertion or after a retrieval: hands are slow."""
+JUMP = 0.6
+"""A box that moves by more than this share of the picture's diagonal in a second has jumped."""
+MISSED_S = 10
+"""Up to this length a gap between two boxes at the same place looks like boxes that were forgotten."""
+
+
+@dataclass(frozen=True)
+class TrackFinding:
+    """One thing found in one video: the kind of fault, the instance (empty where it is none's), the time in
+    seconds where it has one, what it is in words, and whether a person has to decide."""
+
+    kind: str
+    video: str
+    instance: str
+    time: float | None
+    detail: str
+    needs_person: bool = True
+
+    def __str__(self) -> str:
+        when = "" if self.time is None else f"{self.time:g} s"
+        level = "decide" if self.needs_person else "note"
+        return ": ".join(
+            part for part in (level, self.kind, self.video, self.instance, when, self.detail) if part
+        )
+
+
+def find(annotation: Annotation) -> list[TrackFinding]:
+    """All findings on one video, in order of time.
+
+    Kinds: `two-places` (an instance with two boxes in one second), `class-changes`, `gap` (out of sight between
+    two boxes; needs a person where both lie at the same place and no more than 10 s apart, for then boxes seem
+    to be forgotten), `outside-frame` (needs a person where nothing of the box is inside), `degenerate` (less
+    than one pixel wide or high), `jump` (more than 0.6 of the diagonal in a second), `outside-video`,
+    `moment-without-box` (none within 5 s), `retrieval-before-insertion`, `inserted-twice`, `retrieved-twice`,
+    `seen-before-insertion`, `seen-after-retrieval` (by more than 2 s), `never-inserted` (no need of a person for
+    what arises in the body: specimen, gallstone), `no-moments`, `no-boxes`, `unknown-class`.
+    """
+    found = [one for check in CHECKS for one in check(annotation)]
+    return sorted(found, key=lambda one: (-1.0 if one.time is None else one.time, one.kind, one.instance))
+
+
+def gaps(sightings: list[Sighting]) -> Iterator[tuple[Sighting, Sighting]]:
+    """Of one instance's sightings those pairs between which it is out of sight without being said to be covered:
+    the last before and the first after."""
+    boxes = sorted(sightings, key=lambda one: one.second)
+    for before, after in pairwise(boxes):
+        if after.second > before.second + 1 and before.box is not None and after.box is not None:
+            yield before, after
+
+
+def _two_places(annotation: Annotation) -> Iterator[TrackFinding]:
+    for second, seen in annotation.by_second().items():
+        for one, other in combinations(seen, 2):
+            if one.instance == other.instance:
+                apart = _apart(one, other)
+                detail = (
+                    "two boxes" if apart is None else f"two boxes, their middles {apart:.0f} pixels apart"
+                )
+                yield TrackFinding("two-places", annotation.video.id, one.instance, float(second), detail)
+
+
+def _apart(one: Sighting, other: Sighting) -> float | None:
+    return None if one.box is None or other.box is None else math.dist(one.box.centre, other.box.centre)
+
+
+def _class_changes(annotation: Annotation) -> Iterator[TrackFinding]:
+    named: dict[str, list[tuple[float, str]]] = {}
+    for sighting in annotation.sightings:
+        named.setdefault(sighting.instance, []).append((float(sighting.second), sighting.class_name))
+    for moment in annotation.moments:
+        named.setdefault(moment.instance, []).append((moment.time, moment.class_name))
+    for instance, said in named.items():
+        for (_, one), (time, other) in pairwise(sorted(said)):
+            if (official_name(one) or one) != (official_name(other) or other):
+                yield TrackFinding(
+                    "class-changes", annotation.video.id, instance, time, f"{one}, then {other}"
+                )
+
+
+def _gaps(annotation: Annotation) -> Iterator[TrackFinding]:
+    moments: dict[str, list[float]] = {}
+    for moment in annotation.moments:
+        moments.setdefault(moment.instance, []).append(moment.time)
+    for instance, sightings in annotation.by_instance().items():
+        for before, after in gaps(sightings):
+            missing = after.second - before.second - 1
+            between = [t for t in moments.get(instance, []) if before.second <= t <= after.second]
+            same = before.box is not None and after.box is not None and before.box.overlap(after.box) >= 0.5
+            forgotten = same and missing <= MISSED_S and not between
+            place = "at the same place before and after" if same else "elsewhere before and after"
+            detail = f"{missing} s without a box, {place}"
+            yield TrackFinding("gap", annotation.video.id, instance, before.second + 1.0, detail, forgotten)
+
+
+def _boxes(annotation: Annotation) -> Iterator[TrackFinding]:
+    width, height = annotation.video.width, annotation.video.height
+    for one in annotation.sightings:
+        box = one.box
+        if box is None:
+            continue
+        shown = f"x {box.x:g} to {box.x + box.width:g}, y {box.y:g} to {box.y + box.height:g}"
+        if box.width < 1 or box.height < 1:
+            detail = f"{box.width:g} x {box.height:g} pixels"
+            yield TrackFinding("degenerate", annotation.video.id, one.instance, float(one.second), detail)
+        beyond = max(-box.x, -box.y, box.x + box.width - width, box.y + box.height - height)
+        if beyond > 1:  # a pixel is rounding
+            inside = box.x < width and box.y < height and box.x + box.width > 0 and box.y + box.height > 0
+            detail = f"{shown} in a picture of {width} x {height}"
+            yield TrackFinding(
+                "outside-frame", annotation.video.id, one.instance, float(one.second), detail, not inside
+            )
+
+
+def _jumps(annotation: Annotation) -> Iterator[TrackFinding]:
+    diagonal = math.hypot(annotation.video.width, annotation.video.height)
+    for instance, sightings in annotation.by_instance().items():
+        for one, other in pairwise(sightings):
+            apart = _apart(one, other)
+            if apart is not None and other.second == one.second + 1 and apart > JUMP * diagonal:
+                detail = f"{apart:.0f} pixels in a second, {apart / diagonal:.0%} of the diagonal"
+                yield TrackFinding("jump", annotation.video.id, instance, float(other.second), detail)
+
+
+def _outside_video(annotation: Annotation) -> Iterator[TrackFinding]:
+    video = annotation.video
+    for sighting in annotation.sightings:
+        if sighting.second >= video.whole_seconds:
+            detail = f"a box in a video of {video.seconds:g} s"
+            yield TrackFinding("outside-video", video.id, sighting.instance, float(sighting.second), detail)
+    for moment in annotation.moments:
+        if moment.time > video.seconds:
+            detail = f"{moment.kind} in a video of {video.seconds:g} s"
+            yield TrackFinding("outside-video", video.id, moment.instance, moment.time, detail)
+
+
+def _moments(annotation: Annotation) -> Iterator[TrackFinding]:
+    """Each instance's moments must take turns, begin with an insertion and have boxes near."""
+    seen = annotation.by_instance()
+    by_instance: dict[str, list[AnnotatedMoment]] = {}
+    for moment in annotation.moments:
+        by_instance.setdefault(moment.instance, []).append(moment)
+    for instance, moments in by_instance.items():
+        arising = official_name(moments[0].class_name) in ARISING
+        before = "insertion" if arising and moments[0].kind == "retrieval" else "retrieval"
+        for number, moment in enumerate(moments):
+            if moment.kind == before:
+                first = number == 0 and moment.kind == "retrieval"
+                kind = "retrieval-before-insertion" if first else _twice(moment)
+                detail = "no insertion before it" if moment.kind == "retrieval" else "no retrieval in between"
+                yield TrackFinding(kind, annotation.video.id, instance, moment.time, detail)
+            before = moment.kind
+            boxes = [one.second for one in seen.get(instance, []) if one.box is not None]
+            if not any(abs(second - moment.time) <= NEAR_S for second in boxes):
+                detail = f"{moment.kind}, and no box within {NEAR_S:g} s"
+                yield TrackFinding("moment-without-box", annotation.video.id, instance, moment.time, detail)
+
+
+def _twice(moment: AnnotatedMoment) -> str:
+    return "inserted-twice" if moment.kind == "insertion" else "retrieved-twice"
+
+
+def _stays(annotation: Annotation) -> Iterator[TrackFinding]:
+    """Boxes at times at which the instance is not in the body, and instances that never came in."""
+    if annotation.sightings and not annotation.moments:
+        detail = "no insertion and no retrieval of anything"
+        yield TrackFinding("no-moments", annotation.video.id, "", None, detail)
+        return
+    moments: dict[str, list[AnnotatedMoment]] = {}
+    for moment in annotation.moments:
+        moments.setdefault(moment.instance, []).append(moment)
+    for instance, sightings in annotation.by_instance().items():
+        own = moments.get(instance, [])
+        arising = official_name(sightings[0].class_name) in ARISING
+        if not any(one.kind == "insertion" for one in own):
+            detail = f"a {sightings[0].class_name} with boxes and without an insertion"
+            time = float(sightings[0].second)
+            yield TrackFinding("never-inserted", annotation.video.id, instance, time, detail, not arising)
+        yield from _strays(annotation, sightings, own)
+
+
+def _strays(
+    annotation: Annotation, sightings: list[Sighting], moments: list[AnnotatedMoment]
+) -> Iterator[TrackFinding]:
+    reported: set[str] = set()
+    for one in sightings:
+        if one.box is None or not one.in_patient:
+            continue
+        past = [moment for moment in moments if moment.time <= one.second]
+        coming = [moment for moment in moments if moment.time > one.second]
+        last = past[-1] if past else None
+        following = coming[0] if coming else None
+        if following is not None and following.time - one.second <= LEEWAY_S:
+            continue
+        if last is not None and last.kind == "retrieval" and one.second - last.time > LEEWAY_S:
+            kind, detail = "seen-after-retrieval", f"retrieved at {last.time:g} s"
+        elif last is None and following is not None and following.kind == "insertion":
+            kind, detail = "seen-before-insertion", f"inserted at {following.time:g} s"
+        else:
+            continue
+        if kind not in reported:  # once for an instance: the first box says it
+            reported.add(kind)
+            yield TrackFinding(kind, annotation.video.id, one.instance, float(one.second), detail)
+
+
+def _nothing(annotation: Annotation) -> Iterator[TrackFinding]:
+    if not annotation.sightings:
+        yield TrackFinding("no-boxes", annotation.video.id, "", None, "nothing is annotated")
+
+
+def _unknown(annotation: Annotation) -> Iterator[TrackFinding]:
+    for name in annotation.classes:
+        if official_name(name) is None:
+            detail = f"{name!r} is none of the classes that FOCUS defines; it is taken as it is"
+            yield TrackFinding("unknown-class", annotation.video.id, "", None, detail, needs_person=False)
+
+
+CHECKS: tuple[Callable[[Annotation], Iterator[TrackFinding]], ...] = (
+    _nothing,
+    _two_places,
+    _class_changes,
+    _gaps,
+    _boxes,
+    _jumps,
+    _outside_video,
+    _moments,
+    _stays,
+    _unknown,
+)
+"""All checks; each looks at one video."""

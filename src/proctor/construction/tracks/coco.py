@@ -1,0 +1,296 @@
+"""COCO JSON with instances over time: to annotations and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from proctor.construction.tracks.annotation import (
+    AnnotatedBox,
+    AnnotatedMoment,
+    AnnotatedVideo,
+    Annotation,
+    Given,
+    MomentKind,
+    Sighting,
+)
+from proctor.core import InputError, refusal, validated
+
+_ONE_VIDEO = 1
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+
+Part = TypeVar("Part", bound="_Numbered")
+
+
+class _Numbered(_Part):
+    id: int
+
+
+class _CocoMoment(_Part):
+    kind: MomentKind
+    instance: str
+    class_name: str
+    time: float
+
+
+class _CocoVideo(_Numbered):
+    name: str = Field(min_length=1)
+    file_name: str = ""
+    width: int | None = None
+    height: int | None = None
+    fps: float | None = None
+    duration: float | None = None
+    procedure_type: str = ""
+    moments: tuple[_CocoMoment, ...] = ()
+
+
+class _CocoImage(_Numbered):
+    width: int | None = None
+    height: int | None = None
+    video_id: int = _ONE_VIDEO
+    time: float | None = Field(default=None, ge=0)
+    frame_index: int | None = Field(default=None, ge=0, le=10**9)
+    frame_id: int | None = Field(default=None, ge=0, le=10**9)
+
+
+class _CocoCategory(_Numbered):
+    name: str = Field(min_length=1)
+
+
+class _CocoBox(_Numbered):
+    image_id: int
+    category_id: int
+    bbox: tuple[float, float, float, float]
+    track_id: int | str | None = None
+    instance: str | None = None
+    attributes: dict[str, bool | int | float | str] = Field(default_factory=dict)
+
+
+def read_coco(file: Path, content: dict[str, Any], given: Given) -> list[Annotation]:
+    """One annotation for each video of a COCO file.
+
+    `images` have `video_id` (not needed where there is one video) and `time` in seconds, or `frame_index` or
+    `frame_id`, which need a frame rate (`videos[].fps`, or `given`). The image nearest to a whole second stands
+    for it, others are not used. `annotations` have an instance: `instance`, or `track_id`, there or among their
+    `attributes`. Further attributes: `occluded`, `outside` (it is there and covered), `in_patient`, `filled`,
+    `visibility`. `videos` may be missing; they hold `fps`, `duration` in seconds (without it the last image is
+    the last second), `procedure_type` and `moments`. Raises `InputError` for what does not fit together.
+    """
+    videos = _parts(file, content, "videos", _CocoVideo, optional=True)
+    images = _parts(file, content, "images", _CocoImage)
+    categories = {one.id: one.name for one in _parts(file, content, "categories", _CocoCategory)}
+    boxes = _parts(file, content, "annotations", _CocoBox)
+    if not images:
+        raise InputError(file, "images", found="none", expected="one or more")
+    if not videos:
+        videos = [_CocoVideo(id=_ONE_VIDEO, name=file.stem)]
+    by_image: dict[int, list[tuple[int, _CocoBox]]] = {one.id: [] for one in images}
+    for number, box in enumerate(boxes, start=1):
+        place = f"annotations, entry {number}"
+        if box.image_id not in by_image:
+            raise InputError(file, place, found=f"image_id {box.image_id}", expected="the id of an image")
+        if box.category_id not in categories:
+            raise InputError(
+                file, place, found=f"category_id {box.category_id}", expected="the id of a category"
+            )
+        by_image[box.image_id].append((number, box))
+    known = {video.id for video in videos}
+    for number, image in enumerate(images, start=1):
+        if image.video_id not in known:
+            place, found = f"images, entry {number}", f"video_id {image.video_id}"
+            raise InputError(file, place, found=found, expected="the id of a video")
+    return [
+        _annotation(
+            file, video, [one for one in images if one.video_id == video.id], (by_image, categories), given
+        )
+        for video in videos
+    ]
+
+
+def _parts(
+    file: Path, content: dict[str, Any], name: str, model: type[Part], *, optional: bool = False
+) -> list[Part]:
+    raw = content.get(name, [] if optional else None)
+    if not isinstance(raw, list):
+        found = "nothing" if raw is None else f"a {type(raw).__name__}"
+        raise InputError(file, f"field {name!r}", found=found, expected="a list, as COCO writes it")
+    parts = [
+        validated(model, entry, file, f"{name}, entry {number}") for number, entry in enumerate(raw, start=1)
+    ]
+    seen: set[int] = set()
+    for number, part in enumerate(parts, start=1):
+        if part.id in seen:
+            raise InputError(
+                file, f"{name}, entry {number}", found=f"id {part.id} again", expected="each id once"
+            )
+        seen.add(part.id)
+    return parts
+
+
+def _annotation(
+    file: Path,
+    video: _CocoVideo,
+    images: Sequence[_CocoImage],
+    boxes: tuple[dict[int, list[tuple[int, _CocoBox]]], dict[int, str]],
+    given: Given,
+) -> Annotation:
+    by_image, categories = boxes
+    place = f"video {video.name!r}"
+    fps = video.fps or given.fps
+    nearest = _nearest(file, images, fps)
+    width = video.width or next((one.width for one in images if one.width), None)
+    height = video.height or next((one.height for one in images if one.height), None)
+    if width is None or height is None:
+        raise InputError(file, place, found="no width and height", expected="the picture's size in pixels")
+    if fps is None:
+        raise InputError(file, place, found="no frame rate", expected="fps of the video, or --fps")
+    try:
+        return Annotation(
+            video=AnnotatedVideo(
+                id=Path(video.name).stem,
+                file=video.file_name or video.name,
+                width=width,
+                height=height,
+                seconds=video.duration or max(nearest, default=0) + 1.0,
+                fps=fps,
+                procedure=video.procedure_type or given.procedure,
+            ),
+            sightings=tuple(
+                _sighting(file, number, box, second, categories)
+                for second, image in nearest.items()
+                for number, box in by_image[image.id]
+            ),
+            moments=tuple(AnnotatedMoment.model_validate(one.model_dump()) for one in video.moments),
+        )
+    except ValidationError as error:
+        raise refusal(file, place, error) from error
+
+
+def _nearest(file: Path, images: Sequence[_CocoImage], fps: float | None) -> dict[int, _CocoImage]:
+    """For every whole second that has one, the image nearest to it."""
+    found: dict[int, tuple[float, _CocoImage]] = {}
+    for image in images:
+        frame = image.frame_index if image.frame_index is not None else image.frame_id
+        time = image.time
+        if time is None and frame is not None:
+            if fps is None:
+                raise InputError(file, f"image {image.id}", found="a frame number", expected="fps, or --fps")
+            time = frame / fps
+        if time is None:
+            raise InputError(
+                file, f"image {image.id}", found="no time", expected="time, frame_index or frame_id"
+            )
+        second = math.floor(time + 0.5)
+        off = abs(time - second)
+        if second not in found or off < found[second][0]:
+            found[second] = (off, image)
+    return {second: image for second, (_, image) in sorted(found.items())}
+
+
+def _sighting(file: Path, number: int, box: _CocoBox, second: int, categories: dict[int, str]) -> Sighting:
+    place = f"annotations, entry {number}"
+    said = dict(box.attributes)
+    given = (box.instance, said.pop("instance", None), box.track_id, said.pop("track_id", None))
+    names = [one for one in given if one is not None]
+    if not names:
+        raise InputError(file, place, found="no instance", expected="track_id or instance")
+    outside = said.pop("outside", False) is True
+    said.pop("keyframe", None)  # CVAT's own note
+    x, y, width, height = box.bbox
+    try:
+        return Sighting(
+            second=second,
+            instance=names[0] if isinstance(names[0], str) else f"track-{names[0]}",
+            class_name=categories[box.category_id],
+            box=None if outside else AnnotatedBox(x=x, y=y, width=width, height=height),
+            occluded=said.pop("occluded", False) is True,
+            in_patient=said.pop("in_patient", True) is not False,
+            filled=said.pop("filled", False) is True,
+            visibility=_share(file, place, said.pop("visibility", None)),
+            attributes={name: str(value) for name, value in said.items() if str(value)},
+        )
+    except ValidationError as error:
+        raise refusal(file, place, error) from error
+
+
+def _share(file: Path, place: str, value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(file, f"{place}, field 'visibility'", found=repr(value)[:60], expected="a number")
+    return float(value)
+
+
+def to_coco(annotations: Sequence[Annotation]) -> dict[str, Any]:
+    """The COCO file of some videos, which `read_coco` reads back as the same annotations: an image for every
+    second that has a sighting, and for the others none. What is covered has an empty box and `outside`."""
+    names = sorted({name for one in annotations for name in one.classes})
+    category = {name: number for number, name in enumerate(names, start=1)}
+    images: list[dict[str, Any]] = []
+    boxes: list[dict[str, Any]] = []
+    for number, annotation in enumerate(annotations, start=1):
+        for second, sightings in annotation.by_second().items() or [(0, [])]:
+            images.append(_image(annotation.video, number, second, len(images) + 1))
+            boxes += [
+                {"id": len(boxes) + 1 + more, "image_id": len(images)} | _box(one, category)
+                for more, one in enumerate(sightings)
+            ]
+    return {
+        "info": {"description": "foreign objects, second by second", "version": "1"},
+        "videos": [_video(one, number) for number, one in enumerate(annotations, start=1)],
+        "images": images,
+        "categories": [{"id": number, "name": name} for name, number in category.items()],
+        "annotations": boxes,
+    }
+
+
+def _video(annotation: Annotation, number: int) -> dict[str, Any]:
+    video = annotation.video
+    return {
+        "id": number,
+        "name": video.id,
+        "file_name": video.file,
+        "width": video.width,
+        "height": video.height,
+        "fps": video.fps,
+        "duration": video.seconds,
+        "procedure_type": video.procedure,
+        "moments": [one.model_dump(mode="json") for one in annotation.moments],
+    }
+
+
+def _image(video: AnnotatedVideo, video_id: int, second: int, number: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "video_id": video_id,
+        "file_name": f"{video.id}/{second:06d}.jpg",
+        "width": video.width,
+        "height": video.height,
+        "frame_index": video.frame_of(second),
+        "time": float(second),
+    }
+
+
+def _box(one: Sighting, category: dict[str, int]) -> dict[str, Any]:
+    box = one.box or AnnotatedBox(x=0, y=0, width=0, height=0)
+    flags: dict[str, Any] = {"occluded": one.occluded}
+    flags |= {"outside": True} if one.box is None else {}
+    flags |= {} if one.in_patient else {"in_patient": False}
+    flags |= {"filled": True} if one.filled else {}
+    flags |= {} if one.visibility is None else {"visibility": one.visibility}
+    return {
+        "category_id": category[one.class_name],
+        "bbox": [box.x, box.y, box.width, box.height],
+        "area": box.area,
+        "iscrowd": 0,
+        "instance": one.instance,
+        "attributes": flags | one.attributes,
+    }

@@ -1,0 +1,104 @@
+"""XML written by anybody, read without harm: no document type, so no entities of its own, no files, no addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.parsers import expat
+
+from proctor.core import InputError
+
+_DEEPEST = 32
+_WELL_FORMED = "well-formed XML"
+
+
+@dataclass(slots=True)
+class Node:
+    """An element: its name, the line on which it starts, its attributes, its text, the elements in it."""
+
+    tag: str
+    line: int
+    attributes: dict[str, str]
+    text: str = ""
+    children: list[Node] = field(default_factory=list)
+
+    def get(self, name: str, default: str = "") -> str:
+        """An attribute's value."""
+        return self.attributes.get(name, default)
+
+    def find(self, tag: str) -> Node | None:
+        """The first element of a name directly in this one."""
+        return next((child for child in self.children if child.tag == tag), None)
+
+    def all(self, tag: str) -> Iterator[Node]:
+        """All elements of a name directly in this one."""
+        return (child for child in self.children if child.tag == tag)
+
+
+Ended = Callable[[Node, Sequence[Node]], bool]
+"""Called with every element that ends and those around it, the root first: whether it is done with and forgotten."""
+
+
+class _RefusedError(Exception):
+    def __init__(self, found: str, expected: str) -> None:
+        super().__init__(found)
+        self.found, self.expected = found, expected
+
+
+class _Handler:
+    """What expat calls while it reads."""
+
+    def __init__(self, parser: expat.XMLParserType, ended: Ended | None) -> None:
+        self._parser = parser
+        self._ended = ended
+        self.top = Node("", 0, {})
+        self._open = [self.top]
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._data
+        parser.StartDoctypeDeclHandler = self._doctype
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        if len(self._open) > _DEEPEST:
+            raise _RefusedError(f"elements {len(self._open)} deep", f"at most {_DEEPEST}")
+        node = Node(tag, self._parser.CurrentLineNumber, attributes)
+        self._open[-1].children.append(node)
+        self._open.append(node)
+
+    def _end(self, tag: str) -> None:
+        del tag  # expat has seen to it that it is the right one
+        node = self._open.pop()
+        if self._ended is not None and self._ended(node, self._open[1:]):
+            self._open[-1].children.pop()
+
+    def _data(self, text: str) -> None:
+        if not self._open[-1].children:  # text between elements is white space
+            self._open[-1].text += text
+
+    def _doctype(self, *parts: object) -> None:
+        del parts
+        raise _RefusedError("a document type (<!DOCTYPE …>)", "XML without one: it may hide entities")
+
+
+def read_xml(file: Path, content: bytes, ended: Ended | None = None) -> Node:
+    """The root element of XML in `content`, without the elements that `ended` is done with: so a large file needs no
+    memory for what is read one by one.
+
+    Raises `InputError` with the line for what is no XML, holds a document type (so neither entities nor anything
+    outside the file can be named), or nests too deep; and whatever `ended` raises.
+    """
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    handler = _Handler(parser, ended)
+    try:
+        parser.Parse(content, True)
+    except _RefusedError as error:
+        place = f"line {parser.CurrentLineNumber}"
+        raise InputError(file, place, found=error.found, expected=error.expected) from error
+    except expat.ExpatError as error:
+        place = f"line {error.lineno}, column {error.offset + 1}"
+        raise InputError(file, place, found=expat.ErrorString(error.code), expected=_WELL_FORMED) from error
+    except (ValueError, LookupError) as error:  # an encoding that Python does not know
+        raise InputError(file, found=str(error), expected=_WELL_FORMED) from error
+    return handler.top.children[0]

@@ -1,0 +1,181 @@
+"""CSV files that came from outside: read strictly, and every fault named with its row."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from proctor.core.errors import InputError
+from proctor.core.files import read_bytes
+
+_NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+_OTHER_DELIMITERS = {";": "';'", "\t": "tabs", "|": "'|'"}
+_UTF8_MARK = b"\xef\xbb\xbf"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True, slots=True)
+class TableFault:
+    """What is wrong with a file: in a row (0: in the file as a whole) and a column ('': in the whole row).
+
+    >>> fault = TableFault(3, "score", "'high'", "a number")
+    >>> fault.place
+    "row 3, column 'score'"
+    >>> print(fault.error(Path("a.csv")))
+    a.csv: row 3, column 'score': found 'high', expected a number
+    """
+
+    row: int
+    column: str
+    found: str
+    expected: str
+
+    @property
+    def place(self) -> str:
+        """TableRow and column as people say them."""
+        parts = (f"row {self.row}" if self.row else "", f"column {self.column!r}" if self.column else "")
+        return ", ".join(part for part in parts if part)
+
+    def error(self, file: Path) -> InputError:
+        """The fault as an error."""
+        return InputError(file, self.place, found=self.found, expected=self.expected)
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """One row: its number as a spreadsheet shows it (the header is row 1) and its cells by column.
+
+    >>> TableRow(2, {"id": "q1", "score": "0.5"}).cells["score"]
+    '0.5'
+    """
+
+    number: int
+    cells: dict[str, str]
+
+
+@dataclass
+class CsvTable:
+    """The rows that could be read, and the faults.
+
+    >>> CsvTable([TableRow(2, {"id": "q1"})]).checked(Path("a.csv"))
+    [TableRow(number=2, cells={'id': 'q1'})]
+    >>> CsvTable(faults=[TableFault(3, "", "1 column", "2 columns")]).checked(Path("a.csv"))
+    Traceback (most recent call last):
+    proctor.core.errors.InputError: a.csv: row 3: found 1 column, expected 2 columns
+    """
+
+    rows: list[TableRow] = field(default_factory=list)
+    faults: list[TableFault] = field(default_factory=list)
+
+    def checked(self, file: Path) -> list[TableRow]:
+        """The rows. Raises `InputError` for the first fault."""
+        if self.faults:
+            raise self.faults[0].error(file)
+        return self.rows
+
+
+def read_table(file: Path, columns: Sequence[str], *, lenient: bool = False) -> CsvTable:
+    """Reads a comma-separated UTF-8 file (RFC 4180) that has at least these columns.
+
+    Other columns are kept. Blank lines are passed over. Faults of the file as a whole leave no rows. A byte order mark and
+    spaces around the columns' names are faults unless `lenient`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "a.csv"
+    ...     _ = file.write_bytes(b"id,score\\nq1,0.5\\nq2\\n")
+    ...     table = read_table(file, ("id", "score"))
+    >>> [row.cells for row in table.rows], [fault.place for fault in table.faults]
+    ([{'id': 'q1', 'score': '0.5'}], ['row 3'])
+    """
+    table = CsvTable()
+    try:
+        raw = read_bytes(file)
+    except FileNotFoundError:
+        return _refused("no such file", "a CSV file")
+    except OSError as error:
+        return _refused(error.strerror or "an unreadable file", "a readable file")
+    text = _decoded(raw.removeprefix(_UTF8_MARK) if lenient else raw)
+    if isinstance(text, TableFault):
+        return CsvTable(faults=[text])
+    records = _records(text, table)
+    header = next(records, None)
+    if header is None:
+        return table if table.faults else _refused("an empty file", f"the columns {', '.join(columns)}")
+    names = [name.strip() for name in header[1]] if lenient else header[1]
+    fault = _header_fault(names, columns)
+    if fault is not None:
+        return CsvTable(faults=[fault])
+    for place, cells in records:
+        if len(cells) != len(names):
+            table.faults.append(TableFault(place, "", _many(len(cells)), _many(len(names))))
+        else:
+            table.rows.append(TableRow(place, dict(zip(names, cells, strict=True))))
+    if not table.rows and not table.faults:
+        table.faults.append(TableFault(0, "", "no rows", "one or more below the header"))
+    return table
+
+
+def cell_number(text: str) -> float | None:
+    """The finite number that a cell states, in plain ASCII digits; None where it states none.
+
+    >>> cell_number("0.5"), cell_number("1e-3"), cell_number("0,5"), cell_number("nan"), cell_number("")
+    (0.5, 0.001, None, None, None)
+    """
+    if not _NUMBER.fullmatch(text):
+        return None
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
+def _refused(found: str, expected: str) -> CsvTable:
+    return CsvTable(faults=[TableFault(0, "", found, expected)])
+
+
+def _decoded(raw: bytes) -> str | TableFault:
+    if raw.startswith(_UTF16_MARKS) or b"\x00" in raw:
+        found = "UTF-16" if raw.startswith(_UTF16_MARKS) else "a zero byte"
+        return TableFault(1 + raw[: max(0, raw.find(b"\x00"))].count(b"\n"), "", found, "UTF-8")
+    if raw.startswith(_UTF8_MARK):
+        return TableFault(1, "", "a byte order mark", "UTF-8 without one")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        place = 1 + raw[: error.start].count(b"\n")
+        return TableFault(place, "", f"the byte 0x{raw[error.start]:02x}, which is not UTF-8", "UTF-8")
+
+
+def _records(text: str, table: CsvTable) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    place = 0
+    while True:
+        place += 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            table.faults.append(TableFault(place, "", f"broken quotes ({error})", "a row of CSV"))
+            return
+        if cells:
+            yield place, cells
+
+
+def _header_fault(names: list[str], columns: Sequence[str]) -> TableFault | None:
+    missing = [name for name in columns if name not in names]
+    if missing:
+        for mark, shown in _OTHER_DELIMITERS.items():
+            if len(names) == 1 and mark in names[0]:
+                return TableFault(1, "", f"{shown} between the columns", "commas")
+        return TableFault(1, "", f"no column {missing[0]!r}", f"the columns {', '.join(columns)}")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    return None if twice is None else TableFault(1, "", f"two columns {twice!r}", "each column once")
+
+
+def _many(columns: int) -> str:
+    return f"{columns} column{'' if columns == 1 else 's'}"

@@ -1,0 +1,216 @@
+"""Numbers and texts as people read them: the one place where a number becomes words.
+
+A minus is a minus sign (−), what is not known is a dash (–), percentages have one digit.
+"""
+
+from __future__ import annotations
+
+import re
+
+from proctor.core.metric import ACCURACY, Metric
+
+__all__ = [
+    "DASH",
+    "clean",
+    "count_of",
+    "difference",
+    "dollars",
+    "interval",
+    "number",
+    "number_interval",
+    "p_value",
+    "percent",
+    "plain_name",
+    "rank_range",
+    "seconds",
+    "shorten",
+    "signed",
+    "thousands",
+    "value",
+    "whole_percent",
+]
+
+DASH = "–"
+_MINUS = "−"
+
+# Controls that a page can't show, and those that turn the direction of what follows them: an answer
+# must not be able to rearrange the page around it.
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
+
+def clean(text: str) -> str:
+    """A text without control characters: each is shown as the replacement character.
+
+    >>> clean("a\\x00b\\u202ec")
+    'a\\ufffdb\\ufffdc'
+    """
+    return _HIDDEN.sub("\ufffd", text.replace("\r\n", "\n"))
+
+
+def shorten(text: str, limit: int) -> str:
+    """A text of at most `limit` characters, on one line, for places where long ones do not fit.
+
+    >>> shorten("a long  name", 8)
+    'a long…'
+    """
+    line = " ".join(clean(text).split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def plain_name(name: str) -> str:
+    """A tag's name as words.
+
+    >>> plain_name("question_type")
+    'question type'
+    """
+    return clean(name).replace("_", " ")
+
+
+def value(metric: Metric, number: float | None) -> str:
+    """A metric's value; a dash where there is none.
+
+    >>> value(ACCURACY, 0.5), value(ACCURACY, None)
+    ('50.0 %', '–')
+    """
+    return DASH if number is None else metric.show(number).replace("-", _MINUS)
+
+
+def interval(metric: Metric, low: float | None, high: float | None) -> str:
+    """An interval; a dash where it can't be known.
+
+    >>> interval(ACCURACY, 0.4, 0.625), interval(ACCURACY, None, 0.6)
+    ('40.0 to 62.5', '–')
+    """
+    if low is None or high is None:
+        return DASH
+    return f"{_plain(metric, low)} to {_plain(metric, high)}"
+
+
+def difference(metric: Metric, number: float | None) -> str:
+    """A difference with its sign; of percentages in points.
+
+    >>> difference(ACCURACY, 0.05), difference(ACCURACY, -0.05), difference(ACCURACY, None)
+    ('+5.0 pts', '−5.0 pts', '–')
+    """
+    if number is None:
+        return DASH
+    shown = _plain(metric, number)
+    sign = "" if shown.startswith(_MINUS) or not shown.strip("0.") else "+"
+    return f"{sign}{shown}{' pts' if metric.percent else ''}"
+
+
+def p_value(p: float | None) -> str:
+    """A p to the precision that it has.
+
+    >>> p_value(0.00004), p_value(0.0312), p_value(1.0), p_value(None)
+    ('< 0.001', '0.031', '1.00', '–')
+    """
+    if p is None:
+        return DASH
+    if p < 0.001:
+        return "< 0.001"
+    return f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def seconds(number: float) -> str:
+    """Seconds, with as many digits as tell something.
+
+    >>> seconds(0.0123), seconds(1.26), seconds(75.2)
+    ('0.012', '1.3', '75')
+    """
+    if number < 0.1:
+        return f"{number:.3f}"
+    return f"{number:.2f}" if number < 1 else f"{number:.1f}" if number < 20 else f"{number:.0f}"
+
+
+def thousands(number: int | None) -> str:
+    """A whole number in groups of three.
+
+    >>> thousands(1234567)
+    '1\\u202f234\\u202f567'
+    """
+    return DASH if number is None else f"{number:,}".replace(",", "\u202f")
+
+
+def dollars(number: float) -> str:
+    """An amount of US dollars.
+
+    >>> dollars(0.00321), dollars(12.345)
+    ('$0.0032', '$12.35')
+    """
+    return f"${number:.2f}" if number >= 1 else f"${number:.4f}"
+
+
+def percent(share: float | None) -> str:
+    """A share as a percentage with one digit; a dash where there is none.
+
+    >>> percent(0.5), percent(None)
+    ('50.0 %', '–')
+    """
+    return value(ACCURACY, share)
+
+
+def whole_percent(share: float | None) -> str:
+    """A share as a whole percentage.
+
+    >>> whole_percent(0.256), whole_percent(None)
+    ('26 %', '–')
+    """
+    return DASH if share is None else f"{100 * share:.0f} %"
+
+
+def number(one: float | None, digits: int = 3) -> str:
+    """A plain number with this many digits after the point; a dash where there is none.
+
+    >>> number(-0.25), number(-0.0001), number(None), number(0.125, 2)
+    ('−0.250', '0.000', '–', '0.12')
+    """
+    return DASH if one is None else _with_minus(f"{one:.{digits}f}")
+
+
+def signed(one: float | None, digits: int = 3) -> str:
+    """A plain difference with its sign.
+
+    >>> signed(0.25), signed(-0.25), signed(0.0)
+    ('+0.250', '−0.250', '0.000')
+    """
+    shown = number(one, digits)
+    return f"+{shown}" if one is not None and one > 0 and shown.strip("0.") else shown
+
+
+def number_interval(low: float | None, high: float | None, digits: int = 3) -> str:
+    """An interval of plain numbers; a dash where it can't be known.
+
+    >>> number_interval(-0.1, 0.25), number_interval(None, 1.0)
+    ('−0.100 to 0.250', '–')
+    """
+    return DASH if low is None or high is None else f"{number(low, digits)} to {number(high, digits)}"
+
+
+def rank_range(low: int | None, high: int | None) -> str:
+    """Ranks from low to high.
+
+    >>> rank_range(1, 3), rank_range(2, 2), rank_range(None, None)
+    ('1 to 3', '2', '–')
+    """
+    if low is None or high is None:
+        return DASH
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def count_of(count: int, noun: str) -> str:
+    """A count with its noun, in the plural where there are several.
+
+    >>> count_of(1, "item"), count_of(1200, "item")
+    ('1 item', '1\u202f200 items')
+    """
+    return f"{thousands(count)} {noun}{'' if count == 1 else 's'}"
+
+
+def _plain(metric: Metric, number: float) -> str:
+    return _with_minus(f"{100 * number:.1f}" if metric.percent else f"{number:.2f}")
+
+
+def _with_minus(shown: str) -> str:
+    """With a minus sign, and without one before zero."""
+    return (shown.lstrip("-") if not shown.strip("-0.") else shown).replace("-", _MINUS)

@@ -1,0 +1,321 @@
+"""What a picture looks like, in 255 bits: near-duplicates differ in few of them, whatever their encoding."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.core import InputError, clock_text, write_whole
+from proctor.media.library import MediaLibrary, Picture
+from proctor.media.names import EXTENSIONS, IMAGE_EXTENSIONS
+from proctor.media.sampling import MediaSettings, sample_times
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Hashes = NDArray[np.uint64]
+
+_SIDE = 64
+_WAVES = 16
+BITS = _WAVES * _WAVES - 1
+_WORDS = 4
+_FLAT = 6.0  # standard deviation of brightness; below it there is nothing to know a picture by
+CROPS = {"cropped by a twentieth": 0.05, "cropped by a tenth": 0.1}
+"""How much is cut off at each side of the picture before it is hashed as well."""
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """The hashes of n pictures that tell something, n × 4 words each: as they are, mirrored left to right, and
+    cropped. `places` are the numbers of these pictures among all."""
+
+    plain: Hashes
+    mirrored: Hashes
+    cropped: dict[str, Hashes]
+    places: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+def fingerprint(jpegs: Sequence[bytes]) -> Fingerprint:
+    """Of a video's sampled frames, or of one image. Flat pictures (black, a fade) are left out: they are like
+    every other flat one."""
+    places, plain, mirrored = [], [], []
+    cropped: dict[str, list[Hashes]] = {name: [] for name in CROPS}
+    for place, jpeg in enumerate(jpegs):
+        light = _light(jpeg)
+        if _points(light).std() < _FLAT:
+            continue
+        places.append(place)
+        plain.append(_bits(_waves(light)))
+        mirrored.append(_bits(_waves(light) * np.where(np.arange(_WAVES) % 2, -1.0, 1.0)))
+        for name, edge in CROPS.items():
+            cropped[name].append(_bits(_waves(_inner(light, edge))))
+    return Fingerprint(
+        _stacked(plain),
+        _stacked(mirrored),
+        {name: _stacked(rows) for name, rows in cropped.items()},
+        np.array(places, dtype=np.int64),
+    )
+
+
+def hashes(jpeg: bytes) -> Hashes:
+    """One picture's hash, four words: its 255 slowest waves of brightness (a cosine transform of 64 × 64
+    points), a bit each, set where the wave is stronger than the median one.
+
+    Brightness and contrast leave it as it is; encoding, scaling and a narrow border change little; a turn, a
+    wide border or another shape change everything.
+    """
+    return _bits(_waves(_light(jpeg)))
+
+
+def distances(first: Hashes, second: Hashes) -> NDArray[np.float64]:
+    """Share of bits in which each of n hashes differs from each of m: n × m, from 0 (the same) to 1;
+    unrelated pictures lie near a half."""
+    different = np.zeros((len(first), len(second)), dtype=np.uint16)
+    for word in range(_WORDS):
+        different += np.bitwise_count(first[:, word, None] ^ second[None, :, word])
+    return different / BITS
+
+
+def _light(jpeg: bytes) -> Image:
+    from PIL import Image
+
+    with Image.open(io.BytesIO(jpeg)) as opened:
+        opened.draft("L", (4 * _SIDE, 4 * _SIDE))
+        return opened.convert("L")
+
+
+def _inner(light: Image, edge: float) -> Image:
+    across, down = round(edge * light.width), round(edge * light.height)
+    return light.crop((across, down, light.width - across, light.height - down))
+
+
+def _points(light: Image) -> NDArray[np.float64]:
+    from PIL.Image import Resampling
+
+    return np.asarray(light.resize((_SIDE, _SIDE), Resampling.BOX), dtype=np.float64)
+
+
+def _waves(light: Image) -> NDArray[np.float64]:
+    from scipy.fft import dctn
+
+    waves: NDArray[np.float64] = dctn(_points(light), norm="ortho")[:_WAVES, :_WAVES]
+    return waves
+
+
+def _bits(waves: NDArray[np.float64]) -> Hashes:
+    slow = waves.ravel()[1:]
+    bits = np.concatenate([slow > np.median(slow), [False]])
+    return np.packbits(bits).view(np.uint64)
+
+
+def _stacked(rows: Sequence[Hashes]) -> Hashes:
+    return np.stack(rows) if rows else np.zeros((0, _WORDS), dtype=np.uint64)
+
+
+_SETTINGS = MediaSettings(max_side=320, quality=80)
+_MOST_FRAMES = 4000
+_ON_PAGE = 500
+_AT_ONCE = 4000
+_TEMPLATE = Path(__file__).parent / "leaks.html.j2"
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """Two pictures are alike where their hashes differ in at most `distance` of their bits; two videos are
+    where at least `share` of the pictures of one of them have one that is alike in the other."""
+
+    distance: float = 0.18
+    share: float = 0.3
+
+
+@dataclass(frozen=True)
+class Looked:
+    """One file of a set, as its pictures look; a still image has one picture, at no time."""
+
+    library: MediaLibrary
+    source: str
+    path: Path
+    identity: str
+    times: tuple[float | None, ...]
+    looks: Fingerprint
+
+    def picture(self, place: int) -> bytes:
+        """One of its pictures."""
+        return self.library.jpegs([Picture(self.source, self.times[place])])[0]
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A pair of files that show the same. `how` is "the same file", "alike", "mirrored" or how much is cropped;
+    `share` of the pictures of one are in the other, `distance` is that of the nearest two, which stand at
+    `places`."""
+
+    first: Looked
+    second: Looked
+    how: str
+    share: float
+    distance: float
+    places: tuple[int, int]
+
+    @property
+    def times(self) -> tuple[float | None, float | None]:
+        """When the nearest two pictures are shown."""
+        return self.first.times[self.places[0]], self.second.times[self.places[1]]
+
+
+def look_at(
+    where: Path,
+    cache_dir: Path | None = None,
+    *,
+    fps: float = 2.0,
+    on_file: Callable[[Path], None] = lambda _: None,
+) -> tuple[list[Looked], list[str]]:
+    """All videos and images of a folder (or one file), sorted by name, and what is wrong with the others.
+    Raises `InputError` where there are none."""
+    root = where if where.is_dir() else where.parent
+    files = sorted(path for path in where.rglob("*") if path.is_file()) if where.is_dir() else [where]
+    files = [path for path in files if path.suffix.lower() in EXTENSIONS]
+    if not files:
+        raise InputError(where, found="no video and no image", expected="a folder of them, or one")
+    library = MediaLibrary(root, _SETTINGS, cache_dir)
+    looked, problems = [], []
+    for path in files:
+        on_file(path)
+        source = path.relative_to(root).as_posix()
+        try:
+            times = _times(library, source, fps)
+            looks = fingerprint(library.jpegs([Picture(source, time) for time in times]))
+            looked.append(Looked(library, source, path, library.identity(source), times, looks))
+        except InputError as error:
+            problems.append(str(error))
+    return looked, problems
+
+
+def find_leaks(
+    first: Sequence[Looked], second: Sequence[Looked], tolerance: Tolerance = Tolerance()
+) -> list[Leak]:
+    """The pairs that show the same, the surest first (most shared, then nearest). A file is not compared
+    with itself, and where both sets hold two files they are one pair."""
+    found: dict[frozenset[Path], Leak] = {}
+    for block in _blocks(second):
+        ends = np.cumsum([0, *(len(one.looks) for one in block)])
+        rows = _Rows.of(block)
+        for one in first:
+            for leak in _leaks_of(one, block, rows, ends, tolerance):
+                pair = frozenset((leak.first.path.resolve(), leak.second.path.resolve()))
+                if len(pair) == 2 and (pair not in found or leak.share > found[pair].share):
+                    found[pair] = leak
+    return sorted(found.values(), key=lambda leak: (-leak.share, leak.distance, leak.first.path))
+
+
+def write_page(leaks: Sequence[Leak], out: Path, *, title: str) -> None:
+    """One self-contained HTML file with the pairs side by side (the first 500). Raises `InputError` where it
+    can't be written."""
+    from jinja2 import Environment
+
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    pairs = [
+        {
+            "how": leak.how,
+            "share": f"{100 * leak.share:.0f} %",
+            "distance": f"{leak.distance:.3f}",
+            "sides": [
+                {"name": str(one.path), "time": _told(one.times[place]), "jpeg": _inline(one.picture(place))}
+                for one, place in zip((leak.first, leak.second), leak.places, strict=True)
+            ],
+        }
+        for leak in leaks[:_ON_PAGE]
+    ]
+    template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
+    page = template.render(title=title, pairs=pairs, left_out=max(0, len(leaks) - _ON_PAGE))
+    write_whole(out, page)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The hashes of all files of a set, one after the other."""
+
+    plain: Hashes
+    cropped: dict[str, Hashes]
+
+    @classmethod
+    def of(cls, looked: Sequence[Looked]) -> _Rows:
+        nothing = np.zeros((0, 4), dtype=np.uint64)
+        plain = np.concatenate([nothing, *(one.looks.plain for one in looked)])
+        cropped = {
+            name: np.concatenate([nothing, *(one.looks.cropped[name] for one in looked)]) for name in CROPS
+        }
+        return cls(plain, cropped)
+
+
+def _blocks(looked: Sequence[Looked]) -> Iterator[list[Looked]]:
+    """The files in lots, so that the distances to all pictures of a lot fit into memory."""
+    block: list[Looked] = []
+    for one in looked:
+        block.append(one)
+        if sum(len(other.looks) for other in block) >= _AT_ONCE:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def _leaks_of(
+    one: Looked, second: Sequence[Looked], rows: _Rows, ends: NDArray[np.int64], tolerance: Tolerance
+) -> Iterator[Leak]:
+    for other in second:
+        if other.identity == one.identity:
+            yield Leak(one, other, "the same file", 1.0, 0.0, (0, 0))
+    if not len(one.looks):
+        return
+    for how, mine, theirs in _ways(one.looks, rows):
+        apart = distances(mine, theirs)
+        alike = apart <= tolerance.distance
+        for number in _candidates(alike, ends):
+            other, part = second[number], slice(ends[number], ends[number + 1])
+            share = max(alike[:, part].any(axis=1).mean(), alike[:, part].any(axis=0).mean())
+            if share < tolerance.share or other.identity == one.identity:
+                continue
+            row, column = np.unravel_index(int(apart[:, part].argmin()), apart[:, part].shape)
+            places = int(one.looks.places[row]), int(other.looks.places[column])
+            yield Leak(one, other, how, float(share), float(apart[:, part].min()), places)
+
+
+def _ways(mine: Fingerprint, rows: _Rows) -> Iterator[tuple[str, Hashes, Hashes]]:
+    """What is compared with what, and what it is if it fits; the plainest first."""
+    yield "alike", mine.plain, rows.plain
+    yield "mirrored", mine.mirrored, rows.plain
+    for name in CROPS:
+        yield name, mine.cropped[name], rows.plain
+        yield name, mine.plain, rows.cropped[name]
+
+
+def _candidates(alike: NDArray[np.bool_], ends: NDArray[np.int64]) -> list[int]:
+    """The files of which at least one picture is alike."""
+    columns = np.flatnonzero(alike.any(axis=0))
+    return sorted({int(k) for k in np.searchsorted(ends, columns, side="right") - 1})
+
+
+def _times(library: MediaLibrary, source: str, fps: float) -> tuple[float | None, ...]:
+    if Path(source).suffix.lower() in IMAGE_EXTENSIONS:
+        return (None,)
+    end = library.probe(source).duration_s
+    return tuple(sample_times(0.0, end, _SETTINGS, count=_MOST_FRAMES, fps=fps))
+
+
+def _told(time: float | None) -> str:
+    return "" if time is None else clock_text(time)
+
+
+def _inline(jpeg: bytes) -> str:
+    return base64.b64encode(jpeg).decode("ascii")

@@ -1,0 +1,420 @@
+"""Answers that a judge left without a verdict, decided by a person: written to a file, and read back decided.
+
+A decision is a score in the judge's place, so that its series is complete; the vote behind it is the person's, with
+value, reason and time. A later decision replaces the score; the vote of the former one stays, and is named by the new.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+
+from proctor.core import (
+    HUMAN,
+    Answer,
+    InputError,
+    Item,
+    Metric,
+    Score,
+    TableRow,
+    Vote,
+    content_hash,
+    human,
+    one_of,
+    read_table,
+    whole_file,
+)
+from proctor.judges import UNRESOLVED, asked_metrics, decided_by, decided_scores, decided_values, is_decided
+from proctor.runs import schema
+from proctor.runs.cards import BenchmarkCard
+from proctor.runs.export import safe_cell
+from proctor.runs.results import chosen_runs
+from proctor.runs.store import Run, Store
+
+__all__ = ["DecisionCounts", "OpenAnswer", "decide", "open_answers", "write_open"]
+
+_KEY = ("item", "system", "condition", "judge", "metric")
+_TOLD = ("question", "reference", "answer", "state", "values", "answer_id")
+_FILLED = ("value", "reason")
+_MOST = 30_000  # characters of a cell: spreadsheets cut at 32,767
+
+
+@dataclass(frozen=True)
+class OpenAnswer:
+    """One metric of one answer that a judge left without a verdict (`state` says how), or that a person decided
+    in its place: then `vote_key` leads to the decision."""
+
+    run: Run
+    item: Item
+    answer: Answer
+    judge: str
+    metric: Metric
+    state: str
+    values: str
+    vote_key: str = ""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What names it, as the cells of a file."""
+        names = (self.item.id, self.run.system, self.run.condition, self.judge, self.metric.name)
+        return tuple(str(safe_cell(name)) for name in names)
+
+    @property
+    def answer_id(self) -> str:
+        """Tells this answer from another to the same item, in letters that a spreadsheet leaves as they are."""
+        return f"a-{content_hash(self.answer.text)[:16]}"
+
+    def cells(self) -> list[str]:
+        """The row of a file, with nothing filled in."""
+        reference = self.item.reference
+        right = [] if reference is None else [str(reference.answer), *map(str, reference.accepted)]
+        why = "" if reference is None else reference.rationale
+        own = self.answer.extra.get("rationale")
+        told = (
+            self.item.question,
+            "\n".join([" | ".join(right), *([f"Rationale: {why}"] if why else [])]),
+            "\n".join([self.answer.text, *([f"Rationale: {own}"] if isinstance(own, str) else [])]),
+            self.state,
+            self.values,
+            self.answer_id,
+        )
+        return [*self.key, *(str(safe_cell(_cut(text))) for text in told), "", ""]
+
+
+@dataclass(frozen=True)
+class DecisionCounts:
+    """What a file of decisions came to: how many answers were decided, of these how many again; how many were decided
+    so already; how many of the benchmark are open still."""
+
+    answers: int
+    again: int
+    unchanged: int
+    left: int
+
+
+def open_answers(
+    store: Store,
+    benchmark: str,
+    systems: Sequence[str] = (),
+    conditions: Sequence[str] = (),
+    *,
+    decided: bool = False,
+) -> list[OpenAnswer]:
+    """The answers of the chosen runs that a judge left unresolved, one entry a metric, by run, judge and item; with
+    `decided` those that a person decided, too.
+
+    Raises `InputError` for an unknown system or condition, and for a judge whose metrics are not known, since it gave
+    no verdict on any answer of the benchmark.
+    """
+    found, silent = _listed(
+        store, benchmark, chosen_runs(store, benchmark, systems, conditions), decided=decided
+    )
+    if silent:
+        raise InputError(
+            store.shown,
+            f"judge {min(silent)}",
+            found=f"no verdict on any answer of {benchmark}",
+            expected="one at least, which tells its metrics",
+        )
+    return found
+
+
+def _listed(
+    store: Store, benchmark: str, runs: Sequence[Run], *, decided: bool
+) -> tuple[list[OpenAnswer], set[str]]:
+    """The entries of these runs, and the judges whose metrics are not known."""
+    card, items = store.card(benchmark), store.items(benchmark)
+    given = _metrics_given(store, benchmark)
+    found: list[OpenAnswer] = []
+    silent = set()
+    for run in runs:
+        states = {key: label for key, (value, label) in _states(store, run).items() if value == 1 or decided}
+        answers = store.answers(run) if states else {}
+        given_of = _scores_given(store, run, states)
+        for judge in sorted({judge for judge, _ in states}):
+            metrics = [card.metric(name) for name in asked_metrics(judge, given[judge])]
+            if not metrics:
+                silent.add(judge)
+            for item in items:
+                state = states.get((judge, item.id), "")
+                marking = [one for one in metrics if one.marks(item.answer.kind, item.tags.get("language"))]
+                for metric in marking if state else ():
+                    key = given_of.get((judge, item.id, metric.name), "")
+                    if key is not None:
+                        values = _values_text(metric, card)
+                        found.append(
+                            OpenAnswer(run, item, answers[item.id], judge, metric, state, values, key)
+                        )
+    return found, silent
+
+
+def write_open(
+    store: Store,
+    benchmark: str,
+    out: Path,
+    systems: Sequence[str] = (),
+    conditions: Sequence[str] = (),
+    *,
+    decided: bool = False,
+) -> int:
+    """Writes the open answers (see `open_answers`) to a CSV file with empty columns `value` and `reason`, and returns
+    the number of rows. A text that a spreadsheet would take for a formula gets a leading apostrophe.
+
+    Raises `InputError` where the file is there already (it may hold decisions) or can't be written.
+    """
+    rows = open_answers(store, benchmark, systems, conditions, decided=decided)
+    _by_key(rows)
+    if out.exists():
+        raise InputError(out, found="a file, which may hold decisions", expected="a new name")
+    with whole_file(out) as draft, draft.open("w", encoding="utf-8-sig", newline="") as lines:
+        writer = csv.writer(lines)
+        writer.writerow([*_KEY, *_TOLD, *_FILLED])
+        writer.writerows(one.cells() for one in rows)
+    return len(rows)
+
+
+def decide(store: Store, benchmark: str, file: Path, *, by: str, at: str) -> DecisionCounts:
+    """Records the decisions of a file that `write_open` wrote: all of them, or none where anything is wrong with it.
+    `by` is the person, `at` the time in UTC (ISO 8601). Rows without value and reason stay open.
+
+    What a person decided before is decided again by a row with a reason. Raises `InputError`, with the row, for an
+    unknown item, run or judge, an answer that is not open or is another one now, a value that the metric does not
+    take, a value without a reason, anything decided twice, and some metrics of an answer without the others.
+    """
+    person = _person(by)
+    card = store.card(benchmark)
+    runs = store.runs(benchmark)
+    known = _by_key(_listed(store, benchmark, runs, decided=True)[0])
+    rows = _filled(file)
+    chosen: dict[tuple[str, ...], tuple[TableRow, OpenAnswer]] = {}
+    for row in rows:
+        one = _open_one(row, known, store, benchmark, file)
+        if one.key in chosen:
+            found = f"a decision, as in row {chosen[one.key][0].number}"
+            raise InputError(file, f"row {row.number}", found=found, expected="each answer once")
+        chosen[one.key] = (row, one)
+    _check_whole(chosen, known, file)
+    former = store.votes(one.vote_key for _, one in chosen.values() if one.vote_key)
+    votes: list[Vote] = []
+    scores: list[tuple[Run, Score]] = []
+    unchanged, again = set(), set()
+    given = _metrics_given(store, benchmark)
+    for row, one in chosen.values():
+        answer = (one.run.id, one.item.id, one.judge)
+        before = former.get(one.vote_key)
+        vote = _vote(row, one, person, at)
+        if before is not None and _same(before, vote):
+            unchanged.add(answer)
+            continue
+        if before is not None:
+            again.add(answer)
+        votes.append(vote)
+        own = given[one.judge] - {UNRESOLVED.name}
+        scores += [
+            (one.run, score)
+            for score in _scores(row, one, card, vote, file)
+            if not own or score.metric in {*own, UNRESOLVED.name}
+        ]
+    store.add_decisions(votes, scores)
+    written = {(run.id, score.item_id, score.scorer) for run, score in scores}
+    left = sum(value == 1 for run in runs for value, _ in _states(store, run).values())
+    return DecisionCounts(len(written), len(again), len(unchanged - written), left)
+
+
+def _scores(row: TableRow, one: OpenAnswer, card: BenchmarkCard, vote: Vote, file: Path) -> Iterator[Score]:
+    """The scores of a decision under the judge's name, and that the answer is open no longer."""
+    said = _said(row.cells["value"])
+    keys = {"item_id": one.item.id, "scorer": one.judge, "vote_key": vote.key}
+    scores = decided_scores(one.metric, said, card.rating, **keys)
+    if not scores:
+        place = f"row {row.number}, column 'value'"
+        raise InputError(file, place, found=repr(row.cells["value"]), expected=one.values)
+    yield from scores
+    label = decided_by(vote.judge.removeprefix(HUMAN))
+    yield Score(metric=UNRESOLVED.name, value=0.0, label=label, **keys)
+
+
+def _vote(row: TableRow, one: OpenAnswer, person: str, at: str) -> Vote:
+    reply: dict[str, Any] = {
+        "value": _said(row.cells["value"]),
+        "reason": _plain(row.cells["reason"]),
+        "at": at,
+        "metric": one.metric.name,
+        "instead_of": one.judge,
+        "system": one.run.system,
+        "condition": one.run.condition,
+    }
+    if one.vote_key:
+        reply["replaces"] = one.vote_key
+    key = content_hash({"decision": reply, "by": person, "item": one.item.id, "run": one.run.id})
+    return Vote(key=key, judge=human(person), item_id=one.item.id, reply=reply)
+
+
+def _same(before: Vote, now: Vote) -> bool:
+    return before.judge == now.judge and all(before.reply[name] == now.reply[name] for name in _FILLED)
+
+
+def _filled(file: Path) -> list[TableRow]:
+    """The rows that a person filled in."""
+    rows = read_table(file, [*_KEY, "answer_id", *_FILLED], lenient=True).checked(file)
+    filled = []
+    for row in rows:
+        value, reason = (row.cells[name].strip() for name in _FILLED)
+        if bool(value) != bool(reason):
+            column, found = ("reason", "a value without a reason") if value else ("value", "a reason alone")
+            place = f"row {row.number}, column {column!r}"
+            raise InputError(file, place, found=found, expected="value and reason, or neither")
+        if value:
+            filled.append(row)
+    if not filled:
+        raise InputError(
+            file, "column 'value'", found=f"nothing in {len(rows)} rows", expected="one decision or more"
+        )
+    return filled
+
+
+def _open_one(
+    row: TableRow, known: dict[tuple[str, ...], OpenAnswer], store: Store, benchmark: str, file: Path
+) -> OpenAnswer:
+    """What a row speaks of."""
+    key = tuple(row.cells[name] for name in _KEY)
+    if key not in known:
+        raise _unknown(row, known, store, benchmark, file)
+    one = known[key]
+    if row.cells["answer_id"].strip() != one.answer_id:
+        place = f"row {row.number}, column 'answer_id'"
+        found = f"{row.cells['answer_id']!r}, another answer"
+        raise InputError(file, place, found=found, expected=f"{one.answer_id}, the one in the store")
+    return one
+
+
+def _unknown(
+    row: TableRow, known: dict[tuple[str, ...], OpenAnswer], store: Store, benchmark: str, file: Path
+) -> InputError:
+    """Which cell of a row names nothing, or that all name something that is not open."""
+    runs = store.runs(benchmark)
+    given = _metrics_given(store, benchmark)
+    choices: dict[str, set[str]] = {
+        "item": {item.id for item in store.items(benchmark)},
+        "system": {run.system for run in runs},
+        "condition": {run.condition for run in runs},
+        "judge": set(given),
+        "metric": {name for names in given.values() for name in names}
+        | {one.metric.name for one in known.values()},
+    }
+    for column, found in ((column, row.cells[column]) for column in _KEY):
+        names = sorted(str(safe_cell(name)) for name in choices[column])
+        if found not in names:
+            shown = one_of(names, found) if len(names) <= 20 else f"a known {column}"
+            return InputError(file, f"row {row.number}, column {column!r}", found=repr(found), expected=shown)
+    return InputError(
+        file, f"row {row.number}", found="an answer that is not open", expected="one without a verdict"
+    )
+
+
+def _check_whole(
+    chosen: dict[tuple[str, ...], tuple[TableRow, OpenAnswer]],
+    known: dict[tuple[str, ...], OpenAnswer],
+    file: Path,
+) -> None:
+    """An answer is decided on all metrics of its judge; of one that was decided before, some may be decided again."""
+    undecided = defaultdict(list)
+    for one in known.values():
+        if one.key not in chosen and not one.vote_key:
+            undecided[one.key[:4]].append(one.metric.name)
+    for key, (row, _) in chosen.items():
+        if lacking := undecided.get(key[:4]):
+            found = f"no decision on {', '.join(lacking)}"
+            raise InputError(file, f"row {row.number}", found=found, expected="all metrics of the answer")
+
+
+def _by_key(rows: Sequence[OpenAnswer]) -> dict[tuple[str, ...], OpenAnswer]:
+    found: dict[tuple[str, ...], OpenAnswer] = {}
+    for one in rows:
+        if one.key in found:  # "=a" is written as "'=a", which is a name, too
+            raise InputError(None, f"item {one.item.id!r}", found="a name that is written like another's")
+        found[one.key] = one
+    return found
+
+
+def _states(store: Store, run: Run) -> dict[tuple[str, str], tuple[float, str]]:
+    """By judge and item: what is open (1) or was decided by a person (0), with its label."""
+    scores, items = schema.scores, schema.items
+    query = (
+        select(scores.c.scorer, items.c.item, scores.c.value, scores.c.label)
+        .join(items, items.c.id == scores.c.item)
+        .where(scores.c.run == run.id, scores.c.metric == UNRESOLVED.name)
+    )
+    with store.reading() as connection:
+        rows = connection.execute(query).all()
+    return {
+        (row.scorer, row.item): (row.value, row.label)
+        for row in rows
+        if row.value == 1 or is_decided(row.label)
+    }
+
+
+def _scores_given(
+    store: Store, run: Run, states: Collection[tuple[str, str]]
+) -> dict[tuple[str, str, str], str | None]:
+    """By judge, item and metric the scores that these answers have: the vote of the person who decided, or None where
+    the judge itself gave it (some of several scores came), which nobody overrules."""
+    scores, items = schema.scores, schema.items
+    query = (
+        select(scores.c.scorer, items.c.item, scores.c.metric, scores.c.vote_key)
+        .join(items, items.c.id == scores.c.item)
+        .where(scores.c.run == run.id, scores.c.scorer.in_(sorted({judge for judge, _ in states})))
+    )
+    with store.reading() as connection:
+        rows = [row for row in connection.execute(query) if (row.scorer, row.item) in states]
+    people = {
+        key
+        for key, vote in store.votes(row.vote_key for row in rows if row.vote_key).items()
+        if vote.judge.startswith(HUMAN)
+    }
+    return {
+        (row.scorer, row.item, row.metric): row.vote_key if row.vote_key in people else None for row in rows
+    }
+
+
+def _metrics_given(store: Store, benchmark: str) -> dict[str, set[str]]:
+    """The metrics that each scorer has given in this benchmark."""
+    scores = schema.scores
+    ids = [run.id for run in store.runs(benchmark)]
+    query = select(scores.c.scorer, scores.c.metric).where(scores.c.run.in_(ids)).distinct()
+    found: dict[str, set[str]] = defaultdict(set)
+    with store.reading() as connection:
+        for row in connection.execute(query):
+            found[row.scorer].add(row.metric)
+    return found
+
+
+def _values_text(metric: Metric, card: BenchmarkCard) -> str:
+    """The values that a person may give, in words."""
+    named = decided_values(metric, card.rating)
+    return f"one of: {'; '.join(named)}" if named else f"a number from {metric.low:g} to {metric.high:g}"
+
+
+def _person(by: str) -> str:
+    plain = _plain(by).removeprefix(HUMAN)
+    if not plain or not plain.isprintable():
+        raise InputError(None, "--by", found=repr(by), expected="the name of the person who decided")
+    return plain
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _said(value: str) -> str:
+    return _plain(value).casefold()
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST else f"{text[:_MOST]} … ({len(text) - _MOST} more characters)"

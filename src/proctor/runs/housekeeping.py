@@ -1,0 +1,184 @@
+"""The runs of a store as a person looks after them: listed, renamed, deleted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+from sqlalchemy import Connection, RowMapping, delete, select, text, update
+from sqlalchemy.exc import DBAPIError
+
+from proctor.core import InputError, Item, Vote, first_problem
+from proctor.runs import schema
+from proctor.runs.cards import BenchmarkCard
+from proctor.runs.database import READING_FAULTS
+from proctor.runs.ownership import claim, release
+from proctor.runs.rows import answer_from_row
+from proctor.runs.store import Run, Store
+
+
+def stored_runs(store: Store) -> list[dict[str, Any]]:
+    """Of every run its answers, when it began, its model, the servers it was asked at, and all settings."""
+    table = schema.runs
+    with store.reading() as connection:
+        begun = {row.id: row.created for row in connection.execute(select(table.c.id, table.c.created))}
+    found = []
+    for name in store.benchmark_names():
+        for run in store.runs(name):
+            answered, failed = store.count_answers(run)
+            system = run.settings.get("system")
+            plain = system if isinstance(system, dict) else {}
+            servers = run.settings.get("servers") or [plain["base_url"]] if plain.get("base_url") else []
+            found.append(
+                {
+                    "benchmark": name,
+                    "system": run.system,
+                    "condition": run.condition,
+                    "answered": answered,
+                    "failed": failed,
+                    "begun": begun[run.id],
+                    "model": plain.get("model"),
+                    "servers": ", ".join(str(one) for one in servers) if isinstance(servers, list) else "",
+                    "settings": run.settings,
+                }
+            )
+    return found
+
+
+def delete_runs(store: Store, runs: Sequence[Run]) -> int:
+    """Deletes runs with their answers and scores, all or none, and returns how many answers there were.
+
+    Judgements stay, so that the same answers are not paid for again. Raises `InputError` where another process is at
+    work on one of them.
+    """
+    ids = [run.id for run in runs]
+    with store.writing() as connection:
+        claim(connection, ids, store.shown)
+        connection.execute(delete(schema.scores).where(schema.scores.c.run.in_(ids)))
+        gone = connection.execute(delete(schema.answers).where(schema.answers.c.run.in_(ids)))
+        connection.execute(delete(schema.runs).where(schema.runs.c.id.in_(ids)))
+    return gone.rowcount
+
+
+def delete_benchmark(store: Store, benchmark: str) -> int:
+    """Deletes a benchmark with its items and all its runs, as `delete_runs` does; answers are counted."""
+    count = delete_runs(store, store.runs(benchmark))
+    table, items = schema.benchmarks, schema.items
+    with store.writing() as connection:
+        number = connection.scalar(select(table.c.id).where(table.c.name == benchmark))
+        own = select(items.c.id).where(items.c.benchmark == number)
+        connection.execute(delete(schema.flags).where(schema.flags.c.item.in_(own)))
+        connection.execute(delete(items).where(items.c.benchmark == number))
+        connection.execute(delete(table).where(table.c.id == number))
+    return count
+
+
+def rename_system(store: Store, benchmark: str, runs: Sequence[Run], name: str) -> None:
+    """Gives all runs of one system another name; a disqualification goes with it.
+
+    Raises `InputError` where that name has a run of the benchmark already, and where another process is at work.
+    """
+    if any(run.system == name for run in store.runs(benchmark)):
+        raise InputError(store.shown, found=f"a run of {name!r} already", expected="a name that is free")
+    ids = [run.id for run in runs]
+    old = {run.system for run in runs}
+    table = schema.runs
+    with store.writing() as connection:
+        claim(connection, ids, store.shown)
+        connection.execute(update(table).where(table.c.id.in_(ids)).values(system=name))
+        release(connection, ids)
+    card = store.card(benchmark)
+    if any(one.system in old for one in card.rulings):
+        rulings = tuple(
+            one.model_copy(update={"system": name}) if one.system in old else one for one in card.rulings
+        )
+        store.change_card(benchmark, lambda card: card.model_copy(update={"rulings": rulings}))
+
+
+def check_store(store: Store) -> Iterator[str]:
+    """One line for each damaged row, or for a table that can't be read at all; nothing where the store is whole.
+
+    The file's own pages first (SQLite), then benchmarks, items, runs, answers, scores and judgements: that each can
+    be read, and belongs to what it names. Nothing is changed.
+    """
+    with store.reading() as connection:
+        if connection.dialect.name == "sqlite":
+            yield from _pages(connection)
+        for name, columns, check in _TABLES:
+            yield from _rows(connection, name, columns, check)
+
+
+def _pages(connection: Connection) -> Iterator[str]:
+    try:
+        found = connection.execute(text("PRAGMA integrity_check(20)")).scalars().all()
+        lost = connection.execute(text("PRAGMA foreign_key_check")).all()
+    except DBAPIError as error:
+        yield f"the file: {error.orig}"
+        return
+    yield from (f"the file: {line}" for line in found if line != "ok")
+    yield from (f"table {row[0]}: a row that belongs to no row of table {row[2]}" for row in lost[:20])
+
+
+def _rows(
+    connection: Connection, name: str, columns: tuple[str, ...], check: Callable[[RowMapping], object]
+) -> Iterator[str]:
+    """The rows as they are kept (JSON as text), one after the other."""
+    table = schema.metadata.tables[name]
+    try:
+        for row in connection.execute(select(table).execution_options(yield_per=1000)).mappings():
+            try:
+                check(row)
+            except READING_FAULTS as error:
+                place = ", ".join(f"{column} {row[column]!r}"[:80] for column in columns)
+                yield f"table {name}, row with {place}: {_reason(error)}"
+    except DBAPIError as error:
+        yield f"table {name}: {error.orig}"
+    except READING_FAULTS as error:  # a column that the library itself decodes
+        yield f"table {name}: a row that can't be read ({_reason(error)})"
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return str(first_problem(error))
+    return f"{type(error).__name__}: {error}"[:200]
+
+
+def _item(row: RowMapping) -> None:
+    item = Item.model_validate_json(row["body"])
+    kept = (row["item"], row["group_name"], row["format"])
+    if kept != (item.id, item.group, item.answer.kind):
+        raise ValueError(f"the item in it is {item.id!r}")
+
+
+def _score(row: RowMapping) -> None:
+    if not math.isfinite(row["value"]):
+        raise ValueError("a value that is no finite number")
+
+
+def _vote(row: RowMapping) -> None:
+    vote = Vote.model_validate_json(row["body"])
+    if vote.key != row["key"]:
+        raise ValueError("the judgement in it has another key")
+
+
+def _run(row: RowMapping) -> None:
+    if not isinstance(row["settings"], dict):
+        raise ValueError("settings that are no object")
+
+
+def _flag(row: RowMapping) -> None:
+    if not isinstance(row["value"], str):
+        raise ValueError("a value that is no text")
+
+
+_TABLES: tuple[tuple[str, tuple[str, ...], Callable[[RowMapping], Any]], ...] = (
+    ("benchmarks", ("name",), lambda row: BenchmarkCard.model_validate(row["card"])),
+    ("items", ("item",), _item),
+    ("flags", ("item", "name"), _flag),
+    ("runs", ("system", "condition"), _run),
+    ("answers", ("run", "item"), lambda row: answer_from_row(str(row["item"]), row)),
+    ("scores", ("run", "metric", "scorer", "item"), _score),
+    ("votes", ("key",), _vote),
+)

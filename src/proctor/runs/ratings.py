@@ -1,0 +1,375 @@
+"""Scorers of the same answers compared: people's ratings, judges' and metrics' scores, out of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from proctor.core import HUMAN, InputError, Metric, RatingScheme, Score
+from proctor.judges import CONTRADICTION, UNRESOLVED, is_decided
+from proctor.runs.results import chosen_runs
+from proctor.runs.store import Run, Store
+from proctor.runs.table import CODE, load_items, load_labels, load_raw_series
+
+if TYPE_CHECKING:
+    from proctor.audits import Key, MetricScores, Rating, RatingsTable
+    from proctor.judges.dimensions import Case, RatedCase
+
+__all__ = [
+    "add_recorded_scores",
+    "answer_keys",
+    "compared",
+    "judges_of",
+    "people_ratings",
+    "rated_cases",
+    "scored_cases",
+    "similarity_scores",
+]
+
+_OWN = {CONTRADICTION.name, UNRESOLVED.name}
+"""What a judge says of itself is no score of an answer."""
+
+
+def judges_of(store: Store, benchmark: str) -> list[str]:
+    """The names of all scorers that have scored answers, people among them, code left out; sorted."""
+    table = load_items(store, store.card(benchmark), all_items=True)
+    found = {
+        one.scorer for run in chosen_runs(store, benchmark) for one in load_raw_series(store, run, table)
+    }
+    return sorted(found - {CODE})
+
+
+def compared(
+    store: Store,
+    benchmark: str,
+    scorers: Sequence[str] = (),
+    against: Sequence[str] = (),
+    *,
+    all_items: bool = False,
+    allow_missing: bool = False,
+) -> tuple[RatingsTable, list[MetricScores]]:
+    """The scores of `against` as ratings (none named: those of all people), and those of `scorers` of the same answers
+    as metrics (none named: of all others that scored the same dimensions).
+
+    A dimension is a metric that both gave. A system is a run: its name, with its condition where a system has several
+    or where no person rated. Beside people's ratings a scorer must have scored every rated answer of a dimension, in
+    a dataset and language, or none (it opted out); `allow_missing` leaves an answer that lacks a score out for all.
+    Two judges are compared on what both scored. What is left out is counted in the notes. Raises `InputError` for an
+    unknown scorer, for one against itself, and where there is nothing to compare.
+    """
+    from proctor.audits import MetricScores, RatingsTable
+
+    known = judges_of(store, benchmark)
+    people = [name for name in known if name.startswith(HUMAN)]
+    for name in (*scorers, *against):
+        if name not in known:
+            listed = f"one of {', '.join(known)}" if known else "a judge, and none has marked anything"
+            raise InputError(store.shown, f"judge of {benchmark}", found=repr(name), expected=listed)
+        if name in scorers and name in against:
+            raise InputError(store.shown, "judges", found=f"{name} twice", expected="two judges")
+    raters = list(against) or people
+    if not raters:
+        raise InputError(
+            store.shown,
+            f"ratings of {benchmark}",
+            found="none by people",
+            expected="some: proctor import, or --against",
+        )
+    strict = all(name.startswith(HUMAN) for name in raters)
+    given = _Given(store, benchmark, all_items=all_items, short_names=strict)
+    chosen = list(scorers) or [name for name in known if name not in {*raters, *people}]
+    marks = {name: given.marks(name) for name in (*raters, *chosen)}
+    rated = {key for name in raters for key in marks[name]}
+    if not scorers:
+        chosen = [name for name in chosen if marks[name].keys() & rated]
+    if not chosen:
+        raise InputError(
+            store.shown,
+            f"scorers of {benchmark}",
+            found="none but the raters",
+            expected="proctor score first",
+        )
+    opted_out = {name: given.opted_out(marks[name], rated) if strict else set() for name in chosen}
+    kept = {key for key in rated if all(key in marks[name] or key in opted_out[name] for name in chosen)}
+    if strict and not allow_missing and len(kept) < len(rated):
+        raise _lacking(store, chosen, marks, opted_out, rated)
+    alone = next((name for name in chosen if not marks[name].keys() & kept), None)
+    if alone is not None:
+        raise InputError(
+            store.shown,
+            f"judges {', '.join((alone, *raters))}",
+            found="no answer that both marked",
+            expected="some",
+        )
+    ratings = tuple(one for name in raters for one in given.ratings(name, marks[name], kept))
+    order, lower = given.order()
+    return RatingsTable(ratings, order, lower), [
+        MetricScores(
+            name,
+            {key: marks[name].get(key) for key in dict.fromkeys(one.key for one in ratings)},
+            tuple(_left_out(name, raters, marks, rated, kept)),
+        )
+        for name in chosen
+    ]
+
+
+def _left_out(
+    name: str,
+    raters: Sequence[str],
+    marks: Mapping[str, Mapping[Key, float]],
+    rated: set[Key],
+    kept: set[Key],
+) -> list[str]:
+    """How many scores one side alone gave."""
+    alone = [(name, len(marks[name].keys() - kept)), (", ".join(raters), len(rated - kept))]
+    return [f"{count} scores by {who} alone are left out" for who, count in alone if count]
+
+
+def _lacking(
+    store: Store,
+    chosen: Sequence[str],
+    marks: Mapping[str, Mapping[Key, float]],
+    opted_out: Mapping[str, set[Key]],
+    rated: set[Key],
+) -> InputError:
+    name = next(one for one in chosen if rated - marks[one].keys() - opted_out[one])
+    lacks = sorted(rated - marks[name].keys() - opted_out[name])
+    return InputError(
+        store.shown,
+        f"scores by {name}",
+        found=f"none for {len(lacks)} rated answers, the first {', '.join(lacks[0])}",
+        expected="one for each: proctor score again, or --allow-missing",
+    )
+
+
+@dataclass
+class _Given:
+    """The answers of a benchmark with all their scores."""
+
+    store: Store
+    benchmark: str
+    all_items: bool
+    short_names: bool
+
+    def __post_init__(self) -> None:
+        self.card = self.store.card(self.benchmark)
+        self.runs = chosen_runs(self.store, self.benchmark)
+        self.table = load_items(self.store, self.card, all_items=self.all_items)
+        self.items = {item.id: item for item in self.store.items(self.benchmark)}
+        self.named = {run.id: _named(run, self.runs, short=self.short_names) for run in self.runs}
+        self.series = {run.id: load_raw_series(self.store, run, self.table) for run in self.runs}
+        self.texts = {
+            (name, self.named[run.id]): answer.text
+            for run in self.runs
+            for name, answer in self.store.answers(run).items()
+        }
+
+    def marks(self, scorer: str) -> dict[Key, float]:
+        """A scorer's scores, without those that a person gave in its place."""
+        return {
+            (self.table.ids[place], self.named[run.id], one.metric): float(one.values[place])
+            for run in self.runs
+            for by_people in [self._decided(run, scorer)]
+            for one in self.series[run.id]
+            if one.scorer == scorer and one.metric not in _OWN
+            for place in one.marked.nonzero()[0].tolist()
+            if place not in by_people
+        }
+
+    def _decided(self, run: Run, scorer: str) -> set[int]:
+        labels = load_labels(self.store, run, self.table, UNRESOLVED.name, scorer)
+        return {place for place, label in labels.items() if is_decided(label)}
+
+    def cell(self, key: Key) -> tuple[str, str, str]:
+        """Dataset, language and dimension."""
+        tags = self.items[key[0]].tags
+        return str(tags.get("dataset", "")), str(tags.get("language", "")), key[2]
+
+    def opted_out(self, marks: Mapping[Key, float], rated: set[Key]) -> set[Key]:
+        """The rated keys of cells that a scorer scored nothing of."""
+        scored = {self.cell(key) for key in marks}
+        return {key for key in rated if self.cell(key) not in scored}
+
+    def ratings(self, scorer: str, marks: Mapping[Key, float], kept: set[Key]) -> list[Rating]:
+        """A scorer's scores as ratings."""
+        from proctor.audits import Rating
+
+        found = []
+        for key, value in marks.items():
+            if key in kept:
+                item, system, dimension = key
+                dataset, language, _ = self.cell(key)
+                group = self.items[item].group
+                rater = scorer.removeprefix(HUMAN)
+                text = self.texts[item, system]
+                found.append(Rating(item, text, system, dimension, rater, value, group, dataset, language))
+        return found
+
+    def order(self) -> tuple[tuple[tuple[str, str], ...], frozenset[str]]:
+        """(language, dimension) as the benchmark lists them, and the dimensions that are better low."""
+        metrics = self.card.metrics
+        spoken = dict.fromkeys(language for metric in metrics for language in metric.languages)
+        order = tuple(
+            (language, metric.name)
+            for language in spoken
+            for metric in metrics
+            if not metric.languages or language in metric.languages
+        )
+        return order, frozenset(metric.name for metric in metrics if not metric.higher_is_better)
+
+
+def _named(run: Run, runs: Sequence[Run], *, short: bool) -> str:
+    once = sum(one.system == run.system for one in runs) == 1
+    return run.system if short and once else f"{run.system} / {run.condition}"
+
+
+def people_ratings(store: Store, benchmark: str) -> RatingsTable:
+    """All ratings by people. Raises `InputError` where there are none."""
+    from proctor.audits import RatingsTable
+
+    people = [name for name in judges_of(store, benchmark) if name.startswith(HUMAN)]
+    given = _Given(store, benchmark, all_items=False, short_names=True)
+    marks = {name: given.marks(name) for name in people}
+    ratings = tuple(one for name in people for one in given.ratings(name, marks[name], set(marks[name])))
+    if not ratings:
+        raise InputError(
+            store.shown, f"ratings of {benchmark}", found="none by people", expected="some: proctor import"
+        )
+    return RatingsTable(ratings, *given.order())
+
+
+def similarity_scores(
+    table: RatingsTable,
+    rated: Mapping[tuple[str, str], RatedCase],
+    scheme: RatingScheme,
+    names: Sequence[str] = ("all",),
+) -> list[MetricScores]:
+    """The scores of metrics on text (see `text_metrics`) of rated answers: the same on every dimension, turned round
+    where lower is better."""
+    from proctor.audits import MetricScores
+    from proctor.metrics.text import similarity_values, text_metrics
+
+    cases = {key: one.case for key, one in rated.items()}
+    texts = {
+        key: (one.candidate, tuple(each.text for each in one.references), one.language)
+        for key, one in cases.items()
+    }
+    by_name = {one.name: one.metric for one in scheme.dimensions}
+    found = []
+    for metric in text_metrics(names):
+        alike = similarity_values(metric, texts)
+        found.append(
+            MetricScores(
+                metric.name,
+                {key: _on_scale(by_name[key[2]], alike[key[:2]]) for key in table.keys},
+                metric.notes(),
+            )
+        )
+    return found
+
+
+def _on_scale(metric: Metric, share: float) -> float:
+    span = metric.high - metric.low
+    return metric.low + span * share if metric.higher_is_better else metric.high - span * share
+
+
+def rated_cases(
+    store: Store, benchmark: str, scheme: RatingScheme, *, images: Path | None = None
+) -> dict[tuple[str, str], RatedCase]:
+    """The answers that people rated, as cases with the mean of their raters, by item and system."""
+    from proctor.judges.dimensions import RatedCase
+
+    given = _Given(store, benchmark, all_items=False, short_names=True)
+    ratings: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for name in judges_of(store, benchmark):
+        if name.startswith(HUMAN):
+            for (item, system, dimension), value in given.marks(name).items():
+                ratings.setdefault((item, system), {}).setdefault(dimension, []).append(value)
+    cases = _cases(given, scheme, images)
+    return {
+        key: RatedCase(case, {name: sum(values) / len(values) for name, values in ratings[key].items()})
+        for key, case in cases.items()
+        if key in ratings
+    }
+
+
+def scored_cases(
+    store: Store, benchmark: str, scheme: RatingScheme, scorer: str, *, images: Path | None = None
+) -> dict[Case, dict[str, float]]:
+    """What a scorer gave each answer, by dimension. Raises `InputError` where it gave two systems' same text different
+    scores, since a judge is never told which of them it judges."""
+    given = _Given(store, benchmark, all_items=False, short_names=True)
+    cases = _cases(given, scheme, images)
+    found: dict[Case, dict[str, float]] = {}
+    for (item, system, dimension), value in given.marks(scorer).items():
+        if (item, system) not in cases:
+            continue
+        before = found.setdefault(cases[item, system], {}).setdefault(dimension, value)
+        if before != value:
+            place = f"scores by {scorer}"
+            twice = f"{before:g} and {value:g} on {dimension} for one text, an answer to {item}"
+            raise InputError(store.shown, place, found=twice, expected="the same score")
+    return found
+
+
+def _cases(given: _Given, scheme: RatingScheme, images: Path | None) -> dict[tuple[str, str], Case]:
+    from proctor.judges.dimensions import candidate_of, case_of
+
+    answers = {given.named[run.id]: given.store.answers(run) for run in given.runs}
+    return {
+        (name, system): case_of(given.items[name], candidate_of(said[name]), scheme, images)
+        for name in given.table.ids
+        if scheme.of(str(given.items[name].tags.get("language", "")))
+        for system, said in answers.items()
+        if name in said
+    }
+
+
+def answer_keys(store: Store, benchmark: str) -> dict[Key, str]:
+    """The texts of answers by item, system and dimension: of those that people rated, or where nobody rated any, of all
+    answers on all dimensions. Raises `InputError` for a benchmark without dimensions."""
+    scheme = store.card(benchmark).rating
+    if scheme is None:
+        raise InputError(
+            store.shown, f"benchmark {benchmark}", found="no dimensions", expected="a rated benchmark"
+        )
+    given = _Given(store, benchmark, all_items=True, short_names=True)
+    people = [name for name in judges_of(store, benchmark) if name.startswith(HUMAN)]
+    rated = {key: given.texts[key[:2]] for name in people for key in given.marks(name)}
+    return rated or {
+        (item, system, one.name): text
+        for (item, system), text in given.texts.items()
+        for one in scheme.of(str(given.items[item].tags.get("language", "")))
+    }
+
+
+def add_recorded_scores(store: Store, benchmark: str, scorer: str, scores: Mapping[Key, float | None]) -> int:
+    """Keeps scores that were given elsewhere as those of `scorer`, and returns how many. None is no score.
+
+    Raises `InputError` where `scorer` is a person's name, or has other scores of these answers already.
+    """
+    if scorer.startswith(HUMAN) or scorer == CODE or not scorer.strip():
+        raise InputError(None, "scorer", found=repr(scorer), expected="the name of an automatic scorer")
+    given = _Given(store, benchmark, all_items=True, short_names=True)
+    before = given.marks(scorer)
+    other = next((key for key, value in before.items() if scores.get(key) != value), None)
+    if other is not None:
+        raise InputError(
+            store.shown,
+            f"scores by {scorer}",
+            found=f"other ones already, the first for {', '.join(other)}",
+            expected="the same scores, or a new name",
+        )
+    run_of = {system: run for run in given.runs if (system := given.named[run.id])}
+    added = 0
+    by_run: dict[str, list[Score]] = {}
+    for (item, system, dimension), value in scores.items():
+        if value is not None:
+            score = Score(item_id=item, metric=dimension, value=value, scorer=scorer)
+            by_run.setdefault(system, []).append(score)
+            added += 1
+    for system, own in by_run.items():
+        store.add_scores(run_of[system], own)
+    return added

@@ -1,0 +1,350 @@
+"""`as-given`: the frames in the order in which they are given. What a shuffle that leaks would reward."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pydantic import JsonValue
+
+from proctor.core import Answer, ConfigurationError, Item, ParseError, RefusalError, System, View, generator
+from proctor.core.formats import (
+    BinaryFormat,
+    ChoiceFormat,
+    ClassesFormat,
+    CountFormat,
+    FreeTextFormat,
+    OrderingFormat,
+    PatternFormat,
+    PercentageFormat,
+    RatingsFormat,
+    TimestampsFormat,
+    option_letters,
+)
+from proctor.metrics import Constants
+from proctor.systems.replies import reply
+
+
+class AsGiven:
+    """Answers with the labels in the order of the item, without a look at the frames. Orderings alone.
+
+    On well-mixed instances it scores at chance: more says that the mixing leaks.
+    """
+
+    @property
+    def name(self) -> str:
+        """As on the command line."""
+        return "as-given"
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """Nothing changes its answers."""
+        return {}
+
+    def supports(self, item: Item) -> bool:
+        """Orderings alone."""
+        return isinstance(item.answer, OrderingFormat)
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        """The labels as they are; asks for no frame. Raises `ValueError` for another format."""
+        del view
+        if not isinstance(item.answer, OrderingFormat):
+            raise ValueError(f"an answer of the format {item.answer.kind} has no order")
+        return reply(item, list(item.answer.labels))
+
+
+def build_as_given(*, seed: int = 0) -> System:
+    """Frames in the order in which they are given; no look at them.
+
+    It draws nothing, so the seed changes nothing.
+    """
+    del seed
+    return AsGiven()
+
+
+class OptionLength:
+    """The option with the most (or fewest) characters; of several as long, the first.
+
+    Items of another format than choice have no options to measure: they are answered as `random`
+    answers them under the same seed, and `extra["fallback"]` of such an answer is "random". Free text and orders are
+    not supported: of orders alone, all that is left would be the row of `random` once more.
+    """
+
+    def __init__(self, *, longest: bool, seed: int = 0) -> None:
+        self._longest = longest
+        self._seed = seed
+        self._otherwise = RandomGuess(seed)
+
+    @property
+    def name(self) -> str:
+        """As on the command line."""
+        return "longest-option" if self._longest else "shortest-option"
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """The seed, which matters only where there are no options."""
+        return {"seed": self._seed}
+
+    def supports(self, item: Item) -> bool:
+        """All formats but free text and orders."""
+        return not isinstance(item.answer, OrderingFormat) and self._otherwise.supports(item)
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        """Counts characters; asks the view for nothing where there are options."""
+        if isinstance(item.answer, ChoiceFormat):
+            return reply(item, self._pick(item.options))
+        return reply(item, self._otherwise.draw(item, view.span), fallback=self._otherwise.name)
+
+    def _pick(self, options: tuple[str, ...]) -> str:
+        sign = -1 if self._longest else 1
+        place = min(range(len(options)), key=lambda index: sign * len(options[index]))
+        return option_letters(len(options))[place]
+
+
+def build_longest(*, seed: int = 0) -> System:
+    """The option with the most characters; a rule that reads no question."""
+    return OptionLength(longest=True, seed=seed)
+
+
+def build_shortest(*, seed: int = 0) -> System:
+    """The option with the fewest characters; a rule that reads no question."""
+    return OptionLength(longest=False, seed=seed)
+
+
+DEFAULT_SPAN_S = (0.0, 600.0)
+"""Where a view shows no video, times are drawn from its first ten minutes."""
+
+HIGHEST_COUNT = 5
+"""Counts are drawn from 0 to this, both included."""
+
+_MOST_MOMENTS = 3  # where several times may be named, one to three are
+
+
+class RandomGuess:
+    """Every valid random answer; the draw belongs to (seed, item), so that an item gets the same
+    answer whenever and in whichever order it is asked.
+
+    Choice: each option alike. Ordering: each permutation alike. Binary: a fair coin. Count: 0 to
+    `HIGHEST_COUNT` alike. Percentage: a whole number from 0 to 100. Classes: each class with
+    probability 1/2. Timestamps: uniform over the view's span (`DEFAULT_SPAN_S` where it has none), one
+    moment, or one to three where several may be named. Ratings: uniform from low to high. Free text
+    and texts of a pattern can't be drawn at random and are not supported.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self._seed = seed
+
+    @property
+    def name(self) -> str:
+        """As on the command line."""
+        return "random"
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """The seed; nothing else changes the answers."""
+        return {"seed": self._seed}
+
+    def supports(self, item: Item) -> bool:
+        """All formats but free text and patterns."""
+        return not isinstance(item.answer, FreeTextFormat | PatternFormat)
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        """Draws; of the view it only asks for the span, and no frame."""
+        return reply(item, self.draw(item, view.span))
+
+    def draw(self, item: Item, span: tuple[float, float] | None = None) -> JsonValue:
+        """The item's value at random. Raises `ValueError` for free text and for a choice of nothing."""
+        rng = generator(self._seed, "random", item.id)
+        form = item.answer
+        if isinstance(form, ChoiceFormat):
+            return str(rng.choice(option_letters(len(item.options))))
+        if isinstance(form, OrderingFormat):
+            return [str(label) for label in rng.permutation(list(form.labels))]
+        if isinstance(form, ClassesFormat):
+            return [name for name in sorted(form.classes) if rng.random() < 0.5]
+        if isinstance(form, TimestampsFormat):
+            return _moments(form, span or DEFAULT_SPAN_S, rng)
+        if isinstance(form, RatingsFormat):
+            return {name: float(rng.uniform(form.low, form.high)) for name in form.dimensions}
+        return _number(form, rng)
+
+
+def _moments(form: TimestampsFormat, span: tuple[float, float], rng: np.random.Generator) -> JsonValue:
+    count = int(rng.integers(1, _MOST_MOMENTS + 1)) if form.several else 1
+    return [float(moment) for moment in sorted(rng.uniform(*span, size=count))]
+
+
+def _number(
+    form: BinaryFormat | CountFormat | PercentageFormat | FreeTextFormat | PatternFormat,
+    rng: np.random.Generator,
+) -> JsonValue:
+    if isinstance(form, BinaryFormat):
+        return bool(rng.random() < 0.5)
+    if isinstance(form, CountFormat):
+        return int(rng.integers(HIGHEST_COUNT + 1))
+    if isinstance(form, PercentageFormat):
+        return float(rng.integers(101))
+    raise ValueError(f"an answer of the format {form.kind} can't be drawn at random")
+
+
+def build_random(*, seed: int = 0) -> System:
+    """A valid random answer: what blind luck scores."""
+    return RandomGuess(seed)
+
+
+class Majority:
+    """The constant answer that serves each answer format best.
+
+    It is found on the very items that it then answers, so it is an optimistic floor: what the
+    distribution of the answers alone is worth, never a contestant (see `Constants` for what shares a
+    constant). Free text has no majority and is not supported.
+    """
+
+    def __init__(self) -> None:
+        self._constants: Constants | None = None
+
+    @property
+    def name(self) -> str:
+        """As on the command line."""
+        return "majority"
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """Nothing can be set; what it learned is decided by the benchmark."""
+        return {"learned_from": "the references of the same items"}
+
+    def supports(self, item: Item) -> bool:
+        """All formats but free text; once it has learned, only those of which it saw a reference."""
+        if isinstance(item.answer, FreeTextFormat):
+            return False
+        return self._constants is None or self._constants.knows(item)
+
+    def learn(self, items: Sequence[Item]) -> None:
+        """Finds the constants; items without a reference teach nothing."""
+        self._constants = Constants([item for item in items if not isinstance(item.answer, FreeTextFormat)])
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        """The constant. Raises `ConfigurationError` where it was not told a reference of this format."""
+        del view
+        if self._constants is None or not self._constants.knows(item):
+            raise ConfigurationError(
+                f"majority has learned no {item.answer.kind} reference before item {item.id!r}"
+            )
+        return reply(item, self._constants.answer(item))
+
+
+def build_majority(*, seed: int = 0) -> System:
+    """The best constant answer of each format, chosen with the key in hand: a floor, no contestant.
+
+    It draws nothing, so the seed changes nothing.
+    """
+    del seed
+    return Majority()
+
+
+class TextSimilarity:
+    """Words alone (TF-IDF over single words and pairs, cosine similarity).
+
+    A choice gets the option that is most similar to the question; of equals the first. Here the key is
+    never used: all that it learns are the words' weights. Every other format gets the reference of the
+    most similar question of the same format in *another* group (never in its own, where the same
+    moments are asked about again): of equals the first in the benchmark's order, and of the references
+    only those that are a valid answer to the item (a class that it does not know can't be said).
+    """
+
+    def __init__(self) -> None:
+        self._vectorizer: Any = None
+        self._donors: dict[str, list[Item]] = {}
+        self._matrices: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """As on the command line."""
+        return "text-similarity"
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """How words are weighed."""
+        return {"words": "TF-IDF, 1 and 2 words, sublinear", "donors": "other groups only"}
+
+    def supports(self, item: Item) -> bool:
+        """All formats; once it has learned, only where another group offers a reference."""
+        if self._vectorizer is None or isinstance(item.answer, ChoiceFormat):
+            return True
+        return any(donor.group != item.group for donor in self._donors.get(item.answer.kind, ()))
+
+    def learn(self, items: Sequence[Item]) -> None:
+        """Weighs the words of all questions and options, and keeps the questions that have references."""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        texts = [text for item in items for text in (item.question, *item.options)]
+        self._vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, analyzer="word")
+        self._vectorizer.fit([*texts, "question"])  # never without a single word
+        self._donors = {}
+        for item in items:
+            if item.reference is not None and not isinstance(item.answer, ChoiceFormat):
+                self._donors.setdefault(item.answer.kind, []).append(item)
+        self._matrices = {
+            kind: self._vectorizer.transform([donor.question for donor in donors])
+            for kind, donors in self._donors.items()
+        }
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        """The nearest option or reference. Raises `ConfigurationError` before it has learned, and
+        `RefusalError` where no other group offers a valid answer."""
+        del view
+        if self._vectorizer is None:
+            raise ConfigurationError(f"text-similarity has to learn the questions before item {item.id!r}")
+        if isinstance(item.answer, ChoiceFormat):
+            return self._nearest_option(item)
+        return self._nearest_reference(item)
+
+    def _nearest_option(self, item: Item) -> Answer:
+        weights = self._vectorizer.transform([item.question, *item.options])
+        near = _cosines(weights[1:], weights[0])
+        return reply(item, option_letters(len(item.options))[int(np.argmax(near))])
+
+    def _nearest_reference(self, item: Item) -> Answer:
+        donors = self._donors.get(item.answer.kind, [])
+        if donors:
+            weights = self._vectorizer.transform([item.question])
+            near = _cosines(self._matrices[item.answer.kind], weights)
+            for place in np.argsort(-near, kind="stable"):
+                donor = donors[int(place)]
+                answer = _borrowed(item, donor) if donor.group != item.group else None
+                if answer is not None:
+                    return answer
+        raise RefusalError(
+            f"no question of another group lends a {item.answer.kind} answer to item {item.id!r}"
+        )
+
+
+def _cosines(rows: Any, one: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Of every row with the one, both of length 1 (or 0, which is similar to nothing); rounded so that
+    equal texts are equal whatever the order of the sum."""
+    return np.asarray((rows @ one.T).toarray(), dtype=np.float64).ravel().round(12)
+
+
+def _borrowed(item: Item, donor: Item) -> Answer | None:
+    """The donor's reference as an answer to the item; None where it would not be a valid one."""
+    if donor.reference is None:
+        return None
+    value = donor.reference.answer
+    if isinstance(item.answer, FreeTextFormat):
+        value = str(value)[: item.answer.max_chars].strip()
+    try:
+        if not isinstance(item.answer, FreeTextFormat):
+            value = item.answer.check(value, item.options)
+        return reply(item, value, donor=donor.id)
+    except ParseError:
+        return None
+
+
+def build_text_similarity(*, seed: int = 0) -> System:
+    """The option, or the answer to another question, with the most similar words (TF-IDF).
+
+    It draws nothing, so the seed changes nothing.
+    """
+    del seed
+    return TextSimilarity()

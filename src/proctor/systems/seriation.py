@@ -1,0 +1,347 @@
+"""`seriation`: key frames in order by their looks and motion alone, without a model."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from proctor.core import Answer, ConfigurationError, Frame, InputError, Item, System, View
+from proctor.core.formats import OrderingFormat
+from proctor.models import ModelClient
+from proctor.systems.baselines import RandomGuess
+from proctor.systems.demonstrations import Demonstrations
+from proctor.systems.registry import method_options
+from proctor.systems.replies import reply
+
+Look = NDArray[np.float64]
+
+_SIDE = 32
+
+
+def look(jpeg: bytes) -> Look:
+    """A picture as 32 × 32 points of colour, 0 to 1, in any shape of picture."""
+    from PIL import Image
+
+    with Image.open(io.BytesIO(jpeg)) as opened:
+        opened.draft("RGB", (4 * _SIDE, 4 * _SIDE))
+        small = opened.convert("RGB").resize((_SIDE, _SIDE), Image.Resampling.BOX)
+    return np.asarray(small, dtype=np.float64) / 255
+
+
+def unlikeness(looks: list[Look]) -> NDArray[np.float64]:
+    """n × n, symmetric, from 0: the mean over points of the distance between their colours."""
+    points = np.stack([one.reshape(-1, 3) for one in looks])
+    apart = np.linalg.norm(points[:, None] - points[None, :], axis=3)
+    unlike: NDArray[np.float64] = apart.mean(axis=2)
+    return unlike
+
+
+def busyness(one: Look) -> float:
+    """The mean step from point to point, from 0 (one colour everywhere)."""
+    across = np.linalg.norm(np.diff(one, axis=1), axis=2).mean()
+    down = np.linalg.norm(np.diff(one, axis=0), axis=2).mean()
+    return float(across + down) / 2
+
+
+Table = NDArray[np.float64]
+Motion = tuple[Table, Table]
+
+_MOTION_SIDE = 128
+
+
+def moved(jpegs: Sequence[bytes]) -> Motion:
+    """Two tables, n × n, symmetric, from 0: the mean length of the optical flow from picture to picture, in widths; and
+    the mean difference in brightness (0 to 1) that is left once one is moved by the flow onto the other.
+
+    Dense flow by inverse search (Kroeger and others 2016, ECCV) on pictures of 128 points width, once for each pair:
+    from the picture whose points come first as bytes, so that the order in which pictures are given changes nothing.
+    Pictures of another shape are stretched to that of the first.
+    """
+    import cv2
+
+    greys = _greys(jpegs)
+    far, left = np.zeros((len(greys), len(greys))), np.zeros((len(greys), len(greys)))
+    finder = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
+    high, wide = greys[0].shape if greys else (0, 0)
+    rows, columns = np.mgrid[:high, :wide].astype(np.float32)
+    ranked = sorted(range(len(greys)), key=lambda place: greys[place].tobytes())
+    for one, other in combinations(ranked, 2):
+        here, there = greys[one], greys[other]
+        flow = finder.calc(here, there, np.zeros((high, wide, 2), np.float32))
+        back = cv2.remap(
+            there,
+            columns + flow[..., 0],
+            rows + flow[..., 1],
+            cv2.INTER_LINEAR,
+            borderMode=cv2.BORDER_REPLICATE,
+        )
+        far[one, other] = float(np.hypot(flow[..., 0], flow[..., 1]).mean()) / wide
+        left[one, other] = float(cv2.absdiff(back, here).mean()) / 255
+    return far + far.T, left + left.T
+
+
+def _greys(jpegs: Sequence[bytes]) -> list[NDArray[np.uint8]]:
+    from PIL import Image
+
+    greys: list[NDArray[np.uint8]] = []
+    size = (0, 0)
+    for jpeg in jpegs:
+        with Image.open(io.BytesIO(jpeg)) as opened:
+            opened.draft("L", (2 * _MOTION_SIDE, 2 * _MOTION_SIDE))
+            if size == (0, 0):
+                size = _MOTION_SIDE, max(16, round(_MOTION_SIDE * opened.height / opened.width))
+            greys.append(np.asarray(opened.convert("L").resize(size, Image.Resampling.BOX), dtype=np.uint8))
+    return greys
+
+
+MOST_EXACT = 10
+"""Of more points the path is good, not guaranteed to be the shortest."""
+
+
+def shortest_path(distances: NDArray[np.float64]) -> list[int]:
+    """The order in which a path through all points is shortest; a path and its reverse are the same one, told
+    from the end with the lower number.
+
+    `distances` is n × n, symmetric. Up to `MOST_EXACT` points by dynamic programming over subsets (Held and Karp
+    1962, Journal of the Society for Industrial and Applied Mathematics 10:196); beyond, the best of the nearest
+    neighbours' paths from every point, each improved by turning stretches round (Croes 1958, Operations Research
+    6:791). Equal input gives the equal path.
+    """
+    n = len(distances)
+    if n < 2:
+        return list(range(n))
+    table = distances.tolist()
+    path = _exact(table) if n <= MOST_EXACT else _improved(table)
+    return path if path[0] < path[-1] else path[::-1]
+
+
+def _exact(table: list[list[float]]) -> list[int]:
+    """`best[S][j]`: the shortest path through the points in the bit set S that ends in j."""
+    n = len(table)
+    best = [[float("inf")] * n for _ in range(1 << n)]
+    came = [[-1] * n for _ in range(1 << n)]
+    for point in range(n):
+        best[1 << point][point] = 0.0
+    for some in range(1, 1 << n):
+        inside = [point for point in range(n) if some >> point & 1]
+        if len(inside) < 2:
+            continue
+        for last in inside:
+            rest = best[some ^ (1 << last)]
+            before = min((point for point in inside if point != last), key=lambda p: rest[p] + table[p][last])
+            best[some][last] = rest[before] + table[before][last]
+            came[some][last] = before
+    some = (1 << n) - 1
+    last = min(range(n), key=best[some].__getitem__)
+    path = []
+    while last >= 0:
+        path.append(last)
+        some, last = some ^ (1 << last), came[some][last]
+    return path
+
+
+def _improved(table: list[list[float]]) -> list[int]:
+    paths = [_turned(_nearest(table, start), table) for start in range(len(table))]
+    return min(paths, key=lambda path: _length(path, table))
+
+
+def _nearest(table: list[list[float]], start: int) -> list[int]:
+    path, left = [start], set(range(len(table))) - {start}
+    while left:
+        path.append(min(left, key=lambda point: (table[path[-1]][point], point)))
+        left.remove(path[-1])
+    return path
+
+
+def _turned(path: list[int], table: list[list[float]]) -> list[int]:
+    """Turns stretches round as long as that makes the path shorter."""
+    length, shorter = _length(path, table), True
+    while shorter:
+        shorter = False
+        for start in range(len(path) - 1):
+            for end in range(start + 2, len(path) + 1):
+                other = path[:start] + path[start:end][::-1] + path[end:]
+                new = _length(other, table)
+                if new < length - 1e-12:
+                    path, length, shorter = other, new, True
+    return path
+
+
+def _length(path: list[int], table: list[list[float]]) -> float:
+    return sum(table[a][b] for a, b in pairwise(path))
+
+
+Start = Literal["given", "plainer", "busier"]
+"""The end that comes first: the one given earlier (no knowledge), the one with less in it, the one with more."""
+
+_LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class LearnedStart:
+    """What solved instances say, each by its id: whether it begins with the plainer of its two ends."""
+
+    votes: Mapping[str, bool]
+
+    def start(self, item: str) -> Start:
+        """By all instances but the item itself: what most of them do, where that is more than a coin would show
+        (exact binomial test, two-sided, at 0.05); else no knowledge.
+
+        >>> LearnedStart(dict.fromkeys("abcdef", True)).start("z"), LearnedStart({"a": True}).start("z")
+        ('plainer', 'given')
+        """
+        from scipy.stats import binomtest
+
+        votes = [plainer for name, plainer in self.votes.items() if name != item]
+        if not votes or binomtest(sum(votes), len(votes)).pvalue > _LEVEL:
+            return "given"
+        return "plainer" if 2 * sum(votes) > len(votes) else "busier"
+
+
+def learned(solved: Iterable[tuple[str, bytes, bytes]]) -> LearnedStart:
+    """From ids with the true first and last picture; ends that are equally busy say nothing."""
+    votes = {}
+    for name, first, last in solved:
+        begins, ends = busyness(look(first)), busyness(look(last))
+        if begins != ends:
+            votes[name] = begins < ends
+    return LearnedStart(votes)
+
+
+VERSION = "3"
+"""Changes whenever the same frames may give another answer."""
+
+
+class SeriationOptions(BaseModel):
+    """`start` is the end that comes first (`given`, `plainer`, `busier`); `learn` a file or folder of solved instances
+    that say so instead."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    start: Start | None = None
+    learn: str | None = None
+
+
+class Seriation:
+    """The shortest path through the frames, by how unlike they are: what changes little follows each other.
+
+    Three distances count alike, each in units of its own mean over all pairs: of colours over 32 × 32 points, of how
+    far things move by optical flow, and of what is left once they are moved (see `unlikeness` and `moved`). The path is
+    the shortest one for up to `MOST_EXACT` frames (Held and Karp), a good one beyond.
+
+    None of these tells first from last: right up to reversal is what this system can be good at. The direction is a
+    prior: `start="given"` begins with the end that is given earlier (no knowledge: both ends stay at chance),
+    `"plainer"` with the end that has less in it (things are brought in), `"busier"` with the other one; `learned` takes
+    it from solved instances, see `LearnedStart`. Where it sees nothing, as many frames as there are not labels, or black
+    ones, it answers by a seeded guess. `Answer.extra` says which: `{"evidence": "pixels", "length": …, "exact": …,
+    "start": …}` (of the path, 1 being the mean of all pairs) or `{"evidence": "guess", "because": …}`.
+    """
+
+    def __init__(self, *, seed: int = 0, start: Start = "given", prior: LearnedStart | None = None) -> None:
+        if start not in get_args(Start):
+            expected = f"one of {', '.join(get_args(Start))}"
+            raise InputError(None, "start", found=repr(start), expected=expected)
+        self._start: Start = start
+        self._prior = prior
+        self._seed = seed
+        self._guess = RandomGuess(seed)
+
+    @property
+    def name(self) -> str:
+        """As on the command line."""
+        return "seriation" if self._start == "given" and self._prior is None else "seriation-directed"
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """Version, the prior of the direction (what was learned as votes), and the seed of its guesses."""
+        votes = None if self._prior is None else [sum(self._prior.votes.values()), len(self._prior.votes)]
+        start: JsonValue = self._start if votes is None else {"plainer_of_solved": [*votes]}
+        return {"version": VERSION, "start": start, "seed": self._seed}
+
+    def supports(self, item: Item) -> bool:
+        """Orderings alone."""
+        return isinstance(item.answer, OrderingFormat)
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        """Looks at every frame once; pictures are read off the event loop. Raises `ValueError` for another format."""
+        if not isinstance(item.answer, OrderingFormat):
+            raise ValueError(f"an answer of the format {item.answer.kind} has no order")
+        frames = await view.frames()
+        labels = [frame.label for frame in frames]
+        if sorted(labels) != sorted(item.answer.labels):
+            return self._guessed(item, view, "there is not one picture for each label")
+        return await asyncio.to_thread(self._look, item, view, frames)
+
+    def _look(self, item: Item, view: View, frames: Sequence[Frame]) -> Answer:
+        looks = [look(frame.jpeg) for frame in frames]
+        unlike = unlikeness(looks)
+        if not unlike.any():
+            return self._guessed(item, view, "all pictures look the same")
+        apart = _together(unlike, *moved([frame.jpeg for frame in frames]))
+        path = shortest_path(apart)
+        first, last = path[0], path[-1]
+        start = self._start if self._prior is None else self._prior.start(item.id)
+        turn = False  # the path already begins with the end that is given earlier
+        if start != "given":
+            turn = (busyness(looks[first]) > busyness(looks[last])) == (start == "plainer")
+        order = path[::-1] if turn else path
+        length = sum(float(apart[a, b]) for a, b in pairwise(order))
+        return reply(
+            item,
+            [frames[place].label for place in order],
+            evidence="pixels",
+            length=round(length, 6),
+            exact=len(frames) <= MOST_EXACT,
+            start=start,
+        )
+
+    def _guessed(self, item: Item, view: View, because: str) -> Answer:
+        return reply(item, self._guess.draw(item, view.span), evidence="guess", because=because)
+
+
+def _together(*tables: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The mean of tables of distances, each divided by its own mean over the pairs; one that is all 0 says nothing."""
+    told = [table * (table.size - len(table)) / table.sum() for table in tables if table.any()]
+    together: NDArray[np.float64] = np.mean(told, axis=0)
+    return together
+
+
+def build(*, seed: int = 0, start: Start = "given") -> System:
+    """Frames strung together by how alike they are; which end comes first is not known.
+
+    `start` is the end that comes first: the one `given` earlier, the `plainer` or the `busier` one.
+    """
+    return Seriation(seed=seed, start=start)
+
+
+def build_directed(
+    clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[str, JsonValue]
+) -> System:
+    """Frames strung together by how alike they are; a stated or learned prior says which end comes first (no model).
+
+    Raises `ConfigurationError` where models are given, or not exactly one of `start` and `learn`.
+    """
+    name = "seriation-directed"
+    if clients:
+        raise ConfigurationError(f"{name}: found {len(clients)} models, expected none: it asks no model")
+    chosen = method_options(name, SeriationOptions, options)
+    if (chosen.start is None) == (chosen.learn is None):
+        raise ConfigurationError(f"{name}: expected one of the options start and learn")
+    if chosen.learn is None:
+        return Seriation(seed=seed, start=chosen.start or "given")
+    solved = Demonstrations(Path(chosen.learn)).all()
+    return Seriation(
+        seed=seed,
+        prior=learned(
+            (one.id, one.frames[one.order[0]].jpeg, one.frames[one.order[-1]].jpeg) for one in solved
+        ),
+    )

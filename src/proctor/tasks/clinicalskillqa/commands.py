@@ -1,0 +1,165 @@
+"""`proctor build clinicalskillqa` and `proctor media pose`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from pydantic import JsonValue
+
+from proctor.core import PluginReport, PluginTable, Steps, input_bytes
+
+if TYPE_CHECKING:
+    from proctor.core import Region
+    from proctor.tasks.clinicalskillqa.pose import PoseSource
+
+__all__ = ["build", "pose"]
+
+_EXTENSIONS = {".jpg", ".jpeg", ".png", ".webp", ".bmp"}
+
+
+def build(
+    videos: Annotated[Path, typer.Option("--videos", help="The folder with the videos.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="A new folder.", show_default=False)],
+    steps: Steps,
+    frames: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--frames",
+            min=2,
+            max=26,
+            help="Frames of an instance; may be repeated. [default: 4 and 6]",
+            show_default=False,
+        ),
+    ] = None,
+    per_video: Annotated[int, typer.Option("--per-video", min=1, help="Stretches of each video.")] = 4,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.2, help="How long a stretch is.")] = 4.0,
+    apart: Annotated[
+        float,
+        typer.Option("--apart", min=0, max=0.5, help="Share of the look's bits in which frames differ."),
+    ] = 0.02,
+    scenario: Annotated[
+        str,
+        typer.Option(
+            "--scenario",
+            metavar="CPR|AED|BMV|folders|FILE.json",
+            help="What all videos show, or each: by its folder, or by a file.",
+            show_default=False,
+        ),
+    ] = "",
+    events: Annotated[
+        Path | None,
+        typer.Option(
+            "--events",
+            help="A folder of event logs, NAME.json each: the references then say why.",
+            show_default=False,
+        ),
+    ] = None,
+    cache: Annotated[
+        Path | None,
+        typer.Option("--cache", envvar="PROCTOR_CACHE", help="Where frames are kept.", show_default=False),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="The seed of every draw; recorded.")] = 0,
+) -> PluginReport:
+    """Build ordering items from videos.
+
+    Each holds shuffled key frames of one video, with the right order beside it.
+
+    Example: proctor build clinicalskillqa --videos videos --out task --per-video 10 --seconds 3
+    """
+    from proctor.tasks.clinicalskillqa.construction import InstancePlan, build_instances, scenarios_of
+
+    each = scenario == "folders" or scenario.endswith(".json")
+    every: Any = None if each else scenario or None
+    plan = InstancePlan(tuple(frames or (4, 6)), per_video, seconds, apart, every, seed)
+    scenarios = scenarios_of(videos, None if scenario == "folders" else Path(scenario)) if each else None
+    with steps("looking for frames", 0) as progress:
+        built = build_instances(
+            videos, out, plan, events=events, cache=cache, scenarios=scenarios, progress=progress
+        )
+    notes = []
+    if built.too_alike:
+        notes.append(f"{built.too_alike} more had no frames that differ visibly.")
+    if built.too_short:
+        notes.append(f"Shorter than a segment, and left out: {', '.join(built.too_short)}")
+    notes.append(f"Next: proctor run clinicalskillqa --data {out} --system seriation --system random")
+    found: dict[str, JsonValue] = {"instances": built.instances, "videos": built.videos}
+    found |= {"too_alike": built.too_alike, "too_short": [*built.too_short]}
+    return PluginReport(
+        found, (f"{built.instances} instances of {built.videos} videos in {out}",), tuple(notes)
+    )
+
+
+def pose(
+    images: Annotated[
+        list[Path],
+        typer.Argument(metavar="IMAGE|FOLDER...", help="Pictures, or folders of them.", show_default=False),
+    ],
+    weights: Annotated[
+        Path | None,
+        typer.Option("--weights", help="An exported YOLOv8-pose network (ONNX).", show_default=False),
+    ] = None,
+    keypoints: Annotated[
+        Path | None,
+        typer.Option("--keypoints", help="Keypoints in COCO's format, instead.", show_default=False),
+    ] = None,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            "--head", metavar="X,Y,W,H", help="The manikin's head, in fractions.", show_default=False
+        ),
+    ] = None,
+    chest: Annotated[
+        str | None, typer.Option("--chest", metavar="X,Y,W,H", help="Its chest.", show_default=False)
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", metavar="X,Y,W,H", help="The device.", show_default=False)
+    ] = None,
+) -> PluginReport:
+    """Detect people and describe their pose.
+
+    Kneeling, hands on the chest, arms straight …
+
+    Example: proctor media pose task/instances --weights yolov8n-pose.onnx --format json
+    """
+    from proctor.tasks.clinicalskillqa.pose import marked_regions, open_pose
+
+    given = weights or keypoints
+    if given is None or (weights and keypoints):
+        raise typer.BadParameter("one of --weights and --keypoints is needed, and only one")
+    marked = marked_regions({"head": head, "chest": chest, "device": device})
+    source = open_pose(given)
+    rows = [_looked(source, file, name, marked) for name, file in _pictures(images)]
+    lines = tuple((str(row["image"]), str(sentence)) for row in rows for sentence in row["sentences"])
+    return PluginReport([*rows], (PluginTable("Pose", ("image", "sentence"), lines, ("sentence",)),))
+
+
+def _looked(source: PoseSource, file: Path, name: str, marked: dict[str, Region]) -> dict[str, Any]:
+    from proctor.tasks.clinicalskillqa.pose import facts_of, sentences
+
+    content = input_bytes(file, "a picture")
+    facts = facts_of(source.look(content, name), marked)
+    return {
+        "image": name,
+        "manikin": facts.manikin or None,
+        "nearest": facts.nearest,
+        "people": [{"number": person.number, **person.holds} for person in facts.rescuers],
+        "sentences": sentences(facts),
+    }
+
+
+def _pictures(given: list[Path]) -> list[tuple[str, Path]]:
+    """Name and file of each picture: below a folder the name is the path from there."""
+    from proctor.core import InputError
+
+    found: list[tuple[str, Path]] = []
+    for path in given:
+        if not path.is_dir():
+            found.append((path.name, path))
+            continue
+        inside = sorted(file for file in path.rglob("*") if file.suffix.casefold() in _EXTENSIONS)
+        if not inside:
+            raise InputError(path, found="no picture", expected=f"files such as *{sorted(_EXTENSIONS)[1]}")
+        found += [(file.relative_to(path).as_posix(), file) for file in inside]
+    return found

@@ -1,0 +1,399 @@
+"""From videos to instances of ClinicalSkillQA: key frames, shuffled, with the right order beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Self, get_args
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+
+from proctor.core import InputError, generator, read_json, read_model, whole_folder
+from proctor.media import VIDEO_EXTENSIONS, MediaLibrary, Picture, distances, hashes
+from proctor.tasks.clinicalskillqa.native import Scenario, labels_of
+
+_KINDS = {
+    "inserted": "the {name} is brought in",
+    "moved": "the {name} is moved to another place",
+    "hidden": "the {name} is covered",
+    "retrieved": "the {name} is carried away",
+}
+"""The kinds of event that the simulator logs."""
+
+Seconds = Annotated[float, Field(ge=0)]
+
+
+class LoggedEvent(BaseModel):
+    """One event, in seconds of its video: `text` says what happens ("the pads are placed"); the simulator's own events
+    say it by `kind` and `class_name`."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    start: Seconds
+    end: Seconds
+    text: str = ""
+    kind: str = ""
+    class_name: str = ""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.end < self.start:
+            raise ValueError(f"an end from {self.start:g} on")
+        if not self.said:
+            raise ValueError(f"a text, or a kind ({', '.join(_KINDS)}) with a class_name")
+        return self
+
+    @property
+    def said(self) -> str:
+        """What happens, as part of a sentence; empty where the event does not say it."""
+        known = _KINDS.get(self.kind, "") if self.class_name else ""
+        return self.text.strip().rstrip(".") or known.format(name=self.class_name)
+
+
+class _Log(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    events: tuple[LoggedEvent, ...]
+
+
+def read_events(folder: Path, video: str) -> tuple[LoggedEvent, ...]:
+    """The log of a video, `NAME.json` for `NAME.mp4`: `{"events": [{"start": 1.5, "end": 3, "text": "…"}, …]}`, in order
+    of start. Raises `InputError` where there is none, or where it is something else."""
+    file = folder / Path(video).with_suffix(".json")
+    log = read_model(file, _Log, f"the event log of {video}")
+    return tuple(sorted(log.events, key=lambda one: (one.start, one.end)))
+
+
+def rationale(order: Sequence[str], times: Sequence[float], events: Sequence[LoggedEvent]) -> str:
+    """Why frames stand in this order, after the log: of each event in which frames it is seen, or between which two it
+    happens; `times` are those of `order`. Empty where the log has nothing from the first frame to the last.
+
+    >>> log = [LoggedEvent(start=1, end=3, text="the pads are placed"), LoggedEvent(start=4, end=5, text="a shock is given")]
+    >>> rationale(["B", "C", "A"], [0.5, 2, 6], log)
+    'In C the pads are placed. Between C and A a shock is given.'
+    """
+    sentences = []
+    for one in events:
+        inside = [label for label, time in zip(order, times, strict=True) if one.start <= time <= one.end]
+        gap = next(
+            (at for at in range(1, len(times)) if times[at - 1] < one.start and one.end < times[at]), 0
+        )
+        if inside:
+            sentences.append(f"In {_joined(inside)} {one.said}.")
+        elif gap:
+            sentences.append(f"Between {order[gap - 1]} and {order[gap]} {one.said}.")
+    return " ".join(sentences)
+
+
+def _joined(labels: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(labels[:-1]), labels[-1])))
+
+
+_TRIES = 12
+_MIDDLE = 0.6  # of its slot: so that neighbours keep a distance in time
+
+Grab = Callable[[Sequence[float]], list[bytes]]
+
+
+def stretches(
+    duration: float, seconds: float, count: int, rng: np.random.Generator
+) -> list[tuple[float, float]]:
+    """Up to `count` stretches of `seconds`, in order and apart from each other, each somewhere in its equal
+    share of the video; fewer where the video is too short for this many, none where it is shorter than one.
+
+    >>> [(round(start, 2), round(end, 2)) for start, end in stretches(10.0, 4.0, 5, np.random.default_rng(0))]
+    [(0.64, 4.64), (5.27, 9.27)]
+    """
+    fitting = min(count, int(duration / seconds + 1e-9))
+    if fitting < 1:
+        return []
+    share = duration / fitting
+    starts = [number * share + rng.random() * (share - seconds) for number in range(fitting)]
+    return [(start, start + seconds) for start in starts]
+
+
+def choose(
+    stretch: tuple[float, float], count: int, apart: float, grab: Grab, rng: np.random.Generator
+) -> tuple[list[float], list[bytes]] | None:
+    """`count` times of the stretch, one in each of as many equal slots, and their pictures; None where twelve
+    draws do not find pictures that all differ.
+
+    Two pictures differ visibly when at least the share `apart` of their perceptual hashes' bits does.
+    """
+    start, end = stretch
+    slot = (end - start) / count
+    for _ in range(_TRIES):
+        inside = (1 - _MIDDLE) / 2 + _MIDDLE * rng.random(count)
+        times = [float(start + slot * (number + inside[number])) for number in range(count)]
+        pictures = grab(times)
+        looks = np.stack([hashes(picture) for picture in pictures])
+        between = distances(looks, looks)[np.triu_indices(count, 1)]
+        if between.min() >= apart:
+            return times, pictures
+    return None
+
+
+BUILDER_VERSION = "2"
+"""Changes whenever the same videos and seed give other instances."""
+
+_COMMENT = 4  # bytes of an empty comment
+_LONGEST_COMMENT = 2 + 0xFFFF
+
+_MOMENT = 946_684_800  # every file is of the first second of 2000: its time says nothing
+
+
+@dataclass(frozen=True)
+class InstancePlan:
+    """What is made of each video: up to `per_video` stretches of `seconds`, and of each one instance for every
+    number in `frames`; `apart` is how different two frames are at least (share of their hashes' bits)."""
+
+    frames: tuple[int, ...] = (4, 6)
+    per_video: int = 4
+    seconds: float = 4.0
+    apart: float = 0.02
+    scenario: Scenario | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.frames or len(set(self.frames)) != len(self.frames):
+            raise InputError(None, "frames", found=str(self.frames), expected="numbers of frames, each once")
+        scenarios = (None, *get_args(Scenario))
+        bounds: tuple[tuple[str, float, float, float], ...] = (
+            *(("frames", one, 2, 26) for one in self.frames),
+            ("per_video", self.per_video, 1, 10_000),
+            ("seconds", self.seconds, 0.2, 36_000),
+            ("apart", self.apart, 0, 0.5),
+        )
+        for name, value, low, high in bounds:
+            if not low <= value <= high:
+                raise InputError(None, name, found=f"{value:g}", expected=f"{low:g} to {high:g}")
+        if self.scenario not in scenarios:
+            expected = f"one of {', '.join(get_args(Scenario))}"
+            raise InputError(None, "scenario", found=repr(self.scenario), expected=expected)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What was written, and in how many cases no visibly different frames were found."""
+
+    instances: int
+    videos: int
+    too_alike: int
+    too_short: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    video: str
+    stretch: tuple[float, float]
+    times: list[float]
+    pictures: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What is known of the videos, by name."""
+
+    logs: Mapping[str, Sequence[LoggedEvent]]
+    scenarios: Mapping[str, Scenario]
+
+
+def scenarios_of(videos: Path, file: Path | None = None) -> dict[str, Scenario]:
+    """What each video below a folder shows: as a JSON file says, an object from names (with or without the ending) to
+    scenarios; else by the folder that it lies in, `CPR`, `AED` or `BMV` in any case.
+
+    Raises `InputError` for a video that neither names, for a scenario that is none, and for a file that can't be read.
+    """
+    known: dict[str, Scenario] = {one.casefold(): one for one in get_args(Scenario)}
+    expected = f"one of {', '.join(get_args(Scenario))}"
+    listed = _listed(file) if file is not None else {}
+    found: dict[str, Scenario] = {}
+    for name in _videos(videos):
+        if file is not None:
+            said = listed.get(name, listed.get(Path(name).with_suffix("").as_posix()))
+            if not isinstance(said, str) or said.casefold() not in known:
+                raise InputError(
+                    file, f"video {name!r}", found=repr(said) if said else "no scenario", expected=expected
+                )
+            found[name] = known[said.casefold()]
+            continue
+        inside = [known[part.casefold()] for part in Path(name).parts[:-1] if part.casefold() in known]
+        if len(inside) != 1:
+            raise InputError(videos / name, found=f"{len(inside)} folders named so", expected=expected)
+        found[name] = inside[0]
+    return found
+
+
+def _listed(file: Path) -> dict[str, JsonValue]:
+    known = read_json(file, "an object from videos to scenarios")
+    if not isinstance(known, dict):
+        raise InputError(file, found=type(known).__name__, expected="an object from videos to scenarios")
+    return known
+
+
+def build_instances(
+    videos: Path,
+    out: Path,
+    plan: InstancePlan | None = None,
+    *,
+    events: Path | None = None,
+    cache: Path | None = None,
+    scenarios: Mapping[str, Scenario] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Built:
+    """Makes instances of all videos below a folder (by name's ending) in the format of ClinicalSkillQA.
+
+    `out` gets `instances/ID/A.jpg` …, `references.jsonl` (the order, the video and the times, which are for the
+    marker alone) and `about.json` (seed, settings, whether the videos are simulated). What a system could see
+    gives no order away: ids are dealt over all videos, labels are shuffled (every permutation alike), pictures
+    are re-encoded without metadata, every file has the same time, and the files of an instance are equally long. The same videos, plan and seed give the
+    same files. With a folder of event logs (`events`, see `read_events`: one for each video) the references say why, in
+    the log's words (see `rationale`); without, rationales are empty. `scenarios` says what each video shows, by its
+    name below the folder (see `scenarios_of`), where not all show the plan's.
+
+    `progress` is called with videos done and videos in all. Raises `InputError` where `out` is not empty, a video
+    can't be read, there is none, no instance can be made of them, or the disk is full: then `out` is as it was.
+    """
+    chosen = plan or InstancePlan()
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(out, found="something there already", expected="a new or an empty folder")
+    names = _videos(videos)
+    logs = {name: read_events(events, name) for name in names} if events is not None else {}
+    library = MediaLibrary(videos, cache_dir=cache)
+    drafts: list[_Draft] = []
+    wanted, short = 0, []
+    for number, name in enumerate(names, start=1):
+        found, tried = _drafts(library, name, chosen)
+        drafts += found
+        wanted += tried
+        if not tried:
+            short.append(name)
+        if progress is not None:
+            progress(number, len(names))
+    if not drafts:
+        found_text = f"{len(names)} videos without {min(chosen.frames)} visibly different frames in a stretch"
+        raise InputError(videos, found=found_text, expected="longer or livelier videos")
+    told = dict.fromkeys(names, chosen.scenario) | dict(scenarios or {})
+    known = {name: scenario for name, scenario in told.items() if scenario is not None}
+    source = {"simulated": _simulated(videos), "videos": len(names)}
+    with whole_folder(out) as half:
+        _write(half, drafts, _Beside(logs, known), chosen, source)
+    return Built(len(drafts), len(names) - len(short), wanted - len(drafts), tuple(short))
+
+
+def _videos(folder: Path) -> list[str]:
+    if not folder.is_dir():
+        raise InputError(folder, found="no such folder", expected="a folder of videos")
+    found = sorted(
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix.casefold() in VIDEO_EXTENSIONS
+    )
+    if not found:
+        raise InputError(
+            folder, found="no video", expected=f"files such as {', '.join(VIDEO_EXTENSIONS[:4])}"
+        )
+    return found
+
+
+def _drafts(library: MediaLibrary, name: str, plan: InstancePlan) -> tuple[list[_Draft], int]:
+    """The instances of one video, and how many there could have been."""
+    rng = generator(plan.seed, "keyframes", name)
+    found, tried = [], 0
+
+    def grab(times: Sequence[float]) -> list[bytes]:
+        return library.jpegs([Picture(name, time) for time in times])
+
+    for stretch in stretches(library.probe(name).duration_s, plan.seconds, plan.per_video, rng):
+        for count in plan.frames:
+            tried += 1
+            got = choose(stretch, count, plan.apart, grab, rng)
+            if got is not None:
+                found.append(_Draft(name, stretch, *got))
+    return found, tried
+
+
+def _simulated(folder: Path) -> bool:
+    """Whether the folder, or the one it lies in, was written by the simulator."""
+    for manifest in (folder / "manifest.json", folder.parent / "manifest.json"):
+        if manifest.is_file():
+            known = read_json(manifest, "a manifest")
+            return isinstance(known, dict) and known.get("simulated") is True
+    return False
+
+
+def _write(
+    out: Path,
+    drafts: list[_Draft],
+    beside: _Beside,
+    plan: InstancePlan,
+    source: Mapping[str, JsonValue],
+) -> None:
+    root = out / "instances"
+    root.mkdir(parents=True, exist_ok=True)
+    mixed = generator(plan.seed, "keyframes", "ids").permutation(len(drafts))
+    digits = len(str(len(drafts)))
+    references = []
+    for number, place in enumerate(mixed, start=1):
+        draft, name = drafts[int(place)], f"i{number:0{digits}d}"
+        labels = labels_of(len(draft.pictures))
+        # shown[k] is the moment, by its place in time, that the label k stands for
+        shown = [
+            int(one) for one in generator(plan.seed, "keyframes", "labels", name).permutation(len(labels))
+        ]
+        _write_frames(root / name, {label: draft.pictures[k] for label, k in zip(labels, shown, strict=True)})
+        order = [labels[shown.index(moment)] for moment in range(len(labels))]
+        references.append(
+            {
+                "id": name,
+                "order": order,
+                "rationale": rationale(order, draft.times, beside.logs.get(draft.video, ())),
+                **({"scenario": beside.scenarios[draft.video]} if draft.video in beside.scenarios else {}),
+                "video": draft.video,
+                # Not rounded: a millisecond may lie on the other side of a frame.
+                "start": draft.stretch[0],
+                "end": draft.stretch[1],
+                "times": [float(time) for time in draft.times],
+            }
+        )
+    os.utime(root, (_MOMENT, _MOMENT))
+    lines = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in references)
+    (out / "references.jsonl").write_text(lines, encoding="utf-8")
+    about = {
+        "kind": "clinicalskillqa instances",
+        "builder_version": BUILDER_VERSION,
+        **source,
+        "events": bool(beside.logs),
+        "seed": plan.seed,
+        "frames": list(plan.frames),
+        "seconds": plan.seconds,
+        "apart": plan.apart,
+    }
+    (out / "about.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def padded(jpeg: bytes, length: int) -> bytes:
+    """The same picture in a file of `length` bytes (4 or more than its own), filled up by comments of zeros: how large a
+    file is tells how much there is in a picture, which in some procedures grows with time."""
+    comments, gap = b"", length - len(jpeg)
+    while gap:
+        size = min(gap, _LONGEST_COMMENT)
+        if 0 < gap - size < _COMMENT:
+            size -= _COMMENT
+        comments += b"\xff\xfe" + (size - 2).to_bytes(2, "big") + bytes(size - _COMMENT)
+        gap -= size
+    return jpeg[:2] + comments + jpeg[2:]
+
+
+def _write_frames(folder: Path, pictures: dict[str, bytes]) -> None:
+    folder.mkdir()
+    longest = max(map(len, pictures.values()))
+    for label, jpeg in pictures.items():
+        file = folder / f"{label}.jpg"
+        file.write_bytes(padded(jpeg, longest + _COMMENT))
+        os.utime(file, (_MOMENT, _MOMENT))
+    os.utime(folder, (_MOMENT, _MOMENT))

@@ -1,0 +1,466 @@
+"""`evidence-flow-m` and `evidence-flow-r`: key frames in order by evidence, led by the model or corrected by rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise, permutations
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from proctor.core import Answer, Item, System, View
+from proctor.metrics.ordering import MOST_LABELS, nearest_order
+from proctor.models import ModelClient, Prompt, load_prompt
+from proctor.systems import method_options, only_client
+from proctor.tasks.clinicalskillqa.methods.keyframes import (
+    Asking,
+    KeyFrames,
+    LabelList,
+    OrderReply,
+    ReplyForm,
+    clipped,
+    in_turn,
+    key_frames,
+    order_answer,
+    orders_frames,
+    prompt_path,
+    read_labels,
+    spelled,
+)
+from proctor.tasks.clinicalskillqa.methods.workflow import Lasting, Workflow, WorkflowChoice
+
+
+class OverviewReply(ReplyForm):
+    """What all pictures show together."""
+
+    summary: str = Field(
+        default="", description="Who and what is there, and what changes from picture to picture."
+    )
+    procedure: str = Field(default="", description="The name of the procedure, or other.")
+    order: LabelList = Field(default=[], description="The order guessed at first sight.")
+
+
+class FrameReply(ReplyForm):
+    """What one picture shows."""
+
+    seen: str = Field(default="", description="What the picture shows.")
+    step: str | None = Field(default=None, description="The name of the step that it shows, or none.")
+    certain: bool = Field(default=False, description="Whether no other step fits.")
+    true_facts: list[str] = Field(default=[], description="Names of the facts that it shows.")
+    false_facts: list[str] = Field(default=[], description="Names of the facts that it shows not to be so.")
+
+
+class PairReply(ReplyForm):
+    """What two pictures tell about time."""
+
+    change: str = Field(default="", description="What differs between them that tells about time.")
+    earlier: str = Field(default="", description="The label of the earlier one, or unclear.")
+    certain: bool = Field(default=False, description="Whether the change can not have gone the other way.")
+
+
+@dataclass(frozen=True, slots=True)
+class FrameEvidence:
+    """Of one frame: what is seen, its step (None: none that the workflow knows), which facts are true and false."""
+
+    seen: str
+    step: str | None
+    certain: bool
+    true_facts: tuple[str, ...]
+    false_facts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, reply: FrameReply, workflow: Workflow | None) -> FrameEvidence:
+        """Names that the workflow does not know are left out, and facts that are said to be both true and false."""
+        known = workflow.facts.keys() if workflow is not None else ()
+        said, denied = spelled(reply.true_facts), spelled(reply.false_facts)
+        step = workflow.step(next(iter(spelled([reply.step or ""])))) if workflow is not None else None
+        return cls(
+            seen=clipped(reply.seen),
+            step=step.name if step is not None else None,
+            certain=reply.certain and step is not None,
+            true_facts=tuple(name for name in said if name in known and name not in denied),
+            false_facts=tuple(name for name in denied if name in known and name not in said),
+        )
+
+    def told(self) -> dict[str, JsonValue]:
+        """For an answer's `extra`."""
+        return {
+            "seen": self.seen,
+            "step": self.step,
+            "certain": self.certain,
+            "true_facts": [*self.true_facts],
+            "false_facts": [*self.false_facts],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PairEvidence:
+    """Of two frames: what changes, and which is the earlier one (None: unclear, or no label that was shown)."""
+
+    first: str
+    second: str
+    change: str
+    earlier: str | None
+    certain: bool
+
+    @classmethod
+    def of(cls, first: str, second: str, reply: PairReply) -> PairEvidence:
+        """The reply, with the label as it was meant."""
+        known = read_labels([reply.earlier], (first, second)).known
+        earlier = known[0] if known else None
+        return cls(first, second, clipped(reply.change, 200), earlier, reply.certain and earlier is not None)
+
+    @property
+    def later(self) -> str | None:
+        """The other one."""
+        if self.earlier is None:
+            return None
+        return self.second if self.earlier == self.first else self.first
+
+    def told(self) -> dict[str, JsonValue]:
+        """For an answer's `extra`."""
+        return {
+            "pair": [self.first, self.second],
+            "change": self.change,
+            "earlier": self.earlier,
+            "certain": self.certain,
+        }
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that was noted before the decision. `workflow` is None where the model names no known procedure."""
+
+    workflow: Workflow | None = None
+    overview: str = ""
+    draft: tuple[str, ...] = ()
+    frames: dict[str, FrameEvidence] = field(default_factory=dict)
+    pairs: tuple[PairEvidence, ...] = ()
+
+    def told(self) -> dict[str, JsonValue]:
+        """For an answer's `extra`: at most 600 characters of the overview, 300 of a frame, 200 of a pair."""
+        return {
+            "procedure": self.workflow.name if self.workflow is not None else None,
+            "overview": self.overview,
+            "draft": [*self.draft],
+            "frames": {label: one.told() for label, one in self.frames.items()},
+            "pairs": [one.told() for one in self.pairs],
+        }
+
+
+def named(procedure: str, workflows: Sequence[Workflow]) -> Workflow | None:
+    """The workflow that is the only one offered, else the one that the model names."""
+    if len(workflows) == 1:
+        return workflows[0]
+    return next((one for one in workflows if one.name == procedure.strip().casefold()), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """That one frame comes before another, of what kind the reason is, and what was seen that supports it.
+
+    `step`: both certainly show steps of which one always precedes the other. `lasting`: something that stays once
+    it is so is not yet so in one, and so in the other. `pair`: the two side by side leave no doubt.
+    """
+
+    earlier: str
+    later: str
+    kind: Literal["step", "lasting", "pair"]
+    why: str
+
+    def told(self) -> dict[str, JsonValue]:
+        """For an answer's `extra`."""
+        return {"earlier": self.earlier, "later": self.later, "kind": self.kind, "why": self.why}
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """The order after the rules. `violated` are the constraints that the model's own order breaks, `broken` those
+    that the corrected one breaks still (where they contradict each other), `moved` the pairs that changed places.
+
+    `because` says why nothing was corrected, where nothing could be.
+    """
+
+    order: tuple[str, ...]
+    violated: tuple[Constraint, ...] = ()
+    broken: tuple[Constraint, ...] = ()
+    moved: tuple[tuple[str, str], ...] = ()
+    because: str = ""
+
+    def told(self, own: Sequence[str]) -> dict[str, JsonValue]:
+        """For an answer's `extra`, violation by violation; `own` is the model's order."""
+        violations: list[JsonValue] = [
+            {**one.told(), "mended": one not in self.broken} for one in self.violated
+        ]
+        given_up: list[JsonValue] = [one.told() for one in self.broken if one not in self.violated]
+        return {
+            "model_order": [*own],
+            "violations": violations,
+            "given_up": given_up,
+            "moved": [[*pair] for pair in self.moved],
+            **({"because": self.because} if self.because else {}),
+        }
+
+
+def constraints(evidence: Evidence) -> list[Constraint]:
+    """All of them, at most one of a kind for two frames; one each way round is possible, and then they contradict."""
+    found: list[Constraint] = []
+    if evidence.workflow is not None:
+        for (a, one), (b, other) in permutations(evidence.frames.items(), 2):
+            found += _by_steps(a, one, b, other, evidence.workflow)
+            found += _by_lasting(a, one, b, other, evidence.workflow)
+    for pair in evidence.pairs:
+        if pair.certain and pair.earlier is not None and pair.later is not None:
+            found.append(Constraint(pair.earlier, pair.later, "pair", pair.change))
+    return found
+
+
+def correct(order: Sequence[str], rules: Sequence[Constraint]) -> Correction:
+    """The order that breaks the fewest constraints, each counted, and among those the nearest to `order`.
+
+    Exact for up to `MOST_LABELS` frames (see `nearest_order`); a longer order stays as it is, and says so. `order`
+    has each label at most once; constraints on labels that it lacks are left aside, and labels that it lacks stay away.
+    """
+    here = [rule for rule in rules if rule.earlier in order and rule.later in order]
+    if not here:
+        return Correction(tuple(order))
+    violated = _broken(order, here)
+    if len(order) > MOST_LABELS:
+        because = f"more than {MOST_LABELS} frames"
+        return Correction(tuple(order), violated, violated, because=because)
+    repair = nearest_order(order, [(rule.earlier, rule.later) for rule in here])
+    return Correction(repair.order, violated, _broken(repair.order, here), repair.moved)
+
+
+def _broken(order: Sequence[str], rules: Sequence[Constraint]) -> tuple[Constraint, ...]:
+    place = {label: number for number, label in enumerate(order)}
+    return tuple(rule for rule in rules if place[rule.earlier] > place[rule.later])
+
+
+def _by_steps(
+    a: str, one: FrameEvidence, b: str, other: FrameEvidence, workflow: Workflow
+) -> Iterator[Constraint]:
+    if not (one.certain and other.certain and one.step and other.step):
+        return
+    if workflow.precedes(one.step, other.step):
+        why = f"{a} shows {one.step}, {b} shows {other.step}, which comes after it in {workflow.title}"
+        yield Constraint(a, b, "step", why)
+
+
+def _by_lasting(
+    a: str, one: FrameEvidence, b: str, other: FrameEvidence, workflow: Workflow
+) -> Iterator[Constraint]:
+    names = [
+        name
+        for name, fact in workflow.facts.items()
+        if fact.lasts is not None
+        and name in one.false_facts
+        and name in other.true_facts
+        and not _may_be_over(fact.lasts, one, workflow)
+    ]
+    if names:
+        seen = "; ".join(workflow.facts[name].seen for name in names)
+        yield Constraint(a, b, "lasting", f"not yet in {a}, and so in {b}: {seen}")
+
+
+def _may_be_over(lasts: Lasting, one: FrameEvidence, workflow: Workflow) -> bool:
+    """Whether the fact may be false in a frame because its time has passed."""
+    if lasts.until is None:
+        return False
+    return not one.certain or one.step is None or not workflow.precedes(one.step, lasts.until)
+
+
+VERSION = "1"
+"""Changes whenever the same replies may give another answer; prompts have hashes of their own."""
+
+PROMPTS = ("overview", "frame", "pair", "decision")
+
+
+class EvidenceFlowOptions(BaseModel):
+    """`scenario` (cpr, aed, bmv) or `workflow` (a file) say what the procedure is; `pairs` which are compared:
+    `all`, or only neighbours in the order that the overview `draft`s."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    scenario: str | None = None
+    workflow: str | None = None
+    pairs: Literal["all", "draft"] = "all"
+
+
+class EvidenceFlow:
+    """Orders key frames by evidence that is gathered step by step; `ruled` has rules correct the model's order.
+
+    For n frames shown (n ≥ 1) it makes 2 + n + p calls with 3·n + 2·p images: an overview (n images), a note on each
+    frame (1), a note on each of p pairs (2), and the decision (n). p is n·(n − 1)/2 with `pairs="all"`, and n − 1 with
+    `pairs="draft"` (fewer where the draft leaves frames out). Without frames it makes 1 call, the decision, with no
+    image. One after the other: an answer's stopwatch can't tell overlapping calls apart.
+
+    The procedure is what the options say, else what the question names; else the overview chooses among all that are
+    known, and where it chooses none, steps and facts are not asked for. With `ruled`, constraints that the evidence
+    compels (see `Constraint`) hold the order to account; it costs no call.
+
+    `Answer.extra`: `rationale` (the model's; where rules changed the order, put together from the evidence),
+    `evidence`, `calls`, `images`, with `ruled` also `correction`; `labels` where the model's order misses, repeats or
+    invents labels. The model-led variant answers with the order as the model gave it, faults included; the ruled one
+    with each label at its first place.
+    """
+
+    def __init__(self, client: ModelClient, options: EvidenceFlowOptions, *, ruled: bool) -> None:
+        self._client = client
+        self._options = options
+        self._ruled = ruled
+        self._method = f"evidence-flow-{'r' if ruled else 'm'}"
+        self._offer = WorkflowChoice(self._method, scenario=options.scenario, workflow=options.workflow)
+        self._prompts: dict[str, Prompt] = {
+            name: load_prompt(prompt_path("evidence_flow", f"{name}.txt.j2")) for name in PROMPTS
+        }
+
+    @property
+    def name(self) -> str:
+        """With the model, since another model is another system."""
+        return f"{self._method}[{self._client.name}]"
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """The model, the prompts by hash, the workflows by hash, the pairs."""
+        return {
+            **self._client.settings,
+            **self._offer.settings,
+            "version": VERSION,
+            "pairs": self._options.pairs,
+            "prompts_sha256": {name: prompt.sha256 for name, prompt in self._prompts.items()},
+        }
+
+    def supports(self, item: Item) -> bool:
+        """Orderings alone."""
+        return orders_frames(item)
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        """Raises `InfrastructureError` and `RefusalError` where a call ends so, `ValueError` for another format."""
+        frames = await key_frames(item, view)
+        workflows = self._offer.of(item.question)
+        asking = Asking(self._client)
+        evidence = (
+            await self._gather(asking, frames, item.question, workflows) if frames.frames else Evidence()
+        )
+        decided = await self._decide(asking, frames, item.question, workflows, evidence)
+        said = read_labels(decided.order, frames.labels)
+        extra: dict[str, JsonValue] = {"evidence": evidence.told(), **asking.counts()}
+        order, rationale = said.said, decided.rationale
+        if self._ruled:
+            correction = correct(said.known, constraints(evidence))
+            order = correction.order
+            extra["correction"] = correction.told(said.said)
+            if correction.moved:
+                rationale = assembled(evidence, correction)
+        return order_answer(item, order, rationale=rationale, usage=asking.usage, extra=extra)
+
+    async def _gather(
+        self, asking: Asking, frames: KeyFrames, question: str, workflows: Sequence[Workflow]
+    ) -> Evidence:
+        first = await asking.ask(
+            self._prompts["overview"],
+            OverviewReply,
+            frames.captioned(),
+            question=question,
+            labels=frames.shown,
+            unseen=frames.unseen,
+            workflows=workflows,
+        )
+        workflow, overview = named(first.procedure, workflows), clipped(first.summary, 600)
+        draft = tuple(one for one in read_labels(first.order, frames.labels).known if one in frames.shown)
+        notes: dict[str, FrameEvidence] = {}
+        for label in frames.shown:
+            note = await asking.ask(
+                self._prompts["frame"],
+                FrameReply,
+                frames.captioned([label]),
+                label=label,
+                workflow=workflow,
+                overview=overview,
+            )
+            notes[label] = FrameEvidence.of(note, workflow)
+        pairs: list[PairEvidence] = []
+        for one, other in self._pairs(frames.shown, draft):
+            seen = await asking.ask(
+                self._prompts["pair"],
+                PairReply,
+                frames.captioned([one, other]),
+                first=one,
+                second=other,
+                overview=overview,
+            )
+            pairs.append(PairEvidence.of(one, other, seen))
+        return Evidence(workflow, overview, draft, notes, tuple(pairs))
+
+    def _pairs(self, shown: Sequence[str], draft: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Which are compared, each in the order in which its frames are given: the draft is not to be told."""
+        if self._options.pairs == "all":
+            yield from combinations(shown, 2)
+            return
+        for one, other in pairwise(draft):
+            yield (one, other) if shown.index(one) < shown.index(other) else (other, one)
+
+    async def _decide(
+        self,
+        asking: Asking,
+        frames: KeyFrames,
+        question: str,
+        workflows: Sequence[Workflow],
+        evidence: Evidence,
+    ) -> OrderReply:
+        chosen = (evidence.workflow,) if evidence.workflow is not None else workflows
+        return await asking.ask(
+            self._prompts["decision"],
+            OrderReply,
+            frames.captioned(),
+            question=question,
+            labels=frames.labels,
+            shown=frames.shown,
+            unseen=frames.unseen,
+            workflows=chosen,
+            overview=evidence.overview,
+            frames=evidence.frames,
+            pairs=evidence.pairs,
+        )
+
+
+def assembled(evidence: Evidence, correction: Correction) -> str:
+    """A rationale for an order that the rules changed: each frame in turn, then what the rules mended."""
+    titles = {}
+    for label, note in evidence.frames.items():
+        step = evidence.workflow.step(note.step) if evidence.workflow is not None else None
+        titles[label] = step.title if step is not None else ""
+    turns = in_turn(correction.order, {label: note.seen for label, note in evidence.frames.items()}, titles)
+    mended = [
+        f"{rule.earlier} comes before {rule.later}: {rule.why.rstrip('.')}."
+        for rule in correction.violated
+        if rule not in correction.broken
+    ]
+    return " ".join([turns, *mended])
+
+
+def build_m(clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[str, JsonValue]) -> System:
+    """Overview, evidence per frame and pair, order by the model (DLNLP's EvidenceFlow-M).
+
+    It draws nothing, so the seed changes nothing.
+    """
+    del seed
+    return _built("evidence-flow-m", clients, options, ruled=False)
+
+
+def build_r(clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[str, JsonValue]) -> System:
+    """The same, its order corrected by rules with the evidence for each (DLNLP's EvidenceFlow-R).
+
+    It draws nothing, so the seed changes nothing.
+    """
+    del seed
+    return _built("evidence-flow-r", clients, options, ruled=True)
+
+
+def _built(
+    method: str, clients: Sequence[ModelClient], options: Mapping[str, JsonValue], *, ruled: bool
+) -> System:
+    client = only_client(method, clients)
+    return EvidenceFlow(client, method_options(method, EvidenceFlowOptions, options), ruled=ruled)

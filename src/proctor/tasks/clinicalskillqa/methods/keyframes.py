@@ -1,0 +1,268 @@
+"""What methods that order key frames with a model share: the frames by label, replies, and the answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+
+from proctor.core import Answer, Frame, InputError, Item, ParseError, Usage, View
+from proctor.core.formats import OrderingFormat
+from proctor.models import ModelClient, Part, Prompt
+from proctor.systems import say
+
+_ENDING = re.compile(r"\.(?:jpe?g|png|webp|bmp|gif|tiff?)$", re.IGNORECASE)
+_WORD = re.compile(r"^(?:key[ _-]?frame|frame|image|picture|photo|img|pic|label)[ _:#-]*", re.IGNORECASE)
+_AROUND = " \t\n.,;:!?*_`'\"()[]{}<>"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelReading:
+    """What was named. `said` is all of it in its order, known labels in their own spelling; `known` has each
+    known label at its first place; the rest is what is wrong with it."""
+
+    said: tuple[str, ...]
+    known: tuple[str, ...]
+    missing: tuple[str, ...]
+    repeated: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every label is named once, and nothing else."""
+        return not (self.missing or self.repeated or self.unknown)
+
+    def faults(self) -> dict[str, JsonValue]:
+        """What is wrong, for an answer's `extra`; empty where nothing is."""
+        parts = {"missing": self.missing, "repeated": self.repeated, "unknown": self.unknown}
+        return {name: list(labels) for name, labels in parts.items() if labels}
+
+
+def read_labels(names: Iterable[str], labels: Sequence[str]) -> LabelReading:
+    """Reads names as labels. Only the spelling is mended: nothing is added, guessed or put elsewhere.
+
+    >>> read_labels(["b", "A.jpg", "Frame B", "7"], ["A", "B", "C"])
+    LabelReading(said=('B', 'A', 'B', '7'), known=('B', 'A'), missing=('C',), repeated=('B',), unknown=('7',))
+    """
+    known_by = {label.casefold(): label for label in labels}
+    said = tuple(_label(name, labels, known_by) for name in names)
+    known = tuple(dict.fromkeys(label for label in said if label in labels))
+    return LabelReading(
+        said=said,
+        known=known,
+        missing=tuple(label for label in labels if label not in known),
+        repeated=tuple(label for label in known if said.count(label) > 1),
+        unknown=tuple(dict.fromkeys(label for label in said if label not in labels)),
+    )
+
+
+def spelled(names: Iterable[str]) -> list[str]:
+    """Names of facts or steps as a workflow spells them, each once.
+
+    >>> spelled([" Pads_On", "pads_on", "hands on chest"])
+    ['pads_on', 'hands_on_chest']
+    """
+    return list(dict.fromkeys("_".join(name.casefold().replace("-", " ").split()) for name in names))
+
+
+def _label(name: str, labels: Sequence[str], known_by: dict[str, str]) -> str:
+    if name in labels:
+        return name
+    plain = _ENDING.sub("", re.split(r"[/\\]", name.strip(_AROUND))[-1]).strip(_AROUND)
+    for form in (plain, _WORD.sub("", plain).strip(_AROUND)):
+        if form.casefold() in known_by:
+            return known_by[form.casefold()]
+    return " ".join(name.split())[:40]
+
+
+@dataclass(frozen=True)
+class KeyFrames:
+    """The labels to be put in order, and the frames that are shown: all of them, some, or none (text-only)."""
+
+    labels: tuple[str, ...]
+    frames: tuple[Frame, ...]
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The labels of the frames that are there, in the order in which they are given."""
+        return tuple(frame.label for frame in self.frames)
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """The labels without a frame."""
+        return tuple(label for label in self.labels if label not in self.shown)
+
+    def captioned(self, labels: Sequence[str] | None = None) -> list[Frame]:
+        """The frames of these labels (all that are shown, if none are named), with "Picture A" above each.
+
+        >>> KeyFrames(("A", "B"), (Frame(b"", None, "A"), Frame(b"", None, "B"))).captioned(["B"])[0].label
+        'Picture B'
+        """
+        known = {frame.label: frame for frame in self.frames}
+        return [
+            replace(known[label], label=f"Picture {label}")
+            for label in (self.shown if labels is None else labels)
+        ]
+
+
+def orders_frames(item: Item) -> bool:
+    """Whether an order is asked for."""
+    return isinstance(item.answer, OrderingFormat)
+
+
+def ordering_labels(item: Item) -> tuple[str, ...]:
+    """The labels that are to be put in order. Raises `ValueError` for another format."""
+    if not isinstance(item.answer, OrderingFormat):
+        raise ValueError(f"an answer of the format {item.answer.kind} has no order")
+    return item.answer.labels
+
+
+async def key_frames(item: Item, view: View) -> KeyFrames:
+    """Looks at the item's frames, once. Raises `ValueError` for another format, and `InputError` for a frame
+    whose label is not one of the item's, or comes twice."""
+    labels = ordering_labels(item)
+    frames = await view.frames()
+    found = [frame.label for frame in frames]
+    wrong = next(
+        (label for place, label in enumerate(found) if label not in labels or label in found[:place]), None
+    )
+    if wrong is not None:
+        what = "twice" if wrong in labels else "that the answer does not know"
+        expected = f"{', '.join(labels)}, each at most once"
+        raise InputError(
+            None, f"item {item.id!r}", found=f"a picture labelled {wrong!r} {what}", expected=expected
+        )
+    return KeyFrames(labels, tuple(frames))
+
+
+def _listed(value: object) -> object:
+    """`D > B > A` (also joined by commas, arrows or spaces) as a list, alone or as a list's only entry."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, str):
+        return [label for label in re.split(r"\s*(?:->|[>→,;])\s*|\s+", value.strip()) if label]
+    return value
+
+
+LabelList = Annotated[list[str], BeforeValidator(_listed)]
+"""Labels in an order, as a list or as one text."""
+
+
+class ReplyForm(BaseModel):
+    """The root of the forms: what a model says beside what it was asked is left aside."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, str_strip_whitespace=True)
+
+
+class OrderReply(ReplyForm):
+    """The pictures in the order in which they were taken, and why."""
+
+    rationale: str = Field(description="Why the order is this one: for each picture what is seen and done.")
+    order: LabelList = Field(description="The labels of all pictures, each once, from first to last.")
+
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class Asking:
+    """Asks `client` for one answer and counts: `usage` sums all requests, `calls` the questions asked (a
+    question that is asked again because the reply was no reply is one), `images` the pictures in them.
+
+    One call at a time: an answer's stopwatch can't tell several apart.
+    """
+
+    def __init__(self, client: ModelClient) -> None:
+        self._client = client
+        self.usage = Usage()
+        self.calls = 0
+        self.images = 0
+
+    async def ask(
+        self, prompt: Prompt, schema: type[T], shown: Sequence[Part] = (), /, **values: object
+    ) -> T:
+        """What is shown, then the prompt filled in; the reply in its form.
+
+        Raises `InfrastructureError` (no reply, none of the form), `RefusalError`, `ConfigurationError`.
+        """
+        system, user = prompt.render(**values)
+        self.calls += 1
+        self.images += sum(isinstance(part, Frame) for part in shown)
+        reply = await self._client.ask([*shown, user], system=system, schema=schema)
+        self.usage += reply.usage
+        return reply.value
+
+    def counts(self) -> dict[str, JsonValue]:
+        """For an answer's `extra`."""
+        return {"calls": self.calls, "images": self.images}
+
+
+MOST_RATIONALE = 8000
+"""Characters of a rationale; what is longer is cut, and ends with "…"."""
+
+
+def clipped(text: str, most: int = 300) -> str:
+    """The text in one line, at most so long.
+
+    >>> clipped("hands  on\\nthe chest", 8)
+    'hands o…'
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def in_turn(order: Sequence[str], seen: Mapping[str, str], steps: Mapping[str, str]) -> str:
+    """A rationale put together from notes: of each label in turn what is seen, and which step that is.
+
+    >>> in_turn(["B", "A"], {"B": "Hands on the chest.", "A": ""}, {"B": "compressions"})
+    'First B: Hands on the chest (compressions). Then A: nothing was noted.'
+    """
+    turns = []
+    for place, label in enumerate(order):
+        words, step = seen.get(label, "").strip().rstrip("."), steps.get(label, "")
+        shown = f"{words} ({step})" if words and step else words or step or "nothing was noted"
+        turns.append(f"{'Then' if place else 'First'} {label}: {shown}.")
+    return " ".join(turns)
+
+
+def order_answer(
+    item: Item, order: Sequence[str], *, rationale: str, usage: Usage, extra: Mapping[str, JsonValue]
+) -> Answer:
+    """The answer that states `order` as it is: what it misses, repeats or invents stays so.
+
+    The rationale stands in `extra["rationale"]`, where recorded predictions have it, too, and is "" where the method
+    has none; faults of the order in
+    `extra["labels"]`. An order of fewer than two labels states none: then `parsed` is None, and `problem` says so.
+    """
+    faults = read_labels(order, ordering_labels(item)).faults()
+    kept = rationale.strip()
+    kept = kept if len(kept) <= MOST_RATIONALE else kept[: MOST_RATIONALE - 1] + "…"
+    more: dict[str, JsonValue] = {
+        "rationale": kept,
+        **({"labels": faults} if faults else {}),
+        **extra,
+    }
+    text, parsed, problem = _stated(item, list(order))
+    return Answer(item_id=item.id, text=text, parsed=parsed, problem=problem, usage=usage, extra=more)
+
+
+def _stated(item: Item, order: list[str]) -> tuple[str, JsonValue, str]:
+    """Text, value, and why there is no value; labels that spell no label are told as JSON, which keeps them."""
+    value: JsonValue = [*order]
+    text = say(item.answer, value)
+    try:
+        parsed = item.answer.parse(text)
+    except ParseError as error:
+        return text, None, str(error)
+    if parsed == value:
+        return text, value, ""
+    return json.dumps(order, ensure_ascii=False), value, ""
+
+
+def prompt_path(method: str, file: str) -> Path:
+    """A template of one of the methods."""
+    return Path(__file__).with_name("prompts") / method / file

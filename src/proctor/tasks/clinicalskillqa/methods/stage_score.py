@@ -1,0 +1,408 @@
+"""`stage-score`: key frames sorted by the stage of the procedure that each shows."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from proctor.core import Answer, ConfigurationError, Item, System, View
+from proctor.models import ModelClient, load_prompt
+from proctor.systems import look, method_options, only_client
+from proctor.tasks.clinicalskillqa.methods.keyframes import (
+    Asking,
+    KeyFrames,
+    ReplyForm,
+    clipped,
+    in_turn,
+    key_frames,
+    order_answer,
+    orders_frames,
+    prompt_path,
+    spelled,
+)
+from proctor.tasks.clinicalskillqa.methods.workflow import Workflow, WorkflowChoice
+
+Vectors = NDArray[np.float64]
+
+APPEARANCE = "appearance"
+"""The name of the features that need no encoder: 32 × 32 points of colour, pictures alone, no text."""
+
+
+def appearance(jpegs: Sequence[bytes]) -> Vectors:
+    """Pictures × 3,072: the same points of colour as `seriation` compares."""
+    return np.stack([look(jpeg).ravel() for jpeg in jpegs])
+
+
+class MultimodalEncoder:
+    """A model with a picture and a text encoder in one space (CLIP, SigLIP and their like), of the `transformers`
+    library, by path or id. Loaded at the first use, on the processor."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self._loaded: tuple[Any, Any] | None = None
+        self._lock = threading.Lock()  # several answers may want it first
+
+    def __call__(self, jpegs: Sequence[bytes], texts: Sequence[str]) -> Vectors:
+        """Pictures × twice the dimensions of the space: of each its picture's vector and its text's, each of length 1.
+
+        Longer texts than the encoder reads are cut by it. Raises `ConfigurationError` where it can't be loaded, or is
+        no such model.
+        """
+        import torch
+        from PIL import Image
+
+        with self._lock:
+            processor, model = self._load()
+        pictures = [Image.open(io.BytesIO(jpeg)).convert("RGB") for jpeg in jpegs]
+        with torch.inference_mode():
+            seen = model.get_image_features(**processor(images=pictures, return_tensors="pt"))
+            told = processor(text=list(texts), return_tensors="pt", padding="max_length", truncation=True)
+            said = model.get_text_features(**told)
+        return np.concatenate([_unit(_pooled(seen)), _unit(_pooled(said))], axis=1)
+
+    def _load(self) -> tuple[Any, Any]:
+        if self._loaded is None:
+            try:
+                from transformers import AutoModel, AutoProcessor
+                from transformers.utils import logging
+
+                logging.disable_progress_bar()
+                processor = AutoProcessor.from_pretrained(self.where)
+                model = AutoModel.from_pretrained(self.where).eval()
+            except (ImportError, OSError, ValueError, KeyError) as error:
+                reason = str(error).strip().partition("\n")[0]
+                raise ConfigurationError(f"the encoder {self.where!r} can't be loaded: {reason}") from error
+            if not (hasattr(model, "get_image_features") and hasattr(model, "get_text_features")):
+                raise ConfigurationError(
+                    f"the encoder {self.where!r} is a {type(model).__name__}: expected one of pictures and texts"
+                )
+            self._loaded = processor, model
+        return self._loaded
+
+
+def first_component(vectors: Vectors) -> NDArray[np.float64]:
+    """The place of each vector (rows) along the first principal component: centred, in the vectors' own unit.
+
+    Which end is positive says nothing. All 0 where the vectors do not differ.
+
+    >>> first_component(np.array([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]])).round(6).tolist() in ([-5, 0, 5], [5, 0, -5])
+    True
+    """
+    centred = vectors - vectors.mean(axis=0)
+    if not centred.any():
+        return np.zeros(len(vectors))
+    u, s, _ = np.linalg.svd(centred, full_matrices=False)
+    places: NDArray[np.float64] = u[:, 0] * s[0]
+    return places
+
+
+def _pooled(features: Any) -> NDArray[np.float64]:
+    """The vectors; newer versions of the library wrap them."""
+    found = getattr(features, "pooler_output", features)
+    return np.asarray(found.float().numpy(), dtype=np.float64)
+
+
+def _unit(vectors: Vectors) -> Vectors:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: Vectors = vectors / np.where(lengths > 0, lengths, 1.0)
+    return unit
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a frame shows of the procedure: its step (None: none), the steps that are behind it because what they
+    brought about is there (`done`), and the stage, from 0, that follows (None: nothing tells it).
+
+    A step at level k of the workflow stands for the stage 2·k, and a step that is behind for 2·k + 1; the stage is the
+    largest of them.
+    """
+
+    step: str | None
+    done: tuple[str, ...]
+    stage: int | None
+
+
+def state_of(facts: Collection[str], workflow: Workflow) -> State:
+    """The state in which these facts are true, and no others are known to be.
+
+    The step is the latest one (by level, then as listed) all of whose `shown_by` are true and none of whose
+    `never_with` is. Facts that the workflow does not know say nothing.
+
+    >>> from proctor.tasks.clinicalskillqa.methods.workflow import built_in
+    >>> state_of(["hands_on_chest", "chest_bare"], built_in("cpr"))
+    State(step='compress', done=('bare_chest',), stage=8)
+    >>> state_of(["chest_bare"], built_in("cpr")).stage, state_of([], built_in("cpr")).stage
+    (7, None)
+    """
+    shown = [
+        step.name
+        for step in workflow.steps
+        if all(name in facts for name in step.shown_by) and not any(name in facts for name in step.never_with)
+    ]
+    step = max(shown, key=workflow.level, default=None)
+    done = tuple(
+        dict.fromkeys(
+            fact.lasts.since
+            for name, fact in workflow.facts.items()
+            if name in facts and fact.lasts is not None
+        )
+    )
+    stages = [2 * workflow.level(name) + 1 for name in done]
+    if step is not None:
+        stages.append(2 * workflow.level(step))
+    return State(step, done, max(stages, default=None))
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """The order; `borrowed` says of each frame without a stage of its own whose stage it was given (the most alike
+    frame's that has one); `tied` are the groups that shared a stage, and `direction` is what told the component's
+    first end from its last: "stages", "given" (no knowledge), or "" where nothing was tied."""
+
+    order: tuple[str, ...]
+    borrowed: dict[str, str]
+    tied: tuple[tuple[str, ...], ...]
+    direction: str
+
+
+def sort_frames(
+    labels: Sequence[str], stages: Mapping[str, int | None], vectors: NDArray[np.float64]
+) -> Sorted:
+    """Sorts by stage, ties by the first principal component of `vectors` (one row per label, in the order of `labels`).
+
+    A component has no direction of its own: it runs with the stages, as far as they go up or down along it (Pearson's
+    correlation, over the frames that have one); else, without knowledge, from the end of the frame that is given first.
+    A frame without a stage gets that of the nearest one (Euclidean) that has one. Where none has, all are tied.
+    """
+    own = {label: stage for label in labels if (stage := stages.get(label)) is not None}
+    if not labels:
+        return Sorted((), {}, (), "")
+    row = {label: number for number, label in enumerate(labels)}
+    stageless = [] if not own else [label for label in labels if label not in own]
+    borrowed = {
+        label: min(
+            own, key=lambda one: (float(np.linalg.norm(vectors[row[label]] - vectors[row[one]])), row[one])
+        )
+        for label in stageless
+    }
+    stage_of = dict.fromkeys(labels, 0) | own | {label: own[lender] for label, lender in borrowed.items()}
+    groups = {
+        stage: tuple(one for one in labels if stage_of[one] == stage)
+        for stage in sorted(set(stage_of.values()))
+    }
+    tied = tuple(group for group in groups.values() if len(group) > 1)
+    if not tied:
+        return Sorted(tuple(group[0] for group in groups.values()), borrowed, (), "")
+    along, direction = _directed(first_component(vectors), labels, own)
+    order = sorted(labels, key=lambda one: (stage_of[one], round(float(along[row[one]]), 9), row[one]))
+    return Sorted(tuple(order), borrowed, tied, direction)
+
+
+def _directed(
+    places: NDArray[np.float64], labels: Sequence[str], own: Mapping[str, int]
+) -> tuple[NDArray[np.float64], str]:
+    """The places, turned so that they go up with the stages."""
+    if not own:
+        return (places if places[0] <= 0 else -places), "given"
+    with_stage = [number for number, label in enumerate(labels) if label in own]
+    stages = np.array([own[labels[number]] for number in with_stage], dtype=float)
+    with_them = float(((stages - stages.mean()) * (places[with_stage] - places[with_stage].mean())).sum())
+    if abs(with_them) > 1e-9:
+        return (places if with_them > 0 else -places), "stages"
+    return (places if places[0] <= 0 else -places), "given"
+
+
+VERSION = "2"
+"""Changes whenever the same replies may give another answer; prompts have hashes of their own."""
+
+METHOD = "stage-score"
+
+NO_FACTS = "no frame shows a fact: all are tied, and ordered by the first component alone"
+"""In an answer's `extra["fallback"]`: its order rests on looks, and its direction on nothing."""
+
+
+class StageScoreOptions(BaseModel):
+    """`scenario` (cpr, aed, bmv) or `workflow` (a file) say what the procedure is; `encoder` is a model of pictures and
+    texts (a folder or an id) whose vectors break ties, instead of the pictures' colours; `unseen` says what becomes of
+    an instance of which no frame shows a fact: all are tied ("component", as the paper's system always orders), or
+    there is no order ("none")."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    scenario: str | None = None
+    workflow: str | None = None
+    encoder: str | None = None
+    unseen: Literal["component", "none"] = "component"
+
+
+class ProcedureReply(ReplyForm):
+    """Which procedure the pictures show."""
+
+    procedure: str = Field(default="", description="Its name, or other.")
+
+
+class StageReply(ReplyForm):
+    """What one picture shows."""
+
+    seen: str = Field(default="", description="What the picture shows.")
+    true_facts: list[str] = Field(default=[], description="Names of the facts that it shows.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Of one frame: the words, the facts that the workflow knows, and the state that follows."""
+
+    words: str
+    facts: tuple[str, ...]
+    state: State
+
+
+class StageScore:
+    """Sorts key frames by the stage of the procedure that each shows.
+
+    For n frames shown it makes n calls with one image each; where neither the options nor the question name the
+    procedure, one call more, with all n images, in which the model chooses among all that are known (where it chooses
+    none, no facts are asked for). No frames, no calls.
+
+    The model says which facts a frame shows; rules make a state and an ordinal stage of them (see `state_of`). Frames
+    of one stage are told apart by the first principal component of their vectors: of `encoder` (picture and words, as in
+    the paper), else of the pictures' colours alone (`seriation`'s). See `sort_frames` for frames
+    without a stage, and for the direction. Where no frame has a stage all frames are tied, so that there is always a
+    complete order of what is shown, as in the paper; `extra["fallback"]` then says so. With `unseen="none"` the answer
+    states no order there.
+
+    `Answer.extra`: `rationale` (put together from what was seen), `evidence` (procedure, and of each frame `seen`, `facts`,
+    `step`, `done`, `stage`), `ties` (`features`, `groups`, `direction`), `borrowed`, `calls`, `images`.
+    """
+
+    def __init__(self, client: ModelClient, options: StageScoreOptions) -> None:
+        self._client = client
+        self._unseen = options.unseen
+        self._offer = WorkflowChoice(METHOD, scenario=options.scenario, workflow=options.workflow)
+        self._encoder = MultimodalEncoder(options.encoder) if options.encoder is not None else None
+        self._procedure = load_prompt(prompt_path("stage_score", "procedure.txt.j2"))
+        self._frame = load_prompt(prompt_path("stage_score", "frame.txt.j2"))
+
+    @property
+    def name(self) -> str:
+        """With the model, since another model is another system."""
+        return f"{METHOD}[{self._client.name}]"
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """The model, the prompts by hash, the workflows by hash, the features."""
+        return {
+            **self._client.settings,
+            **self._offer.settings,
+            "version": VERSION,
+            "features": self._features,
+            "unseen": self._unseen,
+            "prompts_sha256": {"procedure": self._procedure.sha256, "frame": self._frame.sha256},
+        }
+
+    @property
+    def _features(self) -> str:
+        return self._encoder.where if self._encoder is not None else APPEARANCE
+
+    def supports(self, item: Item) -> bool:
+        """Orderings alone."""
+        return orders_frames(item)
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        """Raises `InfrastructureError` and `RefusalError` where a call ends so, `ValueError` for another format."""
+        frames = await key_frames(item, view)
+        asking = Asking(self._client)
+        workflow = await self._chosen(asking, frames, self._offer.of(item.question))
+        seen: dict[str, _Seen] = {}
+        if workflow is not None:
+            for label in frames.shown:
+                seen[label] = await self._look(asking, frames, label, workflow)
+        found = await asyncio.to_thread(self._sorted, frames, seen)
+        extra: dict[str, JsonValue] = {
+            "evidence": _told(workflow, seen),
+            "ties": {
+                "features": self._features,
+                "groups": [[*group] for group in found.tied],
+                "direction": found.direction,
+            },
+            "borrowed": {**found.borrowed},
+            **asking.counts(),
+            **({"fallback": NO_FACTS} if frames.frames and _stageless(seen) else {}),
+        }
+        rationale = _rationale(found, seen, workflow)
+        return order_answer(item, found.order, rationale=rationale, usage=asking.usage, extra=extra)
+
+    async def _chosen(
+        self, asking: Asking, frames: KeyFrames, workflows: Sequence[Workflow]
+    ) -> Workflow | None:
+        if not frames.frames or len(workflows) == 1:
+            return workflows[0] if len(workflows) == 1 else None
+        said = await asking.ask(
+            self._procedure, ProcedureReply, frames.captioned(), labels=frames.shown, workflows=workflows
+        )
+        names = spelled([said.procedure])
+        return next((one for one in workflows if one.name in names), None)
+
+    async def _look(self, asking: Asking, frames: KeyFrames, label: str, workflow: Workflow) -> _Seen:
+        said = await asking.ask(
+            self._frame, StageReply, frames.captioned([label]), label=label, workflow=workflow
+        )
+        facts = tuple(name for name in spelled(said.true_facts) if name in workflow.facts)
+        return _Seen(clipped(said.seen), facts, state_of(facts, workflow))
+
+    def _sorted(self, frames: KeyFrames, seen: Mapping[str, _Seen]) -> Sorted:
+        if not frames.frames or (self._unseen == "none" and _stageless(seen)):
+            return Sorted((), {}, (), "")
+        jpegs = [frame.jpeg for frame in frames.frames]
+        words = [seen[label].words if label in seen else "" for label in frames.shown]
+        vectors = appearance(jpegs) if self._encoder is None else self._encoder(jpegs, words)
+        return sort_frames(frames.shown, {label: one.state.stage for label, one in seen.items()}, vectors)
+
+
+def _told(workflow: Workflow | None, seen: Mapping[str, _Seen]) -> dict[str, JsonValue]:
+    frames: dict[str, JsonValue] = {
+        label: {
+            "seen": one.words,
+            "facts": [*one.facts],
+            "step": one.state.step,
+            "done": [*one.state.done],
+            "stage": one.state.stage,
+        }
+        for label, one in seen.items()
+    }
+    return {"procedure": workflow.name if workflow is not None else None, "frames": frames}
+
+
+def _stageless(seen: Mapping[str, _Seen]) -> bool:
+    return all(one.state.stage is None for one in seen.values())
+
+
+def _rationale(found: Sorted, seen: Mapping[str, _Seen], workflow: Workflow | None) -> str:
+    if not found.order:
+        return ""
+    titles = {} if workflow is None else {label: _title(one.state, workflow) for label, one in seen.items()}
+    return in_turn(found.order, {label: one.words for label, one in seen.items()}, titles)
+
+
+def _title(state: State, workflow: Workflow) -> str:
+    step = workflow.step(state.step)
+    past = [workflow.step(name) for name in state.done]
+    after = ", ".join(passed.title for passed in past if passed is not None)
+    return step.title if step is not None else f"after: {after}" if after else ""
+
+
+def build(clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[str, JsonValue]) -> System:
+    """Facts per frame from the model, a stage by rules, frames sorted by stage (VerbaNexAI).
+
+    It draws nothing, so the seed changes nothing.
+    """
+    del seed
+    return StageScore(only_client(METHOD, clients), method_options(METHOD, StageScoreOptions, options))

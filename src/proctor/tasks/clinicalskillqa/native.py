@@ -1,0 +1,222 @@
+"""The task's own records: instances, references and predictions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+
+from proctor.core import (
+    InputError,
+    input_bytes,
+    parse_json,
+    read_jsonl,
+    read_model,
+    read_table,
+    unique_keys,
+    validated,
+)
+
+_EXPECTED = "a .json, .jsonl or .csv file"
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def records(file: Path, inside: str) -> list[tuple[str, JsonValue]]:
+    """(place, record) of a `.json`, `.jsonl` or `.csv` file in UTF-8.
+
+    JSON is a list of objects, the same below the key `inside`, or an object from ids to records (to orders
+    alone, where a record is no object). Raises `InputError` for anything else, and for a key twice.
+    """
+    suffix = file.suffix.casefold()
+    if suffix == ".csv":
+        return list(_rows(file))
+    if suffix == ".jsonl":
+        return read_jsonl(file, _EXPECTED, pairs=unique_keys)
+    if suffix != ".json":
+        input_bytes(file, _EXPECTED)
+        raise InputError(file, found=f"a file named {file.name!r}", expected=_EXPECTED)
+    return _listed(file, parse_json(file, input_bytes(file, _EXPECTED), pairs=unique_keys), inside)
+
+
+def read_unique(file: Path, inside: str, model: type[Model]) -> dict[str, Model]:
+    """The records of a file by their `id`. Raises `InputError` that names the file and the item: a field that
+    is not as it should be, an id twice, no record at all."""
+    found: dict[str, Model] = {}
+    for place, raw in records(file, inside):
+        given = raw.get("id") if isinstance(raw, dict) else None
+        where = f"item {given!r}" if isinstance(given, str) and given else place
+        one = validated(model, raw, file, where)
+        name = str(given)
+        if name in found:
+            raise InputError(file, where, found=f"it a second time ({place})", expected="each item once")
+        found[name] = one
+    if not found:
+        raise InputError(file, found="no entry", expected="one or more")
+    return found
+
+
+def _listed(file: Path, value: JsonValue, inside: str) -> list[tuple[str, JsonValue]]:
+    if isinstance(value, dict) and isinstance(value.get(inside), list):
+        value = value[inside]
+    if isinstance(value, dict):
+        return [
+            (
+                f"item {name!r}",
+                {"id": name, **entry} if isinstance(entry, dict) else {"id": name, "order": entry},
+            )
+            for name, entry in value.items()
+        ]
+    if isinstance(value, list):
+        return [(f"entry {number}", entry) for number, entry in enumerate(value, 1)]
+    raise InputError(file, found=type(value).__name__, expected="a list of objects")
+
+
+def _rows(file: Path) -> Iterator[tuple[str, JsonValue]]:
+    for row in read_table(file, ("id", "order"), lenient=True).checked(file):
+        place = f"row {row.number}"
+        cells: dict[str, JsonValue] = dict(row.cells)
+        order = row.cells["order"].strip()
+        if order.startswith("["):
+            cells["order"] = parse_json(file, order, place, pairs=unique_keys)
+        yield place, cells
+
+
+Scenario = Literal["CPR", "AED", "BMV"]
+
+SCENARIOS: dict[Scenario, str] = {
+    "CPR": "cardiopulmonary resuscitation",
+    "AED": "the use of an automated external defibrillator",
+    "BMV": "bag-mask ventilation",
+}
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_JOINT = re.compile(r"\s*(?:>|→|->|,|;)\s*|\s+")
+
+
+def labels_of(count: int) -> tuple[str, ...]:
+    """The labels of n frames: the first letters of the alphabet (2 to 26).
+
+    >>> labels_of(4)
+    ('A', 'B', 'C', 'D')
+    """
+    return tuple(_LETTERS[:count])
+
+
+def _order(value: object) -> object:
+    """`D > B > A > C` (also joined by commas, arrows or spaces) as a list; a list stays one."""
+    if isinstance(value, str):
+        return tuple(label for label in _JOINT.split(value.strip()) if label)
+    if isinstance(value, list):
+        return tuple(label.strip() if isinstance(label, str) else label for label in value)
+    if value is None:
+        return ()
+    if not isinstance(value, tuple):
+        raise ValueError("a list of labels, or a text such as D > B > A > C")
+    return value
+
+
+Order = Annotated[tuple[str, ...], BeforeValidator(_order)]
+
+
+class _Native(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    id: str = Field(min_length=1)
+
+
+class NativeInstance(_Native):
+    """One entry of a manifest: `frames` names a picture below the media folder for each label."""
+
+    frames: dict[str, str] = Field(min_length=2, max_length=26)
+    scenario: Scenario | None = None
+    video: str = ""
+
+
+class ReferenceOrder(_Native):
+    """The right order with why; scenario and source video where the file tells them."""
+
+    order: Order
+    rationale: str = ""
+    scenario: Scenario | None = None
+    video: str = ""
+
+
+class NativePrediction(_Native):
+    """One answer. Its order may miss, repeat or invent labels; empty is no answer."""
+
+    order: Order = ()
+    rationale: str = ""
+
+
+class About(BaseModel):
+    """`about.json` of a folder that was built: from what seed, and whether its videos are simulated."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    simulated: bool = False
+    seed: int | None = None
+
+
+def read_about(data: Path) -> About:
+    """What `about.json` says; a folder without it is the task's own. Raises `InputError` where it can't be read."""
+    file = data / "about.json"
+    if not file.is_file():
+        return About()
+    return read_model(file, About)
+
+
+def read_instances(file: Path) -> dict[str, NativeInstance]:
+    """A manifest, by id. Raises `InputError` for labels that are not the first letters, a picture named twice
+    in one instance, and what `read_unique` refuses."""
+    found = read_unique(file, "instances", NativeInstance)
+    for one in found.values():
+        place = f"item {one.id!r}"
+        expected = labels_of(len(one.frames))
+        if set(one.frames) != set(expected):
+            shown = ", ".join(sorted(one.frames))
+            raise InputError(file, f"{place}, field 'frames'", found=shown, expected=", ".join(expected))
+        twice = _twice(one.frames.values())
+        if twice:
+            raise InputError(file, place, found=f"the image {twice!r} twice", expected="an image per label")
+    return found
+
+
+def read_references(file: Path) -> dict[str, ReferenceOrder]:
+    """References by id. Raises `InputError` for an order that is no permutation of the first letters (A, B, C …),
+    two references for one item, and what `read_unique` refuses."""
+    found = read_unique(file, "references", ReferenceOrder)
+    for one in found.values():
+        labels = labels_of(len(one.order))
+        if len(one.order) < 2 or sorted(one.order) != list(labels):
+            expected = f"a permutation of {', '.join(labels)}" if len(labels) > 1 else "two labels or more"
+            shown = " > ".join(one.order) or "an empty order"
+            raise InputError(file, f"item {one.id!r}, field 'order'", found=shown, expected=expected)
+    return found
+
+
+def read_predictions(file: Path) -> dict[str, NativePrediction]:
+    """Predictions by id: JSON, JSON lines or CSV (columns id, order, rationale). Labels are not checked here: a
+    wrong order is an answer. Raises `InputError` for two predictions for one item, and what `read_unique` refuses."""
+    return read_unique(file, "predictions", NativePrediction)
+
+
+def _twice(values: Iterable[str]) -> str:
+    seen: set[str] = set()
+    for value in values:
+        if value in seen:
+            return value
+        seen.add(value)
+    return ""
+
+
+def spelled(order: tuple[str, ...], labels: tuple[str, ...]) -> tuple[str, ...]:
+    """The order with known labels in their own case, as `OrderingFormat` reads them.
+
+    >>> spelled(("b", "x", "A"), ("A", "B"))
+    ('B', 'x', 'A')
+    """
+    known = {label.casefold(): label for label in labels}
+    return tuple(known.get(label.casefold(), label) for label in order)

@@ -1,0 +1,67 @@
+"""Pose: the joints of the people in a picture, and what they say of it in words."""
+
+from proctor.tasks.clinicalskillqa.pose.geometry import SEGMENTS, THRESHOLDS, Arm, Body, Threshold
+from proctor.tasks.clinicalskillqa.pose.keypoints import (
+    KEYPOINTS,
+    MARKS,
+    SEEN,
+    KeypointFile,
+    Person,
+    PersonBox,
+    Point,
+    Pose,
+)
+from proctor.tasks.clinicalskillqa.pose.network import (
+    LEAST_OVERLAP,
+    LEAST_SCORE,
+    Letterbox,
+    PoseNetwork,
+    PoseSource,
+    marked_region,
+    marked_regions,
+    open_pose,
+    people_of,
+)
+from proctor.tasks.clinicalskillqa.pose.predicates import (
+    PREDICATES,
+    WORDS,
+    PersonFacts,
+    PictureFacts,
+    Places,
+    facts_of,
+    places_of,
+    sentences,
+)
+
+__all__ = [
+    "KEYPOINTS",
+    "LEAST_OVERLAP",
+    "LEAST_SCORE",
+    "MARKS",
+    "PREDICATES",
+    "SEEN",
+    "SEGMENTS",
+    "THRESHOLDS",
+    "WORDS",
+    "Arm",
+    "Body",
+    "KeypointFile",
+    "Letterbox",
+    "Person",
+    "PersonBox",
+    "PersonFacts",
+    "PictureFacts",
+    "Places",
+    "Point",
+    "Pose",
+    "PoseNetwork",
+    "PoseSource",
+    "Threshold",
+    "facts_of",
+    "marked_region",
+    "marked_regions",
+    "open_pose",
+    "people_of",
+    "places_of",
+    "sentences",
+]

@@ -1,0 +1,267 @@
+"""Where in a picture it is worth to look closer, and the picture with those places enlarged beside it.
+
+What stands out (spectral residual: Hou and Zhang 2007, CVPR) and what differs from the other pictures of the same
+camera make a map; two places are taken from it. Where joints tell head and chest, those places are taken instead.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.core import InputError, Region
+from proctor.tasks.clinicalskillqa.pose import Body, PersonBox, Pose, places_of
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Map = NDArray[np.float64]
+
+COLOURS = {
+    "red": (230, 50, 50),
+    "blue": (60, 120, 255),
+    "green": (40, 180, 70),
+    "yellow": (240, 200, 30),
+}
+"""Frames of the enlarged places, by the names that a prompt can call them by; the first comes first."""
+
+_SIDE = 96  # of the map's longer side: places need no finer one
+_SHARE = 0.25  # of the picture's longer side that an enlarged place shows at least
+_MOST_SHARE = 0.45  # and at most: an inset has half the side, so that it would hardly enlarge more
+_ASPECT = 4 / 3
+_QUALITY = 90
+_STILL = 4.0  # levels of 255: below this, what differs between pictures is noise
+_BORDER = 3
+_READABLE = 384  # the least longer side in pixels: half of it is an inset's
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """A place to enlarge, as a part of the picture. `what` is "head and airway", "chest and hands" or "hands" where
+    joints or marks tell it, else "" (a place that stands out)."""
+
+    region: Region
+    what: str = ""
+
+
+def saliency(jpegs: Sequence[bytes]) -> list[Map]:
+    """One map for each picture, its longer side 96 points, from 0 to 1 (the most in this picture; all 0 where
+    nothing stands out).
+
+    The mean of what stands out in the picture itself and of how far it differs from the median of all pictures;
+    where the sizes differ, there are fewer than three pictures or nothing moves, of the former alone. A camera that
+    moves makes everything differ, and then the second part says little.
+    """
+    pictures = [_grey(jpeg) for jpeg in jpegs]
+    moving = _motion(pictures)
+    maps = []
+    for place, picture in enumerate(pictures):
+        found = _scaled(_standing_out(picture))
+        if moving is not None and moving[place].any():
+            found = (found + _scaled(moving[place])) / 2
+        maps.append(_scaled(found))
+    return maps
+
+
+def details_of(
+    found: Map,
+    aspect: float,
+    pose: Pose | None = None,
+    marked: Mapping[str, Region] | None = None,
+    *,
+    both: bool = False,
+) -> list[Detail]:
+    """Up to two places to enlarge in a picture, `aspect` times as wide as high; the one further left first.
+
+    Head and chest where `pose` or `marked` (in fractions of the picture) tells them; else the hands of the person who
+    is surest. What is missing of two is taken from the map: the window that holds most of it, apart from the other
+    places. Fewer where nothing stands out. With `both`, two places of the map are taken beside those of joints and
+    marks, four in all.
+    """
+    details = [] if pose is None and not marked else _known(pose, marked or {}, aspect)
+    left, most = _less(found, details), 2 + (len(details) if both else 0)
+    while len(details) < most and left.max() > 0:
+        details.append(Detail(_densest(left, aspect)))
+        left = _less(left, details[-1:])
+    return sorted(details, key=lambda detail: (detail.region.x, detail.region.y))
+
+
+def enlarged(jpeg: bytes, details: Sequence[Detail], original: bytes | None = None) -> bytes:
+    """One JPEG: the whole picture, with thin frames around the places, and the places enlarged beside it.
+
+    The insets stand below a picture that is wider than high, and to the right of another one, two in a row; nothing of
+    the picture is covered. They are cut from `original`, the same picture with more pixels, where it is given. Each is
+    framed in the colour of its place (`COLOURS`, in order). Without details, the picture as it is.
+    """
+    from PIL import Image, ImageDraw
+
+    if not details:
+        return jpeg
+    picture = _open(jpeg).convert("RGB")
+    source = None if original is None or original == jpeg else _open(original).convert("RGB")
+    scale = max(1.0, _READABLE / max(picture.size))
+    if scale > 1:
+        size = round(picture.width * scale), round(picture.height * scale)
+        picture = picture.resize(size, Image.Resampling.BICUBIC)
+    wide, high = picture.size
+    lying = wide >= high
+    inset = (wide // 2, round(wide / 2 / _ASPECT)) if lying else (round(high / 2 * _ASPECT), high // 2)
+    rows = (min(len(details), len(COLOURS)) + 1) // 2
+    size = (wide, high + rows * inset[1]) if lying else (wide + rows * inset[0], high)
+    canvas = Image.new("RGB", size, "black")
+    canvas.paste(picture, (0, 0))
+    draw = ImageDraw.Draw(canvas)
+    for number, (detail, colour) in enumerate(zip(details, COLOURS.values(), strict=False)):
+        left, top, right, bottom = _pixels(detail.region, picture.size)
+        place = (left, top, right, bottom) if source is None else _pixels(detail.region, source.size)
+        cut = (source or picture).crop(place).resize(inset, Image.Resampling.LANCZOS)
+        row, column = divmod(number, 2)
+        corner = (
+            (column * inset[0], high + row * inset[1])
+            if lying
+            else (wide + row * inset[0], column * inset[1])
+        )
+        canvas.paste(cut, corner)
+        edge = (corner[0], corner[1], corner[0] + inset[0] - 1, corner[1] + inset[1] - 1)
+        draw.rectangle(edge, outline=colour, width=_BORDER)
+        draw.rectangle((left, top, right - 1, bottom - 1), outline=colour, width=1)
+    out = io.BytesIO()
+    canvas.save(out, "JPEG", quality=_QUALITY)
+    return out.getvalue()
+
+
+def _known(pose: Pose | None, marked: Mapping[str, Region], aspect: float) -> list[Detail]:
+    """Head and chest, as far as they are known; hands where the chest is not."""
+    pose = pose or Pose(round(1000 * aspect), 1000, ())
+    places = places_of(pose, marked)
+    found = []
+    if places.head is not None:
+        found.append(Detail(_window(places.head, pose, aspect), "head and airway"))
+    if places.chest is not None:
+        found.append(Detail(_window(places.chest, pose, aspect), "chest and hands"))
+    else:
+        rescuers = (person for person in pose.people if person is not places.lying)
+        hands = next((box for person in rescuers if (box := _hands(Body(person))) is not None), None)
+        if hands is not None:
+            found.append(Detail(_window(hands, pose, aspect), "hands"))
+    return found
+
+
+def _hands(body: Body) -> PersonBox | None:
+    hands = [arm.hand for arm in body.arms.values() if arm.hand is not None]
+    if not hands:
+        return None
+    across, down = [hand.x for hand in hands], [hand.y for hand in hands]
+    return PersonBox(min(across), min(down), max(across), max(down))
+
+
+def _window(box: PersonBox, pose: Pose, aspect: float) -> Region:
+    """Around a box, half as wide again, in the insets' shape, within the picture."""
+    wide = 1.5 * max(box.right - box.left, _ASPECT * (box.bottom - box.top)) / pose.width
+    centre = box.centre
+    return _placed(centre.x / pose.width, centre.y / pose.height, wide, aspect)
+
+
+def _placed(x: float, y: float, wide: float, aspect: float) -> Region:
+    """A region of the insets' shape around a point, of bounded size, moved into the picture. All are fractions."""
+    longer = max(aspect, 1.0) / aspect  # the longer side in widths
+    wide = min(max(wide, _SHARE * longer), _MOST_SHARE * longer, 1.0, _ASPECT / aspect)
+    high = wide * aspect / _ASPECT
+    return Region(
+        x=min(max(x - wide / 2, 0.0), 1 - wide),
+        y=min(max(y - high / 2, 0.0), 1 - high),
+        width=wide,
+        height=high,
+    )
+
+
+def _densest(found: Map, aspect: float) -> Region:
+    """The window of the least size around where the map is densest (the middle counts most, so that what stands out
+    is not cut by the edge); of equals the first from the top left."""
+    import cv2
+
+    rows, columns = found.shape
+    least = _placed(0.5, 0.5, 0.0, aspect)
+    spread = least.width * columns / 3, least.height * rows / 3
+    held = cv2.GaussianBlur(found, (0, 0), spread[0], sigmaY=spread[1], borderType=cv2.BORDER_CONSTANT)
+    row, column = np.unravel_index(int(np.argmax(held.round(9))), held.shape)
+    return _placed((column + 0.5) / columns, (row + 0.5) / rows, 0.0, aspect)
+
+
+def _less(found: Map, details: Sequence[Detail]) -> Map:
+    """The map without what these places hold, and without a margin of half a window around it."""
+    left = found.copy()
+    rows, columns = found.shape
+    for detail in details:
+        region = detail.region
+        top, bottom = (region.y - region.height / 2) * rows, (region.y + 1.5 * region.height) * rows
+        start, end = (region.x - region.width / 2) * columns, (region.x + 1.5 * region.width) * columns
+        left[max(0, round(top)) : round(bottom), max(0, round(start)) : round(end)] = 0.0
+    return left
+
+
+def _standing_out(picture: Map) -> Map:
+    import cv2
+
+    if picture.std() < 1.0:
+        return np.zeros_like(picture)
+    create: Any = vars(cv2.saliency)[
+        "StaticSaliencySpectralResidual_create"
+    ]  # not in the package's own types
+    done, found = create().computeSaliency(picture.astype(np.uint8))
+    if not done:
+        return np.zeros_like(picture)
+    return np.asarray(found, dtype=np.float64)
+
+
+def _motion(pictures: Sequence[Map]) -> list[Map] | None:
+    """How far each picture differs from the median of all, smoothed; None where they can't be compared."""
+    import cv2
+
+    if len(pictures) < 3 or len({picture.shape for picture in pictures}) > 1:
+        return None
+    usual = np.median(np.stack(pictures), axis=0)
+    apart = [np.abs(picture - usual) for picture in pictures]
+    smooth = [cv2.GaussianBlur(np.where(one < _STILL, 0.0, one), (0, 0), 1.5) for one in apart]
+    return [np.asarray(one, dtype=np.float64) for one in smooth]
+
+
+def _scaled(found: Map) -> Map:
+    most = float(found.max())
+    return found / most if most > 0 else np.zeros_like(found)
+
+
+def _grey(jpeg: bytes) -> Map:
+    from PIL import Image
+
+    picture = _open(jpeg).convert("L")
+    scale = _SIDE / max(picture.size)
+    size = max(8, round(picture.width * scale)), max(8, round(picture.height * scale))
+    return np.asarray(picture.resize(size, Image.Resampling.BOX), dtype=np.float64)
+
+
+def _open(jpeg: bytes) -> Image:
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(jpeg)) as opened:
+            opened.load()
+            return opened
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        found = f"an unreadable image ({type(error).__name__})"
+        raise InputError(None, "picture", found=found, expected="a picture") from error
+
+
+def _pixels(region: Region, size: tuple[int, int]) -> tuple[int, int, int, int]:
+    left, top = round(region.x * size[0]), round(region.y * size[1])
+    return (
+        left,
+        top,
+        left + max(1, round(region.width * size[0])),
+        top + max(1, round(region.height * size[1])),
+    )

@@ -1,0 +1,267 @@
+"""Reads ClinicalSkillQA as its organisers hand it out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from proctor.core import (
+    ACCURACY,
+    NO_ANSWER,
+    Answer,
+    Benchmark,
+    BenchmarkReader,
+    FailedPolicy,
+    Image,
+    InputError,
+    Item,
+    Metric,
+    PluginReport,
+    PublishedRow,
+    PublishedTable,
+    RecordedAnswers,
+    Reference,
+    TagValue,
+)
+from proctor.core.formats import OrderingFormat
+from proctor.metrics.ordering import NEIGHBOURS, PAIR, RUN_METRICS, InvalidOrders
+from proctor.metrics.text import BertScoreSettings, load_bertscore
+from proctor.tasks.clinicalskillqa.instances import Instance, find_instances, only_one
+from proctor.tasks.clinicalskillqa.native import (
+    SCENARIOS,
+    NativePrediction,
+    ReferenceOrder,
+    labels_of,
+    read_about,
+    read_predictions,
+    read_references,
+    spelled,
+)
+from proctor.tasks.clinicalskillqa.scoring import score_predictions
+from proctor.tasks.clinicalskillqa.submission import SUBMISSION, write_submission
+from proctor.tasks.clinicalskillqa.summary import published, report, without_video
+
+
+def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
+    """One answer to every item of the benchmark, in its order; the rationale stands in its `extra`.
+
+    An item without a prediction gets an answer whose reason is `NO_ANSWER`; an empty order is unreadable. Raises
+    `InputError` for a prediction for an item that the benchmark does not have.
+    """
+    predictions = read_predictions(path)
+    unknown = sorted(predictions.keys() - {item.id for item in benchmark.items})
+    if unknown:
+        raise InputError(
+            path, f"item {unknown[0]!r}", found="an unknown item", expected="the benchmark's items alone"
+        )
+    answers = tuple(_answer(item, predictions.get(item.id)) for item in benchmark.items)
+    missing = sum(answer.reason == NO_ANSWER for answer in answers)
+    notes = (f"{missing} of {len(answers)} items have no answer and are wrong",) if missing else ()
+    return RecordedAnswers(answers=answers, settings={"recorded": "ClinicalSkillQA predictions"}, notes=notes)
+
+
+def _answer(item: Item, prediction: NativePrediction | None) -> Answer:
+    if prediction is None:
+        return Answer(item_id=item.id, reason=NO_ANSWER, problem=NO_ANSWER)
+    text = " > ".join(prediction.order)
+    extra = {"rationale": prediction.rationale} if "rationale" in prediction.model_fields_set else {}
+    if not prediction.order:
+        return Answer(item_id=item.id, problem="expected an order, found ''", extra={**extra})
+    labels = item.answer.labels if item.answer.kind == "ordering" else ()
+    parsed = list(spelled(prediction.order, labels))
+    return Answer(item_id=item.id, text=text, parsed=[*parsed], extra={**extra})
+
+
+WEIGHTS = {"alpha": 0.7, "beta": 0.8}
+
+_SIMULATED = " (of rendered videos, not real)"
+_REFERENCES = ("references.json", "references.jsonl")
+
+
+class ClinicalSkillQA(BenchmarkReader):
+    """Reads a folder of instances with their references; see `BenchmarkReader`."""
+
+    @property
+    def name(self) -> str:
+        """As on the command line."""
+        return "clinicalskillqa"
+
+    @property
+    def summary(self) -> str:
+        """One line for `proctor list`."""
+        return "ClinicalSkillQA: shuffled key frames of CPR, AED and BMV, to be put in order"
+
+    @property
+    def prompts(self) -> Path:
+        """Where the templates lie."""
+        return Path(__file__).parent / "prompts"
+
+    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
+        """Reads instances (see `find_instances`) and `references.json` or `references.jsonl`, where `data` has one;
+        without, the items have no reference. Frames are shown under the labels of their files, so the seed draws
+        nothing."""
+        del seed
+        root = media or data
+        if not data.is_dir():
+            raise InputError(data, found="no such folder", expected="a folder of instances")
+        instances = find_instances(data, root)
+        file = only_one(data, _REFERENCES)
+        references = read_references(file) if file is not None else {}
+        about = read_about(data)
+        if file is not None:
+            _check_pairs(file, instances, references)
+        items = tuple(_item(instance, references.get(instance.id)) for instance in instances)
+        told = all("scenario" in item.tags for item in items)
+        return Benchmark(
+            name=self.name,
+            title=f"ClinicalSkillQA: key frames in order{_SIMULATED if about.simulated else ''}",
+            items=items,
+            metrics=(ACCURACY, *RUN_METRICS),
+            headline=ACCURACY.name,
+            facets=("scenario", "frames") if told else ("frames",),
+            buckets=("scenario",) if told else ("frames",),
+            conditions=("video", "text-only", "black", "shuffled"),
+            media_root=root,
+            failed=FailedPolicy.WRONG,
+            notes=_notes(items, references=file is not None),
+            seeds={} if about.seed is None else {"instances": about.seed},
+            simulated=about.simulated,
+            published=None if about.simulated else _published(),
+        )
+
+    def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
+        """Predictions as JSON, JSON lines or CSV."""
+        return read_recorded(path, benchmark)
+
+    @property
+    def prediction_weights(self) -> Mapping[str, float]:
+        """Of the overall score (see `overall_score`), as the task sets them."""
+        return dict(WEIGHTS)
+
+    def mark_predictions(
+        self,
+        predictions: Path,
+        references: Path,
+        *,
+        weights: Mapping[str, float],
+        draws: int,
+        seed: int,
+        strict: bool = False,
+        similarity: BertScoreSettings | None = None,
+        invalid: InvalidOrders = "wrong",
+    ) -> PluginReport:
+        """The task's own figures and those beyond; rationales by BERTScore."""
+        unknown = sorted(weights.keys() - WEIGHTS.keys())
+        if unknown:
+            expected = f"one of {', '.join(WEIGHTS)}"
+            raise InputError(None, "weight", found=repr(unknown[0]), expected=expected)
+        chosen = WEIGHTS | dict(weights)
+        scored = score_predictions(
+            predictions,
+            references,
+            weights=(chosen["alpha"], chosen["beta"]),
+            draws=draws,
+            seed=seed,
+            strict=strict,
+            bertscore=lambda: load_bertscore(similarity or BertScoreSettings()),
+            invalid=invalid,
+        )
+        return report(scored, predictions, references)
+
+    @property
+    def submission_formats(self) -> tuple[str, ...]:
+        """One: id, order and rationale of each answer, as predictions are read."""
+        return (SUBMISSION,)
+
+    def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
+        """See `submitting.write_submission`."""
+        del form
+        return write_submission(answers, file)
+
+    def media_help(self, data: Path, missing: Sequence[str]) -> str:
+        """Where the frames come from."""
+        return (
+            f"{len(missing)} key frames are not below {data}: they are handed out by the organisers of the "
+            "ClinicalSkillQA 2026 shared task, a folder per instance."
+        )
+
+
+READER = ClinicalSkillQA()
+
+
+def _notes(items: Sequence[Item], *, references: bool) -> tuple[str, ...]:
+    notes = [] if references else ["There are no references: answers can't be marked."]
+    alone = sum("video" not in item.tags for item in items)
+    if alone:
+        notes.append(without_video(alone, len(items)))
+    return tuple(notes)
+
+
+def _published() -> PublishedTable:
+    """The shared task's results as rows to stand beside: on its own test set, which is not these items."""
+    known = published()
+    f1 = Metric("rationale_f1", "Rationale (BERTScore F1)", percent=True)
+    overall = Metric("overall", "Overall", high=100.0)
+    rows = tuple(
+        PublishedRow(
+            row.team,
+            {
+                "overall": row.overall,
+                ACCURACY.name: row.task_accuracy,
+                PAIR.name: row.pairwise_accuracy,
+                f1.name: row.bertscore_f1,
+            },
+        )
+        for row in known.teams
+    )
+    note = f"On the task's own test set, not on these items. {known.note}"
+    return PublishedTable(known.source, note, (overall, ACCURACY, PAIR, f1), rows)
+
+
+def _check_pairs(file: Path, instances: Sequence[Instance], references: Mapping[str, ReferenceOrder]) -> None:
+    known = {instance.id: instance for instance in instances}
+    for name in sorted(known.keys() - references.keys()):
+        raise InputError(file, f"item {name!r}", found="no reference", expected="one per instance")
+    for name, reference in references.items():
+        if name not in known:
+            raise InputError(
+                file, f"item {name!r}", found="a reference without frames", expected="an instance"
+            )
+        labels = tuple(known[name].pictures)
+        if sorted(reference.order) != sorted(labels):
+            raise InputError(
+                file,
+                f"item {name!r}, field 'order'",
+                found=" > ".join(reference.order),
+                expected=f"the labels of its frames, {', '.join(labels)}",
+            )
+
+
+def _item(instance: Instance, reference: ReferenceOrder | None) -> Item:
+    scenario = instance.scenario or (reference.scenario if reference else None) or ""
+    video = instance.video or (reference.video if reference else "")
+    labels = labels_of(len(instance.pictures))
+    tags: dict[str, TagValue] = {"frames": len(labels), NEIGHBOURS: len(labels) - 1}
+    if scenario:
+        tags["scenario"] = scenario
+    if video:
+        tags["video"] = video
+    return Item(
+        id=instance.id,
+        group=video or instance.id,
+        question=_question(scenario, labels),
+        media=tuple(Image(source=name, label=label) for label, name in instance.pictures.items()),
+        answer=OrderingFormat(labels=labels),
+        reference=Reference(answer=list(reference.order), rationale=reference.rationale)
+        if reference
+        else None,
+        tags=tags,
+    )
+
+
+def _question(scenario: str, labels: Sequence[str]) -> str:
+    shown = next((text for name, text in SCENARIOS.items() if name == scenario), "a clinical procedure")
+    return (
+        f"The pictures {', '.join(labels[:-1])} and {labels[-1]} are key frames of one recording of {shown}, "
+        "in mixed order. In which order were they taken?"
+    )

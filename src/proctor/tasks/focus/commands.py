@@ -1,0 +1,162 @@
+"""`proctor build focus`: questions from annotated videos."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from pydantic import JsonValue
+
+from proctor.construction.tracks import Completion, Given, files_of
+from proctor.construction.tracks.commands import Fps, ProcedureName, TrackFiles, completed, counted
+from proctor.core import PluginReport, PluginTable, Steps
+
+if TYPE_CHECKING:
+    from proctor.tasks.focus.construction.builder import FocusBuilt
+
+__all__ = ["build"]
+
+
+def build(
+    tracks: TrackFiles,
+    steps: Steps,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="A new folder for the benchmark.", show_default=False)
+    ] = None,
+    questions: Annotated[int, typer.Option("--questions", min=1, help="Questions per video.")] = 40,
+    times: Annotated[
+        int, typer.Option("--times", min=0, help="At how many times besides its end a video is asked about.")
+    ] = 4,
+    fill: Annotated[
+        int, typer.Option("--fill", min=0, max=60, help="Fill gaps of up to this many seconds in a track.")
+    ] = 2,
+    fps: Fps = None,
+    procedure: ProcedureName = "",
+    in_distribution: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--in-distribution",
+            help="A procedure seen in training, by its whole name; may be repeated. [default: the challenge's]",
+            show_default=False,
+        ),
+    ] = None,
+    unseen: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--unseen-question",
+            metavar="RULE",
+            help="A kind of question not seen in training; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    track: Annotated[
+        str, typer.Option("--track", help="What questions are about: frame, segment or procedure.")
+    ] = "procedure",
+    segment_s: Annotated[
+        int, typer.Option("--segment-seconds", min=5, max=300, help="How long a segment is.")
+    ] = 60,
+    even: Annotated[
+        bool,
+        typer.Option(
+            "--even-capabilities/--any-capabilities", help="Ask each capability group equally often."
+        ),
+    ] = True,
+    check_only: Annotated[
+        bool, typer.Option("--check-only", help="Check the tracks and write nothing.")
+    ] = False,
+    allow_findings: Annotated[
+        bool, typer.Option("--allow-findings", help="Go on where a person should decide first.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", help="The seed of every draw; recorded.")] = 0,
+) -> PluginReport:
+    """Build FOCUS questions from tracks.
+
+    Tracks are checked, short gaps filled, questions balanced.
+
+    Exit code 1, and nothing written, where a finding needs a person.
+
+    Example: proctor build focus tracks.xml --out focus --fps 25 --procedure "sigmoid resection"
+    """
+    from proctor.tasks.focus.construction.builder import build_focus
+    from proctor.tasks.focus.construction.plan import SEEN_IN_TRAINING, FocusPlan
+
+    if out is None and not check_only:
+        raise typer.BadParameter("name a new folder, or --check-only", param_hint="--out")
+    seen = tuple(in_distribution or SEEN_IN_TRAINING)
+    plan = FocusPlan(questions, times, seen, tuple(unseen or ()), even, seed, track, segment_s)
+    completions = completed(tracks, Given(fps, procedure), fill, steps)
+    undecided = sum(len(one.open) for one in completions)
+    stop = check_only or (undecided > 0 and not allow_findings)
+    built = None
+    if out is not None and not stop:
+        with steps("choosing questions", questions) as progress:
+            built = build_focus(completions, out, plan, sources=files_of(tracks), progress=progress)
+    shown = _findings(completions)
+    notes: list[str] = []
+    if built is not None and out is not None:
+        shown += _built(built, out)
+        named = "" if track == "procedure" else f" --track {track}"
+        notes.append(
+            f"Next: proctor items audit focus --data {out}{named}; proctor run focus --data {out}{named} --media VIDEOS"
+        )
+    if stop and undecided and not check_only:
+        notes.append(
+            "Nothing was written: decide what is listed (proctor build convert … --to cvat), or --allow-findings."
+        )
+    return PluginReport(_json(completions, built), tuple(shown), tuple(notes), ok=not (stop and undecided))
+
+
+def _json(completions: Sequence[Completion], built: FocusBuilt | None) -> dict[str, JsonValue]:
+    findings = [asdict(finding) for one in completions for finding in one.findings]
+    return {
+        "videos": len(completions),
+        "undecided": sum(len(one.open) for one in completions),
+        "findings": [*findings],
+        "filled": [asdict(filled) for one in completions for filled in one.filled],
+        "questions": None if built is None else len(built.requests),
+        "formats": None
+        if built is None
+        else {
+            form: {"questions": number, "commonest_answer": share}
+            for form, (number, share) in built.formats.items()
+        },
+    }
+
+
+def _findings(completions: Sequence[Completion]) -> list[PluginTable | str]:
+    """What a person has to decide, line by line; what is only to be known, counted."""
+    undecided = [finding for one in completions for finding in one.open]
+    table = PluginTable(
+        "To be decided by a person",
+        ("video", "instance", ">second", "finding", "detail"),
+        tuple(
+            (one.video, one.instance, "" if one.time is None else f"{one.time:g}", one.kind, one.detail)
+            for one in undecided
+        ),
+    )
+    noted = Counter(
+        finding.kind for one in completions for finding in one.findings if not finding.needs_person
+    )
+    filled = sum(len(one.filled) for one in completions)
+    said = [
+        counted(len(completions), "video"),
+        f"{len(undecided)} to be decided",
+        f"{counted(filled, 'gap')} filled",
+    ]
+    if noted:
+        said.append("noted: " + ", ".join(f"{kind} {number}" for kind, number in sorted(noted.items())))
+    return [*([table] if undecided else []), "; ".join(said)]
+
+
+def _built(built: FocusBuilt, out: Path) -> list[PluginTable | str]:
+    table = PluginTable(
+        "Questions",
+        ("format", ">questions", ">commonest answer"),
+        tuple((form, str(number), f"{100 * share:.0f} %") for form, (number, share) in built.formats.items()),
+    )
+    dropped = f"; {built.dropped} dropped so that no answer is too common" if built.dropped else ""
+    return [table, f"{len(built.requests)} questions in {out}{dropped}"]

@@ -1,0 +1,355 @@
+"""Which questions FOCUS asks of annotated videos: at which times, from which offers, and how they are balanced."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from proctor.construction.tracks.annotation import Annotation, Timeline, arrivals
+from proctor.construction.tracks.balance import choose, foregone, gives_away
+from proctor.construction.tracks.rules import CandidateQuestion
+from proctor.construction.tracks.vocabulary import ARISING, official_name
+from proctor.core import InputError, generator
+from proctor.tasks.focus import GROUP_OF, GROUPS
+from proctor.tasks.focus.construction.rules import FOCUS_RULES, known_attributes
+from proctor.tasks.focus.construction.wording import ASKED, FocusDialect, focus_words
+
+FRAME_RULES = (
+    "seen-at",
+    "kinds-seen-at",
+    "how-many-at",
+    "where",
+    "cell",
+    "property",
+    "is-property",
+    "site",
+    "use",
+    "action",
+    "holder",
+)
+"""The rules that one picture settles."""
+
+SEGMENT_RULES = (
+    *FRAME_RULES,
+    "seen",
+    "kinds-seen",
+    "never",
+    "how-many",
+    "plural",
+    "when-seen",
+    "when-each",
+    "when-out",
+    "when-nth",
+    "before",
+    "first-seen",
+    "order-seen",
+    "order-out",
+    "kinds-out",
+    "first-out",
+    "last-seen",
+    "happens",
+    "which-in",
+    "which-away",
+)
+"""The rules that what happens within a segment settles; what is still inside depends on what came before it."""
+
+_WINDOW_CALM_S = 1.0  # nothing comes or goes so close to where a segment is cut
+_WINDOW_SECONDS_ASKED = 8  # of a segment that its questions may name
+
+
+class Window(Timeline):
+    """A part of a video from `start` to `end` seconds, by the video's own clock: nothing before it is known, either.
+    A frame (`start` = `end`) is known with the seconds beside it, which say whether it is clear."""
+
+    def __init__(self, annotation: Annotation, start: float, end: float, rng: np.random.Generator) -> None:
+        beside = 1.0 if start == end else 0.0
+        low, high = start - beside, end + beside
+        part = annotation.model_copy(
+            update={
+                "sightings": tuple(one for one in annotation.sightings if low <= one.second <= high),
+                "moments": tuple(one for one in annotation.moments if low <= one.time <= high),
+            }
+        )
+        super().__init__(part, high)
+        quiet = [
+            second
+            for second in Timeline(annotation).quiet()
+            if (second == start if beside else start + 1 <= second <= end - 1)
+        ]
+        some = rng.choice(len(quiet), min(_WINDOW_SECONDS_ASKED, len(quiet)), replace=False) if quiet else ()
+        self._asked = sorted(quiet[int(index)] for index in some)
+
+    def times_to_ask(self) -> list[int]:
+        """The quiet seconds of the part, or some of them."""
+        return self._asked
+
+
+def windows_of(
+    annotation: Annotation, seconds: int, number: int, rng: np.random.Generator
+) -> list[tuple[float, float]]:
+    """The parts of a video that are shown, one from each of `number` equal parts of where there may be one: frames at
+    which it is clear what is in view (`seconds` 0), or segments that are cut where nothing comes or goes."""
+    if seconds:
+        length = min(seconds, int(annotation.video.seconds))
+        changes = [one.time for one in (*arrivals(annotation), *annotation.moments)]
+        starts = [
+            start
+            for start in range(int(annotation.video.seconds) - length + 1)
+            if all(abs(time - cut) >= _WINDOW_CALM_S for time in changes for cut in (start, start + length))
+        ]
+    else:
+        length, starts = 0, Timeline(annotation).quiet()
+    parts = [part for part in np.array_split(np.array(starts, dtype=np.int64), number) if len(part)]
+    drawn = [float(part[int(rng.integers(len(part)))]) for part in parts]
+    return [(start, start + length) for start in drawn]
+
+
+def window_words(say: FocusDialect, seconds: int) -> FocusDialect:
+    """How a part of a video is asked about: of a frame without a time, of a segment within it; a time may be off by as
+    much as the length of what is shown allows."""
+    if not seconds:
+        texts = {rule: text.replace(" at {time}", "") for rule, text in say.texts.items()}
+        return replace(say, texts=texts)
+    texts = {
+        rule: text if rule in FRAME_RULES else f"In this segment: {text.replace(' so far', '')}"
+        for rule, text in say.texts.items()
+    }
+    return replace(say, texts=texts, shown_s=float(seconds))
+
+
+SEEN_IN_TRAINING = ("cholecystectomy", "proctocolectomy", "rectal resection", "sigmoid resection")
+"""The kinds of procedure in the challenge's training data, in the singular as requests name them; all others are
+out of distribution."""
+
+_FORMATS = ("choice", "count", "binary", "percentage", "classes", "timestamps", "pattern")
+_SECONDS_ASKED = 8  # seconds of a video that questions asked at one time may name
+_OF_A_RULE = 24  # offers of one rule of one video among which is chosen
+_CALM_S = 1.0  # nothing comes or goes so close to the time at which is asked
+_EARLIEST_S = 8.0
+_APPROACHES = {"laparoscopic", "robotic", "robot-assisted", "minimally-invasive", "thoracoscopic"}
+_MOST_SHARE = {"binary": 0.5}  # of one answer among those of a format
+_MOST_OF_OTHERS = 0.4
+_ENOUGH = 10  # questions of a format from which on that is held to
+_RULES = {"frame": FRAME_RULES, "segment": SEGMENT_RULES, "procedure": tuple(FOCUS_RULES)}
+_NAMES = "a name without a comma, and not none"
+
+
+@dataclass(frozen=True)
+class FocusPlan:
+    """How questions are made: how many of a video, at how many times besides its end they are asked, the kinds
+    of procedure that count as seen in training (the whole name, without the approach), the rules whose questions
+    count as unseen in training, whether the five groups of capabilities are asked equally often (each is a fifth of the
+    ranking), and the seed. On the tracks `frame` and `segment` this many times and one more a part of the video is shown, of
+    `segment_s` seconds."""
+
+    per_video: int = 40
+    times: int = 4
+    in_distribution: tuple[str, ...] = SEEN_IN_TRAINING
+    unseen_questions: tuple[str, ...] = ()
+    even_capabilities: bool = True
+    seed: int = 0
+    track: str = "procedure"
+    segment_s: int = 60
+
+    def __post_init__(self) -> None:
+        for name, value, low, high in (
+            ("per_video", self.per_video, 1, 1000),
+            ("times", self.times, 0, 100),
+            ("segment_s", self.segment_s, 5, 300),
+        ):
+            if not low <= value <= high:
+                raise InputError(None, name, found=str(value), expected=f"{low} to {high}")
+        if self.track not in _RULES:
+            raise InputError(None, "track", found=repr(self.track), expected=f"one of {', '.join(_RULES)}")
+        for rule in self.unseen_questions:
+            if rule not in ASKED:
+                expected = f"one of {', '.join(sorted(ASKED))}"
+                raise InputError(None, "unseen_questions", found=repr(rule), expected=expected)
+
+    def unseen(self, procedure: str, rule: str) -> str:
+        """What of a question is out of distribution, for which either is enough: its kind of procedure, the question
+        itself, "both", or "nothing". An unknown procedure is unseen."""
+        known = {plain_procedure(one) for one in self.in_distribution} - {""}
+        found = [] if plain_procedure(procedure) in known else ["procedure"]
+        found += ["question"] if rule in self.unseen_questions else []
+        return "both" if len(found) == 2 else "".join(found) or "nothing"
+
+
+def plain_procedure(name: str) -> str:
+    """A kind of procedure without its approach, in small letters: what is compared.
+
+    >>> plain_procedure("Laparoscopic  Cholecystectomy"), plain_procedure("colorectal resection")
+    ('cholecystectomy', 'colorectal resection')
+    """
+    words = name.casefold().split()
+    while words and words[0] in _APPROACHES:
+        words = words[1:]
+    return " ".join(words)
+
+
+class _Asking(Timeline):
+    """A video up to the time at which is asked; questions name a few of its quiet seconds, drawn at random."""
+
+    def __init__(self, annotation: Annotation, end: float, rng: np.random.Generator) -> None:
+        super().__init__(annotation, end)
+        quiet = self.quiet()
+        some = rng.choice(len(quiet), min(_SECONDS_ASKED, len(quiet)), replace=False) if quiet else ()
+        self._asked = sorted(quiet[int(index)] for index in some)
+
+    def times_to_ask(self) -> list[int]:
+        return self._asked
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The questions of every video by its id, and how many were dropped so that no answer is too common."""
+
+    offers: dict[str, list[CandidateQuestion]]
+    dropped: int
+
+
+def choose_questions(
+    annotations: Sequence[Annotation],
+    plan: FocusPlan,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Chosen:
+    """The questions on all videos, chosen by the plan; `progress` is called with steps done and steps in all.
+
+    Raises `InputError` for a class whose name no list of classes could hold.
+    """
+    for one in annotations:
+        for name in one.classes:
+            if "," in name or name.casefold() == "none":
+                raise InputError(
+                    None, f"video {one.video.id!r}", found=f"the class {name!r}", expected=_NAMES
+                )
+    steps = len(annotations) + plan.per_video  # to look at every video, and then to choose in turns
+
+    def looked(done: int) -> None:
+        if progress is not None:
+            progress(done, steps)
+
+    pool = _pool(annotations, plan, looked)
+    rng = generator(plan.seed, "build focus", "questions")
+    found = choose(
+        pool,
+        plan.per_video,
+        rng,
+        turns=_leaves(pool) if plan.even_capabilities else {"": _FORMATS},
+        slot_of=_leaf if plan.even_capabilities else lambda offer: ("", offer.format.kind),
+        progress=lambda done, _: looked(len(annotations) + done),
+    )
+    return _trimmed(found, generator(plan.seed, "build focus", "trim"))
+
+
+def _leaf(offer: CandidateQuestion) -> tuple[str, str]:
+    """The capability that a question tests first of all, with its group."""
+    primary = ASKED[offer.rule].primary
+    return GROUP_OF[primary], primary
+
+
+def _leaves(pool: dict[str, list[CandidateQuestion]]) -> dict[str, list[str]]:
+    """The groups of capabilities with those of which there is something to ask."""
+    asked = {_leaf(one) for offers in pool.values() for one in offers}
+    found = {group: [leaf for leaf in GROUPS[group]["leaves"] if (group, leaf) in asked] for group in GROUPS}
+    return {group: leaves for group, leaves in found.items() if leaves} or {"": [""]}
+
+
+def _pool(
+    annotations: Sequence[Annotation], plan: FocusPlan, looked: Callable[[int], None]
+) -> dict[str, list[CandidateQuestion]]:
+    """All offers of every video that give nothing away."""
+    names = sorted({name for one in annotations for name in one.classes})
+    inserted = {one.class_name for some in annotations for one in some.moments if one.kind == "insertion"}
+    arising = {name for name in names if official_name(name) in ARISING and name not in inserted}
+    if not names:
+        return {one.video.id: [] for one in annotations}
+    say = focus_words(names, arising, known_attributes(annotations))
+    if plan.track != "procedure":
+        say = window_words(say, plan.segment_s if plan.track == "segment" else 0)
+    pool: dict[str, list[CandidateQuestion]] = {}
+    for number, one in enumerate(annotations, start=1):
+        pool[one.video.id] = _offers(one, say, arising, plan)
+        looked(number)
+    known = foregone(pool)
+    return {
+        video: [one for one in offers if (one.rule, one.mentions) not in known]
+        for video, offers in pool.items()
+    }
+
+
+def _offers(
+    annotation: Annotation, say: FocusDialect, arising: set[str], plan: FocusPlan
+) -> list[CandidateQuestion]:
+    video = annotation.video.id
+    found: list[CandidateQuestion] = []
+    for start, end, line in _lines(annotation, plan):
+        shown = (end,) if plan.track == "procedure" else (start, end)
+        for rule in _RULES[plan.track]:
+            for offer in FOCUS_RULES[rule](line, say):
+                foreign = ASKED[rule].inserted and arising & {*offer.mentions, *offer.choices}
+                if not foreign and not gives_away(offer, *shown):
+                    found.append(replace(offer, rule=rule, start=start, end=end))
+    lots = generator(plan.seed, "build focus", "lots", video)
+    kept: list[CandidateQuestion] = []
+    for rule in FOCUS_RULES:
+        some = [one for one in found if one.rule == rule]
+        drawn = lots.choice(len(some), min(_OF_A_RULE, len(some)), replace=False) if some else ()
+        kept += [some[index] for index in sorted(int(one) for one in drawn)]
+    return kept
+
+
+def _lines(annotation: Annotation, plan: FocusPlan) -> Iterator[tuple[float, float, Timeline]]:
+    """What is shown of a video, from when to when, and what is known of it."""
+    video = annotation.video.id
+    if plan.track == "procedure":
+        for end in _times(annotation, plan):
+            rng = generator(plan.seed, "build focus", "seconds", video, f"{end:g}")
+            yield 0.0, end, _Asking(annotation, end, rng)
+        return
+    seconds = plan.segment_s if plan.track == "segment" else 0
+    drawn = generator(plan.seed, "build focus", plan.track, video)
+    for start, end in windows_of(annotation, seconds, plan.times + 1, drawn):
+        rng = generator(plan.seed, "build focus", "seconds", video, f"{start:g}-{end:g}")
+        yield start, end, Window(annotation, start, end, rng)
+
+
+def _times(annotation: Annotation, plan: FocusPlan) -> list[float]:
+    """The times at which is asked: the end of the video, and whole seconds from the first arrival on at which nothing
+    comes or goes, one from each of as many equal parts of them. Before there is anything, nothing is asked."""
+    video = annotation.video
+    changes = sorted({one.time for one in (*arrivals(annotation), *annotation.moments)})
+    earliest = max(_EARLIEST_S, changes[0]) if changes else video.seconds
+    calm = [
+        second
+        for second in range(math.ceil(earliest), int(video.seconds))
+        if not any(abs(time - second) < _CALM_S for time in changes)
+    ]
+    rng = generator(plan.seed, "build focus", "times", video.id)
+    parts = np.array_split(np.array(calm, dtype=np.int64), plan.times) if plan.times else []
+    drawn = [float(part[int(rng.integers(len(part)))]) for part in parts if len(part)]
+    return [*drawn, video.seconds]
+
+
+def _trimmed(chosen: dict[str, list[CandidateQuestion]], rng: np.random.Generator) -> Chosen:
+    """Without this many of a format's commonest answer that it would be worth giving always."""
+    kept = {video: list(offers) for video, offers in chosen.items()}
+    dropped = 0
+    for form in _FORMATS:
+        most = _MOST_SHARE.get(form, _MOST_OF_OTHERS)
+        while True:
+            asked = [(v, one) for v, some in kept.items() for one in some if one.format.kind == form]
+            keys = Counter(one.key for _, one in asked)
+            if len(asked) < _ENOUGH or max(keys.values()) <= max(most * len(asked), 1):
+                break
+            key = keys.most_common(1)[0][0]
+            common = [pair for pair in asked if pair[1].key == key]
+            video, offer = common[int(rng.integers(len(common)))]
+            kept[video].remove(offer)
+            dropped += 1
+    return Chosen(kept, dropped)

@@ -1,0 +1,328 @@
+"""Rules that only FOCUS asks by: what is left inside, when it was last seen, how long, which one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+from proctor.construction.tracks.annotation import AnnotatedMoment, Annotation, Sighting, Timeline
+from proctor.construction.tracks.rules import (
+    TRACK_RULES,
+    CandidateQuestion,
+    QuestionTemplates,
+    Rule,
+    only_one,
+    third,
+)
+from proctor.construction.tracks.vocabulary import STAYING, official_name
+from proctor.core import clock_text
+from proctor.core.formats import (
+    BinaryFormat,
+    ChoiceFormat,
+    CountFormat,
+    PatternFormat,
+    PercentageFormat,
+    TimestampsFormat,
+)
+from proctor.tasks.focus.construction.instances import INSTANCE_RULES, brought_in, last_sighting
+
+MEANINGS: Mapping[str, frozenset[str]] = {
+    "site": frozenset({"location", "situs", "site", "anatomy", "region"}),
+    "use": frozenset({"purpose", "usage", "use"}),
+    "action": frozenset({"action", "interaction", "activity"}),
+    "holder": frozenset({"held_by", "holder", "instrument"}),
+}
+"""Names of attributes that mean where an object lies in the body, what it is used for, what is done with it, and what
+holds it. All others are properties of the object."""
+
+_YES_NO = {"true", "false"}
+_MOST_VALUES = 12  # an attribute with more values is a remark
+_OPTIONS = 4
+
+
+def known_attributes(annotations: Sequence[Annotation]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The attributes of every class that have two to twelve values, with these values."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for one in annotations:
+        for seen in one.sightings:
+            for name, value in seen.attributes.items():
+                found.setdefault((seen.class_name, name), set()).add(value)
+    return {key: tuple(sorted(some)) for key, some in found.items() if 2 <= len(some) <= _MOST_VALUES}
+
+
+def _meaning(attribute: str) -> str:
+    folded = attribute.casefold().replace(" ", "_")
+    return next((meaning for meaning, names in MEANINGS.items() if folded in names), "property")
+
+
+def _steady(line: Timeline, second: int, seen: Sighting, attribute: str) -> str | None:
+    """The value of an attribute, where it is the same a second before and after."""
+    around = [
+        one.attributes.get(attribute)
+        for other in (second - 1, second + 1)
+        for one in line.in_view(other)
+        if one.instance == seen.instance
+    ]
+    value = seen.attributes.get(attribute)
+    return value if value is not None and all(one == value for one in around) else None
+
+
+def _choices(
+    question: str, key: tuple[str, str], value: str, values: tuple[str, ...]
+) -> Iterator[CandidateQuestion]:
+    """A choice among the values; of many for every three others."""
+    name, attribute = key
+    others = [one for one in values if one != value]
+    for some in combinations(others, min(_OPTIONS - 1, len(others))):
+        cue = f"{name} {attribute}"
+        yield CandidateQuestion(question, ChoiceFormat(), value, value, cue, (value, *some), mentions=(name,))
+
+
+def _at_a_time(line: Timeline, say: QuestionTemplates, meaning: str) -> Iterator[CandidateQuestion]:
+    """Questions on the only instance of a class in view at a second."""
+    for (name, attribute), values in say.attributes.items():
+        yes_no = set(values) == _YES_NO
+        if _meaning(attribute) != meaning or (yes_no and meaning != "property"):
+            continue
+        words = attribute.replace("_", " ")
+        for second in line.times_to_ask():
+            seen = only_one(line, second, name)
+            value = None if seen is None else _steady(line, second, seen, attribute)
+            if value is None:
+                continue
+            if yes_no:
+                question = say.text("is-property", name, time=clock_text(second), attribute=words)
+                yield say.yes_no(question, value == "true", f"{name} {attribute}", (name,))
+            else:
+                question = say.text(meaning, name, time=clock_text(second), attribute=words)
+                yield from _choices(question, (name, attribute), value, values)
+
+
+def _rule(meaning: str, *, yes_no: bool = False) -> Rule:
+    """The rule for attributes of a meaning: those that are true or false, or the others."""
+
+    def rule(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
+        for offer in _at_a_time(line, say, meaning):
+            if isinstance(offer.format, BinaryFormat) is yes_no:
+                yield offer
+
+    return rule
+
+
+def _sites(say: QuestionTemplates) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    for (name, attribute), values in say.attributes.items():
+        if _meaning(attribute) == "site" and set(values) != _YES_NO:
+            yield name, attribute, values
+
+
+def _one_site(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
+    """Where the object that came in at a time was last seen."""
+    for name, attribute, values in _sites(say):
+        for moment in brought_in(line, name):
+            seen = line.last_clear(moment.instance)
+            value = None if seen is None else _steady(line, seen.second, seen, attribute)
+            if value is not None:
+                question = say.text("one-site", name, time=clock_text(int(moment.time + 0.5)))
+                yield from _choices(question, (name, attribute), value, values)
+
+
+def _last_site(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
+    """Where the one that is left, and out of view, was last seen."""
+    for name, attribute, values in _sites(say):
+        seen = last_sighting(line, name)
+        value = None if seen is None else _steady(line, seen.second, seen, attribute)
+        if value is not None:
+            yield from _choices(say.text("last-site", name), (name, attribute), value, values)
+
+
+ATTRIBUTE_RULES: dict[str, Rule] = {
+    "property": _rule("property"),
+    "is-property": _rule("property", yes_no=True),
+    "site": _rule("site"),
+    "use": _rule("use"),
+    "action": _rule("action"),
+    "holder": _rule("holder"),
+    "one-site": _one_site,
+    "last-site": _last_site,
+}
+"""These rules by name."""
+
+
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
+_SHARE_TOLERANCE = 5.0  # percentage points of a share that is watched, not counted
+_COUNTED_TOLERANCE = 1.0  # and of one that is counted
+_LINES_APART = 0.04  # of the picture's size: nearer to a line of the grid a cell is a matter of taste
+_A_WHILE_S = 5  # what is seen again sooner is the same one as a rule
+_UNSURE = 3.0  # percentage points that half-hidden objects may make
+
+
+def _part_of_the_video(time: float, line: Timeline) -> str:
+    return third(min(time, line.end - 1), line.end)
+
+
+# What is left
+def _remain(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
+    for name in say.names:
+        yield from say.count(say.text("remain", name), len(line.inside(name)), name, (name,))
+
+
+def _remain_all(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
+    yield from say.count(say.text("remain-all"), len(line.inside()))
+
+
+def _kinds_left(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
+    left = {name for name in say.names if line.inside(name)}
+    yield say.kinds(say.text("kinds-left"), left)
+
+
+def _must_go(line: Timeline) -> list[str]:
+    """The classes that were in the body and must not stay there."""
+    return [name for name in line.first_there() if official_name(name) not in STAYING]
+
+
+def _out_share(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
+    out = sum(len(line.outside(name)) for name in _must_go(line))
+    every = out + sum(len(line.inside(name)) for name in _must_go(line))
+    if every and not line.returned():
+        share = round(100 * out / every)
+        form = PercentageFormat(tolerance=_COUNTED_TOLERANCE)
+        yield CandidateQuestion(say.text("out-share"), form, float(share), str(share))
+
+
+def _all_out(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
+    for name in _must_go(line):
+        yield say.yes_no(say.text("all-out", name), not line.inside(name), name, (name,))
+
+
+def _nothing_left(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
+    must_go = _must_go(line)
+    if must_go:
+        left = any(line.inside(name) for name in must_go)
+        yield say.yes_no(say.text("nothing-left"), not left, "", ())
+
+
+# When, and how long
+def _last_seen(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
+    for name in say.names:
+        shown = line.shown(name)
+        if shown and any(one.class_name == name for one in line.in_view(shown[-1])):
+            yield say.when(say.text("last-seen", name), line.end, [float(shown[-1])], (name,))
+
+
+def _when_nth(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
+    for name in line.first_in():
+        moments = line.insertions(name)
+        for nth, moment in list(zip(_ORDINALS, moments, strict=False))[1:]:
+            question = say.text("when-nth", name, nth=nth)
+            yield say.when(question, line.end, [moment.time], (name,))
+
+
+def _stay(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
+    for name in line.first_in():
+        came, went = line.insertions(name), line.retrievals(name)
+        if len(came) == len(went) == 1 and came[0].instance == went[0].instance:
+            seconds = went[0].time - came[0].time
+            # two moments, and either may be off
+            form = TimestampsFormat(tolerance=2 * say.tolerance(line.end))
+            key = f"quarter {int(4 * seconds / (line.end + 1))}"
+            question = say.text("stay", name)
+            yield CandidateQuestion(question, form, say.moments([seconds]), key, name, mentions=(name,))
+
+
+def _view_share(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
+    seconds = int(line.end)
+    for name in say.names:
+        shown = set(line.shown(name))
+        some = len(shown)
+        changes = sum((second in shown) != (second + 1 in shown) for second in range(-1, seconds + 1))
+        clear = sum(
+            any(one.class_name == name for one in line.in_view(second)) for second in range(seconds + 1)
+        )
+        share = 100 * some / (seconds + 1)
+        unsure = 100 * (some - clear) / (seconds + 1) > _UNSURE
+        coarse = 100 * changes / (seconds + 1) > _SHARE_TOLERANCE  # a change is known to a second
+        if some and not unsure and not coarse:
+            form = PercentageFormat(tolerance=_SHARE_TOLERANCE)
+            key = f"fifth {int(min(share, 99) / 20)}"
+            question = say.text("view-share", name)
+            yield CandidateQuestion(question, form, float(round(share)), key, name, mentions=(name,))
+
+
+# Where, and which one
+def _cell(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
+    video = line.annotation.video
+    for second in line.times_to_ask():
+        for name in say.names:
+            seen = only_one(line, second, name)
+            if seen is None or seen.box is None:
+                continue
+            x, y = seen.box.centre[0] / video.width, seen.box.centre[1] / video.height
+            near = min(abs(place - edge) for place in (x, y) for edge in (1 / 3, 2 / 3))
+            if near < _LINES_APART or not (0 <= x < 1 and 0 <= y < 1):
+                continue
+            answer = f"{int(3 * y) + 1}/{int(3 * x) + 1}"
+            question = say.text("cell", name, time=clock_text(second))
+            form = PatternFormat(pattern="[1-3]/[1-3]")
+            yield CandidateQuestion(question, form, answer, answer, name, mentions=(name,))
+
+
+def _numbered(line: Timeline, name: str) -> dict[str, int]:
+    """The number of every instance of a class in order of insertion; none where one came twice, or only one came."""
+    moments: list[AnnotatedMoment] = line.insertions(name)
+    numbers = {moment.instance: number for number, moment in enumerate(moments, start=1)}
+    return numbers if len(numbers) == len(moments) > 1 else {}
+
+
+def _which_first_out(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
+    for name in say.names:
+        numbers, out = _numbered(line, name), line.retrievals(name)
+        if out and out[0].instance in numbers:
+            number = numbers[out[0].instance]
+            question = say.text("which-first-out", name)
+            yield CandidateQuestion(question, CountFormat(), number, str(number), name, mentions=(name,))
+
+
+def _which_at(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
+    for name in say.names:
+        numbers = _numbered(line, name)
+        for second in line.times_to_ask() if numbers else ():
+            seen = only_one(line, second, name)
+            number = numbers.get(seen.instance) if seen else None
+            if number is not None:
+                question = say.text("which-at", name, time=clock_text(second))
+                cue = _part_of_the_video(second, line)
+                yield CandidateQuestion(question, CountFormat(), number, str(number), cue, mentions=(name,))
+
+
+def _same(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
+    for name in say.names:
+        if not _numbered(line, name):
+            continue
+        alone = [(t, seen.instance) for t in line.times_to_ask() if (seen := only_one(line, t, name))]
+        for (one, a), (other, b) in combinations(alone, 2):
+            if other - one < _A_WHILE_S:
+                continue
+            question = say.text("same", name, time=clock_text(one), later=clock_text(other))
+            yield say.yes_no(question, a == b, _part_of_the_video(other - one, line), (name,))
+
+
+FOCUS_RULES: dict[str, Rule] = {
+    **TRACK_RULES,
+    "cell": _cell,
+    "last-seen": _last_seen,
+    "when-nth": _when_nth,
+    "stay": _stay,
+    "view-share": _view_share,
+    "remain": _remain,
+    "remain-all": _remain_all,
+    "kinds-left": _kinds_left,
+    "out-share": _out_share,
+    "all-out": _all_out,
+    "nothing-left": _nothing_left,
+    "which-first-out": _which_first_out,
+    "which-at": _which_at,
+    "same": _same,
+    **INSTANCE_RULES,
+    **ATTRIBUTE_RULES,
+}
+"""All rules by which FOCUS asks, the common ones first."""

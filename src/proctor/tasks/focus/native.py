@@ -1,0 +1,328 @@
+"""The toolkit's own files: requests, references, responses, and the answer file of a container."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+
+from proctor.core import InputError, TagValue, read_json, validated
+from proctor.core.formats import (
+    AnswerFormat,
+    BinaryFormat,
+    ChoiceFormat,
+    ClassesFormat,
+    CountFormat,
+    FreeTextFormat,
+    PatternFormat,
+    PercentageFormat,
+    TimestampsFormat,
+    option_letters,
+)
+
+
+def _storable(text: str) -> str:
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise ValueError("half of a surrogate pair, which is no character")
+    return text
+
+
+class Repeated(list[tuple[str, Any]]):
+    """An object of a file that names a key twice: its pairs, since a dictionary would keep the last alone."""
+
+    @property
+    def key(self) -> str:
+        """The first key that comes again."""
+        names = [name for name, _ in self]
+        return next(name for place, name in enumerate(names) if name in names[:place])
+
+
+Text = Annotated[str, AfterValidator(_storable)]
+Name = Annotated[str, Field(min_length=1), AfterValidator(_storable)]
+
+
+def _storable_values(arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    _storable(json.dumps(arguments, ensure_ascii=False))
+    return arguments
+
+
+class _Native(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+
+    qID: Name  # noqa: N815 - the files' own name
+
+
+class NativeRequest(_Native):
+    """One question as it is asked; times are seconds of the video, and the question is asked at `end_time`."""
+
+    videoID: Name  # noqa: N815 - the files' own name
+    start_time: float = Field(ge=0)
+    end_time: float = Field(ge=0)
+    procedure_type: Text
+    question: Name
+
+
+class NativeReference(_Native):
+    """The key of one question with its labels. `options` are those of a multiple choice: the toolkit, which
+    leaves it to a judge, has no field for them and passes over this one."""
+
+    primary: Text
+    format: Text
+    format_kwargs: Annotated[dict[str, JsonValue], AfterValidator(_storable_values)] = Field(
+        default_factory=dict
+    )
+    answer: Text
+    options: tuple[Text, ...] = ()
+    secondaries: tuple[Text, ...] = ()
+    ood: bool = False
+    clinical: bool = False
+
+
+class NativeResponse(_Native):
+    """One answer, None where there is none; `latency` is in seconds, None where nobody measured it (the answer
+    file of a container)."""
+
+    content: Text | None
+    latency: float | None = Field(default=None, ge=0)
+
+
+Model = TypeVar("Model", bound=_Native)
+
+
+def read_requests(data: Path) -> list[NativeRequest]:
+    """`requests.json` of a folder. Raises `InputError` for what is not as it should be, and for a duplicate."""
+    return _unique(NativeRequest, data / "requests.json")
+
+
+def read_references(data: Path) -> list[NativeReference]:
+    """`references.json` of a folder, as `read_requests`."""
+    return _unique(NativeReference, data / "references.json")
+
+
+def read_responses(file: Path) -> list[NativeResponse]:
+    """`responses.json`, or a container's `answer.json`: a list of objects with `qID`, `content` and, where it
+    was measured, `latency`; or one object from question ids to contents. As `read_requests`."""
+    return _unique(NativeResponse, file)
+
+
+def entries(file: Path) -> list[Any]:
+    """The raw entries of one of these files; an object from ids to contents is turned into a list, an id that it
+    names twice is there twice. An entry that names a field twice is a `Repeated`."""
+    raw = read_json(file, pairs=_object, halves=True)  # a submission is told of them answer by answer
+    if isinstance(raw, Repeated) or (isinstance(raw, dict) and raw and "qID" not in raw):
+        pairs = raw if isinstance(raw, Repeated) else raw.items()
+        return [{"qID": name, "content": content} for name, content in pairs]
+    if isinstance(raw, list):
+        return raw
+    found = "no list"
+    if isinstance(raw, dict):
+        found = "an object with one entry's fields" if raw else "an empty object"
+    raise InputError(file, found=found, expected="a list of objects, each with a qID")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Repeated:
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else Repeated(pairs)
+
+
+def write_native(file: Path, records: Iterable[NativeRequest | NativeReference | NativeResponse]) -> None:
+    """Writes one of the toolkit's files; what is read from it again is the same."""
+    plain = [record.model_dump(mode="json", exclude_unset=True) for record in records]
+    file.write_text(json.dumps(plain, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+
+def write_answer(file: Path, responses: Sequence[NativeResponse]) -> None:
+    """Writes what a container leaves behind: the contents without latencies, which only its caller can measure."""
+    bare = [NativeResponse(qID=one.qID, content=one.content) for one in responses]
+    write_native(file, bare)
+
+
+def _unique(model: type[Model], file: Path) -> list[Model]:
+    found: dict[str, Model] = {}
+    for number, entry in enumerate(entries(file), start=1):
+        if isinstance(entry, Repeated):
+            raise InputError(
+                file, f"entry {number}", found=f"the field {entry.key!r} twice", expected="each field once"
+            )
+        one = validated(model, entry, file, f"entry {number}")
+        if one.qID in found:
+            raise InputError(file, f"entry {number}", found=f"{one.qID} again", expected="each qID once")
+        found[one.qID] = one
+    return list(found.values())
+
+
+MAX_CHARS = 300
+"""The longest free text where the reference names no `max_length`."""
+
+PERCENT_TOLERANCE = 5.0
+"""Percentage points that a percentage may be off where the reference names no `threshold_pp`."""
+
+TIME_TOLERANCE_S = 5.0
+"""Seconds that a time may be off where the reference names no `threshold_seconds`."""
+
+ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "binary": (),
+    "number": (),
+    "percentage": ("threshold_pp", "tolerance"),
+    "fo_class": ("valid_names",),
+    "time": ("threshold_seconds",),
+    "open_ended": ("max_length",),
+    "matching": ("pattern", "max_length"),
+    "pattern": ("pattern", "max_length"),
+    "multiple_choice": ("max_length", "options", "choices"),
+}
+"""The arguments of each format: the toolkit's, and `tolerance`, `options`, `choices` and the format `pattern`, which
+earlier versions of `build focus` wrote."""
+
+
+class FormQuestion:
+    """What a format depends on: the question's own arguments, its options, the known classes."""
+
+    def __init__(
+        self, arguments: dict[str, Any], options: Sequence[str] = (), classes: tuple[str, ...] = ()
+    ) -> None:
+        self.arguments = arguments
+        self.classes = classes
+        self._options = options
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options of a multiple choice; empty where the file lists none. Raises `TypeError` for what is no
+        list of texts."""
+        listed = self.arguments.get("options", self.arguments.get("choices", list(self._options)))
+        return _texts(listed, "the options")
+
+    def number(self, default: float, *names: str) -> float:
+        """The argument under the first of the names that is there."""
+        return float(next((self.arguments[name] for name in names if name in self.arguments), default))
+
+    @property
+    def max_chars(self) -> int:
+        """The longest text of an answer."""
+        return int(self.arguments.get("max_length", MAX_CHARS))
+
+
+def _texts(listed: object, what: str) -> tuple[str, ...]:
+    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+        raise TypeError(f"{what} are no list of texts")
+    return tuple(listed)
+
+
+def lettered(options: Sequence[str]) -> str:
+    """Options as they stand in a question's text.
+
+    >>> lettered(["left", "right"])
+    'A) left; B) right.'
+    """
+    named = zip(option_letters(len(options)), options, strict=True)
+    return "; ".join(f"{letter}) {option}" for letter, option in named) + "."
+
+
+def time_tolerance(duration_s: float) -> float:
+    """Seconds that a time of the published rows may be off: min(5, 1 + duration · 4 / 360).
+
+    >>> time_tolerance(0), time_tolerance(180), time_tolerance(3600)
+    (1.0, 3.0, 5.0)
+    """
+    return min(5.0, 1.0 + duration_s * 4 / 360)
+
+
+def _classes(question: FormQuestion) -> AnswerFormat:
+    given = question.arguments.get("valid_names")
+    names = question.classes if given is None else _texts(given, "the valid names")
+    return ClassesFormat(classes=names, strict=True)
+
+
+def _time(question: FormQuestion) -> AnswerFormat:
+    # How many moments there are is part of the question, so the format does not give it away.
+    tolerance = question.number(TIME_TOLERANCE_S, "threshold_seconds")
+    return TimestampsFormat(tolerance=tolerance, several=True, strict=True)
+
+
+def _percentage(question: FormQuestion) -> AnswerFormat:
+    tolerance = question.number(PERCENT_TOLERANCE, "threshold_pp", "tolerance")
+    return PercentageFormat(tolerance=tolerance, strict=True)
+
+
+def _free(question: FormQuestion) -> AnswerFormat:
+    return FreeTextFormat(max_chars=question.max_chars, strict=True)
+
+
+def _pattern(question: FormQuestion) -> AnswerFormat:
+    pattern = str(question.arguments.get("pattern", ""))
+    return PatternFormat(pattern=pattern, max_chars=question.max_chars, strict=True)
+
+
+def _choice(question: FormQuestion) -> AnswerFormat:
+    # Options that stand in the question alone can't be compared by code: a judge decides.
+    return ChoiceFormat(strict=True) if question.options else _free(question)
+
+
+FORMATS: dict[str, Callable[[FormQuestion], AnswerFormat]] = {
+    "binary": lambda question: BinaryFormat(strict=True),  # noqa: ARG005 - all take the question
+    "number": lambda question: CountFormat(strict=True),  # noqa: ARG005
+    "percentage": _percentage,
+    "fo_class": _classes,
+    "time": _time,
+    "open_ended": _free,
+    "matching": _pattern,
+    "pattern": _pattern,
+    "multiple_choice": _choice,
+}
+"""The toolkit's names with what makes the format of a question."""
+
+
+UNKNOWN = "unknown"
+"""What stands for the answer format of a question without reference whose request names none."""
+
+_LONGEST = 80  # characters of a label; what is longer is a text
+_OF_THE_FORMAT = {"answer_format", "format", "format_kwargs", "options"}
+
+
+def further_fields(record: NativeRequest | NativeReference) -> dict[str, TagValue]:
+    """The fields that the toolkit does not know, as far as they are labels: short texts, numbers, yes or no, and lists
+    of short texts. An empty one is none."""
+    found: dict[str, TagValue] = {}
+    for name, value in (record.model_extra or {}).items():
+        label = _label(value)
+        if name not in _OF_THE_FORMAT and name.isidentifier() and label not in {None, "", ()}:
+            found[name] = label
+    return found
+
+
+def _label(value: JsonValue) -> TagValue | None:
+    if isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str):
+        text = " ".join(value.split())
+        return text if len(text) <= _LONGEST else None
+    if isinstance(value, list):
+        texts = [_label(one) for one in value]
+        return tuple(str(one) for one in texts) if all(isinstance(one, str) for one in texts) else None
+    return None
+
+
+def format_named(request: NativeRequest) -> str:
+    """The answer format that a request names beside the toolkit's fields, else `UNKNOWN`."""
+    more = request.model_extra or {}
+    named = more.get("answer_format", more.get("format"))
+    return named if isinstance(named, str) and named in ARGUMENTS else UNKNOWN
+
+
+def without_reference(request: NativeRequest) -> NativeReference:
+    """What stands for a reference that is not there: the format that the request names, with its arguments and options,
+    else free text. It has no capability and no answer, and nothing may be marked by it."""
+    more, form = request.model_extra or {}, format_named(request)
+    arguments, options = more.get("format_kwargs"), more.get("options")
+    listed = options if isinstance(options, list) else []
+    return NativeReference(
+        qID=request.qID,
+        primary="",
+        format="open_ended" if form == UNKNOWN else form,
+        format_kwargs=arguments if isinstance(arguments, dict) and form != UNKNOWN else {},
+        answer="",
+        options=tuple(str(one) for one in listed),
+    )

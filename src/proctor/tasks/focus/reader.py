@@ -1,0 +1,375 @@
+"""From the toolkit's files to a benchmark, and from a submission to recorded answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import JsonValue, ValidationError
+
+from proctor.core import (
+    Answer,
+    Benchmark,
+    BenchmarkReader,
+    Briefing,
+    FailedPolicy,
+    InputError,
+    Item,
+    OfficialFigure,
+    ParseError,
+    RecordedAnswers,
+    Reference,
+    TagValue,
+    VideoClip,
+    clock_text,
+)
+from proctor.core.formats import AnswerFormat, ChoiceFormat, bare
+from proctor.judges import PANEL_ACCURACY
+from proctor.tasks.focus.native import (
+    ARGUMENTS,
+    FORMATS,
+    FormQuestion,
+    NativeReference,
+    NativeRequest,
+    format_named,
+    further_fields,
+    lettered,
+    read_references,
+    read_requests,
+    without_reference,
+)
+from proctor.tasks.focus.official import MENDED, figures
+from proctor.tasks.focus.rows import read_rows
+from proctor.tasks.focus.submission import SUBMISSIONS, read_recorded, write_submission
+from proctor.tasks.focus.taxonomy import CAPABILITIES, FOREIGN_OBJECT, GROUP_OF, OBJECTS, leaf_of
+
+_ANY = "Foreign object"
+_ROUNDING_S = 1e-6
+_FRAME_S = 0.04  # a frame is the clip of one picture at 25 frames a second
+
+
+@dataclass(frozen=True)
+class Track:
+    """A track: seconds allowed for a question, where a short, medium and long context part (seconds), how long what is
+    shown may be, and whether it starts with the video."""
+
+    budget_s: float
+    medium_from_s: float
+    long_from_s: float
+    most_s: float = float("inf")
+    from_start: bool = False
+
+    def context(self, duration_s: float) -> str:
+        """The length of what is to be watched, in words."""
+        if duration_s >= self.long_from_s:
+            return "long"
+        return "medium" if duration_s >= self.medium_from_s else "short"
+
+
+TRACKS = {
+    "frame": Track(5.0, float("inf"), float("inf"), most_s=_FRAME_S),
+    "segment": Track(15.0, 60.0, 180.0, most_s=300.0),
+    "procedure": Track(30.0, 600.0, 1800.0, from_start=True),
+}
+
+_NOTES = (
+    (
+        "Free text is right where most judges of a panel say so (proctor score focus). A tie, or a vote that is missing "
+        "and would decide, leaves an answer unresolved: neither right nor wrong, and counted beside the figures. The "
+        "challenge's document names the majority and says nothing of either."
+    ),
+    "A late, missing or unreadable answer is wrong, as in the challenge; scores carry the cause as their label.",
+    (
+        "Figures are means over questions with intervals over whole videos. The toolkit's own (mean of the videos' "
+        "means, percentile intervals of a two-level bootstrap): proctor results focus --protocol official."
+    ),
+    (
+        "Answers are read as orena-focus 0.4.0 reads them. Multiple choice with its options in the file and patterns "
+        "are marked by code, where the toolkit asks a judge."
+    ),
+    (
+        "The length of the context is short below 10, long from 30 minutes (segments: 1 and 3); the challenge's document "
+        "does not say."
+    ),
+)
+
+
+_BLIND_NOTES = (
+    "There are no references: nothing is marked, and capabilities are unknown. Answers can be collected, checked and exported.",
+    "Answer formats are those that the requests name (answer_format); all others are asked for as free text.",
+)
+_FACETS = (
+    "capability",
+    "primary",
+    "distribution",
+    "clinical",
+    "answer_format",
+    "context",
+    "procedure_type",
+)
+_BLIND_FACETS = ("answer_format", "context", "procedure_type")
+_KNOWN_TAGS = {*_FACETS, "track", "secondary", "capabilities"}
+_MOST_VALUES = 24  # a field with more values than this is a name
+
+
+class _Reader:
+    name = "focus"
+    summary = "FOCUS: foreign objects in surgical video, on a frame, a segment or a whole procedure (--track)"
+    prompts = Path(__file__).parent / "prompts"
+
+    def __init__(self, track: str = "procedure") -> None:
+        self._track = track
+
+    @property
+    def tracks(self) -> tuple[str, ...]:
+        """The tracks; without a choice it is the last."""
+        return tuple(TRACKS)
+
+    def on_track(self, track: str) -> BenchmarkReader:
+        """The reader of one track."""
+        if track not in TRACKS:
+            raise InputError(None, "--track", found=repr(track), expected=f"one of {', '.join(TRACKS)}")
+        return _Reader(track)
+
+    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
+        """Reads `requests.json` and `references.json` below `data`, or the published rows there (see `read_rows`);
+        without references nothing can be marked, and formats are known where requests name them. Further fields of
+        both files (a centre, a decision's impact) become tags. What is shown must be as long as the track requires.
+        Videos lie below `media` by their videoID."""
+        del seed  # nothing is drawn
+        requests, references = self._read(data)
+        keys = {reference.qID: reference for reference in references}
+        if keys:
+            _check_pairs(data, requests, keys)
+        classes = _classes(references)
+        track = TRACKS[self._track]
+        items = tuple(
+            _item(request, keys.get(request.qID), self._track, classes, data) for request in requests
+        )
+        return Benchmark(
+            name=self.name,
+            title=f"FOCUS, {self._track} track",
+            items=items,
+            metrics=(PANEL_ACCURACY,),
+            headline=PANEL_ACCURACY.name,
+            facets=(*(_FACETS if keys else _BLIND_FACETS), *_further(items)),
+            buckets=("capability", "distribution") if keys else (),
+            relevance="clinical" if keys else "",
+            media_root=media,
+            budget_s=track.budget_s,
+            failed=FailedPolicy.WRONG,
+            notes=_NOTES if keys else _BLIND_NOTES,
+        )
+
+    def _read(self, data: Path) -> tuple[Sequence[NativeRequest], Sequence[NativeReference]]:
+        """No reference where the folder has none: a participant never sees those of the test."""
+        if not (data / "requests.json").exists():
+            rows = read_rows(data, self._track)
+            if rows is not None:
+                return rows
+        requests = read_requests(data)
+        if not requests:
+            raise InputError(data / "requests.json", found="no question", expected="one or more")
+        if not (data / "references.json").exists():
+            return requests, ()
+        references = read_references(data)
+        if not references:
+            raise InputError(data / "references.json", found="no reference", expected="one for each question")
+        return requests, references
+
+    def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
+        """Reads `responses.json` or `answer.json`."""
+        return read_recorded(path, benchmark)
+
+    @property
+    def submission_formats(self) -> tuple[str, ...]:
+        """The container's `answer.json`, and the toolkit's `responses.json`, which has latencies."""
+        return SUBMISSIONS
+
+    def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
+        """One of the two files; what is read from it again are the same answers."""
+        return write_submission(form, answers, file)
+
+    def rubric_judge(self) -> str | None:
+        """Up to three models decide by majority; until then free text is unmarked, and shown so."""
+        return "panel"
+
+    def briefing(self) -> Briefing:
+        """The classes of foreign objects with their definitions; questions name times by the video's own clock."""
+        return Briefing({_ANY: FOREIGN_OBJECT, **OBJECTS}, own_clock=True)
+
+    def figures(
+        self,
+        groups: Sequence[str],
+        tags: Sequence[dict[str, JsonValue]],
+        right: Sequence[float],
+        late: int,
+        *,
+        official: bool,
+        draws: int,
+        seed: int,
+    ) -> list[OfficialFigure]:
+        """The toolkit's summary, as it is or mended."""
+        return figures(groups, tags, right, late, official=official, draws=draws, seed=seed)
+
+    def mended(self) -> tuple[str, ...]:
+        """What is mended in it."""
+        return MENDED
+
+    def media_help(self, data: Path, missing: Sequence[str]) -> str:
+        """Where the videos come from."""
+        del data
+        return (
+            f"The videos of FOCUS ({len(missing)} are missing) come from the challenge's organisers after "
+            "registration; put them, named by their videoID, into the media folder."
+        )
+
+
+READER = _Reader()
+
+
+def _check_pairs(data: Path, requests: Sequence[NativeRequest], keys: dict[str, NativeReference]) -> None:
+    asked = {request.qID for request in requests}
+    for file, lonely, other in (
+        ("requests.json", asked - keys.keys(), "references.json"),
+        ("references.json", keys.keys() - asked, "requests.json"),
+    ):
+        if lonely:
+            raise InputError(data / file, found=min(lonely), expected=f"the same question in {other}")
+
+
+def _classes(references: Sequence[NativeReference]) -> tuple[str, ...]:
+    """The known classes and those that only these references name; of several spellings the first one."""
+    known = {name.lower(): name for name in OBJECTS}
+    for reference in references:
+        if reference.format == "fo_class":
+            for part in bare(reference.answer).split(","):
+                known.setdefault(part.strip().lower(), part.strip())
+    return tuple(sorted(name for folded, name in known.items() if folded not in {"none", ""}))
+
+
+def _item(
+    request: NativeRequest, key: NativeReference | None, track: str, classes: tuple[str, ...], data: Path
+) -> Item:
+    place = f"question {request.qID}"
+    _check_shown(request, track, data / "requests.json", place)
+    named = key or without_reference(request)
+    question = FormQuestion(named.format_kwargs, named.options, classes)
+    form = _form(named, question, data, place)
+    options = question.options if isinstance(form, ChoiceFormat) else ()
+    text = request.question.removesuffix(lettered(options)).rstrip() if options else request.question
+    return Item(
+        id=request.qID,
+        group=request.videoID,
+        question=f"{text}\n(Procedure: {request.procedure_type}. Asked at {clock_text(request.end_time)}.)",
+        media=(
+            VideoClip(
+                source=request.videoID,
+                start=request.start_time,
+                end=max(request.end_time, request.start_time + _FRAME_S),
+            ),
+        ),
+        options=options,
+        answer=form,
+        reference=None if key is None else _key(form, key, options, data, place),
+        tags=further_fields(request) | _tags(request, key, track, data, place),
+    )
+
+
+def _check_shown(request: NativeRequest, track: str, file: Path, place: str) -> None:
+    """Whether what is shown is what the track has: one frame, a segment, or the procedure from its start."""
+    shown, rules = request.end_time - request.start_time, TRACKS[track]
+    field, found, expected = "end_time", f"{request.end_time:g} s", ""
+    if shown < 0 or (track != "frame" and shown == 0):
+        expected = f"a time after start_time {request.start_time:g} s"
+    elif shown > rules.most_s + _ROUNDING_S:
+        found = f"{shown:g} s after start_time"
+        expected = "one frame" if track == "frame" else f"at most {rules.most_s:g} s"
+    elif rules.from_start and request.start_time > 0:
+        field, found, expected = "start_time", f"{request.start_time:g} s", "0, the start of the video"
+    if expected:
+        raise InputError(
+            file, f"{place}, field {field!r}", found=found, expected=f"{expected} (track {track})"
+        )
+
+
+def _key(
+    form: AnswerFormat, key: NativeReference, options: tuple[str, ...], data: Path, place: str
+) -> Reference:
+    try:
+        return Reference(answer=form.parse(key.answer, options))
+    except ParseError as error:
+        raise InputError(
+            data / "references.json",
+            f"{place}, field 'answer'",
+            found=repr(error.found)[:80],
+            expected=error.expected,
+        ) from error
+
+
+def _form(key: NativeReference, question: FormQuestion, data: Path, place: str) -> AnswerFormat:
+    if key.format not in FORMATS:
+        raise InputError(
+            data / "references.json",
+            f"{place}, field 'format'",
+            found=repr(key.format),
+            expected=f"one of {', '.join(FORMATS)}",
+        )
+    known = ARGUMENTS[key.format]
+    try:
+        if unknown := sorted(key.format_kwargs.keys() - set(known)):
+            raise TypeError(f"unknown: {', '.join(unknown)}")
+        return FORMATS[key.format](question)
+    except (ValidationError, TypeError, ValueError, OverflowError) as error:
+        raise InputError(
+            data / "references.json",
+            f"{place}, field 'format_kwargs'",
+            found=repr(key.format_kwargs)[:80],
+            expected=f"the arguments of the format {key.format} ({', '.join(known) or 'none'})",
+        ) from error
+
+
+def _tags(
+    request: NativeRequest, key: NativeReference | None, track: str, data: Path, place: str
+) -> dict[str, TagValue]:
+    asked: dict[str, TagValue] = {
+        "track": track,
+        "context": TRACKS[track].context(request.end_time - request.start_time),
+        "procedure_type": request.procedure_type,
+    }
+    if key is None:
+        return asked | {"answer_format": format_named(request)}
+    leaves = [leaf_of(label) for label in (key.primary, *key.secondaries)]
+    for label, leaf in zip((key.primary, *key.secondaries), leaves, strict=True):
+        if leaf is None:
+            raise InputError(
+                data / "references.json",
+                place,
+                found=f"the capability {label!r}",
+                expected=f"one of {', '.join(CAPABILITIES)}",
+            )
+    named = [leaf for leaf in leaves if leaf is not None]
+    primary, *secondaries = named
+    return (
+        further_fields(key)
+        | asked
+        | {
+            "capability": GROUP_OF[primary],
+            "primary": primary,
+            "secondary": tuple(dict.fromkeys(secondaries)),
+            "capabilities": tuple(dict.fromkeys(GROUP_OF[leaf] for leaf in named)),
+            "distribution": "out" if key.ood else "in",
+            "clinical": key.clinical,
+            "answer_format": key.format,
+        }
+    )
+
+
+def _further(items: Sequence[Item]) -> tuple[str, ...]:
+    """The further fields that part the questions in a few: what figures are split by."""
+    values: dict[str, set[TagValue]] = {}
+    for item in items:
+        for name in item.tags.keys() - _KNOWN_TAGS:
+            values.setdefault(name, set()).add(item.tags[name])
+    return tuple(sorted(name for name, some in values.items() if 2 <= len(some) <= _MOST_VALUES))

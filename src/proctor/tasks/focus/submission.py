@@ -1,0 +1,313 @@
+"""From a run's answers to a file that can be handed in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from proctor.core import (
+    NO_ANSWER,
+    Answer,
+    Benchmark,
+    InputError,
+    Item,
+    Noted,
+    ParseError,
+    RecordedAnswers,
+    Status,
+    Timing,
+    by_cause,
+)
+from proctor.core.formats import FreeTextFormat
+from proctor.judges.hostile import neutral
+from proctor.judges.injection import steers
+from proctor.tasks.focus.native import (
+    UNKNOWN,
+    NativeResponse,
+    Repeated,
+    entries,
+    read_responses,
+    write_answer,
+    write_native,
+)
+
+SUBMISSIONS = ("answer", "responses")
+
+
+def write_submission(form: str, answers: Sequence[Answer], file: Path) -> int:
+    """Writes `answer.json` ("answer": contents alone) or `responses.json` ("responses": with latencies where they were
+    measured), in the order of the answers, and returns how many.
+
+    The content is what the system said, word for word. Answers that failed, and those that a submission lacked, are left
+    out: nothing is made up. Raises `InputError` where the file can't be written.
+    """
+    given = [
+        NativeResponse(qID=one.item_id, content=one.text, latency=one.timing.model_s)
+        if one.timing
+        else NativeResponse(qID=one.item_id, content=one.text)
+        for one in answers
+        if one.status is not Status.FAILED and one.reason != NO_ANSWER
+    ]
+    try:
+        if form == "answer":
+            write_answer(file, given)
+        else:
+            write_native(file, given)
+    except OSError as error:
+        raise InputError(file, found=error.strerror or str(error), expected="a place to write to") from error
+    return len(given)
+
+
+def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
+    """One answer to every question of the benchmark, in its order.
+
+    Slower than the track's budget: `timed_out`. Not in the file, or `null` there: an answer without
+    text whose reason is `NO_ANSWER`. Not in its format: unreadable, with the problem. Raises `InputError` for two answers to one
+    question and for an answer to a question that the benchmark does not have.
+    """
+    responses = {response.qID: response for response in read_responses(path)}
+    unknown = sorted(responses.keys() - {item.id for item in benchmark.items})
+    if unknown:
+        raise InputError(
+            path, found=f"an answer to {unknown[0]}", expected="answers to the benchmark's questions alone"
+        )
+    answers = tuple(
+        _recorded_answer(item, responses.get(item.id), benchmark.budget_s or float("inf"))
+        for item in benchmark.items
+    )
+    return RecordedAnswers(
+        answers=answers,
+        settings={"recorded": "FOCUS responses", "budget_s": benchmark.budget_s},
+        notes=_notes(benchmark.items, answers, responses),
+    )
+
+
+def _recorded_answer(item: Item, response: NativeResponse | None, budget_s: float) -> Answer:
+    if response is None or response.content is None:
+        return Answer(item_id=item.id, reason=NO_ANSWER, problem=NO_ANSWER)
+    timing = None if response.latency is None else Timing(model_s=response.latency)
+    answer = Answer(item_id=item.id, text=response.content, timing=timing)
+    if response.latency is not None and response.latency > budget_s:
+        late = f"took {response.latency:.1f} s of {budget_s:g} s"
+        return answer.model_copy(update={"status": Status.TIMED_OUT, "reason": late})
+    try:
+        return answer.model_copy(update={"parsed": item.answer.parse(response.content, item.options)})
+    except ParseError as error:
+        return answer.model_copy(update={"problem": str(error)})
+
+
+def _notes(
+    items: tuple[Item, ...], answers: tuple[Answer, ...], responses: dict[str, NativeResponse]
+) -> tuple[str, ...]:
+    late = [answer.item_id for answer in answers if answer.status is Status.TIMED_OUT]
+    missing = [answer.item_id for answer in answers if answer.reason == NO_ANSWER]
+    unreadable = [answer.item_id for answer in answers if answer.problem and answer.reason != NO_ANSWER]
+    judged = [item.id for item in items if isinstance(item.answer, FreeTextFormat)]
+    unmeasured = [response.qID for response in responses.values() if response.latency is None]
+    lines = (
+        ("came late and are wrong", late),
+        ("have no answer and are wrong", missing),
+        ("can't be read and are wrong", unreadable),
+        ("have no latency, so that nobody knows whether they came in time", unmeasured),
+        ("are free text, which no code marks", judged),
+    )
+    return tuple(f"{len(ids)} of {len(items)} questions {text}" for text, ids in lines if ids)
+
+
+@dataclass(frozen=True)
+class SubmissionFinding:
+    """One thing that is wrong: the rule, the question (empty where an entry has none), what was found and what
+    was expected. An `error` breaks a rule and costs the answer; what is none is for a person to look at."""
+
+    rule: str
+    question: str
+    found: str
+    expected: str
+    error: bool = True
+
+    @property
+    def level(self) -> str:
+        """In words."""
+        return "error" if self.error else "warning"
+
+    def __str__(self) -> str:
+        parts = (f"{self.level}: {self.rule}", self.question, f"found {self.found}, expected {self.expected}")
+        return ": ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True)
+class Lint:
+    """All findings on a file, in the order of its entries, missing ones last; and what could not be checked."""
+
+    file: Path
+    answers: int
+    questions: int
+    findings: tuple[SubmissionFinding, ...]
+    unchecked: tuple[str, ...] = ()
+
+    def causes(self) -> list[str]:
+        """The findings by cause, a line each (see `by_cause`)."""
+        return by_cause(
+            [
+                Noted(f"{one.level}: {one.rule}", one.question, one.found, one.expected, str(one))
+                for one in self.findings
+            ]
+        )
+
+    @property
+    def errors(self) -> int:
+        """How many break a rule."""
+        return sum(one.error for one in self.findings)
+
+    def by_rule(self) -> dict[str, int]:
+        """How many findings of each rule."""
+        return dict(sorted(Counter(one.rule for one in self.findings).items()))
+
+
+def lint_submission(file: Path, benchmark: Benchmark) -> Lint:
+    """Checks `responses.json` or `answer.json` against a benchmark, entry by entry.
+
+    Rules: `entry` (not as the format requires), `duplicate`, `unknown`, `missing`, `format` (can't be read, with
+    the text), `too-long` (free text above 300 characters, or above what the question allows), `late` (above the
+    track's budget), `no-latency` (while others have one); and, no error, `no-latency` once for a file without any, and
+    `suspicious`: text that speaks to its judge, or hides characters. Where a question has no reference and its request
+    names no format, an answer may be of any form up to the length of free text (`unchecked` says so). Raises
+    `InputError` where the file is no list of entries at all.
+    """
+    items = {item.id: item for item in benchmark.items}
+    raw = entries(file)
+    seen: dict[str, int] = {}
+    findings: list[SubmissionFinding] = []
+    timed: dict[str, bool] = {}
+    for number, entry in enumerate(raw, start=1):
+        try:
+            response = NativeResponse.model_validate(entry)
+        except ValidationError as error:
+            broken = _broken(number, entry, error)
+            findings.append(broken)
+            seen.setdefault(broken.question, number)
+            continue
+        name = response.qID
+        if response.content is None:
+            missing = SubmissionFinding("entry", name, f"None as 'content' (entry {number})", "a text")
+            findings.append(missing)
+            seen.setdefault(name, number)
+            continue
+        if name in seen:
+            once = f"one answer; the first is entry {seen[name]}"
+            findings.append(SubmissionFinding("duplicate", name, f"entry {number} again", once))
+            continue
+        seen[name] = number
+        if name not in items:
+            findings.append(
+                SubmissionFinding("unknown", name, f"entry {number}", "a question of the benchmark")
+            )
+            continue
+        timed[name] = response.latency is not None
+        findings.extend(_answer(items[name], response, benchmark.budget_s))
+    findings.extend(_untimed(timed, benchmark.budget_s))
+    findings.extend(
+        SubmissionFinding("missing", name, "no answer", "an answer to every question")
+        for name in items
+        if name not in seen
+    )
+    return Lint(file, len(raw), len(items), tuple(findings), _unchecked(benchmark))
+
+
+def _untimed(timed: dict[str, bool], budget_s: float | None) -> Iterator[SubmissionFinding]:
+    """Answers without a latency where latency is judged; none at all is how a container leaves its file."""
+    if budget_s is None or all(timed.values()):
+        return
+    if not any(timed.values()):
+        found = f"no latency in any of {len(timed)} answers, so that nobody knows whether they came in time"
+        yield SubmissionFinding("no-latency", "", found, f"seconds, at most {budget_s:g}", error=False)
+        return
+    for name, measured in timed.items():
+        if not measured:
+            yield SubmissionFinding("no-latency", name, "no latency", "seconds, as the other answers have")
+
+
+def _unchecked(benchmark: Benchmark) -> tuple[str, ...]:
+    """What nobody can check here, in words."""
+    blind = sum(item.reference is None for item in benchmark.items)
+    unknown = sum(_of_unknown_form(item) for item in benchmark.items)
+    said = []
+    if blind:
+        said.append(f"whether answers are right: {blind} questions have no reference")
+    if unknown:
+        said.append(
+            f"the format of the answers to {unknown} questions: their requests name none (answer_format)"
+        )
+    return tuple(said)
+
+
+def _of_unknown_form(item: Item) -> bool:
+    return item.reference is None and item.tags.get("answer_format") == UNKNOWN
+
+
+def _broken(number: int, entry: object, error: ValidationError) -> SubmissionFinding:
+    fault = error.errors(include_url=False)[0]
+    field, value = ".".join(str(part) for part in fault["loc"]), _shown(fault["input"])
+    expected = _EXPECTED.get(fault["type"], fault["msg"])
+    named = dict(entry) if isinstance(entry, Repeated) else entry
+    name = named.get("qID") if isinstance(named, dict) else None
+    if isinstance(entry, Repeated):
+        found, expected = f"the field {_shown(entry.key)} twice", "each field once"
+    elif fault["type"] == "missing":
+        found = f"no field {field!r}"
+    else:
+        found = f"{value} as {field!r}" if field else value
+    known = isinstance(name, str) and fault["type"] != "string_unicode"
+    return SubmissionFinding("entry", str(name) if known else "", f"{found} (entry {number})", expected)
+
+
+_EXPECTED = {
+    "missing": "one",
+    "model_type": "an object with qID and content",
+    "string_type": "a text",
+    "string_unicode": "a text that UTF-8 can hold",
+    "string_too_short": "a text that is not empty",
+    "value_error": "a text that UTF-8 can hold",
+    "float_type": "seconds as a number",
+    "float_parsing": "seconds as a number",
+    "finite_number": "a finite number",
+    "greater_than_equal": "0 or more",
+}
+"""What was expected, by the kind of fault."""
+
+
+def _answer(item: Item, response: NativeResponse, budget_s: float | None) -> Iterator[SubmissionFinding]:
+    text = response.content or ""
+    if response.latency is not None and budget_s is not None and response.latency > budget_s:
+        yield SubmissionFinding("late", item.id, f"{response.latency:.3f} s", f"at most {budget_s:g} s")
+    most = item.answer.max_chars if isinstance(item.answer, FreeTextFormat) else None
+    if most is not None and len(text.strip()) > most:
+        sure = not _of_unknown_form(item)
+        expected = f"at most {most} characters" + ("" if sure else " if it is free text")
+        yield SubmissionFinding("too-long", item.id, f"{len(text.strip())} characters", expected, error=sure)
+    else:
+        try:
+            item.answer.parse(text, item.options)
+        except ParseError as error:
+            yield SubmissionFinding("format", item.id, _shown(text), error.expected)
+    for found in _suspicions(text):
+        yield SubmissionFinding("suspicious", item.id, found, "an answer to the question alone", error=False)
+
+
+def _suspicions(text: str) -> Sequence[str]:
+    found = [f"text that speaks to its judge: {_shown(text)}"] if steers(text) else []
+    plain = text.replace("\r\n", "\n")
+    hidden = len(plain) - len(neutral(plain))
+    if hidden and not found:
+        found.append(f"{hidden} hidden characters: {_shown(text)}")
+    return found
+
+
+def _shown(value: object) -> str:
+    text = repr(value[:81] if isinstance(value, str) else value)
+    quote = text[-1] if isinstance(value, str) else ""
+    return text if len(text) <= 82 else text[:78] + "..." + quote

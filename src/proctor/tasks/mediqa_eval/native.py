@@ -1,0 +1,304 @@
+"""The task's own files: ratings.csv, submissions in the same columns, encounters.jsonl."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from proctor.audits import Key, MetricScores, Rating, RatingsTable
+from proctor.core import (
+    InputError,
+    RecordedScores,
+    TableFault,
+    TableRow,
+    cell_number,
+    input_text,
+    parse_model,
+    printable,
+    read_table,
+)
+from proctor.judges.dimensions import ReferenceAnswer
+from proctor.tasks.mediqa_eval.task import (
+    COLUMNS,
+    DATASETS,
+    DIMENSIONS,
+    LOWER_IS_BETTER,
+    OPTED_OUT,
+    ORDER,
+    levels,
+)
+
+__all__ = [
+    "Encounter",
+    "Entry",
+    "cell_faults",
+    "entries",
+    "item_id",
+    "read_encounters",
+    "read_native_ratings",
+    "read_scores",
+    "read_submission",
+    "shown",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of ratings or of a submission, its cells known to be good."""
+
+    row: int
+    dataset: str
+    encounter: str
+    language: str
+    candidate: str
+    system: str
+    dimension: str
+    rater: str
+    value: float
+
+    @property
+    def key(self) -> Key:
+        """Item, system and dimension."""
+        return item_id(self.dataset, self.encounter, self.language), self.system, self.dimension
+
+
+class Encounter(BaseModel):
+    """A patient's question in one language, and clinicians' answers to it. `images` are paths below the
+    folder of images. A file gives each reference as a text, or as `{"text": …, "frequency": …,
+    "completeness": …}`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dataset: str
+    encounter_id: str = Field(min_length=1)
+    lang: str
+    query: str = Field(min_length=1)
+    expert_answers: tuple[ReferenceAnswer, ...] = Field(alias="references", min_length=1)
+    images: tuple[str, ...] = ()
+
+    @field_validator("expert_answers", mode="before")
+    @classmethod
+    def _texts_alone(cls, given: object) -> object:
+        if not isinstance(given, list | tuple):
+            return given
+        return [{"text": one} if isinstance(one, str) else one for one in given]
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The texts of clinicians' answers, as they came."""
+        return tuple(one.text for one in self.expert_answers)
+
+    @property
+    def item(self) -> str:
+        """The item that ratings of answers to it name."""
+        return item_id(self.dataset, self.encounter_id, self.lang)
+
+
+def item_id(dataset: str, encounter: str, language: str) -> str:
+    """The name of an encounter's question in one language.
+
+    >>> item_id("iiyi", "ENC00853", "en")
+    'iiyi/ENC00853/en'
+    """
+    return f"{dataset}/{encounter}/{language}"
+
+
+def shown(key: Key) -> str:
+    """A key as people read it."""
+    return ", ".join(printable(part) for part in (*key[0].split("/"), *key[1:]))
+
+
+def entries(rows: Iterable[TableRow], *, rated: bool) -> tuple[list[Entry], list[TableFault]]:
+    """The rows whose cells are good, and the faults of all others; `rated`: values are clinicians' ratings."""
+    good: list[Entry] = []
+    faults: list[TableFault] = []
+    for row in rows:
+        wrong = _faults(row, rated)
+        if wrong:
+            faults += wrong
+            continue
+        cells = row.cells
+        good.append(
+            Entry(
+                row.number,
+                cells["dataset"],
+                cells["encounter_id"],
+                cells["lang"],
+                cells["candidate"],
+                cells["candidate_author_id"],
+                cells["metric"],
+                cells["rater_id"],
+                float(cells["value"]),
+            )
+        )
+    return good, faults
+
+
+def read_native_ratings(file: Path) -> RatingsTable:
+    """The clinicians' ratings. The item is an encounter's question in one language, the group the encounter
+    in both. An empty candidate is an answer without text, which the task has.
+
+    Raises `InputError`, with the row, for anything that is not as the task lays down, for a rater's second
+    rating of one answer's dimension, and for two candidates of one system for one encounter and language.
+    """
+    good, faults = entries(read_table(file, COLUMNS).checked(file), rated=True)
+    if faults:
+        raise faults[0].error(file)
+    seen: dict[tuple[Key, str], int] = {}
+    texts: dict[tuple[str, str], Entry] = {}
+    for one in good:
+        first = seen.setdefault((one.key, one.rater), one.row)
+        if first != one.row:
+            found = f"a second rating by {one.rater!r} of {shown(one.key)}"
+            raise TableFault(one.row, "", found, f"only that of row {first}").error(file)
+        before = texts.setdefault(one.key[:2], one)
+        if before.candidate != one.candidate:
+            raise TableFault(one.row, "candidate", "another text", f"that of row {before.row}").error(file)
+    ratings = tuple(
+        Rating(
+            item=one.key[0],
+            candidate=one.candidate,
+            system=one.system,
+            dimension=one.dimension,
+            rater=one.rater,
+            value=one.value,
+            group=f"{one.dataset}/{one.encounter}",
+            dataset=one.dataset,
+            language=one.language,
+        )
+        for one in good
+    )
+    return RatingsTable(ratings, ORDER, LOWER_IS_BETTER)
+
+
+def read_submission(file: Path, table: RatingsTable) -> MetricScores:
+    """A metric's scores of all rated answers, named after the file (see `read_scores`)."""
+    found = read_scores(file, {one.key: one.candidate for one in table.ratings})
+    return MetricScores(file.stem, found.scores, found.notes)
+
+
+def read_scores(file: Path, texts: Mapping[Key, str]) -> RecordedScores:
+    """The scores of a submission; `texts` are the rated answers by item, system and dimension.
+
+    As in the task, the first of two rows with one key counts, and −1 opts out; both are noted. Raises
+    `InputError`, with the row, for anything that is not as the task lays down, for an answer that nobody
+    rated or whose text differs, for a rated answer without a score, and for a dataset, language and
+    dimension of which only a part is opted out.
+    """
+    good, faults = entries(read_table(file, COLUMNS).checked(file), rated=False)
+    if faults:
+        raise faults[0].error(file)
+    first: dict[Key, Entry] = {}
+    repeated: list[int] = []
+    for one in good:
+        if one.key not in texts:
+            raise TableFault(one.row, "", shown(one.key), "an answer that was rated").error(file)
+        if one.candidate != texts[one.key]:
+            raise TableFault(one.row, "candidate", "another text than the rated one", "the same").error(file)
+        if first.setdefault(one.key, one) is not one:
+            repeated.append(one.row)
+    for key in texts:
+        if key not in first:
+            raise TableFault(0, "", f"no row for {shown(key)}", "one for every rated answer").error(file)
+    _opted_out_whole(file, first.values())
+    scores = {key: None if one.value == OPTED_OUT else one.value for key, one in first.items()}
+    return RecordedScores(scores, _notes(list(first.values()), repeated))
+
+
+def read_encounters(file: Path) -> tuple[Encounter, ...]:
+    """The encounters, one JSON object a line. Raises `InputError`, with the line, for anything else."""
+    lines = input_text(file, "a file of encounters").splitlines()
+    found: dict[str, Encounter] = {}
+    for place, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        one = _encounter(file, place, line)
+        if one.item in found:
+            raise InputError(file, f"line {place}", found=f"{one.item} again", expected="each encounter once")
+        found[one.item] = one
+    if not found:
+        raise InputError(file, found="no encounters", expected="one JSON object a line")
+    return tuple(found.values())
+
+
+def cell_faults(row: TableRow) -> list[TableFault]:
+    """What is wrong with a row's cells, those of the rater and the value not looked at."""
+    cells, faults = row.cells, []
+    if cells["dataset"] not in DATASETS:
+        faults.append(_wrong(row, "dataset", f"one of {', '.join(DATASETS)}"))
+    named = ("encounter_id", "candidate_author_id")
+    faults += [_wrong(row, name, "a name") for name in named if not cells[name].strip()]
+    if cells["lang"] not in DIMENSIONS:
+        faults.append(_wrong(row, "lang", f"one of {', '.join(DIMENSIONS)}"))
+    elif cells["metric"] not in DIMENSIONS[cells["lang"]]:
+        faults.append(_wrong(row, "metric", f"one of {', '.join(DIMENSIONS[cells['lang']])}"))
+    return faults
+
+
+def _faults(row: TableRow, rated: bool) -> list[TableFault]:
+    cells, faults = row.cells, cell_faults(row)
+    if rated and not cells["rater_id"].strip():
+        faults.append(_wrong(row, "rater_id", "a name"))
+    value = cell_number(cells["value"])
+    known = cells["metric"] in DIMENSIONS.get(cells["lang"], ())
+    if rated and known and value not in levels(cells["metric"]):
+        faults.append(
+            _wrong(row, "value", f"one of {', '.join(f'{one:g}' for one in levels(cells['metric']))}")
+        )
+    elif value is None:
+        faults.append(_wrong(row, "value", "a finite number"))
+    return faults
+
+
+def _wrong(row: TableRow, column: str, expected: str) -> TableFault:
+    cell = row.cells[column]
+    return TableFault(row.number, column, repr(cell)[:80] if cell else "nothing", expected)
+
+
+def _opted_out_whole(file: Path, rows: Iterable[Entry]) -> None:
+    cells: dict[tuple[str, str, str], Entry] = {}
+    for one in rows:
+        before = cells.setdefault((one.dataset, one.language, one.dimension), one)
+        if (before.value == OPTED_OUT) != (one.value == OPTED_OUT):
+            raise TableFault(
+                one.row,
+                "value",
+                f"{one.value:g}, and {before.value:g} in row {before.row}",
+                f"-1 (opted out) in all rows or none of {one.dataset}, {one.language}, {one.dimension}",
+            ).error(file)
+
+
+def _notes(rows: list[Entry], repeated: list[int]) -> tuple[str, ...]:
+    notes = []
+    if repeated:
+        places = ", ".join(str(row) for row in repeated[:5]) + (", …" if len(repeated) > 5 else "")
+        notes.append(f"{len(repeated)} rows repeat a key; the first counts (repeated in row {places})")
+    out = sum(one.value == OPTED_OUT for one in rows)
+    if out:
+        notes.append(f"{out} of {len(rows)} rows are opted out (-1)")
+    beyond = [one for one in rows if one.value != OPTED_OUT and not 0 <= one.value <= 1]
+    if beyond:
+        notes.append(f"{len(beyond)} scores lie outside 0 to 1 (first in row {beyond[0].row})")
+    return tuple(notes)
+
+
+def _encounter(file: Path, place: int, line: str) -> Encounter:
+    one = parse_model(file, line, Encounter, f"line {place}")
+    if one.dataset not in DATASETS:
+        raise InputError(
+            file,
+            f"line {place}, field 'dataset'",
+            found=repr(one.dataset),
+            expected=f"one of {', '.join(DATASETS)}",
+        )
+    if one.lang not in DIMENSIONS:
+        raise InputError(
+            file,
+            f"line {place}, field 'lang'",
+            found=repr(one.lang),
+            expected=f"one of {', '.join(DIMENSIONS)}",
+        )
+    return one

@@ -1,0 +1,146 @@
+"""The task as a benchmark: an encounter's question in one language is an item, an answer to it is free text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from proctor.audits import Audit, Key, recorded_by_system
+from proctor.core import (
+    Benchmark,
+    Image,
+    InputError,
+    Item,
+    RecordedAnswers,
+    RecordedScores,
+    Reference,
+    Reliability,
+    read_table,
+)
+from proctor.core.formats import FreeTextFormat
+from proctor.runs import ScoredAnswer
+from proctor.tasks.mediqa_eval.answers import LOOKED_AT, answers_to_judge
+from proctor.tasks.mediqa_eval.native import Encounter, read_encounters, read_native_ratings, read_scores
+from proctor.tasks.mediqa_eval.official import official
+from proctor.tasks.mediqa_eval.submission import write_scores
+from proctor.tasks.mediqa_eval.task import SCHEME
+
+__all__ = ["READER", "MediqaReader", "item_of"]
+
+_ENCOUNTERS = "encounters.jsonl"
+
+
+class MediqaReader:
+    """MEDIQA-EVAL 2026 (see `proctor.core.BenchmarkReader`)."""
+
+    name = "mediqa-eval"
+    summary = "MEDIQA-EVAL 2026: answers to patients' questions, rated by clinicians, in English and Chinese"
+
+    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
+        """The questions of `encounters.jsonl`, which is `data` or lies in it; `media` holds the images. Nothing is
+        drawn. Raises `InputError`, with the line, for anything else."""
+        del seed
+        encounters = read_encounters(data / _ENCOUNTERS if data.is_dir() else data)
+        return Benchmark(
+            name=self.name,
+            title="MEDIQA-EVAL 2026",
+            items=tuple(item_of(one) for one in encounters),
+            metrics=SCHEME.metrics,
+            headline="overall",
+            facets=("dataset", "language"),
+            media_root=media,
+            rating=SCHEME,
+        )
+
+    def read_ratings(
+        self, path: Path, benchmark: Benchmark, *, answers_only: bool = False
+    ) -> tuple[RecordedAnswers, ...]:
+        """The answers of each system in a file of ratings, with them as scores (see `ReadsRatings`). A file whose
+        column `value` is empty or absent is a template: its answers are read alone."""
+        rows = read_table(path, LOOKED_AT).checked(path)
+        if answers_only or not any(row.cells.get("value", "").strip() for row in rows):
+            found = {one.key[:2]: one.candidate for one in answers_to_judge(path)}
+            recorded = recorded_by_system(found, (), path.name)
+        else:
+            ratings = read_native_ratings(path).ratings
+            found = {(one.item, one.system): one.candidate for one in ratings}
+            recorded = recorded_by_system(found, ratings, path.name)
+        known = {item.id for item in benchmark.items}
+        for item, _ in found:
+            if item not in known:
+                raise InputError(path, found=f"no encounter {item}", expected="one for every answer")
+        return recorded
+
+    def read_scores(self, path: Path, rated: Mapping[Key, str]) -> RecordedScores:
+        """The scores of a submission (see `ReadsScores`)."""
+        return read_scores(path, rated)
+
+    score_formats = ("submission",)
+
+    def write_scores(
+        self,
+        form: str,
+        scorer: str,
+        scored: Sequence[ScoredAnswer],
+        file: Path,
+        *,
+        template: Path | None = None,
+        allow_missing: bool = False,
+    ) -> int:
+        """A submission of a judge's scores (see `write_scores`)."""
+        del form
+        return write_scores(scorer, scored, file, template=template, allow_missing=allow_missing)
+
+    def official_audit(self, audit: Audit) -> dict[str, float | None]:
+        """The 98 figures of the task's own script."""
+        return official(audit)
+
+    @property
+    def judge_prompts(self) -> Path:
+        """In English and Chinese."""
+        return Path(__file__).parent / "prompts"
+
+    def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
+        """The answers of the one system that the file names. Raises `InputError` for several."""
+        found = self.read_ratings(path, benchmark)
+        if len(found) != 1:
+            names = ", ".join(one.system for one in found)
+            raise InputError(path, found=f"answers of {names}", expected="those of one system")
+        return found[0]
+
+    def rubric_judge(self) -> str | None:
+        """The organisers' judge."""
+        return "mediqa-judge"
+
+    def media_help(self, data: Path, missing: Sequence[str]) -> str:
+        """The organisers hand out the pictures."""
+        return f"{len(missing)} pictures are missing: the organisers of MEDIQA-EVAL hand them out beside {data.name}."
+
+
+READER = MediqaReader()
+
+
+def item_of(one: Encounter) -> Item:
+    """The item of an encounter."""
+    references = one.expert_answers
+    weighed = any((each.frequency, each.completeness) != (None, None) for each in references)
+    return Item(
+        id=one.item,
+        group=f"{one.dataset}/{one.encounter_id}",
+        question=one.query,
+        answer=FreeTextFormat(),
+        media=tuple(
+            Image(source=name, label=f"Picture {number} of {len(one.images)}")
+            for number, name in enumerate(one.images, start=1)
+        ),
+        reference=Reference(
+            answer=references[0].text,
+            accepted=tuple(each.text for each in references[1:]),
+            reliability=tuple(
+                Reliability(frequency=each.frequency, completeness=each.completeness) for each in references
+            )
+            if weighed
+            else (),
+        ),
+        tags={"dataset": one.dataset, "language": one.lang},
+    )

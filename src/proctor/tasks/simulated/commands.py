@@ -1,0 +1,39 @@
+"""`proctor build simulated`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proctor.core import PluginReport, Steps
+
+__all__ = ["build"]
+
+
+def build(
+    out: Annotated[Path, typer.Option("--out", help="A new folder.", show_default=False)],
+    steps: Steps,
+    videos: Annotated[int, typer.Option("--videos", min=1, help="How many videos.")] = 12,
+    seconds: Annotated[float, typer.Option("--seconds", min=8, help="How long each of them is.")] = 24.0,
+    questions: Annotated[int, typer.Option("--questions", min=1, help="Questions per video.")] = 12,
+    seed: Annotated[int, typer.Option("--seed", help="The seed of every draw; recorded.")] = 0,
+) -> PluginReport:
+    """Render simulated videos with questions.
+
+    The ground truth is exact: a unit test for models that watch videos.
+
+    Example: proctor build simulated --out simulated --videos 40
+    """
+    from proctor.tasks.simulated.construction import simulate
+
+    with steps("rendering", videos) as progress:
+        simulate(
+            out, videos=videos, seconds=seconds, seed=seed, questions_per_video=questions, progress=progress
+        )
+    return PluginReport(
+        {"videos": videos, "out": str(out)},
+        (f"{videos} simulated videos in {out}",),
+        (f"Next: proctor run simulated --data {out} --media {out} --system classical-vision",),
+    )

@@ -1,0 +1,319 @@
+"""What the foreign objects of a simulated procedure look like: one sprite each, drawn from shapes and noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFilter
+from scipy import ndimage
+
+Floats = NDArray[np.float32]
+
+FINE = 2
+"""The canvas has this many pixels per pixel of the picture, so that drift is smoother than one pixel."""
+
+_DARK = np.array([96, 22, 24], dtype=np.float32)
+_LIGHT = np.array([206, 98, 88], dtype=np.float32)
+_FAT = np.array([226, 168, 128], dtype=np.float32)
+_ORGAN = np.array([112, 42, 38], dtype=np.float32)
+
+
+def smooth_noise(shape: tuple[int, int], cell: float, rng: np.random.Generator) -> Floats:
+    """Noise from 0 to 1 of this (height, width) that changes over about `cell` pixels.
+
+    Random numbers on a coarse grid, interpolated by cubic convolution (Keys 1981, a = −1/2) as two products
+    of matrices, one for the rows and one for the columns.
+    """
+    down, across = (_weights(side, cell) for side in shape)
+    coarse = rng.uniform(0, 1, (down.shape[1], across.shape[1])).astype(np.float32)
+    return np.clip(down @ coarse @ across.T, 0, 1)
+
+
+def _weights(side: int, cell: float) -> Floats:
+    """How much each point of the coarse grid counts at each of `side` pixels."""
+    places = np.arange(side) / cell + 1
+    grid = np.arange(int(places[-1]) + 3)
+    far = np.abs(places[:, None] - grid[None, :])
+    near = (1.5 * far - 2.5) * far**2 + 1
+    beyond = ((-0.5 * far + 2.5) * far - 4) * far + 2
+    return np.where(far < 1, near, np.where(far < 2, beyond, 0)).astype(np.float32)
+
+
+def tissue(shape: tuple[int, int], pixels_per_unit: float, rng: np.random.Generator) -> Floats:
+    """A canvas (height, width, 3), 0–255: peritoneum with folds, fat, vessels and wet highlights.
+
+    `pixels_per_unit` is the scale of the canvas against a picture 216 pixels high.
+    """
+    unit = pixels_per_unit
+    folds = sum(
+        weight * smooth_noise(shape, cell * unit, rng)
+        for cell, weight in ((110, 0.55), (46, 0.29), (20, 0.12), (8, 0.04))
+    )
+    height = np.asarray(folds, dtype=np.float32)
+    colour = _DARK + (_LIGHT - _DARK) * np.clip((height - 0.22) / 0.55, 0, 1)[..., None]
+    lobules = smooth_noise(shape, 8 * unit, rng)
+    fat = np.clip((smooth_noise(shape, 70 * unit, rng) - 0.63) * 6, 0, 1) * (0.55 + 0.4 * lobules)
+    colour += (_FAT - colour) * (0.8 * fat)[..., None]
+    colour *= 1 - 0.6 * _vessels(shape, unit, rng)[..., None] * np.array([0.4, 1, 0.9], dtype=np.float32)
+    organ = _organ(shape, unit, rng)
+    colour += (_ORGAN * (0.8 + 0.4 * height[..., None]) - colour) * organ[..., None]
+    relief = (height * 46 + lobules * fat * 5) * (1 - 0.7 * organ) + organ * 7
+    down, across = np.gradient(ndimage.gaussian_filter(relief * unit, 1.4 * unit))
+    light = np.clip(1 - 0.5 * across - 0.7 * down, 0.45, 1.45).astype(np.float32)
+    colour *= light[..., None]
+    gleam = smooth_noise(shape, 4 * unit, rng) * np.clip(light - 1.1, 0, 1) * 3
+    shine = np.clip(gleam - 0.3, 0, 0.7)[..., None]
+    colour += (np.array([255, 226, 216], dtype=np.float32) - colour) * shine
+    return np.asarray(np.clip(colour, 0, 255), dtype=np.float32)
+
+
+def _organ(shape: tuple[int, int], unit: float, rng: np.random.Generator) -> Floats:
+    """Where a smooth dark lobe, as of a liver, reaches in from one edge: 0–1."""
+    down, across = np.mgrid[0 : shape[0], 0 : shape[1]].astype(np.float32)
+    turn = float(rng.uniform(0, 2 * np.pi))
+    middle = np.hypot(*shape) / 2
+    depth = (across - shape[1] / 2) * np.cos(turn) + (down - shape[0] / 2) * np.sin(turn)
+    wobble = (smooth_noise(shape, 80 * unit, rng) - 0.5) * 60 * unit
+    return np.asarray(np.clip((depth + wobble - 0.28 * middle) / (3 * unit) + 0.5, 0, 1), dtype=np.float32)
+
+
+def _vessels(shape: tuple[int, int], unit: float, rng: np.random.Generator) -> Floats:
+    """Branching dark lines, 0–1."""
+    image = Image.new("L", (shape[1], shape[0]))
+    pen = ImageDraw.Draw(image)
+    starts = [
+        (float(rng.uniform(0, shape[1])), float(rng.uniform(0, shape[0])), 3.6 * unit) for _ in range(5)
+    ]
+    for _ in range(16):
+        if not starts:
+            break
+        x, y, width = starts.pop(0)
+        heading = float(rng.uniform(0, 2 * np.pi))
+        path = [(x, y)]
+        for _ in range(int(rng.integers(10, 22))):
+            heading += float(rng.normal(0, 0.28))
+            x, y = x + 9 * unit * float(np.cos(heading)), y + 9 * unit * float(np.sin(heading))
+            path.append((x, y))
+            if width > 1.6 * unit and rng.random() < 0.1:
+                starts.append((x, y, width * 0.6))
+        pen.line(path, fill=200, width=max(1, round(width)), joint="curve")
+    blurred = image.filter(ImageFilter.GaussianBlur(1.1 * unit))
+    return np.asarray(blurred, dtype=np.float32) / np.float32(255)
+
+
+_FINE = 6  # shapes are drawn this many times larger and then reduced, for smooth edges
+
+
+@dataclass(frozen=True)
+class Sprite:
+    """A picture to lay over the scene: colour 0–255 (height, width, 3), opacity and shadow 0–1 (height, width)."""
+
+    colour: Floats
+    opacity: Floats
+    shadow: Floats
+
+    @property
+    def solid(self) -> NDArray[np.bool_]:
+        """The pixels that are more object than background."""
+        return np.asarray(self.opacity > 0.5)
+
+    @property
+    def area(self) -> int:
+        """How many pixels that are."""
+        return int(self.solid.sum())
+
+
+@dataclass(frozen=True)
+class ObjectClass:
+    """A class of foreign objects.
+
+    `phrase` is how questions call it: the phrases are equally long and say what is seen, so that
+    neither length nor wording sets one apart. `size` is its larger extent in pixels of a picture
+    216 pixels high, `at_most` how many of it one procedure may hold.
+    """
+
+    name: str
+    phrase: str
+    size: float
+    at_most: int
+    draw: Callable[[int, np.random.Generator], Image.Image]
+
+
+def sprite(kind: ObjectClass, pixels_per_unit: float, rng: np.random.Generator) -> Sprite:
+    """One instance's picture, with its own shape, marks and angle from `rng`."""
+    size = kind.size * pixels_per_unit * float(rng.uniform(0.94, 1.06))
+    fine = max(24, round(size * _FINE))
+    drawn = kind.draw(fine, rng)
+    side = math.ceil(fine * 1.5)
+    canvas = Image.new("RGBA", (side, side))
+    canvas.paste(drawn, ((side - fine) // 2, (side - fine) // 2))
+    turned = canvas.rotate(float(rng.uniform(-35, 35)), Image.Resampling.BILINEAR)
+    small = max(8, round(side / _FINE))
+    pixels = np.asarray(turned.resize((small, small), Image.Resampling.BOX), dtype=np.float32)
+    flat = Image.fromarray(pixels[..., 3].astype(np.uint8))
+    shadow = np.asarray(flat.filter(ImageFilter.GaussianBlur(2.2 * pixels_per_unit)), dtype=np.float32)
+    return Sprite(pixels[..., :3], pixels[..., 3] / np.float32(255), shadow / np.float32(255))
+
+
+def _blob(
+    size: int, rng: np.random.Generator, *, radii: tuple[float, float], rough: float
+) -> list[tuple[float, float]]:
+    """The outline of an irregular ellipse in the middle of a square."""
+    angles = np.linspace(0, 2 * np.pi, 72, endpoint=False)
+    wobble = sum(
+        rng.normal(0, rough / order) * np.cos(order * angles + rng.uniform(0, 2 * np.pi))
+        for order in (2, 3, 4, 5)
+    )
+    across = size * radii[0] * (1 + wobble) * np.cos(angles)
+    down = size * radii[1] * (1 + wobble) * np.sin(angles)
+    return [(size / 2 + float(x), size / 2 + float(y)) for x, y in zip(across, down, strict=True)]
+
+
+def _mottled(image: Image.Image, rng: np.random.Generator, *, grain: int, strength: float) -> Image.Image:
+    """Multiplies the colours by smooth noise, so that no surface is flat."""
+    cells = max(3, image.width // grain)
+    noise = Image.fromarray(rng.uniform(0, 255, (cells, cells)).astype(np.uint8))
+    field = np.asarray(noise.resize(image.size, Image.Resampling.BICUBIC), dtype=np.float32) / 255
+    pixels = np.asarray(image, dtype=np.float32).copy()
+    pixels[..., :3] *= (1 - strength + 2 * strength * field)[..., None]
+    return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
+
+
+def _sponge(size: int, rng: np.random.Generator) -> Image.Image:
+    """White gauze, woven, with its blue X-ray thread."""
+    image = Image.new("RGBA", (size, size))
+    pen = ImageDraw.Draw(image)
+    corners = [
+        (0.08, 0.2),
+        (0.5, 0.16),
+        (0.93, 0.22),
+        (0.95, 0.55),
+        (0.9, 0.82),
+        (0.45, 0.85),
+        (0.07, 0.8),
+        (0.04, 0.5),
+    ]
+    outline = [
+        (size * (x + float(rng.normal(0, 0.015))), size * (y + float(rng.normal(0, 0.02))))
+        for x, y in corners
+    ]
+    pen.polygon(outline, fill=(236, 236, 229, 255))
+    weave = max(3, size // 22)
+    for offset in range(0, size, weave):
+        pen.line([(offset, 0), (offset, size)], fill=(214, 214, 208, 255), width=max(1, weave // 3))
+        pen.line([(0, offset), (size, offset)], fill=(221, 221, 214, 255), width=max(1, weave // 3))
+    thread = size * float(rng.uniform(0.4, 0.6))
+    pen.line(
+        [
+            (0, thread),
+            (size * 0.35, thread + size * 0.04),
+            (size * 0.7, thread - size * 0.03),
+            (size, thread),
+        ],
+        fill=(38, 92, 190, 255),
+        width=size // 13,
+    )
+    mask = Image.new("L", (size, size))
+    ImageDraw.Draw(mask).polygon(outline, fill=255)
+    image.putalpha(mask)
+    return _mottled(image, rng, grain=size // 4, strength=0.07)
+
+
+def _clip(size: int, rng: np.random.Generator) -> Image.Image:
+    """A silvery clip: two legs from one bend, cold in its shine where tissue is warm."""
+    image = Image.new("RGBA", (size, size))
+    pen = ImageDraw.Draw(image)
+    spread = size * float(rng.uniform(0.17, 0.22))
+    bend = (size * 0.12, size * 0.5)
+    for side in (-1, 1):
+        leg = [
+            bend,
+            (size * 0.3, size * 0.5 + side * spread),
+            (size * 0.92, size * 0.5 + side * spread * 1.15),
+        ]
+        pen.line(leg, fill=(96, 134, 178, 255), width=size // 4, joint="curve")
+    for side in (-1, 1):
+        leg = [
+            bend,
+            (size * 0.3, size * 0.5 + side * spread),
+            (size * 0.9, size * 0.5 + side * spread * 1.15),
+        ]
+        pen.line(leg, fill=(158, 198, 242, 255), width=size // 6, joint="curve")
+        shine = [(size * 0.4, leg[1][1] - size * 0.03), (size * 0.8, leg[2][1] - size * 0.03)]
+        pen.line(shine, fill=(214, 232, 250, 255), width=max(1, size // 20))
+    return image
+
+
+def _needle(size: int, rng: np.random.Generator) -> Image.Image:
+    """A curved needle with a length of violet suture."""
+    image = Image.new("RGBA", (size, size))
+    pen = ImageDraw.Draw(image)
+    box = (size * 0.08, size * 0.08, size * 0.74, size * 0.74)
+    pen.arc(box, 150, 350, fill=(120, 124, 134, 255), width=size // 10)
+    pen.arc(box, 152, 348, fill=(222, 226, 232, 255), width=size // 18)
+    start = (size * 0.735, size * 0.36)
+    swing = float(rng.uniform(0.05, 0.1))
+    places = np.linspace(0, 1, 24)
+    tail = [
+        (
+            start[0] + size * (-0.42 * p + swing * math.sin(p * 7.5) + 0.12 * math.sin(p * 3.1)),
+            start[1] + size * (0.56 * p),
+        )
+        for p in places.tolist()
+    ]
+    pen.line(tail, fill=(104, 36, 150, 255), width=size // 8, joint="curve")
+    pen.line(tail, fill=(150, 70, 214, 255), width=size // 12, joint="curve")
+    return image
+
+
+def _bag(size: int, rng: np.random.Generator) -> Image.Image:
+    """A translucent green pouch with a firm rim."""
+    image = Image.new("RGBA", (size, size))
+    pen = ImageDraw.Draw(image)
+    pouch = [(x, size * 0.06 + y * 0.94) for x, y in _blob(size, rng, radii=(0.43, 0.46), rough=0.03)]
+    pen.polygon(pouch, fill=(58, 172, 108, 205))
+    for _ in range(5):
+        x = size * float(rng.uniform(0.3, 0.7))
+        fold = [(x, size * 0.3), (x + size * float(rng.normal(0, 0.05)), size * 0.8)]
+        pen.line(fill=(38, 134, 82, 214), xy=fold, width=size // 26)
+    pen.ellipse((size * 0.16, size * 0.06, size * 0.84, size * 0.32), fill=(30, 104, 66, 226))
+    pen.ellipse(
+        (size * 0.16, size * 0.06, size * 0.84, size * 0.32), outline=(116, 226, 160, 255), width=size // 18
+    )
+    glint = [(size * 0.3, size * 0.45), (size * 0.27, size * 0.66)]
+    pen.line(glint, fill=(196, 244, 214, 235), width=size // 22)
+    return _mottled(image, rng, grain=size // 4, strength=0.08)
+
+
+def _gallstone(size: int, rng: np.random.Generator) -> Image.Image:
+    """A yellow-brown stone, mottled and rounded by its light."""
+    image = Image.new("RGBA", (size, size))
+    outline = _blob(size, rng, radii=(0.45, 0.42), rough=0.06)
+    ImageDraw.Draw(image).polygon(outline, fill=(186, 138, 30, 255))
+    image = _mottled(image, rng, grain=max(2, size // 6), strength=0.22)
+    pixels = np.asarray(image, dtype=np.float32).copy()
+    down, across = np.mgrid[0:size, 0:size].astype(np.float32) / size
+    distance = np.hypot(across - 0.4, down - 0.36)
+    pixels[..., :3] *= np.clip(1.22 - 0.95 * distance, 0.45, 1.25)[..., None]
+    shine = np.exp(-((distance / 0.07) ** 2))[..., None]
+    pixels[..., :3] = pixels[..., :3] * (1 - 0.6 * shine) + 250 * 0.6 * shine
+    return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
+
+
+CLASSES: tuple[ObjectClass, ...] = (
+    ObjectClass("clip", "silvery metal clip", size=25, at_most=3, draw=_clip),
+    ObjectClass("gallstone", "brownish gallstone", size=26, at_most=3, draw=_gallstone),
+    ObjectClass("needle", "thin curved needle", size=42, at_most=3, draw=_needle),
+    ObjectClass("specimen bag", "green specimen bag", size=52, at_most=2, draw=_bag),
+    ObjectClass("sponge", "white gauze sponge", size=50, at_most=3, draw=_sponge),
+)
+"""All classes, in alphabetical order."""
+
+
+def class_named(name: str) -> ObjectClass:
+    """The class of that name; KeyError where there is none."""
+    return {kind.name: kind for kind in CLASSES}[name]

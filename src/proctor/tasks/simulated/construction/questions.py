@@ -1,0 +1,249 @@
+"""From ground truth to questions. What boxes and moments settle is asked by the rules for any annotated video
+(`proctor.construction.tracks`); only what the event log alone knows is asked here: what was hidden, and what moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from proctor.construction.tracks.annotation import (
+    AnnotatedBox,
+    AnnotatedMoment,
+    Annotation,
+    Sighting,
+    Timeline,
+)
+from proctor.construction.tracks.rules import TRACK_RULES, CandidateQuestion, QuestionTemplates, Rule
+from proctor.tasks.simulated.construction.looks import CLASSES
+from proctor.tasks.simulated.construction.scene import SLIDE
+from proctor.tasks.simulated.construction.script import Event
+
+NAMES = tuple(kind.name for kind in CLASSES)
+
+WORDS = QuestionTemplates(
+    names=NAMES,
+    phrases={kind.name: kind.phrase for kind in CLASSES},
+    texts={
+        "seen": "Does {an_a} come into view at any time?",
+        "seen-at": "Is {an_a} in view at {time}?",
+        "kinds-seen": "Which kinds of foreign object come into view at any time?",
+        "kinds-seen-at": "Which kinds of foreign object are in view at {time}?",
+        "never": "Which of these objects never comes into view?",
+        "how-many": "How many times is {an_a} brought into view?",
+        "how-many-at": "How many foreign objects are in view at {time}?",
+        "plural": "Which of these objects is brought into view more than once?",
+        "how-many-out": "How many foreign objects are carried out of view by an instrument?",
+        "when-seen": "When does {an_a} first come into view?",
+        "when-each": "At which times is {an_a} brought into view?",
+        "when-out": "When is {an_a} carried out of view?",
+        "before": "Does {an_a} come into view before the first {b} does?",
+        "first-seen": "Which of these objects comes into view first?",
+        "order-seen": "In which order do these kinds of object first come into view?",
+        "order-out": "In which order are these kinds of object first carried out of view?",
+        "out": "Is {an_a} carried out of view by an instrument?",
+        "kinds-out": "Which kinds of foreign object are carried out of view by an instrument?",
+        "first-out": "Which of these objects is carried out of view first?",
+        "where": "In which part of the picture is the {a} at {time}?",
+        "hidden": "Is the {a} covered completely for a while and then seen again?",
+        "which-hidden": "Which of these objects is covered completely for a while and then seen again?",
+        "moved": "Is the {a} picked up and put down at another place?",
+        "which-moved": "Which of these objects is picked up and put down at another place?",
+    },
+)
+"""The text of every rule: here an insertion is a coming into view, and a retrieval a carrying out of it."""
+
+
+SHOWN = 0.6
+"""From this visible share on an instance counts as in view."""
+UNSEEN = 0.03
+"""Up to this visible share it counts as not in view. What lies between is asked about by no question."""
+
+
+class EventLog(BaseModel):
+    """The events of one video in order of their start; the content of `events/*.json`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    video: str
+    seconds: float
+    events: tuple[Event, ...]
+
+
+def moments_of(events: tuple[Event, ...]) -> tuple[AnnotatedMoment, ...]:
+    """The moments of importance: an insertion when the object crosses the picture's edge on the way in, a
+    retrieval when it does so on the way out."""
+    return tuple(
+        AnnotatedMoment(
+            kind="insertion", instance=event.instance, class_name=event.class_name, time=event.start
+        )
+        if event.kind == "inserted"
+        else AnnotatedMoment(
+            kind="retrieval", instance=event.instance, class_name=event.class_name, time=event.end
+        )
+        for event in events
+        if event.kind in {"inserted", "retrieved"}
+    )
+
+
+def sighting(second: int, instance: str, class_name: str, shown: NDArray[np.bool_], area: int) -> Sighting:
+    """The sighting from the mask of pixels that show the instance, and the area it has when all of it shows.
+
+    The box holds all of these pixels, and is None where there is none: then the instance is in the scene and
+    covered. Less than `SHOWN` of it in view is occluded.
+    """
+    rows, columns = np.flatnonzero(shown.any(axis=1)), np.flatnonzero(shown.any(axis=0))
+    box = None
+    if rows.size:
+        left, top = int(columns[0]), int(rows[0])
+        box = AnnotatedBox(x=left, y=top, width=int(columns[-1]) + 1 - left, height=int(rows[-1]) + 1 - top)
+    visibility = round(min(1.0, float(shown.sum()) / max(1, area)), 3)
+    return Sighting(
+        second=second,
+        instance=instance,
+        class_name=class_name,
+        box=box,
+        occluded=visibility < SHOWN,
+        visibility=visibility,
+    )
+
+
+class Truth(Timeline):
+    """What is known of one simulated video; nothing but its log and its tracks goes in.
+
+    The log says more than an annotation can: when something was covered, so what can be followed (`plain`)
+    and at which seconds it is clear what is in view (`quiet`) is known exactly.
+    """
+
+    def __init__(self, log: EventLog, tracks: Annotation) -> None:
+        super().__init__(tracks)
+        self.log = log
+        self.tracks = tracks
+        self._shares: dict[str, dict[int, float]] = {}
+        for seen in tracks.sightings:
+            self._shares.setdefault(seen.instance, {})[seen.second] = seen.visibility or 0.0
+
+    def of(self, kind: str, class_name: str | None = None) -> list[Event]:
+        """Events of a kind, of one class or of all, in order of their start."""
+        return [
+            event
+            for event in self.log.events
+            if event.kind == kind and class_name in {None, event.class_name}
+        ]
+
+    def visibility(self, instance: str) -> dict[int, float]:
+        """The visible share of an instance at every second at which it is in the scene."""
+        return self._shares.get(instance, {})
+
+    def plain(self, instance: str) -> bool:
+        """Whether the instance lies openly from its insertion to its retrieval, and is hidden when the script says so."""
+        mine = [event for event in self.log.events if event.instance == instance]
+        hidden = [(event.start, event.end) for event in mine if event.kind == "hidden"]
+        last = min([event.end for event in mine if event.kind == "retrieved"], default=self.log.seconds)
+        shares = [
+            share
+            for time, share in self.visibility(instance).items()
+            if mine[0].start + 0.7 < time < last - 0.7 and not any(a <= time <= b for a, b in hidden)
+        ]
+        covered = all(
+            any(share <= UNSEEN for time, share in self.visibility(instance).items() if a <= time <= b)
+            for a, b in hidden
+        )
+        return covered and bool(shares) and min(shares) >= SHOWN
+
+    def quiet(self) -> list[int]:
+        """Seconds of which it can be said what is in view: nothing is just coming, going or half covered."""
+        changes: list[tuple[float, float]] = []
+        for event in self.log.events:
+            if event.kind == "inserted":
+                changes.append((event.start, event.start))
+            elif event.kind == "retrieved":
+                changes.append((event.end, event.end))
+            elif event.kind == "hidden":
+                changes += [(event.start, event.start + SLIDE), (event.end - SLIDE, event.end)]
+        partly = {
+            second
+            for shares in self._shares.values()
+            for second, share in shares.items()
+            if UNSEEN < share < SHOWN
+        }
+        return [
+            second
+            for second in range(2, self.tracks.video.whole_seconds)
+            if second <= self.log.seconds - 1
+            and second not in partly
+            and not any(a - 0.7 < second < b + 0.7 for a, b in changes)
+        ]
+
+
+def offers(truth: Truth) -> list[CandidateQuestion]:
+    """All that the rules can ask of one video."""
+    return [replace(offer, rule=name) for name, rule in RULES.items() for offer in rule(truth)]
+
+
+def _plain_classes(truth: Truth) -> list[str]:
+    """Classes with one instance, which lies openly but where the script hides it."""
+    return [
+        name for name in NAMES if len(found := truth.insertions(name)) == 1 and truth.plain(found[0].instance)
+    ]
+
+
+def _singled_out(question: str, truth: Truth, kind: str) -> Iterator[CandidateQuestion]:
+    """Which one class something happens to: exactly one class, and the others are plainly spared."""
+    happened = {event.class_name for event in truth.of(kind)}
+    if len(happened) == 1:
+        yield from WORDS.choice(question, happened.pop(), [n for n in NAMES if not truth.of(kind, n)])
+
+
+def _hidden(truth: Truth) -> Iterator[CandidateQuestion]:
+    for name in _plain_classes(truth):
+        yield WORDS.yes_no(WORDS.text("hidden", name), bool(truth.of("hidden", name)), name, (name,))
+
+
+def _which_hidden(truth: Truth) -> Iterator[CandidateQuestion]:
+    if all(truth.plain(moment.instance) for moment in truth.insertions()):
+        yield from _singled_out(WORDS.text("which-hidden"), truth, "hidden")
+
+
+def _moved(truth: Truth) -> Iterator[CandidateQuestion]:
+    for name in _plain_classes(truth):
+        yield WORDS.yes_no(WORDS.text("moved", name), bool(truth.of("moved", name)), name, (name,))
+
+
+def _which_moved(truth: Truth) -> Iterator[CandidateQuestion]:
+    yield from _singled_out(WORDS.text("which-moved"), truth, "moved")
+
+
+def _in_our_words(rule: Rule) -> Callable[[Truth], Iterator[CandidateQuestion]]:
+    return lambda truth: rule(truth, WORDS)
+
+
+_OWN: dict[str, Callable[[Truth], Iterator[CandidateQuestion]]] = {
+    "hidden": _hidden,
+    "which-hidden": _which_hidden,
+    "moved": _moved,
+    "which-moved": _which_moved,
+}
+
+QUESTION_TYPES: dict[str, tuple[str, ...]] = {
+    "presence": ("seen", "seen-at", "kinds-seen", "kinds-seen-at", "never"),
+    "counting": ("how-many", "how-many-at", "plural"),
+    "timing": ("when-seen", "when-each"),
+    "sequence": ("before", "first-seen", "order-seen"),
+    "retrieval": ("how-many-out", "when-out", "order-out", "out", "kinds-out", "first-out"),
+    "occlusion": ("hidden", "which-hidden"),
+    "motion": ("moved", "which-moved"),
+    "location": ("where",),
+}
+"""The taxonomy: question type to its rules; every rule in exactly one."""
+
+# The order decides how lots fall among equals, so it is part of what a seed means.
+_BEFORE = [name for name in TRACK_RULES if name != "where"]
+RULES: dict[str, Callable[[Truth], Iterator[CandidateQuestion]]] = {
+    name: _OWN[name] if name in _OWN else _in_our_words(TRACK_RULES[name])
+    for name in (*_BEFORE, *_OWN, "where")
+}
+"""All rules by name."""

@@ -1,0 +1,295 @@
+"""`simulated`: procedures that `proctor.tasks.simulated` renders, with questions that the pixels answer.
+
+A unit test for models, not a clinical benchmark: its folder holds `manifest.json`, `questions.json`,
+`videos/`, and the ground truth (`events/`, `tracks/`), which no system gets to see.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import Literal, TypeVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from proctor.construction.options import deal_options
+from proctor.core import (
+    ACCURACY,
+    Benchmark,
+    BenchmarkReader,
+    InputError,
+    Item,
+    ParseError,
+    Reference,
+    Region,
+    TagValue,
+    VideoClip,
+    generator,
+    read_model,
+    refusal,
+)
+from proctor.core.formats import AnswerFormat, ChoiceFormat, OrderingFormat, option_letters
+from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS
+
+FORMAT_VERSION = 1
+"""The version of the folder's format that this module reads and the simulator writes."""
+
+_EDGE_S = 0.05  # a clip may end this much after its video: durations are rounded to frames
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class SimulatedVideo(_Strict):
+    """One video: its id, its file below the folder and its duration."""
+
+    id: str = Field(min_length=1)
+    file: str = Field(min_length=1)
+    seconds: float = Field(gt=0)
+
+
+class SimulatedManifest(_Strict):
+    """`manifest.json`: says that all of this is simulated, by what and from which seed."""
+
+    kind: Literal["simulated procedures"]
+    format_version: int = Field(ge=1)
+    simulated: Literal[True]
+    simulator_version: str
+    seed: int
+    fps: int = Field(gt=0)
+    width: int = Field(gt=0)
+    height: int = Field(gt=0)
+    note: str
+    videos: tuple[SimulatedVideo, ...] = Field(min_length=1)
+
+
+class SimulatedQuestion(_Strict):
+    """One entry of `questions.json`; `start`, `end` and `region` narrow what is shown of the video."""
+
+    id: str = Field(min_length=1)
+    video: str
+    question: str = Field(min_length=1)
+    format: AnswerFormat
+    options: tuple[str, ...] = Field(default=(), max_length=26)
+    answer: JsonValue
+    question_type: str = Field(min_length=1)
+    rule: str = Field(min_length=1)
+    objects: int = Field(ge=0)
+    start: float = Field(default=0.0, ge=0)
+    end: float | None = None
+    region: Region | None = None
+
+
+class QuestionFile(_Strict):
+    """The frame of `questions.json`; the entries are checked one by one, so that an error names its item."""
+
+    questions: list[JsonValue] = Field(min_length=1)
+
+
+class _Reader(BenchmarkReader):
+    """Reads the folder; see `BenchmarkReader`."""
+
+    @property
+    def name(self) -> str:
+        """As on the command line."""
+        return "simulated"
+
+    @property
+    def summary(self) -> str:
+        """One line for `proctor list`."""
+        return "SIMULATED procedure videos with exact ground truth: a unit test for models"
+
+    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
+        """Reads and checks `manifest.json` and `questions.json`; options are reshuffled by `seed`."""
+        manifest = _read_manifest(data / "manifest.json")
+        path = data / "questions.json"
+        videos = {video.id: video for video in manifest.videos}
+        questions = _read_questions(path, videos)
+        dealt = _deal(questions, generator(seed, "simulated", str(manifest.seed), "options"))
+        items = tuple(_item(question, videos[question.video], dealt) for question in questions)
+        return Benchmark(
+            name=self.name,
+            title="Simulated procedures (rendered, not real)",
+            items=items,
+            metrics=(ACCURACY, *RUN_METRICS),
+            headline=ACCURACY.name,
+            facets=("format", "question_type", "objects", "duration"),
+            buckets=("question_type",),
+            conditions=("video", "text-only", "black", "shuffled"),
+            media_root=media or data,
+            seeds={"simulation": manifest.seed, "options": seed},
+            notes=(f"Simulated, not real: {manifest.note}",),
+            simulated=True,
+        )
+
+    def media_help(self, data: Path, missing: Sequence[str]) -> str:
+        """The videos belong to the folder, so what helps is to simulate it again."""
+        manifest = _read_manifest(data / "manifest.json")
+        return (
+            f"{len(missing)} of {len(manifest.videos)} videos are not below {data}: they are written together with "
+            f"the questions; simulate the folder again with seed {manifest.seed} (proctor.tasks.simulated)."
+        )
+
+
+READER: BenchmarkReader = _Reader()
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+_FOLDER = "a folder of simulated procedures"
+
+
+def _read_manifest(path: Path) -> SimulatedManifest:
+    _check_version(path)
+    manifest = read_model(path, SimulatedManifest, _FOLDER)
+    for field, values in (
+        ("id", [video.id for video in manifest.videos]),
+        ("file", [video.file for video in manifest.videos]),
+    ):
+        twice = [value for value, times in Counter(values).items() if times > 1]
+        if twice:
+            raise InputError(
+                path, f"videos, field {field!r}", found=f"{twice[0]!r} twice", expected="each once"
+            )
+    for video in manifest.videos:
+        file = PurePosixPath(video.file)
+        if file.is_absolute() or ".." in file.parts:
+            raise InputError(
+                path,
+                f"video {video.id!r}, field 'file'",
+                found=repr(video.file),
+                expected="a file below the folder",
+            )
+    return manifest
+
+
+class _Versioned(BaseModel):
+    """Of a manifest of whatever version."""
+
+    format_version: int = FORMAT_VERSION
+
+
+def _check_version(path: Path) -> None:
+    version = read_model(path, _Versioned, _FOLDER).format_version
+    if version > FORMAT_VERSION:
+        raise InputError(
+            path,
+            "field 'format_version'",
+            found=f"{version}, written by a newer version of Proctor",
+            expected=f"at most {FORMAT_VERSION}",
+        )
+
+
+def _read_questions(path: Path, videos: dict[str, SimulatedVideo]) -> list[SimulatedQuestion]:
+    questions: list[SimulatedQuestion] = []
+    known: set[str] = set()
+    for number, raw in enumerate(read_model(path, QuestionFile, _FOLDER).questions, start=1):
+        given = raw.get("id") if isinstance(raw, dict) else None
+        place = f"item {given!r}" if isinstance(given, str) else f"item number {number}"
+        try:
+            question = SimulatedQuestion.model_validate_json(json.dumps(raw))
+        except ValidationError as error:
+            raise refusal(path, place, error) from error
+        if question.id in known:
+            raise InputError(path, f"{place}, field 'id'", found="it twice", expected="each id once")
+        known.add(question.id)
+        _check_question(path, place, question, videos)
+        questions.append(question)
+    return questions
+
+
+def _check_question(
+    path: Path, place: str, question: SimulatedQuestion, videos: dict[str, SimulatedVideo]
+) -> None:
+    video = videos.get(question.video)
+    if video is None:
+        raise InputError(
+            path,
+            f"{place}, field 'video'",
+            found=repr(question.video),
+            expected=f"one of {', '.join(videos)}",
+        )
+    end = video.seconds if question.end is None else question.end
+    if end > video.seconds + _EDGE_S:
+        raise InputError(
+            path,
+            f"{place}, field 'end'",
+            found=f"{end:g} s",
+            expected=f"at most the video's {video.seconds:g} s",
+        )
+    if question.start >= end:
+        raise InputError(
+            path,
+            f"{place}, field 'start'",
+            found=f"{question.start:g} s",
+            expected=f"before the end at {end:g} s",
+        )
+    try:
+        answer = question.format.check(question.answer, question.options)
+    except ParseError as error:
+        raise InputError(
+            path, f"{place}, field 'answer'", found=repr(error.found), expected=error.expected
+        ) from error
+    if isinstance(question.format, ChoiceFormat) and len(set(question.options)) != len(question.options):
+        raise InputError(
+            path, f"{place}, field 'options'", found="an option twice", expected="each option once"
+        )
+    if question.format.kind == "timestamps" and isinstance(answer, list):
+        late = [time for time in answer if isinstance(time, float) and not question.start <= time <= end]
+        if late:
+            raise InputError(
+                path,
+                f"{place}, field 'answer'",
+                found=f"{late[0]:g} s",
+                expected=f"times within the clip, {question.start:g} to {end:g} s",
+            )
+
+
+def _deal(questions: list[SimulatedQuestion], rng: np.random.Generator) -> dict[str, tuple[list[str], str]]:
+    choices = [question for question in questions if isinstance(question.format, ChoiceFormat)]
+    letters = option_letters(26)
+    right = [letters.index(str(question.answer)) for question in choices]
+    dealt = deal_options([question.options for question in choices], right, rng)
+    return {question.id: deal for question, deal in zip(choices, dealt, strict=True)}
+
+
+def _item(
+    question: SimulatedQuestion, video: SimulatedVideo, dealt: dict[str, tuple[list[str], str]]
+) -> Item:
+    end = video.seconds if question.end is None else question.end
+    options, answer = dealt.get(question.id, (list(question.options), question.answer))
+    tags: dict[str, TagValue] = {
+        "format": question.format.kind,
+        "question_type": question.question_type,
+        "rule": question.rule,
+        "objects": _count_bin(question.objects),
+        "duration": _duration_bin(end - question.start),
+    }
+    if isinstance(question.format, OrderingFormat):
+        tags[NEIGHBOURS] = len(question.format.labels) - 1
+    return Item(
+        id=question.id,
+        group=question.video,
+        question=question.question,
+        answer=question.format,
+        media=(VideoClip(source=video.file, start=question.start, end=question.end, region=question.region),),
+        options=tuple(options),
+        reference=Reference(answer=question.format.check(answer, options)),
+        tags=tags,
+    )
+
+
+def _count_bin(objects: int) -> str:
+    """How much there is to keep track of in a video."""
+    return "up to 4" if objects <= 4 else "5 or 6" if objects <= 6 else "7 and more"
+
+
+def _duration_bin(seconds: float) -> str:
+    bounds = (15, 30, 60)
+    low = max((bound for bound in bounds if seconds > bound), default=0)
+    high = min((bound for bound in bounds if seconds <= bound), default=None)
+    return f"over {low} s" if high is None else f"{low}–{high} s"

@@ -1,0 +1,176 @@
+"""The commands as a whole: help that fits a terminal, suggestions, and answers to spellings of earlier versions."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from proctor.cli.former import ALIASES, COMMANDS, MEANT, OPTIONS
+from proctor.cli.main import commands
+from tests.support.program import proctor, proctor_process
+
+WIDTH = 80
+SUMMARY = 45
+
+
+def tree() -> Iterator[tuple[str, Any]]:
+    """(words, command) of every command and group."""
+
+    def below(path: tuple[str, ...], command: Any) -> Iterator[tuple[str, Any]]:
+        yield " ".join(path), command
+        for name, one in getattr(command, "commands", {}).items():
+            yield from below((*path, name), one)
+
+    return below((), typer.main.get_command(commands()))
+
+
+TREE = dict(tree())
+
+
+def replacing() -> Iterator[tuple[str, str]]:
+    """(what was typed, what is to be typed) for each old command and option."""
+    for old, new in COMMANDS.items():
+        yield f"{old} x", f"proctor {new} x"
+    for command, options in OPTIONS.items():
+        for old, new in options.items():
+            yield f"{command} x {old} y", f"proctor {command} x {new}{'' if new.endswith('=') else ' '}y"
+
+
+@pytest.mark.parametrize("words", TREE)
+def test_help_fits_eighty_columns(words: str) -> None:
+    done = proctor(*words.split(), "--help", COLUMNS=str(WIDTH))
+    assert done.returncode == 0
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("Usage:")]
+    assert [line for line in lines if len(line) > WIDTH] == []
+    assert [line for line in lines if line.rstrip().endswith("...")] == []
+
+
+@pytest.mark.parametrize("words", [words for words in TREE if words])
+def test_summaries_are_short(words: str) -> None:
+    first = (TREE[words].help or "").strip().splitlines()[0]
+    assert first.endswith(".")
+    assert first[0].isupper()
+    assert len(first) <= SUMMARY, f"{words}: {len(first)} characters"
+    parent = words.rpartition(" ")[0]
+    listed = [line.split() for line in proctor(*parent.split(), "--help").stdout.splitlines()]
+    assert [words.rsplit(maxsplit=1)[-1], *first.rstrip(".").split()] in listed
+
+
+def test_commands_stand_in_groups() -> None:
+    said = proctor("--help").stdout
+    heads = ["Run:", "Read results:", "Challenges:", "Judges:", "Build and check items:", "Media:", "Store:"]
+    assert [line for line in said.splitlines() if line in heads] == heads
+
+
+@pytest.mark.parametrize(("typed", "meant"), list(replacing()))
+def test_an_old_spelling_answers_with_the_new_one(typed: str, meant: str) -> None:
+    done = proctor(*shlex.split(typed))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(f": {meant}\n")
+    assert done.stderr.startswith("proctor: ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("new", [*COMMANDS.values(), *ALIASES.values(), *MEANT.values()])
+def test_what_is_pointed_to_is_there(new: str) -> None:
+    path = [word for word in new.split() if not word.startswith("-")]
+    while " ".join(path) not in TREE:  # the last word may be an argument
+        path.pop()
+        assert path, f"{new} is no command"
+    assert len(path) >= len(new.split()) - 1
+    for option in (word for word in new.split() if word.startswith("-")):
+        assert option in {name for one in TREE[" ".join(path)].params for name in one.opts}
+
+
+def test_new_options_are_there() -> None:
+    for command, options in OPTIONS.items():
+        known = {name for one in TREE[command].params for name in one.opts}
+        assert {new.split()[0] for new in options.values()} <= known
+        assert not known & set(options)
+
+
+def test_without_arguments_the_commands_are_listed() -> None:
+    done = proctor()
+    assert done.returncode in {0, 2}
+    assert "Traceback" not in done.stderr
+    assert "Run:" in done.stdout + done.stderr
+
+
+def test_an_alias_answers() -> None:
+    assert proctor("lint", "--help").stdout == proctor("validate", "--help").stdout
+
+
+@pytest.mark.parametrize("words", ["", "run", "items audit", "media"])
+def test_help_is_a_word_too(words: str) -> None:
+    done = proctor("help", *words.split())
+    assert (done.returncode, done.stdout) == (0, proctor(*words.split(), "--help").stdout)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("leaderboard focus", "proctor results"),
+        ("leaderbord", "proctor results"),
+        ("reslts", "proctor results"),
+        ("audit-item", "proctor items audit"),
+        ("evaluate focus", "proctor run"),
+        ("media framse", "proctor media frames"),
+    ],
+)
+def test_a_misspelt_command_is_told(typed: str, meant: str) -> None:
+    done = proctor(*typed.split())
+    assert done.returncode == 2
+    assert f"Did you mean '{meant}'?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (("run", "rexsonvqa", "--data", ".", "--system", "random"), "did you mean 'rexsonovqa'?"),
+        (("run", "focus", "--data", ".", "--modle", "m"), "Did you mean --model"),
+        (("run", "focus", "--data", ".", "--system", "randm"), "did you mean 'random'?"),
+        (("list", "model"), "'methods'"),
+        (("list", "models"), "A model is named as provider:name"),
+        (("list", "condition"), "Did you mean 'conditions'?"),
+        (("run", "focus", "--settings", "temperature", "0"), "expected KEY=VALUE, such as temperature=0"),
+        (("run", "focus", "--settings", "temperature", "--seed", "1"), "such as temperature=VALUE"),
+        (
+            ("run", "rexsonovqa", "--model", "m", "--base-url", "localhost:8000/v1", "--data", "."),
+            "did you mean http://localhost:8000/v1?",
+        ),
+    ],
+)
+def test_a_misspelt_name_is_told(typed: tuple[str, ...], meant: str) -> None:
+    done = proctor(*typed)
+    assert done.returncode in {1, 2}
+    assert meant in done.stderr
+
+
+def test_list_without_an_argument_lists_all() -> None:
+    said = proctor("list").stdout
+    for name in ("rexsonovqa", "random", "evidence-flow-m", "three-level", "mediqa-judge", "text-only"):
+        assert f"\n{name} " in said
+    rows = proctor("list", "--format", "csv").stdout.splitlines()
+    assert rows[0] == "kind,name,summary"
+    assert any(row.startswith("conditions,text-only,") for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("proctor anal", "analyze"),
+        ("proctor run rex", "rexsonovqa"),
+        ("proctor results focus --condition shu", "shuffled"),
+        ("proctor run focus --system short", "shortest-option"),
+        ("proctor list cond", "conditions"),
+    ],
+)
+def test_the_shell_completes_names(words: str, found: str) -> None:
+    done = proctor_process(
+        _PROCTOR_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1)
+    )
+    assert done.stdout.split() == [found]

@@ -1,0 +1,79 @@
+"""`--data`, `--media` and `--track` are named once: the store remembers them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from proctor.runs import Store, public_copy
+from tests.support.program import proctor
+from tests.support.text_folder import write_text_folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_text_folder(tmp_path / "data", 12)
+
+
+def run(store: Path, *more: str | Path) -> tuple[int, str]:
+    given = ("run", "simulated", "--system", "classical-vision", "--condition", "text-only", "--store", store)
+    done = proctor(*given, *more)
+    return done.returncode, done.stderr
+
+
+def test_the_second_run_needs_no_data(folder: Path, tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    assert run(store, "--data", folder, "--limit", "3")[0] == 0
+    assert run(store)[0] == 0
+    opened = Store(store, create=False)
+    (mine,) = [one for one in opened.runs("simulated") if one.system == "classical-vision"]
+    assert opened.count_answers(mine) == (12, 0)
+    assert opened.card("simulated").folders == {"data": str(folder.resolve())}
+
+
+def test_the_first_run_says_what_it_needs(tmp_path: Path) -> None:
+    code, said = run(tmp_path / "runs.db")
+    assert (code, (tmp_path / "runs.db").exists()) == (2, False)
+    assert (
+        said
+        == "proctor: --data: found none, expected the folder with the files of simulated (a store remembers it)\n"
+    )
+
+
+def test_files_that_moved_are_told(folder: Path, tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    assert run(store, "--data", folder, "--limit", "3")[0] == 0
+    moved = shutil.move(folder, tmp_path / "moved")
+    code, said = run(store)
+    assert code == 2
+    assert (
+        said
+        == f"proctor: --data: found nothing at {folder.resolve()} any more, expected the folder with the files of simulated\n"
+    )
+    assert run(store, "--data", moved)[0] == 0
+    assert run(store)[0] == 0
+
+
+def test_no_path_is_published(folder: Path, tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    run(store, "--data", folder, "--limit", "3")
+    assert public_copy(Store(store, create=False), "simulated").card("simulated").folders == {}
+
+
+def test_a_dry_run_counts_and_asks_nothing(folder: Path, tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    model = ("--model", "m", "--base-url", "http://127.0.0.1:9/v1")  # nobody listens there
+    given = ("run", "simulated", "--data", folder, "--condition", "text-only", "--store", store)
+    done = proctor(*given, *model, "--system", "random", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert not store.exists()
+    rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()[2:]}
+    assert rows["random"] == ["text-only", "0", "12", "0", "0"]
+    assert rows["m"][:4] == ["text-only", "0", "12", "0"]
+    assert 12 * 150 < int("".join(rows["m"][4:])) < 12 * 400
+    assert "Nothing was asked." in done.stderr
+    assert run(store, "--data", folder, "--limit", "5")[0] == 0
+    again = proctor(*given, "--system", "classical-vision", "--dry-run").stdout.splitlines()[-1].split()
+    assert again == ["classical-vision", "text-only", "5", "7", "0", "0"]

@@ -1,0 +1,198 @@
+"""Judges tuned on a store's ratings: examples searched, judges chosen, each dimension by the chosen one."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.core import generator
+from proctor.judges.dimensions.choosing import read_choice
+from proctor.runs import Store, judges_of
+from tests.support.faulty_server import FaultyServer
+from tests.support.program import within
+from tests.support.rated_pool import CHINESE, Model
+
+HEAD = "dataset,encounter_id,lang,candidate,candidate_author_id,metric,rater_id,value"
+
+
+def test_choosing_and_judging_on_the_real_answers(data: Path, tmp_path: Path) -> None:
+    folder, store = data / "mediqa-eval", tmp_path / "runs.db"
+    length, choice, out = (tmp_path / name for name in ("length.csv", "c.json", "out.csv"))
+    lines = (folder / "submission_overlap.csv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(lines, newline="")))
+    with length.open("w", newline="", encoding="utf-8") as opened:
+        writer = csv.DictWriter(opened, rows[0])
+        writer.writeheader()
+        writer.writerows(one | {"value": min(len(one["candidate"]), 600) / 600} for one in rows)
+    common = ("--data", folder, "--store", store)
+    for file, more in (
+        (folder / "ratings.csv", ()),
+        (folder / "submission_overlap.csv", ("--scorer", "words")),
+        (length, ("--scorer", "length")),
+    ):
+        code, said = within("import", "mediqa-eval", file, *common, *more)
+        assert code == 0, said
+    code, said = within("judge", "choose", "mediqa-eval", "--store", store, "--out", choice, "--draws", "100")
+    assert code == 0, said
+    assert "Agreement on encounters that the choice was not made on (5 folds)" in said
+    found = read_choice(choice)
+    assert len(found.folds) == 121
+    assert found.judges == ["length", "words"]
+    wanted = (
+        "score",
+        "mediqa-eval",
+        "--judge",
+        "per-dimension",
+        "--option",
+        f"choice={choice}",
+        "--store",
+        store,
+    )
+    code, said = within(*wanted)
+    assert code == 0, said
+    (scorer,) = (one for one in judges_of(Store(store), "mediqa-eval") if one.startswith("per-dimension["))
+    given = ("--format", "submission", "--scorer", scorer, "--out", out)
+    code, said = within("export", "mediqa-eval", "--store", store, *given)
+    assert code == 0, said
+    code, said = within("lint", "mediqa-eval", out, "--ratings", folder / "ratings.csv")
+    assert (code, "0 errors, 0 warnings" in said) == (0, True), said
+    bare = tmp_path / "bare.db"
+    assert within("import", "mediqa-eval", folder / "ratings.csv", "--data", folder, "--store", bare)[0] == 0
+    code, said = within(*wanted[:-1], bare)
+    assert code == 1
+    assert "per-dimension: found the judges none, expected " in said
+
+
+def test_examples_are_searched_and_judges_chosen_and_run(tmp_path: Path) -> None:
+    store, examples, choice = tmp_path / "runs.db", tmp_path / "examples.json", tmp_path / "choice.json"
+    rated(tmp_path, store, 12)
+    model = Model(score=lambda request: by_text(request.texts[-1]))
+    with FaultyServer(model) as server:
+        asked = ("--model", "openai:judge", "--base-url", server.url)
+        plan = ("--sets", "2", "--shots", "2", "--held-out", "4")
+        search = ("judge", "examples", "mediqa-eval", *asked, *plan, "--store", store, "--out", examples)
+        code, said = within(*search)
+        assert code == 0, said
+        assert "at most 8 answers to rate (2 × 4 in zh)" in said
+        assert server.count == 8
+        code, said = within(*search)
+        assert (code, server.count) == (0, 8)
+        score = ("score", "mediqa-eval", "--store", store, *asked)
+        option = ("--option", f"exemplars={examples}")
+        for judge, more in (("few-shot-judge", option), ("mediqa-judge", ())):
+            code, said = within(*score, "--judge", judge, *more)
+            assert code == 0, said
+        code, said = within(
+            "judge",
+            "choose",
+            "mediqa-eval",
+            "--store",
+            store,
+            "--folds",
+            "3",
+            "--draws",
+            "100",
+            "--out",
+            choice,
+        )
+        assert code == 0, said
+        names = ["few-shot-judge[openai:judge]", "mediqa-judge[openai:judge]"]
+        assert read_choice(choice).judges == names
+        paid = server.count
+        best = ("--judge", "per-dimension", "--option", f"choice={choice}")
+        code, said = within(*score, *best)
+        assert (code, server.count) == (0, paid), said  # taken from what the chosen judges gave
+        assert f"{12 * 3} answers scored by per-dimension[" in said
+        other = tmp_path / "other.db"
+        rated(tmp_path, other, 12)
+        live = (
+            *best,
+            "--option",
+            "judges=few-shot-judge,mediqa-judge",
+            "--option",
+            f"few-shot-judge.exemplars={examples}",
+        )
+        code, said = within("score", "mediqa-eval", "--store", other, *asked, *live, "--rated", store)
+        assert code == 0, said  # run now, in a store that has no scores by them
+        assert server.count == paid + new_calls(choice)
+    broken = Model(score="no")
+    with FaultyServer(broken) as server:
+        none = tmp_path / "none.json"
+        code, said = within(
+            "judge", "examples", "mediqa-eval", "--model", "openai:judge", "--base-url", server.url, *plan,
+            "--store", other, "--out", none,
+        )  # fmt: skip
+        assert code != 0
+        assert "held-out answers in 'zh' lack a score" in said
+    assert not none.exists()
+
+
+def new_calls(choice: Path) -> int:
+    """Of 36 answers in 12 encounters, how many times a chosen judge is asked."""
+    found = read_choice(choice)
+    return sum(3 * len({found.judge_for(f"iiyi/E{k}", "zh", name) for name in CHINESE}) for k in range(12))
+
+
+@pytest.mark.parametrize("command", ["examples", "choose", "calibrate", "train"])
+def test_without_ratings_there_is_nothing_to_tune_on(command: str, tmp_path: Path) -> None:
+    store, out = tmp_path / "runs.db", tmp_path / "out"
+    rated(tmp_path, store, 2, "--answers-only")
+    more = {"examples": ("--model", "openai:judge"), "calibrate": ("--scorer", "mine")}.get(command, ())
+    code, said = within("judge", command, "mediqa-eval", "--store", store, "--out", out, *more)
+    assert code == 1
+    assert ("found none by people" in said) or ("found 'mine'" in said)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("command", ["examples", "choose", "calibrate"])
+def test_where_nothing_can_be_written_nothing_is_paid(command: str, tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    rated(tmp_path, store, 2)
+    with FaultyServer("no") as server:
+        more = {
+            "examples": ("--model", "openai:judge", "--base-url", server.url),
+            "calibrate": ("--scorer", "human:r"),
+        }.get(command, ())
+        for out in (tmp_path, tmp_path / "no" / "out.json"):
+            code, said = within("judge", command, "mediqa-eval", "--store", store, "--out", out, *more)
+            assert (code, server.count) == (1, 0)
+            assert "to write" in said
+
+
+def by_text(user: str) -> dict[str, Any]:
+    text = user.rsplit("<<<ANSWER\n", maxsplit=1)[-1]
+    value = sum(map(ord, text)) % 20 / 20
+    return {"reason": "r", "factual-consistency-wgold": value, "writing-style": 1 - value}
+
+
+def rated(folder: Path, store: Path, count: int, *more: str) -> None:
+    """A store with three systems' answers to so many encounters in Chinese, rated at random."""
+    ratings = folder / "ratings.csv"
+    draw = generator(0, "files")
+    rows = [
+        f"iiyi,E{k},zh,回答{k}{system}。,{system},{name},r,{draw.choice([0.0, 0.5, 1.0])}"
+        for k in range(count)
+        for system in ("S1", "S2", "S3")
+        for name in CHINESE
+    ]
+    ratings.write_text("\n".join([HEAD, *rows]) + "\n", encoding="utf-8")
+    lines = [
+        json.dumps(
+            {
+                "dataset": "iiyi",
+                "encounter_id": f"E{k}",
+                "lang": "zh",
+                "query": f"问题{k}",
+                "references": ["疹"],
+            }
+        )
+        for k in range(count)
+    ]
+    (folder / "encounters.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    code, said = within("import", "mediqa-eval", ratings, "--data", folder, "--store", store, *more)
+    assert code == 0, said

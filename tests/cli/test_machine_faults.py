@@ -1,0 +1,160 @@
+"""A full disk, a read-only one, names that no file can have, pictures that no memory holds: one line, and nothing half
+written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import struct
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from proctor.construction.tracks import write_folder
+from proctor.core import InputError, Item, VideoClip, whole_folder
+from proctor.core.formats import BinaryFormat
+from proctor.media import MediaLibrary, read_image
+from proctor.tasks.clinicalskillqa.pose.network import _opened
+from proctor.tasks.clinicalskillqa.pose.saliency import _open
+from tests.support.drawn_tracks import drawn
+from tests.support.program import proctor
+
+LONG = "x" * 300
+
+
+@contextmanager
+def full_disk(most_bytes: int) -> Iterator[None]:
+    """No file grows over so many bytes: writing fails as it does on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture
+def tracks(tmp_path: Path) -> Path:
+    write_folder([drawn(2, "case", 40.0)[0]], "json", tmp_path / "tracks")
+    return tmp_path / "tracks"
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("most_bytes", [0, 3_000, 60_000])
+def test_simulating_on_a_full_disk(tmp_path: Path, there: bool, most_bytes: int) -> None:
+    out = tmp_path / "out"
+    if there:
+        out.mkdir()
+    with full_disk(most_bytes):
+        done = proctor("build", "simulated", "--out", out, "--videos", "1", "--seconds", "8")
+    assert done.returncode == 1
+    line = done.stderr.splitlines()[-1]
+    assert line == f"proctor: {out}: found file too large, expected a folder to write to, with room in it"
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.rglob("*")) == ([out] if there else [])
+
+
+@pytest.mark.parametrize("kind", ["cvat", "coco", "json"])
+def test_converting_on_a_full_disk(tracks: Path, tmp_path: Path, kind: str) -> None:
+    with full_disk(100):
+        done = proctor("build", "convert", tracks, "--to", kind, "--out", tmp_path / "out")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(f"proctor: {tmp_path / 'out'}: found file too large")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["tracks"]
+
+
+def test_a_read_only_disk(tracks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(**_: object) -> str:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(tmp_path))
+
+    monkeypatch.setattr(tempfile, "mkdtemp", refused)
+    out = tmp_path / "out"
+    for command in (("simulated", "--videos", "1"), ("convert", tracks, "--to", "cvat"), ("focus", tracks)):
+        done = proctor("build", *command, "--out", out)
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1] == (
+            f"proctor: {out}: found read-only file system, expected a folder to write to, with room in it"
+        )
+    assert not out.exists()
+
+
+def test_an_empty_folder_that_is_there_is_filled_and_stays_the_same(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    before = out.stat().st_ino
+    with whole_folder(out) as half:
+        (half / "a").write_text("a")
+        (half / "b").mkdir()
+        assert not (out / "a").exists()
+    assert sorted(path.name for path in out.iterdir()) == ["a", "b"]
+    assert out.stat().st_ino == before
+    with pytest.raises(InputError, match="something there already"), whole_folder(out):
+        raise AssertionError("not reached")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("build", "simulated", "--out"),
+        ("build", "convert", "--to", "cvat", "--out", "out"),
+        ("run", "clinicalskillqa", "--system", "random", "--data"),
+        ("run", "focus", "--system", "random", "--data"),
+        ("store", "check", "--store"),
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_a_name_that_is_too_long(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    done = proctor(*arguments, tmp_path / LONG)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("proctor: ")
+    assert "file name too long" in line.lower()
+
+
+def test_media_with_a_name_that_is_too_long_is_missing(tmp_path: Path) -> None:
+    library = MediaLibrary(tmp_path, cache_dir=tmp_path / "cache")
+    for name in (LONG, "x" * 253, "/".join(["x" * 200] * 30)):
+        item = Item(id="q", group="g", question="?", answer=BinaryFormat(), media=(VideoClip(source=name),))
+        assert library.missing([item]) == [name]
+        with pytest.raises(InputError, match="found no such file, expected a video or image of this name"):
+            library.locate(name)
+
+
+def test_tracks_with_a_name_that_is_too_long(tmp_path: Path) -> None:
+    one = drawn(2, "case", 40.0)[0]
+    video = one.video.model_copy(update={"id": "x" * 200 + "é" * 100})
+    with pytest.raises(InputError, match=r"found file name too long, expected a folder to write to"):
+        write_folder([one.model_copy(update={"video": video})], "json", tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def large_picture(file: Path, side: int) -> Path:
+    """A PNG that says to be side × side pixels; of so many it needs no more than a line."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
+    file.write_bytes(
+        b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(bytes(100))) + chunk(b"IEND", b"")
+    )
+    return file
+
+
+def test_a_picture_of_900_megapixels(tmp_path: Path) -> None:
+    picture = large_picture(tmp_path / "A.png", 30_000)
+    found = "an unreadable image (DecompressionBombError)"
+    readers: list[Callable[[], object]] = [
+        lambda: read_image(picture),
+        lambda: _opened(picture.read_bytes(), "A"),
+        lambda: _open(picture.read_bytes()),
+    ]
+    for read in readers:
+        with pytest.raises(InputError) as caught:
+            read()
+        assert found in str(caught.value)

@@ -1,0 +1,191 @@
+"""Runs shown, renamed and deleted from the command line, and one item shown in the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from proctor.core import InputError
+from proctor.runs import Store, disqualify
+from tests.support.program import proctor
+from tests.support.report_store import a_benchmark, fill
+
+AT = "2026-08-01T10:00:00+00:00"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    fill(Store(tmp_path / "toy.db"), a_benchmark())
+    return tmp_path / "toy.db"
+
+
+def runs(path: Path) -> dict[tuple[str, str], int]:
+    """(system, condition) to the number of answers."""
+    opened = Store(path, create=False)
+    return {(run.system, run.condition): sum(opened.count_answers(run)) for run in opened.runs("toy")}
+
+
+def test_show_lists_runs_with_their_settings(path: Path) -> None:
+    rows = json.loads(proctor("store", "show", "--store", path, "--format", "json").stdout)
+    assert {(row["system"], row["condition"]) for row in rows} == set(runs(path))
+    assert all(row["answered"] + row["failed"] == 48 for row in rows)
+    assert all(row["begun"] and isinstance(row["settings"], dict) for row in rows)
+    assert "looker" in proctor("store", "show", "--store", path).stdout
+
+
+def test_a_run_is_deleted_with_its_answers_and_scores_alone(path: Path) -> None:
+    before = runs(path)
+    done = proctor(
+        *("store", "delete", "toy", "--system", "looker", "--condition", "black", "--yes", "--store", path)
+    )
+    assert (done.returncode, done.stdout) == (0, "Deleted 1 runs, 48 answers\n")
+    del before["looker", "black"]
+    assert runs(path) == before
+    assert proctor("store", "check", "--store", path).returncode == 0
+    assert "looker" in proctor("results", "toy", "--store", path, "--draws", "100").stdout
+
+
+def test_nothing_is_deleted_unasked(path: Path) -> None:
+    before = runs(path)
+    done = proctor("store", "delete", "toy", "--system", "looker", "--store", path)
+    assert done.returncode == 2
+    assert "--yes" in done.stderr
+    for wrong in ((), ("--all", "--system", "looker")):
+        done = proctor("store", "delete", "toy", *wrong, "--yes", "--store", path)
+        assert done.returncode == 2
+        assert "--all" in done.stderr
+    done = proctor("store", "delete", "toy", "--system", "loker", "--yes", "--store", path)
+    assert done.returncode == 1
+    assert "did you mean 'looker'?" in done.stderr
+    assert runs(path) == before
+
+
+def test_a_benchmark_goes_with_everything(path: Path) -> None:
+    votes = _votes(path)
+    done = proctor("store", "delete", "toy", "--all", "--yes", "--store", path)
+    assert done.returncode == 0
+    assert Store(path, create=False).benchmark_names() == []
+    assert _votes(path) == votes > 0
+    fill(Store(path), a_benchmark())
+    assert len(runs(path)) == 12
+
+
+def _votes(path: Path) -> int:
+    import sqlite3
+
+    with sqlite3.connect(path) as connection:
+        return int(connection.execute("select count(*) from votes").fetchone()[0])
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
+@pytest.mark.parametrize(("said", "left"), [("n\n", 12), ("y\n", 8)])
+def test_a_terminal_is_asked(path: Path, said: str, left: int) -> None:
+    import subprocess
+
+    master, slave = os.openpty()
+    words = ["store", "delete", "toy", "--system", "looker", "--store", str(path)]
+    with subprocess.Popen(
+        [sys.executable, "-c", "from proctor.cli.main import main; main()", *words],
+        stdin=slave,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        os.write(master, said.encode())
+        out, _ = process.communicate()
+    os.close(slave)
+    os.close(master)
+    assert "Delete looker / black, looker / shuffled" in out
+    assert "(192 answers) of toy" in out
+    assert len(runs(path)) == left
+
+
+def test_a_system_is_renamed_with_its_disqualification(path: Path) -> None:
+    disqualify(Store(path), "toy", "looker", "it peeked", at=AT)
+    done = proctor("store", "rename", "toy", "looker", "watcher", "--yes", "--store", path)
+    assert (done.returncode, done.stdout) == (0, "looker is watcher now, in 4 runs\n")
+    opened = Store(path, create=False)
+    assert {run.system for run in opened.runs("toy")} == {"watcher", "guesser", "random"}
+    assert list(opened.card("toy").disqualified) == ["watcher"]
+    taken = proctor("store", "rename", "toy", "watcher", "guesser", "--yes", "--store", path)
+    assert taken.returncode == 1
+    assert "found a run of 'guesser' already" in taken.stderr
+
+
+def test_a_run_at_work_is_left_alone(path: Path) -> None:
+    import sqlite3
+    import time
+
+    with sqlite3.connect(path) as connection:
+        connection.execute("update runs set owner='1/1@elsewhere', owner_seen=?", (time.time(),))
+    done = proctor("store", "delete", "toy", "--system", "looker", "--yes", "--store", path)
+    assert done.returncode == 1
+    assert "at work on it" in done.stderr
+    assert len(runs(path)) == 12
+
+
+def test_an_item_is_shown_with_answers_scores_and_judgements(path: Path) -> None:
+    done = proctor("show", "toy", "q000", "--store", path, "--system", "looker", "--condition", "video")
+    assert done.returncode == 0
+    item = Store(path, create=False).items("toy")[0]
+    assert item.question in done.stdout
+    assert all(option in done.stdout for option in item.options)
+    assert "looker / video: " in done.stdout
+    assert "guesser" not in done.stdout
+    found = json.loads(proctor("show", "toy", "q000", "--store", path, "--format", "json").stdout)
+    assert found["item"]["id"] == "q000"
+    assert len(found["runs"]) == 12
+    assert all(one["scores"] for one in found["runs"] if one["answer"]["status"] == "answered")
+
+
+def test_failed_and_refused_answers_say_why(path: Path) -> None:
+    assert "looker / video: failed" in proctor("show", "toy", "q003", "--store", path).stdout
+    assert "guesser / video: refused" in proctor("show", "toy", "q006", "--store", path).stdout
+
+
+def test_judgements_stand_under_the_answer(path: Path) -> None:
+    opened = Store(path, create=False)
+    free = next(item.id for item in opened.items("toy") if item.answer.kind == "free_text")
+    assert " replied" in proctor("show", "toy", free, "--store", path, "--system", "looker").stdout
+
+
+def test_an_unknown_item_is_told_with_the_nearest(path: Path) -> None:
+    done = proctor("show", "toy", "p003", "--store", path)
+    assert done.returncode == 1
+    assert "item of toy: found 'p003', expected one of q000, q001" in done.stderr
+    assert "did you mean 'q003'?" in done.stderr
+    part = proctor("show", "toy", "04", "--store", path).stderr
+    assert "expected one of q004, q040, q041, q042, q043 … (48 in all)" in part
+
+
+def test_hostile_texts_reach_no_terminal(tmp_path: Path) -> None:
+    import asyncio
+
+    from proctor.core import ACCURACY, Answer, Benchmark, Item, RecordedAnswers
+    from proctor.core.formats import FreeTextFormat
+    from proctor.runs import import_answers
+
+    item = Item(id="q", group="g", question="Is it \x1b[31mred?", answer=FreeTextFormat())
+    store = Store(tmp_path / "h.db")
+    answer = Answer(item_id="q", text="[bold]no[/bold] \x1b]0;title\x07 \u202eno", parsed="no")
+    benchmark = Benchmark("h", "H", (item,), (ACCURACY,), "accuracy")
+    asyncio.run(
+        import_answers(store, benchmark, RecordedAnswers((answer,)), name="m", condition="video", scorers=())
+    )
+    said = proctor("show", "h", "q", "--store", tmp_path / "h.db").stdout
+    assert "\x1b" not in said
+    assert "\u202e" not in said
+    assert "[bold]no[/bold]" in said
+
+
+def test_a_name_that_is_taken_is_refused_before_anything_is_written(path: Path) -> None:
+    from proctor.runs import chosen_runs, rename_system
+
+    opened = Store(path)
+    with pytest.raises(InputError, match="found a run of 'random' already"):
+        rename_system(opened, "toy", chosen_runs(opened, "toy", ("looker",)), "random")
+    assert len(runs(path)) == 12

@@ -1,0 +1,55 @@
+"""Plain words: no phrase of the list stands in code, help, messages or documentation (docs/reference/words.md)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BANNED = {
+    r"\bby lot\b": "at random, chance",
+    r"told[ _]the[ _]key": "oracle baseline",
+    r"\bmachinery\b|Machinery": "infrastructure",
+    r"\bheld against\b": "compared with",
+    r"\bin earnest\b": "name what is meant",
+    r"as the (challenge|task|toolkit|paper) has it": "as in the challenge",
+    r"\banew\b": "again",
+    r"\b[Ww]hoever\b": "name who",
+    r"\bso many\b(?!\))": "n, this many",
+    r"\b[Ss]urely\b": "significantly, certainly",
+    r"\bfor ever\b": "indefinitely, permanently",
+    r"\b(there|where|here)(of|in|upon)\b(?<!herein)": "of it, in it",
+    r"\b[Dd]oes it look\?": "Is the video used?",
+    r"\bsystems? of the floor\b": "baselines",
+}
+ALLOWED = {
+    "src/proctor/audits/items/guessers.py": 2,  # the names of two recorded draws
+    "src/proctor/runs/identity.py": 1,  # a setting in stores of the first edition
+    "src/proctor/core/formats/numbers.py": 1,  # words of replies that are read
+}
+
+
+def pages() -> list[Path]:
+    """Everything that people read, but for prompts, which are frozen, and the record of decisions."""
+    found = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    for folder in ("src", "docs", "bench", "tools"):
+        found += [
+            file
+            for file in sorted((ROOT / folder).rglob("*"))
+            if file.suffix in {".py", ".md", ".js", ".html"} or file.name.endswith(".html.j2")
+        ]
+    return [file for file in found if "decisions" not in file.parts]
+
+
+@pytest.mark.parametrize("pattern", BANNED)
+def test_no_banned_word_is_left(pattern: str) -> None:
+    hits = []
+    for file in pages():
+        name = file.relative_to(ROOT).as_posix()
+        text = file.read_text(encoding="utf-8")
+        found = [text.count("\n", 0, hit.start()) + 1 for hit in re.finditer(pattern, text)]
+        if len(found) > ALLOWED.get(name, 0):
+            hits += [f"{name}:{line}" for line in found]
+    assert not hits, f"better: {BANNED[pattern]}"

@@ -1,0 +1,89 @@
+"""The leaderboard of `results` and the report: who is ranked, and why somebody is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from proctor.core import FailedPolicy
+from proctor.reports import write_report
+from proctor.runs import Leaderboard, LeaderboardRow, Options, Store, leaderboard, results
+from tests.support.contest import NAME, Given, contest_store, skilled, write_run
+
+QUESTIONS = 240
+SYSTEMS = {
+    "first": skilled(0.9, 0.8, seed=1),
+    "second": skilled(0.9, 0.6, seed=2),
+    "third": skilled(0.5, 0.3, seed=3),
+}
+HALF: list[Given] = [number % 4 == 1 if number % 2 else None for number in range(QUESTIONS)]
+
+
+def contest(folder: Path) -> Store:
+    store = contest_store(folder, failed=None)
+    for system, right in SYSTEMS.items():
+        write_run(store, system, right)
+    return store
+
+
+def board(store: Store, failed: FailedPolicy | None = None) -> Leaderboard:
+    return leaderboard(store, NAME, condition="video", options=Options(draws=200, failed=failed))
+
+
+def by_name(found: Leaderboard) -> dict[str, LeaderboardRow]:
+    return {row.system: row for row in found.rows}
+
+
+@pytest.mark.parametrize("best", [True, False])
+def test_an_oracle_baseline_has_no_rank_and_enters_no_test_of_others(tmp_path: Path, best: bool) -> None:
+    """Whether it is better than all or worse than all: the rows of the contestants stay to the last digit."""
+    store = contest(tmp_path)
+    before = board(store)
+    ranks = {row.system: row.rank for row in before.rows}
+    assert ranks["first"] == 1 < (ranks["third"] or 0)
+    for name in ("majority", "text-similarity", "another oracle"):
+        write_run(store, name, [best] * QUESTIONS, oracle=True)
+    after = by_name(board(store))
+    assert [after[row.system] for row in before.rows] == before.rows
+    oracle = after["majority"]
+    assert oracle.oracle_baseline
+    assert (oracle.rank, oracle.rank_low, oracle.rank_high, oracle.place_low, oracle.p_best) == (None,) * 5
+    assert (oracle.value, oracle.n, oracle.policy) == (float(best), QUESTIONS, "")
+
+
+def test_oracles_alone_rank_nobody(tmp_path: Path) -> None:
+    store = contest_store(tmp_path)
+    write_run(store, "majority", [True] * QUESTIONS, oracle=True)
+    found = board(store)
+    assert ([row.rank for row in found.rows], found.items) == ([None], 0)
+
+
+@pytest.mark.parametrize("failed", [None, *FailedPolicy])
+def test_a_format_that_a_baseline_does_not_answer_is_told_apart_from_items_not_asked(
+    tmp_path: Path, failed: FailedPolicy | None
+) -> None:
+    """`longest-option` answers no orders, whatever it is asked: that is no incomplete run, and no policy is about it."""
+    store = contest(tmp_path)
+    write_run(store, "longest-option", HALF)
+    write_run(store, "unfinished", HALF)
+    rows = by_name(board(store, failed))
+    baseline, unfinished = rows["longest-option"], rows["unfinished"]
+    assert (baseline.unsupported, baseline.missing, baseline.policy, baseline.rank) == (120, 0, "", None)
+    assert (baseline.value, baseline.n) == (0.5, 120)
+    assert (unfinished.unsupported, unfinished.missing) == (0, 120)
+    assert unfinished.policy == (failed or "both")
+    found = {row.system: row for row in results(store, NAME, Options(draws=200, failed=failed)).rows}
+    assert (found["longest-option"].unsupported, found["longest-option"].missing) == (120, 0)
+    assert (found["unfinished"].unsupported, found["unfinished"].missing) == (0, 120)
+
+
+def test_the_report_says_who_is_shown_and_not_ranked(tmp_path: Path) -> None:
+    store = contest(tmp_path)
+    write_run(store, "longest-option", HALF)
+    write_run(store, "majority", [True] * QUESTIONS, oracle=True)
+    write_report(store, NAME, tmp_path / "report.html", options=Options(draws=200), max_items=0)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Items whose answer format a baseline does not support: longest-option skipped 120." in page
+    assert "oracle baseline" in page
+    assert "A system without a score for every item has no rank." not in page
