@@ -71,8 +71,7 @@ def clinic(rng: np.random.Generator, n_groups: int) -> tuple[Floats, Floats, Flo
     ratings = np.digitize(quality + 0.5 * rng.normal(size=3 * n_groups), [-1, 0.8]) / 2
     shared = 0.7 * rng.normal(size=n_groups)[groups]
     one, other = (
-        quality + shared + 0.7 * rng.normal(size=n_groups)[groups] + rng.normal(size=3 * n_groups)
-        for _ in range(2)
+        quality + shared + 0.7 * rng.normal(size=n_groups)[groups] + rng.normal(size=3 * n_groups) for _ in range(2)
     )
     return ratings, one, other, [str(group) for group in groups]
 
@@ -145,9 +144,7 @@ def _truth() -> dict[str, float]:
 
 def main() -> None:
     """Prints what was measured."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument("--coverage", type=int, default=0, metavar="REPETITIONS")
     parser.add_argument("--sparse", type=int, default=0, metavar="REPETITIONS")

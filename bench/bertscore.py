@@ -83,11 +83,7 @@ def package(pairs: list[Pair]) -> Callable[[], Any]:
     scorer = BERTScorer(model_type=str(get_model_path()), num_layers=LAYER, nthreads=0, device="cpu")
     tokenizer = scorer._tokenizer  # noqa: SLF001
     # The package wants this of a tokenizer for empty texts; transformers 5 has it no more.
-    tokenizer.build_inputs_with_special_tokens = lambda ids: [
-        tokenizer.cls_token_id,
-        *ids,
-        tokenizer.sep_token_id,
-    ]
+    tokenizer.build_inputs_with_special_tokens = lambda ids: [tokenizer.cls_token_id, *ids, tokenizer.sep_token_id]
     candidates, references = (list(side) for side in zip(*pairs, strict=True))
 
     def work() -> Any:
@@ -153,9 +149,7 @@ def measure(pairs: list[Pair], rounds: int, cores: int) -> dict[str, Any]:
 
 def main() -> None:
     """Prints what was measured."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument("--candidates", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=1)
@@ -167,9 +161,7 @@ def main() -> None:
     if options.format == "json":
         print(json.dumps(found, indent=1))
         return
-    print(
-        f"{found['pairs']} pairs, {found['distinct_pairs']} of them distinct, of {found['distinct_texts']} texts"
-    )
+    print(f"{found['pairs']} pairs, {found['distinct_pairs']} of them distinct, of {found['distinct_texts']} texts")
     for name, one in found["ways"].items():
         print(
             f"  {name:<12}{one['seconds']:8.1f} s {one['cpu_seconds']:8.1f} s CPU {one['peak_gb']:6.2f} GB"

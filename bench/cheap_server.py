@@ -23,9 +23,7 @@ def _response() -> bytes:
             "object": "chat.completion",
             "created": 1_700_000_000,
             "model": "local",
-            "choices": [
-                {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": REPLY}}
-            ],
+            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": REPLY}}],
             "usage": {"prompt_tokens": 120, "completion_tokens": 4, "total_tokens": 124},
         }
     ).encode()

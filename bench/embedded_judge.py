@@ -24,15 +24,7 @@ import numpy as np
 
 from proctor.audits import ALL, Cell, CorrelationSettings, Frame, MetricScores, RatingsTable, paired
 from proctor.core import generator
-from proctor.judges.embedded import (
-    Held,
-    Recipe,
-    beside_best,
-    out_of_fold_each,
-    read_rated,
-    scores_of,
-    split_encounters,
-)
+from proctor.judges.embedded import Held, Recipe, beside_best, out_of_fold_each, read_rated, scores_of, split_encounters
 from proctor.runs import Store, import_systems, people_ratings, rated_cases, similarity_scores
 from proctor.stats import Contrast, Estimate, Sampled, average, contrast
 from proctor.tasks.mediqa_eval import READER, SCHEME
@@ -81,12 +73,9 @@ def measured(folder: Path, recipe: Recipe, *, repeats: int, draws: int) -> Found
 
     def scored(chosen: Recipe, *, draw: int = 0, numbers: Sequence[int] = ()) -> list[MetricScores]:
         numbers = numbers or (chosen.kept,)
-        tables = [
-            (one, out_of_fold_each(one, chosen, numbers, folds_seed=recipe.seed + draw)) for one in known
-        ]
+        tables = [(one, out_of_fold_each(one, chosen, numbers, folds_seed=recipe.seed + draw)) for one in known]
         return [
-            scores_of("embedded-judge", keys, [(one, each[k]) for one, each in tables])
-            for k in range(len(numbers))
+            scores_of("embedded-judge", keys, [(one, each[k]) for one, each in tables]) for k in range(len(numbers))
         ]
 
     kept = (recipe.kept, 1, recipe.designs)
@@ -124,17 +113,13 @@ def estimates(frame: Frame, draws: Draws) -> dict[str, Estimate]:
     return {language: figure(frame, draws, language).estimate() for language in LANGUAGES}
 
 
-def beside_all(
-    frame: Frame, judge: Draws, texts: Draws
-) -> list[tuple[str, dict[str, tuple[Estimate, Contrast]]]]:
+def beside_all(frame: Frame, judge: Draws, texts: Draws) -> list[tuple[str, dict[str, tuple[Estimate, Contrast]]]]:
     """Each metric on text: its figures, and how far the judge is ahead."""
     own = {language: figure(frame, judge, language) for language in LANGUAGES}
     rows = []
     for metric in texts:
         theirs = {language: figure(frame, [metric], language) for language in LANGUAGES}
-        rows.append(
-            (metric.name, {k: (theirs[k].estimate(), contrast(own[k], theirs[k])) for k in LANGUAGES})
-        )
+        rows.append((metric.name, {k: (theirs[k].estimate(), contrast(own[k], theirs[k])) for k in LANGUAGES}))
     return rows
 
 
@@ -145,9 +130,7 @@ def by_dataset(table: RatingsTable) -> MetricScores:
     for one in table.ratings:
         given.setdefault((one.dataset, one.language, one.dimension), []).append(one.value)
     means = {where: float(np.mean(values)) for where, values in given.items()}
-    return MetricScores(
-        "dataset", {one.key: means[one.dataset, one.language, one.dimension] for one in table.ratings}
-    )
+    return MetricScores("dataset", {one.key: means[one.dataset, one.language, one.dimension] for one in table.ratings})
 
 
 def by_part(
@@ -160,11 +143,7 @@ def by_part(
         return average([frame.measure(cell, *paired(cell, one)).mean for one in draws]).estimate().value
 
     return [
-        (
-            *(cell.dataset, cell.language, cell.dimension),
-            value(cell, judge),
-            value(cell, [best[cell.language]]),
-        )
+        (*(cell.dataset, cell.language, cell.dimension), value(cell, judge), value(cell, [best[cell.language]]))
         for cell in frame.cells
         if cell.dataset != ALL
     ]
@@ -204,11 +183,7 @@ def markdown(found: Found) -> str:
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", "| mean over the dimensions | English | Chinese |", "|---|---|---|"]
     lines += [f"| {name} | {shown(by['en'])} | {shown(by['zh'])} |" for name, by in found.others]
-    lines += [
-        "",
-        "| metric on text | English | judge's lead, p | Chinese | judge's lead, p |",
-        "|---|---|---|---|---|",
-    ]
+    lines += ["", "| metric on text | English | judge's lead, p | Chinese | judge's lead, p |", "|---|---|---|---|---|"]
     for name, by_language in sorted(found.metrics, key=lambda row: -(row[1]["zh"][0].value or 0.0)):
         both = (
             cell
@@ -216,18 +191,12 @@ def markdown(found: Found) -> str:
             for cell in (shown(one), f"{number(lead.value, sign=True)}, {chance(lead)}")
         )
         lines.append(f"| {' | '.join((f'`{name}`', *both))} |")
-    lines += [
-        "",
-        "| dataset | language | dimension | embedded judge | best metric on text |",
-        "|---|---|---|---|---|",
-    ]
+    lines += ["", "| dataset | language | dimension | embedded judge | best metric on text |", "|---|---|---|---|---|"]
     lines += [
         f"| {dataset} | {language} | `{dimension}` | {number(own)} | {number(other)} |"
         for dataset, language, dimension, own, other in found.datasets
     ]
-    leaks = "; ".join(
-        f"{language}: {parted} of {whole}" for language, (parted, whole) in found.parted.items()
-    )
+    leaks = "; ".join(f"{language}: {parted} of {whole}" for language, (parted, whole) in found.parted.items())
     return "\n".join([*lines, "", f"Encounters that the leaking folds part: {leaks}."])
 
 
@@ -262,8 +231,7 @@ def plain(found: Found) -> dict[str, object]:
             for row in found.held
         ],
         "others": [
-            {"name": name, **{language: one.value for language, one in means.items()}}
-            for name, means in found.others
+            {"name": name, **{language: one.value for language, one in means.items()}} for name, means in found.others
         ],
         "metrics": [
             {
@@ -281,9 +249,7 @@ def plain(found: Found) -> dict[str, object]:
 
 def main() -> None:
     """Prints what was measured."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--format", choices=("markdown", "json"), default="markdown")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--repeats", type=int, default=5, help="draws of the outer folds")

@@ -98,19 +98,12 @@ def set_up(folder: Path, port: int, case: Case, concurrency: int) -> Bench:
             question=_asked(number),
             answer=CountFormat(),
             reference=Reference(answer=3),
-            media=tuple(
-                Image(source=name, label=_label(place)) for place, name in enumerate(names[number % GROUPS])
-            ),
+            media=tuple(Image(source=name, label=_label(place)) for place, name in enumerate(names[number % GROUPS])),
         )
         for number in range(case.answers)
     )
     benchmark = Benchmark(
-        name="bench",
-        title="Bench",
-        items=items,
-        metrics=(ACCURACY,),
-        headline="accuracy",
-        media_root=folder,
+        name="bench", title="Bench", items=items, metrics=(ACCURACY,), headline="accuracy", media_root=folder
     )
     bench = Bench(port, folder, benchmark, [], concurrency)
     return Bench(port, folder, benchmark, served(bench.library, items[0]), concurrency)
@@ -215,8 +208,7 @@ async def through_openai(bench: Bench) -> AsyncIterator[Run]:
             parts.append({"type": "image_url", "image_url": {"url": url}})
         parts.append({"type": "text", "text": _asked(number)})
         reply = await client.chat.completions.create(
-            model="local",
-            messages=[{"role": "system", "content": SYSTEM}, {"role": "user", "content": parts}],
+            model="local", messages=[{"role": "system", "content": SYSTEM}, {"role": "user", "content": parts}]
         )
         assert reply.choices[0].message.content
 
@@ -286,9 +278,7 @@ def table(case: Case, bench: Bench, rates: Sequence[Rate]) -> str:
     for rate in rates:
         wanted = f"  (wanted: {case.target:.0f})" if rate.way == ENGINE else ""
         each = ", ".join(f"{one:.0f}" for one in rate.rounds)
-        lines.append(
-            f"  {rate.way:<36}{rate.best:>8.0f} /s  {rate.cpu_ms:6.2f} ms CPU  rounds: {each}{wanted}"
-        )
+        lines.append(f"  {rate.way:<36}{rate.best:>8.0f} /s  {rate.cpu_ms:6.2f} ms CPU  rounds: {each}{wanted}")
     return "\n".join(lines)
 
 
@@ -302,10 +292,7 @@ def main() -> None:
     parser.add_argument("--format", choices=["table", "json"], default="table")
     options = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.cores])
-    cases = (
-        Case("without images", 0, options.answers, 250.0),
-        Case("with images", 8, options.answers // 4, 100.0),
-    )
+    cases = (Case("without images", 0, options.answers, 250.0), Case("with images", 8, options.answers // 4, 100.0))
     found = []
     with tempfile.TemporaryDirectory(dir=options.folder) as folder, cheap_server() as port:
         for number, case in enumerate(cases):

@@ -26,9 +26,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-sys.path[0] = str(
-    Path(__file__).resolve().parents[1]
-)  # the tests' helpers, and no `statistics` of this folder
+sys.path[0] = str(Path(__file__).resolve().parents[1])  # the tests' helpers, and no `statistics` of this folder
 
 from proctor.core import ParseError
 from proctor.core.formats import (
@@ -175,9 +173,7 @@ def run(name: str, seconds: float, first: int) -> tuple[Counter[str], dict[str, 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=5.0, help="for all targets together")
     parser.add_argument("--target", action="append", choices=["texts", *TARGETS], help="only these")
     parser.add_argument("--seed", type=int, default=None, help="one case of one target again")
@@ -193,9 +189,7 @@ def main() -> int:
         ended, faults = run(name, given.minutes * 60 / len(names), given.first)
         known = {kind: ended.pop(kind, 0) for kind in ("accepted", "refused")}
         found[name] = {**known, "faults": sum(ended.values()), "seeds": faults}
-        print(
-            f"{name:16} accepted {known['accepted']:6} refused {known['refused']:6} faults {sum(ended.values()):4}"
-        )
+        print(f"{name:16} accepted {known['accepted']:6} refused {known['refused']:6} faults {sum(ended.values()):4}")
         for fault, seed in faults.items():
             print(f"    seed {seed}: {fault} ({ended[fault]} times)")
         sys.stdout.flush()

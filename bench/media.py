@@ -156,10 +156,7 @@ def run(folder: Path, minutes: float, questions: int) -> dict[str, Any]:
         "store_mib": kept / 2**20,
         "costs": {
             name: asdict(cost)
-            | {
-                "wall_share": cost.wall_s / yardstick["wall_s"],
-                "cpu_share": cost.cpu_s / yardstick["cpu_s"],
-            }
+            | {"wall_share": cost.wall_s / yardstick["wall_s"], "cpu_share": cost.cpu_s / yardstick["cpu_s"]}
             for name, cost in costs.items()
         },
         "holds": {
@@ -168,8 +165,7 @@ def run(folder: Path, minutes: float, questions: int) -> dict[str, Any]:
             f"again ≤ {MAX_AGAIN:.0%} of a decoding's processor time": all(
                 cost.cpu_s <= MAX_AGAIN * yardstick["cpu_s"] for cost in (*again, resumed)
             ),
-            f"peak memory < {MAX_MIB:.0f} MiB": max(cost.peak_mib for cost in (first, *again, resumed))
-            < MAX_MIB,
+            f"peak memory < {MAX_MIB:.0f} MiB": max(cost.peak_mib for cost in (first, *again, resumed)) < MAX_MIB,
         },
     }
 

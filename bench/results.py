@@ -17,18 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from proctor.core import (
-    ACCURACY,
-    Answer,
-    Benchmark,
-    Item,
-    Reference,
-    Score,
-    Status,
-    Timing,
-    Usage,
-    generator,
-)
+from proctor.core import ACCURACY, Answer, Benchmark, Item, Reference, Score, Status, Timing, Usage, generator
 from proctor.core.formats import ChoiceFormat
 from proctor.runs import Store
 
@@ -92,10 +81,7 @@ def answered(benchmark: Benchmark, system: str, share_right: float) -> Iterator[
     why = "The instrument enters from the left, the duct is put under tension and then released. " * 3
     for number, item in enumerate(benchmark.items):
         if failed[number]:
-            yield (
-                Answer(item_id=item.id, status=Status.FAILED, reason="HTTP 500: the server had an error"),
-                [],
-            )
+            yield (Answer(item_id=item.id, status=Status.FAILED, reason="HTTP 500: the server had an error"), [])
             continue
         letter = LETTERS[(number + (0 if right[number] else 1)) % 4]
         answer = Answer(

@@ -55,9 +55,7 @@ def summary() -> float:
         ],
         axis=1,
     )
-    return timed(
-        lambda: group_mean_slices(right, videos, inside, draws=1000, two_level=True, method="percentile")
-    )
+    return timed(lambda: group_mean_slices(right, videos, inside, draws=1000, two_level=True, method="percentile"))
 
 
 def leaderboard() -> float:
@@ -68,9 +66,7 @@ def leaderboard() -> float:
     videos, buckets = rng.integers(0, 200, 20_000), rng.integers(0, 10, 20_000)
     names = [f"system {k}" for k in range(50)]
     start = time.perf_counter()
-    rank_buckets(
-        right, names, videos, buckets, [f"bucket {k}" for k in range(10)], draws=10_000, stability=1000
-    )
+    rank_buckets(right, names, videos, buckets, [f"bucket {k}" for k in range(10)], draws=10_000, stability=1000)
     return time.perf_counter() - start
 
 
@@ -154,14 +150,10 @@ def _confusions(rng: np.random.Generator, n_groups: int, prevalence: float) -> t
     """Hits, false alarms, misses and right rejections of each item; prevalence, sensitivity (0.7) and specificity
     (0.85) vary by group (correlation 0.2)."""
     groups = np.repeat(np.arange(n_groups), rng.geometric(0.1, n_groups))
-    share, seen, kept = (
-        rng.beta(4 * mean, 4 * (1 - mean), n_groups)[groups] for mean in (prevalence, 0.7, 0.85)
-    )
+    share, seen, kept = (rng.beta(4 * mean, 4 * (1 - mean), n_groups)[groups] for mean in (prevalence, 0.7, 0.85))
     there = rng.random(len(groups)) < share
     said = np.where(there, rng.random(len(groups)) < seen, rng.random(len(groups)) >= kept)
-    return np.stack([there & said, ~there & said, there & ~said, ~there & ~said], axis=1).astype(
-        float
-    ), groups
+    return np.stack([there & said, ~there & said, there & ~said, ~there & ~said], axis=1).astype(float), groups
 
 
 def _ratio(top: Floats, bottom: Floats) -> Floats:
@@ -229,9 +221,7 @@ def _ranks_hold(rng: np.random.Generator, skills: np.ndarray, n_videos: int) -> 
     intervals = [(one.name, one.rank_low, one.rank_high) for one in ranked]
     intervals += [(one.name, one.rank_low, one.rank_high) for one in board.systems]
     held = all((low or 0) <= best[name] and worst[name] <= (high or 0) for name, low, high in intervals)
-    inside = [
-        (one.place_low or 0) <= best[one.name] and worst[one.name] <= (one.place_high or 0) for one in ranked
-    ]
+    inside = [(one.place_low or 0) <= best[one.name] and worst[one.name] <= (one.place_high or 0) for one in ranked]
     return held, float(np.mean(inside))
 
 
@@ -242,9 +232,7 @@ def regression_level(repetitions: int) -> dict[str, dict[str, float]]:
         for share in (2, 5):
             rng = np.random.default_rng([n_groups, share])
             p = [_p_of_nothing(rng, n_groups, share) for _ in range(repetitions)]
-            for number, name in enumerate(
-                (f"1 in {share} groups carries it", f"within groups, beside 1 in {share}")
-            ):
+            for number, name in enumerate((f"1 in {share} groups carries it", f"within groups, beside 1 in {share}")):
                 known = [one[number] for one in p if one[number] is not None]
                 row = found.setdefault(name, {})
                 row[f"{n_groups} groups"] = sum((one or 0) < 0.05 for one in known) / len(known)
@@ -258,9 +246,7 @@ def _p_of_nothing(rng: np.random.Generator, n_groups: int, share: int) -> tuple[
     within = rng.integers(0, 2, len(groups))
     chance = 1 / (1 + np.exp(-rng.normal(size=n_groups)[groups]))
     right = (rng.random(len(groups)) < chance).astype(float)
-    terms = {
-        term.name: term.p for term in logistic(right, {"carried": carried, "within": within}, groups).terms
-    }
+    terms = {term.name: term.p for term in logistic(right, {"carried": carried, "within": within}, groups).terms}
     return terms.get("carried"), terms.get("within")
 
 
@@ -289,11 +275,7 @@ def main() -> None:
         return
     if arguments.ranks:
         found = rank_coverage(arguments.ranks)
-        print(
-            json.dumps(found)
-            if arguments.format == "json"
-            else "\n".join(f"{k}: {v}" for k, v in found.items())
-        )
+        print(json.dumps(found) if arguments.format == "json" else "\n".join(f"{k}: {v}" for k, v in found.items()))
         return
     compared, ranked = pairs()
     figures: dict[str, float] = {

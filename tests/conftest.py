@@ -33,9 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         definitions = getattr(item, "_fixtureinfo", None)
         if definitions is None or item.get_closest_marker("xdist_group"):
             continue
-        shared = {
-            one.baseid for found in definitions.name2fixturedefs.values() for one in found if _lasts(one)
-        }
+        shared = {one.baseid for found in definitions.name2fixturedefs.values() for one in found if _lasts(one)}
         if shared:
             item.add_marker(pytest.mark.xdist_group(min(shared, key=len)))
 

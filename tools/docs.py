@@ -13,8 +13,6 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-__all__ = ["BLOCKS", "ROOT", "pages", "rendered"]
-
 ROOT = Path(__file__).resolve().parents[1]
 
 _BLOCK = re.compile(r"(?P<head><!-- generated: (?P<name>[\w-]+) -->\n).*?(?P<tail><!-- end -->)", re.DOTALL)
@@ -38,9 +36,7 @@ def _cli() -> str:
     from proctor.cli.main import commands
 
     def helped(*path: str) -> str:
-        said = CliRunner().invoke(
-            commands(), [*path, "--help"], prog_name="proctor", terminal_width=_HELP_WIDTH
-        )
+        said = CliRunner().invoke(commands(), [*path, "--help"], prog_name="proctor", terminal_width=_HELP_WIDTH)
         return f"## `{' '.join(('proctor', *path))}`\n\n{_fenced(said.output.strip(), 'text')}"
 
     def below(group: Any, path: tuple[str, ...]) -> Iterable[str]:
@@ -71,10 +67,7 @@ def _formats() -> str:
             *([_table(["Setting", "Default"], settings)] if settings else []),
             f"What the model is told: *{form.instruction(options)}*",
             f"Distance: {distance}",
-            _table(
-                ["The model's text", "What is read"],
-                [_reading(form, options, text) for text in _TEXTS[form.kind]],
-            ),
+            _table(["The model's text", "What is read"], [_reading(form, options, text) for text in _TEXTS[form.kind]]),
         ]
     return "\n\n".join(parts)
 
@@ -194,15 +187,7 @@ def _metrics() -> str:
     from proctor.metrics.ordering import RUN_METRICS
     from proctor.metrics.text import RATIONALE_F1
 
-    known = (
-        ACCURACY,
-        *RUN_METRICS,
-        RATIONALE_F1,
-        *RATIONALE_METRICS,
-        *VERDICT_METRICS,
-        UNRESOLVED,
-        JUDGE_VOTE,
-    )
+    known = (ACCURACY, *RUN_METRICS, RATIONALE_F1, *RATIONALE_METRICS, *VERDICT_METRICS, UNRESOLVED, JUDGE_VOTE)
     rows = [
         [
             f"`{metric.name}`",
@@ -257,9 +242,7 @@ def _tables() -> str:
             keys = ["key"] if column.primary_key else []
             keys += [f"to `{key.column.table.name}`" for key in column.foreign_keys]
             kind = str(column.type).lower()
-            rows.append(
-                [f"`{column.name}`", kind, ", ".join(keys) or "–", "yes" if column.nullable else "no"]
-            )
+            rows.append([f"`{column.name}`", kind, ", ".join(keys) or "–", "yes" if column.nullable else "no"])
         parts.append(f"### `{table.name}`\n\n{_table(['Column', 'Type', 'Key', 'May be empty'], rows)}")
     return "\n\n".join(parts)
 
@@ -349,11 +332,7 @@ def _fenced(text: str, language: str) -> str:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [
-        heads,
-        ["---"] * len(heads),
-        *([cell.replace("|", "\\|") or "(nothing)" for cell in row] for row in rows),
-    ]
+    lines = [heads, ["---"] * len(heads), *([cell.replace("|", "\\|") or "(nothing)" for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

@@ -21,8 +21,6 @@ from importlib.abc import InspectLoader
 from types import ModuleType
 from typing import cast
 
-__all__ = ["export_lazily"]
-
 
 class _Package(ModuleType):
     """A package that imports a name's module when somebody asks for the name."""

@@ -19,9 +19,7 @@ def guesses(question: str) -> str:
 
 @pytest.fixture
 def made() -> Evaluation:
-    return proctor.run(
-        lamps(free_text=True), guesses, conditions="text-only", store=":memory:", baselines=False
-    )
+    return proctor.run(lamps(free_text=True), guesses, conditions="text-only", store=":memory:", baselines=False)
 
 
 @proctor.metric(formats=("free_text",), percent=True)
@@ -74,9 +72,7 @@ def test_a_broken_metric_is_one_sentence_with_its_line(made: Evaluation) -> None
     place = rf"ZeroDivisionError: division by zero \(test_function_metrics.py, line {line}\)"
     with pytest.raises(ConfigurationError, match=rf"broken, item 'room-1/q1': {place}"):
         made.score(metrics=proctor.metric(broken))
-    with pytest.raises(
-        ConfigurationError, match=r"big, item 'room-1/q1': found 2, expected 0 to 1 \(or declare"
-    ):
+    with pytest.raises(ConfigurationError, match=r"big, item 'room-1/q1': found 2, expected 0 to 1 \(or declare"):
         made.score(metrics=proctor.metric(name="big")(lambda text: 2))
     with pytest.raises(ConfigurationError, match="none, item 'room-1/q1': found NoneType, expected a number"):
         made.score(metrics=proctor.metric(name="none")(lambda text: None))
@@ -85,17 +81,13 @@ def test_a_broken_metric_is_one_sentence_with_its_line(made: Evaluation) -> None
 
 
 def test_a_benchmark_brings_its_scorers() -> None:
-    made = proctor.run(
-        lamps(free_text=True, scorers=(overlap,)), guesses, conditions="text-only", store=":memory:"
-    )
+    made = proctor.run(lamps(free_text=True, scorers=(overlap,)), guesses, conditions="text-only", store=":memory:")
     assert values(made, "overlap") == [1.0] * 4
     assert "overlap" in {metric.name for metric in made.store.card("lamps").metrics}
 
 
 def test_two_scorers_of_one_name_are_refused() -> None:
-    with pytest.raises(
-        ConfigurationError, match="2 scorers give the metric 'overlap' as 'overlap': rename one"
-    ):
+    with pytest.raises(ConfigurationError, match="2 scorers give the metric 'overlap' as 'overlap': rename one"):
         proctor.run(lamps(scorers=(overlap, overlap)), guesses, conditions="text-only", store=":memory:")
 
 
@@ -107,12 +99,7 @@ def test_a_scorer_that_fails_loses_no_answer() -> None:
     store = proctor.open_store(":memory:")
     with pytest.raises(ConfigurationError, match="broken, item "):
         proctor.run(
-            lamps(scorers=(broken,)),
-            guesses,
-            conditions="text-only",
-            store=store,
-            concurrency=1,
-            baselines=False,
+            lamps(scorers=(broken,)), guesses, conditions="text-only", store=store, concurrency=1, baselines=False
         )
     (run,) = [run for run in store.runs("lamps") if run.system == "guesses"]
     (answer,) = store.answers(run).values()  # the one that was being scored is kept, and no other was asked

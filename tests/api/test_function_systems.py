@@ -29,9 +29,7 @@ def answers(system: Any, benchmark: Benchmark | None = None, **options: Any) -> 
 def test_a_function_gets_what_its_parameters_name() -> None:
     seen: list[dict[str, Any]] = []
 
-    def everything(
-        item: Item, question: str, options: tuple[str, ...], instruction: str, frames: list[Any]
-    ) -> str:
+    def everything(item: Item, question: str, options: tuple[str, ...], instruction: str, frames: list[Any]) -> str:
         seen.append(locals())
         return "no" if question == RIGHT_BY_NAME else "yes"
 
@@ -117,26 +115,14 @@ def raises(error: Exception) -> Callable[[str], str]:
     ("error", "status", "reason"),
     [
         (RefusalError("not for me"), Status.REFUSED, "not for me"),
-        (
-            ConnectionError("refused"),
-            Status.FAILED,
-            "ConnectionError: refused (test_function_systems.py, line ",
-        ),
+        (ConnectionError("refused"), Status.FAILED, "ConnectionError: refused (test_function_systems.py, line "),
         (TimeoutError(), Status.FAILED, "TimeoutError: (test_function_systems.py, line "),
-        (
-            StopIteration("end"),
-            Status.ERROR,
-            "RuntimeError: StopIteration: end (test_function_systems.py, line ",
-        ),
+        (StopIteration("end"), Status.ERROR, "RuntimeError: StopIteration: end (test_function_systems.py, line "),
     ],
 )
-def test_other_errors_mean_what_they_mean_of_every_system(
-    error: Exception, status: Status, reason: str
-) -> None:
+def test_other_errors_mean_what_they_mean_of_every_system(error: Exception, status: Status, reason: str) -> None:
     given = answers(raises(error), limit=1)
-    assert [(answer.status, answer.reason.startswith(reason)) for answer in given.values()] == [
-        (status, True)
-    ]
+    assert [(answer.status, answer.reason.startswith(reason)) for answer in given.values()] == [(status, True)]
 
 
 def test_a_function_returns_words_or_an_answer() -> None:
@@ -163,7 +149,9 @@ def test_a_late_sync_function_does_not_hold_up_the_end() -> None:
 
 
 def test_a_parameter_that_nobody_offers_is_named_before_anything_is_asked() -> None:
-    expected = "q: found the parameter 'words', expected of a system: item, view, question, options, instruction, frames"
+    expected = (
+        "q: found the parameter 'words', expected of a system: item, view, question, options, instruction, frames"
+    )
     with pytest.raises(ConfigurationError, match=expected):
         answers(named("q", lambda words: "yes"))
 
@@ -176,9 +164,7 @@ def named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def test_an_edited_function_is_another_system(tmp_path: Path) -> None:
     def say(text: str) -> Callable[..., str]:
         scope: dict[str, Any] = {}
-        exec(
-            f"def said(question):\n    return {text!r}", scope
-        )  # as typed into an interpreter: without a file
+        exec(f"def said(question):\n    return {text!r}", scope)  # as typed into an interpreter: without a file
         made: Callable[..., str] = scope["said"]
         return made
 
@@ -187,9 +173,7 @@ def test_an_edited_function_is_another_system(tmp_path: Path) -> None:
     again = proctor.run(lamps(), say("yes"), conditions="text-only", store=store)
     assert again.outcome is not None
     assert again.outcome.tally.done == 0  # the same function: nothing is asked again
-    with pytest.raises(
-        InputError, match=r"run of said under text-only: found other settings \(system.source_sha256"
-    ):
+    with pytest.raises(InputError, match=r"run of said under text-only: found other settings \(system.source_sha256"):
         proctor.run(lamps(), say("no"), conditions="text-only", store=store)
 
 
@@ -262,9 +246,7 @@ def test_a_system_in_a_file(folder: Path, name: str, shown: str) -> None:
 
 
 def test_a_system_in_a_file_under_another_name(folder: Path) -> None:
-    made = proctor.run(
-        lamps(), f"{folder}/mine.py:sync", name="mine", conditions="text-only", store=":memory:"
-    )
+    made = proctor.run(lamps(), f"{folder}/mine.py:sync", name="mine", conditions="text-only", store=":memory:")
     assert made.systems == ("mine",)
 
 
@@ -276,14 +258,10 @@ def test_what_is_wrong_with_a_file_is_one_sentence(folder: Path) -> None:
     with pytest.raises(InputError, match=r"gone.py: found no such file, expected a Python file"):
         answers(f"{folder}/gone.py:answer")
     (folder / "bad.py").write_text("x = 1\nimport no_such_module\n", encoding="utf-8")
-    with pytest.raises(
-        ConfigurationError, match=r"bad.py: can't be loaded: ModuleNotFoundError: .*\(bad.py, line 2\)"
-    ):
+    with pytest.raises(ConfigurationError, match=r"bad.py: can't be loaded: ModuleNotFoundError: .*\(bad.py, line 2\)"):
         answers(f"{folder}/bad.py:answer")
     given = answers(f"{folder}/mine.py:broken", limit=1)
-    assert [answer.reason for answer in given.values()] == [
-        "IndexError: string index out of range (mine.py, line 33)"
-    ]
+    assert [answer.reason for answer in given.values()] == ["IndexError: string index out of range (mine.py, line 33)"]
 
 
 def test_it_works_where_an_event_loop_runs() -> None:

@@ -36,9 +36,7 @@ def test_a_function_in_a_file_is_a_system_in_the_shell(data: Path, mine: Path, t
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "Asked 514: 514 answered" in done.stdout
-    made = proctor.run(
-        "rexsonovqa", f"{mine}:first", data=files, conditions="text-only", store=tmp_path / "python.db"
-    )
+    made = proctor.run("rexsonovqa", f"{mine}:first", data=files, conditions="text-only", store=tmp_path / "python.db")
     assert made.done == (f"Asked 514: 514 answered; in {tmp_path / 'python.db'}",)
     told = shell("results", "rexsonovqa", "--store", store, "--format", "json")
     in_shell = [row for row in json.loads(told.stdout) if row["system"] == "first"]
@@ -66,17 +64,12 @@ def test_a_name_that_is_no_system_is_one_line(data: Path, tmp_path: Path) -> Non
         "run", "rexsonovqa", "--data", data / "rexsonovqa", "--system", "mine.py:gone", "--condition", "text-only",
         "--store", tmp_path / "runs.db",
     )  # fmt: skip
-    assert (done.returncode, done.stderr) == (
-        1,
-        "proctor: mine.py: found no such file, expected a Python file\n",
-    )
+    assert (done.returncode, done.stderr) == (1, "proctor: mine.py: found no such file, expected a Python file\n")
 
 
 def test_missing_media_come_with_the_way_to_get_them(data: Path, tmp_path: Path) -> None:
     with pytest.raises(proctor.InputError, match="found 0 of 47 media files, missing") as caught:
-        proctor.run(
-            "rexsonovqa", "shortest-option", data=data / "rexsonovqa", media=tmp_path, store=":memory:"
-        )
+        proctor.run("rexsonovqa", "shortest-option", data=data / "rexsonovqa", media=tmp_path, store=":memory:")
     assert "yt-dlp" in "".join(caught.value.__notes__)
 
 

@@ -176,9 +176,7 @@ def test_mistakes_are_one_sentence(made: Evaluation, tmp_path: Path) -> None:
         made.compare(against="right")
     with pytest.raises(InputError, match="found no such file"):
         proctor.results(tmp_path / "none.db")
-    with pytest.raises(
-        InputError, match="data: found none, expected the folder with the files of rexsonovqa"
-    ):
+    with pytest.raises(InputError, match="data: found none, expected the folder with the files of rexsonovqa"):
         proctor.run("rexsonovqa", yes)
     with pytest.raises(InputError, match="system and model: found neither, expected what is to answer"):
         proctor.run(lamps(), store=":memory:")

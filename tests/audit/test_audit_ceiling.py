@@ -18,9 +18,7 @@ def test_a_perfect_metric_agrees_better_than_another_rater(noise: float, between
         for rater in ("r1", "r2")
         for item, value in enumerate(quality + noise * rng.normal(size=len(quality)))
     )
-    perfect = MetricScores(
-        "perfect", {(f"e{item}", "s1", "overall"): float(q) for item, q in enumerate(quality)}
-    )
+    perfect = MetricScores("perfect", {(f"e{item}", "s1", "overall"): float(q) for item, q in enumerate(quality)})
     found = audit(RatingsTable(ratings), perfect, CorrelationSettings(draws=0))
     (ceiling,) = found.ceilings
     reached = next(row.pearson.value for row in found.by_rater if row.rater == "r1")

@@ -37,9 +37,7 @@ def portraits() -> dict[str, Portrait]:
 
 
 def slope(portrait: Portrait, language: str, dimension: str = "") -> LengthSlope:
-    return next(
-        one for one in portrait.length_slopes if (one.language, one.dimension) == (language, dimension)
-    )
+    return next(one for one in portrait.length_slopes if (one.language, one.dimension) == (language, dimension))
 
 
 def bias(portrait: Portrait, facet: str, value: str, language: str = "en", dimension: str = "") -> Bias:
@@ -64,9 +62,7 @@ def test_a_judge_that_likes_long_answers_is_told_from_a_fair_one(portraits: dict
         assert long.slope.value is not None
         assert long.slope.value > 0.15  # on "flag" too, where its scores fall with length
         assert not apart(fair), (language, dimension)
-    values = [
-        one.favour.value for one in portraits["long"].bias if (one.facet, one.dimension) == ("length", "")
-    ]
+    values = [one.favour.value for one in portraits["long"].bias if (one.facet, one.dimension) == ("length", "")]
     assert len(values) == 5
     assert (values[0] or 0.0) < -0.3 < 0.3 < (values[-1] or 0.0)
 
@@ -101,10 +97,7 @@ def test_slope_and_residuals_are_those_of_least_squares(portraits: dict[str, Por
     found = bias(portraits["long"], "system", "s2", "en", "flag")
     assert found.favour.value == pytest.approx(residual[inside].mean())
     assert (found.n, found.groups) == (60, 60)
-    both = [
-        bias(portraits["long"], "system", "s2", "en", name).favour.value or 0.0
-        for name in ("flag", "overall")
-    ]
+    both = [bias(portraits["long"], "system", "s2", "en", name).favour.value or 0.0 for name in ("flag", "overall")]
     assert bias(portraits["long"], "system", "s2").favour.value == pytest.approx(np.mean(both))
 
 
@@ -141,9 +134,7 @@ def test_what_cannot_be_known_says_why(portraits: dict[str, Portrait]) -> None:
 def test_bins_and_levels_by_hand() -> None:
     ratings = [0.0, 0.0, 0.5, 0.5, 0.5, 1.0, 1.0, 1.0]
     scores = [0.1, 0.1, 0.1, 0.2, 0.3, 0.3, 0.4, 0.9]
-    table = RatingsTable(
-        tuple(Rating(f"e{k}", "x", "s", "good", "r", value) for k, value in enumerate(ratings))
-    )
+    table = RatingsTable(tuple(Rating(f"e{k}", "x", "s", "good", "r", value) for k, value in enumerate(ratings)))
     metric = MetricScores("m", {(f"e{k}", "s", "good"): value for k, value in enumerate(scores)})
     (found,) = portray(table, metric, FEW).calibration
     # Eight parts were asked for, but equal scores stay together.
@@ -181,9 +172,7 @@ def test_a_bin_has_the_clustered_interval_of_its_ratings() -> None:
 def test_many_values_of_ratings_are_put_together() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=100)
-    table = RatingsTable(
-        tuple(Rating(f"e{k}", "x", "s", "good", "r", float(v)) for k, v in enumerate(values))
-    )
+    table = RatingsTable(tuple(Rating(f"e{k}", "x", "s", "good", "r", float(v)) for k, v in enumerate(values)))
     metric = MetricScores("m", {(f"e{k}", "s", "good"): float(v) for k, v in enumerate(values)})
     (found,) = portray(table, metric, FEW).calibration
     assert len(found.levels) == 8
@@ -229,14 +218,7 @@ def test_counts() -> None:
     found = {(one.dataset, one.language): one for one in coverage(table)}
     assert set(found) == {(dataset, language) for dataset in (ALL, "one", "two") for language in ("en", "zh")}
     one = found["one", "en"]
-    assert (one.items, one.groups, one.systems, one.answers, one.ratings, one.twice) == (
-        30,
-        30,
-        3,
-        90,
-        180,
-        0,
-    )
+    assert (one.items, one.groups, one.systems, one.answers, one.ratings, one.twice) == (30, 30, 3, 90, 180, 0)
     assert scored(table, metrics["fair"]).scored == len(table.keys) == 540
 
 

@@ -45,9 +45,7 @@ def two_raters(seed: int = 0, n: int = 40) -> RatingsTable:
             for rater in "ab" if dataset == "one" else "a":
                 value = float(np.clip(level + rng.integers(-1, 2), 0, 2)) / 2
                 where = {"group": f"e{number}", "dataset": dataset, "language": "en"}
-                ratings.append(
-                    Rating(f"q{number}", f"{number} {system}", system, "good", rater, value, **where)
-                )
+                ratings.append(Rating(f"q{number}", f"{number} {system}", system, "good", rater, value, **where))
     return RatingsTable(tuple(ratings))
 
 
@@ -57,9 +55,7 @@ def scored(table: RatingsTable, name: str = "mine", seed: int = 1, noise: float 
     by_key: dict[tuple[str, str, str], list[float]] = {}
     for one in table.ratings:
         by_key.setdefault(one.key, []).append(one.value)
-    return MetricScores(
-        name, {key: float(np.mean(values) + noise * rng.normal()) for key, values in by_key.items()}
-    )
+    return MetricScores(name, {key: float(np.mean(values) + noise * rng.normal()) for key, values in by_key.items()})
 
 
 def plain(metric: MetricScores, table: RatingsTable) -> list[float]:
@@ -70,9 +66,7 @@ def test_every_rating_is_a_pair() -> None:
     table = two_raters()
     metric = scored(table)
     found = audit(table, metric, FEW)
-    assert [
-        (row.dataset, row.mean.n, row.answers, row.mean.groups, row.raters) for row in found.agreements
-    ] == [
+    assert [(row.dataset, row.mean.n, row.answers, row.mean.groups, row.raters) for row in found.agreements] == [
         (ALL, 180, 120, 40, 2),
         ("one", 120, 60, 20, 2),
         ("two", 60, 60, 20, 1),
@@ -80,8 +74,7 @@ def test_every_rating_is_a_pair() -> None:
     pairs = plain(metric, table), [one.value for one in table.ratings]
     row = found.agreements[0]
     truths = [
-        function(*pairs).statistic
-        for function in (reference.kendalltau, reference.pearsonr, reference.spearmanr)
+        function(*pairs).statistic for function in (reference.kendalltau, reference.pearsonr, reference.spearmanr)
     ]
     assert [row.kendall.value, row.pearson.value, row.spearman.value] == pytest.approx(truths)
     assert row.mean.value == pytest.approx(np.mean(truths))
@@ -129,9 +122,7 @@ def test_systems_by_hand() -> None:
         for system, row in values.items()
         for k, value in enumerate(row)
     ]
-    metric = MetricScores(
-        "m", {(f"q{k}", s, "good"): v for s, row in scores.items() for k, v in enumerate(row)}
-    )
+    metric = MetricScores("m", {(f"q{k}", s, "good"): v for s, row in scores.items() for k, v in enumerate(row)})
     (found,) = audit(RatingsTable(tuple(ratings)), metric, FEW).by_system
     assert found.systems == (("s1", 0.2, 0.25, 2), ("s2", 0.9, 0.5, 2), ("s3", 0.5, 0.75, 2))
     # Means 0.2, 0.9, 0.5 against 0.25, 0.5, 0.75: two pairs in order, one not.
@@ -144,15 +135,7 @@ def test_a_metric_that_likes_long_answers_is_seen() -> None:
     size = rng.integers(1, 30, 90)
     quality = rng.integers(0, 3, 90) / 2
     ratings = tuple(
-        Rating(
-            f"q{k}",
-            " ".join(["word"] * int(size[k])),
-            "s",
-            "good",
-            "r",
-            float(quality[k]),
-            group=f"e{k // 3}",
-        )
+        Rating(f"q{k}", " ".join(["word"] * int(size[k])), "s", "good", "r", float(quality[k]), group=f"e{k // 3}")
         for k in range(90)
     )
     table = RatingsTable(ratings)
@@ -163,9 +146,7 @@ def test_a_metric_that_likes_long_answers_is_seen() -> None:
     assert found.excess.p is not None
     assert found.excess.p < 0.001
     assert found.partial is None  # nothing is left once length is fixed
-    mixed = MetricScores(
-        "mixed", {one.key: float(quality[k] + size[k] / 30) for k, one in enumerate(ratings)}
-    )
+    mixed = MetricScores("mixed", {one.key: float(quality[k] + size[k] / 30) for k, one in enumerate(ratings)})
     (found,) = audit(table, mixed, FEW).by_length
     ranks = [reference.rankdata(values) for values in (size, quality, quality + size / 30)]
     residuals = [one - np.polyval(np.polyfit(ranks[0], one, 1), ranks[0]) for one in ranks[1:]]
@@ -198,9 +179,7 @@ def test_what_has_no_correlation_says_why() -> None:
 
 def test_a_missing_score_is_an_error() -> None:
     table = two_raters()
-    with pytest.raises(
-        InputError, match=r"^metric 'm': found nothing, expected a score of \('q0', 's1', 'good'\)$"
-    ):
+    with pytest.raises(InputError, match=r"^metric 'm': found nothing, expected a score of \('q0', 's1', 'good'\)$"):
         audit(table, MetricScores("m", {}), FEW)
 
 
@@ -265,9 +244,7 @@ def test_the_same_metric_twice_is_no_better() -> None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from("ab")), min_size=1, max_size=8)
-)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from("ab")), min_size=1, max_size=8))
 def test_json_never_holds_nan(rows: list[tuple[int, int, str]]) -> None:
     ratings = tuple(Rating(f"q{k}", "", "s", "d", rater, v / 2) for k, (v, _, rater) in enumerate(rows))
     table = RatingsTable(ratings)

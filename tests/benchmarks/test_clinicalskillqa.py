@@ -30,13 +30,7 @@ from proctor.tasks.clinicalskillqa import (
 from proctor.tasks.clinicalskillqa.summary import report
 
 KEYS: list[dict[str, Any]] = [
-    {
-        "id": "q1",
-        "order": ["D", "B", "A", "C"],
-        "rationale": "First the scene.",
-        "scenario": "CPR",
-        "video": "v1",
-    },
+    {"id": "q1", "order": ["D", "B", "A", "C"], "rationale": "First the scene.", "scenario": "CPR", "video": "v1"},
     {"id": "q2", "order": "B > A > D > C", "scenario": "CPR", "video": "v1"},
     {"id": "q3", "order": ["F", "E", "D", "C", "B", "A"], "scenario": "AED", "video": "v2"},
     {"id": "q4", "order": ["A", "B", "C", "D"], "scenario": "BMV", "video": "v3"},
@@ -80,10 +74,7 @@ def test_a_folder_per_instance_is_read(folder: Path) -> None:
     first, _, third, _ = benchmark.items
     assert first.answer == OrderingFormat(labels=("A", "B", "C", "D"))
     assert first.media == tuple(Image(source=f"q1/{label}.jpg", label=label) for label in "ABCD")
-    assert (first.group, first.tags) == (
-        "v1",
-        {"frames": 4, "neighbours": 3, "scenario": "CPR", "video": "v1"},
-    )
+    assert (first.group, first.tags) == ("v1", {"frames": 4, "neighbours": 3, "scenario": "CPR", "video": "v1"})
     assert first.reference is not None
     assert (first.reference.answer, first.reference.rationale) == (["D", "B", "A", "C"], "First the scene.")
     assert "cardiopulmonary resuscitation" in first.question
@@ -124,8 +115,7 @@ def test_a_manifest_names_the_frames(tmp_path: Path) -> None:
         written(tmp_path / file, value)
         (item,) = READER.load(tmp_path).items
         assert item.media == tuple(
-            Image(source=f"pictures/{name}.jpg", label=label)
-            for label, name in zip("ABCD", "EDBA", strict=True)
+            Image(source=f"pictures/{name}.jpg", label=label) for label, name in zip("ABCD", "EDBA", strict=True)
         )
         assert item.group == "v9"
         (tmp_path / file).unlink()
@@ -164,21 +154,14 @@ def test_an_image_twice(folder: Path) -> None:
     assert refused(folder) == "q1/A.png: item 'q1': found the image A twice, expected an image per label"
     (folder / "q1" / "A.png").unlink()
     (folder / "q1" / "D.jpg").write_bytes((folder / "q1" / "A.jpg").read_bytes())
-    assert (
-        refused(folder) == "q1/D.jpg: item 'q1', label D: found the same picture as A, expected another one"
-    )
+    assert refused(folder) == "q1/D.jpg: item 'q1', label D: found the same picture as A, expected another one"
     written(folder / "manifest.json", [{"id": "q1", "frames": {"A": "q1/A.jpg", "B": "q1/A.jpg"}}])
-    assert (
-        refused(folder)
-        == "manifest.json: item 'q1': found the image 'q1/A.jpg' twice, expected an image per label"
-    )
+    assert refused(folder) == "manifest.json: item 'q1': found the image 'q1/A.jpg' twice, expected an image per label"
 
 
 def test_a_name_that_is_no_label_and_a_name_that_leads_out(folder: Path) -> None:
     (folder / "q1" / "first.jpg").write_bytes((folder / "q1" / "A.jpg").read_bytes())
-    assert refused(folder) == (
-        "q1/first.jpg: item 'q1': found the name 'first.jpg', expected a label, A to Z, as name"
-    )
+    assert refused(folder) == ("q1/first.jpg: item 'q1': found the name 'first.jpg', expected a label, A to Z, as name")
     written(folder / "manifest.json", [{"id": "q1", "frames": {"A": "q1/A.jpg", "B": "../B.jpg"}}])
     assert "item 'q1', label B: found a name that leads out of the folder" in refused(folder)
 
@@ -195,17 +178,11 @@ def test_a_name_that_is_no_label_and_a_name_that_leads_out(folder: Path) -> None
             [{"id": "q1", "order": ["A", "C", "E", "D"]}],
             "item 'q1', field 'order': found A > C > E > D, expected a permutation of A, B, C, D",
         ),
-        (
-            [{"id": "q1", "order": []}],
-            "item 'q1', field 'order': found an empty order, expected two labels or more",
-        ),
+        ([{"id": "q1", "order": []}], "item 'q1', field 'order': found an empty order, expected two labels or more"),
         ([{"id": "q1"}], "item 'q1', field 'order': found nothing, expected Field required"),
         ([{"order": "A > B"}], "entry 1, field 'id': found nothing, expected Field required"),
         (KEYS[:3], "item 'q4': found no reference, expected one per instance"),
-        (
-            [*KEYS, {"id": "q5", "order": "A > B"}],
-            "item 'q5': found a reference without frames, expected an instance",
-        ),
+        ([*KEYS, {"id": "q5", "order": "A > B"}], "item 'q5': found a reference without frames, expected an instance"),
         (
             [*KEYS[:3], {"id": "q4", "order": "B > A > C"}],
             "item 'q4', field 'order': found B > A > C, expected the labels of its frames, A, B, C, D",
@@ -249,7 +226,9 @@ SAID: list[dict[str, Any]] = [
 
 
 def files_of(folder: Path) -> list[Path]:
-    rows = 'id,order,rationale\nq1,D > B > A > C,Because.\nq2,b->A->C->X,\nq3,"[""A"",""B"",""C"",""D"",""E"",""F""]",\n'
+    rows = (
+        'id,order,rationale\nq1,D > B > A > C,Because.\nq2,b->A->C->X,\nq3,"[""A"",""B"",""C"",""D"",""E"",""F""]",\n'
+    )
     (folder / "p.csv").write_text(rows, encoding="utf-8-sig")
     mapped = {one["id"]: {name: value for name, value in one.items() if name != "id"} for one in SAID}
     bare = {one["id"]: one["order"] for one in SAID}
@@ -264,9 +243,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def test_all_forms_of_predictions_say_the_same(tmp_path: Path) -> None:
-    orders = [
-        {name: one.order for name, one in read_predictions(file).items()} for file in files_of(tmp_path)
-    ]
+    orders = [{name: one.order for name, one in read_predictions(file).items()} for file in files_of(tmp_path)]
     assert orders[0] == {"q1": tuple("DBAC"), "q2": ("b", "A", "C", "X"), "q3": tuple("ABCDEF")}
     assert all(one == orders[0] for one in orders)
 
@@ -280,11 +257,7 @@ def test_all_forms_of_predictions_say_the_same(tmp_path: Path) -> None:
         ("p.json", '{"q1": "A > B", "q1": "B > A"}', "found the key 'q1' twice, expected each key once"),
         ("p.csv", "id,answer\nq1,A", "row 1: found no column 'order', expected the columns id, order"),
         ("p.csv", "id,order\nq1,A,B", "row 2: found 3 columns, expected 2 columns"),
-        (
-            "p.csv",
-            "id,order\nq1,A>B\nq1,B>A",
-            "item 'q1': found it a second time (row 3), expected each item once",
-        ),
+        ("p.csv", "id,order\nq1,A>B\nq1,B>A", "item 'q1': found it a second time (row 3), expected each item once"),
         (
             "p.json",
             '[{"id": "q1", "order": 5}]',
@@ -312,12 +285,7 @@ def test_bytes_that_are_no_text_and_a_file_that_is_not_there(tmp_path: Path) -> 
 def test_predictions_as_recorded_answers(folder: Path) -> None:
     benchmark = READER.load(folder)
     recorded = READER.read_recorded(written(folder / "p.json", SAID), benchmark)
-    assert [answer.parsed for answer in recorded.answers] == [
-        list("DBAC"),
-        ["B", "A", "C", "X"],
-        list("ABCDEF"),
-        None,
-    ]
+    assert [answer.parsed for answer in recorded.answers] == [list("DBAC"), ["B", "A", "C", "X"], list("ABCDEF"), None]
     assert recorded.answers[0].extra == {"rationale": "Because."}
     assert recorded.answers[3].reason == NO_ANSWER
     assert recorded.notes == ("1 of 4 items have no answer and are wrong",)
@@ -325,9 +293,7 @@ def test_predictions_as_recorded_answers(folder: Path) -> None:
     labels = [AccuracyScorer().mark(item, answer).label for item, answer in pairs]
     assert labels == ["right", "wrong", "wrong", "missing"]
     written(folder / "p.json", [{"id": "q9", "order": "A > B"}])
-    with pytest.raises(
-        InputError, match="item 'q9': found an unknown item, expected the benchmark's items alone"
-    ):
+    with pytest.raises(InputError, match="item 'q9': found an unknown item, expected the benchmark's items alone"):
         READER.read_recorded(folder / "p.json", benchmark)
 
 
@@ -335,11 +301,7 @@ def test_predictions_as_recorded_answers(folder: Path) -> None:
 
 
 def scored(
-    tmp_path: Path,
-    said: list[dict[str, Any]] | None = None,
-    *,
-    keys: list[dict[str, Any]] = KEYS,
-    **more: Any,
+    tmp_path: Path, said: list[dict[str, Any]] | None = None, *, keys: list[dict[str, Any]] = KEYS, **more: Any
 ) -> ScoredPredictions:
     predictions = written(tmp_path / "said.json", SAID if said is None else said)
     return score_predictions(predictions, written(tmp_path / "keys.json", keys), draws=100, **more)
@@ -446,19 +408,12 @@ def test_rationales_by_hand(tmp_path: Path) -> None:
     cpr = {mark.metric.name: mark.estimate.value for mark in by_scenario["CPR"].marks}
     assert cpr["overall"] == pytest.approx(overall_score(0.5, 4 / 6, 0.75))
     assert scored(
-        tmp_path,
-        rationales("ab", "ac", "ab"),
-        keys=keys,
-        bertscore=letters,
-        weights=(1.0, 1.0),
+        tmp_path, rationales("ab", "ac", "ab"), keys=keys, bertscore=letters, weights=(1.0, 1.0)
     ).overall == pytest.approx(25.0)
 
 
 def test_an_answer_without_an_order_scores_nothing_for_its_rationale(tmp_path: Path) -> None:
-    said = [
-        {"id": "q1", "order": "", "rationale": "First the scene."},
-        {"id": "q2", "order": "B > A > D > C"},
-    ]
+    said = [{"id": "q1", "order": "", "rationale": "First the scene."}, {"id": "q2", "order": "B > A > D > C"}]
     keys = [{**key, "rationale": "First the scene."} for key in KEYS[:3]]
     found = scored(tmp_path, said, keys=[*keys, KEYS[3]], bertscore=letters)
     assert found.rationales is not None
@@ -481,10 +436,7 @@ def test_no_answer_scores_nothing(tmp_path: Path) -> None:
     ("order", "text"),
     [
         ("D > B > A", "item 'q1', field 'order': found no C, expected each of A, B, C, D once"),
-        (
-            "D > B > A > C > X > B",
-            "item 'q1', field 'order': found more than one B; the unknown X, expected each",
-        ),
+        ("D > B > A > C > X > B", "item 'q1', field 'order': found more than one B; the unknown X, expected each"),
         ("", "item 'q1': found no answer, expected each of A, B, C, D once"),
         ("D > B > A > C", "item 'q2': found no answer, expected each of A, B, C, D once"),
     ],
@@ -498,9 +450,7 @@ def test_a_strict_reading_names_the_first_fault(tmp_path: Path, order: str, text
 
 
 def test_a_prediction_for_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"said.json: item 'q7': found an unknown item, expected an item of keys.json"
-    ):
+    with pytest.raises(InputError, match=r"said.json: item 'q7': found an unknown item, expected an item of keys.json"):
         scored(tmp_path, [{"id": "q7", "order": "A > B"}])
 
 

@@ -12,17 +12,7 @@ from typing import Any
 
 import pytest
 
-from proctor.core import (
-    BENCHMARKS,
-    NO_ANSWER,
-    Benchmark,
-    HasBriefing,
-    InputError,
-    Item,
-    RecordedAnswers,
-    Score,
-    Status,
-)
+from proctor.core import BENCHMARKS, NO_ANSWER, Benchmark, HasBriefing, InputError, Item, RecordedAnswers, Score, Status
 from proctor.core.formats import ChoiceFormat, ClassesFormat, FreeTextFormat, PatternFormat, TimestampsFormat
 from proctor.metrics import AccuracyScorer
 from proctor.tasks.focus import (
@@ -100,9 +90,7 @@ def folder(
     return path
 
 
-def test_correctness_agrees_on_all_questions(
-    toolkit: Path, marks: dict[str, Score], recorded: RecordedAnswers
-) -> None:
+def test_correctness_agrees_on_all_questions(toolkit: Path, marks: dict[str, Score], recorded: RecordedAnswers) -> None:
     expected = table(toolkit / "expected_results.csv")
     assert len(expected) == 1200
     assert {row["qID"]: row["correctness"] == "True" for row in expected} == {
@@ -230,9 +218,7 @@ def test_a_container_s_answers_have_no_latency(tmp_path: Path) -> None:
         file.write_text(text)
         found = READER.read_recorded(file, benchmark)
         assert [(one.parsed, one.timing) for one in found.answers] == [([12.0], None)]
-        assert found.notes == (
-            "1 of 1 questions have no latency, so that nobody knows whether they came in time",
-        )
+        assert found.notes == ("1 of 1 questions have no latency, so that nobody knows whether they came in time",)
 
 
 @pytest.mark.parametrize(("track", "budget"), [("frame", 5), ("segment", 15), ("procedure", 30)])
@@ -267,12 +253,7 @@ def test_a_frame_is_one_moment(tmp_path: Path) -> None:
         ("frame", 10.0, 10.04, ""),
         ("frame", 10.0, 11.0, "field 'end_time': found 1 s after start_time, expected one frame"),
         ("segment", 3600.0, 3900.0, ""),
-        (
-            "segment",
-            3600.0,
-            3900.5,
-            "field 'end_time': found 300.5 s after start_time, expected at most 300 s",
-        ),
+        ("segment", 3600.0, 3900.5, "field 'end_time': found 300.5 s after start_time, expected at most 300 s"),
         ("segment", 60.0, 60.0, "field 'end_time': found 60 s, expected a time after start_time 60 s"),
         ("procedure", 0.0, 9000.0, ""),
         ("procedure", 0.5, 9000.0, "field 'start_time': found 0.5 s, expected 0, the start of the video"),
@@ -293,11 +274,7 @@ def test_what_is_shown_is_what_the_track_has(
 
 def test_further_fields_are_kept_as_facets(tmp_path: Path) -> None:
     requests = [REQUEST | {"qID": f"q{number}", "centre": f"c{number % 3}"} for number in range(6)]
-    more: dict[str, Any] = {
-        "required_knowledge": ["anatomy", "counting"],
-        "remark": "x" * 200,
-        "nested": {"a": 1},
-    }
+    more: dict[str, Any] = {"required_knowledge": ["anatomy", "counting"], "remark": "x" * 200, "nested": {"a": 1}}
     references = [
         REFERENCE | more | {"qID": f"q{number}", "decision_impact": "high" if number % 2 else "low"}
         for number in range(6)
@@ -315,18 +292,13 @@ def test_further_fields_are_kept_as_facets(tmp_path: Path) -> None:
 def test_results_by_a_further_field(tmp_path: Path) -> None:
     requests = [REQUEST | {"qID": f"q{number}", "videoID": f"v{number}"} for number in range(6)]
     references = [
-        REFERENCE | {"qID": f"q{number}", "decision_impact": ("high", "low")[number % 2]}
-        for number in range(6)
+        REFERENCE | {"qID": f"q{number}", "decision_impact": ("high", "low")[number % 2]} for number in range(6)
     ]
     data, store = folder(tmp_path, requests, references), tmp_path / "runs.db"
     (tmp_path / "r.json").write_text(
-        json.dumps(
-            [{"qID": f"q{number}", "content": f"00:00:{10 + 20 * (number % 2)}"} for number in range(6)]
-        )
+        json.dumps([{"qID": f"q{number}", "content": f"00:00:{10 + 20 * (number % 2)}"} for number in range(6)])
     )
-    code, printed = within(
-        "import", "focus", tmp_path / "r.json", "--data", data, "--name", "a", "--store", store
-    )
+    code, printed = within("import", "focus", tmp_path / "r.json", "--data", data, "--name", "a", "--store", store)
     assert code == 0, printed
     code, printed = within(
         *("results", "focus", "--store", store, "--system", "a", "--by", "decision_impact"),
@@ -334,9 +306,7 @@ def test_results_by_a_further_field(tmp_path: Path) -> None:
     )
     assert code == 0, printed
     rows = {
-        row["decision_impact"]: float(row["value"])
-        for row in csv.DictReader(io.StringIO(printed))
-        if row.get("value")
+        row["decision_impact"]: float(row["value"]) for row in csv.DictReader(io.StringIO(printed)) if row.get("value")
     }
     assert rows == {"high": 1.0, "low": 0.0}
 
@@ -391,25 +361,13 @@ def drop(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
 @pytest.mark.parametrize(
     ("references", "message"),
     [
-        (
-            [REFERENCE | {"primary": "magic"}],
-            r"question q1: found the capability 'magic', expected one of object_",
-        ),
-        (
-            [REFERENCE | {"format": "ode"}],
-            r"question q1, field 'format': found 'ode', expected one of binary, num",
-        ),
+        ([REFERENCE | {"primary": "magic"}], r"question q1: found the capability 'magic', expected one of object_"),
+        ([REFERENCE | {"format": "ode"}], r"question q1, field 'format': found 'ode', expected one of binary, num"),
         ([REFERENCE | {"answer": "ten"}], r"field 'answer': found 'ten', expected times as hh:mm:ss"),
         ([REFERENCE, REFERENCE], r"entry 2: found q1 again, expected each qID once"),
-        (
-            [REFERENCE | {"qID": "q2"}],
-            r"requests.json: found q1, expected the same question in references.json",
-        ),
+        ([REFERENCE | {"qID": "q2"}], r"requests.json: found q1, expected the same question in references.json"),
         ([drop("answer")(REFERENCE)], r"entry 1, field 'answer': found nothing, expected Field required"),
-        (
-            [REFERENCE | {"format": "pattern"}],
-            r"field 'format_kwargs': found \{\}, expected the arguments of the f",
-        ),
+        ([REFERENCE | {"format": "pattern"}], r"field 'format_kwargs': found \{\}, expected the arguments of the f"),
         (
             [REFERENCE | {"format_kwargs": {"threshold_seconds": "x"}}],
             r"field 'format_kwargs': found \{'threshold_seconds': 'x'\}, expected the arguments of the format time",
@@ -432,10 +390,7 @@ def test_bad_references_are_named(references: list[Any], message: str, tmp_path:
         ("[", r"r.json: line 1, column 2: found expecting value, expected JSON"),
         ("{}", "r.json: found an empty object, expected a list of objects, each with a qID"),
         ("3", "r.json: found no list, expected a list of objects, each with a qID"),
-        (
-            '[{"qID": "q9", "content": "x"}]',
-            "r.json: found an answer to q9, expected answers to the benchmark's",
-        ),
+        ('[{"qID": "q9", "content": "x"}]', "r.json: found an answer to q9, expected answers to the benchmark's"),
         ('[{"qID": "q1"}]', "r.json: entry 1, field 'content': found nothing, expected Field required"),
         ('[{"qID": "q1", "content": "x", "latency": -1}]', "field 'latency': found -1"),
     ],

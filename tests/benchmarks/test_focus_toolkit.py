@@ -143,10 +143,7 @@ def _write(file: Path, rows: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize("name", ["rows.json", "rows.jsonl", "data/procedure/test-00000-of-00001.parquet"])
 def test_published_rows_are_read_as_the_toolkit_reads_them(name: str, tmp_path: Path) -> None:
-    rows = [
-        ROW,
-        ROW | {"id": 18, "answer_format": "percentage", "answer": "40", "secondary_capabilities": []},
-    ]
+    rows = [ROW, ROW | {"id": 18, "answer_format": "percentage", "answer": "40", "secondary_capabilities": []}]
     _write(tmp_path / name, rows)
     _write(tmp_path / "data" / "frame" / "test.parquet", [ROW | {"id": 99}])
     loaded: Benchmark = READER.load(tmp_path)
@@ -179,11 +176,7 @@ def test_bad_rows_are_named(change: dict[str, Any], message: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("kind", "arguments", "message"),
     [
-        (
-            "percentage",
-            {"threshold": 3},
-            r"expected the arguments of the format percentage \(threshold_pp, tol",
-        ),
+        ("percentage", {"threshold": 3}, r"expected the arguments of the format percentage \(threshold_pp, tol"),
         ("binary", {"x": 1}, r"expected the arguments of the format binary \(none\)"),
         ("time", {"threshold_seconds": 10**400}, r"references.json: .*expected"),
         ("matching", {"pattern": "(a|aa)+$"}, "expected the arguments of the format matching"),

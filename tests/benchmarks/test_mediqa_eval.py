@@ -12,13 +12,7 @@ import pytest
 from proctor.audits import CorrelationSettings, audit
 from proctor.core import InputError
 from proctor.runs import people_ratings, rated_cases, similarity_scores
-from proctor.tasks.mediqa_eval import (
-    SCHEME,
-    official,
-    read_encounters,
-    read_native_ratings,
-    read_submission,
-)
+from proctor.tasks.mediqa_eval import SCHEME, official, read_encounters, read_native_ratings, read_submission
 from proctor.tasks.mediqa_eval.task import COLUMNS, DIMENSIONS
 from tests.support.mediqa_store import stored
 
@@ -68,10 +62,7 @@ def appended(row: int, **cells: str) -> str:
 BAD_SUBMISSIONS: dict[str, tuple[str | bytes, str]] = {
     "semicolons": (text(rows(), delimiter=";"), "row 1: found ';' between the columns, expected commas"),
     "tabs": (text(rows(), delimiter="\t"), "row 1: found tabs between the columns, expected commas"),
-    "byte order mark": (
-        text(rows()).encode("utf-8-sig"),
-        "row 1: found a byte order mark, expected UTF-8 without one",
-    ),
+    "byte order mark": (text(rows()).encode("utf-8-sig"), "row 1: found a byte order mark, expected UTF-8 without one"),
     "UTF-16": (text(rows()).encode("utf-16"), "row 1: found UTF-16, expected UTF-8"),
     "UTF-16 without a mark": (text(rows()).encode("utf-16-le"), "row 1: found a zero byte, expected UTF-8"),
     "GBK": (
@@ -92,32 +83,17 @@ BAD_SUBMISSIONS: dict[str, tuple[str | bytes, str]] = {
         text([[*row, "0"] for row in rows()], (*COLUMNS, "value")),
         "row 1: found two columns 'value', expected each column once",
     ),
-    "short row": (
-        text([*rows()[:4], rows()[4][:-1], *rows()[5:]]),
-        "row 6: found 7 columns, expected 8 columns",
-    ),
-    "decimal comma": (
-        text(rows()).replace(",1.0\r\n", ",0,5\r\n", 1),
-        "row 2: found 9 columns, expected 8 columns",
-    ),
+    "short row": (text([*rows()[:4], rows()[4][:-1], *rows()[5:]]), "row 6: found 7 columns, expected 8 columns"),
+    "decimal comma": (text(rows()).replace(",1.0\r\n", ",0,5\r\n", 1), "row 2: found 9 columns, expected 8 columns"),
     "open quote": (
         text(rows()).replace("Answer of", '"Answer of', 1),
         "row 2: found broken quotes (unexpected end of data), expected a row of CSV",
     ),
-    "text in value": (
-        changed(5, "value", "good"),
-        "row 5, column 'value': found 'good', expected a finite number",
-    ),
+    "text in value": (changed(5, "value", "good"), "row 5, column 'value': found 'good', expected a finite number"),
     "NaN": (changed(5, "value", "NaN"), "row 5, column 'value': found 'NaN', expected a finite number"),
-    "infinity": (
-        changed(5, "value", "1e999"),
-        "row 5, column 'value': found '1e999', expected a finite number",
-    ),
+    "infinity": (changed(5, "value", "1e999"), "row 5, column 'value': found '1e999', expected a finite number"),
     "no value": (changed(5, "value", ""), "row 5, column 'value': found nothing, expected a finite number"),
-    "unknown language": (
-        changed(9, "lang", "fr"),
-        "row 9, column 'lang': found 'fr', expected one of en, zh",
-    ),
+    "unknown language": (changed(9, "lang", "fr"), "row 9, column 'lang': found 'fr', expected one of en, zh"),
     "unknown dataset": (
         changed(9, "dataset", "Iiyi"),
         "row 9, column 'dataset': found 'Iiyi', expected one of iiyi, woundcare",
@@ -180,10 +156,7 @@ def test_a_bad_submission_is_told_what_is_wrong(name: str, tmp_path: Path) -> No
 
 
 BAD_RATINGS = {
-    "off the scale": (
-        changed(3, "value", "0.7"),
-        "row 3, column 'value': found '0.7', expected one of 0, 0.5, 1",
-    ),
+    "off the scale": (changed(3, "value", "0.7"), "row 3, column 'value': found '0.7', expected one of 0, 0.5, 1"),
     "half a flag": (changed(2, "value", "0.5"), "row 2, column 'value': found '0.5', expected one of 0, 1"),
     "no rater": (changed(2, "rater_id", ""), "row 2, column 'rater_id': found nothing, expected a name"),
     "a rater's second rating": (
@@ -240,9 +213,7 @@ def test_a_row_with_line_breaks_and_commas_is_one_row(tmp_path: Path) -> None:
 def test_all_98_figures_of_the_task(data: Path) -> None:
     folder = data / "mediqa-eval"
     table = read_native_ratings(folder / "ratings.csv")
-    found = audit(
-        table, read_submission(folder / "submission_overlap.csv", table), CorrelationSettings(draws=0)
-    )
+    found = audit(table, read_submission(folder / "submission_overlap.csv", table), CorrelationSettings(draws=0))
     expected = json.loads((folder / "expected_scores_overlap.json").read_text(encoding="utf-8"))
     figures = official(found)
     assert list(figures) == list(expected)
@@ -260,13 +231,7 @@ def test_encounters(data: Path) -> None:
     assert {one.item for one in encounters} == {one.item for one in table.ratings}
 
 
-GOOD = {
-    "dataset": "iiyi",
-    "encounter_id": "E1",
-    "lang": "en",
-    "query": "What is it?",
-    "references": ["Eczema."],
-}
+GOOD = {"dataset": "iiyi", "encounter_id": "E1", "lang": "en", "query": "What is it?", "references": ["Eczema."]}
 
 
 @pytest.mark.parametrize(
@@ -283,9 +248,7 @@ GOOD = {
 )  # fmt: skip
 def test_bad_encounters(lines: list[object], said: str, tmp_path: Path) -> None:
     file = tmp_path / "encounters.jsonl"
-    file.write_text(
-        "\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines), encoding="utf-8"
-    )
+    file.write_text("\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines), encoding="utf-8")
     with pytest.raises(InputError) as caught:
         read_encounters(file)
     assert str(caught.value) == f"{file}: {said}"

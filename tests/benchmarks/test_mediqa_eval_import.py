@@ -84,9 +84,7 @@ def test_importing_again_changes_nothing(task: Path, tmp_path: Path) -> None:
     assert scores_in(Store(store, create=False)) == before
 
 
-def test_other_answers_under_a_systems_name_are_refused_and_nothing_is_written(
-    task: Path, tmp_path: Path
-) -> None:
+def test_other_answers_under_a_systems_name_are_refused_and_nothing_is_written(task: Path, tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
     rows = [row for row in rows_of(task / "ratings.csv") if row["candidate_author_id"] != "SYSTEM001"]
     assert imported(task, written(tmp_path / "some.csv", rows), store)[0] == 0
@@ -96,10 +94,7 @@ def test_other_answers_under_a_systems_name_are_refused_and_nothing_is_written(
     ]
     code, said = imported(task, written(tmp_path / "other.csv", changed), store)
     assert (code, "run of SYSTEM003 under video: found other answers already" in said) == (1, True), said
-    assert [run.system for run in Store(store, create=False).runs("mediqa-eval")] == [
-        "SYSTEM002",
-        "SYSTEM003",
-    ]
+    assert [run.system for run in Store(store, create=False).runs("mediqa-eval")] == ["SYSTEM002", "SYSTEM003"]
 
 
 @pytest.mark.parametrize("how", ["no columns", "empty cells", "asked for"])
@@ -158,8 +153,4 @@ def test_the_scheme_says_what_is_rated_in_which_language() -> None:
 
 def test_references_without_reliability_keep_their_fingerprint() -> None:
     """Stores written before know items by this hash."""
-    assert Reference(answer="A.").model_dump(mode="json") == {
-        "answer": "A.",
-        "accepted": [],
-        "rationale": "",
-    }
+    assert Reference(answer="A.").model_dump(mode="json") == {"answer": "A.", "accepted": [], "rationale": ""}

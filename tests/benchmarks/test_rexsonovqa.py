@@ -84,9 +84,7 @@ def test_options_are_shuffled_by_the_seed_alone(tree: Path, benchmark: Benchmark
             assert first.reference is not None
             assert second.reference is not None
             right = [
-                item.options["ABCD".index(str(item.reference.answer))]
-                for item in (first, second)
-                if item.reference
+                item.options["ABCD".index(str(item.reference.answer))] for item in (first, second) if item.reference
             ]
             assert right[0] == right[1]
 
@@ -99,15 +97,9 @@ def test_recorded_choices(store: Store, model: str, correct: int) -> None:
 
 
 def test_geminis_published_splits(store: Store) -> None:
-    by_type = [
-        row
-        for row in rows(store, systems=("gemini-3-pro",), by=("question_type",))
-        if row.metric == "accuracy"
-    ]
+    by_type = [row for row in rows(store, systems=("gemini-3-pro",), by=("question_type",)) if row.metric == "accuracy"]
     assert [per_cent(row.value) for row in by_type] == [69.9, 60.8, 67.2]
-    by_duration = [
-        row for row in rows(store, systems=("gemini-3-pro",), by=("duration",)) if row.metric == "accuracy"
-    ]
+    by_duration = [row for row in rows(store, systems=("gemini-3-pro",), by=("duration",)) if row.metric == "accuracy"]
     assert [(row.facets["duration"], per_cent(row.value)) for row in by_duration] == [
         ("0-5 s", 61.0),
         ("5-10 s", 66.3),
@@ -252,18 +244,12 @@ def put(index: int, key: str, value: Any) -> Callable[[Any], Any]:
 BAD_QUESTIONS = [
     (put(1, "answer", "E"), r"item 2, field 'answer': found 'E', expected one of A, B, C, D"),
     (put(0, "time_end", 0.0), r"item 1, field 'time_end': found 0 s, expected a time after time_start"),
-    (
-        put(0, "time_end", 1e4),
-        r"item 1, field 'time_end': found 10000 s, expected a time within the video's 81.51 s",
-    ),
+    (put(0, "time_end", 1e4), r"item 1, field 'time_end': found 10000 s, expected a time within the video's 81.51 s"),
     (
         put(2, "time_start", "soon"),
         r"item 3, field 'time_start': found 'soon', expected Input should be a valid number",
     ),
-    (
-        put(0, "question_type", "Type9"),
-        r"item 1, field 'question_type': found 'Type9', expected one of Type1_",
-    ),
+    (put(0, "question_type", "Type9"), r"item 1, field 'question_type': found 'Type9', expected one of Type1_"),
     (put(0, "question", "[MCQ] No options?"), r"item 1, field 'question': found 0 different options"),
     (lambda content: [*content, content[0]], r"found item 1 again, expected no duplicates"),
     (lambda content: [{**content[0], "answer": None}], r"item 1, field 'answer'"),
@@ -311,9 +297,7 @@ def test_a_video_without_metadata(small: Path) -> None:
     content = json.loads(file.read_text())
     del content[VIDEO]
     file.write_text(json.dumps(content))
-    with pytest.raises(
-        InputError, match="found questions on video 'Scanning_the_Appendix', expected its entry"
-    ):
+    with pytest.raises(InputError, match="found questions on video 'Scanning_the_Appendix', expected its entry"):
         READER.load(small)
 
 
@@ -332,8 +316,7 @@ def test_bad_results(
         folder = tmp_path / kind
         folder.mkdir()
         shutil.copyfile(
-            tree / "results" / MODELS[0] / kind / f"score_pred_{VIDEO}.json",
-            folder / f"score_pred_{VIDEO}.json",
+            tree / "results" / MODELS[0] / kind / f"score_pred_{VIDEO}.json", folder / f"score_pred_{VIDEO}.json"
         )
     spoil(tmp_path / "mcq" / f"score_pred_{VIDEO}.json", change)
     with pytest.raises(InputError, match=message):
@@ -347,9 +330,7 @@ def test_a_key_that_contradicts_the_benchmark(tree: Path, benchmark: Benchmark, 
     file = tmp_path / "mcq" / f"score_pred_{VIDEO}.json"
     wrong = {"A": "B", "B": "C", "C": "D", "D": "A"}
     spoil(file, lambda content: [{**one, "answer": wrong[one["answer"]]} for one in content])
-    with pytest.raises(
-        InputError, match=r"item 1, field 'answer': found the key .*, expected the benchmark's key"
-    ):
+    with pytest.raises(InputError, match=r"item 1, field 'answer': found the key .*, expected the benchmark's key"):
         READER.read_recorded(tmp_path, benchmark)
 
 
@@ -365,8 +346,7 @@ def test_missing_recorded_answers_are_counted(tree: Path, benchmark: Benchmark, 
         folder = tmp_path / kind
         folder.mkdir()
         shutil.copyfile(
-            tree / "results" / MODELS[0] / kind / f"score_pred_{VIDEO}.json",
-            folder / f"score_pred_{VIDEO}.json",
+            tree / "results" / MODELS[0] / kind / f"score_pred_{VIDEO}.json", folder / f"score_pred_{VIDEO}.json"
         )
     recorded = READER.read_recorded(tmp_path, benchmark)
     assert f"{657 - len(recorded.answers)} questions have no recorded answer" in recorded.notes
@@ -377,13 +357,10 @@ def test_a_judge_that_had_failed_gives_no_mark(tree: Path, benchmark: Benchmark,
         folder = tmp_path / kind
         folder.mkdir()
         shutil.copyfile(
-            tree / "results" / MODELS[0] / kind / f"score_pred_{VIDEO}.json",
-            folder / f"score_pred_{VIDEO}.json",
+            tree / "results" / MODELS[0] / kind / f"score_pred_{VIDEO}.json", folder / f"score_pred_{VIDEO}.json"
         )
     file = tmp_path / "free" / f"score_pred_{VIDEO}.json"
     spoil(file, put(0, "judge_explanation", "Evaluation Failed: 429"))
     recorded = READER.read_recorded(tmp_path, benchmark)
     assert f"{VIDEO}/free-01" not in {score.item_id for score in recorded.scores}
-    assert any(
-        "1 answers have no mark, since the recorded judge's call failed" in note for note in recorded.notes
-    )
+    assert any("1 answers have no mark, since the recorded judge's call failed" in note for note in recorded.notes)

@@ -26,11 +26,7 @@ from tests.support.program import within
 A1 = [[97, 8], [68, 76]]  # rows: blind right, blind wrong; columns: with the video
 A2 = [[15, 2, 1, 1], [7, 4, 2, 8], [13, 1, 3, 6], [64, 22, 18, 98]]
 KINDS = dict(
-    zip(
-        RUBRIC_LABELS,
-        [(2, "none"), (1, "wrong_conclusion"), (1, "wrong_visual_evidence"), (0, "both")],
-        strict=True,
-    )
+    zip(RUBRIC_LABELS, [(2, "none"), (1, "wrong_conclusion"), (1, "wrong_visual_evidence"), (0, "both")], strict=True)
 )
 JUDGE = "gemini-3-pro-preview"
 
@@ -67,9 +63,7 @@ def dealt(benchmark: Benchmark, video: RecordedAnswers) -> RecordedAnswers:
         row = max(left[column], key=lambda kind: (left[column][kind], kind))
         left[column][row] -= 1
         if item.options:
-            letter = (
-                str(item.reference.answer) if row == 0 else "ABCD"["BCDA".index(str(item.reference.answer))]
-            )
+            letter = str(item.reference.answer) if row == 0 else "ABCD"["BCDA".index(str(item.reference.answer))]
             answers.append(Answer(item_id=item.id, text=f"Answer: {letter}", parsed=letter))
             continue
         answers.append(Answer(item_id=item.id, text="A guess.", parsed="A guess."))
@@ -160,9 +154,7 @@ def test_the_report_prints_the_table_as_the_paper_does_and_the_gains(store: Stor
     assert "What video gains over text-only, by kind of question" in text
 
 
-def test_the_browser_says_whose_letters_are_meant_and_where_the_clip_lies(
-    store: Store, tmp_path: Path
-) -> None:
+def test_the_browser_says_whose_letters_are_meant_and_where_the_clip_lies(store: Store, tmp_path: Path) -> None:
     written = write_report(store, "rexsonovqa", tmp_path / "r.html", options=Options(draws=100))
     text = written.path.read_text(encoding="utf-8")
     found = re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', text, re.DOTALL)
@@ -198,9 +190,7 @@ def test_gains_for_programs(store: Store) -> None:
 
 def test_two_runs_are_named_by_system_and_condition(store: Store) -> None:
     names = ("gemini-3-pro/text-only", "gemini-3-pro/video")
-    (one,) = compare(
-        store, "rexsonovqa", Options(systems=names, draws=200), metrics=("accuracy",)
-    ).comparisons
+    (one,) = compare(store, "rexsonovqa", Options(systems=names, draws=200), metrics=("accuracy",)).comparisons
     assert [str(one.first), str(one.second)] == ["gemini-3-pro / text-only", "gemini-3-pro / video"]
     assert one.table == A1
 
@@ -209,9 +199,7 @@ def test_without_a_pair_the_command_says_what_makes_one(store: Store) -> None:
     with pytest.raises(InputError) as raised:
         compare(store, "rexsonovqa", Options(systems=("gemini-3-pro",), conditions=("video",)))
     message = str(raised.value)
-    assert (
-        "found one run alone (gemini-3-pro / video), expected two conditions of one system, or two" in message
-    )
+    assert "found one run alone (gemini-3-pro / video), expected two conditions of one system, or two" in message
     assert "SYSTEM/CONDITION" in message
 
 
@@ -266,8 +254,6 @@ def test_published_rows_stand_beside_ours(store: Store) -> None:
     code, text = within("results", "rexsonovqa", "--store", store.shown, "--draws", "100")
     assert code == 0, text
     assert re.search(r"Seed 2\.0 Pro +video, published +52\.2 %", text)
-    code, text = within(
-        "results", "rexsonovqa", "--store", store.shown, "--draws", "100", "--by", "question_type"
-    )
+    code, text = within("results", "rexsonovqa", "--store", store.shown, "--draws", "100", "--by", "question_type")
     assert re.search(r"Gemini 3 Pro +video, published +1 action-goal +69\.9 %", text)
     assert not re.search("Seed", text)

@@ -51,9 +51,7 @@ def test_the_authors_repository_itself_is_read(tree: Path, benchmark: Benchmark,
     laid_out(tree, tmp_path, REPOSITORY)
     (tmp_path / "final_scores_all_MCQ" / "batch_summary.json").write_text('{"total_items": 320}')
     shutil.copyfile(tree / "video_metadata_new.json", tmp_path / "video_metadata_new.json")
-    assert READER.read_recorded(tmp_path, benchmark) == READER.read_recorded(
-        tree / "results" / MODEL, benchmark
-    )
+    assert READER.read_recorded(tmp_path, benchmark) == READER.read_recorded(tree / "results" / MODEL, benchmark)
 
 
 def test_blind_files_are_a_run_without_the_video(tree: Path, tmp_path: Path) -> None:
@@ -88,23 +86,17 @@ def test_one_kind_alone(tree: Path, benchmark: Benchmark, tmp_path: Path) -> Non
     assert READER.read_recorded(tmp_path / "mcq", benchmark) == recorded
 
 
-def test_scored_beside_not_scored_as_the_scripts_leave_them(
-    tree: Path, benchmark: Benchmark, tmp_path: Path
-) -> None:
+def test_scored_beside_not_scored_as_the_scripts_leave_them(tree: Path, benchmark: Benchmark, tmp_path: Path) -> None:
     """`qwen_result` holds both: mcq, free, scores_mcq2, scores_free2."""
     laid_out(tree, tmp_path, {"mcq": "mcq", "free": "free"}, "pred_", scored=False)
     laid_out(tree, tmp_path, {"mcq": "scores_mcq2", "free": "scores_free2"})
-    assert READER.read_recorded(tmp_path, benchmark) == READER.read_recorded(
-        tree / "results" / MODEL, benchmark
-    )
+    assert READER.read_recorded(tmp_path, benchmark) == READER.read_recorded(tree / "results" / MODEL, benchmark)
 
 
 def test_two_models_in_one_folder_are_refused(tree: Path, benchmark: Benchmark, tmp_path: Path) -> None:
     laid_out(tree, tmp_path, {"mcq": "mcq"})
     shutil.copytree(tree / "results" / "qwen3.5-397b" / "mcq", tmp_path / "qwen", copy_function=shutil.copy)
-    with pytest.raises(
-        InputError, match=r"item 1: found a second answer to .* expected one answer a question"
-    ):
+    with pytest.raises(InputError, match=r"item 1: found a second answer to .* expected one answer a question"):
         READER.read_recorded(tmp_path, benchmark)
 
 

@@ -25,9 +25,7 @@ Edit = Callable[[dict[str, Any]], object]
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return simulate(
-        tmp_path_factory.mktemp("simulated") / "data", videos=2, seconds=14, size=(256, 144), seed=5
-    )
+    return simulate(tmp_path_factory.mktemp("simulated") / "data", videos=2, seconds=14, size=(256, 144), seed=5)
 
 
 @pytest.fixture
@@ -121,9 +119,7 @@ def test_what_helps_where_videos_are_missing(pristine: Path) -> None:
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:
-    assert (
-        error_of(tmp_path) == "manifest.json: found no such file, expected a folder of simulated procedures"
-    )
+    assert error_of(tmp_path) == "manifest.json: found no such file, expected a folder of simulated procedures"
 
 
 def test_questions_are_missing(folder: Path) -> None:
@@ -160,10 +156,7 @@ def test_a_newer_version(folder: Path) -> None:
         (lambda m: m.update(videos=[]), "manifest.json: field 'videos': found a "),
         (lambda m: m.update(fps="10"), "manifest.json: field 'fps': found '10', expected "),
         (lambda m: m.update(extra=1), "manifest.json: field 'extra': found 1, expected Extra inputs"),
-        (
-            lambda m: m["videos"][1].update(id="sim-000"),
-            "manifest.json: videos, field 'id': found 'sim-000' twice",
-        ),
+        (lambda m: m["videos"][1].update(id="sim-000"), "manifest.json: videos, field 'id': found 'sim-000' twice"),
         (
             lambda m: m["videos"][0].update(file="../secret.mp4"),
             "manifest.json: video 'sim-000', field 'file': found '../secret.mp4', expected a file below the folder",
@@ -189,29 +182,14 @@ def entry(position: int, **values: Any) -> Edit:
         (entry(1, id="sim-000-q01"), "item 'sim-000-q01', field 'id': found it twice, expected each id once"),
         (entry(1, id=""), "item '', field 'id': found '', expected String should have at least 1 character"),
         (entry(1, id=7), "item number 2, field 'id': found 7, expected Input should be a valid string"),
-        (
-            entry(1, video="sim-9"),
-            "item 'sim-000-q02', field 'video': found 'sim-9', expected one of sim-000, sim-001",
-        ),
-        (
-            entry(1, answer=-2),
-            "item 'sim-000-q02', field 'answer': found '-2', expected a whole number of 0 or more",
-        ),
-        (
-            entry(1, start=5.0, end=4.0),
-            "item 'sim-000-q02', field 'start': found 5 s, expected before the end at 4 s",
-        ),
-        (
-            entry(1, end=14.2),
-            "item 'sim-000-q02', field 'end': found 14.2 s, expected at most the video's 14 s",
-        ),
+        (entry(1, video="sim-9"), "item 'sim-000-q02', field 'video': found 'sim-9', expected one of sim-000, sim-001"),
+        (entry(1, answer=-2), "item 'sim-000-q02', field 'answer': found '-2', expected a whole number of 0 or more"),
+        (entry(1, start=5.0, end=4.0), "item 'sim-000-q02', field 'start': found 5 s, expected before the end at 4 s"),
+        (entry(1, end=14.2), "item 'sim-000-q02', field 'end': found 14.2 s, expected at most the video's 14 s"),
         (entry(1, start=-1.0), "item 'sim-000-q02', field 'start': found -1.0, expected "),
         (entry(1, question=""), "item 'sim-000-q02', field 'question': found '', expected "),
         (entry(1, colour="red"), "item 'sim-000-q02', field 'colour': found 'red', expected Extra inputs"),
-        (
-            entry(1, format={"kind": "essay"}),
-            "item 'sim-000-q02', field 'format': found a dict, expected Input tag",
-        ),
+        (entry(1, format={"kind": "essay"}), "item 'sim-000-q02', field 'format': found a dict, expected Input tag"),
         (
             entry(1, region={"x": 0.6, "y": 0.0, "width": 0.5, "height": 1.0}),
             "item 'sim-000-q02', field 'region': found a dict, expected the region reaches outside the frame (0 to 1)",
@@ -222,10 +200,7 @@ def entry(position: int, **values: Any) -> Edit:
         ),
         (lambda content: content.update(questions=[]), "field 'questions': found a list, expected "),
         (lambda content: content.update(questions=[7]), "item number 1: found 7, expected "),
-        (
-            lambda content: content.pop("questions"),
-            "field 'questions': found nothing, expected Field required",
-        ),
+        (lambda content: content.pop("questions"), "field 'questions': found nothing, expected Field required"),
     ],
 )
 def test_bad_questions(folder: Path, edit: Edit, error: str) -> None:
@@ -249,18 +224,13 @@ def test_more_options_than_letters(folder: Path) -> None:
 def test_a_key_outside_the_options(folder: Path) -> None:
     index, name = position(folder, "choice")
     change(folder / "questions.json", entry(index, answer="E"))
-    assert (
-        error_of(folder)
-        == f"questions.json: item '{name}', field 'answer': found 'E', expected one of A, B, C, D"
-    )
+    assert error_of(folder) == f"questions.json: item '{name}', field 'answer': found 'E', expected one of A, B, C, D"
 
 
 def test_an_option_twice(folder: Path) -> None:
     index, name = position(folder, "choice")
     change(folder / "questions.json", entry(index, options=["a", "b", "a", "c"]))
-    assert error_of(folder).startswith(
-        f"questions.json: item '{name}', field 'options': found an option twice"
-    )
+    assert error_of(folder).startswith(f"questions.json: item '{name}', field 'options': found an option twice")
 
 
 def test_a_time_beyond_the_video(folder: Path) -> None:

@@ -151,23 +151,17 @@ def longest_in_70_percent(rng: np.random.Generator, options: list[str], key: int
 
 def hedged(rng: np.random.Generator, options: list[str], key: int) -> list[str]:
     del rng
-    return [
-        f"{option} possibly" if place == key else f"{option} distal" for place, option in enumerate(options)
-    ]
+    return [f"{option} possibly" if place == key else f"{option} distal" for place, option in enumerate(options)]
 
 
 def unheard_of_word(rng: np.random.Generator, options: list[str], key: int) -> list[str]:
     """No rule knows it: every option gets a word of its own, the right ones out of words of their own."""
-    right, wrong = (
-        rng.permutation(["ra", "rb", "rc"]),
-        rng.permutation([f"w{letter}" for letter in "abcdefghi"]),
-    )
+    right, wrong = (rng.permutation(["ra", "rb", "rc"]), rng.permutation([f"w{letter}" for letter in "abcdefghi"]))
     return [f"{option} {right[0] if place == key else wrong[place]}" for place, option in enumerate(options)]
 
 
 @pytest.mark.parametrize(
-    ("plant", "rule", "accuracy"),
-    [(longest_in_70_percent, "longest-option", 0.7), (hedged, "most-hedged", 1.0)],
+    ("plant", "rule", "accuracy"), [(longest_in_70_percent, "longest-option", 0.7), (hedged, "most-hedged", 1.0)]
 )
 def test_a_planted_rule_is_found(plant: Plant, rule: str, accuracy: float) -> None:
     choice = choice_of(audit_items(benchmark(1, plant=plant), draws=500))
@@ -304,9 +298,7 @@ def test_a_fair_binary_format_is_silent() -> None:
 def test_answers_that_the_question_gives_away_are_found() -> None:
     numbers = [number % 4 for number in range(40)]
     names = ("clips", "sponges", "needles", "bags")
-    questions = [
-        f"How many {names[number]} are seen in clip {place}?" for place, number in enumerate(numbers)
-    ]
+    questions = [f"How many {names[number]} are seen in clip {place}?" for place, number in enumerate(numbers)]
     (count,) = audit_items(_made(CountFormat(), numbers, questions=questions), draws=300).formats
     assert count.chance is None
     assert count.constant_share == 0.25
@@ -319,9 +311,7 @@ def test_answers_that_the_question_gives_away_are_found() -> None:
 
 
 def test_a_standing_order_is_found() -> None:
-    (ordering,) = audit_items(
-        _made(OrderingFormat(labels=("A", "B", "C")), [["A", "B", "C"]] * 12), draws=300
-    ).formats
+    (ordering,) = audit_items(_made(OrderingFormat(labels=("A", "B", "C")), [["A", "B", "C"]] * 12), draws=300).formats
     assert ordering.chance == pytest.approx(1 / 6)
     assert ordering.selected is not None
     assert ordering.selected.covers_chance is False
@@ -389,8 +379,5 @@ def test_different_numbers_of_options_get_a_histogram_each() -> None:
     items = [*_made(ChoiceFormat(), list("AB") * 10, options=2), *benchmark(8, groups=10)]
     options = choice_of(audit_items(items, draws=100)).options
     assert options is not None
-    assert [(histogram.options, sum(histogram.counts)) for histogram in options.key_positions] == [
-        (2, 20),
-        (4, 40),
-    ]
+    assert [(histogram.options, sum(histogram.counts)) for histogram in options.key_positions] == [(2, 20), (4, 40)]
     assert options.key_positions[0].p == 1.0

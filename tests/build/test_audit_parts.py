@@ -13,14 +13,7 @@ from scipy import stats as scipy_stats
 
 from proctor.audits.items.audit import find_repeats
 from proctor.audits.items.features import FEATURES, OptionTable, words
-from proctor.audits.items.guessers import (
-    by_lot,
-    chosen_for_folds,
-    cross_fit,
-    fold_of_groups,
-    own_fold,
-    rule_guessers,
-)
+from proctor.audits.items.guessers import by_lot, chosen_for_folds, cross_fit, fold_of_groups, own_fold, rule_guessers
 from proctor.audits.items.options import audit_options, difference_p, right_options, surplus_p
 from proctor.core import Item, Reference
 from proctor.core.formats import ChoiceFormat, FreeTextFormat
@@ -139,11 +132,7 @@ def test_a_rule_that_decides_nothing_is_a_lot() -> None:
 
 
 def test_ranks_and_positions_by_hand() -> None:
-    items = [
-        choice("q1", ["aaa", "a"], "B"),
-        choice("q2", ["a", "aaa"], "B"),
-        choice("q3", ["aa", "aa"], "A"),
-    ]
+    items = [choice("q1", ["aaa", "a"], "B"), choice("q2", ["a", "aaa"], "B"), choice("q3", ["aa", "aa"], "A")]
     table = OptionTable(items, 0)
     found = audit_options(table, right_options(table), draws=50, seed=0)
     assert (found.strictly_shortest, found.strictly_longest) == (1, 1)
@@ -180,9 +169,7 @@ def test_the_exact_tail_is_that_of_all_outcomes(chances: list[float]) -> None:
 def test_the_t_test_is_scipys_on_group_sums() -> None:
     rng = np.random.default_rng(0)
     groups = rng.integers(0, 9, size=60)
-    hits = np.repeat(rng.random(9) < 0.5, 1)[groups][
-        None, :
-    ]  # alike within groups: the exact tail hopes too much
+    hits = np.repeat(rng.random(9) < 0.5, 1)[groups][None, :]  # alike within groups: the exact tail hopes too much
     chance = np.full(60, 0.25)
     sums = np.bincount(groups, hits[0] - chance)
     expected = scipy_stats.ttest_1samp(sums, 0, alternative="greater").pvalue
@@ -212,9 +199,7 @@ def test_p_of_a_useless_guesser_in_alike_groups_is_seldom_small() -> None:
 def test_groups_stay_whole_and_folds_even() -> None:
     groups = [f"v{number % 17}" for number in range(100)]
     fold = fold_of_groups(groups, 0)
-    assert all(
-        len({int(fold[row]) for row in range(100) if groups[row] == name}) == 1 for name in set(groups)
-    )
+    assert all(len({int(fold[row]) for row in range(100) if groups[row] == name}) == 1 for name in set(groups))
     assert np.ptp(np.bincount(fold, minlength=5)) <= 6
     assert (fold_of_groups(groups[::-1], 0)[::-1] == fold).all()
     assert fold_of_groups(["v1", "v2"], 0).max() == 1

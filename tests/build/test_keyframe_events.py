@@ -64,13 +64,9 @@ def test_logs_that_are_refused(tmp_path: Path, content: str, text: str) -> None:
 
 
 def test_a_video_without_a_log_is_named_before_anything_is_written(tmp_path: Path) -> None:
-    source = simulate(
-        tmp_path / "sim", videos=1, seconds=8, fps=5, size=(256, 144), seed=2, questions_per_video=1
-    )
+    source = simulate(tmp_path / "sim", videos=1, seconds=8, fps=5, size=(256, 144), seed=2, questions_per_video=1)
     (tmp_path / "logs").mkdir()
-    with pytest.raises(
-        InputError, match=r"sim-000.json: found no such file, expected the event log of sim-000.mp4"
-    ):
+    with pytest.raises(InputError, match=r"sim-000.json: found no such file, expected the event log of sim-000.mp4"):
         build_instances(source / "videos", tmp_path / "task", events=tmp_path / "logs", cache=tmp_path / "c")
     assert not (tmp_path / "task").exists()
 
@@ -78,9 +74,7 @@ def test_a_video_without_a_log_is_named_before_anything_is_written(tmp_path: Pat
 def test_references_of_simulated_videos_say_why(tmp_path: Path) -> None:
     """Each rationale is told from the script: its frames are those at whose time the event is under way, and it says
     things in the order in which they begin. The frames themselves are the same as without a log."""
-    source = simulate(
-        tmp_path / "sim", videos=3, seconds=12, fps=5, size=(256, 144), seed=2, questions_per_video=1
-    )
+    source = simulate(tmp_path / "sim", videos=3, seconds=12, fps=5, size=(256, 144), seed=2, questions_per_video=1)
 
     def made(name: str, **options: Any) -> dict[str, bytes]:
         out, plan = tmp_path / name, InstancePlan(per_video=3, seconds=3, seed=4)

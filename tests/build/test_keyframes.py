@@ -101,9 +101,7 @@ def test_each_video_may_show_a_scenario_of_its_own(tmp_path: Path) -> None:
     file.write_text('{"cpr/a": "bmv", "AED/deep/b.mp4": "AED"}')
     assert scenarios_of(tmp_path / "v", file) == {"AED/deep/b.mp4": "AED", "cpr/a.mp4": "BMV"}
     file.write_text('{"cpr/a": "ECG"}')
-    with pytest.raises(
-        InputError, match=r"s.json: video 'AED/deep/b.mp4': found no scenario, expected one of"
-    ):
+    with pytest.raises(InputError, match=r"s.json: video 'AED/deep/b.mp4': found no scenario, expected one of"):
         scenarios_of(tmp_path / "v", file)
 
 
@@ -219,9 +217,7 @@ def compared(
 
 
 @pytest.mark.parametrize("count", [4, 6])
-def test_who_looks_beats_chance_on_simulated_procedures(
-    benchmark: Benchmark, tmp_path: Path, count: int
-) -> None:
+def test_who_looks_beats_chance_on_simulated_procedures(benchmark: Benchmark, tmp_path: Path, count: int) -> None:
     chance = exact_chance([count]) or 0.0
     for looking in ("seriation", "classical-vision"):
         _, marks = compared(benchmark, looking, tmp_path, count)
@@ -253,9 +249,7 @@ def test_seriation_is_right_up_to_reversal_on_real_clips(real: tuple[Benchmark, 
     assert not benchmark.simulated
     found, _ = compared(benchmark, "seriation", cache, count)
     right = sum(one.up_to_reversal for one in found)
-    assert (
-        binomtest(right, len(found), 2 * (exact_chance([count]) or 0.0), alternative="greater").pvalue < 1e-3
-    )
+    assert binomtest(right, len(found), 2 * (exact_chance([count]) or 0.0), alternative="greater").pvalue < 1e-3
 
 
 # ── parts and faults ──
@@ -303,7 +297,5 @@ def test_folders_that_can_not_be_used(videos: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="found something there already"):
         build_instances(videos / "videos", videos)
     with pytest.raises(InputError, match="expected longer or livelier videos"):
-        build_instances(
-            videos / "videos", tmp_path / "out", InstancePlan(seconds=60), cache=tmp_path / "cache"
-        )
+        build_instances(videos / "videos", tmp_path / "out", InstancePlan(seconds=60), cache=tmp_path / "cache")
     assert not (tmp_path / "out").exists()

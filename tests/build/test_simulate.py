@@ -56,15 +56,10 @@ def videos(folder: Path) -> list[str]:
 # What each class looks like, said here once more and in other terms than the renderer's or the system's.
 COLOURS: dict[str, Callable[[Pixels], NDArray[np.bool_]]] = {
     "clip": lambda p: (
-        (p[..., 2] > p[..., 0] + 25)
-        & (p[..., 2] > p[..., 1] + 8)
-        & (p[..., 1] > p[..., 0] + 8)
-        & (p[..., 0] > 60)
+        (p[..., 2] > p[..., 0] + 25) & (p[..., 2] > p[..., 1] + 8) & (p[..., 1] > p[..., 0] + 8) & (p[..., 0] > 60)
     ),
     "gallstone": lambda p: (p[..., 1] > 1.8 * p[..., 2]) & (p[..., 1] > 0.58 * p[..., 0]) & (p[..., 0] > 60),
-    "needle": lambda p: (
-        (p[..., 2] > p[..., 1] + 30) & (p[..., 0] > p[..., 1] + 12) & (p[..., 2] > 0.9 * p[..., 0])
-    ),
+    "needle": lambda p: (p[..., 2] > p[..., 1] + 30) & (p[..., 0] > p[..., 1] + 12) & (p[..., 2] > 0.9 * p[..., 0]),
     "specimen bag": lambda p: (p[..., 1] > p[..., 0] + 15) & (p[..., 1] > p[..., 2] + 8),
     "sponge": lambda p: (p.min(axis=-1) > 118) & (p.max(axis=-1) - p.min(axis=-1) < 30),
 }
@@ -148,9 +143,7 @@ def test_what_is_not_there_or_hidden_leaves_no_pixel(folder: Path) -> None:
                 mine = [seen for seen in objects if seen.class_name == class_name]
                 thread = class_name == "clip" and any(seen.class_name == "sponge" for seen in objects)
                 if all(seen.box is None for seen in mine) and not thread:  # the sponge's thread is blue too
-                    stray = (
-                        200 if class_name == "sponge" else 12
-                    )  # highlights and the shine of metal are white too
+                    stray = 200 if class_name == "sponge" else 12  # highlights and the shine of metal are white too
                     assert colour(picture).sum() <= stray, (name, second, class_name)
                     absent += not mine
                     hidden += bool(mine)
@@ -208,15 +201,8 @@ def test_scripts_are_possible(seed: int) -> None:
 
 def test_every_kind_of_event_and_class_occurs() -> None:
     scripts = [draw_script(seed, "v", 24.0) for seed in range(12)]
-    assert {event.kind for script in scripts for event in script.events} == {
-        "inserted",
-        "moved",
-        "hidden",
-        "retrieved",
-    }
-    assert {event.class_name for script in scripts for event in script.events} == {
-        kind.name for kind in CLASSES
-    }
+    assert {event.kind for script in scripts for event in script.events} == {"inserted", "moved", "hidden", "retrieved"}
+    assert {event.class_name for script in scripts for event in script.events} == {kind.name for kind in CLASSES}
     assert {event.cover for script in scripts for event in script.events} == {None, "tissue", "retractor"}
 
 

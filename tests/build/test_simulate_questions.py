@@ -65,16 +65,12 @@ class Files:
 
     def times(self, kind: str, edge: str, name: str | None = None) -> list[float]:
         return sorted(
-            event[edge]
-            for event in self.events
-            if event["kind"] == kind and name in (None, event["class_name"])
+            event[edge] for event in self.events if event["kind"] == kind and name in (None, event["class_name"])
         )
 
     def first(self, kind: str, edge: str) -> list[str]:
         """Classes in the order in which it happens to them first."""
-        ordered = sorted(
-            (event for event in self.events if event["kind"] == kind), key=lambda event: event[edge]
-        )
+        ordered = sorted((event for event in self.events if event["kind"] == kind), key=lambda event: event[edge])
         return list(dict.fromkeys(str(event["class_name"]) for event in ordered))
 
     def seen(self, time: float) -> list[str]:
@@ -87,11 +83,8 @@ class Files:
             for _, objects in sorted(self.moments.items())
         ]
         inside = [share for share in shown if share is not None]
-        return any(
-            a > 0.5 and 0 in inside[i:] and max(inside[i:]) > 0.5 for i, a in enumerate(inside)
-        ) and any(
-            share == 0 and max(inside[:i], default=0) > 0.5 and max(inside[i:]) > 0.5
-            for i, share in enumerate(inside)
+        return any(a > 0.5 and 0 in inside[i:] and max(inside[i:]) > 0.5 for i, a in enumerate(inside)) and any(
+            share == 0 and max(inside[:i], default=0) > 0.5 and max(inside[i:]) > 0.5 for i, share in enumerate(inside)
         )
 
 
@@ -106,9 +99,7 @@ def at(text: str) -> float:
 
 
 def where(files: Files, text: str) -> str:
-    (one,) = [
-        o for o in files.moments[at(text)] if o["class_name"] == named(text)[0] and o["visibility"] > 0.5
-    ]
+    (one,) = [o for o in files.moments[at(text)] if o["class_name"] == named(text)[0] and o["visibility"] > 0.5]
     x = (one["box"]["x"] + one["box"]["width"] / 2) / files.size[0]
     y = (one["box"]["y"] + one["box"]["height"] / 2) / files.size[1]
     return f"{'upper' if y < 0.5 else 'lower'} {'left' if x < 0.5 else 'right'}"
@@ -258,10 +249,7 @@ def test_answers_are_balanced(truths: dict[int, dict[str, Truth]]) -> None:
         assert max(counts.values()) <= 0.4 * sum(counts.values())
         pooled.update((q.rule, bool(q.answer)) for q in some if q.format.kind == "binary")
     for rule in {rule for rule, _ in pooled}:
-        assert (
-            abs(pooled[rule, True] - pooled[rule, False])
-            <= 0.5 * (pooled[rule, True] + pooled[rule, False]) + 1
-        )
+        assert abs(pooled[rule, True] - pooled[rule, False]) <= 0.5 * (pooled[rule, True] + pooled[rule, False]) + 1
 
 
 def test_the_item_audit_finds_nothing(truths: dict[int, dict[str, Truth]]) -> None:

@@ -103,9 +103,7 @@ def test_more_boxes_than_any_video_has_are_refused_while_they_are_read(
     )
     one = "".join(box(frame) for frame in range(120))
     keys = write(tmp_path / "keys.xml", cvat(f'<track id="0" label="Clip">{one}</track>'))
-    with pytest.raises(
-        InputError, match=r"found more than 100 key frames in a track, expected several videos"
-    ):
+    with pytest.raises(InputError, match=r"found more than 100 key frames in a track, expected several videos"):
         read_annotations([keys], Given(fps=10))
 
 
@@ -114,9 +112,7 @@ def test_a_file_of_other_tracks_has_the_same_bound(tmp_path: Path) -> None:
     own["sightings"] = own["sightings"][:1] * (MOST_SIGHTINGS + 1)
     file = tmp_path / "own.json"
     file.write_text(json.dumps(own))
-    with pytest.raises(
-        InputError, match=r"field 'sightings': found a list, expected .* at most 250000 items"
-    ):
+    with pytest.raises(InputError, match=r"field 'sightings': found a list, expected .* at most 250000 items"):
         read_annotations([file])
 
 
@@ -152,14 +148,8 @@ def test_a_broken_file_is_refused_in_one_line(content: object, error: str, tmp_p
         (lambda c: c["video"].update(fps=0.5), "field 'video.fps': found 0.5, expected "),
         (lambda c: c["video"].update(id="a\nb"), "expected a name is printable text on one line"),
         (lambda c: c["sightings"][0].update(second=-1), "field 'sightings.0.second': found -1, expected "),
-        (
-            lambda c: c["sightings"][0].update(colour="red"),
-            "field 'sightings.0.colour': found 'red', expected ",
-        ),
-        (
-            lambda c: c["sightings"][0].update(attributes={"hidden": "x"}),
-            "the attribute 'hidden' has a meaning",
-        ),
+        (lambda c: c["sightings"][0].update(colour="red"), "field 'sightings.0.colour': found 'red', expected "),
+        (lambda c: c["sightings"][0].update(attributes={"hidden": "x"}), "the attribute 'hidden' has a meaning"),
         (lambda c: c["moments"][0].update(kind="lost"), "field 'moments.0.kind': found 'lost', expected "),
     ],
 )

@@ -109,9 +109,7 @@ LEDGER: list[tuple[str, Annotation, list[tuple[str, str, float | None, bool]]]] 
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("annotation", "expected"), [one[1:] for one in LEDGER], ids=[one[0] for one in LEDGER]
-)
+@pytest.mark.parametrize(("annotation", "expected"), [one[1:] for one in LEDGER], ids=[one[0] for one in LEDGER])
 def test_each_fault_is_found_with_its_place(
     annotation: Annotation, expected: list[tuple[str, str, float | None, bool]]
 ) -> None:
@@ -150,9 +148,7 @@ def test_nothing_is_found_in_what_is_drawn_well() -> None:
 
 def gap(length: int, **more: Any) -> Annotation:
     """A track that moves by 10 pixels a second, without boxes from second 12 on."""
-    kept = [
-        seen(second, x=100 + 10 * second, **more) for second in range(5, 30) if not 12 <= second < 12 + length
-    ]
+    kept = [seen(second, x=100 + 10 * second, **more) for second in range(5, 30) if not 12 <= second < 12 + length]
     return Annotation(video=VIDEO, sightings=tuple(kept), moments=CLEAN.moments)
 
 
@@ -197,9 +193,7 @@ def test_what_would_be_a_guess_is_not_filled(annotation: Annotation) -> None:
 
 
 def test_what_remains_open_is_told() -> None:
-    done = complete(
-        gap(8).model_copy(update={"sightings": changed(without=lambda s: 12 <= s.second < 17).sightings})
-    )
+    done = complete(gap(8).model_copy(update={"sightings": changed(without=lambda s: 12 <= s.second < 17).sightings}))
     assert [(one.kind, one.time, one.needs_person) for one in done.open] == [("gap", 12.0, True)]
     assert complete(gap(2), 0).filled == ()
 
@@ -211,10 +205,7 @@ def test_boxes_taken_away_come_back_where_they_were() -> None:
         whole, _ = drawn(9, f"v{number}")
         by_instance = whole.by_instance()
         taken = {
-            (name, seen.second)
-            for name, mine in by_instance.items()
-            for seen in mine[3:-3:6]
-            if seen.box is not None
+            (name, seen.second) for name, mine in by_instance.items() for seen in mine[3:-3:6] if seen.box is not None
         }
         kept = [one for one in whole.sightings if (one.instance, one.second) not in taken]
         done = complete(Annotation(video=whole.video, sightings=tuple(kept), moments=whole.moments), 2)

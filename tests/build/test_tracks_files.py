@@ -63,8 +63,7 @@ def any_annotation(draw: st.DrawFn) -> Annotation:
     )
     # Two sightings of one instance, class and second are two tracks to CVAT, which keeps no order among them.
     seen = {
-        (one.second, one.instance, one.class_name): one
-        for one in draw(st.lists(any_sighting(seconds), max_size=40))
+        (one.second, one.instance, one.class_name): one for one in draw(st.lists(any_sighting(seconds), max_size=40))
     }
     return Annotation(
         video=AnnotatedVideo(
@@ -181,9 +180,7 @@ def test_moments_are_clicked_or_written() -> None:
         box(68, inner=attribute("moment", "retrieval")),
     )
     assert [(one.kind, one.time) for one in clicked.moments] == [("insertion", 0.7), ("retrieval", 6.8)]
-    written = from_cvat(
-        box(0, inner=attribute("inserted_at", "00:00:01.5, 7") + attribute("retrieved_at", "5"))
-    )
+    written = from_cvat(box(0, inner=attribute("inserted_at", "00:00:01.5, 7") + attribute("retrieved_at", "5")))
     assert [(one.kind, one.time) for one in written.moments] == [
         ("insertion", 1.5), ("retrieval", 5.0), ("insertion", 7.0),
     ]  # fmt: skip
@@ -223,9 +220,7 @@ def test_the_file_for_cvat_declares_what_it_uses() -> None:
 
 
 def test_the_image_nearest_to_a_second_stands_for_it(tmp_path: Path) -> None:
-    (found,) = read_annotations(
-        [write(tmp_path / "case.json", COCO)], Given(fps=25, procedure="appendectomy")
-    )
+    (found,) = read_annotations([write(tmp_path / "case.json", COCO)], Given(fps=25, procedure="appendectomy"))
     assert [(one.second, one.instance, one.occluded) for one in found.sightings] == [
         (0, "track-5", False), (1, "track-5", True), (2, "n", False),
     ]  # fmt: skip

@@ -45,9 +45,7 @@ from tests.support.log_reading import CLOCK, PLACED, READINGS, disagreements, se
 
 def test_simulated_videos_become_questions_that_the_event_log_confirms(tmp_path: Path) -> None:
     """simulate → tracks → CVAT → back → questions; each reference against the log that nobody in between saw."""
-    folder = simulate(
-        tmp_path / "sim", videos=3, seconds=40, fps=5, size=(256, 144), questions_per_video=1, seed=2
-    )
+    folder = simulate(tmp_path / "sim", videos=3, seconds=40, fps=5, size=(256, 144), questions_per_video=1, seed=2)
     tracks = read_annotations([folder / "tracks"])
     write_folder(tracks, "cvat", tmp_path / "cvat")
     again = read_annotations([tmp_path / "cvat"])
@@ -230,10 +228,7 @@ def test_a_question_of_a_known_procedure_may_be_out_of_distribution(tmp_path: Pa
         assert row["unseen"] == expected
         assert row["ood"] == (expected != "nothing")
     assert {row["unseen"] for row in written} == {"nothing", "question", "procedure", "both"}
-    assert json.loads((tmp_path / "focus" / "build.json").read_text())["plan"]["unseen_questions"] == [
-        "remain",
-        "cell",
-    ]
+    assert json.loads((tmp_path / "focus" / "build.json").read_text())["plan"]["unseen_questions"] == ["remain", "cell"]
 
 
 # Capabilities

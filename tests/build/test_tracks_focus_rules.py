@@ -32,9 +32,7 @@ def test_rules_by_hand() -> None:
     assert list(offered("remain-all").values()) == [2]
     assert list(offered("remain-all", 45.0).values()) == [1]
     assert list(offered("remain-all", 65.0).values()) == [3], "the specimen came loose"
-    assert list(offered("out-share").values()) == [67.0], (
-        "one of two needles and the specimen; a clip may stay"
-    )
+    assert list(offered("out-share").values()) == [67.0], "one of two needles and the specimen; a clip may stay"
     assert list(offered("nothing-left").values()) == [False]
     assert list(offered("nothing-left", 45.0).values()) == [True], "a clip may stay"
     assert offered("all-out") == {
@@ -53,10 +51,7 @@ def test_rules_by_hand() -> None:
     assert same["Is the needle in view at 00:00:15 the same one as the needle in view at 00:00:30?"] is True
     assert same["Is the needle in view at 00:00:30 the same one as the needle in view at 00:00:55?"] is False
     assert [answer for text, answer in offered("cell").items() if "needle at 00:00:55" in text] == ["3/2"]
-    assert (
-        offered("view-share")["In what percentage of the video so far is at least one needle in view?"]
-        == 50.0
-    )
+    assert offered("view-share")["In what percentage of the video so far is at least one needle in view?"] == 50.0
     assert list(offered("kinds-left", 45.0).values()) == [["Clip"]]
 
 
@@ -64,9 +59,7 @@ def test_what_arises_in_the_body_is_not_asked_about_as_if_it_were_inserted() -> 
     built = ask_focus([HAND], FocusPlan(per_video=300))
     about = [request.question for request in built.requests if "specimen" in request.question]
     assert any("taken out of the patient" in text or "in view" in text for text in about)
-    assert not [
-        text for text in about if "a specimen been brought" in text or "specimens that were brought" in text
-    ]
+    assert not [text for text in about if "a specimen been brought" in text or "specimens that were brought" in text]
 
 
 STONE = Annotation(
@@ -95,9 +88,7 @@ def test_a_lost_stone_is_left_behind() -> None:
     assert answers("nothing-left", 20.0) == {}, "only a clip was there, which may stay"
     assert answers("remain", 100.0)[f"How many gallstones are still inside the patient?{bagged}"] == 1
     assert answers("remain", 50.0)[f"How many gallstones are still inside the patient?{bagged}"] == 2
-    assert answers("all-out", 100.0) == {
-        f"Have all gallstones that were in the patient been taken out?{bagged}": False
-    }
+    assert answers("all-out", 100.0) == {f"Have all gallstones that were in the patient been taken out?{bagged}": False}
     assert answers("out", 50.0) == {
         "Has a clip been taken out of the patient so far?": False,
         f"Has a gallstone been taken out of the patient so far?{bagged}": False,
@@ -184,9 +175,7 @@ def test_rules_on_one_instance_by_hand() -> None:
     where = offered("one-where")
     assert where[f"In which part of the picture, at 00:00:30, is {the_first}?"] == "upper left"
     assert not [text for text in where if "clip" in text], "there is one clip: no time needs to single it out"
-    place = (
-        "A needle is still inside the patient and out of view. In which part of the picture was it last seen?"
-    )
+    place = "A needle is still inside the patient and out of view. In which part of the picture was it last seen?"
     assert offered("last-place") == {}, "its middle lies on the line between left and right"
     moved = HAND.model_copy(
         update={"sightings": tuple(track("n1", "Needle", 10, 40) + track("n2", "Needle", 50, 70, x=60, y=70))}
@@ -198,9 +187,7 @@ def test_rules_on_one_instance_by_hand() -> None:
     happens = {text: answer for text, answer in offered("happens").items() if "needles" in text}
     assert happens["What happens to needles at 00:00:10?"] == "one is brought into the patient"
     assert happens["What happens to needles at 00:00:40?"] == "one is taken out of the patient"
-    assert str(happens["What happens to needles at 00:00:28?"]).startswith(
-        "at least one is in view, and none"
-    )
+    assert str(happens["What happens to needles at 00:00:28?"]).startswith("at least one is in view, and none")
     assert str(happens["What happens to needles at 00:01:28?"]).startswith("none is in view, and none")
     assert "What happens to needles at 00:00:43?" not in happens, "one left three seconds before"
     assert list(offered("must-leave").values()) == [["Needle"]]
@@ -224,27 +211,13 @@ def test_two_insertions_close_together_are_not_told_apart_by_their_time() -> Non
 
 def coloured(video: str, colour: str, place: str, soaked: str) -> Annotation:
     """A sponge whose attributes change at 50 s, and a second one that goes in at 60 s and stays."""
-    before = {
-        "colour": "white",
-        "location": place,
-        "soaked": "false",
-        "purpose": "drying",
-        "held_by": "grasper",
-    }
-    after = {
-        "colour": colour,
-        "location": "liver bed",
-        "soaked": soaked,
-        "purpose": "pressing",
-        "held_by": "nothing",
-    }
+    before = {"colour": "white", "location": place, "soaked": "false", "purpose": "drying", "held_by": "grasper"}
+    after = {"colour": colour, "location": "liver bed", "soaked": soaked, "purpose": "pressing", "held_by": "nothing"}
     first = [
         one.model_copy(update={"attributes": before if one.second < 50 else after})
         for one in track("s1", "Sponge", 10, 58)
     ]
-    second = [
-        one.model_copy(update={"attributes": after}) for one in track("s2", "Sponge", 62, 80, x=60, y=70)
-    ]
+    second = [one.model_copy(update={"attributes": after}) for one in track("s2", "Sponge", 62, 80, x=60, y=70)]
     return Annotation(
         video=VIDEO.model_copy(update={"id": video, "file": f"{video}.mp4"}),
         sightings=(*first, *second),

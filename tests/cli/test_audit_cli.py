@@ -46,16 +46,7 @@ def test_the_official_figures(task: Path, store: Path) -> None:
 
 def test_what_is_imported_is_exported_again(task: Path, store: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
-    given = (
-        "--format",
-        "submission",
-        "--scorer",
-        "overlap",
-        "--template",
-        task / "ratings.csv",
-        "--out",
-        out,
-    )
+    given = ("--format", "submission", "--scorer", "overlap", "--template", task / "ratings.csv", "--out", out)
     done = proctor("export", "mediqa-eval", "--store", store, *given)
     assert done.returncode == 0, done.stderr
 
@@ -72,9 +63,7 @@ def test_two_metrics_for_programs(task: Path, store: Path, tmp_path: Path) -> No
     with (task / "submission_overlap.csv").open(encoding="utf-8", newline="") as source:
         rows = list(csv.DictReader(source))
     for row in rows:
-        row["value"] = (
-            "0.5" if row["lang"] == "en" else "-1" if row["metric"] == "writing-style" else row["value"]
-        )
+        row["value"] = "0.5" if row["lang"] == "en" else "-1" if row["metric"] == "writing-style" else row["value"]
     with flat.open("w", encoding="utf-8", newline="") as target:
         writer = csv.DictWriter(target, list(rows[0]))
         writer.writeheader()
@@ -89,9 +78,7 @@ def test_two_metrics_for_programs(task: Path, store: Path, tmp_path: Path) -> No
     found = json.loads(done.stdout)
     real, constant = found["metrics"]
     assert len(real["agreement"]) == 24
-    row = next(
-        one for one in constant["agreement"] if one["dimension"] == "overall" and one["dataset"] == "ALL"
-    )
+    row = next(one for one in constant["agreement"] if one["dimension"] == "overall" and one["dataset"] == "ALL")
     assert row["mean"] == {"value": None, "ci_low": None, "ci_high": None}
     assert row["reason"] == "all scores are 0.5"
     assert [one["reason"] for one in constant["aggregates"]] == [
@@ -118,10 +105,7 @@ def test_text_metrics_stand_beside_each_other_and_a_submission(store: Path, tmp_
     command = ("score", "mediqa-eval", "--store", some)
     done = proctor(*command, "--text-metric", "rouge-1-mean", "--text-metric", "bleu-best")
     assert done.returncode == 0, done.stderr
-    assert [line.split() for line in done.stdout.splitlines()[-2:]] == [
-        ["rouge-1-mean", "726"],
-        ["bleu-best", "726"],
-    ]
+    assert [line.split() for line in done.stdout.splitlines()[-2:]] == [["rouge-1-mean", "726"], ["bleu-best", "726"]]
     done = proctor("audit", "mediqa-eval", "--store", some, "--draws", "200", "--dimension", "overall")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -159,15 +143,12 @@ def test_any_ratings_table(tmp_path: Path) -> None:
     ratings.write_text(
         "item,candidate,system,dimension,rater,value\n"
         + "".join(
-            f"q{k},text {k},s{k % 2},quality,{rater},{value}\n"
-            for k, value in enumerate(values)
-            for rater in "ab"
+            f"q{k},text {k},s{k % 2},quality,{rater},{value}\n" for k, value in enumerate(values) for rater in "ab"
         ),
         encoding="utf-8",
     )
     scores.write_text(
-        "item,system,dimension,value\n" + "".join(f"q{k},s{k % 2},quality,{k}\n" for k in range(6)),
-        encoding="utf-8",
+        "item,system,dimension,value\n" + "".join(f"q{k},s{k % 2},quality,{k}\n" for k in range(6)), encoding="utf-8"
     )
     done = proctor("audit", "--scores", scores, "--ratings", ratings, "--draws", "100")
     assert done.returncode == 0, done.stderr

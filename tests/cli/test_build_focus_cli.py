@@ -67,9 +67,7 @@ def doubtful(tracks: Path) -> Path:
 
 def test_from_tracks_to_results(tracks: Path, tmp_path: Path) -> None:
     out, store = tmp_path / "focus", tmp_path / "runs.db"
-    done = proctor(
-        "build", "focus", tracks, "--out", out, "--questions", "21", "--procedure", "rectal resection"
-    )
+    done = proctor("build", "focus", tracks, "--out", out, "--questions", "21", "--procedure", "rectal resection")
     assert done.returncode == 0, done.stderr
     assert "3 videos; 0 to be decided; 0 gaps filled" in done.stdout
     assert f"63 questions in {out}" in done.stdout
@@ -114,10 +112,7 @@ def test_checking_writes_nothing_and_can_be_read_by_programs(here: Program, doub
     assert [one["video"] for one in json.loads(filled.stdout)["filled"]] == ["case-1"]
     (doubtful / "case-1.json").unlink()
     clean = here("build", "focus", doubtful, "--check-only")
-    assert (clean.returncode, clean.stdout) == (
-        0,
-        "2 videos; 0 to be decided; 0 gaps filled; noted: outside-frame 1\n",
-    )
+    assert (clean.returncode, clean.stdout) == (0, "2 videos; 0 to be decided; 0 gaps filled; noted: outside-frame 1\n")
 
 
 def test_tracks_go_from_tool_to_tool(here: Program, tracks: Path, tmp_path: Path) -> None:
@@ -167,7 +162,4 @@ def test_frames_are_built_audited_and_run_on_their_track(here: Program, tracks: 
         *("--condition", "text-only", "--store", tmp_path / "runs.db"),
     )
     assert done.returncode == 0, done.stderr
-    assert (
-        here("run", "focus", "--data", out, "--system", "random", "--store", tmp_path / "x.db").returncode
-        == 1
-    )
+    assert here("run", "focus", "--data", out, "--system", "random", "--store", tmp_path / "x.db").returncode == 1

@@ -26,29 +26,11 @@ def test_from_videos_to_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     again = proctor(*build)
     assert (again.returncode, "found something there already" in again.stderr) == (1, True)
     done = proctor(
-        "run",
-        "clinicalskillqa",
-        "--data",
-        task,
-        "--system",
-        "seriation",
-        "--system",
-        "as-given",
-        "--store",
-        store,
+        "run", "clinicalskillqa", "--data", task, "--system", "seriation", "--system", "as-given", "--store", store
     )
     assert done.returncode == 0, done.stderr
     done = proctor(
-        "results",
-        "clinicalskillqa",
-        "--store",
-        store,
-        "--condition",
-        "video",
-        "--format",
-        "json",
-        "--draws",
-        "100",
+        "results", "clinicalskillqa", "--store", store, "--condition", "video", "--format", "json", "--draws", "100"
     )
     assert done.returncode == 0, done.stderr
     rows = [row for row in json.loads(done.stdout) if row["metric"] == "up_to_reversal"]
@@ -58,8 +40,6 @@ def test_from_videos_to_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_scenario_that_nobody_knows(tmp_path: Path) -> None:
-    done = proctor(
-        "build", "clinicalskillqa", "--videos", tmp_path, "--out", tmp_path / "o", "--scenario", "ECG"
-    )
+    done = proctor("build", "clinicalskillqa", "--videos", tmp_path, "--out", tmp_path / "o", "--scenario", "ECG")
     assert done.returncode == 1
     assert done.stderr.strip() == "proctor: scenario: found 'ECG', expected one of CPR, AED, BMV"

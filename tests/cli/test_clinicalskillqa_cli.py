@@ -13,19 +13,9 @@ from tests.support.faulty_server import FaultyServer
 from tests.support.program import within
 
 KEYS = [
-    {
-        "id": "i01",
-        "order": [*"DBAC"],
-        "rationale": "First the scene, then the chest is bared.",
-        "video": "v1",
-    },
+    {"id": "i01", "order": [*"DBAC"], "rationale": "First the scene, then the chest is bared.", "video": "v1"},
     {"id": "i02", "order": [*"BADC"], "rationale": "The pads are placed before the shock.", "video": "v2"},
-    {
-        "id": "i03",
-        "order": [*"ABCD"],
-        "rationale": "The mask is on before the bag is squeezed.",
-        "video": "v3",
-    },
+    {"id": "i03", "order": [*"ABCD"], "rationale": "The mask is on before the bag is squeezed.", "video": "v3"},
 ]
 REPLIES = [
     "Rationale: First the scene, then the chest is bared.\nAnswer: D > B > A > C",
@@ -88,9 +78,7 @@ def test_without_references_a_run_is_kept_and_scored_when_they_come(task: Path, 
     code, said = within("validate", "clinicalskillqa", out, "--data", task)
     assert code == 1
     assert "missing-label (1)" in said
-    code, said = within(
-        "score", "clinicalskillqa", out, "--references", with_references(task), "--format", "json"
-    )
+    code, said = within("score", "clinicalskillqa", out, "--references", with_references(task), "--format", "json")
     assert code == 0, said
     assert (first_json(said)["items"], first_json(said)["task_accuracy"]) == (3, 1 / 3)
 
@@ -102,22 +90,11 @@ def test_a_submission_scores_as_its_run_does(task: Path, tmp_path: Path) -> None
     code, said = within("score", "clinicalskillqa", "--judge", "bertscore", "--store", store, "--system", "m")
     assert code == 0, said
     code, said = within(
-        "results",
-        "clinicalskillqa",
-        "--protocol",
-        "official",
-        "--store",
-        store,
-        "--system",
-        "m",
-        "--format",
-        "json",
+        "results", "clinicalskillqa", "--protocol", "official", "--store", store, "--system", "m", "--format", "json"
     )
     own = {row["name"]: row for row in first_json(said)}
     assert own["overall"]["invalid"] == 1
-    within(
-        "export", "clinicalskillqa", "--format", "submission", "--store", store, "--system", "m", "--out", out
-    )
+    within("export", "clinicalskillqa", "--format", "submission", "--store", store, "--system", "m", "--out", out)
     code, said = within("score", "clinicalskillqa", out, "--references", keys, "--format", "json")
     assert code == 0, said
     found = first_json(said)

@@ -170,7 +170,5 @@ def test_list_without_an_argument_lists_all() -> None:
     ],
 )
 def test_the_shell_completes_names(words: str, found: str) -> None:
-    done = proctor_process(
-        _PROCTOR_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1)
-    )
+    done = proctor_process(_PROCTOR_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1))
     assert done.stdout.split() == [found]

@@ -50,9 +50,7 @@ def test_the_mended_summary_says_what_is_mended(store: Path) -> None:
     assert "a bucket without questions leaves it empty" in done.stderr
 
 
-def test_a_run_becomes_a_submission_that_lint_and_import_read(
-    store: Path, toolkit: Path, tmp_path: Path
-) -> None:
+def test_a_run_becomes_a_submission_that_lint_and_import_read(store: Path, toolkit: Path, tmp_path: Path) -> None:
     """What was imported comes out again: 1,146 answers, word for word, their latencies in one of the two files."""
     given = {one["qID"]: one for one in json.loads((toolkit / "responses.json").read_text(encoding="utf-8"))}
     one = ("export", "focus", "--store", store, "--system", "toolkit")
@@ -83,8 +81,7 @@ def test_wrong_words_are_named(store: Path, toolkit: Path) -> None:
         "proctor: --protocol: found 'official-ish', expected official or corrected\n",
     )
     done = proctor(
-        *("import", "rexsonovqa", toolkit, "--data", toolkit, "--name", "x", "--track", "frame"),
-        *("--store", store),
+        *("import", "rexsonovqa", toolkit, "--data", toolkit, "--name", "x", "--track", "frame"), *("--store", store)
     )
     assert (done.returncode, done.stderr) == (
         1,
@@ -94,16 +91,7 @@ def test_wrong_words_are_named(store: Path, toolkit: Path) -> None:
 
 def test_a_run_knows_its_track(toolkit: Path, tmp_path: Path) -> None:
     """Whole procedures are no segments; a minute from the start is both a segment and a procedure."""
-    options = (
-        "--system",
-        "random",
-        "--condition",
-        "text-only",
-        "--limit",
-        "3",
-        "--store",
-        tmp_path / "runs.db",
-    )
+    options = ("--system", "random", "--condition", "text-only", "--limit", "3", "--store", tmp_path / "runs.db")
     done = proctor("run", "focus", "--data", toolkit, *options, "--track", "segment")
     assert done.returncode == 1
     assert "found 3761 s after start_time, expected at most 300 s (track segment)" in done.stderr

@@ -13,16 +13,7 @@ import pytest
 from tests.support.dimension_cases import ENGLISH
 from tests.support.program import within
 
-COLUMNS = (
-    "dataset",
-    "encounter_id",
-    "lang",
-    "candidate",
-    "candidate_author_id",
-    "metric",
-    "rater_id",
-    "value",
-)
+COLUMNS = ("dataset", "encounter_id", "lang", "candidate", "candidate_author_id", "metric", "rater_id", "value")
 LOOKED_AT = "dataset, encounter_id, lang, candidate, candidate_author_id, metric"
 
 
@@ -57,10 +48,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "semicolons": (text(rows(), delimiter=";"), "row 1: found ';' between the columns, expected commas"),
     "tabs": (text(rows(), delimiter="\t"), "row 1: found tabs between the columns, expected commas"),
     "bars": (text(rows(), delimiter="|"), "row 1: found '|' between the columns, expected commas"),
-    "byte order mark": (
-        text(rows()).encode("utf-8-sig"),
-        "row 1: found a byte order mark, expected UTF-8 without one",
-    ),
+    "byte order mark": (text(rows()).encode("utf-8-sig"), "row 1: found a byte order mark, expected UTF-8 without one"),
     "UTF-16": (text(rows()).encode("utf-16"), "row 1: found UTF-16, expected UTF-8"),
     "UTF-16 without a mark": (text(rows()).encode("utf-16-le"), "row 1: found a zero byte, expected UTF-8"),
     "GBK": (
@@ -86,10 +74,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
         text([[*row, "x"] for row in rows()], (*COLUMNS, "candidate")),
         "row 1: found two columns 'candidate', expected each column once",
     ),
-    "short row": (
-        text([*rows()[:4], rows()[4][:-1], *rows()[5:]]),
-        "row 6: found 7 columns, expected 8 columns",
-    ),
+    "short row": (text([*rows()[:4], rows()[4][:-1], *rows()[5:]]), "row 6: found 7 columns, expected 8 columns"),
     "comma without quotes": (
         text(rows()).replace("Answer of", "Answer, of", 1),
         "row 2: found 9 columns, expected 8 columns",
@@ -98,10 +83,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
         text(rows()).replace("Answer of", '"Answer of', 1),
         "row 2: found broken quotes (unexpected end of data), expected a row of CSV",
     ),
-    "unknown language": (
-        changed(9, "lang", "fr"),
-        "row 9, column 'lang': found 'fr', expected one of en, zh",
-    ),
+    "unknown language": (changed(9, "lang", "fr"), "row 9, column 'lang': found 'fr', expected one of en, zh"),
     "no language": (changed(9, "lang", ""), "row 9, column 'lang': found nothing, expected one of en, zh"),
     "unknown dataset": (
         changed(9, "dataset", "Iiyi"),
@@ -114,10 +96,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
             "factual-accuracy, relevance, writing-style, overall"
         ),
     ),
-    "no encounter": (
-        changed(9, "encounter_id", ""),
-        "row 9, column 'encounter_id': found nothing, expected a name",
-    ),
+    "no encounter": (changed(9, "encounter_id", ""), "row 9, column 'encounter_id': found nothing, expected a name"),
     "no system": (
         changed(9, "candidate_author_id", " "),
         "row 9, column 'candidate_author_id': found ' ', expected a name",

@@ -17,16 +17,7 @@ from tests.support.dimension_cases import ENGLISH, picture, rating
 from tests.support.faulty_server import Fault, FaultyServer, Request, Tokens
 from tests.support.program import start_proctor, wait_for, within
 
-COLUMNS = [
-    "dataset",
-    "encounter_id",
-    "lang",
-    "candidate",
-    "candidate_author_id",
-    "metric",
-    "rater_id",
-    "value",
-]
+COLUMNS = ["dataset", "encounter_id", "lang", "candidate", "candidate_author_id", "metric", "rater_id", "value"]
 CHINESE = {"factual-consistency-wgold": 0.4, "writing-style": 0.85}
 
 
@@ -81,9 +72,7 @@ def stored(folder: Path, answers: Mapping[str, str] | None = None) -> Path:
 
 def score(store: Path, *more: str | Path, server: FaultyServer | None = None) -> tuple[int, str]:
     model: list[str | Path] = (
-        ["--model", "openai:judge", "--base-url", server.url, "--timeout", "60", "--retries", "0"]
-        if server
-        else []
+        ["--model", "openai:judge", "--base-url", server.url, "--timeout", "60", "--retries", "0"] if server else []
     )
     return within("score", "mediqa-eval", "--store", store, *model, *more)
 
@@ -166,9 +155,7 @@ def test_ratings_and_raters_are_not_looked_at(tmp_path: Path) -> None:
     asked = []
     for number, change in enumerate(({}, {"value": "0.0", "rater_id": "Z"}, {"value": "", "rater_id": ""})):
         rows = (
-            [row | change for row in plain]
-            if not number
-            else [row | change for row in plain if row["rater_id"] == "A"]
+            [row | change for row in plain] if not number else [row | change for row in plain if row["rater_id"] == "A"]
         )
         with ratings.open("w", newline="", encoding="utf-8") as opened:
             writer = csv.DictWriter(opened, COLUMNS)
@@ -197,9 +184,7 @@ def test_missing_scores_leave_nothing_written_until_they_are_there(tmp_path: Pat
         assert "run the same command again" in said
         code, said = export(store, out)
         assert (code, out.exists()) == (1, False)
-        assert (
-            "found no score for 6 of 14 rows, the first iiyi/E1/en, S1, disagree_flag, expected one" in said
-        )
+        assert "found no score for 6 of 14 rows, the first iiyi/E1/en, S1, disagree_flag, expected one" in said
         code, said = score(store, server=server)
         assert (code, server.count) == (0, 4), said
     assert export(store, out)[0] == 0
@@ -270,13 +255,7 @@ def stored_again(folder: Path) -> Path:
     """The same answers in another store."""
     store = folder / f"again-{len(list(folder.iterdir()))}.db"
     code, said = within(
-        "import",
-        "mediqa-eval",
-        folder / "ratings.csv",
-        "--data",
-        folder / "encounters.jsonl",
-        "--store",
-        store,
+        "import", "mediqa-eval", folder / "ratings.csv", "--data", folder / "encounters.jsonl", "--store", store
     )
     assert code == 0, said
     return store
@@ -293,9 +272,7 @@ def test_members_of_an_ensemble_and_their_distance_are_shown(tmp_path: Path) -> 
         code, said = score(store, "--judge", "temperature-ensemble", "--format", "json", server=server)
         assert (code, server.count) == (0, 9), said
     told = json.loads(said)
-    style = next(
-        one for one in told["dimensions"] if (one["language"], one["dimension"]) == ("en", "writing-style")
-    )
+    style = next(one for one in told["dimensions"] if (one["language"], one["dimension"]) == ("en", "writing-style"))
     assert (style["mean"], style["disagreement"]) == (pytest.approx(0.4), pytest.approx(0.7))
     said_of = judgements(store, "temperature-ensemble[openai:judge]")
     assert len(said_of[0]["reply"]["evidence"]) == 3
@@ -355,9 +332,7 @@ def test_expected_scores_are_calibrated_on_other_encounters(data: Path, tmp_path
     with FaultyServer(levels) as server:
         code, said = score(store, *judge, server=server)
         assert code == 0, said
-        code, said = within(
-            "judge", "calibrate", "mediqa-eval", "--scorer", name, "--store", store, "--out", file
-        )
+        code, said = within("judge", "calibrate", "mediqa-eval", "--scorer", name, "--store", store, "--out", file)
         assert code == 0, said
         assert "8 curves from " in said
         assert " encounters in 5 folds: " in said
@@ -383,19 +358,10 @@ def test_expected_scores_are_calibrated_on_other_encounters(data: Path, tmp_path
         (["--judge", "mediqa"], "unknown judge 'mediqa'"),
         (["--option", "quorum=2"], "mediqa-judge: option 'quorum': expected none, it has no options"),
         (["--option", "quorum"], "expected each KEY=VALUE once, found 'quorum'"),
-        (
-            ["--model", "openai:two"],
-            "mediqa-judge: expected one model, found 2 models (model-ensemble asks several)",
-        ),
+        (["--model", "openai:two"], "mediqa-judge: expected one model, found 2 models (model-ensemble asks several)"),
         (["--media", "nowhere"], "nowhere: found no such folder, expected the folder of images"),
-        (
-            ["--judge", "logprob-judge", "--option", "calibration=no.json"],
-            "no.json: found no such file",
-        ),
-        (
-            ["--judge", "logprob-judge"],
-            "logprob-judge: openai:judge gives no token probabilities: expected a server",
-        ),
+        (["--judge", "logprob-judge", "--option", "calibration=no.json"], "no.json: found no such file"),
+        (["--judge", "logprob-judge"], "logprob-judge: openai:judge gives no token probabilities: expected a server"),
         (["--fallback-model", "openai:two"], "a judge of dimensions has none"),
     ],
 )
@@ -412,9 +378,7 @@ def test_without_model_or_judge_nothing_is_guessed(tmp_path: Path) -> None:
     store = stored(tmp_path)
     code, said = score(store)
     assert code == 2
-    assert "name a model, or a judge that needs none: embedded:DIR" in " ".join(
-        said.replace("│", " ").split()
-    )
+    assert "name a model, or a judge that needs none: embedded:DIR" in " ".join(said.replace("│", " ").split())
     code, said = score(store, "--judge", "mediqa-judge")
     assert (code, said) == (1, "proctor: mediqa-judge: expected one model, found no model\n")
 
@@ -441,12 +405,8 @@ def test_a_benchmark_without_dimensions_is_told(tmp_path: Path, data: Path) -> N
         store,
     )
     assert code == 0, said
-    code, said = within(
-        "score", "rexsonovqa", "--judge", "rubric-judge", "--model", "openai:x", "--store", store
-    )
-    assert (code, "found a benchmark without dimensions, expected dimensions to rate" in said) == (1, True), (
-        said
-    )
+    code, said = within("score", "rexsonovqa", "--judge", "rubric-judge", "--model", "openai:x", "--store", store)
+    assert (code, "found a benchmark without dimensions, expected dimensions to rate" in said) == (1, True), said
 
 
 def test_any_benchmark_is_rated_on_the_dimensions_of_a_file(tmp_path: Path, data: Path) -> None:
@@ -497,10 +457,7 @@ def test_any_benchmark_is_rated_on_the_dimensions_of_a_file(tmp_path: Path, data
         ("dimensions: []", "field 'dimensions': found [], expected Tuple should have at least 1 item"),
         ("dimensions: [{name: a, levels: [1, 0]}]", "the levels of 'a': expected two or more that rise"),
         ("dimensions: [{name: a, levels: [0, 1]}, {name: a, levels: [0, 1]}]", "expected names, each once"),
-        (
-            "dimensions: [{name: a, levels: [0, 1]}]\nrules: [{name: r, dimension: a, others: [b]}]",
-            "a rule about 'b'",
-        ),
+        ("dimensions: [{name: a, levels: [0, 1]}]\nrules: [{name: r, dimension: a, others: [b]}]", "a rule about 'b'"),
         ("dimensions: [{name: a, levels: [0, 1], colour: red}]", "field 'dimensions.0.colour'"),
         ("dimensions: [", "line 1: found"),
         ("just words", "expected"),
@@ -524,9 +481,7 @@ def test_a_file_of_dimensions_that_is_none_is_told(text: str, said: str, tmp_pat
         (lambda folder: folder, "expected a place to write to"),
     ],
 )
-def test_where_it_can_not_write_it_says_so(
-    where: Callable[[Path], Path], text: str, form: str, tmp_path: Path
-) -> None:
+def test_where_it_can_not_write_it_says_so(where: Callable[[Path], Path], text: str, form: str, tmp_path: Path) -> None:
     store = stored(tmp_path)
     with FaultyServer(reply) as server:
         assert score(store, server=server)[0] == 0
@@ -551,9 +506,7 @@ def test_scores_of_another_program_are_imported_compared_and_exported(tmp_path: 
     assert within(*given, "--scorer", "theirs")[0] == 0  # again: nothing changes
     again = tmp_path / "again.csv"
     assert export(store, again, scorer="theirs")[0] == 0
-    assert [row | {"rater_id": ""} for row in rows_of(again)] == [
-        row | {"rater_id": ""} for row in rows_of(out)
-    ]
+    assert [row | {"rater_id": ""} for row in rows_of(again)] == [row | {"rater_id": ""} for row in rows_of(out)]
     rows = rows_of(out)
     with out.open("w", newline="", encoding="utf-8") as opened:
         writer = csv.DictWriter(opened, COLUMNS)
@@ -579,9 +532,7 @@ def test_references_that_are_none_are_refused(references: object, text: str, tmp
     ratings, encounters = small(tmp_path)
     one = {"dataset": "iiyi", "encounter_id": "E1", "lang": "en", "query": "?", "references": references}
     encounters.write_text(json.dumps(one))
-    code, said = within(
-        "import", "mediqa-eval", ratings, "--data", encounters, "--store", tmp_path / "runs.db"
-    )
+    code, said = within("import", "mediqa-eval", ratings, "--data", encounters, "--store", tmp_path / "runs.db")
     assert code == 1
     assert text in said
 
@@ -592,14 +543,8 @@ def test_references_that_are_none_are_refused(references: object, text: str, tmp
         (("judge", "mediqa-eval", "--ratings", "r.csv"), "proctor import mediqa-eval RATINGS.csv"),
         (("judge", "exemplars", "--model", "m"), "proctor judge examples BENCHMARK"),
         (("train", "embedded-judge", "--out", "x"), "proctor judge train BENCHMARK --out FOLDER"),
-        (
-            ("audit", "table", "s.csv", "--ratings", "r.csv"),
-            "proctor audit --scores SCORES.csv --ratings RATINGS.csv",
-        ),
-        (
-            ("audit", "judges", "focus", "--judge", "a", "--against", "b"),
-            "proctor audit BENCHMARK --scorer JUDGE",
-        ),
+        (("audit", "table", "s.csv", "--ratings", "r.csv"), "proctor audit --scores SCORES.csv --ratings RATINGS.csv"),
+        (("audit", "judges", "focus", "--judge", "a", "--against", "b"), "proctor audit BENCHMARK --scorer JUDGE"),
         (
             ("audit", "mediqa-eval", "s.csv", "--ratings", "r.csv"),
             "proctor import mediqa-eval s.csv --data FOLDER --scorer NAME",

@@ -43,16 +43,7 @@ def test_choosing_and_judging_on_the_real_answers(data: Path, tmp_path: Path) ->
     found = read_choice(choice)
     assert len(found.folds) == 121
     assert found.judges == ["length", "words"]
-    wanted = (
-        "score",
-        "mediqa-eval",
-        "--judge",
-        "per-dimension",
-        "--option",
-        f"choice={choice}",
-        "--store",
-        store,
-    )
+    wanted = ("score", "mediqa-eval", "--judge", "per-dimension", "--option", f"choice={choice}", "--store", store)
     code, said = within(*wanted)
     assert code == 0, said
     (scorer,) = (one for one in judges_of(Store(store), "mediqa-eval") if one.startswith("per-dimension["))
@@ -88,17 +79,7 @@ def test_examples_are_searched_and_judges_chosen_and_run(tmp_path: Path) -> None
             code, said = within(*score, "--judge", judge, *more)
             assert code == 0, said
         code, said = within(
-            "judge",
-            "choose",
-            "mediqa-eval",
-            "--store",
-            store,
-            "--folds",
-            "3",
-            "--draws",
-            "100",
-            "--out",
-            choice,
+            "judge", "choose", "mediqa-eval", "--store", store, "--folds", "3", "--draws", "100", "--out", choice
         )
         assert code == 0, said
         names = ["few-shot-judge[openai:judge]", "mediqa-judge[openai:judge]"]
@@ -183,13 +164,7 @@ def rated(folder: Path, store: Path, count: int, *more: str) -> None:
     ratings.write_text("\n".join([HEAD, *rows]) + "\n", encoding="utf-8")
     lines = [
         json.dumps(
-            {
-                "dataset": "iiyi",
-                "encounter_id": f"E{k}",
-                "lang": "zh",
-                "query": f"问题{k}",
-                "references": ["疹"],
-            }
+            {"dataset": "iiyi", "encounter_id": f"E{k}", "lang": "zh", "query": f"问题{k}", "references": ["疹"]}
         )
         for k in range(count)
     ]

@@ -37,9 +37,7 @@ def spoilt(task: Path, tmp_path: Path) -> Callable[[Callable[[list[dict[str, str
 
 
 def test_a_good_submission(task: Path) -> None:
-    done = proctor(
-        "validate", "mediqa-eval", task / "submission_overlap.csv", "--ratings", task / "ratings.csv"
-    )
+    done = proctor("validate", "mediqa-eval", task / "submission_overlap.csv", "--ratings", task / "ratings.csv")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1] == "0 errors, 0 warnings"
 
@@ -64,9 +62,7 @@ def test_everything_is_listed_at_once(
     done = proctor("validate", "mediqa-eval", file, "--ratings", task / "ratings.csv", "--format", "json")
     assert (done.returncode, done.stderr) == (1, "")
     found = json.loads(done.stdout)
-    listed = [
-        (one["level"], one["row"], one["column"], one["found"], one["expected"]) for one in found["findings"]
-    ]
+    listed = [(one["level"], one["row"], one["column"], one["found"], one["expected"]) for one in found["findings"]]
     beside = ", or it is one of the faulty rows"
     every = "one for every answer to be scored"
     assert listed[:10] == [
@@ -79,13 +75,7 @@ def test_everything_is_listed_at_once(
         ("error", 4, "candidate", "the given text with other white space", "the same"),
         ("error", 5, "value", "1.5", "0 to 1, or -1 to opt out"),
         ("error", 6, "value", "-1 (opted out), as in 1 of 132 rows of iiyi, en, relevance", "all or none"),
-        (
-            "error",
-            2906,
-            None,
-            "iiyi, ENC00853, en, SYSTEM009, writing-style",
-            "an answer that is to be scored",
-        ),
+        ("error", 2906, None, "iiyi, ENC00853, en, SYSTEM009, writing-style", "an answer that is to be scored"),
     ]
     warnings = [one[3] for one in listed if one[0] == "warning"]
     assert sorted(warnings) == [

@@ -48,13 +48,7 @@ def folder(path: Path) -> Path:
             }
         )
         references.append(
-            {
-                "qID": name,
-                "primary": "fo_usage_purpose",
-                "format": form,
-                "answer": reference,
-                "clinical": True,
-            }
+            {"qID": name, "primary": "fo_usage_purpose", "format": form, "answer": reference, "clinical": True}
         )
         if text is not None:
             responses.append({"qID": name, "content": text, "latency": 31.0 if name == "q9" else 2.0})
@@ -67,8 +61,7 @@ def folder(path: Path) -> Path:
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = folder(tmp_path_factory.mktemp("panel"))
     done = proctor(
-        *("import", "focus", path / "responses.json", "--data", path, "--name", "mine"),
-        *("--store", path / "runs.db"),
+        *("import", "focus", path / "responses.json", "--data", path, "--name", "mine"), *("--store", path / "runs.db")
     )
     assert done.returncode == 0, done.stderr
     assert "8 of 10 questions are free text, which no code marks" in done.stderr
@@ -129,13 +122,7 @@ def test_what_is_still_unmarked_is_shown_before_any_judge(store: Path) -> None:
     rows = accuracy(store)
     assert counts(rows["code"]) == {"n": 2, "answered": 2}
     assert rows["code"]["value"] == 0.5
-    assert counts(rows[""]) == {
-        "answered": 8,
-        "timed_out": 1,
-        "unreadable": 1,
-        "not_submitted": 1,
-        "unmarked": 8,
-    }
+    assert counts(rows[""]) == {"answered": 8, "timed_out": 1, "unreadable": 1, "not_submitted": 1, "unmarked": 8}
     assert rows[""]["value"] is None
     shown = proctor("results", "focus", "--store", store, "--system", "mine", "--draws", "100").stdout
     assert "Accuracy, not marked yet (proctor score)" in shown
@@ -184,9 +171,7 @@ def test_two_judges_tie_and_the_third_alone_is_asked(store: Path, servers: list[
     assert rows["panel[a, b]"]["unresolved"] == 2  # another panel is another scorer: its marks stay
 
 
-def test_a_judge_that_is_down_comes_back_and_only_its_votes_are_asked(
-    store: Path, servers: list[FaultyServer]
-) -> None:
+def test_a_judge_that_is_down_comes_back_and_only_its_votes_are_asked(store: Path, servers: list[FaultyServer]) -> None:
     down = FaultyServer(says(2), faults=1.0, kinds=[Fault.SERVER_ERROR])
     with down:
         some = [*servers[:2], down]
@@ -243,9 +228,7 @@ def test_votes_on_hostile_answers_are_listed_for_a_person(store: Path, servers: 
     assert {one["text"] for one in found} == {HOSTILE}
     assert {one["reply"]["verdict"] for one in found} == {"wrong"}
     rows = list(
-        csv.DictReader(
-            io.StringIO(proctor("results", "focus", "--store", store, "--flags", "--format", "csv").stdout)
-        )
+        csv.DictReader(io.StringIO(proctor("results", "focus", "--store", store, "--flags", "--format", "csv").stdout))
     )
     assert [row["flags"] for row in rows] == ["steering"] * 3
     shown = proctor("results", "focus", "--store", store, "--flags").stdout
@@ -253,18 +236,7 @@ def test_votes_on_hostile_answers_are_listed_for_a_person(store: Path, servers: 
 
 
 def test_ranks_and_summaries_count_what_the_panel_decided(store: Path, servers: list[FaultyServer]) -> None:
-    summary = (
-        "results",
-        "focus",
-        "--store",
-        store,
-        "--protocol",
-        "official",
-        "--format",
-        "json",
-        "--system",
-        "mine",
-    )
+    summary = ("results", "focus", "--store", store, "--protocol", "official", "--format", "json", "--system", "mine")
     mean = {row["name"]: row for row in json.loads(proctor(*summary, "--draws", "100").stdout)}["MEAN"]
     assert (mean["n"], mean["left_out"], mean["marked_by"]) == (2, 8, "code")
     assert score(store, servers)[0] == 0
@@ -272,9 +244,7 @@ def test_ranks_and_summaries_count_what_the_panel_decided(store: Path, servers: 
     assert (mean["n"], mean["left_out"]) == (10, 0)
     # v0: q0 q3 q6 q9, v1: q1 q4 q7, v2: q2 q5 q8, each video's mean
     assert mean["value"] == pytest.approx((1 / 4 + 0 + 2 / 3) / 3)
-    done = proctor(
-        *("rank", "focus", "--store", store, "--format", "json", "--draws", "100", "--stability", "100")
-    )
+    done = proctor(*("rank", "focus", "--store", store, "--format", "json", "--draws", "100", "--stability", "100"))
     assert done.returncode == 0, done.stderr
     board = json.loads(done.stdout)[0]
     assert (board["marked_by"], board["left_out"]) == ("panel[a, b, c]", 0)
@@ -291,15 +261,9 @@ def test_settings_of_several_judges_are_said_once_or_for_each(store: Path) -> No
     assert done.returncode == 2
     assert "expected one for all models, or one for each (3)" in " ".join(done.stderr.split())
     done = proctor(*two, "--model", "a top_p=1", *one_url)
-    assert (done.returncode, done.stderr) == (
-        1,
-        "proctor: panel: found a, b, a, expected 1 to 3 different models\n",
-    )
+    assert (done.returncode, done.stderr) == (1, "proctor: panel: found a, b, a, expected 1 to 3 different models\n")
     done = proctor(*two, "--judge", "three-level", *one_url)
-    assert (done.returncode, done.stderr) == (
-        1,
-        "proctor: judge three-level: found a, b, expected one model\n",
-    )
+    assert (done.returncode, done.stderr) == (1, "proctor: judge three-level: found a, b, expected one model\n")
 
 
 def test_the_votes_are_on_disk(store: Path, servers: list[FaultyServer]) -> None:

@@ -54,11 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for system, skill in SKILLS.items():
         rng = random.Random(system)
         answers = [
-            {
-                "qID": one["qID"],
-                "content": one["answer"] if rng.random() < skill else "perhaps",
-                "latency": 1.0,
-            }
+            {"qID": one["qID"], "content": one["answer"] if rng.random() < skill else "perhaps", "latency": 1.0}
             for one in references
         ]
         (path / f"{system}.json").write_text(json.dumps(answers[10:] if system == "fair" else answers))
@@ -84,13 +80,7 @@ def test_two_boards_with_baselines_and_the_line(folder: Path) -> None:
     technical, clinical = rank(folder)
     assert (technical["board"], technical["questions"], technical["groups"]) == ("technical", 300, 20)
     assert (clinical["board"], clinical["questions"]) == ("clinical", 200)
-    assert technical["settings"] == {
-        "alpha": 0.05,
-        "correction": "holm",
-        "draws": 500,
-        "stability": 100,
-        "seed": 0,
-    }
+    assert technical["settings"] == {"alpha": 0.05, "correction": "holm", "draws": 500, "stability": 100, "seed": 0}
     assert clinical["empty_buckets"] == ["aggregation / in"]
     systems = {one["system"]: one for one in technical["systems"]}
     # Ranked ones first, then baselines, by their mean; nobody stands twice.
@@ -174,10 +164,7 @@ def test_two_levels_on_request_are_recorded_and_wider(folder: Path) -> None:
         known = [row for row in rows if row["ci_low"] is not None]
         return float(sum(row["ci_high"] - row["ci_low"] for row in known))
 
-    leads = [
-        rank(folder, "--mine", "fair", "--stability", "0", *more)[0]["leads"]
-        for more in ((), ("--two-level",))
-    ]
+    leads = [rank(folder, "--mine", "fair", "--stability", "0", *more)[0]["leads"] for more in ((), ("--two-level",))]
     assert [{row["two_level"] for row in one} for one in leads] == [{False}, {True}]
     assert width(leads[1]) > 1.1 * width(leads[0])
     assert [row["p"] for row in leads[0]] == [row["p"] for row in leads[1]]  # tests draw whole groups

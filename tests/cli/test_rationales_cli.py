@@ -14,12 +14,7 @@ from tests.support.faulty_server import FaultyServer
 from tests.support.program import proctor, within
 
 KEYS = [
-    {
-        "id": "q1",
-        "order": ["B", "A", "C"],
-        "rationale": "The scene is checked before the pads.",
-        "video": "v1",
-    },
+    {"id": "q1", "order": ["B", "A", "C"], "rationale": "The scene is checked before the pads.", "video": "v1"},
     {"id": "q2", "order": ["A", "C", "B"], "rationale": "Compressions follow the breaths.", "video": "v2"},
     {"id": "q3", "order": ["A", "B", "C"], "rationale": "", "video": "v3"},
 ]
@@ -83,9 +78,7 @@ def test_bertscore_says_where_there_is_nothing_to_mark(tmp_path: Path, stored: t
     assert done.returncode == 0, done.stderr
     done = proctor("score", "clinicalskillqa", "--store", other, "--judge", "bertscore")
     assert done.returncode == 1
-    assert done.stderr.strip().endswith(
-        "benchmark clinicalskillqa: found no reference with a rationale, expected some"
-    )
+    assert done.stderr.strip().endswith("benchmark clinicalskillqa: found no reference with a rationale, expected some")
 
 
 def test_a_judge_that_sees_the_frames_is_another_judge(stored: tuple[Path, Path]) -> None:
@@ -116,10 +109,7 @@ def test_a_judge_of_text_alone_refuses_frames(stored: tuple[Path, Path]) -> None
             "--base-url", server.url, "--media", folder,
         )  # fmt: skip
     assert done.returncode == 1
-    assert (
-        done.stderr.strip()
-        == "proctor: judge three-level: found frames to see, expected none: it reads text alone"
-    )
+    assert done.stderr.strip() == "proctor: judge three-level: found frames to see, expected none: it reads text alone"
 
 
 def test_a_stored_run_gets_the_overall_score_of_the_task(stored: tuple[Path, Path]) -> None:
@@ -158,9 +148,7 @@ def test_no_rationale_asked_for_is_no_zero(stored: tuple[Path, Path]) -> None:
     store, folder = stored
     bare = folder.parent / "bare.json"
     bare.write_text(json.dumps([{"id": key["id"], "order": key["order"]} for key in KEYS]), encoding="utf-8")
-    code, said = within(
-        "import", "clinicalskillqa", bare, "--data", folder, "--name", "bare", "--store", store
-    )
+    code, said = within("import", "clinicalskillqa", bare, "--data", folder, "--name", "bare", "--store", store)
     assert code == 0, said
     code, said = within("score", "clinicalskillqa", "--store", store, "--judge", "bertscore")
     assert code == 0, said
@@ -169,17 +157,11 @@ def test_no_rationale_asked_for_is_no_zero(stored: tuple[Path, Path]) -> None:
     code, said = within("results", "clinicalskillqa", "--store", store, "--format", "json")
     marked = {row["system"] for row in first_json(said) if row["metric"] == "rationale_f1"}
     assert marked == {"mine"}
-    code, said = within(
-        "results", "clinicalskillqa", "--store", store, "--system", "bare", "--protocol", "official"
-    )
+    code, said = within("results", "clinicalskillqa", "--store", store, "--system", "bare", "--protocol", "official")
     assert "no rationale was asked for or kept" in said
     assert next(row.split() for row in said.splitlines() if "Overall" in row)[-3:] == ["–", "–", "–"]
     code, said = within(
         "score", "clinicalskillqa", bare, "--references", folder / "references.json", "--format", "json"
     )
     found = first_json(said)
-    assert (found["rationale_f1"], found["overall"], found["reason"]) == (
-        None,
-        None,
-        "no prediction has a rationale",
-    )
+    assert (found["rationale_f1"], found["overall"], found["reason"]) == (None, None, "no prediction has a rationale")

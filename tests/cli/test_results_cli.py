@@ -37,10 +37,7 @@ def path(tmp_path: Path) -> Path:
     store.write(
         run,
         [
-            (
-                Answer(item_id=item.id, text="yes", parsed=True),
-                [score.model_copy(update={"item_id": item.id})],
-            )
+            (Answer(item_id=item.id, text="yes", parsed=True), [score.model_copy(update={"item_id": item.id})])
             for item in items
         ],
     )
@@ -111,9 +108,7 @@ def test_a_folder_without_the_media_is_an_error_and_a_gap_is_said(tmp_path: Path
         for number in range(5)
     )
     store = Store(tmp_path / "runs.db")
-    store.add_benchmark(
-        Benchmark(name="clips", title="Clips", items=items, metrics=(ACCURACY,), headline="accuracy")
-    )
+    store.add_benchmark(Benchmark(name="clips", title="Clips", items=items, metrics=(ACCURACY,), headline="accuracy"))
     run = store.start_run("clips", "one", "video", {})
     answers = [Answer(item_id=item.id, text="yes", parsed=True) for item in items]
     store.write(run, [(one, [Score(item_id=one.item_id, metric="accuracy", value=1.0)]) for one in answers])
@@ -131,16 +126,10 @@ def test_a_folder_without_the_media_is_an_error_and_a_gap_is_said(tmp_path: Path
     (media / "v3.mp4").write_bytes(b"no video")
     code, said = within(*command, "--draws", "100")
     assert code == 0, said
-    assert (
-        f"{media}: found 1 of 5 media files, missing v0.mp4, v1.mp4, v2.mp4 …: their items have no pictures"
-        in said
-    )
+    assert f"{media}: found 1 of 5 media files, missing v0.mp4, v1.mp4, v2.mp4 …: their items have no pictures" in said
 
 
-@pytest.mark.parametrize(
-    ("word", "meant"),
-    [("leaderboard", "results"), ("resluts", "results"), ("xyzzy", None)],
-)
+@pytest.mark.parametrize(("word", "meant"), [("leaderboard", "results"), ("resluts", "results"), ("xyzzy", None)])
 def test_an_unknown_command_lists_those_there_are(word: str, meant: str | None) -> None:
     done = proctor(word)
     said = " ".join(done.stderr.split())

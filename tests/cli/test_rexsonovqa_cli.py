@@ -85,16 +85,7 @@ def test_results_split_by_what_guessers_solve(store: Path) -> None:
 def test_shortest_option_run_by_hand(tree: Path, tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
     done = proctor(
-        "run",
-        "rexsonovqa",
-        "--data",
-        tree,
-        "--system",
-        "shortest-option",
-        "--condition",
-        "text-only",
-        "--store",
-        store,
+        "run", "rexsonovqa", "--data", tree, "--system", "shortest-option", "--condition", "text-only", "--store", store
     )
     assert done.returncode == 0, done.stderr
     assert "Asked 249: 249 answered" in done.stdout
@@ -139,9 +130,7 @@ def test_a_lead_is_held_against_the_floor(store: Path) -> None:
 
 def test_answers_that_wait_for_a_judge_are_shown(store: Path) -> None:
     waiting = [row for row in rows(store, "--system", "text-similarity") if row["metric"] == "rubric"]
-    assert [(row["n"], row["value"], row["answered"], row["unmarked"]) for row in waiting] == [
-        (0, None, 265, 265)
-    ]
+    assert [(row["n"], row["value"], row["answered"], row["unmarked"]) for row in waiting] == [(0, None, 265, 265)]
 
 
 def test_export_has_the_contract_s_columns(store: Path, tmp_path: Path) -> None:
@@ -149,18 +138,7 @@ def test_export_has_the_contract_s_columns(store: Path, tmp_path: Path) -> None:
     done = proctor("export", "rexsonovqa", "--store", store, "--format", "jsonl", "--out", out)
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in out.read_text().splitlines()]
-    head = [
-        "item",
-        "group",
-        "system",
-        "condition",
-        "status",
-        "metric",
-        "value",
-        "text",
-        "parsed",
-        "latency_s",
-    ]
+    head = ["item", "group", "system", "condition", "status", "metric", "value", "text", "parsed", "latency_s"]
     assert all(list(line)[:10] == head for line in lines)
     gemini = [line for line in lines if line["system"] == "gemini-3-pro" and line["metric"] == "accuracy"]
     assert sum(line["value"] for line in gemini) == 165
@@ -225,9 +203,7 @@ def test_a_model_on_clips_with_and_without_video(tree: Path, media: Path, tmp_pa
         assert pictures[:12] == [0] * 12
         assert all(1 <= count <= 4 for count in pictures[12:])
     accuracy = {
-        row["condition"]: row
-        for row in rows(store)
-        if row["system"] == "my-model" and row["metric"] == "accuracy"
+        row["condition"]: row for row in rows(store) if row["system"] == "my-model" and row["metric"] == "accuracy"
     }
     assert set(accuracy) == {"video", "text-only"}
     assert accuracy["video"]["value"] == accuracy["text-only"]["value"]
@@ -238,12 +214,8 @@ def test_whole_videos_are_noticed_and_cut_where_they_are_said_to_be_whole(tree: 
     for kind in ("mcq", "free"):
         folder = tmp_path / "data" / "benchmark_questions" / kind
         folder.mkdir(parents=True)
-        (folder / f"{video}.json").write_bytes(
-            (tree / "benchmark_questions" / kind / f"{video}.json").read_bytes()
-        )
-    (tmp_path / "data" / "video_metadata_new.json").write_bytes(
-        (tree / "video_metadata_new.json").read_bytes()
-    )
+        (folder / f"{video}.json").write_bytes((tree / "benchmark_questions" / kind / f"{video}.json").read_bytes())
+    (tmp_path / "data" / "video_metadata_new.json").write_bytes((tree / "video_metadata_new.json").read_bytes())
     (tmp_path / "media").mkdir()
     small_video(tmp_path / "media" / f"{video}.mp4", 160)
     store = tmp_path / "runs.db"
@@ -267,11 +239,7 @@ def test_whole_videos_are_noticed_and_cut_where_they_are_said_to_be_whole(tree: 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (
-            ["results", "rexsonovqa", "--store", "none.db"],
-            1,
-            "proctor: none.db: found no such file, expected a store",
-        ),
+        (["results", "rexsonovqa", "--store", "none.db"], 1, "proctor: none.db: found no such file, expected a store"),
         (
             ["results", "rexsonovka", "--store", "{store}"],
             1,
@@ -283,27 +251,15 @@ def test_whole_videos_are_noticed_and_cut_where_they_are_said_to_be_whole(tree: 
             "found no facet 'anatomy', expected one of",
         ),
         (["results", "rexsonovqa", "--store", "{store}", "--failed", "maybe"], 2, "'maybe' is not one of"),
-        (
-            ["run", "nothing", "--data", ".", "--system", "random"],
-            1,
-            "unknown benchmark 'nothing': expected one of ",
-        ),
-        (
-            ["run", "rexsonovqa", "--data", "{tree}", "--system", "randm"],
-            1,
-            "unknown system 'randm': expected one of",
-        ),
+        (["run", "nothing", "--data", ".", "--system", "random"], 1, "unknown benchmark 'nothing': expected one of "),
+        (["run", "rexsonovqa", "--data", "{tree}", "--system", "randm"], 1, "unknown system 'randm': expected one of"),
         (["run", "rexsonovqa", "--data", "{tree}"], 2, "name what answers with --system or --model"),
         (
             ["run", "rexsonovqa", "--data", "{tree}", "--system", "random", "--condition", "blind"],
             1,
             "unknown condition 'blind': expected one of black,",
         ),
-        (
-            ["run", "rexsonovqa", "--data", ".", "--system", "random"],
-            1,
-            "video_metadata_new.json: found no such file",
-        ),
+        (["run", "rexsonovqa", "--data", ".", "--system", "random"], 1, "video_metadata_new.json: found no such file"),
         (["frobnicate"], 2, "No such command 'frobnicate'"),
     ],
 )
@@ -328,8 +284,7 @@ def test_changed_items_are_refused(store: Path, tree: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
-    ["list", "demo", "run", "import", "score", "results", "analyze", "compare", "report", "export"],
+    "command", ["list", "demo", "run", "import", "score", "results", "analyze", "compare", "report", "export"]
 )
 def test_every_command_of_the_contract_explains_itself(command: str) -> None:
     done = proctor(command, "--help")

@@ -13,7 +13,8 @@ import pytest
 from proctor.core import Status
 from proctor.runs import Store
 from tests.support.faulty_server import Fault, FaultyServer, Request
-from tests.support.program import Program, proctor, start_proctor, wait_for
+from tests.support.forked import Program
+from tests.support.program import proctor, start_proctor, wait_for
 from tests.support.text_folder import answer_tray, item_of, write_text_folder
 
 ITEMS = 60
@@ -159,9 +160,7 @@ def test_answers_that_cannot_be_read_are_counted_with_an_example(folder: Path, s
         done = proctor(*command(folder, store, server))
     assert done.returncode == 0, done.stderr
     (said,) = [line for line in done.stderr.splitlines() if "can't be read" in line]
-    assert re.match(
-        rf"40 of {ITEMS} can't be read and count as wrong, for example q\d\d\d: .*I can't say", said
-    )
+    assert re.match(rf"40 of {ITEMS} can't be read and count as wrong, for example q\d\d\d: .*I can't say", said)
 
 
 def test_failures_are_grouped_by_cause(folder: Path, store: Path) -> None:
@@ -209,9 +208,7 @@ def test_a_changed_benchmark_is_refused_before_a_call_is_paid(folder: Path, stor
         (["--model", "local", "--concurrency", "0"], 2, "Invalid value for '--concurrency'"),
     ],
 )
-def test_bad_arguments_write_nothing(
-    arguments: list[str], code: int, reason: str, folder: Path, store: Path
-) -> None:
+def test_bad_arguments_write_nothing(arguments: list[str], code: int, reason: str, folder: Path, store: Path) -> None:
     base: list[str | Path] = [
         "run",
         "simulated",
@@ -245,9 +242,7 @@ def test_a_server_that_moved_goes_on_with_the_run_and_is_recorded(folder: Path, 
     assert statuses(store) == {Status.ANSWERED: ITEMS}
 
 
-def test_other_settings_are_taken_while_nothing_is_answered_and_refused_from_then_on(
-    folder: Path, store: Path
-) -> None:
+def test_other_settings_are_taken_while_nothing_is_answered_and_refused_from_then_on(folder: Path, store: Path) -> None:
     def run(server: FaultyServer, temperature: str) -> tuple[int, str]:
         done = proctor(
             *command(folder, store, server), "--limit", "5", "--retries", "0", "--settings", f"temperature={temperature}"

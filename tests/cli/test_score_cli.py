@@ -41,9 +41,7 @@ def score(store: Path, server: FaultyServer, *more: str) -> tuple[int, str, str]
 
 
 def rubric(store: Path) -> dict[str, dict[str, object]]:
-    done = proctor(
-        "results", "rexsonovqa", "--store", store, "--system", "llava", "--format", "json", "--draws", "100"
-    )
+    done = proctor("results", "rexsonovqa", "--store", store, "--system", "llava", "--format", "json", "--draws", "100")
     return {row["scorer"]: row for row in json.loads(done.stdout) if row["metric"] == "rubric"}
 
 

@@ -40,9 +40,7 @@ def test_json_has_the_tasks_figures_and_the_rationales(files: tuple[Path, Path])
     f1 = found["rationales"]["f1"]
     assert (0.5 < f1["q1"] < 1, f1["q2"], "q3" in f1) == (True, 0, False)
     assert found["rationale_f1"] == pytest.approx(f1["q1"] / 2)
-    assert found["overall"] == pytest.approx(
-        100 * (0.8 * (0.7 / 3 + 0.3 * 4 / 9) + 0.2 * found["rationale_f1"])
-    )
+    assert found["overall"] == pytest.approx(100 * (0.8 * (0.7 / 3 + 0.3 * 4 / 9) + 0.2 * found["rationale_f1"]))
     assert found["reason"] is None
     assert found["rationales"]["hash"].startswith("all-MiniLM-L6-v2_L5_no-idf_version=0.3.12(hug_trans=")
     assert found["rationales"]["notes"][0] == "1 of 3 answers have no rationale and score 0"
@@ -63,9 +61,7 @@ def test_json_has_the_tasks_figures_and_the_rationales(files: tuple[Path, Path])
 
 
 def test_people_read_tables_and_what_is_wrong(files: tuple[Path, Path]) -> None:
-    done = proctor(
-        "score", "clinicalskillqa", files[0], "--references", files[1], "--draws", "100", "--alpha", "0.5"
-    )
+    done = proctor("score", "clinicalskillqa", files[0], "--references", files[1], "--draws", "100", "--alpha", "0.5")
     assert done.returncode == 0, done.stderr
     assert "33.3 %" in done.stdout
     assert "Overall score (0–100)" in done.stdout
@@ -86,16 +82,7 @@ def test_the_encoder_is_chosen(files: tuple[Path, Path], tmp_path: Path) -> None
     baseline.write_text("LAYER,P,R,F\n1,0.2,0.2,0.2\n", encoding="utf-8")
     chosen = ("--encoder", str(get_model_path()), "--layer", "1", "--rescale", str(baseline))
     done = proctor(
-        "score",
-        "clinicalskillqa",
-        files[0],
-        "--references",
-        files[1],
-        "--draws",
-        "100",
-        "--format",
-        "json",
-        *chosen,
+        "score", "clinicalskillqa", files[0], "--references", files[1], "--draws", "100", "--format", "json", *chosen
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["rationales"]["hash"].startswith(f"{get_model_path()}_L1_no-idf_version=")

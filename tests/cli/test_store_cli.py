@@ -39,9 +39,7 @@ def test_show_lists_runs_with_their_settings(path: Path) -> None:
 
 def test_a_run_is_deleted_with_its_answers_and_scores_alone(path: Path) -> None:
     before = runs(path)
-    done = proctor(
-        *("store", "delete", "toy", "--system", "looker", "--condition", "black", "--yes", "--store", path)
-    )
+    done = proctor(*("store", "delete", "toy", "--system", "looker", "--condition", "black", "--yes", "--store", path))
     assert (done.returncode, done.stdout) == (0, "Deleted 1 runs, 48 answers\n")
     del before["looker", "black"]
     assert runs(path) == before
@@ -173,9 +171,7 @@ def test_hostile_texts_reach_no_terminal(tmp_path: Path) -> None:
     store = Store(tmp_path / "h.db")
     answer = Answer(item_id="q", text="[bold]no[/bold] \x1b]0;title\x07 \u202eno", parsed="no")
     benchmark = Benchmark("h", "H", (item,), (ACCURACY,), "accuracy")
-    asyncio.run(
-        import_answers(store, benchmark, RecordedAnswers((answer,)), name="m", condition="video", scorers=())
-    )
+    asyncio.run(import_answers(store, benchmark, RecordedAnswers((answer,)), name="m", condition="video", scorers=()))
     said = proctor("show", "h", "q", "--store", tmp_path / "h.db").stdout
     assert "\x1b" not in said
     assert "\u202e" not in said

@@ -13,14 +13,7 @@ from proctor.reports.terminal import show_table
 from tests.support.program import proctor, within_terminal
 from tests.support.text_folder import write_text_folder
 
-COLUMNS = [
-    "system",
-    "condition",
-    "question type",
-    ">value",
-    ">interval",
-    *(f">not submitted {k}" for k in range(7)),
-]
+COLUMNS = ["system", "condition", "question type", ">value", ">interval", *(f">not submitted {k}" for k in range(7))]
 ROWS = [
     [f"a-system-with-a-long-name-{k}", "text-only", "temporal grounding", f"{k}7.5 %", f"{k}0.1 to {k}9.9"]
     + [f"{k}{n}00" for n in range(7)]
@@ -70,16 +63,7 @@ def test_elsewhere_texts_are_shortened_and_numbers_never() -> None:
 def test_the_program_at_eighty_columns(tmp_path: Path) -> None:
     """The same numbers as in a pipe, on a terminal of 80 columns."""
     folder, store = write_text_folder(tmp_path / "data", 12), tmp_path / "runs.db"
-    command: list[str | Path] = [
-        "run",
-        "simulated",
-        "--data",
-        folder,
-        "--store",
-        store,
-        "--condition",
-        "text-only",
-    ]
+    command: list[str | Path] = ["run", "simulated", "--data", folder, "--store", store, "--condition", "text-only"]
     assert proctor(*command, "--system", "random").returncode == 0
     shown: list[str | Path] = ["results", "simulated", "--store", store, "--draws", "200"]
     code, narrow = within_terminal(*shown, columns=80)

@@ -94,10 +94,7 @@ def test_it_judges_without_a_look_at_ratings(trained: tuple[Path, str], task: Pa
         rows = list(csv.DictReader(file))
     hidden = ("rater_id", "value")
     written = []
-    for name, columns in (
-        ("turned", list(rows[0])),
-        ("without", [one for one in rows[0] if one not in hidden]),
-    ):
+    for name, columns in (("turned", list(rows[0])), ("without", [one for one in rows[0] if one not in hidden])):
         answers = tmp_path / f"{name}.csv"
         with answers.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, columns, extrasaction="ignore")
@@ -109,23 +106,17 @@ def test_it_judges_without_a_look_at_ratings(trained: tuple[Path, str], task: Pa
         done = proctor("score", "mediqa-eval", "--judge", f"embedded:{trained[0]}", "--store", store)
         assert done.returncode == 0, done.stderr
         assert "flags: trained-on" in done.stderr
-        (scorer,) = (
-            one for one in judges_of(Store(store), "mediqa-eval") if one.startswith("embedded-judge[")
-        )
+        (scorer,) = (one for one in judges_of(Store(store), "mediqa-eval") if one.startswith("embedded-judge["))
         given = ("--format", "submission", "--scorer", scorer, "--out", out)
         done = proctor("export", "mediqa-eval", "--store", store, *given)
         assert done.returncode == 0, done.stderr
         written.append(out.read_text(encoding="utf-8"))
     assert written[0] == written[1]
-    linted = proctor(
-        "validate", "mediqa-eval", tmp_path / "turned-scores.csv", "--ratings", task / "ratings.csv"
-    )
+    linted = proctor("validate", "mediqa-eval", tmp_path / "turned-scores.csv", "--ratings", task / "ratings.csv")
     assert linted.returncode == 0, linted.stdout
 
 
-def test_nothing_is_overwritten_nor_half_written(
-    trained: tuple[Path, str], task: Path, tmp_path: Path
-) -> None:
+def test_nothing_is_overwritten_nor_half_written(trained: tuple[Path, str], task: Path, tmp_path: Path) -> None:
     done = proctor(*arguments(task / "runs.db", trained[0]))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.endswith("judge: found something there already, expected a new folder\n")

@@ -33,9 +33,7 @@ def test_a_pipe_a_device_and_a_folder_are_refused_at_once(tmp_path: Path) -> Non
     assert refusal(tmp_path / "a\ud800b") == "a name that no file can have"
 
 
-def test_a_file_is_read_up_to_a_size_that_can_be_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_read_up_to_a_size_that_can_be_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "large"
     with file.open("wb") as out:
         out.truncate(2**20 + 1)  # a hole: no disk is needed

@@ -19,9 +19,7 @@ def test_a_broken_package_breaks_only_itself(monkeypatch: pytest.MonkeyPatch) ->
     things = offering(monkeypatch, good="json:dumps", gone="no_such_module:x", old="json:no_such_name")
     assert things.names() == ["gone", "good", "old"]
     assert callable(things.get("good"))
-    with pytest.raises(
-        ProctorError, match=r"the thing 'gone' \(no_such_module:x\) can't be loaded: No module"
-    ):
+    with pytest.raises(ProctorError, match=r"the thing 'gone' \(no_such_module:x\) can't be loaded: No module"):
         things.get("gone")
     with pytest.raises(ProctorError, match=r"the thing 'old' \(json:no_such_name\) can't be loaded"):
         things.get("old")
@@ -40,9 +38,7 @@ def test_a_name_is_taken_once() -> None:
         things.add("a", 2)
 
 
-def test_a_name_that_two_packages_offer_is_refused_and_both_are_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_name_that_two_packages_offer_is_refused_and_both_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     class Package:
         def __init__(self, name: str) -> None:
             self.name = name

@@ -154,9 +154,7 @@ def test_any_reply_ends_in_a_value_or_a_parse_error(pieces: list[str], form: For
     assert "\n" not in problem
     assert len(problem) < 400
     json.dumps(value, allow_nan=False)
-    if not problem and not isinstance(
-        form, OrderingFormat
-    ):  # an incomplete order is an answer, though no reference
+    if not problem and not isinstance(form, OrderingFormat):  # an incomplete order is an answer, though no reference
         assert form.match(form.check(value, ORGANS), value)
 
 
@@ -193,9 +191,7 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize(
-    "form", ALL, ids=lambda form: f"{form.kind}{'-strict' if getattr(form, 'strict', 0) else ''}"
-)
+@pytest.mark.parametrize("form", ALL, ids=lambda form: f"{form.kind}{'-strict' if getattr(form, 'strict', 0) else ''}")
 def test_a_megabyte_of_anything_is_read_in_linear_time(form: Format) -> None:
     """Quadratic time would show: these texts would take hours."""
     for piece in HOSTILE:

@@ -163,9 +163,7 @@ def test_a_pattern_that_could_hang_is_refused_when_it_is_read(pattern: str, prob
 
 
 def test_an_answer_on_which_a_pattern_takes_too_long_is_unreadable() -> None:
-    form = PatternFormat(
-        pattern="(?:xy|x|y|yx)*-", strict=True
-    )  # slow on a mixture that no probe at reading has
+    form = PatternFormat(pattern="(?:xy|x|y|yx)*-", strict=True)  # slow on a mixture that no probe at reading has
     assert form.parse("xyxyx-") == "xyxyx-"
     with pytest.raises(ParseError, match="a text of the form"):
         form.parse("xy" * 140)

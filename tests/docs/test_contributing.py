@@ -85,13 +85,9 @@ def test_what_a_package_adds_is_listed(package: Path, kind: str, name: str) -> N
     assert listed[name]
 
 
-def test_its_system_answers_its_benchmark_under_its_condition(
-    package: Path, theatre: Path, tmp_path: Path
-) -> None:
+def test_its_system_answers_its_benchmark_under_its_condition(package: Path, theatre: Path, tmp_path: Path) -> None:
     store, cache = tmp_path / "lamps.db", tmp_path / "frames"
-    conditions = [
-        word for name in ("video", "blurred", "black", "text-only") for word in ("--condition", name)
-    ]
+    conditions = [word for name in ("video", "blurred", "black", "text-only") for word in ("--condition", name)]
     done = proctor(
         "run", "lamps", "--data", theatre, "--media", theatre, "--system", "brightness", *conditions,
         "--store", store, "--cache", cache, PYTHONPATH=str(package),
@@ -121,9 +117,7 @@ def test_its_judge_marks_imported_answers_once(package: Path, theatre: Path, tmp
     assert done.returncode == 0, done.stderr
 
     def reply(request: Request) -> str:
-        assert (
-            "1. the anaesthesia machine\n2. <<<ANSWER\nthe machine for anaesthesia\nANSWER>>>" in request.text
-        )
+        assert "1. the anaesthesia machine\n2. <<<ANSWER\nthe machine for anaesthesia\nANSWER>>>" in request.text
         return '{"same": true}'
 
     with FaultyServer(reply) as server:
@@ -158,9 +152,7 @@ print(proctor.score({str(store)!r}, metrics="names_the_machine", systems="night-
         check=True,
     )
     assert done.stdout == "{'names_the_machine': 1}\n"
-    assert (
-        values(package, store, "--system", "night-shift")["night-shift", "video", "names_the_machine"] == 1.0
-    )
+    assert values(package, store, "--system", "night-shift")["night-shift", "video", "names_the_machine"] == 1.0
 
 
 def test_its_prompt_is_what_a_model_reads(package: Path, theatre: Path, tmp_path: Path) -> None:

@@ -76,9 +76,7 @@ def test_generated_parts_are_current(page: Path) -> None:
 
 def test_everything_that_can_be_generated_stands_in_a_page() -> None:
     named = {
-        name
-        for page in PAGES
-        for name in re.findall(r"<!-- generated: ([\w-]+) -->", page.read_text("utf-8"))
+        name for page in PAGES for name in re.findall(r"<!-- generated: ([\w-]+) -->", page.read_text("utf-8"))
     } - {"…"}
     assert named == set(BLOCKS)
 
@@ -139,9 +137,7 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
         if page in seen:
             continue
         seen.add(page)
-        targets = [
-            (page.parent / link.partition("#")[0]).resolve() for link in links(page) if "://" not in link
-        ]
+        targets = [(page.parent / link.partition("#")[0]).resolve() for link in links(page) if "://" not in link]
         waiting += [target for target in targets if target.suffix == ".md"]
     assert [str(page) for page in PAGES if page not in seen] == []
 
@@ -177,13 +173,9 @@ def test_export_names_every_column() -> None:
 def test_everything_public_has_a_docstring_and_a_doctest(room: str) -> None:
     module = importlib.import_module(f"proctor.{room}")
     things = {name: getattr(module, name) for name in module.__all__}
-    defined = {
-        name: thing for name, thing in things.items() if inspect.isclass(thing) or inspect.isfunction(thing)
-    }
+    defined = {name: thing for name, thing in things.items() if inspect.isclass(thing) or inspect.isfunction(thing)}
     assert [name for name, thing in defined.items() if not inspect.getdoc(thing)] == []
-    assert [
-        name for name, thing in defined.items() if _does_something(thing) and not _has_doctest(thing)
-    ] == []
+    assert [name for name, thing in defined.items() if _does_something(thing) and not _has_doctest(thing)] == []
 
 
 def _does_something(thing: Any) -> bool:

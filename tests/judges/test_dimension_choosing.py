@@ -10,22 +10,14 @@ import pytest
 
 from proctor.audits import CorrelationSettings, MetricScores, Rating, RatingsTable
 from proctor.core import InputError, generator
-from proctor.judges.dimensions.choosing import (
-    ChosenFor,
-    DimensionChoice,
-    agreement,
-    choose_judges,
-    read_choice,
-)
+from proctor.judges.dimensions.choosing import ChosenFor, DimensionChoice, agreement, choose_judges, read_choice
 from tests.support.rated_pool import CHINESE
 
 NO_DRAWS = CorrelationSettings(draws=0)
 ENGLISH = ("disagree_flag", "completeness", "factual-accuracy", "relevance", "writing-style", "overall")
 
 
-def table(
-    encounters: int, dimensions: Sequence[str] = ("overall",), seed: int = 0, systems: int = 3
-) -> RatingsTable:
+def table(encounters: int, dimensions: Sequence[str] = ("overall",), seed: int = 0, systems: int = 3) -> RatingsTable:
     """Random ratings of 0, ½ and 1: answers of several systems to each encounter in both languages."""
     draw = generator(seed, "ratings")
     return RatingsTable(
@@ -40,19 +32,11 @@ def table(
     )  # fmt: skip
 
 
-def noisy(
-    ratings: RatingsTable, name: str, noise: float | Mapping[str, float], seed: int = 0
-) -> MetricScores:
+def noisy(ratings: RatingsTable, name: str, noise: float | Mapping[str, float], seed: int = 0) -> MetricScores:
     """A judge that gives the rating and noise of its own; how much may depend on the dimension."""
     draw = generator(seed, "judge", name)
-    spread = (
-        noise
-        if isinstance(noise, Mapping)
-        else dict.fromkeys({one.dimension for one in ratings.ratings}, noise)
-    )
-    return MetricScores(
-        name, {one.key: one.value + spread[one.dimension] * draw.normal() for one in ratings.ratings}
-    )
+    spread = noise if isinstance(noise, Mapping) else dict.fromkeys({one.dimension for one in ratings.ratings}, noise)
+    return MetricScores(name, {one.key: one.value + spread[one.dimension] * draw.normal() for one in ratings.ratings})
 
 
 def test_each_dimension_gets_the_judge_that_agrees_best_on_it() -> None:
@@ -88,9 +72,7 @@ def test_the_honest_figure_by_hand() -> None:
         outside = [one for one in ratings.ratings if one.language == "en" and choice.folds[one.group] != fold]
 
         def held(judge: MetricScores, rows: Sequence[Rating]) -> float:
-            found = agreement(
-                [float(judge.scores[one.key] or 0) for one in rows], [one.value for one in rows]
-            )
+            found = agreement([float(judge.scores[one.key] or 0) for one in rows], [one.value for one in rows])
             assert found is not None
             return found
 
@@ -183,9 +165,7 @@ def test_folds_whose_ratings_are_all_the_same_are_left_out() -> None:
 
 def test_a_judge_that_opted_out_or_tells_nothing_apart_is_not_chosen() -> None:
     ratings = table(10)
-    out = MetricScores(
-        "out", {one.key: None if one.language == "zh" else one.value for one in ratings.ratings}
-    )
+    out = MetricScores("out", {one.key: None if one.language == "zh" else one.value for one in ratings.ratings})
     flat = MetricScores("flat", {one.key: 0.5 for one in ratings.ratings})
     rough = noisy(ratings, "rough", 3.0)
     choice = choose_judges(ratings, [flat, out, rough], settings=NO_DRAWS)

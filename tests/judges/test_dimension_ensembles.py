@@ -14,8 +14,9 @@ from pydantic import JsonValue
 from proctor.core import ConfigurationError, InputError
 from proctor.judges.dimensions import Case, DimensionScores
 from proctor.judges.dimensions.ensemble import Ensemble, pooled
-from tests.support.dimension_cases import Votes, case, judged, rating
+from tests.support.dimension_cases import case, judged, rating
 from tests.support.faulty_server import Fault, FaultyServer, Request
+from tests.support.votes import Votes
 
 
 class Says:
@@ -194,7 +195,5 @@ def test_scores_that_are_missing_and_given_are_a_bug() -> None:
 
 
 def test_pooled_flags_name_each_once() -> None:
-    said: dict[str, Any] = {
-        name: DimensionScores(full(0, 0.5), flags=("steering",)) for name in ("a", "b", "c")
-    }
+    said: dict[str, Any] = {name: DimensionScores(full(0, 0.5), flags=("steering",)) for name in ("a", "b", "c")}
     assert pooled(case(), said, 2).flags == ("steering",)

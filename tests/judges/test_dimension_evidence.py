@@ -12,11 +12,12 @@ from proctor.core import InputError
 from proctor.judges.dimensions import DimensionScores
 from proctor.judges.dimensions.looking_up import CITES_UNSEEN, STEERING_PASSAGE
 from proctor.judges.retrieval import index
-from tests.support.dimension_cases import Votes, case, picture
+from tests.support.dimension_cases import case, picture
 from tests.support.faulty_server import Fault, Request
 from tests.support.rated_pool import Model, document_folder, one_judged, scores
 from tests.support.requests import asked_text
 from tests.support.snapshot import assert_frozen
+from tests.support.votes import Votes
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 
@@ -37,9 +38,7 @@ def documents(tmp_path: Path) -> dict[str, str]:
     return {"documents": str(document_folder(tmp_path))}
 
 
-def grounded(
-    verdict: str, references: list[Any] | None = None, passages: list[Any] | None = None
-) -> dict[str, Any]:
+def grounded(verdict: str, references: list[Any] | None = None, passages: list[Any] | None = None) -> dict[str, Any]:
     return {
         "reason": "r",
         "verdict": verdict,
@@ -67,9 +66,7 @@ def test_the_calls_for_a_case_are_what_was_said(count: int, rerank: str, documen
 
 
 @pytest.mark.parametrize("text", ["", " \n", "…!"])
-def test_an_empty_candidate_claims_nothing_and_is_scored_at_once(
-    text: str, documents: dict[str, str]
-) -> None:
+def test_an_empty_candidate_claims_nothing_and_is_scored_at_once(text: str, documents: dict[str, str]) -> None:
     model = Model()
     said = examined(model, case(text), options=documents)
     assert (model.asked, said.evidence[0]["claims"]) == (["score"], [])
@@ -173,9 +170,7 @@ BROKEN: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("kind", "reply"), BROKEN)
-def test_a_step_that_is_not_of_the_form_gives_no_number(
-    kind: str, reply: Any, documents: dict[str, str]
-) -> None:
+def test_a_step_that_is_not_of_the_form_gives_no_number(kind: str, reply: Any, documents: dict[str, str]) -> None:
     votes = Votes()
     model = Model(**{kind: reply})
     said = examined(model, votes=votes, options=documents)
@@ -191,9 +186,7 @@ def test_a_step_that_is_not_of_the_form_gives_no_number(
 
 @pytest.mark.parametrize("fault", [Fault.REFUSAL, Fault.CONTENT_FILTER, Fault.SERVER_ERROR])
 @pytest.mark.parametrize("before", [0, 1, 3])
-def test_refusals_and_faults_at_any_step_give_no_number(
-    fault: Fault, before: int, documents: dict[str, str]
-) -> None:
+def test_refusals_and_faults_at_any_step_give_no_number(fault: Fault, before: int, documents: dict[str, str]) -> None:
     votes = Votes()
     script: list[Fault | None] = [*[None] * before, *[fault] * 12]
     said = examined(votes=votes, options=documents, script=script)
@@ -256,9 +249,7 @@ def test_a_hostile_document_is_fenced_in_and_flagged(tmp_path: Path) -> None:
         ({"shots": "2"}, "evidence-judge: option 'shots': expected one of documents, index, passages"),
     ],
 )
-def test_options_that_can_not_work_are_told(
-    options: dict[str, str], said: str, documents: dict[str, str]
-) -> None:
+def test_options_that_can_not_work_are_told(options: dict[str, str], said: str, documents: dict[str, str]) -> None:
     with pytest.raises(InputError, match=said):
         examined(options=documents | options)
 

@@ -11,11 +11,7 @@ import pytest
 from proctor.core import InfrastructureError, InputError
 from proctor.judges.dimensions import Case, DimensionScores, RatedCase
 from proctor.judges.dimensions.choosing import agreement
-from proctor.judges.dimensions.exemplars import (
-    Exemplars,
-    RatedPool,
-    case_mark,
-)
+from proctor.judges.dimensions.exemplars import Exemplars, RatedPool, case_mark
 from proctor.judges.dimensions.few_shot import FewShotJudge
 from proctor.judges.dimensions.searching import (
     ExemplarSearch,
@@ -28,8 +24,9 @@ from proctor.judges.dimensions.searching import (
     read_search,
     search_exemplars,
 )
-from tests.support.dimension_cases import Votes, case
+from tests.support.dimension_cases import case
 from tests.support.rated_pool import CHINESE, Model, one_judged, rated_answers
+from tests.support.votes import Votes
 
 RATED = rated_answers()
 
@@ -164,18 +161,13 @@ def test_the_best_set_serves_new_encounters_and_the_file_says_it_again(tmp_path:
     chosen = SearchedExemplars(pool, read_search(file)).of(case(encounter="new"))
     assert [case_mark(one.case) for one in chosen] == tried.sets[best]
     said = few(case(encounter="new"), options={"exemplars": str(file)})
-    assert said.evidence[0]["exemplars"] == [
-        {"item": one.case.id, "mark": case_mark(one.case)} for one in chosen
-    ]
+    assert said.evidence[0]["exemplars"] == [{"item": one.case.id, "mark": case_mark(one.case)} for one in chosen]
     fewer = [one for one in RATED if one.case.encounter != "iiyi/E1"]
-    with pytest.raises(
-        InputError, match="found a search on other rated answers, expected one on those of --rated"
-    ):
+    with pytest.raises(InputError, match="found a search on other rated answers, expected one on those of --rated"):
         few(rated=fewer, options={"exemplars": str(file)})
     file.write_text('{"kind": "x"}')
     with pytest.raises(
-        InputError,
-        match=r"exemplars\.json: field 'kind': found 'x', expected Input should be 'proctor exemplars 1'",
+        InputError, match=r"exemplars\.json: field 'kind': found 'x', expected Input should be 'proctor exemplars 1'"
     ):
         read_search(file)
 

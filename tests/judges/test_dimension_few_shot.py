@@ -23,18 +23,14 @@ from proctor.judges.dimensions.exemplars import (
     shown,
 )
 from proctor.judges.dimensions.few_shot import without_own
-from proctor.judges.dimensions.searching import (
-    ExemplarSearch,
-    SearchedExemplars,
-    SearchPlan,
-    search_exemplars,
-)
-from tests.support.dimension_cases import Votes, case, picture, rating
+from proctor.judges.dimensions.searching import ExemplarSearch, SearchedExemplars, SearchPlan, search_exemplars
+from tests.support.dimension_cases import case, picture, rating
 from tests.support.faulty_server import Fault, Request
 from tests.support.mediqa_store import rated_in
 from tests.support.rated_pool import Model, one_judged, rated_answers
 from tests.support.requests import asked_text
 from tests.support.snapshot import assert_frozen
+from tests.support.votes import Votes
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 RATED = rated_answers()
@@ -125,9 +121,7 @@ def test_what_is_sent_holds_nothing_of_the_own_encounter() -> None:
 def test_a_chooser_that_shows_the_own_encounter_is_stopped() -> None:
     chosen = (RATED[0],)
     other_language = replace(RATED[0].case, id="iiyi/E1/zh", language="zh")
-    with pytest.raises(
-        ProctorError, match=r"^j: iiyi/E1/zh: an exemplar of its own encounter \(iiyi/E1/en\)$"
-    ):
+    with pytest.raises(ProctorError, match=r"^j: iiyi/E1/zh: an exemplar of its own encounter \(iiyi/E1/en\)$"):
         without_own(chosen, other_language, "j")
     assert without_own(chosen, case(encounter="iiyi/E99"), "j") == chosen
 
@@ -146,21 +140,14 @@ def test_similar_by_words_against_hand_worked_tf_idf() -> None:
     """Three rated texts; the case shares "wart" (in 1 of 3) with the second, "foot" (in 2 of 3) with two."""
     texts = ["foot sore", "wart foot", "arm"]
     pool = RatedPool(
-        [
-            replace(RATED[0], case=case(text, query="", encounter=f"e{k}", id=f"i{k}"))
-            for k, text in enumerate(texts)
-        ]
+        [replace(RATED[0], case=case(text, query="", encounter=f"e{k}", id=f"i{k}")) for k, text in enumerate(texts)]
     )
     judged = case("wart foot", query="", encounter="new")
     rare, common = np.log(4 / 2) + 1, np.log(4 / 3) + 1  # ln((1 + n) / (1 + df)) + 1
     cosine = common * common / (rare**2 + common**2)
     likeness = SimilarExemplars(pool, 1)._likeness("\nwart foot")
     assert likeness.tolist() == pytest.approx([cosine, 1.0, 0.0])
-    assert [one.case.candidate for one in SimilarExemplars(pool, 3).of(judged)] == [
-        "arm",
-        "foot sore",
-        "wart foot",
-    ]
+    assert [one.case.candidate for one in SimilarExemplars(pool, 3).of(judged)] == ["arm", "foot sore", "wart foot"]
 
 
 def test_covering_ones_spread_over_the_scale() -> None:
@@ -190,15 +177,10 @@ def test_too_few_others_are_told() -> None:
     )
     with pytest.raises(InputError, match=expected):
         few(rated=few_rated)
-    with pytest.raises(
-        ConfigurationError, match=r"^few-shot-judge: expected rated answers to learn from, found none"
-    ):
+    with pytest.raises(ConfigurationError, match=r"^few-shot-judge: expected rated answers to learn from, found none"):
         few(rated=())
     for options, message in (
-        (
-            {"select": "best"},
-            "option 'select': found 'best', expected Input should be 'similar' or 'coverage'",
-        ),
+        ({"select": "best"}, "option 'select': found 'best', expected Input should be 'similar' or 'coverage'"),
         ({"shots": "0"}, "option 'shots': found '0'"),
         ({"select": "coverage", "encoder": "x"}, "option 'encoder': expected none with select=coverage"),
         ({"exemplars": "no.json", "shots": "2"}, "option 'shots': expected none beside exemplars"),
@@ -258,10 +240,7 @@ def test_scores_and_examples_are_kept_and_a_second_run_makes_no_call() -> None:
     assert (len(model.asked), len(votes.kept)) == (1, 1)
     few(reply=model, votes=votes, options={"select": "coverage"})  # other examples are another vote
     assert len(votes.kept) == 2
-    assert few(case("湿疹。", "zh"), model).values == {
-        "factual-consistency-wgold": 0.4,
-        "writing-style": 0.85,
-    }
+    assert few(case("湿疹。", "zh"), model).values == {"factual-consistency-wgold": 0.4, "writing-style": 0.85}
 
 
 @pytest.mark.parametrize(

@@ -12,17 +12,11 @@ import pytest
 
 from proctor.core import ConfigurationError, InputError
 from proctor.judges import JUDGES
-from proctor.judges.dimensions import (
-    IMAGES_ABSENT,
-    IMAGES_BROKEN,
-    Case,
-    Dimension,
-    DimensionScores,
-    ReferenceAnswer,
-)
-from tests.support.dimension_cases import ENGLISH, LEVELS, Votes, case, judged, picture, rating
+from proctor.judges.dimensions import IMAGES_ABSENT, IMAGES_BROKEN, Case, Dimension, DimensionScores, ReferenceAnswer
+from tests.support.dimension_cases import ENGLISH, LEVELS, case, judged, picture, rating
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.snapshot import assert_frozen
+from tests.support.votes import Votes
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 
@@ -188,9 +182,7 @@ def test_a_reply_that_is_not_of_the_form_gives_no_number(changes: dict[str, Any]
     assert "Your last reply could not be read" in server.requests[1].text
 
 
-@pytest.mark.parametrize(
-    "text", ["", "I would say 0.8 for all of them.", "null", "[]", "0.8", '{"overall": 0.8']
-)
+@pytest.mark.parametrize("text", ["", "I would say 0.8 for all of them.", "null", "[]", "0.8", '{"overall": 0.8'])
 def test_words_and_fragments_give_no_number(text: str) -> None:
     with FaultyServer(text) as server:
         assert one("mediqa-judge", server).values == {}
@@ -203,9 +195,7 @@ def test_a_bad_reply_is_asked_for_again() -> None:
     assert server.count == 3
 
 
-@pytest.mark.parametrize(
-    "fault", [Fault.REFUSAL, Fault.CONTENT_FILTER, Fault.SERVER_ERROR, Fault.BAD_REQUEST]
-)
+@pytest.mark.parametrize("fault", [Fault.REFUSAL, Fault.CONTENT_FILTER, Fault.SERVER_ERROR, Fault.BAD_REQUEST])
 @pytest.mark.parametrize("name", [*ONE_MODEL, "persona-ensemble"])
 def test_refusals_and_faults_give_no_number_and_are_asked_again(fault: Fault, name: str) -> None:
     votes = Votes()
@@ -227,16 +217,11 @@ def test_a_locked_door_ends_it_at_once() -> None:
     [
         ({"overall": 0.95}, ("overall-above-both",)),
         ({"completeness": 0.5, "overall": 0.6}, ("overall-above-half",)),
-        (
-            {"factual_accuracy": 0.2, "completeness": 0.3, "overall": 0.9},
-            ("overall-above-both", "overall-above-half"),
-        ),
+        ({"factual_accuracy": 0.2, "completeness": 0.3, "overall": 0.9}, ("overall-above-both", "overall-above-half")),
         ({"completeness": 0.51, "overall": 0.51}, ()),
     ],
 )
-def test_broken_rules_are_counted_and_corrected_by_nobody(
-    changes: dict[str, Any], breaks: tuple[str, ...]
-) -> None:
+def test_broken_rules_are_counted_and_corrected_by_nobody(changes: dict[str, Any], breaks: tuple[str, ...]) -> None:
     votes = Votes()
     with FaultyServer(rating(**changes)) as server:
         said = one("mediqa-judge", server, votes=votes)
@@ -314,8 +299,7 @@ def test_the_rubric_derives_overall_and_disagreement() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
-    [(0.25, "expected one of 0, 0.5, 1"), (2, "expected one of 0, 0.5, 1"), ("1", "valid number")],
+    ("value", "said"), [(0.25, "expected one of 0, 0.5, 1"), (2, "expected one of 0, 0.5, 1"), ("1", "valid number")]
 )
 def test_the_rubric_knows_its_levels_only(value: object, said: str) -> None:
     with FaultyServer(rating(LEVELS, relevance=value)) as server:

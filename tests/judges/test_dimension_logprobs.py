@@ -17,15 +17,11 @@ from hypothesis import strategies as st
 
 from proctor.core import ConfigurationError, InputError, generator
 from proctor.judges.dimensions import DimensionScores
-from proctor.judges.dimensions.calibration import (
-    Calibration,
-    RatedScore,
-    fit_calibration,
-    read_calibration,
-)
-from tests.support.dimension_cases import Votes, case, judged
+from proctor.judges.dimensions.calibration import Calibration, RatedScore, fit_calibration, read_calibration
+from tests.support.dimension_cases import case, judged
 from tests.support.faulty_server import Fault, FaultyServer, Request, Tokens
 from tests.support.snapshot import assert_frozen
+from tests.support.votes import Votes
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 ORDER = ("completeness", "factual-accuracy", "relevance", "writing-style", "overall", "disagree_flag")
@@ -41,9 +37,7 @@ def reply(chances: Chances, *, before: str = "", after: str = "") -> Tokens:
         drawn = max(others, key=lambda level: others[level])
         said.append((f'{", " if place else ""}"{name}":', {}))
         said += [] if before.startswith(" ") else [(" ", {})]
-        said.append(
-            (before + drawn + after, {before + one + after: chance for one, chance in others.items()})
-        )
+        said.append((before + drawn + after, {before + one + after: chance for one, chance in others.items()}))
     return Tokens([*said, ("}", {})])
 
 
@@ -55,10 +49,7 @@ def expects(chances: Chances, votes: Votes | None = None, **more: Any) -> Dimens
 
 def test_the_score_is_the_mean_of_the_levels_and_not_the_one_that_was_drawn() -> None:
     votes = Votes()
-    chances = CERTAIN | {
-        "completeness": {"0": 0.1, "1": 0.3, "2": 0.6},
-        "disagree_flag": {"0": 0.7, "1": 0.3},
-    }
+    chances = CERTAIN | {"completeness": {"0": 0.1, "1": 0.3, "2": 0.6}, "disagree_flag": {"0": 0.7, "1": 0.3}}
     said = expects(chances, votes)
     # completeness: 0·0.1 + 0.5·0.3 + 1·0.6 = 0.75, while 2 (1.0) was drawn
     assert said.values["completeness"] == pytest.approx(0.75)
@@ -68,9 +59,7 @@ def test_the_score_is_the_mean_of_the_levels_and_not_the_one_that_was_drawn() ->
     kept = vote.reply["chances"]
     assert isinstance(kept, dict)
     assert kept["completeness"] == pytest.approx([0.1, 0.3, 0.6])
-    assert vote.reply["drawn"] == {
-        name: {"completeness": 2, "disagree_flag": 0}.get(name, 1) for name in ORDER
-    }
+    assert vote.reply["drawn"] == {name: {"completeness": 2, "disagree_flag": 0}.get(name, 1) for name in ORDER}
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -104,8 +93,7 @@ def test_levels_are_found_within_tokens_with_punctuation(before: str, after: str
     tokens = reply(chances, before=before, after="")
     if after:  # the comma that separates belongs to the level's token
         said = [
-            (text.removeprefix(", ") if place else text, others)
-            for place, (text, others) in enumerate(tokens.said)
+            (text.removeprefix(", ") if place else text, others) for place, (text, others) in enumerate(tokens.said)
         ]
         said = [
             (text + after, {one + after: chance for one, chance in others.items()})
@@ -149,17 +137,13 @@ def test_a_server_without_probabilities_is_an_error_and_not_the_drawn_number() -
     votes = Votes()
     with (
         FaultyServer(plain) as server,
-        pytest.raises(
-            ConfigurationError, match="openai:judge gives no token probabilities: expected a server"
-        ),
+        pytest.raises(ConfigurationError, match="openai:judge gives no token probabilities: expected a server"),
     ):
         judged("logprob-judge", server, [case()], votes)
     assert votes.kept == {}
 
 
-def test_a_provider_without_probabilities_is_an_error_before_any_call(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_provider_without_probabilities_is_an_error_before_any_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
     text = "logprob-judge: anthropic:claude-x gives no token probabilities: expected a model asked by OpenAI"
     with FaultyServer("") as server, pytest.raises(ConfigurationError, match=text):
@@ -219,11 +203,7 @@ def rising(scores: Sequence[float], ratings: Sequence[float]) -> dict[float, flo
 
 
 @settings(deadline=None, max_examples=50)  # the first example waits for scikit-learn
-@given(
-    st.lists(
-        st.tuples(st.sampled_from([0.1, 0.2, 0.4, 0.5, 0.8]), st.sampled_from([0.0, 0.5, 1.0])), min_size=8
-    )
-)
+@given(st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.4, 0.5, 0.8]), st.sampled_from([0.0, 0.5, 1.0])), min_size=8))
 def test_the_curve_is_the_isotonic_regression(points: list[tuple[float, float]]) -> None:
     scores, ratings = [one for one, _ in points], [one for _, one in points]
     fitted = fit_calibration(rated(scores, ratings, [f"e{n}" for n in range(len(points))]), judge="j")
@@ -285,9 +265,7 @@ def test_calibrated_scores_come_from_the_same_votes(tmp_path: Path) -> None:
     options = {"calibration": str(file)}
     with FaultyServer(lambda _: reply(CERTAIN | {"overall": {"2": 1.0}})) as server:
         judged("logprob-judge", server, [case()], votes)
-        here, elsewhere = judged(
-            "logprob-judge", server, [case(), case(encounter="iiyi/E2")], votes, options=options
-        )
+        here, elsewhere = judged("logprob-judge", server, [case(), case(encounter="iiyi/E2")], votes, options=options)
     assert server.count == 1
     assert here.values["overall"] == 0.125  # by the curve that was learned without it
     assert elsewhere.values["overall"] == 0.75
@@ -301,10 +279,7 @@ def test_calibrated_scores_come_from_the_same_votes(tmp_path: Path) -> None:
     [
         (lambda body: body.update(kind="other"), r"field 'kind': found 'other', expected Input should be"),
         (lambda body: body["curves"]["en/overall"].update(without=[]), "a curve for every fold is expected"),
-        (
-            lambda body: body["curves"]["en/overall"]["everything"].update(ratings=[1.0]),
-            "as many ratings as scores",
-        ),
+        (lambda body: body["curves"]["en/overall"]["everything"].update(ratings=[1.0]), "as many ratings as scores"),
         (lambda body: body["folds"].update(x=-1), "a curve for every fold is expected"),
         (lambda body: body.pop("folds"), "field 'folds': found nothing, expected Field required"),
     ],

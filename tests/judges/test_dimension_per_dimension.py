@@ -10,20 +10,16 @@ from typing import Any
 import pytest
 
 from proctor.core import ConfigurationError, InputError
-from proctor.judges.dimensions import (
-    IMAGES_BROKEN,
-    Case,
-    ClientPool,
-    DimensionScores,
-)
+from proctor.judges.dimensions import IMAGES_BROKEN, Case, ClientPool, DimensionScores
 from proctor.judges.dimensions.choosing import ChosenFor, DimensionChoice
 from proctor.judges.dimensions.per_dimension import PerDimensionJudge
 from proctor.judges.embedded import EmbeddedJudge, Recipe, read_rated
 from proctor.models import ModelSpec
-from tests.support.dimension_cases import Votes, built_from, case, judged, rating, setup
+from tests.support.dimension_cases import built_from, case, judged, rating, setup
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.rated_answers import hashed, made_up
 from tests.support.rated_pool import CHINESE, one_judged
+from tests.support.votes import Votes
 
 ENGLISH = ("disagree_flag", "completeness", "factual-accuracy", "relevance", "writing-style", "overall")
 
@@ -97,11 +93,7 @@ def test_judges_that_are_run_now_ask_the_model_and_break_rules_aloud(tmp_path: P
     file.write_text(_choice(a="rubric-judge", overall="mediqa-judge").model_dump_json())
 
     def reply(request: Any) -> str:
-        levels = (
-            "0.5" in request.texts[0]
-            and "Three" not in request.texts[0]
-            and "enum" in json.dumps(request.body)
-        )
+        levels = "0.5" in request.texts[0] and "Three" not in request.texts[0] and "enum" in json.dumps(request.body)
         return rating({"completeness": 0.5, "factual-accuracy": 1, "relevance": 1, "writing-style": 0.5} if levels
                       else {**dict.fromkeys(ENGLISH, 0.9), "disagree_flag": 0})  # fmt: skip
 
@@ -141,9 +133,7 @@ def test_a_reply_that_is_not_of_the_form_gives_no_number(reply: str, tmp_path: P
     assert set(said.missing) == set(ENGLISH)
 
 
-@pytest.mark.parametrize(
-    "fault", [Fault.REFUSAL, Fault.CONTENT_FILTER, Fault.SERVER_ERROR, Fault.BAD_REQUEST]
-)
+@pytest.mark.parametrize("fault", [Fault.REFUSAL, Fault.CONTENT_FILTER, Fault.SERVER_ERROR, Fault.BAD_REQUEST])
 def test_refusals_and_faults_give_no_number_and_are_asked_again(fault: Fault, tmp_path: Path) -> None:
     votes, options = Votes(), _alone(tmp_path)
     with FaultyServer(rating(), faults=1.0, kinds=[fault]) as server:
@@ -189,9 +179,7 @@ def test_options_that_can_not_work_are_told(options: dict[str, str], said: str, 
     with pytest.raises(InputError, match=said):
         built_from(
             "per-dimension",
-            setup(
-                ClientPool([ModelSpec(name="openai:judge", base_url="http://127.0.0.1:9")]), Votes(), given
-            ),
+            setup(ClientPool([ModelSpec(name="openai:judge", base_url="http://127.0.0.1:9")]), Votes(), given),
         )
 
 
@@ -200,9 +188,9 @@ def test_a_judge_that_takes_all_answers_at_once_is_not_run_in_between(tmp_path: 
     file.write_text(_choice(a="x").model_dump_json())
     embedded = tmp_path / "learned"
     rated = made_up(8)
-    EmbeddedJudge.train(
-        rated, read_rated(rated, hashed), Recipe(folds=3, designs=6, kept=3), encoders=hashed
-    ).save(embedded)
+    EmbeddedJudge.train(rated, read_rated(rated, hashed), Recipe(folds=3, designs=6, kept=3), encoders=hashed).save(
+        embedded
+    )
     given = {"choice": str(file), "judges": "embedded", "embedded.folder": str(embedded)}
     with pytest.raises(ConfigurationError, match="embedded takes all answers at once: score with it first"):
         built_from("per-dimension", setup(ClientPool([]), Votes(), given))

@@ -48,11 +48,7 @@ SCHEME = RatingScheme(
 
 def item(number: int, language: str = "de", **changes: Any) -> Item:
     reference = Reference(answer="Ja.", accepted=("Gewiss.",))
-    fields: dict[str, Any] = {
-        "answer": FreeTextFormat(),
-        "reference": reference,
-        "tags": {"language": language},
-    }
+    fields: dict[str, Any] = {"answer": FreeTextFormat(), "reference": reference, "tags": {"language": language}}
     return Item(id=f"q{number}", group=f"g{number}", question="Geht es?", **(fields | changes))
 
 
@@ -81,9 +77,7 @@ class Comparing(Judge):
 
 
 def full(case: Case, value: float = 0.5) -> DimensionScores:
-    return DimensionScores(
-        {one.name: 1.0 if one.is_flag else value for one in case.dimensions}, flags=("seen",)
-    )
+    return DimensionScores({one.name: 1.0 if one.is_flag else value for one in case.dimensions}, flags=("seen",))
 
 
 def stored(folder: Path, texts: Sequence[str], systems: Sequence[str] = ("a",), **answer: Any) -> Store:

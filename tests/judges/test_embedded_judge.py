@@ -59,8 +59,7 @@ def judge() -> EmbeddedJudge:
 def new_cases() -> list[Case]:
     """Answers to encounters that the judge has not seen."""
     return [
-        replace(one.case, encounter=f"new/{one.case.encounter}", id=f"new/{one.case.id}")
-        for one in made_up(6, seed=5)
+        replace(one.case, encounter=f"new/{one.case.encounter}", id=f"new/{one.case.id}") for one in made_up(6, seed=5)
     ]
 
 
@@ -93,9 +92,7 @@ def test_leaking_folds_flatter() -> None:
     rng = np.random.default_rng(3)
     level = {f"{name}/{k}": float(rng.integers(0, 2)) for k in range(40) for name in ("one", "two")}
     rated = [
-        RatedCase(
-            one.case, {"disagree_flag": 1 - level[one.case.encounter], "overall": level[one.case.encounter]}
-        )
+        RatedCase(one.case, {"disagree_flag": 1 - level[one.case.encounter], "overall": level[one.case.encounter]})
         for one in made_up(40, languages=["en"])
     ]
     known = english(rated)
@@ -126,9 +123,7 @@ def test_folds_do_not_hang_on_the_order_of_rows() -> None:
     assert fold_numbers(split, 2, 1, "outer").tolist() == fold_numbers(turned, 2, 1, "outer").tolist()[::-1]
 
 
-def test_the_same_seed_gives_the_same_scores_and_another_does_not(
-    judge: EmbeddedJudge, new_cases: list[Case]
-) -> None:
+def test_the_same_seed_gives_the_same_scores_and_another_does_not(judge: EmbeddedJudge, new_cases: list[Case]) -> None:
     again, other = trained(made_up()), trained(made_up(), replace(SMALL, seed=1))
     assert again.score(new_cases) == judge.score(new_cases)
     assert again.manifest == judge.manifest
@@ -140,9 +135,7 @@ def test_the_order_of_cases_changes_nothing(judge: EmbeddedJudge, new_cases: lis
     assert judge.score(new_cases[::-1])[::-1] == judge.score(new_cases)
 
 
-def test_another_process_gives_the_same_scores(
-    judge: EmbeddedJudge, new_cases: list[Case], tmp_path: Path
-) -> None:
+def test_another_process_gives_the_same_scores(judge: EmbeddedJudge, new_cases: list[Case], tmp_path: Path) -> None:
     judge.save(tmp_path / "judge")
     program = """
 import json, sys
@@ -165,9 +158,7 @@ print(json.dumps([dict(one.values) for one in judge.score(cases)]))
     assert json.loads(done.stdout) == [dict(one.values) for one in judge.score(new_cases)]
 
 
-def test_good_answers_get_more_and_scores_are_on_the_scale(
-    judge: EmbeddedJudge, new_cases: list[Case]
-) -> None:
+def test_good_answers_get_more_and_scores_are_on_the_scale(judge: EmbeddedJudge, new_cases: list[Case]) -> None:
     scores = judge.score(new_cases)
     for case, one in zip(new_cases, scores, strict=True):
         one.check(case, judge.name)
@@ -190,9 +181,7 @@ def test_it_is_a_judge_of_dimensions(judge: EmbeddedJudge, new_cases: list[Case]
 
 def test_it_looks_at_texts_alone(judge: EmbeddedJudge, new_cases: list[Case]) -> None:
     """Neither names nor the dataset nor images change a score."""
-    renamed = [
-        replace(one, id=f"x{one.id}", encounter="e", dataset="d", images=("a.jpg",)) for one in new_cases
-    ]
+    renamed = [replace(one, id=f"x{one.id}", encounter="e", dataset="d", images=("a.jpg",)) for one in new_cases]
     assert [one.values for one in judge.score(renamed)] == [one.values for one in judge.score(new_cases)]
     assert all(IMAGES_UNSEEN in one.flags for one in judge.score(renamed))
 
@@ -221,9 +210,7 @@ def test_alone_no_other_answer_changes_a_score(new_cases: list[Case]) -> None:
     assert [alone.score([one])[0] for one in new_cases] == together
     assert {one.flags for one in together} == {()}
     compared = trained(made_up())
-    assert [compared.score([one])[0].values for one in new_cases] != [
-        one.values for one in compared.score(new_cases)
-    ]
+    assert [compared.score([one])[0].values for one in new_cases] != [one.values for one in compared.score(new_cases)]
 
 
 def test_designs_are_drawn_from_the_seed() -> None:
@@ -289,8 +276,7 @@ def test_measures_by_hand() -> None:
 def test_a_judge_refuses_what_it_has_not_learned(judge: EmbeddedJudge, new_cases: list[Case]) -> None:
     case = new_cases[0]
     with pytest.raises(
-        InputError,
-        match=r"case new/two/0/en: found the language 'de', expected one that it has learned: en, zh",
+        InputError, match=r"case new/two/0/en: found the language 'de', expected one that it has learned: en, zh"
     ):
         judge.score([replace(case, language="de")])
     odd = replace(case, dimensions=(replace(case.dimensions[1], name="kindness"),))
@@ -317,20 +303,14 @@ def test_a_part_of_the_dimensions_can_be_asked_for(judge: EmbeddedJudge, new_cas
 def test_training_refuses_what_nothing_can_be_learned_from() -> None:
     with pytest.raises(InputError, match="ratings: found none, expected answers with ratings"):
         read_rated([])
-    with pytest.raises(
-        InputError, match="found answers to 2 encounters, expected 3 or more, one for each fold"
-    ):
+    with pytest.raises(InputError, match="found answers to 2 encounters, expected 3 or more, one for each fold"):
         trained(made_up(2))
     same = [RatedCase(one.case, dict.fromkeys(one.values, 0.5)) for one in made_up(languages=["zh"])]
-    with pytest.raises(
-        InputError, match=r"ratings of '\S+' in 'zh': found all 0.5, expected some that differ"
-    ):
+    with pytest.raises(InputError, match=r"ratings of '\S+' in 'zh': found all 0.5, expected some that differ"):
         trained(same)
     part = made_up(languages=["en"])
     part[4] = RatedCase(part[4].case, {"overall": 1.0})
-    with pytest.raises(
-        InputError, match="found ratings of overall, expected one of each of disagree_flag, overall"
-    ):
+    with pytest.raises(InputError, match="found ratings of overall, expected one of each of disagree_flag, overall"):
         read_rated(part, hashed)
 
 

@@ -19,8 +19,9 @@ from proctor.core import InputError
 from proctor.judges.dimensions import ClientPool
 from proctor.judges.embedded import EmbeddedJudge, Recipe, read_rated
 from proctor.judges.embedded.weights import hash_of
-from tests.support.dimension_cases import Votes, built_from, setup
+from tests.support.dimension_cases import built_from, setup
 from tests.support.rated_answers import hashed, made_up
+from tests.support.votes import Votes
 
 SMALL = Recipe(folds=3, designs=4, kept=2)
 CASES = [replace(one.case, encounter="new") for one in made_up(2, seed=9)]
@@ -96,9 +97,7 @@ def test_a_folder_is_written_whole_or_not_at_all(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "savez", full)
-    with pytest.raises(
-        InputError, match="judge: found No space left on device, expected a folder that can be"
-    ):
+    with pytest.raises(InputError, match="judge: found No space left on device, expected a folder that can be"):
         judge.save(tmp_path / "judge")
     assert list(tmp_path.iterdir()) == []
 

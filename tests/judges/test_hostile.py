@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from proctor.judges.hostile import FENCE_CLOSE, FENCE_OPEN, neutral
 from proctor.judges.injection import steers
 
-PIECES = st.lists(
-    st.sampled_from([FENCE_OPEN, FENCE_CLOSE, "<<", ">>", "ANSWER", "answer", " ", "\u200b", "/", "x"])
-)
+PIECES = st.lists(st.sampled_from([FENCE_OPEN, FENCE_CLOSE, "<<", ">>", "ANSWER", "answer", " ", "\u200b", "/", "x"]))
 
 
 @given(PIECES.map("".join) | st.text())

@@ -134,9 +134,7 @@ def test_who_trips_the_judge_is_better_in_no_comparison(store: Store) -> None:
         assert one.if_wrong.value is not None
         assert one.if_wrong.value > 0
         assert one.difference.p is None or one.difference.p > 0.05 or (one.difference.value or 0) > 0
-    (one,) = compare(
-        store, "told", Options(draws=100, failed=FailedPolicy.WRONG), metrics=[RUBRIC.name]
-    ).comparisons
+    (one,) = compare(store, "told", Options(draws=100, failed=FailedPolicy.WRONG), metrics=[RUBRIC.name]).comparisons
     assert one.difference.value == pytest.approx(0.5)
 
 

@@ -11,17 +11,7 @@ from typing import Any
 
 import pytest
 
-from proctor.core import (
-    NO_ANSWER,
-    Answer,
-    Briefing,
-    InfrastructureError,
-    InputError,
-    Item,
-    Reference,
-    Score,
-    Status,
-)
+from proctor.core import NO_ANSWER, Answer, Briefing, InfrastructureError, InputError, Item, Reference, Score, Status
 from proctor.core.formats import BinaryFormat, FreeTextFormat
 from proctor.judges import JUDGES, OfSeveral, Panel, build_judge
 from proctor.judges.binary_vote import RightOrWrong
@@ -76,9 +66,7 @@ def judged(
         panel = build_judge("panel", clients, Votes() if votes is None else votes, **more)
         one = item()
         try:
-            return await asyncio.gather(
-                *(panel.score(one, answer) for answer in answers), return_exceptions=True
-            )
+            return await asyncio.gather(*(panel.score(one, answer) for answer in answers), return_exceptions=True)
         finally:
             for client in clients:
                 await client.aclose()
@@ -123,9 +111,7 @@ def test_every_vote_of_three_is_decided_by_the_majority_of_the_panel() -> None:
         ((None, None), (None, "vote missing")),
     ],
 )
-def test_one_judge_decides_alone_and_two_must_agree(
-    votes: tuple[Any, ...], expected: tuple[Any, str]
-) -> None:
+def test_one_judge_decides_alone_and_two_must_agree(votes: tuple[Any, ...], expected: tuple[Any, str]) -> None:
     assert decide(votes) == expected
 
 
@@ -354,11 +340,7 @@ def test_the_registry_knows_it_and_it_takes_one_to_three_different_models(tmp_pa
     assert not panel.applies(item(answer=BinaryFormat(), reference=Reference(answer=True)))
     assert not panel.applies(item(reference=None))
     assert [one["model"] for one in panel.settings["judges"]] == list(THREE[:2])  # type: ignore[index, union-attr, call-overload]
-    for wrong, found in (
-        (clients, "openai:a, openai:b, openai:c, d"),
-        ([], "none"),
-        (clients[:1] * 2, "openai:a,"),
-    ):
+    for wrong, found in ((clients, "openai:a, openai:b, openai:c, d"), ([], "none"), (clients[:1] * 2, "openai:a,")):
         with pytest.raises(InputError, match=f"panel: found {found}.*, expected 1 to 3 different models"):
             build_judge("panel", wrong, Votes())
     with pytest.raises(InputError, match="judge three-level: found openai:a, openai:b, expected one model"):

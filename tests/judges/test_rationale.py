@@ -12,17 +12,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from proctor.core import (
-    Answer,
-    Frame,
-    InfrastructureError,
-    InputError,
-    Item,
-    NoVerdictError,
-    Reference,
-    Score,
-    Status,
-)
+from proctor.core import Answer, Frame, InfrastructureError, InputError, Item, NoVerdictError, Reference, Score, Status
 from proctor.core.formats import FreeTextFormat, OrderingFormat
 from proctor.judges import JUDGES
 from proctor.judges.rationale import RATIONALE_METRICS, RationaleJudge, build
@@ -42,9 +32,7 @@ def item(**changes: Any) -> Item:
         "group": "v1",
         "question": "In which order were the pictures A, B and C taken?",
         "answer": OrderingFormat(labels=("A", "B", "C")),
-        "reference": Reference(
-            answer=["B", "A", "C"], rationale="First the scene, then the pads, then the shock."
-        ),
+        "reference": Reference(answer=["B", "A", "C"], rationale="First the scene, then the pads, then the shock."),
     }
     return Item.model_validate(fields | changes)
 
@@ -57,8 +45,7 @@ def said(why: str = WHY, **changes: Any) -> Answer:
 def reply(*scores: Any, **changes: Any) -> str:
     names = ("coverage", "grounding", "correctness", "consistency")
     given: dict[str, Any] = {
-        name: {"reason": "because", "score": score}
-        for name, score in zip(names, scores or (5, 4, 3, 2), strict=True)
+        name: {"reason": "because", "score": score} for name, score in zip(names, scores or (5, 4, 3, 2), strict=True)
     }
     return json.dumps({key: value for key, value in (given | changes).items() if value is not None})
 
@@ -70,9 +57,7 @@ def judged(
     frames: FramesOf | None = None,
 ) -> list[list[Score]]:
     async def run() -> list[list[Score]]:
-        spec = ModelSpec(
-            name="openai:judge", base_url=server.url, backoff_s=0.001, retries=1, timeout_s=600.0
-        )
+        spec = ModelSpec(name="openai:judge", base_url=server.url, backoff_s=0.001, retries=1, timeout_s=600.0)
         client = ModelClient(spec)
         judge = RationaleJudge(client, votes or Votes(), _prompt(), frames)
         try:
@@ -120,9 +105,7 @@ def test_four_aspects_with_their_reasons() -> None:
     assert vote.flags == ("text-only",)
     assert server.requests[0].image_bytes == ()
     assert "No frames are shown to you." in server.requests[0].text
-    assert [(metric.low, metric.high, metric.formats) for metric in RATIONALE_METRICS] == [
-        (1, 5, ("ordering",))
-    ] * 4
+    assert [(metric.low, metric.high, metric.formats) for metric in RATIONALE_METRICS] == [(1, 5, ("ordering",))] * 4
 
 
 def test_frames_are_shown_where_they_are_at_hand() -> None:

@@ -56,8 +56,7 @@ def real_encoder() -> None:
 
 def letters(texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
     table = np.array(
-        [[text.lower().count(one) for one in "abcdefghijklmnopqrstuvwxyz"] + [1] for text in texts],
-        dtype=np.float32,
+        [[text.lower().count(one) for one in "abcdefghijklmnopqrstuvwxyz"] + [1] for text in texts], dtype=np.float32
     )
     return np.asarray(table / np.linalg.norm(table, axis=1, keepdims=True), dtype=np.float32)
 
@@ -109,10 +108,7 @@ def test_the_bomb_is_a_whole_stream() -> None:
     ("content", "message"),
     [
         (lambda: streams(1, packed(3_000)), "found a PDF that"),
-        (
-            lambda: streams(20_000, zlib.compress(b"BT /F1 9 Tf (x) Tj ET")),
-            "found 20,000 pages, more than 5,000",
-        ),
+        (lambda: streams(20_000, zlib.compress(b"BT /F1 9 Tf (x) Tj ET")), "found 20,000 pages, more than 5,000"),
         (
             lambda: streams(4_000, zlib.compress(b"BT /F1 9 Tf (" + b"x" * 5_000 + b") Tj ET")),
             "found more than 5,000,000",
@@ -144,9 +140,7 @@ def test_a_link_out_of_the_folder_is_no_document(tmp_path: Path) -> None:
     assert list(document_hashes(folder)) == ["b.txt", "c.txt"]
 
 
-@pytest.mark.parametrize(
-    "text", [". " * 9, "a" + "." * N + "b", "?" * N, "a" + " " * N + "b", "x" * N, ".x" * N]
-)
+@pytest.mark.parametrize("text", [". " * 9, "a" + "." * N + "b", "?" * N, "a" + " " * N + "b", "x" * N, ".x" * N])
 def test_cutting_takes_time_in_proportion(text: str) -> None:
     places = cut(text, Chunking())  # a hundred thousand full stops took minutes
     assert all(start < end for start, end in places)
@@ -204,9 +198,7 @@ def test_documents_that_can_not_be_read_are_told(tmp_path: Path) -> None:
 
 @given(st.text(alphabet="ab 。.\n-湿疹?x", max_size=300), st.integers(8, 30), st.integers(0, 4))
 @settings(max_examples=150, deadline=None)
-def test_every_letter_is_in_a_passage_none_is_too_long_and_they_overlap(
-    text: str, size: int, overlap: int
-) -> None:
+def test_every_letter_is_in_a_passage_none_is_too_long_and_they_overlap(text: str, size: int, overlap: int) -> None:
     spans = cut(text, Chunking(size=size, overlap=overlap))
     covered = set().union(*(range(start, end) for start, end in spans)) if spans else set()
     assert {k for k, one in enumerate(text) if not one.isspace()} <= covered
@@ -287,9 +279,7 @@ def test_the_real_encoder_finds_meaning_and_chinese_words(tmp_path: Path, real_e
         zh="带状疱疹应尽早使用抗病毒药物。",
         zh2="湿疹外用激素软膏。",
     )
-    (folder / "guide.pdf").write_bytes(
-        tiny_pdf(["Warts may be frozen.", "Scabies: treat all of the household."])
-    )
+    (folder / "guide.pdf").write_bytes(tiny_pdf(["Warts may be frozen.", "Scabies: treat all of the household."]))
     index_ = open_index(folder).index
     for query, source, page in (
         ("boiling water over my hand", "burns.md", None),
@@ -320,9 +310,7 @@ def test_it_is_built_once_and_again_when_documents_or_settings_change(tmp_path: 
     assert len([one for one in default_folder(folder).iterdir() if one.is_dir()]) == 1
 
 
-def test_nothing_half_built_is_ever_taken_for_an_index(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_half_built_is_ever_taken_for_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = document_folder(tmp_path)
     whole = index._write
 
@@ -348,9 +336,7 @@ def test_a_damaged_index_or_another_folder_is_told(tmp_path: Path) -> None:
     place = default_folder(folder)
     told = json.loads((place / mark / "index.json").read_text())
     (place / mark / "index.json").write_text(json.dumps(told | {"passages": 99}))
-    with pytest.raises(
-        InputError, match=r"a damaged index \(3 passages instead of 99\), expected one as it was"
-    ):
+    with pytest.raises(InputError, match=r"a damaged index \(3 passages instead of 99\), expected one as it was"):
         open_index(folder)
     (place / mark / "index.json").unlink()
     with pytest.raises(InputError, match="a damaged index"):
@@ -385,9 +371,7 @@ def test_without_the_extra_it_is_said(
         return real(name, *arguments, **more)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(
-        ConfigurationError, match=rf"needs the extra 'retrieval' \(pip install .*\): .*{missing}"
-    ):
+    with pytest.raises(ConfigurationError, match=rf"needs the extra 'retrieval' \(pip install .*\): .*{missing}"):
         use(folder)
 
 

@@ -10,17 +10,7 @@ from typing import Any
 
 import pytest
 
-from proctor.core import (
-    Answer,
-    InfrastructureError,
-    InputError,
-    Item,
-    NoVerdictError,
-    Reference,
-    Score,
-    Status,
-    Vote,
-)
+from proctor.core import Answer, InfrastructureError, InputError, Item, NoVerdictError, Reference, Score, Status, Vote
 from proctor.core.formats import ChoiceFormat, FreeTextFormat
 from proctor.judges import VERDICT_METRICS, build_judge, judge_prompt
 from proctor.judges.three_level import ThreeLevelJudge, build
@@ -76,11 +66,7 @@ def test_a_verdict_becomes_scores_and_a_vote() -> None:
         ((rubric, by_type, contradiction),) = judged(server, [(item(), said("It slides down."))], votes)
     (vote,) = votes.kept.values()
     assert (rubric.metric, rubric.value, rubric.label) == ("rubric", 1.0, "1 wrong conclusion")
-    assert (by_type.metric, by_type.value, by_type.label) == (
-        "rubric_by_error_type",
-        1.0,
-        "1 wrong conclusion",
-    )
+    assert (by_type.metric, by_type.value, by_type.label) == ("rubric_by_error_type", 1.0, "1 wrong conclusion")
     assert (contradiction.metric, contradiction.value) == ("contradiction", 0.0)
     assert {(score.scorer, score.item_id, score.vote_key) for score in (rubric, by_type, contradiction)} == {
         ("three-level[openai:judge]", "q1", vote.key)
@@ -124,9 +110,7 @@ def test_no_call_is_paid_twice() -> None:
         {"work": item(reference=Reference(answer="It tilts."))},
         {
             "work": item(
-                reference=Reference(
-                    answer="The probe slides caudally to find the bladder neck.", rationale="event 3"
-                )
+                reference=Reference(answer="The probe slides caudally to find the bladder neck.", rationale="event 3")
             )
         },
         {"answer": said("It tilts.")},
@@ -314,9 +298,7 @@ def test_the_prompt_is_frozen() -> None:
 def test_the_papers_own_prompt_is_frozen_and_gets_question_reference_and_answer_alone() -> None:
     full = item(
         reference=Reference(
-            answer="The probe slides caudally.",
-            accepted=("It moves down.",),
-            rationale="The operator says so.",
+            answer="The probe slides caudally.", accepted=("It moves down.",), rationale="The operator says so."
         )
     )
     votes = Votes()
@@ -338,11 +320,7 @@ def test_the_papers_own_prompt_is_frozen_and_gets_question_reference_and_answer_
         ('{"score": 1, "explanation": "x", "error_type": "none"}', 1.0, "1 wrong conclusion"),
         ('{"score": 0, "explanation": "x"}', 0.0, "0"),
         ('{"score": 0, "explanation": "x", "error_type": "both_fail"}', 0.0, "0"),
-        (
-            '{"score": 0, "explanation": "x", "error_type": "wrong_visual_evidence"}',
-            0.0,
-            "1 wrong visual evidence",
-        ),
+        ('{"score": 0, "explanation": "x", "error_type": "wrong_visual_evidence"}', 0.0, "1 wrong visual evidence"),
         ('{"score": 2, "explanation": "x", "error_type": "none"}', 2.0, "2"),
     ],
 )
@@ -364,8 +342,7 @@ def test_a_judge_with_another_prompt_is_another_judge(tmp_path: Path) -> None:
     assert names == ["three-level[m]", "three-level:mine[m]"]
     assert build_judge("panel", [client], Votes(), prompt=own).name == "panel:mine[m]"
     with pytest.raises(
-        InputError,
-        match=r"--prompt: found 'papers', expected a template file, or one of: paper \(three-level\)",
+        InputError, match=r"--prompt: found 'papers', expected a template file, or one of: paper \(three-level\)"
     ):
         judge_prompt("three-level", "papers")
     asyncio.run(client.aclose())

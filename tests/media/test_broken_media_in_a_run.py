@@ -37,12 +37,7 @@ class Looker:
 
 def question(item_id: str, *media: Media) -> Item:
     return Item(
-        id=item_id,
-        group=item_id,
-        question="?",
-        answer=BinaryFormat(),
-        media=media,
-        reference=Reference(answer=True),
+        id=item_id, group=item_id, question="?", answer=BinaryFormat(), media=media, reference=Reference(answer=True)
     )
 
 
@@ -98,13 +93,7 @@ def denied(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def the_plan(
-    root: Path,
-    items: list[Item],
-    looker: Looker,
-    *,
-    skip: bool,
-    condition: str = "video",
-    limit: int | None = None,
+    root: Path, items: list[Item], looker: Looker, *, skip: bool, condition: str = "video", limit: int | None = None
 ) -> tuple[Store, Plan]:
     benchmark = Benchmark("toy", "Toy", tuple(items), AccuracyScorer().metrics, "accuracy", media_root=root)
     store = Store(str(root / "runs.db"))
@@ -118,9 +107,7 @@ def some_of(root: Path, *sources: str) -> list[Item]:
 
 
 @pytest.mark.parametrize("source", BROKEN)
-def test_each_kind_of_broken_file_is_one_line_before_anything_is_asked(
-    root: Path, denied: None, source: str
-) -> None:
+def test_each_kind_of_broken_file_is_one_line_before_anything_is_asked(root: Path, denied: None, source: str) -> None:
     looker = Looker()
     with pytest.raises(InputError) as caught:
         the_plan(root, some_of(root, "good", source), looker, skip=False)

@@ -79,12 +79,7 @@ def test_a_clip_from_keyframe_on_is_copied_packet_by_packet(root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("source", "start", "end", "first", "count"),
-    [
-        ("plain", 2.35, 4.0, 23, 17),
-        ("mixed", 1.0, 3.0, 10, 20),
-        ("mixed", 2.0, 6.0, 20, 40),
-        ("old", 1.0, 2.0, 10, 10),
-    ],
+    [("plain", 2.35, 4.0, 23, 17), ("mixed", 1.0, 3.0, 10, 20), ("mixed", 2.0, 6.0, 20, 40), ("old", 1.0, 2.0, 10, 10)],
 )
 def test_every_clip_has_its_own_pictures_from_0_on(
     root: Path, source: str, start: float, end: float, first: int, count: int
@@ -104,9 +99,7 @@ def test_every_clip_has_its_own_pictures_from_0_on(
         ("old.avi", 40, 512, False),
     ],
 )
-def test_only_what_stays_exact_is_copied(
-    root: Path, source: str, end: int, max_side: int, copied: bool
-) -> None:
+def test_only_what_stays_exact_is_copied(root: Path, source: str, end: int, max_side: int, copied: bool) -> None:
     assert _may_copy(root / source, read_index(root / source), end, max_side) is copied
 
 
@@ -166,10 +159,7 @@ def test_the_burned_in_time_is_in_the_file_as_well(root: Path) -> None:
 
 def test_several_clips_are_told_apart_and_images_come_as_frames(root: Path) -> None:
     two = item(VideoClip(source="plain", end=1.0), VideoClip(source="mixed", end=1.0))
-    assert [(file.label, file.span) for file in files(root, two)] == [
-        ("clip 1", (0.0, 1.0)),
-        ("clip 2", (0.0, 1.0)),
-    ]
+    assert [(file.label, file.span) for file in files(root, two)] == [("clip 1", (0.0, 1.0)), ("clip 2", (0.0, 1.0))]
     Pillow.new("RGB", (10, 10)).save(root / "i.png")
     mixed = two.model_copy(update={"media": (*two.media, Image(source="i"))})
     assert files(root, mixed) == []

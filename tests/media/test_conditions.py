@@ -119,9 +119,7 @@ def test_two_frames_are_always_exchanged_by_shuffling(library: MediaLibrary) -> 
 
 
 def test_many_small_windows_do_not_give_the_order_away(library: MediaLibrary) -> None:
-    found = [
-        read_clock(show(library, "shuffled", count=1, window=(4.0 + k, 5.0 + k))[0].jpeg) for k in range(10)
-    ]
+    found = [read_clock(show(library, "shuffled", count=1, window=(4.0 + k, 5.0 + k))[0].jpeg) for k in range(10)]
     true = [45 + 10 * k for k in range(10)]
     assert all(40 <= number < 140 for number in found)
     assert sum(one == other for one, other in zip(found, true, strict=True)) <= 3
@@ -162,9 +160,7 @@ def test_other_video_never_shows_the_items_own(library: MediaLibrary) -> None:
 
 def test_other_video_is_a_seeded_choice(library: MediaLibrary) -> None:
     candidates = tuple(video_item(f"o{k}", "short", float(k), k + 1.0) for k in range(8))
-    seen = {
-        seed: clocks(show(library, "other-video", seed=seed, others=candidates, count=1)) for seed in range(6)
-    }
+    seen = {seed: clocks(show(library, "other-video", seed=seed, others=candidates, count=1)) for seed in range(6)}
     assert seen[3] == clocks(show(library, "other-video", seed=3, others=candidates[::-1], count=1))
     assert len({tuple(numbers) for numbers in seen.values()}) > 1
 
@@ -187,11 +183,7 @@ def test_images_come_in_the_items_order_with_its_labels(library: MediaLibrary) -
 
 def test_conditions_on_images(library: MediaLibrary) -> None:
     item = stills_item()
-    assert [(f.label, width(f)) for f in show(library, "reversed", item=item)] == [
-        ("B", 41),
-        ("A", 40),
-        ("C", 42),
-    ]
+    assert [(f.label, width(f)) for f in show(library, "reversed", item=item)] == [("B", 41), ("A", 40), ("C", 42)]
     shuffled = show(library, "shuffled", item=item)
     assert [f.label for f in shuffled] == ["B", "A", "C"]
     assert sorted(width(f) for f in shuffled) == [40, 41, 42]
@@ -208,10 +200,7 @@ def width(frame: Frame) -> int:
 def test_two_clips_are_told_apart_and_share_the_cap(library: MediaLibrary) -> None:
     item = ITEM.model_copy(update={"media": (*ITEM.media, *OTHER.media)})
     frames = show(library, "video", item=item, count=1)
-    assert [(f.label, read_clock(f.jpeg)) for f in frames] == [
-        ("clip 1, t = 9.0 s", 90),
-        ("clip 2, t = 2.5 s", 25),
-    ]
+    assert [(f.label, read_clock(f.jpeg)) for f in frames] == [("clip 1, t = 9.0 s", 90), ("clip 2, t = 2.5 s", 25)]
 
 
 def test_media_time_is_apart_from_the_models(library: MediaLibrary) -> None:

@@ -50,9 +50,7 @@ def of_region(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     )
 
 
-def write(
-    path: Path, numbers: range, cropped: Callable[[NDArray[np.uint8]], NDArray[np.uint8]] | None = None
-) -> None:
+def write(path: Path, numbers: range, cropped: Callable[[NDArray[np.uint8]], NDArray[np.uint8]] | None = None) -> None:
     with av.open(str(path), "w") as container:
         pictures = [picture(number) if cropped is None else cropped(picture(number)) for number in numbers]
         stream = container.add_stream("libx264", rate=RATE, options={"preset": "ultrafast", "crf": "10"})
@@ -172,11 +170,7 @@ SAME_SHAPE = Region(x=0.459016, y=0.297917, width=0.440281, height=0.4375)  # 1s
         ((1280, 720), None, ""),
         ((376, 210), None, "the region alone, expected a whole one"),
         ((563, 315), None, "the region alone, expected a whole one"),
-        (
-            (500, 280),
-            None,
-            "which may be whole or the region alone, expected --media-as trimmed, full or cropped",
-        ),
+        ((500, 280), None, "which may be whole or the region alone, expected --media-as trimmed, full or cropped"),
         ((500, 280), MediaAs.TRIMMED, ""),
         ((500, 280), MediaAs.CROPPED, ""),
         ((500, 500), None, "which may be whole or the region alone"),

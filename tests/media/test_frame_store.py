@@ -108,9 +108,7 @@ def test_a_damaged_entry_is_made_anew(tmp_path: Path, damage: str) -> None:
     content = entry.read_bytes()
     flipped = bytearray(content)
     flipped[60] ^= 0xFF
-    entry.write_bytes(
-        {"cut": content[:300], "flipped": bytes(flipped), "empty": b"", "no zip": b"x" * 900}[damage]
-    )
+    entry.write_bytes({"cut": content[:300], "flipped": bytes(flipped), "empty": b"", "no zip": b"x" * 900}[damage])
     assert not is_whole(entry)
     assert ask(tmp_path, log, [1, 2]) == {1: jpeg_of(1), 2: jpeg_of(2)}
     assert Counter(lines(log)).most_common(1)[0][1] == 2
@@ -145,9 +143,7 @@ def grown(entry: Path) -> None:
         out.write(head + b"manifest.json")
         out.seek(3 * 2**30, os.SEEK_CUR)
         start = out.tell()
-        fields = struct.pack(
-            "<HHHHHHIIIHHHHHII", 20, 20, 0, 0, 0, 0, 0, 3 * 2**30, 3 * 2**30, 13, 0, 0, 0, 0, 0, 0
-        )
+        fields = struct.pack("<HHHHHHIIIHHHHHII", 20, 20, 0, 0, 0, 0, 0, 3 * 2**30, 3 * 2**30, 13, 0, 0, 0, 0, 0, 0)
         out.write(b"PK\x01\x02" + fields + b"manifest.json")
         out.write(b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 1, 1, out.tell() - start, start, 0))
 
@@ -183,9 +179,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
         entry, lambda about: json.dumps(about).replace(": 5", ": 1e999").encode()
     ),
     "a key that is a list": frame(key=[1]),
-    "digits": lambda entry: rewritten(
-        entry, lambda _: b'{"frames": [{"key": 1, "offset": ' + b"9" * 5_000 + b"}]}"
-    ),
+    "digits": lambda entry: rewritten(entry, lambda _: b'{"frames": [{"key": 1, "offset": ' + b"9" * 5_000 + b"}]}"),
     "a pipe": as_pipe,
     "a folder": as_folder,
 }
@@ -355,9 +349,7 @@ def test_damaged_entries_are_listed(tmp_path: Path) -> None:
 
 def test_a_cache_that_can_not_be_written_stops_the_run(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(
-        ConfigurationError, match="choose another with the environment variable PROCTOR_CACHE"
-    ):
+    with pytest.raises(ConfigurationError, match="choose another with the environment variable PROCTOR_CACHE"):
         ask(tmp_path / "file", tmp_path / "log", [1])
 
 
@@ -378,9 +370,7 @@ def test_ten_processes_some_killed_and_nothing_is_made_twice_to_the_end(tmp_path
     """Two shelves, five processes each; the first three are killed while they are at it."""
     store, log, gate = tmp_path / "store", tmp_path / "log", tmp_path / "gate"
     shelves = [Shelf(f"content{k}", {}) for k in range(2)]
-    asking = [
-        PROCESSES.Process(target=ask, args=(store, log, range(30), gate, shelves[k % 2])) for k in range(10)
-    ]
+    asking = [PROCESSES.Process(target=ask, args=(store, log, range(30), gate, shelves[k % 2])) for k in range(10)]
     for process in asking:
         process.start()
     for _ in range(3):
@@ -418,11 +408,7 @@ def decoded(cache: Path) -> list[str]:
     names = []
     for entry in entries(cache):
         with zipfile.ZipFile(entry) as archive:
-            names += [
-                name.split("_")[1].removesuffix(".jpg")
-                for name in archive.namelist()
-                if name.endswith(".jpg")
-            ]
+            names += [name.split("_")[1].removesuffix(".jpg") for name in archive.namelist() if name.endswith(".jpg")]
     return names
 
 
@@ -525,9 +511,7 @@ def test_the_same_file_under_another_name_is_not_decoded_again(media: Path) -> N
     assert len(entries(media / "cache")) == 1
 
 
-def test_many_tasks_do_not_decode_twice_nor_block_the_loop(
-    media: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_tasks_do_not_decode_twice_nor_block_the_loop(media: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop's thread opens no file and makes no picture; 40 tasks have each picture made once."""
     library = MediaLibrary(media, cache_dir=media / "cache")
     makers: list[int] = []

@@ -29,9 +29,7 @@ def scene(seed: int, width: int = 320, height: int = 180) -> NDArray[np.uint8]:
     light = np.zeros((height, width, 3))
     for points in (3, 6, 12, 24):
         coarse = rng.uniform(0, 255, (points, points, 3)).astype(np.uint8)
-        light += (
-            np.asarray(Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC)) / points
-        )
+        light += np.asarray(Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC)) / points
     light -= light.min()
     levels: NDArray[np.uint8] = (light * 255 / light.max()).astype(np.uint8)
     return levels
@@ -166,9 +164,7 @@ def test_broken_files_are_told_and_the_others_compared(tmp_path: Path) -> None:
     (tmp_path / "b.mp4").write_bytes(b"")
     looked, problems = look_at(tmp_path, tmp_path / "cache")
     assert [one.source for one in looked] == ["a.mp4"]
-    assert problems == [
-        f"{tmp_path}/b.mp4: found an unreadable video (Invalid data found when processing input)"
-    ]
+    assert problems == [f"{tmp_path}/b.mp4: found an unreadable video (Invalid data found when processing input)"]
 
 
 def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
@@ -240,9 +236,7 @@ def test_real_clips_are_alike_to_their_copies_alone(data: Path, tmp_path: Path) 
             frames = [frame.reformat(480, 270) for frame in source.decode(video=0)]
         with av.open(str(tmp_path / f"{name}.webm"), "w") as target:
             stream = target.add_stream(
-                "libvpx-vp9",
-                rate=30,
-                options={"crf": "45", "b": "0", "deadline": "realtime", "cpu-used": "8"},
+                "libvpx-vp9", rate=30, options={"crf": "45", "b": "0", "deadline": "realtime", "cpu-used": "8"}
             )
             assert isinstance(stream, av.VideoStream)
             stream.width, stream.height, stream.pix_fmt = 480, 270, "yuv420p"
@@ -250,9 +244,7 @@ def test_real_clips_are_alike_to_their_copies_alone(data: Path, tmp_path: Path) 
                 frame.pts, frame.time_base = number, Fraction(1, 30)
                 target.mux(stream.encode(frame))
             target.mux(stream.encode(None))
-    found = find_leaks(
-        look_at(data / "video", tmp_path / "cache")[0], look_at(tmp_path, tmp_path / "cache")[0]
-    )
+    found = find_leaks(look_at(data / "video", tmp_path / "cache")[0], look_at(tmp_path, tmp_path / "cache")[0])
     assert {leak.first.path.stem for leak in found} == {"02_cups", "04_coffee"}
     assert all(leak.first.path.stem == leak.second.path.stem for leak in found)
     assert all(leak.how == "alike" and leak.share > 0.9 for leak in found)

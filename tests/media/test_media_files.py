@@ -133,9 +133,7 @@ def test_an_mp4_that_breaks_off(tmp_path: Path) -> None:
                 target.mux(packet)
     whole = (tmp_path / "front.mp4").read_bytes()
     (tmp_path / "v.mp4").write_bytes(whole[: len(whole) * 2 // 3])
-    assert complaint(tmp_path, VideoClip(source="v")).startswith(
-        "v.mp4: found a truncated video: it ends at "
-    )
+    assert complaint(tmp_path, VideoClip(source="v")).startswith("v.mp4: found a truncated video: it ends at ")
     (tmp_path / "v.mp4").write_bytes((tmp_path / "whole.mp4").read_bytes()[:3000])
     assert "v.mp4: found an unreadable video" in complaint(tmp_path, VideoClip(source="v"))
 
@@ -155,9 +153,7 @@ def test_sound_alone(tmp_path: Path) -> None:
 def test_a_still_image_as_a_video_and_a_video_as_an_image(tmp_path: Path) -> None:
     Pillow.new("RGB", (16, 16)).save(tmp_path / "i.png")
     write_clock_video(tmp_path / "v.mp4", TEN_SECONDS)
-    assert complaint(tmp_path, VideoClip(source="i")).startswith(
-        "i.png: found a still image, expected a video"
-    )
+    assert complaint(tmp_path, VideoClip(source="i")).startswith("i.png: found a still image, expected a video")
     assert complaint(tmp_path, Image(source="v")).startswith("v.mp4: found an unreadable image")
 
 
@@ -209,10 +205,7 @@ def test_all_problems_are_told_with_the_items_that_have_them(tmp_path: Path) -> 
         item(VideoClip(source="gone"), VideoClip(source="v", end=20), item_id="d"),
     ]
     problems = library(tmp_path).problems(items)
-    assert [(problem.source, problem.item_ids) for problem in problems] == [
-        ("gone", ("b", "d")),
-        ("v", ("a", "d")),
-    ]
+    assert [(problem.source, problem.item_ids) for problem in problems] == [("gone", ("b", "d")), ("v", ("a", "d"))]
     with pytest.raises(InputError, match=r"\(needed by item 'b' and 1 more\); media with problems: 2$"):
         library(tmp_path).check(items)
 
@@ -246,9 +239,7 @@ def test_pictures_are_scaled_down_and_never_up(tmp_path: Path) -> None:
 
 def test_a_turned_video_is_shown_upright(tmp_path: Path) -> None:
     write_clock_video(tmp_path / "plain.mp4", TEN_SECONDS)
-    write_clock_video(
-        tmp_path / "turned.mp4", ClockVideo(times_ms=TEN_SECONDS.times_ms, rate=10, rotation=90)
-    )
+    write_clock_video(tmp_path / "turned.mp4", ClockVideo(times_ms=TEN_SECONDS.times_ms, rate=10, rotation=90))
     info = library(tmp_path).probe("turned")
     assert (info.width, info.height) == (HEIGHT, WIDTH)
     plain = np.asarray(served(tmp_path, VideoClip(source="plain")), dtype=int)

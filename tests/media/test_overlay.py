@@ -19,13 +19,7 @@ from proctor.media.pictures import paint
 from tests.support.clock_video import HEIGHT, WIDTH, ClockVideo, read_clock, write_clock_video
 
 Overlay = Literal["none", "absolute", "clip"]
-ITEM = Item(
-    id="q",
-    group="g",
-    question="?",
-    answer=BinaryFormat(),
-    media=(VideoClip(source="v", start=4.0, end=14.0),),
-)
+ITEM = Item(id="q", group="g", question="?", answer=BinaryFormat(), media=(VideoClip(source="v", start=4.0, end=14.0),))
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +30,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def show(
-    root: Path, overlay: Overlay, condition: str = "video", item: Item = ITEM, fps: float = 1.0
-) -> list[Frame]:
+def show(root: Path, overlay: Overlay, condition: str = "video", item: Item = ITEM, fps: float = 1.0) -> list[Frame]:
     library = MediaLibrary(root, MediaSettings(overlay=overlay, quality=95), cache_dir=root / "cache")
     return asyncio.run(view(item, condition, library, seed=1).frames(fps=fps))
 

@@ -52,21 +52,9 @@ def test_faults_are_one_line(folder: Path, tmp_path: Path) -> None:
     for given, code, text in (
         ((folder,), 2, "one of --weights and --keypoints is needed, and only one"),
         ((folder, "--weights", file, "--keypoints", file), 2, "only one"),
-        (
-            (empty, "--keypoints", file),
-            1,
-            f"proctor: {empty}: found no picture, expected files such as *.jpeg",
-        ),
-        (
-            (folder / "C.jpg", "--keypoints", file),
-            1,
-            "C.jpg: found no such file, expected a picture",
-        ),
-        (
-            (folder / "i002" / "A.png", "--keypoints", file, "--head", "1"),
-            1,
-            "proctor: head: found '1', expected four",
-        ),
+        ((empty, "--keypoints", file), 1, f"proctor: {empty}: found no picture, expected files such as *.jpeg"),
+        ((folder / "C.jpg", "--keypoints", file), 1, "C.jpg: found no such file, expected a picture"),
+        ((folder / "i002" / "A.png", "--keypoints", file, "--head", "1"), 1, "proctor: head: found '1', expected four"),
         (
             (folder / "i002" / "A.png", "--keypoints", file),
             1,

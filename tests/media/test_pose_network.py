@@ -35,9 +35,7 @@ Floats = NDArray[np.float32]
 
 
 def column(
-    box: tuple[float, float, float, float],
-    score: float,
-    joints: dict[str, tuple[float, float, float]] | None = None,
+    box: tuple[float, float, float, float], score: float, joints: dict[str, tuple[float, float, float]] | None = None
 ) -> Floats:
     """One candidate: centre and size of its box, its score, its joints (the others in no place, not sure)."""
     numbers = [*box, score]
@@ -206,9 +204,7 @@ def test_the_letterbox_holds_the_picture_and_is_undone(w: int, h: int, wide: int
     assert round(w * box.scale) <= wide
     assert round(h * box.scale) <= high
     for x, y in ((0.0, 0.0), (w / 3, h / 2), (float(w), float(h))):
-        assert box.undone(x * box.scale + box.left, y * box.scale + box.top) == pytest.approx(
-            (x, y), abs=1e-6
-        )
+        assert box.undone(x * box.scale + box.left, y * box.scale + box.top) == pytest.approx((x, y), abs=1e-6)
 
 
 def test_sides_that_the_file_leaves_open_are_the_usual_ones(tmp_path: Path) -> None:
@@ -301,18 +297,13 @@ def test_a_picture_that_can_not_be_read(tmp_path: Path) -> None:
     network = PoseNetwork(constant(tmp_path / "w.onnx", [column((1, 1, 1, 1), 0.5)]))
     with pytest.raises(InputError) as caught:
         network.look(b"no picture", "i001/A")
-    assert (
-        str(caught.value) == "i001/A: found an unreadable image (UnidentifiedImageError), expected an image"
-    )
+    assert str(caught.value) == "i001/A: found an unreadable image (UnidentifiedImageError), expected an image"
 
 
 def endless(file: Path) -> Path:
     """A network whose answer is the last of as many rounds as a number can count."""
     body = helper.make_graph(
-        [
-            helper.make_node("Identity", ["on"], ["still"]),
-            helper.make_node("Add", ["sofar", "one"], ["more"]),
-        ],
+        [helper.make_node("Identity", ["on"], ["still"]), helper.make_node("Add", ["sofar", "one"], ["more"])],
         "body",
         [
             helper.make_tensor_value_info("round", TensorProto.INT64, []),
@@ -369,9 +360,7 @@ def test_a_network_without_end_is_stopped(tmp_path: Path, limited: None) -> None
 
 def test_a_network_that_fills_the_memory_is_stopped(tmp_path: Path) -> None:
     network = PoseNetwork(filling(tmp_path / "w.onnx"))
-    with pytest.raises(
-        InputError, match=r"found a network that (?:fails on a picture|takes more than)"
-    ) as caught:
+    with pytest.raises(InputError, match=r"found a network that (?:fails on a picture|takes more than)") as caught:
         network.look(jpeg(64, 64))
     assert "\n" not in str(caught.value)
 
@@ -379,9 +368,7 @@ def test_a_network_that_fills_the_memory_is_stopped(tmp_path: Path) -> None:
 @pytest.mark.parametrize("sides", [(100_000, 100_000), (SIDE, 2**40), (4097, SIDE)])
 def test_an_input_of_more_pixels_than_any_network_has(tmp_path: Path, sides: tuple[int, int]) -> None:
     file = constant(tmp_path / "w.onnx", [column((1, 1, 1, 1), 0.5)], taken=[1, 3, *sides])
-    assert said(file) == (
-        f"input: found pictures of {sides[1]:,} × {sides[0]:,}, expected at most 4,096 pixels a side"
-    )
+    assert said(file) == (f"input: found pictures of {sides[1]:,} × {sides[0]:,}, expected at most 4,096 pixels a side")
 
 
 def test_pictures_are_looked_at_one_after_another_whoever_asks(tmp_path: Path) -> None:
@@ -395,9 +382,7 @@ def test_pictures_are_looked_at_one_after_another_whoever_asks(tmp_path: Path) -
         assert (abs(nose.x - dot[0]) < 1, abs(nose.y - dot[1]) < 1) == (True, True)
 
 
-def test_without_onnxruntime_it_is_said_how_to_get_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_onnxruntime_it_is_said_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = constant(tmp_path / "w.onnx", [column((1, 1, 1, 1), 0.5)])
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     assert said(file) == (

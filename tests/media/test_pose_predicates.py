@@ -82,10 +82,7 @@ LEDGER: list[tuple[str, bool | None, dict[str, bool | None]]] = [
     (
         "reaching_for_device",
         None,
-        only(
-            standing(arms=45) | {"left_wrist": (1000.0, 0.0)},
-            marked={"device": PersonBox(380, 150, 430, 240)},
-        ),
+        only(standing(arms=45) | {"left_wrist": (1000.0, 0.0)}, marked={"device": PersonBox(380, 150, 430, 240)}),
     ),
     # hands off
     ("hands_off", True, only(manikin(), standing())),
@@ -229,15 +226,12 @@ def test_sentences_say_what_holds_what_does_not_and_what_is_unknown() -> None:
 
 
 def test_marks_are_four_fractions() -> None:
-    assert marked_regions({"chest": "0,0,1,1", "head": None}) == {
-        "chest": Region(x=0, y=0, width=1, height=1)
-    }
+    assert marked_regions({"chest": "0,0,1,1", "head": None}) == {"chest": Region(x=0, y=0, width=1, height=1)}
     for text in ("0,0,1", "a,b,c,d", "0.5,0,0.6,1"):
         with pytest.raises(InputError) as caught:
             marked_region(text, "chest")
         assert (
-            str(caught.value)
-            == f"chest: found {text!r}, expected four fractions of the picture, like 0.25,0.5,0.1,0.2"
+            str(caught.value) == f"chest: found {text!r}, expected four fractions of the picture, like 0.25,0.5,0.1,0.2"
         )
 
 

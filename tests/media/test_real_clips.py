@@ -31,22 +31,9 @@ def ffprobe() -> str:
 
 
 def probed(ffprobe: str, path: Path) -> dict[str, Any]:
-    entries = (
-        "frame=pts,best_effort_timestamp_time:stream=codec_name,width,height,nb_frames,time_base,start_pts"
-    )
+    entries = "frame=pts,best_effort_timestamp_time:stream=codec_name,width,height,nb_frames,time_base,start_pts"
     run = subprocess.run(
-        [
-            ffprobe,
-            "-v",
-            "error",
-            "-select_streams",
-            "v:0",
-            "-show_entries",
-            entries,
-            "-of",
-            "json",
-            str(path),
-        ],
+        [ffprobe, "-v", "error", "-select_streams", "v:0", "-show_entries", entries, "-of", "json", str(path)],
         capture_output=True,
         check=True,
         text=True,
@@ -68,27 +55,20 @@ def test_counts_and_times_are_those_that_ffprobe_gives(data: Path, ffprobe: str,
     assert (index.time_base.numerator, index.time_base.denominator) == (top, bottom)
     seconds = [index.seconds(pts) for pts in expected]
     assert seconds == pytest.approx(
-        [float(frame["best_effort_timestamp_time"]) - expected[0] * top / bottom for frame in told["frames"]],
-        abs=1e-6,
+        [float(frame["best_effort_timestamp_time"]) - expected[0] * top / bottom for frame in told["frames"]], abs=1e-6
     )
     with VideoSource(path) as source:
         assert [shot.frame.pts for shot in decode_at(source, index, expected)] == expected
 
 
 @pytest.mark.parametrize("name", CLIPS)
-def test_every_frame_can_be_asked_for_by_its_time(
-    data: Path, ffprobe: str, tmp_path: Path, name: str
-) -> None:
+def test_every_frame_can_be_asked_for_by_its_time(data: Path, ffprobe: str, tmp_path: Path, name: str) -> None:
     """At the file's own rate each frame comes once, the same whether alone or with all others."""
     told = probed(ffprobe, data / "video" / f"{name}.mp4")
     library = MediaLibrary(data / "video", cache_dir=tmp_path / "all")
     info = library.probe(name)
     (stream,) = told["streams"]
-    assert (info.codec, info.width, info.height) == (
-        stream["codec_name"],
-        stream["width"],
-        stream["height"],
-    )
+    assert (info.codec, info.width, info.height) == (stream["codec_name"], stream["width"], stream["height"])
     times = [float(frame["best_effort_timestamp_time"]) for frame in told["frames"]]
     assert info.duration_s == pytest.approx(times[-1] + 1001 / 30000, abs=1e-3)
     item = Item(id="q", group="g", question="?", answer=BinaryFormat(), media=(VideoClip(source=name),))

@@ -39,10 +39,7 @@ def points(jpeg: bytes) -> NDArray[np.int16]:
 
 
 def inside(region: Region, x: float, y: float, size: tuple[int, int] = SIZE) -> bool:
-    return (
-        region.x <= x / size[0] <= region.x + region.width
-        and region.y <= y / size[1] <= region.y + region.height
-    )
+    return region.x <= x / size[0] <= region.x + region.width and region.y <= y / size[1] <= region.y + region.height
 
 
 # ── the map ──

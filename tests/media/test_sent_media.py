@@ -16,15 +16,7 @@ from typing import Any, ClassVar
 import av
 import pytest
 
-from proctor.core import (
-    Answer,
-    Benchmark,
-    ConfigurationError,
-    InputError,
-    Item,
-    Reference,
-    VideoClip,
-)
+from proctor.core import Answer, Benchmark, ConfigurationError, InputError, Item, Reference, VideoClip
 from proctor.core.formats import AnswerFormat, ChoiceFormat, TimestampsFormat
 from proctor.media import MediaLibrary, view
 from proctor.metrics import AccuracyScorer
@@ -39,9 +31,7 @@ from tests.support.faulty_server import Fault, FaultyServer
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("media")
     for name, length in (("a", 6000), ("b", 7000)):
-        write_clock_video(
-            root / f"{name}.mp4", ClockVideo(times_ms=range(0, length, 100), rate=10, keyint=10)
-        )
+        write_clock_video(root / f"{name}.mp4", ClockVideo(times_ms=range(0, length, 100), rate=10, keyint=10))
     return root
 
 
@@ -83,9 +73,7 @@ def test_questions_on_one_window_go_out_together_with_the_same_prefix(root: Path
     assert prefixes[::2] == prefixes[1::2]
     assert len(set(prefixes)) == 4
     pictures = [_pictures(messages) for messages in sent]
-    assert (
-        pictures[2][: len(pictures[0])] == pictures[0]
-    )  # a longer window goes on where the shorter one ends
+    assert pictures[2][: len(pictures[0])] == pictures[0]  # a longer window goes on where the shorter one ends
 
 
 def _pictures(messages: list[Any]) -> list[str]:
@@ -102,11 +90,7 @@ class _Gemini(BaseHTTPRequestHandler):
         self.asked.append(json.loads(body))
         reply = {
             "candidates": [
-                {
-                    "content": {"role": "model", "parts": [{"text": "Answer: B"}]},
-                    "finishReason": "STOP",
-                    "index": 0,
-                }
+                {"content": {"role": "model", "parts": [{"text": "Answer: B"}]}, "finishReason": "STOP", "index": 0}
             ],
             "usageMetadata": {
                 "promptTokenCount": 90,
@@ -231,16 +215,12 @@ def test_a_blind_run_sends_the_server_no_file(sounding: Path, tmp_path: Path) ->
     assert isinstance(parts, str) or [part["type"] for part in parts] == ["text"]
 
 
-@pytest.mark.parametrize(
-    "said", ["Unknown part type: video_url", "At most 0 video(s) may be provided in one prompt."]
-)
+@pytest.mark.parametrize("said", ["Unknown part type: video_url", "At most 0 video(s) may be provided in one prompt."])
 def test_a_server_whose_model_takes_no_video_ends_the_run_and_fails_no_item(said: str) -> None:
     assert isinstance(rejection(said), ConfigurationError)
 
 
-def test_where_the_model_takes_no_files_it_is_said_before_anything_is_asked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_where_the_model_takes_no_files_it_is_said_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "no-key-at-all")
     client = ModelClient(ModelSpec(name="openai:gpt-5.2"))
     with pytest.raises(ConfigurationError, match="this model takes no video files: use --video-as frames"):

@@ -25,9 +25,7 @@ KINDS = [("libx264", suffix) for suffix in (".mp4", ".mkv", ".mov", ".ts", ".avi
 KINDS += [("mpeg4", ".mp4"), ("mpeg4", ".avi"), ("mpeg4", ".mkv"), ("libvpx-vp9", ".webm")]
 
 
-def clip_item(
-    source: str, start: float = 0.0, end: float | None = None, region: Region | None = None
-) -> Item:
+def clip_item(source: str, start: float = 0.0, end: float | None = None, region: Region | None = None) -> Item:
     clip = VideoClip(source=source, start=start, end=end, region=region)
     return Item(id="q", group="g", question="?", answer=BinaryFormat(), media=(clip,))
 
@@ -68,10 +66,7 @@ def videos(draw: st.DrawFn) -> tuple[ClockVideo, str]:
 
 @given(made=videos(), data=st.data())
 @settings(
-    max_examples=40,
-    deadline=None,
-    phases=(Phase.generate, Phase.shrink),
-    suppress_health_check=list(HealthCheck),
+    max_examples=40, deadline=None, phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck)
 )
 def test_the_frame_for_a_time_is_the_last_one_at_or_before_it(
     tmp_path_factory: pytest.TempPathFactory, made: tuple[ClockVideo, str], data: st.DataObject
@@ -84,8 +79,7 @@ def test_the_frame_for_a_time_is_the_last_one_at_or_before_it(
         shown = [(Fraction(number, video.rate), number) for number in range(len(shown))]
     written = [Fraction(time - video.times_ms[0], 1000) for time in video.times_ms]
     assert all(
-        abs(stamp - shown[0][0] - true) <= Fraction(2, 1000)
-        for (stamp, _), true in zip(shown, written, strict=True)
+        abs(stamp - shown[0][0] - true) <= Fraction(2, 1000) for (stamp, _), true in zip(shown, written, strict=True)
     )
     library = MediaLibrary(folder, cache_dir=folder / "cache")
     duration = library.probe("v").duration_s
@@ -129,9 +123,7 @@ def test_sparse_frames_of_a_long_video(tmp_path: Path) -> None:
 
 def test_a_picture_that_is_announced_and_never_shown_is_the_one_before(tmp_path: Path) -> None:
     """Unneeded pictures are skipped by the decoder; where a wanted one never comes, nothing may have been."""
-    path = write_clock_video(
-        tmp_path / "v.mp4", ClockVideo(times_ms=range(0, 4000, 40), keyint=50, b_frames=3)
-    )
+    path = write_clock_video(tmp_path / "v.mp4", ClockVideo(times_ms=range(0, 4000, 40), keyint=50, b_frames=3))
     index = read_index(path)
     announced = [int(index.pts[number]) + 7 for number in (10, 30, 62, 99)]
     ghosts = replace(index, pts=np.sort(np.concatenate([index.pts, np.array(announced)])))

@@ -10,20 +10,12 @@ from hypothesis import strategies as st
 
 from proctor.media.video import FrameIndex
 
-BASES = [
-    Fraction(1, 90_000),
-    Fraction(1, 1000),
-    Fraction(1001, 30_000),
-    Fraction(1, 10**6),
-    Fraction(1, 10**9),
-]
+BASES = [Fraction(1, 90_000), Fraction(1, 1000), Fraction(1001, 30_000), Fraction(1, 10**6), Fraction(1, 10**9)]
 
 
 @given(
     st.sampled_from(BASES),
-    st.lists(
-        st.floats(0, 86_400) | st.integers(0, 10**7).map(lambda k: k / 30) | st.integers(0, 10**6).map(float)
-    ),
+    st.lists(st.floats(0, 86_400) | st.integers(0, 10**7).map(lambda k: k / 30) | st.integers(0, 10**6).map(float)),
     st.integers(-5, 5),
 )
 def test_at_once_as_one_by_one(base: Fraction, times: list[float], zero: int) -> None:

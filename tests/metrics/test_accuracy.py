@@ -97,9 +97,7 @@ def test_what_must_never_be_marked_is_an_error() -> None:
         SCORER.mark(item, Answer(item_id="q1", status=Status.FAILED))
     with pytest.raises(ValueError, match="the answer is to item 'q2', not to 'q1'"):
         SCORER.mark(item, Answer(item_id="q2", parsed=2))
-    with pytest.raises(
-        ValueError, match=r"item 'q1': its answers \(format free_text\) can't be marked by code"
-    ):
+    with pytest.raises(ValueError, match=r"item 'q1': its answers \(format free_text\) can't be marked by code"):
         SCORER.mark(_item(FreeTextFormat(), "a clip"), Answer(item_id="q1", parsed="a clip"))
     with pytest.raises(ValueError, match="item 'q1' has no reference to be right by"):
         is_right(item.as_asked(), 2)

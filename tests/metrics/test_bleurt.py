@@ -11,21 +11,7 @@ import pytest
 from proctor.core import ConfigurationError, InputError
 from proctor.metrics.text import load_bleurt, text_metrics
 
-WORDS = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    "apply",
-    "cream",
-    "the",
-    "wrist",
-    "is",
-    "broken",
-    "湿",
-    "疹",
-]
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "apply", "cream", "the", "wrist", "is", "broken", "湿", "疹"]
 SIZES: dict[str, Any] = {
     "vocab_size": len(WORDS),
     "hidden_size": 16,
@@ -40,9 +26,9 @@ SIZES: dict[str, Any] = {
 def tokenizer_into(folder: Path) -> None:
     from transformers import BertTokenizer
 
-    BertTokenizer(
-        vocab={word: number for number, word in enumerate(WORDS)}, model_max_length=24
-    ).save_pretrained(folder)
+    BertTokenizer(vocab={word: number for number, word in enumerate(WORDS)}, model_max_length=24).save_pretrained(
+        folder
+    )
 
 
 def bert_checkpoint(folder: Path, labels: int = 1) -> Any:
@@ -62,9 +48,7 @@ def port_checkpoint(folder: Path) -> Any:
     from transformers import RemBertConfig, RemBertForSequenceClassification
 
     torch.manual_seed(1)
-    model = RemBertForSequenceClassification(
-        RemBertConfig(**SIZES, input_embedding_size=8, num_labels=1)
-    ).eval()
+    model = RemBertForSequenceClassification(RemBertConfig(**SIZES, input_embedding_size=8, num_labels=1)).eval()
     folder.mkdir(exist_ok=True)
     tokenizer_into(folder)
     config = {
@@ -75,9 +59,7 @@ def port_checkpoint(folder: Path) -> Any:
     }
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     weights = {
-        key.replace("rembert.", "bleurt.").replace(
-            "embedding_hidden_mapping_in", "embedding_projection"
-        ): value
+        key.replace("rembert.", "bleurt.").replace("embedding_hidden_mapping_in", "embedding_projection"): value
         for key, value in model.state_dict().items()
     }
     torch.save(weights, folder / "pytorch_model.bin")
@@ -101,9 +83,7 @@ def test_it_reads_reference_and_candidate_together(checkpoint: Any, tmp_path: Pa
     bleurt.prepare_pairs([("apply the cream", "the wrist is broken"), ("湿疹", "apply cream")])
     first = by_hand(model, ["the", "wrist", "is", "broken"], ["apply", "the", "cream"])
     assert bleurt("apply the cream", "the wrist is broken") == pytest.approx(first, abs=1e-5)
-    assert bleurt("湿疹", "apply cream") == pytest.approx(
-        by_hand(model, ["apply", "cream"], ["湿", "疹"]), abs=1e-5
-    )
+    assert bleurt("湿疹", "apply cream") == pytest.approx(by_hand(model, ["apply", "cream"], ["湿", "疹"]), abs=1e-5)
     other = by_hand(model, ["apply", "the", "cream"], ["the", "wrist", "is", "broken"])
     assert abs(first - other) > 1e-4  # which is which is not the same
     assert (bleurt("", "apply"), bleurt("apply", " "), bleurt.cut) == (0.0, 0.0, 0)
@@ -143,24 +123,16 @@ def test_checkpoints_that_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "port" / "pytorch_model.bin"
     whole = torch.load(file, weights_only=True)
     torch.save({key: value for key, value in whole.items() if not key.startswith("classifier")}, file)
-    with pytest.raises(
-        InputError, match=r"found no weights 'classifier.bias', expected a whole BLEURT checkpoint$"
-    ):
+    with pytest.raises(InputError, match=r"found no weights 'classifier.bias', expected a whole BLEURT checkpoint$"):
         load_bleurt(tmp_path / "port")
     torch.save(whole | {"extra.weight": torch.zeros(1)}, file)
-    with pytest.raises(
-        InputError, match=r"found unknown weights 'extra.weight', expected a whole BLEURT checkpoint$"
-    ):
+    with pytest.raises(InputError, match=r"found unknown weights 'extra.weight', expected a whole BLEURT checkpoint$"):
         load_bleurt(tmp_path / "port")
     file.write_bytes(b"no weights")
-    with pytest.raises(
-        InputError, match=r"pytorch_model.bin: found something else, expected a file of weights alone$"
-    ):
+    with pytest.raises(InputError, match=r"pytorch_model.bin: found something else, expected a file of weights alone$"):
         load_bleurt(tmp_path / "port")
     file.unlink()
-    with pytest.raises(
-        InputError, match=r"port: found no weights, expected model.safetensors or pytorch_model.bin$"
-    ):
+    with pytest.raises(InputError, match=r"port: found no weights, expected model.safetensors or pytorch_model.bin$"):
         load_bleurt(tmp_path / "port")
     (tmp_path / "port" / "config.json").write_text("{")
     with pytest.raises(InputError, match=r"config.json: line 1, column"):
@@ -172,7 +144,5 @@ def test_a_head_that_is_not_in_the_file_is_not_drawn_at_random(tmp_path: Path) -
 
     BertModel(BertConfig(**SIZES, num_labels=1)).save_pretrained(tmp_path)
     tokenizer_into(tmp_path)
-    with pytest.raises(
-        InputError, match=r"found no weights 'classifier.bias', expected a whole BLEURT checkpoint$"
-    ):
+    with pytest.raises(InputError, match=r"found no weights 'classifier.bias', expected a whole BLEURT checkpoint$"):
         load_bleurt(tmp_path)

@@ -91,9 +91,7 @@ def test_matching_is_the_best_there_is(a: list[float], b: list[float], tolerance
 
 def test_times_by_hand() -> None:
     # Matched within 5 s: 10–12; 20–none; 40–41; the third answer names nothing. 2 of 4 found, 2 of 3 named.
-    marks = values(
-        time_marks([[10], [20, 40], [7]], [[12, 99], [41], None], list("abc"), tolerances=(5,), draws=50)
-    )
+    marks = values(time_marks([[10], [20, 40], [7]], [[12, 99], [41], None], list("abc"), tolerances=(5,), draws=50))
     assert marks["time_error", "answered only"] == pytest.approx((2 + 1) / 2)
     assert ("time_error", "") not in marks, "nobody knows how far off the third could have been"
     assert marks["unanswered", ""] == pytest.approx(1 / 3)
@@ -213,12 +211,7 @@ def test_two_levels_of_a_quotient_are_those_of_the_mean_and_wider() -> None:
 
     def ends(columns: Any, groups: Any, *, two_level: bool) -> tuple[float, float]:
         one = sums_interval(
-            columns,
-            groups,
-            lambda sums: sums[:, 0] / sums[:, 1],
-            draws=4000,
-            method="percentile",
-            two_level=two_level,
+            columns, groups, lambda sums: sums[:, 0] / sums[:, 1], draws=4000, method="percentile", two_level=two_level
         )
         assert one.ci_low is not None
         assert one.ci_high is not None
@@ -262,8 +255,6 @@ def test_sums_refuse_what_they_do_not_do() -> None:
 
 
 def test_a_perfect_precision_is_not_known_for_sure() -> None:
-    one = sums_interval(
-        np.ones((8, 2)), list("abcdefgh"), lambda sums: sums[:, 0] / sums[:, 1], bounds=(0, 1)
-    )
+    one = sums_interval(np.ones((8, 2)), list("abcdefgh"), lambda sums: sums[:, 0] / sums[:, 1], bounds=(0, 1))
     assert (one.value, one.ci_high) == (1.0, 1.0)
     assert one.ci_low == pytest.approx(0.025 ** (1 / 8))

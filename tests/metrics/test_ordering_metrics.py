@@ -106,11 +106,7 @@ def test_chance_is_the_mean_over_all_permutations() -> None:
 
 def test_many_orders_by_hand() -> None:
     # 3 of 3, 0 of 3 and 4 of 5 neighbours: 7 of 11, not the mean of the shares.
-    found = [
-        compare_orders("ABCD", "ABCD"),
-        compare_orders("ABCD", None),
-        compare_orders("ABCDEF", "ABDCEF"),
-    ]
+    found = [compare_orders("ABCD", "ABCD"), compare_orders("ABCD", None), compare_orders("ABCDEF", "ABDCEF")]
     marks = {mark.metric.name: mark.estimate for mark in order_marks(found, ["v1", "v2", "v3"])}
     assert list(marks) == [metric.name for metric in ORDERING_METRICS]
     values = {name: estimate.value for name, estimate in marks.items()}
@@ -133,11 +129,7 @@ def test_marks_of_nothing_and_of_lengths_that_differ() -> None:
 
 
 def test_confusion_counts_every_frame_once() -> None:
-    found = [
-        compare_orders("ABCD", "BACD"),
-        compare_orders("ABCD", "ABD"),
-        compare_orders("ABCDEF", "FEDCBA"),
-    ]
+    found = [compare_orders("ABCD", "BACD"), compare_orders("ABCD", "ABD"), compare_orders("ABCDEF", "FEDCBA")]
     tables = place_confusion(found)
     assert list(tables) == [4, 6]
     assert tables[4].tolist() == [[1, 1, 0, 0, 0], [1, 1, 0, 0, 0], [0, 0, 1, 0, 1], [0, 0, 1, 1, 0]]
@@ -177,9 +169,7 @@ def test_kemeny_is_the_best_of_all_permutations_and_the_first_of_them(votes: lis
 
 @settings(max_examples=60, deadline=None)
 @given(st.permutations(range(7)), st.integers(2, 7), st.data())
-def test_the_nearest_order_is_the_best_of_all_permutations(
-    mixed: list[int], n: int, more: st.DataObject
-) -> None:
+def test_the_nearest_order_is_the_best_of_all_permutations(mixed: list[int], n: int, more: st.DataObject) -> None:
     labels = [f"f{index}" for index in mixed if index < n]
     pair = st.tuples(st.sampled_from(labels), st.sampled_from(labels)).filter(lambda two: two[0] != two[1])
     rules = more.draw(st.lists(pair, max_size=12))

@@ -62,18 +62,9 @@ def test_a_rationale_is_scored_and_silence_is_nothing() -> None:
     assert scorer.metrics == (RATIONALE_F1,)
     value, label = marked(scorer, said("ab"))  # P 1, R 1/2
     assert (value, label) == (approx(2 / 3), "")
-    for nothing in (
-        said(""),
-        said(5),
-        said("ab", parsed=None),
-        said("ab", status=Status.TIMED_OUT, reason="late"),
-    ):
+    for nothing in (said(""), said(5), said("ab", parsed=None), said("ab", status=Status.TIMED_OUT, reason="late")):
         assert marked(scorer, nothing) == (0.0, "no rationale")
-    assert (rationale_of(said(" ab ")), rationale_of(said(None)), rationale_of(Answer(item_id="q"))) == (
-        "ab",
-        "",
-        "",
-    )
+    assert (rationale_of(said(" ab ")), rationale_of(said(None)), rationale_of(Answer(item_id="q"))) == ("ab", "", "")
 
 
 def test_below_unrelated_is_nothing_too() -> None:

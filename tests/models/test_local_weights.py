@@ -61,9 +61,7 @@ def client(weights: Path | str, **settings: object) -> ModelClient:
     return ModelClient(ModelSpec.model_validate({"name": f"transformers:{weights}", "settings": given}))
 
 
-def ask_all(
-    model: ModelClient, questions: Sequence[Sequence[str | Frame]], system: str = ""
-) -> list[Reply[None]]:
+def ask_all(model: ModelClient, questions: Sequence[Sequence[str | Frame]], system: str = "") -> list[Reply[None]]:
     async def run() -> list[Reply[None]]:
         try:
             return await asyncio.gather(*(model.ask(parts, system=system) for parts in questions))
@@ -91,9 +89,7 @@ def test_several_pictures_are_seen_in_their_order(weights: Path) -> None:
 
 
 def test_a_batch_says_what_each_question_alone_is_told(weights: Path) -> None:
-    questions: list[list[str | Frame]] = [
-        [picture(k), picture(k + 1), f"Question {'again ' * k}?"] for k in range(6)
-    ]
+    questions: list[list[str | Frame]] = [[picture(k), picture(k + 1), f"Question {'again ' * k}?"] for k in range(6)]
     together = ask_all(client(weights), questions)
     alone = [ask_all(client(weights, batch_size=1), [parts])[0] for parts in questions]
     assert [reply.text for reply in together] == [reply.text for reply in alone]
@@ -161,9 +157,7 @@ def test_waiting_for_weights_and_for_others_is_not_the_models_time() -> None:
         loop = asyncio.get_running_loop()
 
         def run(queries: Sequence[int], _given_up: Callable[[], bool]) -> list[int]:
-            asyncio.run_coroutine_threadsafe(
-                asyncio.sleep(0), loop
-            ).result()  # who waits knows it is its turn
+            asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result()  # who waits knows it is its turn
             time.sleep(2.0 * len(queries))
             return list(queries)
 
@@ -278,9 +272,7 @@ def test_a_base_url_makes_no_sense(weights: Path) -> None:
 
 def test_missing_packages_are_named(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.util.find_spec
-    monkeypatch.setattr(
-        "proctor.models.local.find_spec", lambda name: None if name == "torch" else real(name)
-    )
+    monkeypatch.setattr("proctor.models.local.find_spec", lambda name: None if name == "torch" else real(name))
     with pytest.raises(ConfigurationError) as caught:
         client(weights)
     assert str(caught.value) == (f"transformers:{weights}: torch missing: pip install 'proctor-eval[local]'")
@@ -299,8 +291,7 @@ def test_a_processor_that_needs_torchvision_says_so(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         ask_all(client(tmp_path), [["What?"]])
     assert str(caught.value).startswith(
-        f"transformers:{tmp_path}: its processor needs torchvision, which is not installed: "
-        "pip install torchvision ("
+        f"transformers:{tmp_path}: its processor needs torchvision, which is not installed: pip install torchvision ("
     )
 
 
@@ -357,10 +348,7 @@ def served(weights: Path) -> Iterator[str]:
 
 
 def test_a_real_server_says_what_the_same_weights_say_here(weights: Path, served: str) -> None:
-    questions: list[list[str | Frame]] = [
-        [picture(1), picture(2), "Which came first?"],
-        ["What is this?"],
-    ]
+    questions: list[list[str | Frame]] = [[picture(1), picture(2), "Which came first?"], ["What is this?"]]
     spec = ModelSpec(name=str(weights), base_url=served, settings={"max_tokens": 8, "temperature": 0})
     remote = ask_all(ModelClient(spec), questions)
     here = ask_all(client(weights), questions)

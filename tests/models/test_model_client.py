@@ -62,14 +62,7 @@ def test_texts_and_pictures_go_out_in_their_order_with_label_and_time() -> None:
         ]
         reply = ask(server, *frames, "Which colour?", system="Be brief.")
     (request,) = server.requests
-    assert request.texts == (
-        "Be brief.",
-        "t = 1.2 s",
-        "A",
-        "B, t = 3.0 s",
-        "t = 3.0 s",
-        "Which colour?",
-    )
+    assert request.texts == ("Be brief.", "t = 1.2 s", "A", "B, t = 3.0 s", "t = 3.0 s", "Which colour?")
     assert request.image_bytes == (5, 8, 7, 6, 6)
     system, user = request.body["messages"]
     assert (system["role"], user["role"]) == ("system", "user")

@@ -68,9 +68,7 @@ def test_every_transient_fault_is_tried_below() -> None:
 
 
 @pytest.mark.parametrize("slow", [HANG, Outcome(body_s=math.inf)])
-def test_a_call_that_hangs_is_asked_again_after_its_time(
-    slow: Outcome, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_call_that_hangs_is_asked_again_after_its_time(slow: Outcome, monkeypatch: pytest.MonkeyPatch) -> None:
     left = answer_by_script(monkeypatch, [slow, slow, GOOD])
     reply, timing = timed(budget_s=31, timeout_s=30, retries=2)
     assert (reply.text, left) == ("Answer: B", [])
@@ -204,9 +202,7 @@ def test_time_lost_to_faults_never_counts_against_the_budget(monkeypatch: pytest
     answer_by_script(monkeypatch, script)
     reply, timing = timed(budget_s=5.1, timeout_s=5, retries=4)
     assert reply.text == "Answer: B"
-    assert timing.retry_s == pytest.approx(
-        11, abs=0.02
-    )  # two hangs of 5 s, and the second that was asked for
+    assert timing.retry_s == pytest.approx(11, abs=0.02)  # two hangs of 5 s, and the second that was asked for
     assert timing.model_s == pytest.approx(4.9)
 
 
@@ -262,9 +258,7 @@ def test_a_key_surfaces_nowhere_even_if_the_server_repeats_it(
 def test_thirty_per_cent_faults_of_all_kinds_leave_no_wrong_answer() -> None:
     async def run(server: FaultyServer) -> list[Reply[None] | BaseException]:
         client = client_of(server, retries=1)
-        outcomes = await asyncio.gather(
-            *(client.ask([str(number)]) for number in range(200)), return_exceptions=True
-        )
+        outcomes = await asyncio.gather(*(client.ask([str(number)]) for number in range(200)), return_exceptions=True)
         await client.aclose()
         return outcomes
 

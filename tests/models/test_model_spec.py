@@ -43,8 +43,7 @@ def test_a_specification_is_plain_json() -> None:
 )
 def test_without_a_key_nothing_starts(name: str, variable: str) -> None:
     assert reason(name=name) == (
-        f"{name}: no API key: set the environment variable {variable} "
-        "(a server of your own: name it with --base-url)"
+        f"{name}: no API key: set the environment variable {variable} (a server of your own: name it with --base-url)"
     )
 
 
@@ -77,8 +76,7 @@ def test_an_unknown_model_names_the_form_and_what_was_meant(name: str, found: st
 
 
 @pytest.mark.parametrize(
-    ("name", "asked"),
-    [("openai:llava", "llava"), ("Qwen/Qwen3-VL", "Qwen/Qwen3-VL"), ("qwen2.5vl:7b", "qwen2.5vl:7b")],
+    ("name", "asked"), [("openai:llava", "llava"), ("Qwen/Qwen3-VL", "Qwen/Qwen3-VL"), ("qwen2.5vl:7b", "qwen2.5vl:7b")]
 )
 def test_a_server_of_ones_own_takes_bare_names(name: str, asked: str) -> None:
     client = ModelClient(ModelSpec(name=name, base_url="http://localhost:9/v1"))
@@ -118,10 +116,7 @@ def test_a_setting_that_would_be_ignored_is_an_error(settings: dict[str, object]
         ({"settings": {"extra_headers": {"X": "y"}}}, "the model setting 'extra_headers' is not passed"),
         ({"settings": {"timeout": 3}}, "the model setting 'timeout' is not passed through"),
         ({"settings": {"max_retries": 3}}, "the model setting 'max_retries' is not passed through"),
-        (
-            {"settings": {"extra_body": [{"api_key": "abc"}]}},
-            "the model setting 'api_key' looks like a secret",
-        ),
+        ({"settings": {"extra_body": [{"api_key": "abc"}]}}, "the model setting 'api_key' looks like a secret"),
     ],
 )
 def test_secrets_and_what_is_ours_stay_out_of_specifications(fields: dict[str, object], message: str) -> None:
@@ -131,9 +126,7 @@ def test_secrets_and_what_is_ours_stay_out_of_specifications(fields: dict[str, o
     assert "abc" not in said
 
 
-@pytest.mark.parametrize(
-    "fields", [{"timeout_s": 0}, {"retries": -1}, {"backoff_s": float("nan")}, {"nmae": 1}]
-)
+@pytest.mark.parametrize("fields", [{"timeout_s": 0}, {"retries": -1}, {"backoff_s": float("nan")}, {"nmae": 1}])
 def test_a_wrong_field_is_refused(fields: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         ModelSpec.model_validate({"name": "openai:m"} | fields)

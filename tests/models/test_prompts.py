@@ -42,14 +42,8 @@ def test_a_value_is_text_and_never_a_template(tmp_path: Path) -> None:
         ("", "mine.txt.j2: prompt: found nothing, expected a template"),
         (" \n", "mine.txt.j2: prompt: found nothing, expected a template"),
         ("a\n{% if %}", "mine.txt.j2: line 2: found Expected an expression, got 'end of statement block'"),
-        (
-            "{% block system %}{% endblock %}",
-            "prompt: found the blocks system, expected the blocks system and",
-        ),
-        (
-            "{% block usr %}{% endblock %}",
-            "prompt: found the blocks usr, expected the blocks system and user",
-        ),
+        ("{% block system %}{% endblock %}", "prompt: found the blocks system, expected the blocks system and"),
+        ("{% block usr %}{% endblock %}", "prompt: found the blocks usr, expected the blocks system and user"),
     ],
 )
 def test_a_file_that_is_no_prompt(tmp_path: Path, text: str, message: str) -> None:
@@ -79,9 +73,7 @@ def test_a_prompt_that_cannot_be_filled_in(tmp_path: Path, text: str, found: str
     prompt = load_prompt(written(tmp_path, text))
     with pytest.raises(InputError) as caught:
         prompt.render(question="Why?")
-    assert (
-        str(caught.value) == f"mine.txt.j2: prompt: found {found}, expected a template that can be filled in"
-    )
+    assert str(caught.value) == f"mine.txt.j2: prompt: found {found}, expected a template that can be filled in"
 
 
 @pytest.mark.parametrize(

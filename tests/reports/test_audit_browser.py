@@ -16,12 +16,7 @@ from proctor.audits import Audits, CorrelationSettings, MetricScores, Rating, Ra
 from proctor.core import Item, Reference
 from proctor.core.formats import FreeTextFormat
 from proctor.reports import ReportSummary
-from proctor.reports.audits import (
-    AuditSource,
-    Question,
-    asked,
-    write_audit_report,
-)
+from proctor.reports.audits import AuditSource, Question, asked, write_audit_report
 from proctor.reports.audits import Reference as Said
 from proctor.reports.browser import Limits
 from tests.reports.test_report_hostile import TEXTS
@@ -53,9 +48,7 @@ def hostile(tmp_path: Path) -> ReportSummary:
         questions[item] = Question(text, (Said(text),), (text[:80],))
         for system in ("plain", names[place - 1][:80]):
             table.append(
-                Rating(
-                    item, text, system, text[:40], text[:30], float(place % 3), dataset=names[place % 2][:20]
-                )
+                Rating(item, text, system, text[:40], text[:30], float(place % 3), dataset=names[place % 2][:20])
             )
             scores[item, system, text[:40]] = float(place)
             table.append(replace(table[-1], dimension="good <b>"))
@@ -69,9 +62,9 @@ def hostile(tmp_path: Path) -> ReportSummary:
 def test_hostile_texts_stay_texts(tmp_path: Path, chromium: str) -> None:
     summary = hostile(tmp_path)
     page = read(summary)
-    assert [
-        tag for tag, _ in page.elements if tag in {"script", "style", "iframe", "object", "img", "a"}
-    ].count("script") == 2
+    assert [tag for tag, _ in page.elements if tag in {"script", "style", "iframe", "object", "img", "a"}].count(
+        "script"
+    ) == 2
     assert not any(name.startswith("on") for _, known in page.elements for name in known)
     assert {known.get("href", "#")[:1] for tag, known in page.elements if tag == "a"} == {"#"}  # type: ignore[index]
 
@@ -97,12 +90,9 @@ def test_limits_are_said(source: AuditSource, tmp_path: Path) -> None:
     for line in summary.left_out:
         assert line in page.texts["items"]
     assert summary.left_out[0] == (
-        "100 of 120 items are left out of the browser, those with the least disagreement; the numbers above count "
-        "them."
+        "100 of 120 items are left out of the browser, those with the least disagreement; the numbers above count them."
     )
-    assert re.fullmatch(
-        r"\d+ texts shortened to 12 characters \(marked where they stand\)\.", summary.left_out[1]
-    )
+    assert re.fullmatch(r"\d+ texts shortened to 12 characters \(marked where they stand\)\.", summary.left_out[1])
     assert embedded(summary)["items"][0]["question"][1] > 0
     tiny = write_audit_report(source, tmp_path / "tiny.html", Limits(characters=10))
     assert tiny.items == 0
@@ -175,12 +165,8 @@ def test_the_address_keeps_the_filters(chromium: str, summary: ReportSummary) ->
     assert in_browser(chromium, work) == expected
 
 
-def test_filters_change_what_disagreement_counts(
-    chromium: str, source: AuditSource, summary: ReportSummary
-) -> None:
-    gaps = {
-        key: abs(gap) for key, gap in source.found.gaps["fair"].items() if key[2] == "flag" and key[1] == "s3"
-    }
+def test_filters_change_what_disagreement_counts(chromium: str, source: AuditSource, summary: ReportSummary) -> None:
+    gaps = {key: abs(gap) for key, gap in source.found.gaps["fair"].items() if key[2] == "flag" and key[1] == "s3"}
     worst = max(gaps, key=lambda key: gaps[key])
 
     async def work(page: Page) -> list[Any]:
@@ -236,12 +222,8 @@ def test_nothing_is_wider_than_the_screen(chromium: str, summary: ReportSummary,
         wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
         colours = []
         for scheme in ("light", "dark"):
-            await page.call(
-                "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}]
-            )
-            colours.append(
-                await page.evaluate("getComputedStyle(document.querySelector('.audited .card h5')).color")
-            )
+            await page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+            colours.append(await page.evaluate("getComputedStyle(document.querySelector('.audited .card h5')).color"))
         return [wide, *colours, page.requests[1:]]
 
     wide, light, dark, requests = in_browser(chromium, work)

@@ -83,12 +83,7 @@ def test_a_judge_that_likes_long_answers_shows(summary: ReportSummary) -> None:
     page = read(summary)
     said = page.texts["bias"]
     assert (
-        len(
-            re.findall(
-                r"Favours long answers beyond their ratings: long \(\+0\.\d+, 0\.\d+ to 0\.\d+\)\.", said
-            )
-        )
-        == 2
+        len(re.findall(r"Favours long answers beyond their ratings: long \(\+0\.\d+, 0\.\d+ to 0\.\d+\)\.", said)) == 2
     )
     assert len(re.findall(r"Neither is shown: fair \(", said)) == 2
     slopes = [row for row in page.rows("bias") if row[0] == "long" and row[1] == "mean over the dimensions"]
@@ -121,18 +116,13 @@ def test_every_section_is_there_and_the_same_source_gives_the_same_page(
 
 def test_one_metric_alone_and_raters_of_the_same_answers(tmp_path: Path) -> None:
     table, metrics = planted(5)
-    second = tuple(
-        replace(one, rater="q", value=1 - one.value) for one in table.ratings if one.system == "s1"
-    )
+    second = tuple(replace(one, rater="q", value=1 - one.value) for one in table.ratings if one.system == "s1")
     found = Audits(RatingsTable((*table.ratings, *second)), [metrics["fair"]], FEW)
     page = read(write_audit_report(AuditSource("One", found), tmp_path / "one.html"))
     assert "pairs" not in page.sections
     ceiling = found.each[0].ceilings[0]
     row = next(row for row in page.rows("raters") if row[0] == "flag")
-    assert row[4:6] == [
-        number(ceiling.mean.value),
-        f"{number(ceiling.mean.ci_low)} to {number(ceiling.mean.ci_high)}",
-    ]
+    assert row[4:6] == [number(ceiling.mean.value), f"{number(ceiling.mean.ci_low)} to {number(ceiling.mean.ci_high)}"]
     assert number(ceiling.alpha.value) in row
     (tmp_path / "audit").mkdir()
     with pytest.raises(InputError, match=r"audit: found .*, expected a place to write to$"):
@@ -182,20 +172,14 @@ def test_the_real_data(data: Path, tmp_path: Path) -> None:
     ):
         done = proctor(*command, *store)
         assert done.returncode == 0, done.stderr
-    done = proctor(
-        *("audit", "mediqa-eval", *store, "--draws", "100"),
-        *("--report", out, "--format", "json"),
-    )
+    done = proctor(*("audit", "mediqa-eval", *store, "--draws", "100"), *("--report", out, "--format", "json"))
     assert done.returncode == 0, done.stderr
     assert f"{out}: " in done.stderr.replace("\n", "")
     found = json.loads(done.stdout)
     page = Tables(out.read_text(encoding="utf-8"))
     for board in found["boards"]:
         for place in board["places"]:
-            assert any(
-                row[0] == place["metric"] and ends(place["mean"])[0] in row
-                for row in page.rows("leaderboard")
-            )
+            assert any(row[0] == place["metric"] and ends(place["mean"])[0] in row for row in page.rows("leaderboard"))
     slope = next(
         one["slope"]
         for one in found["portraits"][0]["length_slopes"]
@@ -210,9 +194,7 @@ def test_the_real_data(data: Path, tmp_path: Path) -> None:
     assert len(items) == 242
     assert all(item["question"] and item["references"] for item in items)
     assert sum(len(item["answers"]) for item in items) == 726
-    done = proctor(
-        *("audit", "mediqa-eval", *store, "--scorer", "overlap", "--draws", "0", "--report", out),
-    )
+    done = proctor(*("audit", "mediqa-eval", *store, "--scorer", "overlap", "--draws", "0", "--report", out))
     assert done.returncode == 0, done.stderr
     assert "rouge" not in done.stdout
     assert "Metrics compared in pairs" not in out.read_text(encoding="utf-8")

@@ -84,9 +84,7 @@ def test_systems_disagree_under_the_chosen_condition(chromium: str, report: Path
         found = 0
         for item in data["items"]:
             runs = [(data["runs"][one["run"]], one["outcome"]) for one in item["answers"]]
-            ends = {
-                end for run, end in runs if run["condition"] == "black" and (wanted or not run["baseline"])
-            }
+            ends = {end for run, end in runs if run["condition"] == "black" and (wanted or not run["baseline"])}
             found += {"right", "wrong"} <= ends
         expected.append(f"{found} of 48 items")
     assert [run["system"] for run in data["runs"] if run["baseline"]] == ["random"] * 4
@@ -115,11 +113,7 @@ def test_the_most_failed_come_first_and_the_list_shows_what_differs(chromium: st
     async def work(page: Page) -> list[list[str]]:
         await page.open(f"{report.as_uri()}#sort=failed")
         return [
-            list(
-                await page.evaluate(
-                    f"[...document.querySelectorAll('.list {part}')].map((one) => one.textContent)"
-                )
-            )
+            list(await page.evaluate(f"[...document.querySelectorAll('.list {part}')].map((one) => one.textContent)"))
             for part in (".beside", ".what")
         ]
 
@@ -196,18 +190,9 @@ def test_arrows_walk_through_the_list(chromium: str, report: Path) -> None:
         focused = await page.evaluate("document.activeElement.textContent")
         for kind in ("rawKeyDown", "char", "keyUp"):
             await page.call(
-                "Input.dispatchKeyEvent",
-                type=kind,
-                key="Enter",
-                code="Enter",
-                text="\r",
-                windowsVirtualKeyCode=13,
+                "Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", text="\r", windowsVirtualKeyCode=13
             )
-        return [
-            focused,
-            await page.evaluate(text("#detail h3")),
-            await page.evaluate("document.activeElement.id"),
-        ]
+        return [focused, await page.evaluate(text("#detail h3")), await page.evaluate("document.activeElement.id")]
 
     focused, chosen, where = in_browser(chromium, work)
     assert "step 1?" in focused
@@ -238,9 +223,7 @@ def test_the_page_never_scrolls_sideways(chromium: str, report: Path, width: int
         await page.resize(width, 800)
         await page.open(report.as_uri())
         await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-        wide = await page.evaluate(
-            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-        )
+        wide = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         boxes = await page.evaluate(
             "[...document.querySelectorAll('.wide')].filter((one) => one.scrollWidth > one.clientWidth).length"
         )
@@ -258,9 +241,7 @@ def test_on_paper_nothing_is_cut_off(chromium: str, report: Path) -> None:
         await page.resize(703, 1000)
         await page.call("Emulation.setEmulatedMedia", media="print")
         await page.open(report.as_uri())
-        wide = await page.evaluate(
-            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-        )
+        wide = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         hidden = await page.evaluate("document.getElementById('browser').offsetHeight")
         return [wide, hidden]
 
@@ -273,9 +254,7 @@ def test_dark_and_light_have_enough_contrast(chromium: str, report: Path) -> Non
     async def work(page: Page) -> list[list[str]]:
         colours = []
         for scheme in ("light", "dark"):
-            await page.call(
-                "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}]
-            )
+            await page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
             await page.open(report.as_uri())
             colours.append(
                 await page.evaluate(

@@ -33,9 +33,7 @@ def empty(tmp_path: Path) -> tuple[Store, Run, ItemTable]:
     return store, run, load_items(store, store.card("toy"))
 
 
-def answered(
-    place: int, seconds: float | None = None, *, status: Status = Status.ANSWERED, **usage: float
-) -> Answer:
+def answered(place: int, seconds: float | None = None, *, status: Status = Status.ANSWERED, **usage: float) -> Answer:
     return Answer(
         item_id=f"q{place:03d}",
         parsed="A",
@@ -109,9 +107,7 @@ def test_scores_come_by_place_with_their_votes(empty: tuple[Store, Run, ItemTabl
 
 def test_only_the_first_items_are_read(empty: tuple[Store, Run, ItemTable]) -> None:
     store, run, items = empty
-    store.write(
-        run, [(answered(place), [Score(item_id=f"q{place:03d}", metric="m", value=1)]) for place in (0, 2, 5)]
-    )
+    store.write(run, [(answered(place), [Score(item_id=f"q{place:03d}", metric="m", value=1)]) for place in (0, 2, 5)])
     assert set(load_answers(store, run, items, 3)) == set(load_scores(store, run, items, 3)) == {0, 2}
     assert load_answers(store, run, items, 6) == {place: answered(place) for place in (0, 2, 5)}
     assert load_answers(store, run, items, 0) == {}
@@ -135,9 +131,7 @@ def test_chance_is_the_mean_over_what_is_marked() -> None:
     choice, binary = item(ChoiceFormat(), options=4), item(BinaryFormat())
     assert chance_level(ACCURACY, [choice]) == 0.25
     assert chance_level(ACCURACY, [choice, binary]) == pytest.approx(0.375)
-    assert chance_level(
-        ACCURACY, [choice, item(ChoiceFormat(), options=4, accepted=("B",))]
-    ) == pytest.approx(0.375)
+    assert chance_level(ACCURACY, [choice, item(ChoiceFormat(), options=4, accepted=("B",))]) == pytest.approx(0.375)
     assert chance_level(ACCURACY, [choice, item(FreeTextFormat())]) == 0.25  # free text is not marked by it
     assert chance_level(ACCURACY, [choice, item(CountFormat())]) is None
     assert chance_level(ACCURACY, []) is None

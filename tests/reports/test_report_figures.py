@@ -34,9 +34,7 @@ def all_drawings() -> list[str]:
     dots = [Dot(0.1 * place, 0.05 * place, 0.15 * place) for place in range(1, len(NAMES))]
     return [
         draw_dots("a", "Dots", NAMES, [Panel(name, [Dot(), *dots], 0.25) for name in NAMES], AXIS, ACCURACY),
-        draw_slopes(
-            "b", "Slopes", Slopes(NAMES, NAMES[:4], [dots] * 5, range(4), (0.25, "chance")), AXIS, ACCURACY
-        ),
+        draw_slopes("b", "Slopes", Slopes(NAMES, NAMES[:4], [dots] * 5, range(4), (0.25, "chance")), AXIS, ACCURACY),
         draw_bars("c", "Bars", Bars(NAMES, ["one", "two"], [[3, 4], [0, 0], [1, 0], [0, 9], [500, 1]])),
         draw_columns("d", "Columns", Columns(["A", "B"], [191, 3], 97.0)),
     ]
@@ -108,14 +106,7 @@ def test_value_axes_have_round_labels(low: float, high: float, labels: tuple[str
 
 
 def test_axes_of_differences_have_signs_and_always_hold_zero() -> None:
-    assert signed_axis(ACCURACY, 0.1, 0.5).labels == (
-        "0 pts",
-        "+10 pts",
-        "+20 pts",
-        "+30 pts",
-        "+40 pts",
-        "+50 pts",
-    )
+    assert signed_axis(ACCURACY, 0.1, 0.5).labels == ("0 pts", "+10 pts", "+20 pts", "+30 pts", "+40 pts", "+50 pts")
     rubric = Metric("rubric", "Rubric", high=2.0)
     assert signed_axis(rubric, -1.0, 1.0).labels == ("−1.0", "−0.5", "0", "+0.5", "+1.0")
     flat = signed_axis(rubric, 0.0, 0.0)

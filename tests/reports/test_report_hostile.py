@@ -71,18 +71,14 @@ def hostile_store(folder: Path) -> Store:
         for condition in benchmark.conditions:
             settings: dict[str, Any] = {"prompt": system[:500], "notes": [system[:200]]}
             run = store.start_run("hostile", named(system[:400]), condition[:80], settings)
-            store.write(
-                run, [_answered(store, item, text) for item, text in zip(items, TEXTS.values(), strict=True)]
-            )
+            store.write(run, [_answered(store, item, text) for item, text in zip(items, TEXTS.values(), strict=True)])
     return store
 
 
 def _answered(store: Store, item: Item, text: str) -> tuple[Answer, list[Score]]:
     key = f"vote-{item.id[:20].encode().hex()}"
     store.put(Vote(key=key, judge=text[:90], item_id=item.id, reply={text[:50]: text}, flags=(text[:30],)))
-    answer = Answer(
-        item_id=item.id, text=text, problem=text[:200], extra={"said": text}, timing=Timing(model_s=1)
-    )
+    answer = Answer(item_id=item.id, text=text, problem=text[:200], extra={"said": text}, timing=Timing(model_s=1))
     return answer, [Score(item_id=item.id, metric="accuracy", value=0, label=text[:30], vote_key=key)]
 
 

@@ -66,9 +66,7 @@ def analysis(folder: Path, answers: dict[str, str], *, buckets: int = 4, videos:
         (folder / "answer.json").write_text(json.dumps(entries))
         recorded = READER.read_recorded(folder / "answer.json", benchmark)
         asyncio.run(
-            import_answers(
-                store, benchmark, recorded, name=name, condition="video", scorers=[AccuracyScorer()]
-            )
+            import_answers(store, benchmark, recorded, name=name, condition="video", scorers=[AccuracyScorer()])
         )
     return analyse(store, "focus", draws=100, stability=20)
 
@@ -85,9 +83,7 @@ CASES: list[tuple[str, dict[str, str], int, int]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("answers", "buckets", "videos"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
-)
+@pytest.mark.parametrize(("answers", "buckets", "videos"), [case[1:] for case in CASES], ids=[c[0] for c in CASES])
 def test_every_picture_is_drawn(answers: dict[str, str], buckets: int, videos: int, tmp_path: Path) -> None:
     found = analysis(tmp_path, answers, buckets=buckets, videos=videos)
     assert {row["system"] for row in found.tables["ranking"]} == set(answers)

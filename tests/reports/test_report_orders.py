@@ -81,9 +81,7 @@ def test_places_and_where_frames_were_put(store: Store) -> None:
 
 
 def test_where_nothing_is_to_be_put_in_order_there_is_no_section(tmp_path: Path) -> None:
-    item = Item(
-        id="q1", group="v1", question="Seen?", answer=BinaryFormat(), reference=Reference(answer=True)
-    )
+    item = Item(id="q1", group="v1", question="Seen?", answer=BinaryFormat(), reference=Reference(answer=True))
     store = Store(str(tmp_path / "runs.db"))
     store.add_benchmark(Benchmark("seen", "Seen", (item,), (ACCURACY,), "accuracy"))
     run = store.start_run("seen", "mine", "video", {})

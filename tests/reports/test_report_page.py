@@ -99,9 +99,7 @@ def test_sections_come_in_order_each_with_a_title_and_a_link(page: Page, written
 def test_the_head_says_what_it_is(page: Page, store: Store) -> None:
     head, last = page.text_of("header"), page.text_of("section", id="provenance")
     assert "Toy procedures SIMULATED" in head
-    assert (
-        "2 systems and 1 baseline on 48 items in 12 groups, under video, text-only, black, shuffled." in head
-    )
+    assert "2 systems and 1 baseline on 48 items in 12 groups, under video, text-only, black, shuffled." in head
     assert store.fingerprint("toy") in last
     assert "options 3; resampling 0 (2\u202f000 draws)" in last
     assert "an incomplete run's score is a range: items without one counted as wrong … left out" in last
@@ -116,18 +114,12 @@ def test_the_first_screen_answers_the_three_questions(page: Page, store: Store) 
     row = leaderboard(store, "toy", condition="video").rows[0]
     low, high = (f"{100 * end:.1f}" for end in (row.ci_low or 0.0, row.ci_high or 0.0))
     assert f"looker has the best accuracy under video: 88.1 % … 90.2 % (95 % CI {low} to {high})." in said
-    assert re.search(
-        r"Yes: with the video looker scores higher than on the text alone, by \+\d+\.\d pts", said
-    )
+    assert re.search(r"Yes: with the video looker scores higher than on the text alone, by \+\d+\.\d pts", said)
     assert "1 of 2 systems score significantly higher with the video." in said
     assert "Guessing at random reaches 25.0 %; looker is above it." in said
     assert "The best text-only score is 69.0 % (guesser)" in said
     assert "chance 25.0 %" in page.text_of("desc", id="overview-d")
-    folded = [
-        attributes
-        for tag, attributes in page.elements
-        if tag == "details" and attributes.get("class") == "fold"
-    ]
+    folded = [attributes for tag, attributes in page.elements if tag == "details" and attributes.get("class") == "fold"]
     assert len(folded) == 8
     assert not any("open" in one for one in folded)
 
@@ -142,9 +134,7 @@ def test_ids_are_unique_and_labels_lead_somewhere(page: Page) -> None:
 
 
 def test_every_drawing_has_a_title_and_a_description(page: Page, report: Path) -> None:
-    drawings = [
-        attributes for tag, attributes in page.elements if tag == "svg" and attributes.get("role") == "img"
-    ]
+    drawings = [attributes for tag, attributes in page.elements if tag == "svg" and attributes.get("role") == "img"]
     assert len(drawings) >= 8
     text = report.read_text(encoding="utf-8")
     assert text.count('role="img"') == text.count("<title id=") == text.count("<desc id=")
@@ -156,10 +146,7 @@ def test_nothing_leads_outside(report: Path, page: Page) -> None:
     assert not re.findall(r"(?:https?:)?//[\w.-]+\.\w+", text)
     for tag, attributes in page.elements:
         assert tag not in {"link", "iframe", "object", "embed", "base", "form", "img"}
-        assert not any(name.startswith("on") or name in {"style", "src"} for name in attributes), (
-            tag,
-            attributes,
-        )
+        assert not any(name.startswith("on") or name in {"style", "src"} for name in attributes), (tag, attributes)
 
 
 def test_the_policy_allows_exactly_what_is_there(page: Page) -> None:
@@ -253,13 +240,7 @@ def _three_pictures(item: Item) -> list[tuple[str, bytes]]:
 
 
 def test_limits_are_kept_and_said(store: Store, tmp_path: Path) -> None:
-    found = write_report(
-        store,
-        "toy",
-        tmp_path / "small.html",
-        max_items=5,
-        thumbnails=_three_pictures,
-    )
+    found = write_report(store, "toy", tmp_path / "small.html", max_items=5, thumbnails=_three_pictures)
     assert (found.items, found.answers, found.pictures) == (5, 60, 5)
     assert found.left_out == (
         "43 of 48 items are left out of the browser (the export has all); the numbers above count them.",
@@ -269,9 +250,7 @@ def test_limits_are_kept_and_said(store: Store, tmp_path: Path) -> None:
     for line in found.left_out:
         assert line in page.text_of("section", id="items")
     assert page.data()["items"][0]["pictures"] == [["first of q000", base64.b64encode(JPEG).decode()]]
-    assert "88.1 % … 90.2 %" in page.text_of(
-        "section", id="leaderboard"
-    )  # of all items, whatever the browser holds
+    assert "88.1 % … 90.2 %" in page.text_of("section", id="leaderboard")  # of all items, whatever the browser holds
 
 
 def test_a_report_without_items_says_that_they_are_left_out(store: Store, tmp_path: Path) -> None:
@@ -282,9 +261,7 @@ def test_a_report_without_items_says_that_they_are_left_out(store: Store, tmp_pa
 
 
 def test_one_condition_gives_tables_of_systems_instead(store: Store, tmp_path: Path) -> None:
-    found = write_report(
-        store, "toy", tmp_path / "one.html", options=Options(conditions=("video",), draws=200)
-    )
+    found = write_report(store, "toy", tmp_path / "one.html", options=Options(conditions=("video",), draws=200))
     assert "conditions" not in found.sections
     page = Page(found.path.read_text(encoding="utf-8"))
     assert "looker / video (rows) and guesser / video (columns): items by outcome." in page.text_of(
@@ -315,9 +292,7 @@ def test_real_answers_give_the_published_counts(data: Path, tmp_path: Path) -> N
     for tree in trees:
         recorded = READER.read_recorded(tree, benchmark)
         scorers = [AccuracyScorer()]
-        asyncio.run(
-            import_answers(store, benchmark, recorded, name=tree.name, condition="video", scorers=scorers)
-        )
+        asyncio.run(import_answers(store, benchmark, recorded, name=tree.name, condition="video", scorers=scorers))
     found = write_report(store, "rexsonovqa", tmp_path / "real.html", options=Options(draws=200))
     page = Page(found.path.read_text(encoding="utf-8"))
     assert (found.items, found.answers) == (514, 1542)
@@ -355,9 +330,7 @@ def test_a_store_with_nothing_but_failures_says_so(tmp_path: Path) -> None:
     benchmark = a_benchmark(items=8, groups=4)
     store.add_benchmark(benchmark)
     run = store.start_run("toy", "down", "video", {})
-    store.write(
-        run, [(Answer(item_id=item.id, status=Status.FAILED, reason="429"), []) for item in benchmark.items]
-    )
+    store.write(run, [(Answer(item_id=item.id, status=Status.FAILED, reason="429"), []) for item in benchmark.items])
     found = write_report(store, "toy", tmp_path / "failed.html")
     page = Page(found.path.read_text(encoding="utf-8"))
     row = next(row for row in page.rows if row[0] == "down")

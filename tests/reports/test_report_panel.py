@@ -6,16 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.core import (
-    ACCURACY,
-    NO_ANSWER,
-    Answer,
-    Benchmark,
-    Item,
-    Metric,
-    Reference,
-    Score,
-)
+from proctor.core import ACCURACY, NO_ANSWER, Answer, Benchmark, Item, Metric, Reference, Score
 from proctor.core.formats import BinaryFormat, FreeTextFormat
 from proctor.judges import PANEL_ACCURACY, UNRESOLVED
 from proctor.reports.report import write_report

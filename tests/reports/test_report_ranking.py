@@ -23,12 +23,7 @@ SKILLS = {"good & <b>": 0.95, "fair": 0.6, "random": 0.4}
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("ranking")
-    request: dict[str, Any] = {
-        "start_time": 0,
-        "end_time": 60,
-        "procedure_type": "resection",
-        "question": "Is it?",
-    }
+    request: dict[str, Any] = {"start_time": 0, "end_time": 60, "procedure_type": "resection", "question": "Is it?"}
     reference: dict[str, Any] = {"primary": "object_identification", "format": "binary", "answer": "yes"}
     ids = [f"q{number:03d}" for number in range(120)]
     (path / "requests.json").write_text(
@@ -45,9 +40,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
         recorded = READER.read_recorded(path / "r.json", benchmark)
         under = "text-only" if system == "random" else "video"
         asyncio.run(
-            import_answers(
-                store, benchmark, recorded, name=system, condition=under, scorers=[AccuracyScorer()]
-            )
+            import_answers(store, benchmark, recorded, name=system, condition=under, scorers=[AccuracyScorer()])
         )
     out = path / "report.html"
     summary = write_report(store, "focus", out)
@@ -77,11 +70,7 @@ def test_blobs_of_few_and_many_systems_stay_on_their_drawing(n: int) -> None:
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
     assert width <= 960
     assert height == 22 * n + 32
-    places = [
-        (float(use.attrib["x"]), float(use.attrib["y"])) for use in root.iter("use") if "x" in use.attrib
-    ]
+    places = [(float(use.attrib["x"]), float(use.attrib["y"])) for use in root.iter("use") if "x" in use.attrib]
     assert len(places) >= n
     assert all(0 <= x <= width and 0 <= y <= height for x, y in places)
-    assert (
-        draw_blobs("k", "Places", Blobs([f"system {k}" for k in range(n)], chances, range(1, n + 1))) == drawn
-    )
+    assert draw_blobs("k", "Places", Blobs([f"system {k}" for k in range(n)], chances, range(1, n + 1))) == drawn

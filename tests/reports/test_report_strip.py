@@ -63,9 +63,7 @@ def strip_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_strips_show_the_orders_and_what_stands_in_place(
-    chromium: str, strip_report: Path, width: int
-) -> None:
+def test_strips_show_the_orders_and_what_stands_in_place(chromium: str, strip_report: Path, width: int) -> None:
     script = """(() => {
       const text = (list) => [...list.querySelectorAll("figcaption")].map((one) => one.textContent);
       const strips = [...document.querySelectorAll(".strip")];

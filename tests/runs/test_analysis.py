@@ -12,13 +12,7 @@ import numpy as np
 import pytest
 
 from proctor.core import InputError, Item
-from proctor.core.formats import (
-    AnswerFormat,
-    BinaryFormat,
-    ClassesFormat,
-    CountFormat,
-    TimestampsFormat,
-)
+from proctor.core.formats import AnswerFormat, BinaryFormat, ClassesFormat, CountFormat, TimestampsFormat
 from proctor.metrics import AccuracyScorer
 from proctor.runs import Analysis, Board, RankedRun, Store, analyse, import_answers, write_tables
 from proctor.runs.analysis import lead_rows, rule_rows
@@ -73,17 +67,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     (path / "references.json").write_text(json.dumps([reference for _, reference in pairs]))
     benchmark, opened = READER.load(path), Store(str(path / "runs.db"))
     for system in ("one", "two", "three", "mute"):
-        answers = [
-            (ref["qID"], given(system, number, ref["answer"])) for number, (_, ref) in enumerate(pairs)
-        ]
+        answers = [(ref["qID"], given(system, number, ref["answer"])) for number, (_, ref) in enumerate(pairs)]
         (path / "r.json").write_text(
             json.dumps([{"qID": name, "content": text} for name, text in answers if text is not None])
         )
         recorded = READER.read_recorded(path / "r.json", benchmark)
         asyncio.run(
-            import_answers(
-                opened, benchmark, recorded, name=system, condition="video", scorers=[AccuracyScorer()]
-            )
+            import_answers(opened, benchmark, recorded, name=system, condition="video", scorers=[AccuracyScorer()])
         )
     return opened
 
@@ -119,19 +109,13 @@ def test_pairs_and_videos(found: Analysis) -> None:
 
 def test_ensembles_and_the_bound(found: Analysis) -> None:
     values = {one["ensemble"]: one["value"] for one in found.tables["ensembles"] if one["format"] == "all"}
-    assert values == {
-        "best": pytest.approx(2 / 3),
-        "vote of all": 1.0,
-        "any right (upper bound)": 1.0,
-    }
+    assert values == {"best": pytest.approx(2 / 3), "vote of all": 1.0, "any right (upper bound)": 1.0}
     assert "mute" not in found.tables["ensembles"][-1]["systems"]
 
 
 def test_failures_by_format_and_cause(found: Analysis) -> None:
     causes = {
-        (one["format"], one["cause"]): one["count"]
-        for one in found.tables["failures"]
-        if one["system"] == "mute"
+        (one["format"], one["cause"]): one["count"] for one in found.tables["failures"] if one["system"] == "mute"
     }
     assert causes == {
         ("binary", "missing"): 5,
@@ -190,8 +174,7 @@ def test_whiskers_end_at_the_last_group_within_one_and_a_half_widths_of_the_box(
 
 def test_pairs_with_baselines_are_a_family_of_their_own(found: Analysis) -> None:
     families = {
-        name: [one for one in found.tables["pairs"] if one["family"] == name]
-        for name in ("systems", "baselines")
+        name: [one for one in found.tables["pairs"] if one["family"] == name] for name in ("systems", "baselines")
     }
     assert [(one["first"], one["second"]) for one in families["systems"]] == [
         ("one", "three"),
@@ -214,11 +197,7 @@ def test_what_a_vote_gains_is_paired_with_the_best(found: Analysis) -> None:
 
 def test_groups_and_whiskers(found: Analysis) -> None:
     """Of each video one system is wrong on everything, all others right: two share the first place, a baseline has none."""
-    of_one = {
-        one["system"]: (one["value"], one["place"])
-        for one in found.tables["groups"]
-        if one["group"] == "v0.mp4"
-    }
+    of_one = {one["system"]: (one["value"], one["place"]) for one in found.tables["groups"] if one["group"] == "v0.mp4"}
     assert of_one == {"one": (0.0, 3), "two": (1.0, 1), "three": (1.0, 1), "mute": (0.0, None)}
     video = row(found, "videos", system="one", part="all")
     # Quartiles of 0, 0, 1, 1, 1, 1 are 0.25 and 1: 0 lies within 1.5 widths of the box.
@@ -237,9 +216,7 @@ def test_rules_and_leads_from_marks_worked_by_hand() -> None:
     groups = np.repeat(np.arange(10), 2)
     buckets = np.tile([0, 1], 10)
     right = {"a": np.ones(20), "b": np.tile([0.0, 1.0], 10)}
-    standings = rank_buckets(
-        np.stack(list(right.values())), list(right), groups, buckets, ["x", "y"], draws=100
-    )
+    standings = rank_buckets(np.stack(list(right.values())), list(right), groups, buckets, ["x", "y"], draws=100)
     ranked = [RankedRun(one, None) for one in standings.systems]
     board = Board("technical", "All", standings, ranked, 20, 0, 0.05, Marks(right, groups, buckets))
     places = {(one["system"], one["rule"]): (one["place"], one["score"]) for one in rule_rows([board])}
@@ -250,9 +227,7 @@ def test_rules_and_leads_from_marks_worked_by_hand() -> None:
     assert (places["a", "mean"], places["b", "mean"]) == ((1, 1.0), (2, 0.5))
     assert (places["a", "win-rate"], places["b", "win-rate"]) == ((1, 0.75), (2, 0.25))
     leads = {one["bucket"]: one for one in lead_rows(board, "a", draws=100)}
-    assert {
-        name: (one["lead"], one["p"], one["p_adjusted"], one["verdict"]) for name, one in leads.items()
-    } == {
+    assert {name: (one["lead"], one["p"], one["p_adjusted"], one["verdict"]) for name, one in leads.items()} == {
         "all": (0.5, 2 / 2**10, 2 / 2**10, "ahead"),
         "x": (1.0, 2 / 2**10, 2 * 2 / 2**10, "ahead"),  # Holm over the two buckets
         "y": (0.0, 1.0, 1.0, "not shown"),

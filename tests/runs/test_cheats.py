@@ -149,12 +149,7 @@ class Judge:
 
 
 def filled(
-    store: Store,
-    names: Sequence[str],
-    *,
-    name: str = "cheats",
-    texts: bool = False,
-    failed: FailedPolicy | None = None,
+    store: Store, names: Sequence[str], *, name: str = "cheats", texts: bool = False, failed: FailedPolicy | None = None
 ) -> Store:
     metric = PANEL_ACCURACY if texts else ACCURACY
     items = questions(texts=texts)
@@ -189,9 +184,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 @pytest.fixture(scope="module")
 def ruled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """The same, of a benchmark whose rules count as wrong what is lacking."""
-    made = filled(
-        Store(tmp_path_factory.mktemp("ruled") / "runs.db"), (*RATES, "saboteur"), failed=FailedPolicy.WRONG
-    )
+    made = filled(Store(tmp_path_factory.mktemp("ruled") / "runs.db"), (*RATES, "saboteur"), failed=FailedPolicy.WRONG)
     yield made
     made.close()
 
@@ -268,9 +261,7 @@ def test_compared_with_the_honest_a_saboteur_is_never_better(store: Store, ruled
     one = against_honest(store, "saboteur")
     assert (one.policy, one.difference.value, one.p_holm) == (BOTH, None, None)
     assert one.if_excluded.value is not None
-    assert (
-        one.if_excluded.value > 0
-    )  # the answers that it gave are right: the two readings point different ways
+    assert one.if_excluded.value > 0  # the answers that it gave are right: the two readings point different ways
     strict = against_honest(ruled, "saboteur")
     assert strict.difference.value is not None
     assert strict.difference.value < -0.6
@@ -308,9 +299,7 @@ def test_on_a_board_over_buckets_no_cheat_stands_at_or_above_the_honest(
 
 def test_an_analysis_gives_no_cheat_a_better_accuracy_by_default(store: Store) -> None:
     found = analyse(store, "cheats", condition="text-only", draws=DRAWS, stability=0)
-    rows = {
-        (row["system"], row["label"]): row for row in found.tables["capabilities"] if row["stratum"] == "all"
-    }
+    rows = {(row["system"], row["label"]): row for row in found.tables["capabilities"] if row["stratum"] == "all"}
     for cheat in CHEATS:
         assert rows[cheat, "yes"]["n"] == rows["honest", "yes"]["n"] == QUESTIONS // 2
         assert rows[cheat, "yes"]["value"] < rows["honest", "yes"]["value"]
@@ -408,12 +397,8 @@ def in_report(store: Store, benchmark: str, system: str, folder: Path) -> Standi
 
 def in_official(store: Store, benchmark: str, system: str, folder: Path) -> Standing:
     found = official_summaries(store, benchmark, Mean(), official=True, options=Options(draws=DRAWS))
-    figures = {
-        one: [row.figures[0].value or 0 for row in found if row.system == one] for one in ("honest", system)
-    }
-    assert all(
-        row.policy for row in found if row.system == system and row.lacking
-    )  # a reading is named as one
+    figures = {one: [row.figures[0].value or 0 for row in found if row.system == one] for one in ("honest", system)}
+    assert all(row.policy for row in found if row.system == system and row.lacking)  # a reading is named as one
     mine = figures[system]
     return Standing(mine[0] if len(mine) == 1 else None, min(mine) >= max(figures["honest"]))
 

@@ -10,17 +10,7 @@ from pathlib import Path
 import pytest
 
 from proctor.core import Answer, InputError, Score, Vote
-from proctor.runs import (
-    Options,
-    Store,
-    check_store,
-    compare,
-    load_answers,
-    load_items,
-    load_scores,
-    rank_runs,
-    results,
-)
+from proctor.runs import Options, Store, check_store, compare, load_answers, load_items, load_scores, rank_runs, results
 from tests.runs.test_store import a_benchmark, a_run
 from tests.support.program import proctor
 
@@ -133,10 +123,7 @@ DAMAGE: dict[str, tuple[str, str]] = {
         "table answers: a row that belongs to no row of table items",
     ),
     "a table that is gone": ("drop table scores", "table scores: no such table: scores"),
-    "a column that is gone": (
-        "alter table answers rename column text to words",
-        "table answers: no such column",
-    ),
+    "a column that is gone": ("alter table answers rename column text to words", "table answers: no such column"),
 }
 HARMLESS = {"another item"}  # the check alone sees it
 

@@ -115,9 +115,7 @@ def row(store: Store, system: str, metric: str = "rubric", failed: FailedPolicy 
 def kept(store: Store) -> list[tuple[Any, ...]]:
     """Every score and vote of a store."""
     with store.reading() as connection:
-        return [
-            tuple(one) for table in (schema.scores, schema.votes) for one in connection.execute(select(table))
-        ]
+        return [tuple(one) for table in (schema.scores, schema.votes) for one in connection.execute(select(table))]
 
 
 def test_what_a_person_decides_completes_the_judges_series(store: Store, tmp_path: Path) -> None:
@@ -222,10 +220,7 @@ def test_a_later_decision_replaces_the_former_which_stays_on_record(store: Store
     assert read(again)[0]["state"] == "decided by human:Anna"
     assert decide(store, "told", again, by="Ben", at=LATER) == DecisionCounts(1, 1, 0, 0)
     assert row(store, "other").value == (2 + 0 + 8) / 8
-    assert row(store, "other", UNRESOLVED.name).levels == {
-        "decided by human:Anna": 1,
-        "decided by human:Ben": 1,
-    }
+    assert row(store, "other", UNRESOLVED.name).levels == {"decided by human:Anna": 1, "decided by human:Ben": 1}
     (given,) = item_history(store, "told", "q0", ["other"]).given
     said = {one.judge: (one.reply["value"], one.reply["at"]) for one in given.votes}
     assert said == {"human:Anna": ("0", NOW), "human:Ben": ("2", LATER)}
@@ -302,8 +297,7 @@ def focus(tmp_path: Path) -> Store:
             delete(scores).where(scores.c.run == run.id, scores.c.scorer == PANEL, scores.c.item.in_(numbers))
         )
     made.add_scores(
-        run,
-        [Score(item_id=one, metric=UNRESOLVED.name, value=1.0, scorer=PANEL, label=TIE) for one in items],
+        run, [Score(item_id=one, metric=UNRESOLVED.name, value=1.0, scorer=PANEL, label=TIE) for one in items]
     )
     return made
 
@@ -313,9 +307,7 @@ def test_rank_and_the_official_summary_count_the_decision(focus: Store, tmp_path
         board = rank_runs(focus, "focus", stability=0)[0]
         (red,) = (one for one in board.runs if one.standing.name == "team-red")
         (official,) = (
-            one
-            for one in official_summaries(focus, "focus", READER, official=True)
-            if one.system == "team-red"
+            one for one in official_summaries(focus, "focus", READER, official=True) if one.system == "team-red"
         )
         right = sum(one.values(FailedPolicy.WRONG)[~one.failed].sum() for one in marked(focus))
         return float(right), red.standing.place, official.lacking
@@ -352,9 +344,7 @@ def test_a_published_page_names_nobody_who_decided(focus: Store, tmp_path: Path)
 def test_a_judge_that_gave_nothing_at_all_is_known_by_its_kind(tmp_path: Path, store: Store) -> None:
     (run,) = (one for one in store.runs("told") if one.system == "honest")
     for name in ("three-level[never]", "stranger"):
-        store.add_scores(
-            run, [Score(item_id="q3", metric=UNRESOLVED.name, value=1.0, scorer=name, label=NO_VERDICT)]
-        )
+        store.add_scores(run, [Score(item_id="q3", metric=UNRESOLVED.name, value=1.0, scorer=name, label=NO_VERDICT)])
     with pytest.raises(InputError, match="judge stranger: found no verdict on any answer of told"):
         open_answers(store, "told", ["honest"])
     with store.writing() as connection:
@@ -367,9 +357,7 @@ def test_several_metrics_are_decided_together(tmp_path: Path) -> None:
     from proctor.judges import RATIONALE_METRICS
 
     item = Item(id="q", group="v", question="Why?", answer=FreeTextFormat())
-    free = tuple(
-        Metric(one.name, one.label, low=1.0, high=5.0, formats=("free_text",)) for one in RATIONALE_METRICS
-    )
+    free = tuple(Metric(one.name, one.label, low=1.0, high=5.0, formats=("free_text",)) for one in RATIONALE_METRICS)
     made = Store(tmp_path / "runs.db")
     made.add_benchmark(Benchmark("why", "Why", (item,), free, free[0].name))
     run = made.start_run("why", "one", "video", {})
@@ -400,9 +388,7 @@ def test_what_a_judge_gave_of_several_scores_is_not_overruled(tmp_path: Path) ->
     made.add_benchmark(Benchmark("why", "Why", (item, item.model_copy(update={"id": "r"})), both, "first"))
     run = made.start_run("why", "one", "video", {})
     made.write(run, [(Answer(item_id=name, text="So.", parsed="So."), []) for name in "qr"])
-    scores = [
-        Score(item_id=item, metric=metric, value=0.25, scorer="judge") for item in "qr" for metric in names
-    ]
+    scores = [Score(item_id=item, metric=metric, value=0.25, scorer="judge") for item in "qr" for metric in names]
     left = Score(item_id="q", metric=UNRESOLVED.name, value=1.0, scorer="judge", label=NO_VERDICT)
     made.add_scores(run, [*scores[1:], left])
     for decided, value in ((False, "1"), (True, "0.5")):

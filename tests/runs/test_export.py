@@ -66,9 +66,7 @@ def test_csv_runs_no_formula(store: Store, tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     expected = jsonl(store, tmp_path)
     assert rows[1]["text"] == f"'{HOSTILE}"
-    assert not any(
-        value.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) for row in rows for value in row.values()
-    )
+    assert not any(value.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) for row in rows for value in row.values())
     plain = [{key: "" if value is None else str(value) for key, value in row.items()} for row in expected]
     plain[1]["text"] = f"'{HOSTILE}"
     assert rows == plain
@@ -89,9 +87,7 @@ def test_whatever_begins_like_a_formula_gets_an_apostrophe(text: str, tmp_path: 
 
 def test_a_tag_named_like_a_column_does_not_displace_it(tmp_path: Path) -> None:
     item = ledger_benchmark().items[0].model_copy(update={"tags": {"scorer": "tag", "value": "tag"}})
-    benchmark = Benchmark(
-        name="ledger", title="Ledger", items=(item,), metrics=(ACCURACY,), headline="accuracy"
-    )
+    benchmark = Benchmark(name="ledger", title="Ledger", items=(item,), metrics=(ACCURACY,), headline="accuracy")
     store = Store(tmp_path / "runs.db")
     store.add_benchmark(benchmark)
     run = store.start_run("ledger", "one", "video", {})

@@ -87,16 +87,9 @@ def asked_for(request: Request) -> str:
     return found[1]
 
 
-def ask(
-    server: FaultyServer, store: Store, benchmark: Benchmark, cache: Path, retries: int
-) -> tuple[Run, Outcome]:
+def ask(server: FaultyServer, store: Store, benchmark: Benchmark, cache: Path, retries: int) -> tuple[Run, Outcome]:
     spec = ModelSpec(
-        name="local",
-        base_url=server.url,
-        retries=retries,
-        timeout_s=600.0,
-        backoff_s=0.02,
-        max_wait_s=0.2,
+        name="local", base_url=server.url, retries=retries, timeout_s=600.0, backoff_s=0.02, max_wait_s=0.2
     )
 
     async def run() -> tuple[Run, Outcome]:
@@ -147,12 +140,7 @@ def test_faults_on_30_percent_of_the_calls_are_never_wrong_answers(tmp_path: Pat
     }
     (row,) = accuracy(store)
     assert row.policy == ""
-    assert (row.value, row.n, row.answered, row.failed) == (
-        1.0,
-        len(benchmark.items),
-        len(benchmark.items),
-        0,
-    )
+    assert (row.value, row.n, row.answered, row.failed) == (1.0, len(benchmark.items), len(benchmark.items), 0)
 
 
 def assert_failed_is_said(answers: dict[str, Answer], failed: set[str]) -> None:

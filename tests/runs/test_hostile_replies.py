@@ -102,9 +102,7 @@ def a_benchmark(rounds: int) -> Benchmark:
         )
         for number, (form, key) in enumerate(one for _ in range(rounds) for one in FORMATS)
     ]
-    return Benchmark(
-        name="hostile", title="Hostile", items=tuple(items), metrics=(ACCURACY,), headline="accuracy"
-    )
+    return Benchmark(name="hostile", title="Hostile", items=tuple(items), metrics=(ACCURACY,), headline="accuracy")
 
 
 def run(bodies: Sequence[bytes], benchmark: Benchmark, folder: Path) -> dict[str, Answer]:
@@ -120,9 +118,7 @@ def run(bodies: Sequence[bytes], benchmark: Benchmark, folder: Path) -> dict[str
     async def go(url: str, store: Store) -> None:
         client = ModelClient(ModelSpec(name="m", base_url=url, retries=0, backoff_s=0.001))
         library = MediaLibrary(None, cache_dir=folder / "cache")
-        planned = plan(
-            store, benchmark, [ModelSystem(client)], ["text-only"], library, scorers=[AccuracyScorer()]
-        )
+        planned = plan(store, benchmark, [ModelSystem(client)], ["text-only"], library, scorers=[AccuracyScorer()])
         await execute(store, planned, Limits(concurrency=8, give_up_after=10**6))
         await client.aclose()
 
@@ -154,9 +150,7 @@ def test_no_usage_ends_a_run(tmp_path: Path) -> None:
     bodies = [completion("Answer: A", **usage) for usage in USAGES for _ in FORMATS]
     answers = run(bodies, benchmark, tmp_path)
     assert {answer.status for answer in answers.values()} == {Status.ANSWERED}
-    assert {answer.usage.input_tokens for answer in answers.values()} == {
-        0
-    }  # no such numbers: nothing is known
+    assert {answer.usage.input_tokens for answer in answers.values()} == {0}  # no such numbers: nothing is known
 
 
 BYTES = st.one_of(

@@ -171,9 +171,7 @@ def test_a_store_that_fails_tells_all_who_wait_and_may_recover() -> None:
 
     async def run() -> list[BaseException | None]:
         with journal(disk, 3) as book:
-            errors = await asyncio.gather(
-                *(write(book, f"q{number}") for number in range(3)), return_exceptions=True
-            )
+            errors = await asyncio.gather(*(write(book, f"q{number}") for number in range(3)), return_exceptions=True)
             disk.broken = None
             await write(book, "q3")
         return errors

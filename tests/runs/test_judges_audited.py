@@ -30,9 +30,7 @@ def store(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("judges") / "runs.db"
     opened = Store(path)
     scorers = (AccuracyScorer(),)
-    asyncio.run(
-        import_answers(opened, benchmark, recorded, name="gemini", condition="video", scorers=scorers)
-    )
+    asyncio.run(import_answers(opened, benchmark, recorded, name="gemini", condition="video", scorers=scorers))
     (run,) = opened.runs("rexsonovqa")
     rng = generator(0, "second judge")
     for number, one in enumerate(one for one in recorded.scores if one.metric == "rubric"):
@@ -56,9 +54,7 @@ def test_one_judge_stands_for_the_raters(store: Path) -> None:
     found = audit(table, metric, CorrelationSettings(draws=200))
     rubric = next(row for row in found.agreements if row.dimension == "rubric")
     pairs = [(metric.scores[one.key] or 0.0, one.value) for one in table.ratings if one.dimension == "rubric"]
-    assert rubric.kendall.value == pytest.approx(
-        float(reference.kendalltau(*zip(*pairs, strict=True)).statistic)
-    )
+    assert rubric.kendall.value == pytest.approx(float(reference.kendalltau(*zip(*pairs, strict=True)).statistic))
     assert rubric.mean.groups == len({one.group for one in table.ratings}) > 40
 
 

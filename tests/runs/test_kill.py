@@ -15,7 +15,8 @@ from pathlib import Path
 from proctor.core import Answer, InputError, Status, generator
 from proctor.runs import FLOOR, Options, Run, Store, results
 from tests.support.faulty_server import FaultyServer
-from tests.support.program import Program, start_proctor, wait_for
+from tests.support.forked import Program
+from tests.support.program import start_proctor, wait_for
 from tests.support.text_folder import answer_tray, item_of, write_text_folder
 
 ITEMS = 500

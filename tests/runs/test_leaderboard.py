@@ -12,11 +12,7 @@ from proctor.runs import Leaderboard, LeaderboardRow, Options, Store, leaderboar
 from tests.support.contest import NAME, Given, contest_store, skilled, write_run
 
 QUESTIONS = 240
-SYSTEMS = {
-    "first": skilled(0.9, 0.8, seed=1),
-    "second": skilled(0.9, 0.6, seed=2),
-    "third": skilled(0.5, 0.3, seed=3),
-}
+SYSTEMS = {"first": skilled(0.9, 0.8, seed=1), "second": skilled(0.9, 0.6, seed=2), "third": skilled(0.5, 0.3, seed=3)}
 HALF: list[Given] = [number % 4 == 1 if number % 2 else None for number in range(QUESTIONS)]
 
 

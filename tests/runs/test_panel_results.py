@@ -78,8 +78,7 @@ def benchmark(metrics: tuple[object, ...] = (PANEL_ACCURACY,)) -> Benchmark:
 def answers(right: int) -> list[Answer]:
     """Counts of which the first ones are right, and four texts."""
     counts = [
-        Answer(item_id=f"count{n}", text=str(2 if n < right else 3), parsed=2 if n < right else 3)
-        for n in range(4)
+        Answer(item_id=f"count{n}", text=str(2 if n < right else 3), parsed=2 if n < right else 3) for n in range(4)
     ]
     return counts + [Answer(item_id=f"text{n}", text=f"text {n}", parsed=f"text {n}") for n in range(4)]
 
@@ -92,12 +91,7 @@ def add(store: Store, system: str, given: list[Answer]) -> Run:
     store.write(
         run,
         [
-            (
-                one,
-                asyncio.run(scorer.score(items[one.item_id], one))
-                if scorer.applies(items[one.item_id])
-                else [],
-            )
+            (one, asyncio.run(scorer.score(items[one.item_id], one)) if scorer.applies(items[one.item_id]) else [])
             for one in given
         ],
     )
@@ -127,9 +121,7 @@ def store(tmp_path: Path) -> Store:
     return opened
 
 
-def rows(
-    store: Store, metric: str = "accuracy", failed: FailedPolicy = EXCLUDE
-) -> dict[tuple[str, str], Result]:
+def rows(store: Store, metric: str = "accuracy", failed: FailedPolicy = EXCLUDE) -> dict[tuple[str, str], Result]:
     found = results(store, "mixed", Options(draws=100, failed=failed)).rows
     return {(row.system, row.scorer): row for row in found if row.metric == metric}
 
@@ -179,15 +171,10 @@ def test_boards_hold_systems_against_each_other_by_the_same_scorer(store: Store)
     by_code = leaderboard(store, "mixed", condition="video", scorer="code")
     assert (by_code.items, by_code.left_out) == (4, 0)
     by_panel = leaderboard(store, "mixed", condition="video", scorer=THREE)
-    assert (by_panel.items, by_panel.left_out) == (
-        8,
-        0,
-    )  # what is unresolved for one is not taken from the other
+    assert (by_panel.items, by_panel.left_out) == (8, 0)  # what is unresolved for one is not taken from the other
     assert {row.system: row.value for row in by_panel.rows} == {"one": None, "two": 3 / 8}
     assert {row.system: (row.if_wrong, row.if_excluded) for row in by_panel.rows}["one"] == (6 / 8, 6 / 7)
-    wrong = leaderboard(
-        store, "mixed", condition="video", scorer=THREE, options=Options(failed=FailedPolicy.WRONG)
-    )
+    wrong = leaderboard(store, "mixed", condition="video", scorer=THREE, options=Options(failed=FailedPolicy.WRONG))
     assert {row.system: row.value for row in wrong.rows} == {"one": 6 / 8, "two": 3 / 8}
     with pytest.raises(InputError, match=r"found accuracy by code, panel\[a, b, c\], expected one scorer"):
         leaderboard(store, "mixed", condition="video")
@@ -197,10 +184,7 @@ def test_boards_hold_systems_against_each_other_by_the_same_scorer(store: Store)
     assert board.judge == THREE
     assert {one.standing.name: one.lacking.unresolved for one in board.runs} == {"one": 1, "two": 0}
     found = compare(store, "mixed", Options(draws=100, failed=EXCLUDE)).comparisons
-    assert {one.scorer: one.difference.n for one in found if one.metric == "accuracy"} == {
-        "code": 4,
-        THREE: 7,
-    }
+    assert {one.scorer: one.difference.n for one in found if one.metric == "accuracy"} == {"code": 4, THREE: 7}
 
 
 def test_an_analysis_knows_how_judged_answers_ended(store: Store) -> None:

@@ -64,11 +64,7 @@ def test_an_answer_that_trips_the_judge_is_worth_no_more_than_a_wrong_one(tmp_pa
     write_run(store, "cheat", tripping + WEAK[40:])
     found = board(store)
     assert places(found) == {"honest": 1, "rival": 2, "cheat": 3}
-    assert {one.standing.name: one.lacking.unresolved for one in found.runs} == {
-        "honest": 0,
-        "rival": 0,
-        "cheat": 20,
-    }
+    assert {one.standing.name: one.lacking.unresolved for one in found.runs} == {"honest": 0, "rival": 0, "cheat": 20}
     assert (found.items, found.left_out) == (240, 0)
 
 
@@ -87,16 +83,11 @@ def test_an_incomplete_run_is_ranked_only_where_its_gaps_change_no_place(tmp_pat
     assert [one.name for one in found.unranked] == ["saboteur"]
     assert [found.unranked[0].low, found.unranked[0].high] == pytest.approx([12 / 240, 1.0])
     assert scores(found)["honest"] == before
-    with pytest.raises(
-        InputError, match="found 'saboteur', whose run is incomplete, expected --failed wrong"
-    ):
+    with pytest.raises(InputError, match="found 'saboteur', whose run is incomplete, expected --failed wrong"):
         lead_rows(found, "saboteur")
     assert places(board(store, failed=FailedPolicy.WRONG))["saboteur"] == 2
     left_out = board(store, failed=FailedPolicy.EXCLUDE)
-    assert (places(left_out), [one.name for one in left_out.unranked]) == (
-        {"honest": 1, "last": 2},
-        ["saboteur"],
-    )
+    assert (places(left_out), [one.name for one in left_out.unranked]) == ({"honest": 1, "last": 2}, ["saboteur"])
     alone = contest_store(tmp_path / "alone", failed=None)
     write_run(alone, "saboteur", CHEATS["a saboteur"])
     assert places(board(alone)) == {"saboteur": 1}
@@ -169,10 +160,7 @@ def test_advancing_takes_one_board(tmp_path: Path) -> None:
     first = board(store, baselines=("base",))
     behind = replace(first, name="other", runs=[replace(one, below=True) for one in first.runs])
     assert [[one.advances for one in made.runs] for made in advancing([first, behind])] == [[True], [True]]
-    assert [[one.advances for one in made.runs] for made in advancing([behind, behind])] == [
-        [False],
-        [False],
-    ]
+    assert [[one.advances for one in made.runs] for made in advancing([behind, behind])] == [[False], [False]]
 
 
 def test_questions_that_are_in_no_bucket_are_counted(tmp_path: Path) -> None:
@@ -221,10 +209,7 @@ def test_a_file_without_latencies_does_not_win_where_latency_is_judged(tmp_path:
     code, out = within("rank", NAME, "--store", store.shown, "--stability", "0")
     assert code == 0
     assert "no latency 240" in out
-    assert (
-        "Answers without a latency count as late, so as wrong (--latency optional lets them in): silent 240."
-        in out
-    )
+    assert "Answers without a latency count as late, so as wrong (--latency optional lets them in): silent 240." in out
     assert places(board(store, latency="optional")) == {"silent": 1, "honest": 2}
     report = tmp_path / "report.html"
     assert within("report", NAME, "--store", store.shown, "--out", report, "--draws", "100")[0] == 0
@@ -255,18 +240,7 @@ def test_a_bucket_with_too_few_videos_says_so_on_board_report_and_json(tmp_path:
     assert code == 0
     assert text in " ".join(out.split())
     code, out = within(
-        "rank",
-        NAME,
-        "--store",
-        store.shown,
-        "--stability",
-        "0",
-        "--draws",
-        "100",
-        "--format",
-        "json",
-        "--mine",
-        "all",
+        "rank", NAME, "--store", store.shown, "--stability", "0", "--draws", "100", "--format", "json", "--mine", "all"
     )
     found = json.loads(out)[0]
     assert found["smallest_p"] == {"easy": 0.375, "hard": 0.375}
@@ -298,9 +272,7 @@ def test_an_analysis_has_no_items_that_a_system_does_not_answer_or_nobody_can_ma
     """A floor that answers no free text had them counted as wrong: 11.6 % where it reached 25.7 %."""
     store = contest_store(tmp_path, texts=120)
     write_run(store, "model", [*[None] * 120, *[True] * 120])
-    write_run(
-        store, "random", [*[None] * 120, *(number % 4 == 0 for number in range(120))], condition="text-only"
-    )
+    write_run(store, "random", [*[None] * 120, *(number % 4 == 0 for number in range(120))], condition="text-only")
     found = analyse(store, NAME, draws=100, stability=0)
     sizes = {
         (row["system"], row["label"]): (row["n"], row["value"])
@@ -345,8 +317,7 @@ def test_the_policy_changes_rank_analysis_and_report_alike(tmp_path: Path) -> No
         tail = ("--store", store.shown, "--failed", policy, "--draws", "100")
         out = within("rank", NAME, *tail, "--stability", "0", "--format", "json")[1]
         ranked = {
-            one["system"]: (one["place"], one["mean"], one["mean_if_excluded"])
-            for one in json.loads(out)[0]["systems"]
+            one["system"]: (one["place"], one["mean"], one["mean_if_excluded"]) for one in json.loads(out)[0]["systems"]
         }
         tables = json.loads(within("analyze", NAME, *tail, "--stability", "0", "--format", "json")[1])
         assert {row["setting"]: row["value"] for row in tables["settings"]}["failed"] == policy
@@ -367,26 +338,10 @@ def test_the_policy_changes_rank_analysis_and_report_alike(tmp_path: Path) -> No
 
 def test_nobody_stands_above_and_below_the_line(tmp_path: Path) -> None:
     store = contest_store(tmp_path)
-    for system, right in (
-        ("team", HONEST),
-        ("under", WEAK),
-        ("base", RIVAL),
-        ("lesser", skilled(0.3, 0.2, seed=7)),
-    ):
+    for system, right in (("team", HONEST), ("under", WEAK), ("base", RIVAL), ("lesser", skilled(0.3, 0.2, seed=7))):
         write_run(store, system, right)
     code, out = within(
-        *(
-            "rank",
-            NAME,
-            "--store",
-            store.shown,
-            "--stability",
-            "0",
-            "--baseline",
-            "base",
-            "--baseline",
-            "lesser",
-        )
+        *("rank", NAME, "--store", store.shown, "--stability", "0", "--baseline", "base", "--baseline", "lesser")
     )
     assert code == 0
     board, baselines = out.split("Baselines: not ranked, in no test")
@@ -412,9 +367,7 @@ def test_two_incomplete_runs_that_depend_on_their_gaps_are_both_not_ranked(tmp_p
     assert ([one.name for one in found.unranked], found.runs) == (["one", "two"], [])
     assert [one.high for one in found.unranked] == pytest.approx([1.0, 0.9])
     assert found.standings.empty == ()
-    code, out = within(
-        "rank", NAME, "--store", store.shown, "--stability", "10", "--draws", "100", "--detail"
-    )
+    code, out = within("rank", NAME, "--store", store.shown, "--stability", "10", "--draws", "100", "--detail")
     assert code == 0, out
     assert "Not ranked: incomplete" in out
     code, out = within("rank", NAME, "--store", store.shown, "--stability", "0", "--format", "json")

@@ -40,13 +40,7 @@ def test_every_item_is_accounted_for(store: Store) -> None:
     assert (accuracy.answered, accuracy.failed, accuracy.missing, accuracy.unmarked) == (5, 1, 1, 0)
     assert (accuracy.timed_out, accuracy.refused, accuracy.unreadable) == (1, 1, 1)
     assert accuracy.answered + accuracy.failed + accuracy.missing == 7
-    assert (points.metric, points.scorer, points.value, points.n, points.groups) == (
-        "points",
-        JUDGE,
-        2.0,
-        1,
-        1,
-    )
+    assert (points.metric, points.scorer, points.value, points.n, points.groups) == ("points", JUDGE, 2.0, 1, 1)
     assert (points.answered, points.unmarked, points.failed, points.missing) == (2, 1, 0, 0)
     assert (points.ci_low, points.ci_high) == (None, None)
     assert points.levels == {"full": 1}
@@ -54,9 +48,7 @@ def test_every_item_is_accounted_for(store: Store) -> None:
 
 def test_the_interval_is_that_of_the_scored_items_by_group(store: Store) -> None:
     accuracy = numbers(store)[0]
-    known = mean_interval(
-        [1, 0, 1, 0, 0], ["v0", "v0", "v1", "v2", "v2"], draws=200, level=0.95, seed=0, bounds=(0, 1)
-    )
+    known = mean_interval([1, 0, 1, 0, 0], ["v0", "v0", "v1", "v2", "v2"], draws=200, level=0.95, seed=0, bounds=(0, 1))
     assert (accuracy.ci_low, accuracy.ci_high) == (known.ci_low, known.ci_high)
     assert known.ci_low is not None
     assert known.ci_low < 0.4
@@ -198,11 +190,7 @@ def test_json_keeps_the_contract(store: Store) -> None:
 @pytest.mark.parametrize(
     ("policy", "value", "words"),
     [
-        (
-            "exclude",
-            "40.0 %",
-            "items that failed, were not asked or have no verdict are left out of the run's own",
-        ),
+        ("exclude", "40.0 %", "items that failed, were not asked or have no verdict are left out of the run's own"),
         ("wrong", "28.6 %", "items that failed, were not asked or have no verdict count as wrong"),
     ],
 )
@@ -233,7 +221,6 @@ def test_csv_says_the_same(store: Store) -> None:
     rows = list(csv.DictReader(done.stdout.splitlines()))
     expected = numbers(store, None, by=("skills",))
     assert [(row["metric"], row["skills"], row["value"], int(row["n"])) for row in rows] == [
-        (row.metric, row.facets["skills"], "" if row.value is None else str(row.value), row.n)
-        for row in expected
+        (row.metric, row.facets["skills"], "" if row.value is None else str(row.value), row.n) for row in expected
     ]
     assert "" in {row["value"] for row in rows}

@@ -14,19 +14,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from proctor.core import (
-    ACCURACY,
-    Answer,
-    Benchmark,
-    InputError,
-    Item,
-    Reference,
-    Score,
-    Status,
-    Timing,
-    Usage,
-    Vote,
-)
+from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Reference, Score, Status, Timing, Usage, Vote
 from proctor.core.formats import CountFormat
 from proctor.runs import Run, Store
 
@@ -102,15 +90,11 @@ def with_item(**values: Any) -> Benchmark:
 
 @pytest.mark.parametrize(("bad", "found"), UNFIT)
 @pytest.mark.parametrize("field", ["id", "group", "tags"])
-def test_names_that_no_database_takes_are_refused_by_every_store(
-    url: str, bad: str, found: str, field: str
-) -> None:
+def test_names_that_no_database_takes_are_refused_by_every_store(url: str, bad: str, found: str, field: str) -> None:
     store = Store(url)
     name = f"q{bad}"
     values: dict[str, Any] = {field: {name: "x"} if field == "tags" else name}
-    with pytest.raises(
-        InputError, match=rf"^item 'q.?.?', field '{field}': found {found}.*in 'q\ufffd', expected"
-    ):
+    with pytest.raises(InputError, match=rf"^item 'q.?.?', field '{field}': found {found}.*in 'q\ufffd', expected"):
         store.add_benchmark(with_item(**values))
     assert store.benchmark_names() == []
     store.add_benchmark(a_benchmark())
@@ -122,9 +106,7 @@ def test_names_that_no_database_takes_are_refused_by_every_store(
 
 def test_other_texts_of_an_item_are_kept_or_refused_by_every_store(url: str) -> None:
     store = Store(url)
-    with pytest.raises(
-        InputError, match=r"^item 'q1': found half a character .*, expected text that can be kept$"
-    ):
+    with pytest.raises(InputError, match=r"^item 'q1': found half a character .*, expected text that can be kept$"):
         store.add_benchmark(with_item(options=("a\ud800",)))
     whole = with_item(question="a\x00b", options=("c\x00",), tags={"half": "d\x00"})
     store.add_benchmark(whole)
@@ -172,9 +154,7 @@ def test_other_settings_under_one_name_are_refused(url: str) -> None:
     run = a_run(store, a_benchmark())
     assert store.start_run("toy", "one", "video", {"seed": 0}) == run
     store.write(run, [(an_answer("q0"), [])])
-    with pytest.raises(
-        InputError, match=r"other settings \(seed 0 then, 1 now\), expected the same settings"
-    ):
+    with pytest.raises(InputError, match=r"other settings \(seed 0 then, 1 now\), expected the same settings"):
         store.start_run("toy", "one", "video", {"seed": 1})
     store.close()
 
@@ -267,10 +247,7 @@ def _write_all(url: str, run: Run) -> None:
         ),
         (lambda path: path.mkdir(), "found a folder, expected a store"),
         (lambda _: None, "found no such file, expected a store"),
-        (
-            lambda path: sqlite3.connect(path).execute("create table meta_of_others (a)").close(),
-            "no Proctor tables",
-        ),
+        (lambda path: sqlite3.connect(path).execute("create table meta_of_others (a)").close(), "no Proctor tables"),
     ],
 )
 def test_what_is_no_store_is_told_so(make: object, message: str, tmp_path: Path) -> None:
@@ -286,9 +263,7 @@ def test_a_newer_store_is_refused_untouched(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("update meta set value = '99'")
     connection.close()
-    with pytest.raises(
-        InputError, match="found a store of version 99, expected version 1 or older: update Proctor"
-    ):
+    with pytest.raises(InputError, match="found a store of version 99, expected version 1 or older: update Proctor"):
         Store(path)
 
 

@@ -52,9 +52,7 @@ def benchmark(*, tagged: bool = True, videos: int = 0) -> Benchmark:
                 tags={"frames": frames, **({NEIGHBOURS: frames - 1} if tagged else {})},
             )
         )
-    return Benchmark(
-        "frames", "Frames", tuple(items), (ACCURACY, *RUN_METRICS), "accuracy", facets=("frames",)
-    )
+    return Benchmark("frames", "Frames", tuple(items), (ACCURACY, *RUN_METRICS), "accuracy", facets=("frames",))
 
 
 def stored(path: Path, loaded: Benchmark) -> Store:
@@ -78,16 +76,12 @@ def test_pairwise_accuracy_is_the_share_of_all_pairs(tmp_path: Path) -> None:
     rows = results(store, "frames", Options(draws=500)).rows
     (row,) = [one for one in rows if one.system == "one" and one.metric == "pairwise_accuracy"]
     compared = [
-        compare_orders("ABCDEF"[: 4 + 2 * (place % 2)], said)
-        for place, said in enumerate(ORDERS["one"].values())
+        compare_orders("ABCDEF"[: 4 + 2 * (place % 2)], said) for place, said in enumerate(ORDERS["one"].values())
     ]
     marks = order_marks(compared, ["v0", "v1", "v2", "v3"], draws=500)
     assert (row.value, row.n, row.groups, row.answered) == (8 / 16, 16, 4, 4)
     assert row.value == marks[1].estimate.value
-    assert (row.ci_low, row.ci_high) == (
-        marks[1].estimate.ci_low,
-        marks[1].estimate.ci_high,
-    )  # one interval everywhere
+    assert (row.ci_low, row.ci_high) == (marks[1].estimate.ci_low, marks[1].estimate.ci_high)  # one interval everywhere
     by_frames = results(store, "frames", Options(by=("frames",), draws=500)).rows
     shares = {
         one.facets["frames"]: (one.value, one.n)
@@ -110,16 +104,7 @@ def test_the_official_figures_have_the_intervals_of_results_where_orders_are_inv
     store = Store(str(tmp_path / "runs.db"))
     store.add_benchmark(loaded)
     run = store.start_run(loaded.name, "one", "video", {})
-    given: list[str | Status | None] = [
-        "ABCD",
-        "ABCDEE",
-        "BAC",
-        Status.FAILED,
-        "BADC",
-        "ABCDEF",
-        Status.REFUSED,
-        None,
-    ]
+    given: list[str | Status | None] = ["ABCD", "ABCDEE", "BAC", Status.FAILED, "BADC", "ABCDEF", Status.REFUSED, None]
     given += ["ABDC", "ACBDEF", "DCBA", "FEDCBA"]
     marked = []
     for item, said in zip(loaded.items, given, strict=True):
@@ -128,9 +113,7 @@ def test_the_official_figures_have_the_intervals_of_results_where_orders_are_inv
         answer = Answer(item_id=item.id, status=said) if isinstance(said, Status) else said_order(item, said)
         failed = answer.status is Status.FAILED
         scorers = [] if failed else code_scorers()
-        marked.append(
-            (answer, [one for scorer in scorers for one in asyncio.run(scorer.score(item, answer))])
-        )
+        marked.append((answer, [one for scorer in scorers for one in asyncio.run(scorer.score(item, answer))]))
     store.write(run, marked)
     rows = {row.metric: row for row in results(store, "frames", Options(draws=500, failed=policy)).rows}
     table, items = load_items(store, store.card("frames")), {item.id: item for item in loaded.items}
@@ -232,9 +215,7 @@ def test_a_guess_without_the_media_is_no_other_condition_to_compare(tmp_path: Pa
     marked = []
     for item in loaded.items:
         answer = Answer(item_id=item.id, text="B > A", parsed=["B", "A"])
-        marked.append(
-            (answer, [one for scorer in code_scorers() for one in asyncio.run(scorer.score(item, answer))])
-        )
+        marked.append((answer, [one for scorer in code_scorers() for one in asyncio.run(scorer.score(item, answer))]))
     store.write(run, marked)
     pair = Options(systems=("one", "two"), draws=100)
     (found,) = compare(store, "frames", pair, metrics=["pairwise_accuracy"]).comparisons

@@ -41,8 +41,7 @@ def clinic(seed: int, n_groups: int) -> tuple[Floats, Floats, Floats, list[str]]
     ratings = np.digitize(quality + 0.5 * rng.normal(size=3 * n_groups), [-1, 0.8]) / 2
     shared = 0.7 * rng.normal(size=n_groups)[groups]
     metrics = [
-        quality + shared + 0.7 * rng.normal(size=n_groups)[groups] + rng.normal(size=3 * n_groups)
-        for _ in range(2)
+        quality + shared + 0.7 * rng.normal(size=n_groups)[groups] + rng.normal(size=3 * n_groups) for _ in range(2)
     ]
     return ratings, metrics[0], metrics[1], [f"e{group}" for group in groups]
 
@@ -239,14 +238,10 @@ OBSERVERS = [
     [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
     [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
 ]
-LONG = [
-    (float(value), f"u{unit}") for row in OBSERVERS for unit, value in enumerate(row) if value is not None
-]
+LONG = [(float(value), f"u{unit}") for row in OBSERVERS for unit, value in enumerate(row) if value is not None]
 
 
-@pytest.mark.parametrize(
-    ("scale", "published"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
-)
+@pytest.mark.parametrize(("scale", "published"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
 def test_alpha_agrees_with_the_published_example(scale: str, published: float) -> None:
     values, units = zip(*LONG, strict=True)
     found = krippendorff_alpha(values, units, units, scale, draws=100)  # type: ignore[arg-type]
@@ -267,10 +262,7 @@ def test_alpha_in_resamples_agrees_with_resamples_written_out() -> None:
     for row, one in zip(samples.weights, found, strict=True):
         rows = [(copy, k) for k in range(40) for copy in range(int(row[unit[k]]))]
         alpha = krippendorff_alpha(
-            [float(values[k]) for _, k in rows],
-            [(copy, items[k]) for copy, k in rows],
-            ["g"] * len(rows),
-            draws=1,
+            [float(values[k]) for _, k in rows], [(copy, items[k]) for copy, k in rows], ["g"] * len(rows), draws=1
         )
         assert one == pytest.approx(alpha.value)
 
@@ -279,9 +271,7 @@ def test_alpha_edges() -> None:
     assert krippendorff_alpha([], [], []).value is None
     assert krippendorff_alpha([1, 2], ["a", "b"], ["a", "b"]).n == 0
     assert krippendorff_alpha([1, 1], ["a", "a"], ["a", "a"]).value is None
-    with pytest.raises(
-        InputError, match=r"^scale: found 'ratio', expected 'nominal', 'ordinal' or 'interval'$"
-    ):
+    with pytest.raises(InputError, match=r"^scale: found 'ratio', expected 'nominal', 'ordinal' or 'interval'$"):
         krippendorff_alpha([1, 1], ["a", "a"], ["a", "a"], "ratio")  # type: ignore[arg-type]
 
 
@@ -308,9 +298,7 @@ def test_williams_by_hand_and_edges() -> None:
 
 
 @given(st.integers(0, 6), st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=9))
-def test_tie_groups_are_the_largest_sets_without_a_difference(
-    count: int, drawn: list[tuple[int, int]]
-) -> None:
+def test_tie_groups_are_the_largest_sets_without_a_difference(count: int, drawn: list[tuple[int, int]]) -> None:
     pairs = [(a, b) for a, b in drawn if a != b and max(a, b) < count]
     told = {frozenset(pair) for pair in pairs}
     free = [

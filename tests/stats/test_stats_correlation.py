@@ -63,9 +63,7 @@ def test_by_hand() -> None:
     found = correlation([1, 2, 3, 4], [1, 3, 2, 4], list("abcd"), "kendall", draws=50)
     assert found.value == pytest.approx(4 / 6)
     # Spearman: 1 − 6 · (1 + 1) / (4 · 15)
-    assert correlation([1, 2, 3, 4], [1, 3, 2, 4], list("abcd"), "spearman", draws=50).value == pytest.approx(
-        0.8
-    )
+    assert correlation([1, 2, 3, 4], [1, 3, 2, 4], list("abcd"), "spearman", draws=50).value == pytest.approx(0.8)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -81,8 +79,7 @@ def test_edges(kind: Kind) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 5)), max_size=15),
-    st.sampled_from(KINDS),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 5)), max_size=15), st.sampled_from(KINDS)
 )
 def test_never_nan_and_inside(rows: list[tuple[int, int, int]], kind: Kind) -> None:
     a, b, groups = ([row[k] for row in rows] for k in range(3))
@@ -106,11 +103,7 @@ def test_order_and_names_do_not_matter(kind: Kind) -> None:
 @pytest.mark.parametrize(("kind", "n_groups"), [("pearson", 30), ("spearman", 30), ("kendall", 30)])
 def test_coverage(kind: Kind, n_groups: int) -> None:
     truth = 0.6
-    target = {
-        "pearson": truth,
-        "spearman": 6 / np.pi * np.arcsin(truth / 2),
-        "kendall": 2 / np.pi * np.arcsin(truth),
-    }
+    target = {"pearson": truth, "spearman": 6 / np.pi * np.arcsin(truth / 2), "kendall": 2 / np.pi * np.arcsin(truth)}
     held = 0
     repetitions = simulated(300)
     for seed in range(repetitions):

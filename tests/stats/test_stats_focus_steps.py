@@ -20,9 +20,7 @@ def flips(differences: list[int]) -> Fraction:
     """The share of all sign patterns whose sum is at least as far from 0: each group's names could be exchanged."""
     observed = abs(sum(differences))
     patterns = list(product((1, -1), repeat=len(differences)))
-    extreme = sum(
-        abs(sum(s * d for s, d in zip(signs, differences, strict=True))) >= observed for signs in patterns
-    )
+    extreme = sum(abs(sum(s * d for s, d in zip(signs, differences, strict=True))) >= observed for signs in patterns)
     return Fraction(extreme, len(patterns))
 
 
@@ -58,13 +56,10 @@ def bucket_rank(marks: Marks, video: list[int], inside: list[int], correction: s
     return {name: max(count[other] for other in marks if share[other] >= share[name]) for name in marks}
 
 
-def board(
-    marks: Marks, video: list[int], bucket: list[int], n_buckets: int, correction: str
-) -> dict[str, Any]:
+def board(marks: Marks, video: list[int], bucket: list[int], n_buckets: int, correction: str) -> dict[str, Any]:
     """Steps 1 and 2: the ranks in every bucket and Copeland's score."""
     ranks = [
-        bucket_rank(marks, video, [k for k, own in enumerate(bucket) if own == b], correction)
-        for b in range(n_buckets)
+        bucket_rank(marks, video, [k for k, own in enumerate(bucket) if own == b], correction) for b in range(n_buckets)
     ]
     there = [one for one in ranks if one is not None]
     score = dict.fromkeys(marks, 0)
@@ -102,9 +97,7 @@ def test_ranks_and_copeland_equal_plain_code(gaps: bool, correction: Any) -> Non
     for seed in range(25):
         marks, video, bucket = random_board(seed, gaps)
         expected = board(marks, video, bucket, 3, correction)
-        found = rank_buckets(
-            matrix_of(marks), list(marks), video, bucket, list("xyz"), draws=20, correction=correction
-        )
+        found = rank_buckets(matrix_of(marks), list(marks), video, bucket, list("xyz"), draws=20, correction=correction)
         for one in found.systems:
             ranks = tuple(None if rank is None else rank[one.name] for rank in expected["ranks"])
             assert (one.ranks, one.score) == (ranks, expected["score"][one.name]), (seed, one.name)
@@ -139,12 +132,7 @@ def test_ties_are_broken_in_the_first_three_places_and_no_further(before: int, f
     steps = [[1] * (80 - 20 * k) + [0] * (20 * k) for k in range(before)]
     tied = [[1] * 6 + [0] * 74, [1] * 5 + [0] * 75]
     found = rank_buckets(
-        np.array([*steps, *tied], dtype=float),
-        [*"abc"[:before], "y", "z"],
-        range(80),
-        [0] * 80,
-        ["x"],
-        draws=400,
+        np.array([*steps, *tied], dtype=float), [*"abc"[:before], "y", "z"], range(80), [0] * 80, ["x"], draws=400
     )
     broken = first <= 3
     assert found_places(found)["y"] == (first, broken)

@@ -44,14 +44,10 @@ def test_one_level_is_narrower_than_two() -> None:
 def test_edges() -> None:
     empty = group_mean_slices([1.0], ["a"], np.zeros((1, 2), dtype=bool))
     assert [(one.value, one.ci_low, one.n) for one in empty] == [(None, None, 0)] * 2
-    single = group_mean_slices(
-        [1.0, 0.0], ["a", "a"], np.ones((2, 1), dtype=bool), two_level=True, method="percentile"
-    )
+    single = group_mean_slices([1.0, 0.0], ["a", "a"], np.ones((2, 1), dtype=bool), two_level=True, method="percentile")
     assert (single[0].value, single[0].ci_low, single[0].groups) == (0.5, None, 1)
     with pytest.raises(InputError, match="values: found others, expected 0 or 1 with two levels"):
-        group_mean_slices(
-            [0.5, 1], ["a", "b"], np.ones((2, 1), dtype=bool), two_level=True, method="percentile"
-        )
+        group_mean_slices([0.5, 1], ["a", "b"], np.ones((2, 1), dtype=bool), two_level=True, method="percentile")
     with pytest.raises(InputError, match="method: found 'bca', expected 'percentile' with two levels"):
         group_mean_slices([0, 1], ["a", "b"], np.ones((2, 1), dtype=bool), two_level=True)
     with pytest.raises(InputError, match=r"inside: found \(1, 1\), expected 2 items × slices"):

@@ -20,8 +20,7 @@ def slow_p(differences: Floats) -> float:
     observed = abs(sum(differences))
     patterns = list(itertools.product((1, -1), repeat=len(differences)))
     extreme: int = sum(
-        abs(sum(s * d for s, d in zip(signs, differences, strict=True))) >= observed - 1e-9
-        for signs in patterns
+        abs(sum(s * d for s, d in zip(signs, differences, strict=True))) >= observed - 1e-9 for signs in patterns
     )
     return extreme / len(patterns)
 
@@ -68,9 +67,7 @@ def test_interval_is_that_of_the_differences() -> None:
 
 @pytest.mark.parametrize("two_level", [False, True])
 def test_edges(two_level: bool) -> None:
-    assert paired_difference([], [], [], two_level=two_level) == Difference(
-        None, None, None, None, 0, 0, 0, 0, 0
-    )
+    assert paired_difference([], [], [], two_level=two_level) == Difference(None, None, None, None, 0, 0, 0, 0, 0)
     one = paired_difference([1, 1], [0, 1], ["v", "v"], two_level=two_level)
     assert one == Difference(0.5, None, None, None, 2, 1, 1, 0, 1)
     same = paired_difference([1, 0, 1], [1, 0, 1], list("abc"), two_level=two_level)

@@ -59,9 +59,7 @@ def test_a_rank_lies_within_its_own_interval_and_the_interval_within_the_board()
             assert one.rank_low is not None
             assert one.rank_high is not None
             assert 1 <= one.rank_low <= one.rank <= one.rank_high <= 5
-        for mean in rank_buckets(
-            matrix, list("abcde"), videos, rng.integers(0, 2, 90), ["x", "y"], draws=20
-        ).systems:
+        for mean in rank_buckets(matrix, list("abcde"), videos, rng.integers(0, 2, 90), ["x", "y"], draws=20).systems:
             assert mean.rank_low is not None
             assert mean.rank_high is not None
             assert mean.mean_rank is not None
@@ -106,9 +104,7 @@ def coverage(skills: NDArray[np.float64], n_videos: int, repeats: int, seed: int
         ("one better", np.array([0.8, 0, 0, 0, 0]), 12),
     ],
 )
-def test_the_intervals_of_all_ranks_hold_at_once(
-    name: str, skills: NDArray[np.float64], n_videos: int
-) -> None:
+def test_the_intervals_of_all_ranks_hold_at_once(name: str, skills: NDArray[np.float64], n_videos: int) -> None:
     """95 % are asked for; of 150 benchmarks 0.95 ± 3 standard errors are 0.90 (bench/statistics.py has more of them)."""
     assert coverage(skills, n_videos, 150, seed=5) >= 0.90, name
 

@@ -108,9 +108,7 @@ def test_order_and_names_of_items_and_groups_do_not_matter() -> None:
     matrix, groups = rng.random((3, 80)), rng.integers(0, 10, 80)
     shuffled = rng.permutation(80)
     first = rank_systems(matrix, list("abc"), groups, draws=200)
-    second = rank_systems(
-        matrix[:, shuffled], list("abc"), [f"v{9 - g}" for g in groups[shuffled]], draws=200
-    )
+    second = rank_systems(matrix[:, shuffled], list("abc"), [f"v{9 - g}" for g in groups[shuffled]], draws=200)
     assert first == second
 
 

@@ -90,9 +90,7 @@ def test_what_one_group_alone_decides_has_no_error() -> None:
     assert len(every.single) == 25
 
 
-def test_answers_with_the_same_columns_count_together_and_many_groups_have_the_errors_of_statsmodels() -> (
-    None
-):
+def test_answers_with_the_same_columns_count_together_and_many_groups_have_the_errors_of_statsmodels() -> None:
     """12,000 answers of three systems, 24 distinct rows, in 300 groups: against the fit of all rows one by one."""
     from statsmodels.genmod.families import Binomial
     from statsmodels.genmod.generalized_linear_model import GLM
@@ -114,12 +112,8 @@ def test_answers_with_the_same_columns_count_together_and_many_groups_have_the_e
     # statsmodels corrects by G / (G - 1) alone: with so many groups that is nearly the same.
     assert [term.error for term in found.terms] == pytest.approx(expected.bse, rel=0.01)
     shuffled = rng.permutation(12_000)
-    again = logistic(
-        right[shuffled], {name: one[shuffled] for name, one in columns.items()}, videos[shuffled]
-    )
-    assert [term.error for term in again.terms] == pytest.approx(
-        [term.error for term in found.terms], rel=1e-9
-    )
+    again = logistic(right[shuffled], {name: one[shuffled] for name, one in columns.items()}, videos[shuffled])
+    assert [term.error for term in again.terms] == pytest.approx([term.error for term in found.terms], rel=1e-9)
 
 
 def test_fifty_systems_on_twenty_thousand_questions_fit_into_memory() -> None:
@@ -157,9 +151,7 @@ def test_columns_that_say_nothing_have_p_below_5_percent_in_5_of_100(n_groups: i
     tables, alarms = repetitions(800), np.zeros(3)
     for _ in range(tables):
         videos = np.repeat(np.arange(n_groups), rng.geometric(0.1, n_groups))
-        half, fifth = (
-            np.isin(videos, rng.choice(n_groups, n_groups // share, replace=False)) for share in (2, 5)
-        )
+        half, fifth = (np.isin(videos, rng.choice(n_groups, n_groups // share, replace=False)) for share in (2, 5))
         within = rng.integers(0, 2, len(videos))
         lean = rng.normal(size=n_groups)[videos]
         right = (rng.random(len(videos)) < 1 / (1 + np.exp(-lean))).astype(float)
@@ -181,12 +173,7 @@ def test_columns_that_add_nothing_are_named() -> None:
         ([1, 1, 1], {}, list("abc"), "the answers are all right, or all wrong"),
         ([], {}, [], "the answers are all right, or all wrong"),
         ([1, 0], {}, ["a", "b"], "fewer than three groups"),
-        (
-            [1, 0, 1],
-            {"x": [1, 0, 0], "y": [0, 1, 0]},
-            list("abc"),
-            "some columns tell right from wrong without fail",
-        ),
+        ([1, 0, 1], {"x": [1, 0, 0], "y": [0, 1, 0]}, list("abc"), "some columns tell right from wrong without fail"),
         ([1, 1, 0, 0], {"x": [1, 1, 0, 0]}, list("abcd"), "some columns tell right from wrong without fail"),
     ],
 )

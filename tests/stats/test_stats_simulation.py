@@ -82,9 +82,7 @@ def test_a_real_difference_is_found() -> None:
     found = 0
     for _ in range(100):
         groups = np.repeat(np.arange(30), sizes(rng, "geometric", 30))
-        found += (
-            paired_difference(clustered(rng, groups, 0.8), clustered(rng, groups, 0.4), groups).p or 1
-        ) <= 0.05
+        found += (paired_difference(clustered(rng, groups, 0.8), clustered(rng, groups, 0.4), groups).p or 1) <= 0.05
     assert found >= 95
 
 

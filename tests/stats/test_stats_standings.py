@@ -18,14 +18,7 @@ NAN = float("nan")
 
 # Each row: what it shows, a table of ranks (buckets × systems), and Copeland, Borda, minimax, Dowdall by hand.
 LEDGER: list[tuple[str, list[list[float]], list[float], list[float], list[float], list[float]]] = [
-    (
-        "a clear order",
-        [[1, 2, 3], [1, 2, 3]],
-        [2, 0, -2],
-        [4, 0, -4],
-        [0, -2, -2],
-        [2, 1, 2 / 3],
-    ),
+    ("a clear order", [[1, 2, 3], [1, 2, 3]], [2, 0, -2], [4, 0, -4], [0, -2, -2], [2, 1, 2 / 3]),
     (
         "a tie for the first place in one bucket, broken by the other",
         [[1, 1, 3], [1, 2, 2]],
@@ -75,11 +68,7 @@ def shaped(*systems: list[list[int]]) -> tuple[NDArray[np.float64], list[str], N
     """Systems as buckets of one answer a video: 12 videos."""
     matrix = np.array([np.concatenate(system) for system in systems], dtype=np.float64)
     n_buckets = len(systems[0])
-    return (
-        matrix,
-        [f"v{video}" for _ in range(n_buckets) for video in range(12)],
-        np.repeat(np.arange(n_buckets), 12),
-    )
+    return (matrix, [f"v{video}" for _ in range(n_buckets) for video in range(12)], np.repeat(np.arange(n_buckets), 12))
 
 
 GOOD, MIDDLE, BAD = [1] * 12, [1] * 6 + [0] * 6, [0] * 12
@@ -117,9 +106,7 @@ def test_a_tie_in_the_first_places_is_broken_by_the_win_rate() -> None:
 def test_a_cycle_of_real_differences_is_a_tie_that_no_win_rate_breaks() -> None:
     # a before b before c in x, b before c before a in y, c before a before b in z; without Holm all are significant.
     matrix, videos, buckets = shaped([GOOD, BAD, MIDDLE], [MIDDLE, GOOD, BAD], [BAD, MIDDLE, GOOD])
-    found = rank_buckets(
-        matrix, ["a", "b", "c"], videos, buckets, ["x", "y", "z"], draws=200, correction="none"
-    )
+    found = rank_buckets(matrix, ["a", "b", "c"], videos, buckets, ["x", "y", "z"], draws=200, correction="none")
     assert {one.name: one.ranks for one in found.systems} == {"a": (1, 3, 2), "b": (2, 1, 3), "c": (3, 2, 1)}
     assert order(found) == [("a", 1, 0.0), ("b", 1, 0.0), ("c", 1, 0.0)]
     assert [one.duel_rate for one in found.systems] == pytest.approx([1 / 3] * 3)
@@ -291,10 +278,7 @@ def test_the_test_holds_its_level_where_answers_of_a_video_go_together() -> None
     ("change", "message"),
     [
         ({"rule": "best"}, "rule: found 'best', expected one of copeland, borda, minimax"),
-        (
-            {"correction": "bonferroni"},
-            "correction: found 'bonferroni', expected 'holm', 'holm-board' or 'none'",
-        ),
+        ({"correction": "bonferroni"}, "correction: found 'bonferroni', expected 'holm', 'holm-board' or 'none'"),
         ({"alpha": 5}, "alpha: found 5, expected a share between 0 and 1"),
         ({"stability": -1}, "draws and stability: found 10000 and -1"),
         ({"level": 2}, "level: found 2, expected a share from 0.5"),
@@ -310,15 +294,9 @@ def test_settings_that_make_no_sense_are_named(change: dict[str, Any], message: 
     [
         (([[1.0]], ["a", "a"], ["v"], [0], ["x"]), "names: found 2, expected 1, one per system"),
         (([[1.0], [1.0]], ["a", "a"], ["v"], [0], ["x"]), "names: found a, a, expected each name once"),
-        (
-            ([[1.0]], ["a"], ["v", "w"], [0], ["x"]),
-            "values and buckets: found 1 × 1 and 1, expected systems × 2",
-        ),
+        (([[1.0]], ["a"], ["v", "w"], [0], ["x"]), "values and buckets: found 1 × 1 and 1, expected systems × 2"),
         (([[1.0]], ["a"], ["v"], [3], ["x"]), "buckets: found 3 to 3, expected -1 to 0"),
-        (
-            ([[float("inf")]], ["a"], ["v"], [0], ["x"]),
-            "system 0, value 0: found inf, expected a finite number",
-        ),
+        (([[float("inf")]], ["a"], ["v"], [0], ["x"]), "system 0, value 0: found inf, expected a finite number"),
     ],
 )
 def test_tables_that_make_no_sense_are_named(arguments: Any, message: str) -> None:

@@ -21,9 +21,7 @@ def f1(sums: Floats) -> Floats:
 def drawn(rng: np.random.Generator, n_groups: int, prevalence: float) -> tuple[Floats, Ints]:
     """Hits, false alarms and misses per item; prevalence, sensitivity and specificity vary by video."""
     groups = np.repeat(np.arange(n_groups), rng.geometric(0.1, n_groups))
-    share, seen, kept = (
-        rng.beta(4 * mean, 4 * (1 - mean), n_groups)[groups] for mean in (prevalence, 0.7, 0.85)
-    )
+    share, seen, kept = (rng.beta(4 * mean, 4 * (1 - mean), n_groups)[groups] for mean in (prevalence, 0.7, 0.85))
     there = rng.random(len(groups)) < share
     said = np.where(there, rng.random(len(groups)) < seen, rng.random(len(groups)) >= kept)
     return np.stack([there & said, ~there & said, there & ~said], axis=1).astype(np.float64), groups
@@ -55,10 +53,7 @@ def balanced(sums: Floats) -> Floats:
     return np.where(found, one / 2, np.nan)
 
 
-SEEN = (
-    ((0,), (2,)),
-    ((1,), (3,)),
-)  # of the class hits and misses, of the rest false alarms and right rejections
+SEEN = (((0,), (2,)), ((1,), (3,)))  # of the class hits and misses, of the rest false alarms and right rejections
 
 
 @pytest.mark.parametrize("n_groups", [5, 10, 30])

@@ -13,8 +13,6 @@ from proctor.reports.audits import AuditSource, Question
 from proctor.reports.audits import Reference as Said
 from tests.support.planted_metrics import planted
 
-__all__ = ["FEW", "Tables", "embedded", "ends", "planted_source", "read", "signed"]
-
 FEW = CorrelationSettings(draws=200)
 
 
@@ -35,9 +33,7 @@ class Tables(HTMLParser):
         self.sections: dict[str, list[list[list[str]]]] = {}
         self.texts: dict[str, str] = {}
         self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.data = page.split('<script id="data" type="application/json">')[1].split(
-            "</script>", maxsplit=1
-        )[0]
+        self.data = page.split('<script id="data" type="application/json">')[1].split("</script>", maxsplit=1)[0]
         self._section = ""
         self._cell: list[str] | None = None
         self._quiet = 0

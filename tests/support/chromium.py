@@ -16,8 +16,6 @@ from typing import Any
 
 import aiohttp
 
-__all__ = ["Page", "find_chromium", "open_page"]
-
 _QUIET = (
     "--headless",
     "--no-sandbox",
@@ -71,18 +69,12 @@ class Page:
     async def resize(self, width: int, height: int) -> None:
         """The viewport as a phone or a screen of that size has it."""
         await self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=width < 600,
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
 
     async def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression in the page."""
-        found = await self.call(
-            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
-        )
+        found = await self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in found:
             raise RuntimeError(json.dumps(found["exceptionDetails"])[:2000])
         return found["result"].get("value")

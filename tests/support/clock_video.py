@@ -16,8 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-__all__ = ["BITS", "ClockVideo", "read_clock", "shown_by_decoding", "write_clock_video"]
-
 BITS = 12
 WIDTH, HEIGHT = BITS * 16, 96
 _MILLISECOND = Fraction(1, 1000)
@@ -105,9 +103,7 @@ def _speed(codec: str) -> dict[str, str]:
 def _write_silence(container: av.container.OutputContainer, sound: av.AudioStream, seconds: float) -> None:
     done = 0
     while done < seconds * 16000:
-        frame = av.AudioFrame.from_ndarray(
-            np.zeros((1, 1024), dtype=np.float32), format="fltp", layout="mono"
-        )
+        frame = av.AudioFrame.from_ndarray(np.zeros((1, 1024), dtype=np.float32), format="fltp", layout="mono")
         frame.sample_rate, frame.pts, frame.time_base = 16000, done, Fraction(1, 16000)
         container.mux(sound.encode(frame))
         done += 1024

@@ -14,8 +14,6 @@ from proctor.judges import PANEL_ACCURACY, UNRESOLVED
 from proctor.metrics import AccuracyScorer
 from proctor.runs import ORACLE, Store
 
-__all__ = ["JUDGE", "NAME", "Given", "contest_store", "skilled", "write_run"]
-
 Given = bool | Status | str | None
 
 NAME, JUDGE = "contest", "panel[a]"

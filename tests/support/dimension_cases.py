@@ -23,8 +23,6 @@ from proctor.tasks.mediqa_eval import READER, SCHEME, dimensions
 from tests.support.faulty_server import FaultyServer
 from tests.support.votes import Votes
 
-__all__ = ["ENGLISH", "LEVELS", "Votes", "built_from", "case", "judged", "picture", "rating", "setup"]
-
 ENGLISH = {
     "disagree_flag": 0,
     "completeness": 0.62,
@@ -72,9 +70,7 @@ def rating(scores: Mapping[str, Any] = ENGLISH, /, reason: str | None = "because
     return json.dumps(start | {name: value for name, value in said.items() if value is not None})
 
 
-def setup(
-    pool: ClientPool, votes: Votes, options: Mapping[str, str] | None = None, **more: Any
-) -> JudgeSetup:
+def setup(pool: ClientPool, votes: Votes, options: Mapping[str, str] | None = None, **more: Any) -> JudgeSetup:
     """What a judge of MEDIQA-EVAL's dimensions is made from, with the task's own prompts."""
     return JudgeSetup(pool, votes, options or {}, prompts=READER.judge_prompts, own="mediqa-judge", **more)
 
@@ -98,9 +94,7 @@ def judged(
 ) -> list[DimensionScores]:
     """What a judge of this name says of the cases."""
     patience = {"backoff_s": 0.001, "retries": 1, "timeout_s": 600.0}
-    specs = [
-        ModelSpec.model_validate({"name": one, "base_url": server.url} | patience | spec) for one in models
-    ]
+    specs = [ModelSpec.model_validate({"name": one, "base_url": server.url} | patience | spec) for one in models]
 
     async def run() -> list[DimensionScores]:
         pool = ClientPool(specs)

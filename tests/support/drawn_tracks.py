@@ -5,8 +5,6 @@ from __future__ import annotations
 from proctor.construction.tracks import AnnotatedBox, AnnotatedMoment, AnnotatedVideo, Annotation, Sighting
 from proctor.tasks.simulated.construction import Event, Scene, draw_script
 
-__all__ = ["drawn"]
-
 WIDTH, HEIGHT, SIDE = 384, 216, 24
 
 
@@ -21,9 +19,7 @@ def drawn(seed: int, name: str, seconds: float = 60.0, procedure: str = "") -> t
             if not (0 < placed.x < WIDTH and 0 < placed.y < HEIGHT):
                 continue
             covered = any(
-                event.kind == "hidden"
-                and event.instance == placed.instance
-                and event.start <= second < event.end
+                event.kind == "hidden" and event.instance == placed.instance and event.start <= second < event.end
                 for event in script.events
             )
             box = AnnotatedBox(x=placed.x - SIDE / 2, y=placed.y - SIDE / 2, width=SIDE, height=SIDE)

@@ -28,8 +28,6 @@ from aiohttp import web
 
 from proctor.core import generator
 
-__all__ = ["AT_ONCE", "TRANSIENT", "Fault", "FaultyServer", "Request", "Tokens", "faulty_server"]
-
 
 class Fault(StrEnum):
     """One way to break, named as on the command line."""
@@ -156,11 +154,7 @@ class Tokens:
 def _token(token: str, others: dict[str, float]) -> dict[str, Any]:
     def one(text: str) -> dict[str, Any]:
         chance = others.get(text, 0.0)
-        return {
-            "token": text,
-            "bytes": list(text.encode()),
-            "logprob": math.log(chance) if chance > 0 else -9999.0,
-        }
+        return {"token": text, "bytes": list(text.encode()), "logprob": math.log(chance) if chance > 0 else -9999.0}
 
     likely = sorted(others, key=lambda text: -others[text])
     return one(token) | {"top_logprobs": [one(text) for text in likely]}
@@ -233,8 +227,7 @@ class FaultyServer:
     def __enter__(self) -> Self:
         ready = threading.Event()
         self._thread = threading.Thread(
-            target=lambda: self._loop.run_until_complete(self.serve(self._wanted_port, ready.set)),
-            daemon=True,
+            target=lambda: self._loop.run_until_complete(self.serve(self._wanted_port, ready.set)), daemon=True
         )
         self._thread.start()
         if not ready.wait(_HANGS_S):
@@ -307,10 +300,7 @@ class FaultyServer:
             message["content"] = None
         if fault is Fault.REFUSAL:
             message |= {"content": None, "refusal": "I can't help with that."}
-        choice: dict[str, Any] = {
-            "index": 0,
-            "finish_reason": _FINISH.get(fault, "stop") if fault else "stop",
-        }
+        choice: dict[str, Any] = {"index": 0, "finish_reason": _FINISH.get(fault, "stop") if fault else "stop"}
         if isinstance(reply, Tokens) and request.body.get("logprobs"):
             choice |= {"logprobs": reply.logprobs}
         prompt_tokens = sum(len(said) for said in request.texts) // 4 + 85 * len(request.image_bytes)
@@ -330,9 +320,7 @@ class FaultyServer:
             },
         }
 
-    async def _send(
-        self, http: web.Request, fault: Fault | None, completion: dict[str, Any]
-    ) -> web.StreamResponse:
+    async def _send(self, http: web.Request, fault: Fault | None, completion: dict[str, Any]) -> web.StreamResponse:
         if fault is Fault.WRONG_TYPES:
             wrong = _wrong_bodies(completion)
             self._wrong += 1
@@ -390,9 +378,7 @@ def _reset(http: web.Request) -> None:
     """Closes the connection with a RST, as a crashed peer does."""
     transport = http.transport
     if transport is not None:
-        transport.get_extra_info("socket").setsockopt(
-            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
-        )
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         transport.abort()
 
 

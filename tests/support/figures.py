@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 
 from proctor.tasks.clinicalskillqa.pose import KEYPOINTS, Person, PersonBox, Point, Pose
 
-__all__ = ["FLOOR", "Joints", "kneeler", "manikin", "person", "pose", "standing", "without"]
-
 Joints = dict[str, tuple[float, float]]
 
 FLOOR = 400.0
@@ -23,9 +21,7 @@ def person(joints: Mapping[str, tuple[float, float]], confidence: float = 0.9, s
     return Person(box, score, {name: Point(x, y, confidence) for name, (x, y) in joints.items()})
 
 
-def pose(
-    *people: Joints, width: int = 800, height: int = 500, marked: Mapping[str, PersonBox] | None = None
-) -> Pose:
+def pose(*people: Joints, width: int = 800, height: int = 500, marked: Mapping[str, PersonBox] | None = None) -> Pose:
     """A picture of these people."""
     return Pose(width, height, tuple(person(joints) for joints in people), dict(marked or {}))
 

@@ -10,8 +10,6 @@ import numpy as np
 from proctor.core import generator
 from proctor.tasks.focus import CAPABILITIES, OBJECTS
 
-__all__ = ["fuzzed"]
-
 Rng = np.random.Generator
 Made = tuple[str, dict[str, Any], str, str | None]
 """Format, arguments, reference, answer."""
@@ -124,9 +122,7 @@ def _percentage(rng: Rng) -> Made:
     off = _pick(rng, (0, 0, 1, 3, 4.99, 5, 5.01, 6, allowed, allowed + 1e-9, -allowed, 27))
     value = max(0.0, key + off)
     odd = ("1e2", "inf", "nan", "9" * 400, "5" + "0" * 5000, ".5", "5.", "50,5", "1/2", "50.0.0", "--5", "½")
-    said = _pick(
-        rng, (f"{value:g}", f"{value!r}", f"{value:g}%", f"{value:g} %", f"{value:.4f}", f"0{value:g}")
-    )
+    said = _pick(rng, (f"{value:g}", f"{value!r}", f"{value:g}%", f"{value:g} %", f"{value:.4f}", f"0{value:g}"))
     written = _pick(rng, (f"{key:g}", f"{key:g}%", f"{key:g} %.", f" {key:g}"))
     said = _pick(rng, odd) if rng.random() < 0.15 else said
     return "percentage", arguments, written, _dressed(rng, said)
@@ -168,19 +164,8 @@ def _time(rng: Rng) -> Made:
     change = rng.random()
     said = said[1:] if change < 0.08 else [*said, said[0]] if change < 0.16 else said[::-1]
     joint = _pick(rng, (", ", ",", ",, ", " ,", "; ", " and ", ", , "))
-    form = _pick(
-        rng, (_clock, _clock, _clock, _short, lambda one: f"{_clock(one)}.0", lambda one: f"{one} s")
-    )
-    odd = (
-        "00:60:00",
-        "00:00:60",
-        "99:59:59",
-        "1:2:3",
-        "00:00",
-        "000:00:01",
-        "-00:00:01",
-        "00:00:01-00:00:09",
-    )
+    form = _pick(rng, (_clock, _clock, _clock, _short, lambda one: f"{_clock(one)}.0", lambda one: f"{one} s"))
+    odd = ("00:60:00", "00:00:60", "99:59:59", "1:2:3", "00:00", "000:00:01", "-00:00:01", "00:00:01-00:00:09")
     text = _pick(rng, odd) if rng.random() < 0.1 else joint.join(form(one) for one in said)
     return "time", arguments, ", ".join(map(_clock, moments)), _dressed(rng, text)
 
@@ -195,9 +180,7 @@ def _short(second: int) -> str:
 
 def _words(kind: str) -> Callable[[Rng], Made]:
     def made(rng: Rng) -> Made:
-        key = _pick(
-            rng, ("To keep the bowel aside", "B) right", "red", "x" * 40, "The loop. It holds a vessel.")
-        )
+        key = _pick(rng, ("To keep the bowel aside", "B) right", "red", "x" * 40, "The loop. It holds a vessel."))
         arguments = {"max_length": _pick(rng, (5, 40, 1000))} if rng.random() < 0.3 else {}
         if len(key) > arguments.get("max_length", 300):
             arguments = {}

@@ -12,8 +12,6 @@ from typing import Any
 
 from tests.conftest import missing
 
-__all__ = ["same_words", "toolkit"]
-
 
 def same_words(reference: str, said: str) -> bool:
     """What stands for the judges: the same words in any case."""

@@ -19,8 +19,6 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
-__all__ = ["Program"]
-
 _LIBRARIES = (
     "anyio._backends._asyncio",
     "jinja2.sandbox",
@@ -89,9 +87,7 @@ class Program:
 def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     rooms = (importlib.import_module(f"proctor.{room}") for room in ("cli", "systems", "tasks"))
-    own = [
-        module.name for room in rooms for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}.")
-    ]
+    own = [module.name for room in rooms for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}.")]
     context.set_forkserver_preload([*own, *_LIBRARIES])
     return context
 
@@ -102,12 +98,7 @@ def _text(pipe: Connection) -> io.TextIOWrapper:
 
 
 def _run(
-    arguments: list[str],
-    environment: dict[str, str],
-    folder: str,
-    out: Connection,
-    err: Connection,
-    begun: Connection,
+    arguments: list[str], environment: dict[str, str], folder: str, out: Connection, err: Connection, begun: Connection
 ) -> None:
     """In the forked process: takes its streams, its group and its surroundings, and is the program."""
     os.setsid()

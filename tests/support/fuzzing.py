@@ -18,8 +18,6 @@ from proctor.core import InputError, ProctorError
 from tests.support.tiny_pdf import tiny_pdf
 from tests.support.track_files import COCO, CVAT, box
 
-__all__ = ["TARGETS", "Target", "broken", "one_case"]
-
 
 @dataclass(frozen=True)
 class Target:
@@ -178,16 +176,12 @@ def _clinicalskillqa(folder: Path) -> list[Path]:
     for number, _ in enumerate(orders):
         (folder / f"i{number}").mkdir()
         for place, label in enumerate("ABCD"):
-            Image.new("RGB", (16, 12), (40 * place, 30 * number, 9)).save(
-                folder / f"i{number}" / f"{label}.jpg"
-            )
+            Image.new("RGB", (16, 12), (40 * place, 30 * number, 9)).save(folder / f"i{number}" / f"{label}.jpg")
     keys: list[dict[str, object]] = [
         {"id": f"i{n}", "order": order, "rationale": "It is so.", "video": "v", "scenario": "CPR"}
         for n, order in enumerate(orders)
     ]
-    said: list[dict[str, object]] = [
-        {"id": f"i{n}", "order": "B > A > C > D", "rationale": "So."} for n in range(2)
-    ]
+    said: list[dict[str, object]] = [{"id": f"i{n}", "order": "B > A > C > D", "rationale": "So."} for n in range(2)]
     table = "id,order,rationale\n" + "".join(f'{one["id"]},"{one["order"]}","So."\n' for one in said)
     (folder / "predictions.csv").write_text(table, encoding="utf-8")
     return [
@@ -214,9 +208,7 @@ def _rexsonovqa(folder: Path) -> list[Path]:
     (folder / "benchmark_questions" / "mcq").mkdir(parents=True)
     (folder / "benchmark_questions" / "free").mkdir(parents=True)
     region = {"x_prop": 0.4, "y_prop": 0.3, "w_prop": 0.4, "h_prop": 0.4}
-    video = {
-        "v": {"youtube_url": "https://example.org/v", "start_time": 3.0, "end_time": 90.0, "roi": region}
-    }
+    video = {"v": {"youtube_url": "https://example.org/v", "start_time": 3.0, "end_time": 90.0, "roi": region}}
     free = question | {"question": "[FREE] What is done?", "answer": "The depth is changed."}
     return [
         _json(folder / "benchmark_questions" / "mcq" / "v.json", [question]),
@@ -237,18 +229,10 @@ _DIMENSIONS = ("overall", "disagree_flag", "completeness", "factual-accuracy", "
 def _mediqa(folder: Path) -> list[Path]:
     rows = ["dataset,encounter_id,lang,candidate_author_id,metric,candidate,value,rater_id"]
     for number in range(4):
-        rows += [
-            f'iiyi,E{number},en,A1,{one},"A rash, {number}.",{float(number % 2)},R1' for one in _DIMENSIONS
-        ]
+        rows += [f'iiyi,E{number},en,A1,{one},"A rash, {number}.",{float(number % 2)},R1' for one in _DIMENSIONS]
     (folder / "ratings.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     encounters: list[dict[str, object]] = [
-        {
-            "dataset": "iiyi",
-            "encounter_id": f"E{n}",
-            "lang": "en",
-            "query": "What is it?",
-            "references": ["A rash."],
-        }
+        {"dataset": "iiyi", "encounter_id": f"E{n}", "lang": "en", "query": "What is it?", "references": ["A rash."]}
         for n in range(4)
     ]
     return [folder / "ratings.csv", _lines(folder / "encounters.jsonl", encounters)]
@@ -370,7 +354,7 @@ def _read_documents(folder: Path) -> object:
 
 
 def _weights(folder: Path) -> list[Path]:
-    from proctor.judges.embedded.weights import write_arrays
+    from proctor.core import write_arrays
 
     write_arrays(folder / "w.npz", {"en/offset": np.zeros(3), "en/dimensions": np.array(["a", "b"])})
     return [folder / "w.npz"]
@@ -393,10 +377,7 @@ def _store(folder: Path) -> list[Path]:
     store.write(
         run,
         [
-            (
-                Answer(item_id=item.id, text="1", parsed=1),
-                [Score(item_id=item.id, metric="accuracy", value=1.0)],
-            )
+            (Answer(item_id=item.id, text="1", parsed=1), [Score(item_id=item.id, metric="accuracy", value=1.0)])
             for item in benchmark.items
         ],
     )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from proctor.construction.tracks import AnnotatedBox, AnnotatedMoment, AnnotatedVideo, Annotation, Sighting
 
-__all__ = ["HAND", "VIDEO", "track"]
-
 VIDEO = AnnotatedVideo(id="v", file="v.mp4", width=90, height=90, seconds=100.0, fps=25)
 
 

@@ -24,8 +24,6 @@ from proctor.tasks.clinicalskillqa.methods.workflow import Workflow, built_in
 from proctor.tasks.simulated.construction import simulate
 from tests.support.faulty_server import FaultyServer, Request
 
-__all__ = ["STEPS", "Instances", "KeyFrameModel", "Sent", "made_instances", "run_method", "sent"]
-
 STEPS = ("check_scene", "check_response", "check_breathing", "bare_chest", "compress", "check_again")
 """Steps of the workflow `cpr` that come strictly one after the other: the frames of an instance show them in turn."""
 
@@ -99,9 +97,7 @@ def sent(request: Request) -> Sent:
     before, text = "", ""
     for message in request.body["messages"]:
         content = message["content"]
-        parts: list[dict[str, Any]] = (
-            [{"type": "text", "text": content}] if isinstance(content, str) else content
-        )
+        parts: list[dict[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else content
         for part in parts:
             if part["type"] == "text":
                 before = text = part["text"]
@@ -139,11 +135,7 @@ class KeyFrameModel:
     def _good(self, asked: Sent) -> dict[str, Any]:
         labels = self._in_time(asked)
         if asked.form in {"OverviewReply", "ProcedureReply"}:
-            return {
-                "summary": "a rescuer and a patient",
-                "procedure": self.workflow.name,
-                "order": self.order(labels),
-            }
+            return {"summary": "a rescuer and a patient", "procedure": self.workflow.name, "order": self.order(labels)}
         if asked.form == "OrderReply":
             return {"rationale": "first " + ", then ".join(labels), "order": self.order(labels)}
         if asked.form in {"PairReply", "VoteReply"}:
@@ -189,16 +181,13 @@ def run_method(
 
     async def run() -> list[Answer]:
         clients = [
-            ModelClient(
-                ModelSpec(name=model, base_url=server.url, backoff_s=0.001, retries=2, timeout_s=600.0)
-            )
+            ModelClient(ModelSpec(name=model, base_url=server.url, backoff_s=0.001, retries=2, timeout_s=600.0))
             for model in models
         ]
         try:
             system = METHODS.get(name)(clients, seed=0, options=options)
             return [
-                await ask(system, item, lambda one: view(one, condition, instances.library))
-                for item in instances.items
+                await ask(system, item, lambda one: view(one, condition, instances.library)) for item in instances.items
             ]
         finally:
             for client in clients:

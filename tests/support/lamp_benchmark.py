@@ -6,8 +6,6 @@ from proctor import ACCURACY, Benchmark, Item, Metric, Reference
 from proctor.core import Scorer
 from proctor.core.formats import BinaryFormat, FreeTextFormat
 
-__all__ = ["lamps"]
-
 
 def lamps(*, free_text: bool = False, scorers: tuple[Scorer, ...] = ()) -> Benchmark:
     """Twelve questions, the right answer to every third of them is no; with `free_text` one more in each room."""
@@ -38,12 +36,5 @@ def lamps(*, free_text: bool = False, scorers: tuple[Scorer, ...] = ()) -> Bench
     metrics = (ACCURACY,)
     assert isinstance(ACCURACY, Metric)
     return Benchmark(
-        "lamps",
-        "Lamps",
-        tuple(items),
-        metrics,
-        "accuracy",
-        facets=("lamp",),
-        buckets=("lamp",),
-        scorers=scorers,
+        "lamps", "Lamps", tuple(items), metrics, "accuracy", facets=("lamp",), buckets=("lamp",), scorers=scorers
     )

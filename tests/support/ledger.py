@@ -9,8 +9,6 @@ from proctor.core import ACCURACY, Answer, Benchmark, Item, Metric, Reference, S
 from proctor.core.formats import CountFormat, FreeTextFormat
 from proctor.runs import Store
 
-__all__ = ["HOSTILE", "JUDGE", "LEDGER", "Line", "fill_ledger", "ledger_benchmark"]
-
 POINTS = Metric("points", "Points", high=2.0, formats=("free_text",), levels=("full", "half", "none"))
 JUDGE = "judge by hand"
 HOSTILE = '=HYPERLINK("http://evil.example","…")\n"quoted", 2 lines'

@@ -12,8 +12,6 @@ from proctor.construction.tracks import Annotation
 from proctor.tasks.focus import NativeReference, NativeRequest
 from proctor.tasks.focus.construction import FocusBuilt
 
-__all__ = ["CLOCK", "PLACED", "READINGS", "disagreements", "seconds_of", "times"]
-
 
 class Log:
     """What happened up to the time at which is asked; of a segment, from its start on."""
@@ -31,9 +29,7 @@ class Log:
 
     def left(self, name: str = "") -> int:
         """How many came and did not go."""
-        return sum(name in {"", one} for _, one, _ in self.came) - sum(
-            name in {"", one} for _, one, _ in self.went
-        )
+        return sum(name in {"", one} for _, one, _ in self.came) - sum(name in {"", one} for _, one, _ in self.went)
 
     def view(self, time: float) -> list[tuple[str, str]]:
         """Instances and classes in view."""
@@ -44,9 +40,7 @@ class Log:
 
     def stretch(self, name: str) -> list[float]:
         """All tenths of seconds at which something of a class is in view."""
-        return [
-            t / 10 for t in range(int(10 * self.end) + 1) if name in {one for _, one in self.view(t / 10)}
-        ]
+        return [t / 10 for t in range(int(10 * self.end) + 1) if name in {one for _, one in self.view(t / 10)}]
 
     def first(self, moments: list[tuple[float, str, str]]) -> dict[str, float]:
         found: dict[str, float] = {}
@@ -88,9 +82,7 @@ def chosen(question: str, letter: str) -> str:
 
 
 def earliest(question: str, letter: str, first: dict[str, float]) -> bool:
-    return chosen(question, letter) == min(
-        options_of(question).values(), key=lambda name: first.get(name, 1e9)
-    )
+    return chosen(question, letter) == min(options_of(question).values(), key=lambda name: first.get(name, 1e9))
 
 
 def ordered(question: str, answer: str, first: dict[str, float]) -> bool:
@@ -275,9 +267,7 @@ def disagreements(
             ((rule, where),) = placed
             agrees = at_its_place(boxes[video], log, where, rule, reference.answer)
         else:
-            hits = [
-                (name, hit) for name, (text, _) in READINGS.items() if (hit := re.fullmatch(text, question))
-            ]
+            hits = [(name, hit) for name, (text, _) in READINGS.items() if (hit := re.fullmatch(text, question))]
             ((rule, match),) = hits
             agrees = READINGS[rule][1](Case(log, match, reference.answer, reference))
         read[rule] += 1
@@ -294,15 +284,11 @@ def at_its_place(annotation: Annotation, log: Log, match: re.Match[str], rule: s
     elif rule == "last-place":
         gone = {i for _, _, i in log.went}
         (instance,) = {i for _, name, i in log.came if name == match[1]} - gone
-        second = max(
-            one["second"] for one in drawn if one["instance"] == instance and one["second"] <= log.end
-        )
+        second = max(one["second"] for one in drawn if one["instance"] == instance and one["second"] <= log.end)
         assert second < log.end - 2, "it is out of view"
     else:
         second = seconds_of(match[2])
-        (instance,) = {
-            one["instance"] for one in drawn if one["second"] == second and one["class_name"] == match[1]
-        }
+        (instance,) = {one["instance"] for one in drawn if one["second"] == second and one["class_name"] == match[1]}
     (box,) = [one["box"] for one in drawn if (one["second"], one["instance"]) == (second, instance)]
     x = (box["x"] + box["width"] / 2) / annotation.video.width
     y = (box["y"] + box["height"] / 2) / annotation.video.height

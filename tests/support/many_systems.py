@@ -14,8 +14,6 @@ from proctor.runs import Store, import_answers
 from proctor.tasks.focus import READER
 from proctor.tasks.focus.taxonomy import GROUPS
 
-__all__ = ["BASE", "many_systems"]
-
 BASE = ("frontier baseline", "open-weights baseline")
 _FORMATS: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (
     ("binary", {}, ("yes", "no")),
@@ -40,9 +38,7 @@ def many_systems(folder: Path, n: int, *, questions: int = 600, videos: int = 24
         (folder / "r.json").write_text(json.dumps([one for one in answers if one is not None]))
         recorded = READER.read_recorded(folder / "r.json", benchmark)
         asyncio.run(
-            import_answers(
-                store, benchmark, recorded, name=name, condition="video", scorers=[AccuracyScorer()]
-            )
+            import_answers(store, benchmark, recorded, name=name, condition="video", scorers=[AccuracyScorer()])
         )
     return store
 
@@ -79,9 +75,7 @@ def _asked(number: int, videos: int) -> tuple[dict[str, Any], dict[str, Any]]:
     return request, reference
 
 
-def _given(
-    name: str, number: int, n: int, request: dict[str, Any], reference: dict[str, Any]
-) -> dict[str, Any] | None:
+def _given(name: str, number: int, n: int, request: dict[str, Any], reference: dict[str, Any]) -> dict[str, Any] | None:
     rng = generator(0, name, request["qID"])
     video = generator(0, "video", request["videoID"]).normal(0, 0.15)
     skill = 0.85 - 0.55 * (number // 2 * 2) / max(n, 4) + video

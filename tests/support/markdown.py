@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Block", "Command", "anchors", "blocks", "commands", "links"]
-
 _BLOCK = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")

@@ -9,8 +9,6 @@ from proctor.judges.dimensions import RatedCase
 from proctor.runs import Store, import_systems, rated_cases
 from proctor.tasks.mediqa_eval import READER, SCHEME
 
-__all__ = ["rated_in", "stored"]
-
 
 def stored(task: Path, store: Path, ratings: Path | None = None) -> Store:
     """A store with the task's answers and ratings."""

@@ -12,8 +12,6 @@ from proctor.metrics import AccuracyScorer
 from proctor.runs import Store, import_answers
 from proctor.tasks.focus import READER
 
-__all__ = ["JUDGES", "PANEL", "panelled"]
-
 JUDGES = ("secret-gpt", "secret-qwen", "secret-llama")
 PANEL = f"panel[{', '.join(sorted(JUDGES))}]"
 
@@ -59,9 +57,7 @@ def panelled(path: Path) -> Store:
         (path / "r.json").write_text(json.dumps(answers))
         recorded = READER.read_recorded(path / "r.json", benchmark)
         asyncio.run(
-            import_answers(
-                opened, benchmark, recorded, name=team, condition="video", scorers=[AccuracyScorer()]
-            )
+            import_answers(opened, benchmark, recorded, name=team, condition="video", scorers=[AccuracyScorer()])
         )
         (run,) = [one for one in opened.runs("focus") if one.system == team]
         marks = [

@@ -10,8 +10,6 @@ from pathlib import Path
 from proctor.media.entries import Key, Made, Shelf
 from proctor.media.frame_store import FrameStore
 
-__all__ = ["SHELF", "ask", "hold", "jpeg_of"]
-
 SHELF = Shelf("content", {"max_side": 64}, name="v")
 
 

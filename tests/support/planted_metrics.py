@@ -6,8 +6,6 @@ import numpy as np
 
 from proctor.audits import MetricScores, Rating, RatingsTable
 
-__all__ = ["planted"]
-
 DIMENSIONS = {"en": ("flag", "overall"), "zh": ("overall",)}
 
 
@@ -34,9 +32,7 @@ def planted(seed: int = 0, encounters: int = 60) -> tuple[RatingsTable, dict[str
                 item = f"{dataset}/{number}/{language}"
                 for dimension in dimensions:
                     turn = -1 if dimension == "flag" else 1
-                    level = (
-                        float(quality < -0.5) if turn < 0 else float(np.digitize(quality, (-0.5, 0.5))) / 2
-                    )
+                    level = float(quality < -0.5) if turn < 0 else float(np.digitize(quality, (-0.5, 0.5))) / 2
                     where = {"group": f"{dataset}/{number}", "dataset": dataset, "language": language}
                     ratings.append(Rating(item, text, system, dimension, "r", level, **where))
                     key = item, system, dimension

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["binaries", "running_postgres"]
-
 
 def binaries() -> Path | None:
     """Where initdb and postgres are (Debian keeps them out of PATH), or None."""

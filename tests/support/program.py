@@ -23,17 +23,6 @@ from pathlib import Path
 
 from tests.support.forked import Program
 
-__all__ = [
-    "Program",
-    "proctor",
-    "proctor_forked",
-    "proctor_process",
-    "start_proctor",
-    "wait_for",
-    "within",
-    "within_terminal",
-]
-
 _PROGRAM = (sys.executable, "-c", "from proctor.cli.main import main; main()")
 _HANGS_S = 600.0  # a guard against a process that never ends; no property of the program
 

@@ -12,8 +12,6 @@ from proctor.judges.dimensions import Case, Dimension, RatedCase, ReferenceAnswe
 from proctor.judges.embedded.answers import Encoders
 from proctor.metrics.text import LongTexts, TextTokens, tokens
 
-__all__ = ["DIMENSIONS", "hashed", "made_up"]
-
 DIMENSIONS = {
     "en": (Dimension("disagree_flag", (0.0, 1.0)), Dimension("overall", (0.0, 0.5, 1.0))),
     "zh": (Dimension("overall", (0.0, 0.5, 1.0)),),
@@ -24,11 +22,7 @@ _FINDINGS = {
     "zh": ("湿疹", "银屑病", "蜂窝组织炎", "烫伤", "寻常疣", "带状疱疹", "痤疮", "割伤"),
 }
 _SENTENCES = {
-    "en": (
-        "Please look at case {case}.",
-        "This is {finding}. See a doctor.",
-        "I cannot tell, sorry: {finding}?",
-    ),
+    "en": ("Please look at case {case}.", "This is {finding}. See a doctor.", "I cannot tell, sorry: {finding}?"),
     "zh": ("请看病例{case}。", "这是{finding}。请就医。", "抱歉，无法判断：{finding}？"),
 }
 
@@ -91,9 +85,7 @@ def made_up(
                     dataset=dataset,
                     language=language,
                     query=ask.format(case=number),
-                    references=tuple(
-                        ReferenceAnswer(text=one) for one in (good.format(finding=truth), f"{truth}.")
-                    ),
+                    references=tuple(ReferenceAnswer(text=one) for one in (good.format(finding=truth), f"{truth}.")),
                     candidate=text,
                     dimensions=DIMENSIONS[language],
                 )

@@ -12,10 +12,9 @@ from typing import Any
 from proctor.core import generator
 from proctor.judges.dimensions import Case, ClientPool, DimensionJudge, DimensionScores, RatedCase
 from proctor.models import ModelSpec
-from tests.support.dimension_cases import Votes, built_from, case, rating, setup
+from tests.support.dimension_cases import built_from, case, rating, setup
 from tests.support.faulty_server import FaultyServer, Request
-
-__all__ = ["CHINESE", "Model", "built", "document_folder", "one_judged", "rated_answers"]
+from tests.support.votes import Votes
 
 CHINESE = {"factual-consistency-wgold": 0.4, "writing-style": 0.85}
 
@@ -107,11 +106,7 @@ def scores(request: Request, **changes: Any) -> dict[str, Any]:
 
 
 def built(
-    name: str,
-    pool: ClientPool,
-    votes: Votes,
-    options: Mapping[str, str] | None = None,
-    rated: Sequence[RatedCase] = (),
+    name: str, pool: ClientPool, votes: Votes, options: Mapping[str, str] | None = None, rated: Sequence[RatedCase] = ()
 ) -> DimensionJudge:
     """A judge of this name."""
     return built_from(name, setup(pool, votes, options, rated=rated))
@@ -132,13 +127,7 @@ def one_judged(
 
     with FaultyServer(reply, port=_port(), **server_options) as server:
         spec = ModelSpec.model_validate(
-            {
-                "name": "openai:judge",
-                "base_url": server.url,
-                "backoff_s": 0.001,
-                "retries": 1,
-                "timeout_s": 600.0,
-            }
+            {"name": "openai:judge", "base_url": server.url, "backoff_s": 0.001, "retries": 1, "timeout_s": 600.0}
         )
 
         async def run() -> DimensionScores:

@@ -12,8 +12,6 @@ from typing import Any
 
 from aiohttp import web
 
-__all__ = ["completion", "raw_server"]
-
 Body = bytes | Iterable[bytes]
 _HANGS_S = 600.0  # a guard against a server that does not start or end; no property
 
@@ -39,9 +37,7 @@ def raw_server(
     that are sent one after the other until the client goes away."""
 
     async def answer(http: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(
-            status=status, headers={"Content-Type": "application/json", **(headers or {})}
-        )
+        response = web.StreamResponse(status=status, headers={"Content-Type": "application/json", **(headers or {})})
         await response.prepare(http)
         body = reply(json.loads(await http.read()))
         with contextlib.suppress(ConnectionError):

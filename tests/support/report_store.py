@@ -36,11 +36,7 @@ SHARES = {
 
 HELPFUL = Metric("helpful", "Helpful (0–2)", high=2.0, formats=("free_text",), levels=("2", "1", "0"))
 
-FATES = {
-    ("looker", "q003"): Status.FAILED,
-    ("looker", "q005"): Status.TIMED_OUT,
-    ("guesser", "q006"): Status.REFUSED,
-}
+FATES = {("looker", "q003"): Status.FAILED, ("looker", "q005"): Status.TIMED_OUT, ("guesser", "q006"): Status.REFUSED}
 
 JPEG = b"\xff\xd8\xff\xe0" + b"not really a picture" + b"\xff\xd9"
 
@@ -142,12 +138,7 @@ def _judged(store: Store, run: Run, item: Item, right: bool, base: Answer) -> tu
     )
     store.put(vote)
     score = Score(
-        item_id=item.id,
-        metric="helpful",
-        value=value,
-        scorer="the-judge",
-        label=str(value),
-        vote_key=vote.key,
+        item_id=item.id, metric="helpful", value=value, scorer="the-judge", label=str(value), vote_key=vote.key
     )
     return base.model_copy(update={"text": text, "parsed": text}), [score]
 

@@ -6,8 +6,6 @@ import json
 
 from tests.support.faulty_server import Request
 
-__all__ = ["asked_text"]
-
 
 def asked_text(request: Request) -> str:
     """What a request asked: the settings, the texts with the places of pictures, the form of the reply."""

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 import httpx2
 import pytest
 
-__all__ = ["GOOD", "HANG", "Outcome", "answer_by_script"]
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -68,9 +66,7 @@ def answer_by_script(
         if outcome.retry_after_s is not None:
             headers["Retry-After"] = f"{outcome.retry_after_s:g}"
         if outcome.status != 200:
-            error = {
-                "error": {"message": "Rate limit reached", "type": "error", "code": "rate_limit_exceeded"}
-            }
+            error = {"error": {"message": "Rate limit reached", "type": "error", "code": "rate_limit_exceeded"}}
             return httpx2.Response(outcome.status, headers=headers, json=error)
         return httpx2.Response(200, headers=headers, stream=_Trickle(_body(text), outcome.body_s))
 

@@ -6,13 +6,9 @@ from __future__ import annotations
 import math
 import os
 
-__all__ = ["assert_share", "repetitions"]
-
 _FULL = os.environ.get("PROCTOR_SIMULATIONS", "") == "full"
 _SMALLER = 4
-_ERRORS = (
-    3.0  # of the standard error of a share at its bound: one chance in 700 a bound, and the seed is fixed
-)
+_ERRORS = 3.0  # of the standard error of a share at its bound: one chance in 700 a bound, and the seed is fixed
 
 
 def repetitions(full: int) -> int:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["assert_frozen"]
-
 
 def assert_frozen(text: str, file: Path) -> None:
     """The text is the file's, to the byte. `PROCTOR_UPDATE_SNAPSHOTS=1` writes the file instead."""

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from tests.support.faulty_server import Request
 
-__all__ = ["answer_tray", "item_of", "write_text_folder"]
-
 _VIDEOS = 20
 
 

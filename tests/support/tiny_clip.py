@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["make_tiny_clip"]
-
 _SIDE = 32
 
 
@@ -46,7 +44,7 @@ def make_tiny_clip(folder: Path) -> Path:
         torch.nn.init.normal_(weight, std=0.3)
     model.save_pretrained(folder)
     size = {"height": _SIDE, "width": _SIDE}
-    CLIPProcessor(
-        CLIPImageProcessorPil(size=size, crop_size=size, do_center_crop=False), tokenizer
-    ).save_pretrained(folder)
+    CLIPProcessor(CLIPImageProcessorPil(size=size, crop_size=size, do_center_crop=False), tokenizer).save_pretrained(
+        folder
+    )
     return folder

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["tiny_pdf"]
-
 _SHEET = "/MediaBox [0 0 600 800] /Resources << /Font << /F1 3 0 R >> >>"
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["make_tiny_vlm"]
-
 _TEMPLATE = (
     "{% for message in messages %}{{ message['role'] | upper }}: "
     "{% for part in message['content'] %}"
@@ -89,9 +87,7 @@ def _letters_tokenizer() -> object:
 
     special = ["<pad>", "<s>", "</s>", "<image>"]
     letters = sorted(_ASCII)
-    tokenizer = Tokenizer(
-        models.BPE(vocab={word: k for k, word in enumerate([*special, *letters])}, merges=[])
-    )
+    tokenizer = Tokenizer(models.BPE(vocab={word: k for k, word in enumerate([*special, *letters])}, merges=[]))
     tokenizer.add_special_tokens([AddedToken(word, special=True) for word in special])
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

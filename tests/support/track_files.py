@@ -8,8 +8,6 @@ from typing import Any
 
 from proctor.construction.tracks import Annotation, Given, read_cvat
 
-__all__ = ["COCO", "CVAT", "attribute", "box", "from_cvat", "write"]
-
 CVAT = """<?xml version="1.0" encoding="utf-8"?>
 <annotations>
   <version>1.1</version>
@@ -33,9 +31,7 @@ def box(frame: int, left: float = 0, *, more: str = "", inner: str = "") -> str:
             f'keyframe="1" z_order="0">{inner}</box>'
         )
         if not more
-        else (
-            f'<box frame="{frame}" xtl="{left}" ytl="10" xbr="{left + 20}" ybr="40" {more} z_order="0">{inner}</box>'
-        )
+        else (f'<box frame="{frame}" xtl="{left}" ytl="10" xbr="{left + 20}" ybr="40" {more} z_order="0">{inner}</box>')
     )
 
 

@@ -14,8 +14,6 @@ from types import FrameType
 from typing import Any, TypeVar, cast
 from unittest import mock
 
-__all__ = ["Clock", "clock_standing_still", "run_in_virtual_time", "steps_of", "until"]
-
 T = TypeVar("T")
 
 _HANGS_S = 600.0  # a guard against waiting indefinitely; no property of what is waited for
@@ -40,10 +38,7 @@ class Clock:
 def clock_standing_still() -> Iterator[Clock]:
     """`time.monotonic` reads this clock, and `time.sleep` advances it."""
     clock = Clock()
-    with (
-        mock.patch.object(time, "monotonic", clock.read),
-        mock.patch.object(time, "sleep", clock.advance),
-    ):
+    with mock.patch.object(time, "monotonic", clock.read), mock.patch.object(time, "sleep", clock.advance):
         yield clock
 
 
@@ -53,10 +48,7 @@ def run_in_virtual_time(main: Coroutine[Any, Any, T]) -> T:
     What runs in threads of `run_in_executor` is waited for, and takes no time. There is no network in here: a
     server's reply would come after every time-out.
     """
-    with (
-        clock_standing_still() as clock,
-        asyncio.Runner(loop_factory=lambda: _Loop(clock)) as runner,
-    ):
+    with clock_standing_still() as clock, asyncio.Runner(loop_factory=lambda: _Loop(clock)) as runner:
         return runner.run(main)
 
 
@@ -69,9 +61,7 @@ class _Loop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._virtual.read()
 
-    def run_in_executor(
-        self, executor: Executor | None, func: Callable[..., T], *args: object
-    ) -> asyncio.Future[T]:
+    def run_in_executor(self, executor: Executor | None, func: Callable[..., T], *args: object) -> asyncio.Future[T]:
         self.at_work += 1
         future = super().run_in_executor(cast("Any", executor), func, *args)
         future.add_done_callback(self._came_back)

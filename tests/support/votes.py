@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from proctor.core import Vote
 
-__all__ = ["Votes"]
-
 
 class Votes:
     """A book in memory that keeps the first vote under a key, as the store does."""

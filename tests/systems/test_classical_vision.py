@@ -56,11 +56,7 @@ class Frames:
         return self._span
 
     async def frames(
-        self,
-        *,
-        count: int | None = None,
-        fps: float | None = None,
-        window: tuple[float, float] | None = None,
+        self, *, count: int | None = None, fps: float | None = None, window: tuple[float, float] | None = None
     ) -> list[Frame]:
         self.asked += 1
         return self._frames
@@ -115,8 +111,7 @@ def test_with_the_video_it_is_good_at_every_format(answers: dict[str, list[tuple
 
 
 @pytest.mark.parametrize(
-    ("condition", "because"),
-    [("text-only", "there is nothing to look at"), ("black", "every frame is black")],
+    ("condition", "because"), [("text-only", "there is nothing to look at"), ("black", "every frame is black")]
 )
 def test_without_pixels_it_guesses_and_says_so(
     answers: dict[str, list[tuple[Item, Answer]]], condition: str, because: str
@@ -125,9 +120,7 @@ def test_without_pixels_it_guesses_and_says_so(
     assert accuracy(answers[condition]) < 0.45 < accuracy(answers["video"]) - 0.3
 
 
-def test_disorder_costs_it_times_and_sequences_but_not_presence(
-    answers: dict[str, list[tuple[Item, Answer]]],
-) -> None:
+def test_disorder_costs_it_times_and_sequences_but_not_presence(answers: dict[str, list[tuple[Item, Answer]]]) -> None:
     def of(condition: str, *types: str) -> float:
         return accuracy([pair for pair in answers[condition] if pair[0].tags["question_type"] in types])
 
@@ -151,9 +144,7 @@ def test_it_understands_every_question_of_the_simulator() -> None:
     for seed in range(4):
         script = draw_script(seed, "v", 24.0)
         for offer in offers(observe(script, Renderer(script, (256, 144), seed))):
-            item = Item(
-                id="q", group="v", question=offer.question, answer=offer.format, options=offer.options
-            )
+            item = Item(id="q", group="v", question=offer.question, answer=offer.format, options=offer.options)
             assert understood(item), offer.question
             rules.add(offer.rule)
     assert len(rules) > 20
@@ -169,12 +160,7 @@ def test_an_unknown_wording_is_guessed_without_looking() -> None:
 
 
 def test_a_known_wording_about_an_unknown_class_is_not_understood() -> None:
-    item = Item(
-        id="q",
-        group="v",
-        question="Does a purple elephant come into view at any time?",
-        answer=BinaryFormat(),
-    )
+    item = Item(id="q", group="v", question="Does a purple elephant come into view at any time?", answer=BinaryFormat())
     assert not understood(item)
 
 
@@ -254,15 +240,10 @@ def test_the_looks_are_those_of_the_simulators_classes() -> None:
 
 
 def path(name: str, places: dict[float, tuple[float, float]]) -> dict[float, Detection]:
-    return {
-        t: Detection(name, x, y, 0.01, (x - 0.05, y - 0.05, x + 0.05, y + 0.05))
-        for t, (x, y) in places.items()
-    }
+    return {t: Detection(name, x, y, 0.01, (x - 0.05, y - 0.05, x + 0.05, y + 0.05)) for t, (x, y) in places.items()}
 
 
-def story_of(
-    *paths: dict[float, Detection], until: float = 5.0
-) -> list[tuple[str, float, float, bool, bool, bool]]:
+def story_of(*paths: dict[float, Detection], until: float = 5.0) -> list[tuple[str, float, float, bool, bool, bool]]:
     times = [round(0.1 * index, 1) for index in range(round(until * 10))]
     pictures = [SeenPicture(tuple(one[time] for one in paths if time in one), False, 1.0) for time in times]
     lives = follow(times, pictures).lives

@@ -25,12 +25,7 @@ WHY = "The scene is checked first, then the chest is bared, and compressions fol
 
 
 def answered(
-    instances: Instances,
-    model: str,
-    *,
-    url: str | None = None,
-    condition: str = "video",
-    prompt: Prompt | None = None,
+    instances: Instances, model: str, *, url: str | None = None, condition: str = "video", prompt: Prompt | None = None
 ) -> Answer:
     async def run() -> Answer:
         settings = {"max_tokens": 8} if model.startswith("transformers:") else {}

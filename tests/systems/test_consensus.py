@@ -65,10 +65,7 @@ def test_samples_of_a_mediocre_model_agree_on_the_right_order(instances: Instanc
 
 
 def test_several_models_vote_together(instances: Instances) -> None:
-    good, bad = (
-        KeyFrameModel(instances.places),
-        KeyFrameModel(instances.places, order=lambda order: order[::-1]),
-    )
+    good, bad = (KeyFrameModel(instances.places), KeyFrameModel(instances.places, order=lambda order: order[::-1]))
     with FaultyServer(lambda request: (bad if request.model == "m2" else good)(request)) as server:
         models = ("openai:m1", "openai:m2", "openai:m3")
         answers = run_method("consensus", instances, server, models=models)
@@ -81,13 +78,7 @@ def test_methods_and_systems_vote_together(instances: Instances) -> None:
     one = instances.first(4)
     own: dict[str, Any] = {"pairwise-vote.samples": 1, "evidence-flow-m.pairs": "draft"}
     with FaultyServer(KeyFrameModel(instances.places)) as server:
-        answer = run_method(
-            "consensus",
-            one,
-            server,
-            over="pairwise-vote,evidence-flow-m,seriation",
-            **own,
-        )[0]
+        answer = run_method("consensus", one, server, over="pairwise-vote,evidence-flow-m,seriation", **own)[0]
     assert one.right([answer]) == 1.0
     members: Any = answer.extra["members"]
     assert [member["name"] for member in members] == [
@@ -132,9 +123,7 @@ def test_a_fault_of_one_fails_the_answer(instances: Instances) -> None:
         ("B > B > A", list("BA")),
     ],
 )
-def test_what_a_broken_model_says_is_an_order_or_none(
-    instances: Instances, said: str, order: list[str] | None
-) -> None:
+def test_what_a_broken_model_says_is_an_order_or_none(instances: Instances, said: str, order: list[str] | None) -> None:
     with FaultyServer(said) as server:
         answer = run_method("consensus", instances.first(4), server, samples=2)[0]
     assert (answer.status, answer.parsed) == (Status.ANSWERED, order)
@@ -173,9 +162,7 @@ def together(*members: Says, labels: str = "ABC") -> Answer:
 
 
 def test_a_consensus_by_hand() -> None:
-    found = together(
-        Says("x", "A > B > C", "because x"), Says("y", "B > C > A", "because y"), Says("z", "A > C > B")
-    )
+    found = together(Says("x", "A > B > C", "because x"), Says("y", "B > C > A", "because y"), Says("z", "A > C > B"))
     # A before B 2 of 3, A before C 2 of 3, B before C 2 of 3: six of nine votes are kept.
     assert found.parsed == ["A", "B", "C"]
     assert found.extra["agreement"] == pytest.approx(6 / 9)
@@ -234,34 +221,18 @@ def test_names_and_settings() -> None:
 @pytest.mark.parametrize(
     ("models", "options", "text"),
     [
-        (
-            ["openai:m"],
-            {},
-            "consensus: found one vote, expected two or more: several --model, --option samples=5, or",
-        ),
+        (["openai:m"], {}, "consensus: found one vote, expected two or more: several --model, --option samples=5, or"),
         ([], {}, "consensus: found no model for model, expected one or more (--model)"),
-        (
-            [],
-            {"over": "seriation,pairwise-vote"},
-            "consensus: found no model for pairwise-vote, expected one or more",
-        ),
+        ([], {"over": "seriation,pairwise-vote"}, "consensus: found no model for pairwise-vote, expected one or more"),
         (["openai:m"], {"over": "seriation,random"}, "consensus: found 1 models that nobody in 'over' asks"),
         (
             ["openai:m"],
             {"over": "consensus"},
             "consensus: option 'over': found 'consensus', expected one of as-given, ",
         ),
-        (
-            ["openai:m"],
-            {"over": "model,model"},
-            "consensus: option 'over': found 'model' twice, expected each once",
-        ),
+        (["openai:m"], {"over": "model,model"}, "consensus: option 'over': found 'model' twice, expected each once"),
         (["openai:m"] * 2, {}, "consensus: found a model twice, expected each once (samples repeats them)"),
-        (
-            ["openai:m"],
-            {"samples": 0},
-            "consensus: option 'samples': Input should be greater than or equal to 1",
-        ),
+        (["openai:m"], {"samples": 0}, "consensus: option 'samples': Input should be greater than or equal to 1"),
         (
             ["openai:m"],
             {"seriation.start": "plainer"},
@@ -286,7 +257,4 @@ def test_an_order_by_looks_alone_is_no_vote() -> None:
     chosen = dict(members([client], seed=0, options={"over": "stage-score,evidence-flow-m"}))
     assert chosen["stage-score[openai:m]"].settings["unseen"] == "none"
     own = {"over": "stage-score,evidence-flow-m", "stage-score.unseen": "component"}
-    assert (
-        dict(members([client], seed=0, options=own))["stage-score[openai:m]"].settings["unseen"]
-        == "component"
-    )
+    assert dict(members([client], seed=0, options=own))["stage-score[openai:m]"].settings["unseen"] == "component"

@@ -29,9 +29,7 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 def unnamed(instances: Instances) -> Instances:
     """The same, with a question that names no procedure."""
     items = [
-        item.model_copy(
-            update={"question": item.question.replace("cardiopulmonary resuscitation", "a procedure")}
-        )
+        item.model_copy(update={"question": item.question.replace("cardiopulmonary resuscitation", "a procedure")})
         for item in instances.items
     ]
     return instances.only(*items)
@@ -94,17 +92,15 @@ def test_rules_mend_what_a_mediocre_model_gets_wrong(instances: Instances) -> No
     assert len(mended) == round((1 - instances.right(led)) * len(led))
     told: Any = mended[0].extra["correction"]
     b, a = told["moved"][0]
-    assert [(one["earlier"], one["later"], one["mended"]) for one in told["violations"]] == [
-        (b, a, True)
-    ] * len(told["violations"])
+    assert [(one["earlier"], one["later"], one["mended"]) for one in told["violations"]] == [(b, a, True)] * len(
+        told["violations"]
+    )
     assert {one["kind"] for one in told["violations"]} >= {"step", "pair"}
     assert f"{b} comes before {a}: {b} shows " in str(mended[0].extra["rationale"])
 
 
 def test_without_certainty_nothing_is_corrected(instances: Instances) -> None:
-    model = KeyFrameModel(
-        instances.places, order=lambda order: order[::-1], certain=False, step=lambda _: None
-    )
+    model = KeyFrameModel(instances.places, order=lambda order: order[::-1], certain=False, step=lambda _: None)
     with FaultyServer(model) as server:
         answers = run_method("evidence-flow-r", instances, server)
     assert instances.right(answers) == 0.0
@@ -119,9 +115,7 @@ def test_the_overview_chooses_the_procedure_where_the_question_names_none(unname
     assert unnamed.right(answers) == 1.0
     assert {answer.extra["evidence"]["procedure"] for answer in answers} == {"cpr"}  # type: ignore[index,call-overload]
     assert "aed (the use of an automated external defibrillator):" in server.requests[0].text
-    other = KeyFrameModel(
-        unnamed.places, reply={"OverviewReply": {"summary": "a tea party", "procedure": "tea"}}
-    )
+    other = KeyFrameModel(unnamed.places, reply={"OverviewReply": {"summary": "a tea party", "procedure": "tea"}})
     with FaultyServer(other) as server:
         answers = run_method("evidence-flow-r", unnamed, server)
     assert unnamed.right(answers) == 1.0  # by the pairs
@@ -160,23 +154,11 @@ BROKEN: dict[str, tuple[Any, Status, Any]] = {
     "prose": (lambda _: PROSE, Status.ERROR, None),
     "a list": (["D", "B"], Status.ERROR, None),
     "missing": ({"rationale": "", "order": ["B", "A"]}, Status.ANSWERED, ["B", "A"]),
-    "twice": (
-        {"rationale": "", "order": ["B", "A", "B", "C", "D"]},
-        Status.ANSWERED,
-        ["B", "A", "B", "C", "D"],
-    ),
+    "twice": ({"rationale": "", "order": ["B", "A", "B", "C", "D"]}, Status.ANSWERED, ["B", "A", "B", "C", "D"]),
     "lower case": ({"rationale": "", "order": ["d", "b", "a", "c"]}, Status.ANSWERED, ["D", "B", "A", "C"]),
-    "file names": (
-        {"rationale": "", "order": ["D.jpg", "B.jpg", "A.jpg", "C.JPG"]},
-        Status.ANSWERED,
-        list("DBAC"),
-    ),
+    "file names": ({"rationale": "", "order": ["D.jpg", "B.jpg", "A.jpg", "C.JPG"]}, Status.ANSWERED, list("DBAC")),
     "one text": ({"rationale": "", "order": "D > B > A > C"}, Status.ANSWERED, list("DBAC")),
-    "unknown": (
-        {"rationale": "", "order": ["X", "A", "B", "C", "D"]},
-        Status.ANSWERED,
-        ["X", "A", "B", "C", "D"],
-    ),
+    "unknown": ({"rationale": "", "order": ["X", "A", "B", "C", "D"]}, Status.ANSWERED, ["X", "A", "B", "C", "D"]),
     "empty": ({"rationale": "", "order": []}, Status.ANSWERED, None),
     "one label": ({"rationale": "", "order": ["A"]}, Status.ANSWERED, None),
 }
@@ -312,14 +294,8 @@ def test_settings_are_what_changes_the_answers(tmp_path: Path) -> None:
     ("options", "text"),
     [
         ({"pairs": "some"}, "evidence-flow-m: option 'pairs': Input should be 'all' or 'draft'"),
-        (
-            {"speed": 1},
-            "evidence-flow-m: option 'speed': Extra inputs are not permitted (its options: scenario,",
-        ),
-        (
-            {"scenario": "ecg"},
-            "evidence-flow-m: option 'scenario': found 'ecg', expected one of cpr, aed, bmv",
-        ),
+        ({"speed": 1}, "evidence-flow-m: option 'speed': Extra inputs are not permitted (its options: scenario,"),
+        ({"scenario": "ecg"}, "evidence-flow-m: option 'scenario': found 'ecg', expected one of cpr, aed, bmv"),
     ],
 )
 def test_options_that_it_does_not_have(options: dict[str, Any], text: str) -> None:
@@ -343,13 +319,9 @@ def test_the_prompts_are_frozen(shown: str) -> None:
         answer=OrderingFormat(labels=("A", "B", "C")),
     )
 
-    frames = (
-        [] if shown == "nothing" else [Frame(b"picture " + label.encode(), None, label) for label in "AB"]
-    )
+    frames = [] if shown == "nothing" else [Frame(b"picture " + label.encode(), None, label) for label in "AB"]
     places = {sent_digest(frame.jpeg): place for place, frame in enumerate(frames)}
-    model = KeyFrameModel(
-        places, reply={} if frames else {"OrderReply": {"rationale": "", "order": list("ABC")}}
-    )
+    model = KeyFrameModel(places, reply={} if frames else {"OrderReply": {"rationale": "", "order": list("ABC")}})
 
     async def run(url: str) -> None:
         client = ModelClient(ModelSpec(name="openai:m", base_url=url))
@@ -362,8 +334,7 @@ def test_the_prompts_are_frozen(shown: str) -> None:
     for request in server.requests:
         texts.setdefault(sent(request).form, "\n-----\n".join(request.texts))
     assert_frozen(
-        "\n".join(f"===== {form}\n{text}\n" for form, text in texts.items()),
-        SNAPSHOTS / f"evidence_flow_{shown}.txt",
+        "\n".join(f"===== {form}\n{text}\n" for form, text in texts.items()), SNAPSHOTS / f"evidence_flow_{shown}.txt"
     )
 
 

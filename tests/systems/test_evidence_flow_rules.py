@@ -26,15 +26,11 @@ from tests.support.key_frame_model import STEPS
 CPR = built_in("cpr")
 
 
-def note(
-    step: str | None, *, certain: bool = True, true: tuple[str, ...] = (), false: tuple[str, ...] = ()
-) -> Any:
+def note(step: str | None, *, certain: bool = True, true: tuple[str, ...] = (), false: tuple[str, ...] = ()) -> Any:
     return FrameEvidence("", step, certain and step is not None, true, false)
 
 
-def rules(
-    frames: dict[str, FrameEvidence], pairs: tuple[PairEvidence, ...] = ()
-) -> list[tuple[str, str, str]]:
+def rules(frames: dict[str, FrameEvidence], pairs: tuple[PairEvidence, ...] = ()) -> list[tuple[str, str, str]]:
     found = constraints(Evidence(workflow=CPR, frames=frames, pairs=pairs))
     return [(one.earlier, one.later, one.kind) for one in found]
 
@@ -102,8 +98,7 @@ def test_too_many_frames_stay_as_they_are_and_say_so() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.permutations(list("ABCDE")),
-    st.lists(st.tuples(st.sampled_from("ABCDE"), st.sampled_from("ABCDE")), max_size=9),
+    st.permutations(list("ABCDE")), st.lists(st.tuples(st.sampled_from("ABCDE"), st.sampled_from("ABCDE")), max_size=9)
 )
 def test_the_corrected_order_breaks_the_least_and_is_the_nearest(
     order: list[str], pairs: list[tuple[str, str]]

@@ -29,8 +29,7 @@ def item() -> Item:
 
 
 @pytest.mark.parametrize(
-    "said",
-    ["b", " B ", "B.jpg", "b.JPEG", "frames/B.png", "Frame B", "picture_b.webp", "(B)", '"B",', "Image: b"],
+    "said", ["b", " B ", "B.jpg", "b.JPEG", "frames/B.png", "Frame B", "picture_b.webp", "(B)", '"B",', "Image: b"]
 )
 def test_one_label_in_many_spellings(said: str) -> None:
     assert read_labels([said], LABELS).said == ("B",)
@@ -67,10 +66,7 @@ def test_an_order_is_stated_as_it_was_said() -> None:
     odd = order_answer(item(), ["D", "X1", "D", "A"], rationale="", usage=Usage(), extra={})
     assert (odd.text, odd.parsed) == ('["D", "X1", "D", "A"]', ["D", "X1", "D", "A"])
     assert item().answer.parse(odd.text) == odd.parsed
-    assert odd.extra == {
-        "rationale": "",
-        "labels": {"missing": ["B", "C"], "repeated": ["D"], "unknown": ["X1"]},
-    }
+    assert odd.extra == {"rationale": "", "labels": {"missing": ["B", "C"], "repeated": ["D"], "unknown": ["X1"]}}
 
 
 @pytest.mark.parametrize("order", [[], ["A"]])
@@ -87,8 +83,7 @@ def test_long_rationales_are_cut_where_it_shows() -> None:
 
 
 @pytest.mark.parametrize(
-    "order",
-    ['["D","B","A","C"]', '"D > B > A > C"', '"D, B, A, C"', '"D→B→A→C"', '["D > B > A > C"]', '"D B A C"'],
+    "order", ['["D","B","A","C"]', '"D > B > A > C"', '"D, B, A, C"', '"D→B→A→C"', '["D > B > A > C"]', '"D B A C"']
 )
 def test_an_order_may_come_as_one_text(order: str) -> None:
     assert OrderReply.model_validate_json(f'{{"rationale": "", "order": {order}}}').order == list("DBAC")
@@ -105,10 +100,7 @@ def test_frames_are_found_by_label() -> None:
 @pytest.mark.parametrize(
     ("labels", "text"),
     [
-        (
-            "AEB",
-            "item 'q1': found a picture labelled 'E' that the answer does not know, expected A, B, C, D, each",
-        ),
+        ("AEB", "item 'q1': found a picture labelled 'E' that the answer does not know, expected A, B, C, D, each"),
         ("ABA", "item 'q1': found a picture labelled 'A' twice, expected A, B, C, D, each at most once"),
     ],
 )

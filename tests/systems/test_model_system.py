@@ -115,9 +115,7 @@ def test_a_question_that_never_had_media_says_nothing_of_a_video() -> None:
         with FaultyServer() as server:
             answer(server, Shown([]), prompt=prompt)
         text = server.requests[0].text.casefold()
-        assert [
-            word for word in ("video", "clip", "picture", "frame", "image", "above") if word in text
-        ] == []
+        assert [word for word in ("video", "clip", "picture", "frame", "image", "above") if word in text] == []
         assert server.requests[0].image_bytes == ()
 
 
@@ -140,9 +138,7 @@ def test_a_refusal_and_a_fault_are_raised_for_the_engine() -> None:
 def test_settings_are_what_changes_the_answers(tmp_path: Path) -> None:
     own = tmp_path / "mine.txt.j2"
     own.write_text("{{ question }}")
-    client = ModelClient(
-        ModelSpec(name="openai:m", base_url="http://localhost:9/v1", settings={"temperature": 0})
-    )
+    client = ModelClient(ModelSpec(name="openai:m", base_url="http://localhost:9/v1", settings={"temperature": 0}))
     system = ModelSystem(client, load_prompt(own), "mine", Sampling(count=4))
     assert system.name == "mine"
     assert ModelSystem(client).name == "openai:m"
@@ -180,9 +176,7 @@ def test_the_prompts_are_frozen(prompt: str, shown: str, kind: str) -> None:
     wording = prompt_for_benchmark(*prompt.split("."))
     with FaultyServer() as server:
         answer(server, SHOWN[shown], one, prompt=wording)
-    assert_frozen(
-        "\n-----\n".join(server.requests[0].texts) + "\n", SNAPSHOTS / f"{prompt}_{kind}_{shown}.txt"
-    )
+    assert_frozen("\n-----\n".join(server.requests[0].texts) + "\n", SNAPSHOTS / f"{prompt}_{kind}_{shown}.txt")
 
 
 @pytest.mark.parametrize("prompt", ["model_answer", "rexsonovqa", "rexsonovqa.paper", "focus"])
@@ -209,13 +203,8 @@ def test_a_prompt_is_chosen_by_name_or_as_a_file(tmp_path: Path) -> None:
     own.write_text("{{ question }}")
     paper = prompt_for_benchmark("rexsonovqa", "paper")
     assert (paper.name, paper.variant) == ("rexsonovqa.paper.txt.j2", "paper")
-    assert (prompt_for_benchmark("rexsonovqa", str(own)).variant, prompt_for_benchmark("x").variant) == (
-        "mine",
-        "",
-    )
-    with pytest.raises(
-        InputError, match=r"--prompt: found 'papers', expected a template file, or one of: paper"
-    ):
+    assert (prompt_for_benchmark("rexsonovqa", str(own)).variant, prompt_for_benchmark("x").variant) == ("mine", "")
+    with pytest.raises(InputError, match=r"--prompt: found 'papers', expected a template file, or one of: paper"):
         prompt_for_benchmark("rexsonovqa", "papers")
     with pytest.raises(InputError, match=r"--prompt: found 'paper', expected a template file \(simulated\)"):
         prompt_for_benchmark("simulated", "paper")

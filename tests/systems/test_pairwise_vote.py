@@ -30,11 +30,7 @@ def test_with_a_good_model_every_order_is_right(instances: Instances, samples: i
     for item, answer in zip(some.items, answers, strict=True):
         n = int(str(item.tags["frames"]))
         calls = n * (n - 1) * samples
-        assert (answer.extra["calls"], answer.usage.requests, answer.extra["images"]) == (
-            calls,
-            calls,
-            2 * calls,
-        )
+        assert (answer.extra["calls"], answer.usage.requests, answer.extra["images"]) == (calls, calls, 2 * calls)
         assert (answer.extra["agreement"], answer.extra["against"], answer.extra["even"]) == (1.0, 0.0, [])
         voting: Any = answer.extra["voting"]
         assert (voting["first_shown_share"], voting["decided"], voting["undecided"]) == (0.5, calls, 0)
@@ -75,11 +71,11 @@ def test_a_model_that_always_takes_the_first_is_found_out(instances: Instances) 
     with FaultyServer(KeyFrameModel(instances.places, earlier=lambda *_: "1")) as server:
         answer = run_method("pairwise-vote", instances.first(4), server)[0]
     voting: Any = answer.extra["voting"]
-    assert (
-        voting["first_shown_share"],
-        voting["pairs_decided_both_ways"],
-        voting["pairs_decided_alike"],
-    ) == (1.0, 6, 0)
+    assert (voting["first_shown_share"], voting["pairs_decided_both_ways"], voting["pairs_decided_alike"]) == (
+        1.0,
+        6,
+        0,
+    )
     assert answer.extra["agreement"] == 0.5
     assert (answer.parsed, answer.extra["even"]) == (list("ABCD"), [["A", "B"], ["B", "C"], ["C", "D"]])
 
@@ -127,24 +123,8 @@ def test_prose_fails_for_good(instances: Instances) -> None:
 @pytest.mark.parametrize(
     ("said", "choice"),
     [
-        *(
-            ("1", 1),
-            ("2", 2),
-            (" 2. ", 2),
-            ("Picture 1", 1),
-            ("image #2", 2),
-            ("first", 1),
-            ("The second", 2),
-        ),
-        *(
-            ("1st", 1),
-            ('"1"', 1),
-            ("number 2", 2),
-            ("1 or 2", None),
-            ("12", None),
-            ("unclear", None),
-            ("B", None),
-        ),
+        *(("1", 1), ("2", 2), (" 2. ", 2), ("Picture 1", 1), ("image #2", 2), ("first", 1), ("The second", 2)),
+        *(("1st", 1), ('"1"', 1), ("number 2", 2), ("1 or 2", None), ("12", None), ("unclear", None), ("B", None)),
     ],
 )
 def test_choices_as_models_write_them(said: str, choice: int | None) -> None:
@@ -182,16 +162,10 @@ def built(**options: Any) -> Any:
 
 def test_settings_and_options() -> None:
     one = built(samples=3)
-    assert (one.name, one.settings["samples"], built().settings["samples"]) == (
-        "pairwise-vote[openai:m]",
-        3,
-        2,
-    )
+    assert (one.name, one.settings["samples"], built().settings["samples"]) == ("pairwise-vote[openai:m]", 3, 2)
     many = Item(id="q", group="g", question="?", answer=OrderingFormat(labels=tuple("ABCDEFGHIJKLMNO")))
     assert not one.supports(many)
-    with pytest.raises(
-        ConfigurationError, match=r"^pairwise-vote: option 'samples': Input should be greater than"
-    ):
+    with pytest.raises(ConfigurationError, match=r"^pairwise-vote: option 'samples': Input should be greater than"):
         built(samples=0)
 
 

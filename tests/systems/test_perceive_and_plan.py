@@ -160,10 +160,7 @@ def test_pose_tells_where_head_and_chest_are(instances: Instances, tmp_path: Pat
     chest: Any = marked.extra["insets"]
     assert all("chest and hands" in one for one in chest.values())
     file.write_text(json.dumps({**notes, "images": notes["images"][:2], "annotations": []}))
-    with (
-        FaultyServer() as server,
-        pytest.raises(InputError, match=f"image '{name}/C': found none with this name"),
-    ):
+    with FaultyServer() as server, pytest.raises(InputError, match=f"image '{name}/C': found none with this name"):
         run_method(NAME, one, server, pose=str(file))
 
 
@@ -186,9 +183,7 @@ def test_a_mediocre_plan_is_revised_once(instances: Instances) -> None:
         assert answer.extra["rationale"] == "now in order"
         told: Any = answer.extra["check"]
         assert told["revised"] is True
-        assert told["problems"] == [
-            {"rule": "safety first", "pictures": [key[1], key[0]], "evidence": "it is seen"}
-        ]
+        assert told["problems"] == [{"rule": "safety first", "pictures": [key[1], key[0]], "evidence": "it is seen"}]
         planned: Any = answer.extra["plan"]
         assert planned["order"] == swap(key)
 
@@ -205,9 +200,7 @@ def test_a_mediocre_plan_is_revised_once(instances: Instances) -> None:
         (list("DB"), {"revise": True, "order": ["A"]}, "DB", False),
     ],
 )
-def test_when_a_revision_counts(
-    instances: Instances, plan: list[str], check: Any, parsed: str, revised: bool
-) -> None:
+def test_when_a_revision_counts(instances: Instances, plan: list[str], check: Any, parsed: str, revised: bool) -> None:
     model = Model(instances, order=lambda _: plan, check=lambda _order, _right: check)
     answer = answered(one_of(instances), model)[0]
     told: Any = answer.extra["check"]
@@ -233,9 +226,7 @@ PROSE = "The pictures show a resuscitation."
         ([], None, {"missing": list("ABCD")}),
     ],
 )
-def test_orders_with_faults_are_told_as_they_came(
-    instances: Instances, order: Any, parsed: Any, faults: Any
-) -> None:
+def test_orders_with_faults_are_told_as_they_came(instances: Instances, order: Any, parsed: Any, faults: Any) -> None:
     plan = {"rationale": "", "order": order}
     answer = answered(one_of(instances), Model(instances, plan=plan))[0]
     assert (answer.status, answer.parsed) == (Status.ANSWERED, parsed)
@@ -301,11 +292,7 @@ def test_a_model_that_breaks_every_time_in_another_way_crashes_nothing(instances
 def test_what_the_model_says_is_kept_within_bounds(instances: Instances) -> None:
     long = "so long " * 400
     description = dict.fromkeys(("action", "people", "devices", "anchor"), long)
-    plan = {
-        "steps": [{"picture": long, "step": long, "anchor": long}] * 60,
-        "rationale": long,
-        "order": list("ABCD"),
-    }
+    plan = {"steps": [{"picture": long, "step": long, "anchor": long}] * 60, "rationale": long, "order": list("ABCD")}
     check = {"problems": [{"rule": long, "pictures": [long] * 20, "evidence": long}] * 40, "revise": False}
     model = Model(instances, description=description, plan=plan, check=lambda _order, _right: check)
     answer = answered(one_of(instances), model)[0]
@@ -335,13 +322,9 @@ def striped(folder: Path) -> Instances:
 
 
 def pictures_sent(request: Request) -> list[Any]:
-    parts = [
-        part for message in request.body["messages"] for part in message["content"] if isinstance(part, dict)
-    ]
+    parts = [part for message in request.body["messages"] for part in message["content"] if isinstance(part, dict)]
     jpegs = [
-        base64.b64decode(part["image_url"]["url"].partition(",")[2])
-        for part in parts
-        if part["type"] == "image_url"
+        base64.b64decode(part["image_url"]["url"].partition(",")[2]) for part in parts if part["type"] == "image_url"
     ]
     return [np.asarray(Image.open(io.BytesIO(jpeg)).convert("L"), dtype=float) for jpeg in jpegs]
 
@@ -351,9 +334,7 @@ def test_details_are_cut_from_the_original(tmp_path: Path, condition: str, least
     """In a picture of 512 pixels such stripes are gone, and an inset cut from it shows none; and what is not to be
     seen is not to be seen in the details either."""
     one = striped(tmp_path / "task")
-    model = Model(
-        one, description={"action": "moment 0 is shown"}, plan={"order": list("ABCD"), "rationale": "why"}
-    )
+    model = Model(one, description={"action": "moment 0 is shown"}, plan={"order": list("ABCD"), "rationale": "why"})
     with FaultyServer(model) as server:
         run_method(NAME, one, server, condition=condition, chest="0.4,0.4,0.1,0.1")
     (picture,) = pictures_sent(server.requests[0])
@@ -423,11 +404,7 @@ def test_solved_instances_are_shown_to_the_plan(instances: Instances) -> None:
         assert isinstance(shown_here, list)
         (one,) = shown_here
         assert one != item.id
-        new = (
-            0
-            if one in shown
-            else len(next(each for each in READER.load(Path(source)).items if each.id == one).media)
-        )
+        new = 0 if one in shown else len(next(each for each in READER.load(Path(source)).items if each.id == one).media)
         shown[str(one)] = new
         assert (answer.extra["calls"], answer.extra["images"]) == (n + 2 + new, n + new)
     assert len(shown) == 2  # the first instance, and the second one for the first
@@ -454,9 +431,7 @@ def test_settings_and_options() -> None:
     assert set(plain["workflows"]) == {"cpr", "aed", "bmv"}  # type: ignore[arg-type]
     assert set(system(scenario="bmv").settings["workflows"]) == {"bmv"}  # type: ignore[arg-type]
     assert system(chest="0,0,1,1").settings["chest"] == {"x": 0, "y": 0, "width": 1, "height": 1}
-    with pytest.raises(
-        ConfigurationError, match=r"perceive-and-plan: option 'rename'.*\(its options: insets, pose"
-    ):
+    with pytest.raises(ConfigurationError, match=r"perceive-and-plan: option 'rename'.*\(its options: insets, pose"):
         system(rename="none")
 
 
@@ -484,11 +459,7 @@ def test_the_prompts_are_frozen() -> None:
     frames = [Frame(picture(step, step), None, label) for step, label in enumerate("AB")]
     wrong = {"rule": "r", "pictures": ["A"], "evidence": "e"}
     replies = {
-        "Description": {
-            "action": "the mask is taken",
-            "head_airway": "no mask on the face",
-            "unclear": "the bag",
-        },
+        "Description": {"action": "the mask is taken", "head_airway": "no mask on the face", "unclear": "the bag"},
         "PlanReply": {
             "steps": [{"picture": "B", "step": "open the airway", "anchor": "head tilted"}],
             "rationale": "The mask is taken before it is used.",

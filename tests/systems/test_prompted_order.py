@@ -228,12 +228,7 @@ def test_prose_fails_and_a_refusal_is_a_refusal(instances: Instances) -> None:
 
 
 def keypoints(file: Path, item: str) -> Path:
-    poses: dict[str, list[Any]] = {
-        "A": [manikin(), kneeler()],
-        "B": [manikin(), standing()],
-        "C": [],
-        "D": [],
-    }
+    poses: dict[str, list[Any]] = {"A": [manikin(), kneeler()], "B": [manikin(), standing()], "C": [], "D": []}
     images = [image(number, f"instances/{item}/{label}.jpg") for number, label in enumerate(poses)]
     notes = [
         {"image_id": number, "category_id": 1, "keypoints": numbers(joints)}
@@ -276,9 +271,7 @@ def test_some_predicates_may_be_left_out(instances: Instances, tmp_path: Path) -
     assert "hand" not in said["A"]
     assert "Nearest" not in said["A"]
     client = ModelClient(ModelSpec(name="openai:m", base_url="http://localhost:9/v1"))
-    with pytest.raises(
-        ConfigurationError, match=r"option 'predicates': found 'sitting', expected full, or some"
-    ):
+    with pytest.raises(ConfigurationError, match=r"option 'predicates': found 'sitting', expected full, or some"):
         METHODS.get(NAME)([client], seed=0, options={"predicates": "kneeling,sitting"})
 
 
@@ -300,9 +293,7 @@ def test_an_image_without_keypoints_stops_the_run(instances: Instances, tmp_path
     one = only(instances, 4)
     with FaultyServer() as server, pytest.raises(InputError) as caught:
         run_method(NAME, one, server, pose=str(file))
-    assert str(caught.value) == (
-        f"{file}: image '{one.items[0].id}/A': found none with this name, expected one image"
-    )
+    assert str(caught.value) == (f"{file}: image '{one.items[0].id}/A': found none with this name, expected one image")
     assert server.count == 0
 
 
@@ -317,18 +308,11 @@ def solved(folder: Path, ids: Sequence[str], start: int = 0) -> Path:
         frames = {}
         for place, label in enumerate("ABC"):
             name = f"{one}{label}.png"
-            noise = generator(start + 10 * number + place, "demonstration").integers(
-                0, 255, (24, 32, 3), "uint8"
-            )
+            noise = generator(start + 10 * number + place, "demonstration").integers(0, 255, (24, 32, 3), "uint8")
             Image.fromarray(noise).resize((320, 240), Image.Resampling.NEAREST).save(folder / name)
             frames[label] = name
         rows.append(
-            {
-                "id": one,
-                "frames": frames,
-                "order": ["C", "A", "B"],
-                "rationale": f"Frame A of {one} is second.",
-            }
+            {"id": one, "frames": frames, "order": ["C", "A", "B"], "rationale": f"Frame A of {one} is second."}
         )
     (folder / "solved.json").write_text(json.dumps(rows))
     return folder / "solved.json"
@@ -372,10 +356,7 @@ def test_the_item_that_is_asked_is_never_shown_solved(instances: Instances, tmp_
     with FaultyServer(Asked(instances.places)) as server:
         answer = run_method(NAME, one, server, demonstrations=str(file))[0]
     assert answer.extra["demonstrations"] == ["d2"]
-    assert answer.extra["passed_over"] == {
-        "d1": "its picture B is one of the item's",
-        item.id: "it is the item",
-    }
+    assert answer.extra["passed_over"] == {"d1": "its picture B is one of the item's", item.id: "it is the item"}
     assert answer.extra["images"] == 4 + 3
     assert "Example 2" not in server.requests[0].text
 
@@ -423,13 +404,9 @@ def test_demonstrations_without_their_pictures(tmp_path: Path) -> None:
     file.write_text('[{"id": "x", "order": ["A", "B"], "frames": {"A": "a.png", "B": "../b.png"}}]')
     with pytest.raises(InputError, match=r"item 'x': found the picture 'b\.png' outside of the folder"):
         Demonstrations(file).pick("i", [], 1)
-    with pytest.raises(
-        InputError, match="found nothing there, expected a file or a folder of demonstrations"
-    ):
+    with pytest.raises(InputError, match="found nothing there, expected a file or a folder of demonstrations"):
         Demonstrations(tmp_path / "none")
-    with pytest.raises(
-        InputError, match=r"found no references, expected references\.jsonl or references\.json"
-    ):
+    with pytest.raises(InputError, match=r"found no references, expected references\.jsonl or references\.json"):
         Demonstrations(tmp_path)
     (tmp_path / "references.json").write_text('[{"id": "../x", "order": ["A", "B"]}]')
     with pytest.raises(InputError, match="found an id that is no name of a folder"):
@@ -493,9 +470,7 @@ def test_options_that_it_does_not_have() -> None:
         ConfigurationError, match=r"prompted-order: option 'rename': Input should be 'none' or 'random'"
     ):
         system(rename="some")
-    with pytest.raises(
-        ConfigurationError, match=r"option 'shot'.*\(its options: formulation, rename, demonstrations"
-    ):
+    with pytest.raises(ConfigurationError, match=r"option 'shot'.*\(its options: formulation, rename, demonstrations"):
         system(shot=1)
     with pytest.raises(ConfigurationError, match="prompted-order: found 0 models, expected one"):
         METHODS.get(NAME)([], seed=0, options={})

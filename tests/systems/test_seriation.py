@@ -29,9 +29,7 @@ def ground(shift: int, bright: int = 0, size: tuple[int, int] = (160, 90)) -> by
     noise = gaussian_filter(generator(1, "ground").normal(0, 1, (90, 260)), 3)
     points = (128 + 90 * noise / np.abs(noise).max())[:, 60 - shift : 220 - shift] + bright
     out = io.BytesIO()
-    Image.fromarray(points.clip(0, 255).astype(np.uint8)).resize(size).convert("RGB").save(
-        out, "JPEG", quality=95
-    )
+    Image.fromarray(points.clip(0, 255).astype(np.uint8)).resize(size).convert("RGB").save(out, "JPEG", quality=95)
     return out.getvalue()
 
 
@@ -83,19 +81,13 @@ def test_a_direction_is_learned_only_where_a_coin_would_not_show_it() -> None:
 
 def test_what_is_learned_is_which_end_is_plainer() -> None:
     found = learned(
-        [
-            ("x", picture(0, 0), picture(1, 4)),
-            ("y", picture(0, 4), picture(1, 0)),
-            ("z", picture(0), picture(0)),
-        ]
+        [("x", picture(0, 0), picture(1, 4)), ("y", picture(0, 4), picture(1, 0)), ("z", picture(0), picture(0))]
     )
     assert found.votes == {"x": True, "y": False}
     steps = {"A": picture(1, 2), "B": picture(2, 3), "C": picture(0, 1), "D": picture(3, 5)}
     prior = LearnedStart(dict.fromkeys("abcdef", False))
     system = Seriation(prior=prior)
-    answer = asyncio.run(
-        system.answer(item(), Shown([Frame(jpeg, None, label) for label, jpeg in steps.items()]))
-    )
+    answer = asyncio.run(system.answer(item(), Shown([Frame(jpeg, None, label) for label, jpeg in steps.items()])))
     assert answer.parsed == list("DBAC")
     assert answer.extra["start"] == "busier"
     assert system.name == NAME
@@ -107,9 +99,7 @@ def instances(tmp_path_factory: pytest.TempPathFactory) -> Instances:
     return made_instances(tmp_path_factory.mktemp("instances"))
 
 
-def test_the_direction_comes_from_solved_instances_on_the_command_line(
-    instances: Instances, tmp_path: Path
-) -> None:
+def test_the_direction_comes_from_solved_instances_on_the_command_line(instances: Instances, tmp_path: Path) -> None:
     task = instances.benchmark.media_root
     assert task is not None
     run = proctor(

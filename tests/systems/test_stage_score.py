@@ -81,9 +81,7 @@ def test_one_call_more_where_the_question_names_no_procedure(instances: Instance
 
 def test_a_mediocre_model_gives_ties_and_loans_that_are_told(instances: Instances) -> None:
     # It can't tell neighbouring steps apart, and does not know what the last frame shows.
-    blurred = KeyFrameModel(
-        instances.places, step=lambda place: None if place == 5 else STEPS[place // 2 * 2]
-    )
+    blurred = KeyFrameModel(instances.places, step=lambda place: None if place == 5 else STEPS[place // 2 * 2])
     with FaultyServer(blurred) as server:
         answers = run_method("stage-score", instances, server)
     assert 0 < instances.right(answers) < 1
@@ -102,9 +100,7 @@ def run_again(model: KeyFrameModel, instances: Instances) -> list[Any]:
 
 
 @pytest.mark.parametrize("nothing", [{}, {"true_facts": []}, {"true_facts": ["sunshine"], "seen": "?"}])
-def test_where_the_model_sees_nothing_all_frames_are_tied(
-    instances: Instances, nothing: dict[str, Any]
-) -> None:
+def test_where_the_model_sees_nothing_all_frames_are_tied(instances: Instances, nothing: dict[str, Any]) -> None:
     """The paper's system always gave a complete order; the answer says that this one rests on looks alone."""
     one = instances.first(4)
     with FaultyServer(KeyFrameModel(instances.places, reply={"StageReply": nothing})) as server:
@@ -222,12 +218,7 @@ def test_a_frame_without_a_stage_takes_that_of_the_most_alike_one() -> None:
     found = sort_frames("ABCD", {"A": 0, "B": 6, "C": None, "D": None}, vectors)
     assert (found.order, found.borrowed) == (tuple("ADCB"), {"C": "B", "D": "A"})
     none = sort_frames("ABC", {"A": None}, np.array([[2.0], [0.0], [1.0]]))
-    assert (none.order, none.tied, none.direction, none.borrowed) == (
-        tuple("ACB"),
-        (tuple("ABC"),),
-        "given",
-        {},
-    )
+    assert (none.order, none.tied, none.direction, none.borrowed) == (tuple("ACB"), (tuple("ABC"),), "given", {})
     assert sort_frames("", {}, np.zeros((0, 1))).order == ()
 
 

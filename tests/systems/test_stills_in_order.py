@@ -53,9 +53,7 @@ def test_pictures_without_objects_say_nothing() -> None:
     ("labels", "because"), [("ABC", "no object tells the pictures apart"), ("AB", "there is not one picture")]
 )
 def test_where_it_finds_nothing_it_guesses(labels: str, because: str) -> None:
-    item = Item(
-        id="q1", group="v1", question="In which order?", answer=OrderingFormat(labels=("A", "B", "C"))
-    )
+    item = Item(id="q1", group="v1", question="In which order?", answer=OrderingFormat(labels=("A", "B", "C")))
     black = picture(40)
     frames: list[Any] = [Frame(black, None, label) for label in labels]
     found = asyncio.run(ClassicalVision(seed=1).answer(item, Shown(frames)))

@@ -11,16 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from proctor.core import (
-    Answer,
-    ConfigurationError,
-    Frame,
-    Item,
-    NeedsReferences,
-    Reference,
-    RefusalError,
-    System,
-)
+from proctor.core import Answer, ConfigurationError, Frame, Item, NeedsReferences, Reference, RefusalError, System
 from proctor.core.formats import (
     AnswerFormat,
     BinaryFormat,
@@ -97,9 +88,7 @@ FORMATS: list[tuple[AnswerFormat, JsonValue, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("form", "value", "options"), [*FORMATS, (FreeTextFormat(), "A clip is placed.", ())]
-)
+@pytest.mark.parametrize(("form", "value", "options"), [*FORMATS, (FreeTextFormat(), "A clip is placed.", ())])
 def test_what_is_said_is_read_back(form: AnswerFormat, value: JsonValue, options: tuple[str, ...]) -> None:
     assert form.parse(say(form, value), options) == value
 
@@ -118,9 +107,7 @@ def test_every_percentage_is_read_back(value: float) -> None:
     assert form.parse(say(form, value)) == pytest.approx(value, abs=5.1e-5)
 
 
-@pytest.mark.parametrize(
-    "build", [build_random, build_majority, build_longest, build_shortest, build_similarity]
-)
+@pytest.mark.parametrize("build", [build_random, build_majority, build_longest, build_shortest, build_similarity])
 def test_every_system_answers_every_format_in_its_words(build: type[System]) -> None:
     system = build()
     items = [
@@ -155,8 +142,7 @@ def test_random_is_the_same_in_any_order_and_differs_by_seed_and_item() -> None:
 def test_random_draws_uniformly() -> None:
     system = build_random()
     letters = Counter(
-        ask(system, make(ChoiceFormat(), name=f"q{n}", options=("a", "b", "c", "d"))).parsed
-        for n in range(1200)
+        ask(system, make(ChoiceFormat(), name=f"q{n}", options=("a", "b", "c", "d"))).parsed for n in range(1200)
     )
     assert all(240 < letters[letter] < 360 for letter in "ABCD")  # 300 ± 4 standard deviations
     counts = {ask(system, make(CountFormat(), name=f"q{n}")).parsed for n in range(100)}
@@ -222,12 +208,7 @@ def test_of_orders_the_constant_is_an_order_of_places() -> None:
     def order(labels: str, answer: str, name: str) -> Item:
         return make(OrderingFormat(labels=tuple(labels)), list(answer), name=name)
 
-    items = [
-        order("abc", "cab", "o1"),
-        order("xyz", "zxy", "o2"),
-        order("pqr", "pqr", "o3"),
-        order("uv", "vu", "o4"),
-    ]
+    items = [order("abc", "cab", "o1"), order("xyz", "zxy", "o2"), order("pqr", "pqr", "o3"), order("uv", "vu", "o4")]
     system = Majority()
     system.learn(items)
     assert [ask(system, item).parsed for item in items] == [list("cab"), list("zxy"), list("rpq"), list("vu")]
@@ -303,9 +284,7 @@ def test_similarity_borrows_only_what_the_item_can_say() -> None:
     items = [
         make(ClassesFormat(classes=("clip",)), ["clip"], name="q1", group="v1", question="Which are seen?"),
         make(ClassesFormat(classes=("bag",)), ["bag"], name="q2", group="v2", question="Which are seen?"),
-        make(
-            ClassesFormat(classes=("clip", "bag")), ["clip"], name="q3", group="v3", question="Which clips?"
-        ),
+        make(ClassesFormat(classes=("clip", "bag")), ["clip"], name="q3", group="v3", question="Which clips?"),
     ]
     system = build_similarity()
     assert isinstance(system, NeedsReferences)
@@ -328,9 +307,7 @@ def test_similarity_answers_free_text_within_its_limit() -> None:
 def test_similarity_with_one_group_declines() -> None:
     items = [make(CountFormat(), number, name=f"q{number}") for number in (1, 2)]
     system = build_similarity()
-    with pytest.raises(
-        ConfigurationError, match="text-similarity has to learn the questions before item 'q1'"
-    ):
+    with pytest.raises(ConfigurationError, match="text-similarity has to learn the questions before item 'q1'"):
         ask(system, items[0])
     assert isinstance(system, NeedsReferences)
     system.learn(items)
@@ -344,8 +321,6 @@ def test_random_supports_up_to_26_options() -> None:
     assert ask(build_random(), item).parsed in option_letters(26)
 
 
-@pytest.mark.parametrize(
-    "name", ["random", "majority", "longest-option", "shortest-option", "text-similarity"]
-)
+@pytest.mark.parametrize("name", ["random", "majority", "longest-option", "shortest-option", "text-similarity"])
 def test_the_registry_finds_them_under_their_names(name: str) -> None:
     assert SYSTEMS.get(name)(seed=3).name == name

@@ -38,13 +38,7 @@ GOOD: dict[str, Any] = {
     },
     "steps": [
         {"name": "boil", "title": "boil water", "shown_by": ["kettle_on"], "after": []},
-        {
-            "name": "pour",
-            "title": "pour it",
-            "shown_by": ["cup_full"],
-            "never_with": ["at_mouth"],
-            "after": ["boil"],
-        },
+        {"name": "pour", "title": "pour it", "shown_by": ["cup_full"], "never_with": ["at_mouth"], "after": ["boil"]},
         {"name": "whiten", "title": "add milk", "shown_by": ["milk"], "after": ["pour"], "optional": True},
         {"name": "drink", "title": "drink", "shown_by": ["at_mouth"], "after": ["whiten"]},
     ],
@@ -70,13 +64,7 @@ def test_what_follows_from_after() -> None:
     names = [step.name for step in known.steps]
     before = {(a, b) for a, b in permutations(names, 2) if known.precedes(a, b)}
     # All pairs of the chain but the one that the variant leaves free.
-    assert before == {
-        ("boil", "pour"),
-        ("boil", "whiten"),
-        ("boil", "drink"),
-        ("pour", "drink"),
-        ("whiten", "drink"),
-    }
+    assert before == {("boil", "pour"), ("boil", "whiten"), ("boil", "drink"), ("pour", "drink"), ("whiten", "drink")}
     assert [known.level(name) for name in names] == [0, 1, 2, 3]
     assert not known.precedes("boil", "boil")
     assert not known.precedes("boil", "no_such_step")
@@ -115,12 +103,7 @@ def test_precedence_by_hand() -> None:
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=10))
 def test_a_cycle_is_found_exactly_where_no_order_fits(edges: list[tuple[int, int]]) -> None:
     steps = [
-        {
-            "name": f"s{k}",
-            "title": "x",
-            "shown_by": ["f"],
-            "after": sorted({f"s{a}" for a, b in edges if b == k}),
-        }
+        {"name": f"s{k}", "title": "x", "shown_by": ["f"], "after": sorted({f"s{a}" for a, b in edges if b == k})}
         for k in range(6)
     ]
     start = [step["name"] for step in steps if not step["after"]] or ["s0"]
@@ -139,10 +122,7 @@ def step(number: int, **fields: Any) -> Callable[[dict[str, Any]], object]:
     ("change", "text"),
     [
         (lambda c: c.pop("start"), "field 'start': found nothing, expected a value"),
-        (
-            lambda c: c.update(begin=["boil"]),
-            "field 'begin': found an unknown field, expected none of this name",
-        ),
+        (lambda c: c.update(begin=["boil"]), "field 'begin': found an unknown field, expected none of this name"),
         (
             step(1, name="Pour it"),
             "step 'Pour it', field 'name': found 'Pour it', expected String should match pattern",
@@ -160,10 +140,7 @@ def step(number: int, **fields: Any) -> Callable[[dict[str, Any]], object]:
             step(0, after=["drink"]),
             "step 'boil', field 'after': found a cycle, boil after drink after whiten after pour after boil",
         ),
-        (
-            step(1, after=[]),
-            "step 'pour': found no way to it from the start, expected a step that it comes after, or",
-        ),
+        (step(1, after=[]), "step 'pour': found no way to it from the start, expected a step that it comes after, or"),
         (
             step(1, never_with=["cup_full"]),
             "step 'pour': found 'cup_full' in shown_by and in never_with, expected one of",
@@ -184,15 +161,10 @@ def step(number: int, **fields: Any) -> Callable[[dict[str, Any]], object]:
             lambda c: c["facts"]["cup_full"]["lasts"].update(since="fill"),
             "fact 'cup_full', field 'since': found the unknown",
         ),
-        (
-            lambda c: c.update(steps=[]),
-            "field 'steps': found [], expected Tuple should have at least 2 items",
-        ),
+        (lambda c: c.update(steps=[]), "field 'steps': found [], expected Tuple should have at least 2 items"),
     ],
 )
-def test_one_line_says_what_is_wrong(
-    change: Callable[[dict[str, Any]], object], text: str, tmp_path: Path
-) -> None:
+def test_one_line_says_what_is_wrong(change: Callable[[dict[str, Any]], object], text: str, tmp_path: Path) -> None:
     file = written(tmp_path, change)
     first = str(check_workflow(file)[0])
     assert first.startswith(f"{file}: {text}")
@@ -207,10 +179,7 @@ def test_one_line_says_what_is_wrong(
     [
         (b"", "found nothing, expected a mapping with name, title, facts, steps"),
         (b"- a\n- b\n", "found a list, expected a mapping"),
-        (
-            b"name: tea\nsteps: [a\n",
-            "line 3: found expected ',' or ']', but got '<stream end>', expected YAML",
-        ),
+        (b"name: tea\nsteps: [a\n", "line 3: found expected ',' or ']', but got '<stream end>', expected YAML"),
         (b"name: tea\nname: coffee\n", "line 2: found the key 'name' twice, expected YAML"),
         (b"\xff\xfe\x00", "found bytes that are no UTF-8, expected a YAML file"),
         (
@@ -242,9 +211,7 @@ def test_what_looks_like_a_date_or_a_long_number_is_a_text(name: str, tmp_path: 
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    assert str(check_workflow(tmp_path / "no.yaml")[0]).endswith(
-        "no.yaml: found no such file, expected a YAML file"
-    )
+    assert str(check_workflow(tmp_path / "no.yaml")[0]).endswith("no.yaml: found no such file, expected a YAML file")
 
 
 def test_the_command_lists_everything_at_once(tmp_path: Path) -> None:
@@ -288,9 +255,7 @@ def test_a_scenario_or_a_file_leaves_no_choice(tmp_path: Path) -> None:
     assert [one.name for one in own.of("CPR")] == ["tea"]
     assert list(own.settings) == ["workflows"]
     assert own.settings != WorkflowChoice("m").settings
-    with pytest.raises(
-        ConfigurationError, match=r"^m: option 'scenario': found 'ecg', expected one of cpr, aed, bmv$"
-    ):
+    with pytest.raises(ConfigurationError, match=r"^m: option 'scenario': found 'ecg', expected one of cpr, aed, bmv$"):
         WorkflowChoice("m", scenario="ecg")
     with pytest.raises(ConfigurationError, match="found a workflow beside a scenario"):
         WorkflowChoice("m", scenario="cpr", workflow="x.yaml")

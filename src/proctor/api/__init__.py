@@ -9,26 +9,10 @@ if TYPE_CHECKING:
     from proctor.api.numbers import Drawing, RankOptions, analyze, audit, compare, rank, results
     from proctor.api.output import ReportOptions, export, report, thumbnails_of
     from proctor.api.recorded import import_answers, import_answers_async
-    from proctor.api.running import (
-        PreparedRun,
-        RunOptions,
-        estimate_run,
-        load,
-        plan_notes,
-        prepare_run,
-        run,
-        run_async,
-    )
+    from proctor.api.running import PreparedRun, RunOptions, estimate_run, load, plan_notes, prepare_run, run, run_async
     from proctor.api.scoring import JudgeOptions, PreparedJudge, Scored, prepare_judge, score, score_async
     from proctor.api.sources import Evaluation, open_store
-    from proctor.api.tables import (
-        AnalysisTables,
-        AuditTable,
-        ComparisonTable,
-        FrameLike,
-        RankingTable,
-        ResultsTable,
-    )
+    from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, FrameLike, RankingTable, ResultsTable
     from proctor.judges import FunctionJudge, JudgeFunction, judge
     from proctor.metrics import FunctionMetric, metric
     from proctor.systems import FunctionSystem, system

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from proctor.models import ModelClient, ModelSpec
 
-__all__ = ["ModelAccess", "SystemLike", "build_systems", "checked", "listed"]
-
 Model = TypeVar("Model", bound=BaseModel)
 
 SystemLike = str | System | Callable[..., Any]
@@ -110,13 +108,9 @@ def build_systems(
             raise InputError(None, "system", found=", ".join(map(str, systems)), expected="one method alone")
         return [_method(methods[0], models, access, name=name, seed=seed, options=options)]
     if options:
-        raise InputError(
-            None, "options", found=", ".join(options), expected="none: only methods have options"
-        )
+        raise InputError(None, "options", found=", ".join(options), expected="none: only methods have options")
     built = [_system(one, name=name, seed=seed) for one in systems]
-    return built + _prompted(
-        models, access, benchmark, prompt, name=name, video_as=more.get("video_as", "frames")
-    )
+    return built + _prompted(models, access, benchmark, prompt, name=name, video_as=more.get("video_as", "frames"))
 
 
 def checked(model: type[Model], **fields: Any) -> Model:
@@ -141,14 +135,7 @@ def listed(given: Any) -> list[Any]:
 
 
 def _system(given: SystemLike, *, name: str, seed: int) -> System:
-    from proctor.systems import (
-        FunctionSystem,
-        Renamed,
-        build_system,
-        is_file_address,
-        is_system,
-        system_in_file,
-    )
+    from proctor.systems import FunctionSystem, Renamed, build_system, is_file_address, is_system, system_in_file
 
     if isinstance(given, FunctionSystem):
         return given.renamed(name) if name else given
@@ -156,9 +143,7 @@ def _system(given: SystemLike, *, name: str, seed: int) -> System:
         if is_file_address(given):
             return system_in_file(given, name=name)
         if name:
-            raise InputError(
-                None, "name", found=f"{name!r} for {given}", expected="none: it keeps its own name"
-            )
+            raise InputError(None, "name", found=f"{name!r} for {given}", expected="none: it keeps its own name")
         return build_system(given, seed=seed)
     if not is_system(given):
         return FunctionSystem(given, name=name)

@@ -12,8 +12,6 @@ from proctor.core import InputError, MissingOptionError
 if TYPE_CHECKING:
     from proctor.runs import Store
 
-__all__ = ["Folders", "existing_store", "recalled", "remember"]
-
 
 @dataclass(frozen=True)
 class Folders:

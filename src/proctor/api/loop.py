@@ -8,8 +8,6 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
-__all__ = ["wait_for"]
-
 T = TypeVar("T")
 
 
@@ -34,9 +32,7 @@ class _Beside(Generic[T]):
         self._loop = asyncio.new_event_loop()
         self._task: asyncio.Task[T] | None = None
         context = contextvars.copy_context()
-        self._thread = threading.Thread(
-            target=lambda: context.run(self._work), daemon=True, name="proctor-loop"
-        )
+        self._thread = threading.Thread(target=lambda: context.run(self._work), daemon=True, name="proctor-loop")
 
     def _work(self) -> None:
         asyncio.set_event_loop(self._loop)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from proctor.runs import Latency, Options, Store
     from proctor.stats import RankingOptions
 
-__all__ = ["Drawing", "RankOptions", "analyze", "audit", "compare", "policy_of", "rank", "results"]
-
 
 class Drawing(TypedDict, total=False):
     """How numbers are computed. `failed` says how items count that a run lacks a score for: "wrong", "exclude", or the
@@ -97,11 +95,7 @@ def compare(
     where = stored(source, benchmark, systems, conditions)
     other = _run_name(against) if isinstance(against, str) else against
     found = compute(
-        where.store,
-        where.benchmark,
-        _options(where, by, drawing),
-        against=other,
-        metrics=tuple(listed(metrics)),
+        where.store, where.benchmark, _options(where, by, drawing), against=other, metrics=tuple(listed(metrics))
     )
     return ComparisonTable(found)
 

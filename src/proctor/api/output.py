@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from proctor.reports import ReportSummary
     from proctor.runs import Store
 
-__all__ = ["TABLE_FORMATS", "ReportOptions", "export", "report", "thumbnails_of"]
-
 TABLE_FORMATS = ("jsonl", "csv", "parquet")
 """The formats of `export` for one row per item, system, condition and metric."""
 
@@ -81,9 +79,7 @@ def report(
             baselines=baselines,
             pseudonyms=options.get("pseudonyms"),
         )
-    audit = audit_stored(
-        where.store, where.benchmark, all_items=drawn.all_items, seed=drawn.seed, draws=drawn.draws
-    )
+    audit = audit_stored(where.store, where.benchmark, all_items=drawn.all_items, seed=drawn.seed, draws=drawn.draws)
     derive_guessable(where.store, where.benchmark, audit)
     library: MediaLibrary | None = None
     notes: list[str] = []
@@ -175,9 +171,7 @@ def _library(where: Stored, media: Path, media_as: str | None) -> tuple[MediaLib
         raise InputError(media, found="no such folder", expected="the folder of the benchmark's media")
     known = where.store.card(where.benchmark).excerpts
     if media_as is not None and not known:
-        raise InputError(
-            None, "media_as", found=media_as, expected="none: these videos are no parts of others"
-        )
+        raise InputError(None, "media_as", found=media_as, expected="none: these videos are no parts of others")
     library = MediaLibrary(media, excerpts=Excerpts(known, None if media_as is None else MediaAs(media_as)))
     items = where.store.items(where.benchmark)
     needed = {medium.source for item in items for medium in item.media}
@@ -196,9 +190,7 @@ def _submission(where: Stored, out: Path, form: str) -> int:
     reader: object = BENCHMARKS.get(where.benchmark) if where.benchmark in BENCHMARKS.names() else None
     own = reader.submission_formats if isinstance(reader, WritesSubmissions) else ()
     if not isinstance(reader, WritesSubmissions) or form not in own:
-        raise InputError(
-            None, "format", found=repr(form), expected=f"one of {', '.join((*TABLE_FORMATS, *own))}"
-        )
+        raise InputError(None, "format", found=repr(form), expected=f"one of {', '.join((*TABLE_FORMATS, *own))}")
     runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
     if len(runs) != 1:
         found = ", ".join(f"{run.system} / {run.condition}" for run in runs) or "no run"

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Mark", "Scale", "draw_intervals"]
-
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 """Told apart with any kind of colour vision (Okabe and Ito)."""
 
@@ -46,9 +44,7 @@ def draw_intervals(marks: Sequence[Mark], scale: Scale, *, title: str = "", ax: 
     groups = list(dict.fromkeys(mark.group for mark in marks))
     figure, axes = _canvas(ax, 0.9 + 0.22 * len(labels) * (1 + len(groups)))
     if scale.line is not None:
-        axes.axvline(
-            scale.factor * scale.line, color="#777777", linewidth=1, linestyle="--", label=scale.line_label
-        )
+        axes.axvline(scale.factor * scale.line, color="#777777", linewidth=1, linestyle="--", label=scale.line_label)
     step = 0.7 / max(1, len(groups))
     for number, group in enumerate(groups):
         own = [mark for mark in marks if mark.group == group and mark.value is not None]

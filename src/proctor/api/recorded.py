@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from proctor.core import RecordedAnswers
     from proctor.runs import Run, Store
 
-__all__ = ["ImportOptions", "import_answers", "import_answers_async"]
-
 
 class ImportOptions(TypedDict, total=False):
     """How answers are read: the benchmark's `track` and `seed`, as they were asked; `answers_only` leaves people's
@@ -61,9 +59,7 @@ async def import_answers_async(
         remember(several.store, loaded.name, folders)
         return several
     if answers_only:
-        raise InputError(
-            None, "answers_only", found="True", expected=f"no: files of {loaded.name} hold no ratings"
-        )
+        raise InputError(None, "answers_only", found="True", expected=f"no: files of {loaded.name} hold no ratings")
     if not name:
         raise InputError(None, "name", found="none", expected="one: the file does not name its system")
     recorded = reader.read_recorded(Path(path), loaded)
@@ -97,15 +93,7 @@ def import_answers(
     nothing. Raises `InputError` with file and place for a file that can't be read. The command is `proctor import`.
     """
     return wait_for(
-        lambda: import_answers_async(
-            benchmark,
-            path,
-            name=name,
-            condition=condition,
-            data=data,
-            store=store,
-            **options,
-        )
+        lambda: import_answers_async(benchmark, path, name=name, condition=condition, data=data, store=store, **options)
     )
 
 

@@ -22,19 +22,6 @@ if TYPE_CHECKING:
     from proctor.models import ModelSpec
     from proctor.runs import Limits, Plan, PlanOptions, RunEstimate, Store, Tally
 
-__all__ = [
-    "PreparedRun",
-    "RunOptions",
-    "estimate_run",
-    "load",
-    "loaded_from",
-    "plan_notes",
-    "prepare_run",
-    "run",
-    "run_async",
-    "skipped_baselines",
-]
-
 BLIND = "text-only"
 
 
@@ -96,20 +83,13 @@ class PreparedRun:
         async with self.access.closing():
             outcome = await execute(self.store, self.plan, self.limits, stop=stop, on_change=on_change)
         counts = [f"{count} {status.value}" for status, count in outcome.tally.by_status.items() if count]
-        asked = (
-            f"Asked {outcome.tally.done}: {', '.join(counts) or 'nothing left to ask'}; in {self.store.shown}"
-        )
+        asked = f"Asked {outcome.tally.done}: {', '.join(counts) or 'nothing left to ask'}; in {self.store.shown}"
         runs = tuple(self.plan.runs)
         return Evaluation(self.store, self.benchmark.name, runs, outcome, self.notes, (asked,))
 
 
 def load(
-    benchmark: str,
-    data: str | Path,
-    media: str | Path | None = None,
-    *,
-    track: str = "",
-    seed: int = 0,
+    benchmark: str, data: str | Path, media: str | Path | None = None, *, track: str = "", seed: int = 0
 ) -> Benchmark:
     """A benchmark's items from the folder with its own files; `media` is the folder of its videos or images.
 
@@ -192,22 +172,16 @@ async def prepare_run(
     from proctor.runs import Limits, add_floor, plan
 
     folders = Folders(data, media, options.get("track", ""))
-    made = _arranged(
-        benchmark, listed(system), listed(model), conditions, folders, options, name=name, store=store
-    )
+    made = _arranged(benchmark, listed(system), listed(model), conditions, folders, options, name=name, store=store)
     await made.access.check_servers()
     loaded, opened = made.benchmark, open_store(store)
     scorers = code_scorers(loaded)
-    planned = plan(
-        opened, loaded, made.systems, made.conditions, made.library, scorers=scorers, options=made.chosen
-    )
+    planned = plan(opened, loaded, made.systems, made.conditions, made.library, scorers=scorers, options=made.chosen)
     remember(opened, loaded.name, made.folders)
     if options.get("baselines", True):
         await add_floor(opened, loaded, scorers, seed=made.chosen.seed)
     limits = Limits(options.get("concurrency", 8), made.chosen.budget_s, options.get("give_up_after", 50))
-    return PreparedRun(
-        loaded, opened, planned, limits, made.access, (*plan_notes(planned), *skipped_baselines(loaded))
-    )
+    return PreparedRun(loaded, opened, planned, limits, made.access, (*plan_notes(planned), *skipped_baselines(loaded)))
 
 
 async def estimate_run(
@@ -226,9 +200,7 @@ async def estimate_run(
     from proctor.runs import estimate_runs
 
     folders = Folders(data, media, options.get("track", ""))
-    made = _arranged(
-        benchmark, listed(system), listed(model), conditions, folders, options, name=name, store=store
-    )
+    made = _arranged(benchmark, listed(system), listed(model), conditions, folders, options, name=name, store=store)
     async with made.access.closing():
         return estimate_runs(
             existing_store(store), made.benchmark, made.systems, made.conditions, made.library, made.chosen
@@ -249,15 +221,7 @@ async def run_async(
 ) -> Evaluation:
     """The async twin of `run`."""
     prepared = await prepare_run(
-        benchmark,
-        system,
-        model=model,
-        conditions=conditions,
-        name=name,
-        data=data,
-        media=media,
-        store=store,
-        **options,
+        benchmark, system, model=model, conditions=conditions, name=name, data=data, media=media, store=store, **options
     )
     return await prepared.ask(stop=options.get("stop"), on_change=options.get("on_change", lambda _: None))
 
@@ -339,9 +303,7 @@ def _library(benchmark: Benchmark, options: RunOptions) -> MediaLibrary:
     )
     media_as = options.get("media_as")
     if media_as is not None and not benchmark.excerpts:
-        raise InputError(
-            None, "media_as", found=media_as, expected="none: these videos are no parts of others"
-        )
+        raise InputError(None, "media_as", found=media_as, expected="none: these videos are no parts of others")
     return MediaLibrary(
         benchmark.media_root,
         settings,

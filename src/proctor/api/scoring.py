@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from proctor.models import ModelClient, ModelSpec
     from proctor.runs import JudgeTally, PaidVotes, Run, Store
 
-__all__ = ["JudgeOptions", "PreparedJudge", "Scored", "frames_of", "prepare_judge", "score", "score_async"]
-
 
 class JudgeOptions(TypedDict, total=False):
     """How a judge is asked. `fallback` models judge what the others leave unresolved; `media` is the folder of what a
@@ -145,9 +143,7 @@ async def score_async(
     where = stored(source, benchmark, systems, conditions)
     chosen = listed(metrics)
     if bool(chosen) == bool(judge or model):
-        raise InputError(
-            None, "metrics and judge", found="both" if chosen else "neither", expected="one of them"
-        )
+        raise InputError(None, "metrics and judge", found="both" if chosen else "neither", expected="one of them")
     if chosen:
         return await _by_metrics(where, chosen, all_items=options.get("all_items", False))
     access = ModelAccess(

@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from proctor.reports import ReportSummary
     from proctor.runs import Outcome, Run, Store
 
-__all__ = [
-    "DEFAULT_STORE",
-    "IN_MEMORY",
-    "Evaluation",
-    "Source",
-    "Stored",
-    "check_options",
-    "open_store",
-    "stored",
-]
-
 DEFAULT_STORE = "proctor.db"
 """Where no store is named: this file in the working folder, or what `PROCTOR_STORE` names, as in the shell."""
 
@@ -171,9 +160,7 @@ def stored(
     named, under = tuple(listed(systems)), tuple(listed(conditions))
     if isinstance(source, Evaluation):
         if benchmark not in {"", source.benchmark}:
-            raise InputError(
-                None, "benchmark", found=repr(benchmark), expected=f"{source.benchmark!r}, or a store"
-            )
+            raise InputError(None, "benchmark", found=repr(benchmark), expected=f"{source.benchmark!r}, or a store")
         return Stored(source.store, source.benchmark, named or source.systems, under or source.conditions)
     store = open_store(source, create=False)
     if not benchmark:

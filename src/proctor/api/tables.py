@@ -19,15 +19,6 @@ if TYPE_CHECKING:
     from proctor.audits import Audits
     from proctor.runs import Analysis, Board, Comparison, Comparisons, Result, Results
 
-__all__ = [
-    "AnalysisTables",
-    "AuditTable",
-    "ComparisonTable",
-    "FrameLike",
-    "RankingTable",
-    "ResultsTable",
-]
-
 Row = dict[str, Any]
 
 
@@ -96,9 +87,7 @@ class ResultsTable(FrameLike):
     def rows(self) -> list[Row]:
         """The fields of `Result`, and a column for each facet."""
         plain = [row.to_json() for row in self.data.rows]
-        return [
-            {**_without(row, "facets", "levels"), **row["facets"], "levels": row["levels"]} for row in plain
-        ]
+        return [{**_without(row, "facets", "levels"), **row["facets"], "levels": row["levels"]} for row in plain]
 
     @property
     def title(self) -> str:
@@ -199,9 +188,7 @@ class ComparisonTable(FrameLike):
         found = [one for one in self.data.comparisons if one.metric == declared.name]
         if not found:
             known = ", ".join(sorted({one.metric for one in self.data.comparisons})) or "none"
-            raise InputError(
-                None, "metric", found=repr(declared.name), expected=f"one that was compared: {known}"
-            )
+            raise InputError(None, "metric", found=repr(declared.name), expected=f"one that was compared: {known}")
         marks = [
             Mark(
                 ", ".join([f"{one.first} minus {one.second}", *one.facets.values()]),
@@ -252,9 +239,7 @@ class RankingTable(FrameLike):
     @property
     def title(self) -> str:
         """The boards'."""
-        return "; ".join(
-            f"{board.title} ({board.items} in {board.standings.groups} groups)" for board in self.boards
-        )
+        return "; ".join(f"{board.title} ({board.items} in {board.standings.groups} groups)" for board in self.boards)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -273,9 +258,7 @@ class RankingTable(FrameLike):
                 "system": row["system"],
                 "mean": percent(row["mean"]),
                 "rank": _text(row["rank_by_mean"]),
-                "95 % CI of the rank": "–"
-                if row["rank_low"] is None
-                else f"{row['rank_low']} to {row['rank_high']}",
+                "95 % CI of the rank": "–" if row["rank_low"] is None else f"{row['rank_low']} to {row['rank_high']}",
                 "win rate": percent(row["win_rate"]),
             }
             for row in self.rows
@@ -289,9 +272,7 @@ class RankingTable(FrameLike):
             raise InputError(None, "board", found=repr(board), expected=f"one of {', '.join(named)}")
         standings = [one.standing for one in chosen.runs]
         marks = [Mark(one.name, "", one.mean_rank, one.rank_low, one.rank_high) for one in standings]
-        scale = Scale(
-            "Rank by the mean over the buckets, 95 % CI", low=0.5, high=max(1, len(standings)) + 0.5
-        )
+        scale = Scale("Rank by the mean over the buckets, 95 % CI", low=0.5, high=max(1, len(standings)) + 0.5)
         return draw_intervals(marks, scale, title=chosen.title, ax=ax)
 
 
@@ -320,12 +301,8 @@ class AnalysisTables:
 
     def plot(self, *, ax: Any = None) -> Figure:
         """Accuracy by capability with its interval: a line a capability, a colour a system."""
-        rows: list[dict[str, Any]] = [
-            row for row in self.data.tables["capabilities"] if row["stratum"] == "all"
-        ]
-        marks = [
-            Mark(row["label"], row["system"], row["value"], row["ci_low"], row["ci_high"]) for row in rows
-        ]
+        rows: list[dict[str, Any]] = [row for row in self.data.tables["capabilities"] if row["stratum"] == "all"]
+        marks = [Mark(row["label"], row["system"], row["value"], row["ci_low"], row["ci_high"]) for row in rows]
         return draw_intervals(marks, Scale("Accuracy in per cent", 100.0, 0.0, 1.0), ax=ax)
 
     def write(self, folder: str | Path) -> list[Path]:
@@ -376,12 +353,7 @@ class AuditTable(FrameLike):
 def _scale(metric: Metric, chance: float | None) -> Scale:
     label = f"{metric.label}{' in per cent' if metric.percent else ''}"
     return Scale(
-        label,
-        100.0 if metric.percent else 1.0,
-        metric.low,
-        metric.high,
-        chance,
-        "chance" if chance is not None else "",
+        label, 100.0 if metric.percent else 1.0, metric.low, metric.high, chance, "chance" if chance is not None else ""
     )
 
 

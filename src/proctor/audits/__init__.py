@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.audits.agreement import ALL, Aggregate, Agreement, Audit, Ceiling, SystemLevel, audit
+    from proctor.audits.agreement import Aggregate, Agreement, Audit, Ceiling, SystemLevel, audit
     from proctor.audits.bias import Bias, LengthSlope
     from proctor.audits.calibration import Calibration, RatedLevel, ScoreBin
     from proctor.audits.comparing import Board, Comparison, Place, compare
     from proctor.audits.counts import Coverage, Scored, coverage, scored
-    from proctor.audits.frames import KINDS, Cell, CorrelationSettings, Frame, paired
+    from proctor.audits.frames import ALL, KINDS, Cell, CorrelationSettings, Frame, paired
     from proctor.audits.gaps import rank_gaps
     from proctor.audits.length import LengthBias, lengths
     from proctor.audits.ratings import Key, MetricScores, Rating, RatingsTable, recorded_by_system

@@ -14,8 +14,6 @@ from proctor.audits.length import LengthBias, length_bias, lengths
 from proctor.audits.ratings import MetricScores, RatingsTable
 from proctor.stats import Estimate, Floats, Resamples, Sampled, average, krippendorff_alpha
 
-__all__ = ["ALL", "Aggregate", "Agreement", "Audit", "Ceiling", "SystemLevel", "aggregated", "audit"]
-
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
@@ -143,9 +141,7 @@ def audit(table: RatingsTable, metric: MetricScores, settings: CorrelationSettin
         aggregates=tuple(aggregates),
         by_rater=tuple(row for cell, scores in several for row in _by_rater(frame, cell, scores)),
         by_system=tuple(_by_system(cell, scores, reason) for cell, scores, reason in pairs),
-        ceilings=tuple(
-            row for cell in frame.cells if len(set(cell.raters)) > 1 for row in _ceilings(frame, cell)
-        ),
+        ceilings=tuple(row for cell in frame.cells if len(set(cell.raters)) > 1 for row in _ceilings(frame, cell)),
         by_length=tuple(
             length_bias(frame, cell, scores, one.kinds[KINDS.index("spearman")], known)
             for (cell, scores, reason), one in zip(pairs, measured, strict=True)
@@ -155,9 +151,7 @@ def audit(table: RatingsTable, metric: MetricScores, settings: CorrelationSettin
     )
 
 
-def aggregated(
-    cells: Sequence[Cell], measured: Sequence[Measured], language: str
-) -> tuple[Sampled, int, str, str]:
+def aggregated(cells: Sequence[Cell], measured: Sequence[Measured], language: str) -> tuple[Sampled, int, str, str]:
     """The mean over a language's dimensions on all datasets, their number, why there is none, and why it has no
     interval where too few groups carry the variation of one of them."""
     inside = [
@@ -197,9 +191,7 @@ def _by_rater(frame: Frame, cell: Cell, scores: Floats) -> list[Agreement]:
     if len(set(cell.keys)) < len(cell.keys):
         mean = cell.rater_mean()
         by_key = dict(zip(cell.keys, scores, strict=True))
-        rows.append(
-            _agreement(mean, frame.measure(mean, np.array([by_key[key] for key in mean.keys])), "mean")
-        )
+        rows.append(_agreement(mean, frame.measure(mean, np.array([by_key[key] for key in mean.keys])), "mean"))
     return rows
 
 
@@ -212,8 +204,7 @@ def _by_system(cell: Cell, scores: Floats, reason: str) -> SystemLevel:
     count = np.bincount(code)
     means = [np.bincount(code, values) / count for values in (scores, cell.values)]
     rows = tuple(
-        (name, float(score), float(rating), int(n))
-        for name, score, rating, n in zip(names, *means, count, strict=True)
+        (name, float(score), float(rating), int(n)) for name, score, rating, n in zip(names, *means, count, strict=True)
     )
     if len(names) < 3:
         return SystemLevel(*where, rows, None, None, None, "fewer than three systems")

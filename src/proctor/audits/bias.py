@@ -18,8 +18,6 @@ from proctor.audits.length import lengths
 from proctor.audits.ratings import MetricScores
 from proctor.stats import Contrast, Floats, Ints, Resamples, Sampled, average, contrast
 
-__all__ = ["Bias", "LengthSlope", "biases"]
-
 _MOST_LENGTHS = 5
 
 
@@ -112,11 +110,7 @@ class _Part:
     def favoured(self, inside: NDArray[np.bool_]) -> Sampled:
         """The mean residual of the ratings inside, the regression on all of them repeated in every sample."""
         count, score, rating, product, square = self.summed(
-            np.ones(len(self.unit)),
-            self.scores,
-            self.ratings,
-            self.scores * self.ratings,
-            self.ratings**2,
+            np.ones(len(self.unit)), self.scores, self.ratings, self.scores * self.ratings, self.ratings**2
         )
         own_count, own_score, own_rating = self.summed(
             inside.astype(np.float64), inside * self.scores, inside * self.ratings
@@ -146,27 +140,21 @@ class _Part:
 
 def _told(sampled: Sampled) -> Contrast:
     """A statistic compared with 0."""
-    nothing = replace(
-        sampled, whole=0.0, drawn=np.zeros_like(sampled.drawn), without=np.zeros_like(sampled.without)
-    )
+    nothing = replace(sampled, whole=0.0, drawn=np.zeros_like(sampled.drawn), without=np.zeros_like(sampled.without))
     return contrast(sampled, nothing)
 
 
 _UNKNOWN = Contrast(None, None, None, None)
 
 
-def _by_facet(
-    parts: Sequence[_Part], facet: str, names: Sequence[Sequence[str]], values: Sequence[str]
-) -> list[Bias]:
+def _by_facet(parts: Sequence[_Part], facet: str, names: Sequence[Sequence[str]], values: Sequence[str]) -> list[Bias]:
     if len(values) < 2:
         return []
     language = parts[0].cell.language
     found = []
     for value in values:
         inside = [np.array([one == value for one in row], dtype=np.bool_) for row in names]
-        rows = [
-            _one(part, facet, value, there) for part, there in zip(parts, inside, strict=True) if there.any()
-        ]
+        rows = [_one(part, facet, value, there) for part, there in zip(parts, inside, strict=True) if there.any()]
         found += [row for row, _ in rows]
         if len(parts) < 2:
             continue
@@ -215,9 +203,7 @@ def _by_language(frame: Frame, metric: MetricScores) -> list[Bias]:
     """For each dimension of several languages, these against each other."""
     cells = [cell for cell in frame.cells if cell.dataset == ALL]
     samples = Resamples(
-        [one.cluster for one in frame.table.ratings],
-        drawing=frame.settings.draws > 0,
-        **frame.settings.options,
+        [one.cluster for one in frame.table.ratings], drawing=frame.settings.draws > 0, **frame.settings.options
     )
     found = []
     for dimension in dict.fromkeys(cell.dimension for cell in cells):

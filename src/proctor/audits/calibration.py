@@ -9,8 +9,6 @@ import numpy as np
 from proctor.audits.frames import Cell, CorrelationSettings
 from proctor.stats import Estimate, Floats, Ints, slice_means
 
-__all__ = ["Calibration", "RatedLevel", "ScoreBin", "calibration"]
-
 _MOST_BINS = 8
 _MOST_LEVELS = 8
 
@@ -86,9 +84,7 @@ def _levels(cell: Cell, scores: Floats) -> tuple[RatedLevel, ...]:
     for place in range(count):
         rated, scored = cell.values[code == place], scores[code == place]
         ends = [float(one) for one in np.quantile(scored, (0.05, 0.25, 0.5, 0.75, 0.95))]
-        found.append(
-            RatedLevel(float(rated.min()), float(rated.max()), len(rated), float(scored.mean()), *ends)
-        )
+        found.append(RatedLevel(float(rated.min()), float(rated.max()), len(rated), float(scored.mean()), *ends))
     return tuple(found)
 
 

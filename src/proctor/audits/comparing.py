@@ -27,8 +27,6 @@ from proctor.stats import (
     williams,
 )
 
-__all__ = ["Board", "Comparison", "Place", "compare"]
-
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -125,8 +123,7 @@ def compare(
         for k, cell in enumerate(cells):
             if cell.language == language:
                 entries = [
-                    _entry(name, row[k], pair[k][0])
-                    for name, row, pair in zip(names, measured, scores, strict=True)
+                    _entry(name, row[k], pair[k][0]) for name, row, pair in zip(names, measured, scores, strict=True)
                 ]
                 boards.append(_board(language, cell.dimension, entries, alpha, cell))
     return tuple(boards)
@@ -137,16 +134,10 @@ def _entry(name: str, measured: Measured, scores: Floats) -> _Entry:
     return _Entry(name, measured.mean, measured.reason, measured.note, kinds, scores)
 
 
-def _board(
-    language: str, dimension: str, entries: Sequence[_Entry], alpha: float, cell: Cell | None = None
-) -> Board:
+def _board(language: str, dimension: str, entries: Sequence[_Entry], alpha: float, cell: Cell | None = None) -> Board:
     ordered = sorted(
         entries,
-        key=lambda one: (
-            not one.sampled.defined,
-            -one.sampled.whole if one.sampled.defined else 0.0,
-            one.metric,
-        ),
+        key=lambda one: (not one.sampled.defined, -one.sampled.whole if one.sampled.defined else 0.0, one.metric),
     )
     pairs = list(combinations(ordered, 2))
     differences = [contrast(one.sampled, other.sampled) for one, other in pairs]
@@ -157,9 +148,7 @@ def _board(
         for k, ((one, other), apart) in enumerate(zip(pairs, differences, strict=True))
     )
     # The first of a pair is never below the second, since they are ordered.
-    told = [
-        pair for k, pair in enumerate(combinations(range(len(ordered)), 2)) if adjusted.get(k, 1) <= alpha
-    ]
+    told = [pair for k, pair in enumerate(combinations(range(len(ordered)), 2)) if adjusted.get(k, 1) <= alpha]
     groups = tie_groups(sum(entry.sampled.defined for entry in ordered), told)
     counts = np.ones(len(ordered))
     for _, lower in told:

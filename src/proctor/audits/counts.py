@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from proctor.audits.frames import ALL
 from proctor.audits.ratings import MetricScores, RatingsTable
 
-__all__ = ["Coverage", "Scored", "coverage", "scored"]
-
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
@@ -50,9 +48,7 @@ def coverage(table: RatingsTable) -> tuple[Coverage, ...]:
     found = []
     for language in dict.fromkeys(language for language, _ in table.dimensions):
         for dataset in (ALL, *(datasets if len(datasets) > 1 else ())):
-            inside = [
-                one for one in table.ratings if one.language == language and dataset in (ALL, one.dataset)
-            ]
+            inside = [one for one in table.ratings if one.language == language and dataset in (ALL, one.dataset)]
             if not inside:
                 continue
             each = Counter(one.key for one in inside)

@@ -11,8 +11,6 @@ from proctor.audits.ratings import Key, MetricScores, RatingsTable
 from proctor.core import InputError
 from proctor.stats import Floats, Kind, Options, Resamples, Sampled, average, carrying_groups, group_codes
 
-__all__ = ["ALL", "KINDS", "Cell", "CorrelationSettings", "Frame", "Measured", "paired"]
-
 ALL = "ALL"
 """The name of all datasets together."""
 

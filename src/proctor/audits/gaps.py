@@ -10,8 +10,6 @@ from proctor.audits.frames import ALL, CorrelationSettings, Frame, paired
 from proctor.audits.ratings import Key, MetricScores, RatingsTable
 from proctor.stats import Floats
 
-__all__ = ["rank_gaps"]
-
 
 def rank_gaps(table: RatingsTable, metric: MetricScores) -> dict[Key, float]:
     """How far an answer's place by score is from its place by mean rating, among all answers of its language

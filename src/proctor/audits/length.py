@@ -12,8 +12,6 @@ from proctor.audits.ratings import RatingsTable
 from proctor.metrics.text import tokens
 from proctor.stats import Contrast, Estimate, Floats, Sampled, contrast
 
-__all__ = ["LengthBias", "length_bias", "lengths"]
-
 
 @dataclass(frozen=True, slots=True)
 class LengthBias:

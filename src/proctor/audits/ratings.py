@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from proctor.core import Answer, InputError, RecordedAnswers, Score, human
 
-__all__ = ["Key", "MetricScores", "Rating", "RatingsTable", "recorded_by_system"]
-
 Key = tuple[str, str, str]
 """Item, system, dimension: what a metric gives one score to."""
 
@@ -73,9 +71,7 @@ class RatingsTable:
             if not math.isfinite(one.value):
                 raise InputError(None, place, found=str(one.value), expected="a finite number")
             if (one.key, one.rater) in seen:
-                raise InputError(
-                    None, place, found=f"a second rating by {one.rater}", expected="one of each rater"
-                )
+                raise InputError(None, place, found=f"a second rating by {one.rater}", expected="one of each rater")
             seen.add((one.key, one.rater))
             if texts.setdefault((one.item, one.system), one.candidate) != one.candidate:
                 raise InputError(None, place, found="another candidate", expected="one text of each system")
@@ -131,8 +127,6 @@ def recorded_by_system(
         score = Score(item_id=one.item, metric=one.dimension, value=one.value, scorer=human(one.rater))
         scores[one.system].append(score)
     return tuple(
-        RecordedAnswers(
-            tuple(own), scores=tuple(scores[system]), settings={"recorded": origin}, system=system
-        )
+        RecordedAnswers(tuple(own), scores=tuple(scores[system]), settings={"recorded": origin}, system=system)
         for system, own in given.items()
     )

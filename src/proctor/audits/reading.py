@@ -7,8 +7,6 @@ from pathlib import Path
 from proctor.audits.ratings import Key, MetricScores, Rating, RatingsTable
 from proctor.core import TableFault, TableRow, cell_number, printable, read_table
 
-__all__ = ["RATING_COLUMNS", "SCORE_COLUMNS", "read_ratings", "read_scores"]
-
 RATING_COLUMNS = ("item", "candidate", "system", "dimension", "rater", "value")
 SCORE_COLUMNS = ("item", "system", "dimension", "value")
 

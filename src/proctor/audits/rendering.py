@@ -16,8 +16,6 @@ from proctor.audits.frames import ALL
 from proctor.audits.whole import Audits, Portrait
 from proctor.stats import Estimate
 
-__all__ = ["NamesAuditFigures", "agreement_rows", "to_json", "whole_json"]
-
 _KINDS = ("kendall", "pearson", "spearman", "mean")
 
 
@@ -40,13 +38,7 @@ def agreement_rows(audit: Audit) -> list[dict[str, JsonValue]]:
         rows.append(flat | counts | {"raters": row.raters, "reason": row.reason, "note": row.note})
     empty = Estimate(None, None, None, 0, 0)
     for one in audit.aggregates:
-        flat = {
-            "metric": audit.metric,
-            "dataset": ALL,
-            "language": one.language,
-            "dimension": ALL,
-            "rater": "",
-        }
+        flat = {"metric": audit.metric, "dataset": ALL, "language": one.language, "dimension": ALL, "rater": ""}
         for kind in _KINDS:
             flat |= _flat(kind, one.mean if kind == "mean" else empty)
         flat |= {"ratings": None, "answers": None, "groups": one.mean.groups}

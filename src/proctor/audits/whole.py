@@ -15,8 +15,6 @@ from proctor.audits.frames import ALL, CorrelationSettings, Frame, paired
 from proctor.audits.gaps import rank_gaps
 from proctor.audits.ratings import Key, MetricScores, RatingsTable
 
-__all__ = ["Audits", "Portrait", "portray"]
-
 
 @dataclass(frozen=True)
 class Portrait:
@@ -28,9 +26,7 @@ class Portrait:
     length_slopes: tuple[LengthSlope, ...]
 
 
-def portray(
-    table: RatingsTable, metric: MetricScores, settings: CorrelationSettings | None = None
-) -> Portrait:
+def portray(table: RatingsTable, metric: MetricScores, settings: CorrelationSettings | None = None) -> Portrait:
     """Calibration and bias of a metric, on all datasets of each language. Raises `InputError` where the metric
     has no score for a rated answer.
 
@@ -47,11 +43,7 @@ def portray(
     bias, slopes = biases(frame, metric)
     return Portrait(
         metric.name,
-        tuple(
-            calibration(cell, *paired(cell, metric), frame.settings)
-            for cell in frame.cells
-            if cell.dataset == ALL
-        ),
+        tuple(calibration(cell, *paired(cell, metric), frame.settings) for cell in frame.cells if cell.dataset == ALL),
         bias,
         slopes,
     )
@@ -69,10 +61,7 @@ class Audits:
     """
 
     def __init__(
-        self,
-        table: RatingsTable,
-        metrics: Sequence[MetricScores],
-        settings: CorrelationSettings | None = None,
+        self, table: RatingsTable, metrics: Sequence[MetricScores], settings: CorrelationSettings | None = None
     ) -> None:
         self.table = table
         self.metrics = tuple(metrics)

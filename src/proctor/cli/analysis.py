@@ -25,8 +25,6 @@ from proctor.cli.results import DEFAULT_STORE
 if TYPE_CHECKING:
     from proctor.runs import Analysis
 
-__all__ = ["analyze"]
-
 _SHOWN = {
     "regression": "What goes with a right answer, all else held fixed (odds ratios; p is not adjusted)",
     "gaps": "Accuracy on the second less that on the first",
@@ -106,9 +104,7 @@ def analyze(
 
 def _print(found: Analysis) -> None:
     for name, title in _SHOWN.items():
-        rows = [
-            row for row in found.tables[name] if row.get("part", "all") == row.get("format", "all") == "all"
-        ]
+        rows = [row for row in found.tables[name] if row.get("part", "all") == row.get("format", "all") == "all"]
         if rows:
             columns = [f">{key}" if isinstance(value, float | int) else key for key, value in rows[0].items()]
             print_table(title, columns, [[_shown(value) for value in row.values()] for row in rows])

@@ -7,31 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from proctor.cli.options import (
-    AllItems,
-    BenchmarkName,
-    Draws,
-    Output,
-    OutputFormat,
-    Seed,
-    TrackName,
-    reader_of,
-)
+from proctor.cli.options import AllItems, BenchmarkName, Draws, Output, OutputFormat, Seed, TrackName
 from proctor.cli.output import console, note, print_csv, print_json, print_table
-from proctor.core import ACCURACY, interval, value
-
-__all__ = ["audit_items"]
+from proctor.core import ACCURACY, interval, reader_of, value
 
 
 def audit_items(
     benchmark: BenchmarkName,
     data: Annotated[
-        Path | None,
-        typer.Option("--data", help="The benchmark's own files; or else --store.", show_default=False),
+        Path | None, typer.Option("--data", help="The benchmark's own files; or else --store.", show_default=False)
     ] = None,
     store: Annotated[
-        str,
-        typer.Option("--store", help="A store with the benchmark: its items are flagged for --by guessable."),
+        str, typer.Option("--store", help="A store with the benchmark: its items are flagged for --by guessable.")
     ] = "",
     track: TrackName = "",
     output: Output = OutputFormat.TABLE,
@@ -170,9 +157,7 @@ def _print_options(options: Any) -> None:
             of = f", {len(histogram.counts)} options" if len(histograms) > 1 else ""
             places = "  ".join(f"{place}: {count}" for place, count in enumerate(histogram.counts, start=1))
             console.print(
-                f"{title}{of}: {places}  (p {histogram.p:.2g}, {histogram.test})",
-                markup=False,
-                highlight=False,
+                f"{title}{of}: {places}  (p {histogram.p:.2g}, {histogram.test})", markup=False, highlight=False
             )
     console.print(
         f"The right option is the shortest of all in {options.strictly_shortest} items, the longest in {options.strictly_longest}.",

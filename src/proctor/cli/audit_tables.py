@@ -9,8 +9,6 @@ from proctor.cli.output import console, note, print_blocks
 if TYPE_CHECKING:
     from proctor.audits import Audit, Board
 
-__all__ = ["print_audit", "print_board"]
-
 _FEW_PAIRS = 10  # more are in --format json
 
 

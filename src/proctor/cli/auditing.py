@@ -16,8 +16,6 @@ from proctor.cli.options import AllItems, Seed, StoreUrl
 from proctor.cli.output import note, print_csv, print_json
 from proctor.cli.results import DEFAULT_STORE
 
-__all__ = ["audit"]
-
 
 class AuditFormat(StrEnum):
     """How an audit is printed."""
@@ -61,27 +59,20 @@ def audit(
     benchmark: Annotated[
         str,
         typer.Argument(
-            metavar="[BENCHMARK]",
-            help="A benchmark whose answers in the store were scored.",
-            show_default=False,
+            metavar="[BENCHMARK]", help="A benchmark whose answers in the store were scored.", show_default=False
         ),
     ] = "",
     old: Annotated[list[str] | None, typer.Argument(hidden=True, help="Of the former spelling.")] = None,
     scorers: Annotated[
         list[str] | None,
         typer.Option(
-            "--scorer",
-            "--judge",
-            help="Only this judge or metric; may be repeated. [default: all]",
-            show_default=False,
+            "--scorer", "--judge", help="Only this judge or metric; may be repeated. [default: all]", show_default=False
         ),
     ] = None,
     against: Annotated[
         list[str] | None,
         typer.Option(
-            "--against",
-            help="The scorer that stands for the raters. [default: all people]",
-            show_default=False,
+            "--against", help="The scorer that stands for the raters. [default: all people]", show_default=False
         ),
     ] = None,
     store: StoreUrl = DEFAULT_STORE,
@@ -104,31 +95,23 @@ def audit(
     report: Annotated[
         Path | None,
         typer.Option(
-            "--report",
-            help="Also write one HTML file: figures, tables, answers to browse.",
-            show_default=False,
+            "--report", help="Also write one HTML file: figures, tables, answers to browse.", show_default=False
         ),
     ] = None,
     media: Annotated[
         Path | None,
-        typer.Option(
-            "--media", help="The folder of the questions' images, for the report.", show_default=False
-        ),
+        typer.Option("--media", help="The folder of the questions' images, for the report.", show_default=False),
     ] = None,
     dimensions: Annotated[
         list[str] | None,
         typer.Option(
-            "--dimension",
-            help="Also compare several metrics on this dimension; may be repeated.",
-            show_default=False,
+            "--dimension", help="Also compare several metrics on this dimension; may be repeated.", show_default=False
         ),
     ] = None,
     protocol: Annotated[
         Protocol, typer.Option("--protocol", help="official: the figures under the benchmark's own keys.")
     ] = Protocol.PROCTOR,
-    output: Annotated[
-        AuditFormat, typer.Option("--format", help="For people or for programs.")
-    ] = AuditFormat.TABLE,
+    output: Annotated[AuditFormat, typer.Option("--format", help="For people or for programs.")] = AuditFormat.TABLE,
     all_items: AllItems = False,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Leave out rated answers that a scorer has not scored.")
@@ -202,9 +185,7 @@ def _audit_store(
 
     scorers, against, all_items, allow_missing = chosen
     opened = Store(store, create=False)
-    rated, metrics = compared(
-        opened, benchmark, scorers, against, all_items=all_items, allow_missing=allow_missing
-    )
+    rated, metrics = compared(opened, benchmark, scorers, against, all_items=all_items, allow_missing=allow_missing)
     raters = ", ".join(against) or "people"
     shown = ", ".join(one.name for one in metrics) if len(metrics) < 3 else f"{len(metrics)} scorers"
     title = f"{benchmark}: {shown} and {raters}"
@@ -217,9 +198,7 @@ def _audited(rated: Any, metrics: Sequence[Any], wanted: _Wanted, made: _Made) -
     from proctor.audits import audit as audit_of
 
     if wanted.official is not None and len(metrics) != 1:
-        raise typer.BadParameter(
-            "it takes the scores of one metric: --scorer", param_hint="--protocol official"
-        )
+        raise typer.BadParameter("it takes the scores of one metric: --scorer", param_hint="--protocol official")
     found = Audits(rated, metrics, CorrelationSettings(draws=wanted.draws, seed=wanted.seed))
     for one in metrics:
         for line in one.notes:

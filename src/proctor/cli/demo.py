@@ -20,8 +20,6 @@ from proctor.core import interval, read_text, value
 if TYPE_CHECKING:
     from proctor.runs import Leaderboard, Store
 
-__all__ = ["demo", "print_leaderboard"]
-
 SYSTEMS = ("random", "majority", "longest-option", "shortest-option", "text-similarity", "classical-vision")
 ORDERING_SYSTEMS = ("random", "as-given", "seriation", "classical-vision")
 CONDITIONS = ("video", "text-only", "black", "shuffled")
@@ -54,13 +52,7 @@ def demo(
     store = Store(out / "demo.db")
     systems = [KNOWN.get(name)(seed=seed) for name in SYSTEMS]
     planned = plan(
-        store,
-        benchmark,
-        systems,
-        CONDITIONS,
-        library,
-        scorers=code_scorers(),
-        options=PlanOptions(seed=seed),
+        store, benchmark, systems, CONDITIONS, library, scorers=code_scorers(), options=PlanOptions(seed=seed)
     )
     run_plan(store, planned, Limits(concurrency=4))
     for condition in CONDITIONS:
@@ -72,9 +64,7 @@ def demo(
     summary = write_report(store, benchmark.name, report, thumbnails=thumbnails_of(library), audit=audit)
     frames = _put_in_order(out, folder, store, seed)
     console.print(
-        f"{report} and {frames} written; {time.monotonic() - started:.0f} s in all.",
-        markup=False,
-        highlight=False,
+        f"{report} and {frames} written; {time.monotonic() - started:.0f} s in all.", markup=False, highlight=False
     )
     tell(summary)
     note(f"Next: open {report}; the same on your own model: proctor run --help")
@@ -109,9 +99,7 @@ def _put_in_order(out: Path, videos: Path, store: Store, seed: int) -> Path:
     planned = plan(store, benchmark, systems, ("video",), library, scorers=code_scorers(), options=options)
     run_plan(store, planned, Limits(concurrency=4))
     for metric in ("accuracy", "pairwise_accuracy"):
-        print_leaderboard(
-            leaderboard(store, benchmark.name, condition="video", metric=metric), benchmark.title
-        )
+        print_leaderboard(leaderboard(store, benchmark.name, condition="video", metric=metric), benchmark.title)
     report = out / "key-frames.html"
     write_report(store, benchmark.name, report, thumbnails=thumbnails_of(library))
     return report

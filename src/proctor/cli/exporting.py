@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proctor.cli.options import AllItems, BenchmarkName, Conditions, StoreUrl, Systems, reader_of
+from proctor.cli.options import AllItems, BenchmarkName, Conditions, StoreUrl, Systems
 from proctor.cli.output import console, note
 from proctor.cli.results import DEFAULT_STORE
-from proctor.core import InputError, write_whole
+from proctor.core import InputError, reader_of, write_whole
 
 if TYPE_CHECKING:
     from proctor.runs import Run, Store
-
-__all__ = ["export"]
 
 JUDGEMENTS = "judgements"
 _TABLES = ("jsonl", "csv", "parquet")
@@ -40,21 +38,16 @@ def export(
     all_items: AllItems = False,
     scorer: Annotated[
         str,
-        typer.Option(
-            "--scorer", help="Whose scores, for judgements and submissions of scores.", show_default=False
-        ),
+        typer.Option("--scorer", help="Whose scores, for judgements and submissions of scores.", show_default=False),
     ] = "",
     template: Annotated[
         Path | None,
         typer.Option(
-            "--template",
-            help="Only the rows of this file, in its order (submissions of scores).",
-            show_default=False,
+            "--template", help="Only the rows of this file, in its order (submissions of scores).", show_default=False
         ),
     ] = None,
     allow_missing: Annotated[
-        bool,
-        typer.Option("--allow-missing", help="Leave rows out that have no score (submissions of scores)."),
+        bool, typer.Option("--allow-missing", help="Leave rows out that have no score (submissions of scores).")
     ] = False,
 ) -> None:
     """Export answers and scores, or a submission.
@@ -116,17 +109,11 @@ def _scorer(store: Store, benchmark: str, scorer: str) -> str:
     return scorer
 
 
-def _scored_runs(
-    store: Store, benchmark: str, systems: Sequence[str], conditions: Sequence[str]
-) -> list[Run]:
+def _scored_runs(store: Store, benchmark: str, systems: Sequence[str], conditions: Sequence[str]) -> list[Run]:
     """The runs whose answers were scored: baselines only where they are named; each system under one condition."""
     from proctor.runs import FLOOR, chosen_runs
 
-    runs = [
-        run
-        for run in chosen_runs(store, benchmark, systems, conditions)
-        if systems or run.system not in FLOOR
-    ]
+    runs = [run for run in chosen_runs(store, benchmark, systems, conditions) if systems or run.system not in FLOOR]
     names = [run.system for run in runs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:

@@ -5,18 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-__all__ = [
-    "ALIASES",
-    "COMMANDS",
-    "MEANT",
-    "NO_CHOICE",
-    "OPTIONS",
-    "REWRITTEN",
-    "ReplacedError",
-    "replaced_command",
-    "replaced_option",
-]
-
 COMMANDS = {
     "analyse": "analyze",
     "audit-items": "items audit",
@@ -72,9 +60,7 @@ MEANT = {
 """What people who know other programs may type → the command that does it."""
 
 
-NO_CHOICE = {
-    "models": "A model is named as provider:name, like openai:gpt-5.2, or with --base-url; none are listed.",
-}
+NO_CHOICE = {"models": "A model is named as provider:name, like openai:gpt-5.2, or with --base-url; none are listed."}
 """What to say of a value that is no choice and has no choice near it."""
 
 

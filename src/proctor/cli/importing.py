@@ -7,34 +7,27 @@ from typing import Annotated
 
 import typer
 
-from proctor.cli.options import BenchmarkName, Data, Seed, StoreUrl, TrackName, reader_of
+from proctor.cli.options import BenchmarkName, Data, Seed, StoreUrl, TrackName
 from proctor.cli.output import console, note
 from proctor.cli.results import DEFAULT_STORE
-
-__all__ = ["import_recorded"]
+from proctor.core import reader_of
 
 
 def import_recorded(
     benchmark: BenchmarkName,
     path: Annotated[
         Path,
-        typer.Argument(
-            metavar="PATH", help="The recorded answers, in the benchmark's own format.", show_default=False
-        ),
+        typer.Argument(metavar="PATH", help="The recorded answers, in the benchmark's own format.", show_default=False),
     ],
     data: Data = None,
     name: Annotated[
         str,
-        typer.Option(
-            "--name", help="The system's name in the store. [default: as the file says]", show_default=False
-        ),
+        typer.Option("--name", help="The system's name in the store. [default: as the file says]", show_default=False),
     ] = "",
     condition: Annotated[
         str,
         typer.Option(
-            "--condition",
-            help="What the system had seen. [default: as the files say, else video]",
-            show_default=False,
+            "--condition", help="What the system had seen. [default: as the files say, else video]", show_default=False
         ),
     ] = "",
     answers_only: Annotated[

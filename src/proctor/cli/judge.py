@@ -18,8 +18,6 @@ from proctor.cli.results import DEFAULT_STORE
 from proctor.cli.tree import add, new_group
 from proctor.core import write_whole
 
-__all__ = ["group"]
-
 
 def group() -> typer.Typer:
     """The commands below `proctor judge`."""
@@ -34,16 +32,10 @@ def group() -> typer.Typer:
 
 def calibrate(
     benchmark: BenchmarkName,
-    scorer: Annotated[
-        str, typer.Option("--scorer", help="The judge whose scores are calibrated.", show_default=False)
-    ],
-    out: Annotated[
-        Path, typer.Option("--out", help="The calibration to be written (JSON).", show_default=False)
-    ],
+    scorer: Annotated[str, typer.Option("--scorer", help="The judge whose scores are calibrated.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="The calibration to be written (JSON).", show_default=False)],
     store: StoreUrl = DEFAULT_STORE,
-    folds: Annotated[
-        int, typer.Option("--folds", min=2, help="Parts of the groups that are left out in turn.")
-    ] = 5,
+    folds: Annotated[int, typer.Option("--folds", min=2, help="Parts of the groups that are left out in turn.")] = 5,
     seed: Seed = 0,
 ) -> None:
     """Calibrate a judge's scores on ratings.

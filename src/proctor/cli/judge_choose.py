@@ -17,8 +17,6 @@ from proctor.core import write_whole
 if TYPE_CHECKING:
     from proctor.judges.dimensions.choosing import HonestRow
 
-__all__ = ["choose"]
-
 
 def choose(
     benchmark: BenchmarkName,
@@ -26,16 +24,12 @@ def choose(
     scorers: Annotated[
         list[str] | None,
         typer.Option(
-            "--scorer",
-            help="A judge or metric to choose from. [default: all in the store]",
-            show_default=False,
+            "--scorer", help="A judge or metric to choose from. [default: all in the store]", show_default=False
         ),
     ] = None,
     store: StoreUrl = DEFAULT_STORE,
     folds: Annotated[int, typer.Option("--folds", min=2, help="Parts of the groups.")] = 5,
-    draws: Annotated[
-        int, typer.Option("--draws", min=100, help="Bootstrap draws behind each interval.")
-    ] = 2000,
+    draws: Annotated[int, typer.Option("--draws", min=100, help="Bootstrap draws behind each interval.")] = 2000,
     seed: Seed = 0,
 ) -> None:
     """Choose a scorer for each dimension.
@@ -51,9 +45,7 @@ def choose(
 
     refuse_unwritable(out)
     table, given = compared(Store(store, create=False), benchmark, tuple(scorers or ()))
-    found = choose_judges(
-        table, given, folds=folds, seed=seed, settings=CorrelationSettings(draws=draws, seed=seed)
-    )
+    found = choose_judges(table, given, folds=folds, seed=seed, settings=CorrelationSettings(draws=draws, seed=seed))
     write_whole(out, found.model_dump_json(indent=1) + "\n")
     _tell(found.honest, folds)
     console.print(f"{out}", markup=False, highlight=False)

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from proctor.judges.dimensions.exemplars import Exemplars
     from proctor.judges.dimensions.searching import ExemplarSearch
 
-__all__ = ["examples"]
-
 
 def examples(
     benchmark: BenchmarkName,
@@ -32,8 +30,7 @@ def examples(
     sets: Annotated[int, typer.Option("--sets", min=2, max=200, help="Sets of examples to try.")] = 8,
     shots: Annotated[int, typer.Option("--shots", min=1, max=24, help="Examples in each set.")] = 4,
     held_out: Annotated[
-        int,
-        typer.Option("--held-out", min=4, help="Groups that each set is tried on, an answer of each."),
+        int, typer.Option("--held-out", min=4, help="Groups that each set is tried on, an answer of each.")
     ] = 20,
     seed: Seed = 0,
     allow_missing: Annotated[
@@ -79,13 +76,7 @@ def examples(
         try:
             with stopping() as stop, show_trials(calls, paid) as update:
                 return await search_exemplars(
-                    pool,
-                    plan,
-                    make,
-                    allow_missing=allow_missing,
-                    concurrency=concurrency,
-                    stop=stop,
-                    on_change=update,
+                    pool, plan, make, allow_missing=allow_missing, concurrency=concurrency, stop=stop, on_change=update
                 )
         finally:
             await clients.aclose()

@@ -9,25 +9,17 @@ import typer
 
 from proctor.cli.output import console, print_table
 
-__all__ = ["index"]
-
 
 def index(
     documents: Annotated[
-        Path,
-        typer.Argument(metavar="DOCUMENTS", help="A folder with text, Markdown and PDF.", show_default=False),
+        Path, typer.Argument(metavar="DOCUMENTS", help="A folder with text, Markdown and PDF.", show_default=False)
     ],
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", help="Where the index is kept. [default: beside the folder]", show_default=False
-        ),
+        typer.Option("--out", help="Where the index is kept. [default: beside the folder]", show_default=False),
     ] = None,
     encoder: Annotated[
-        str,
-        typer.Option(
-            "--encoder", help="The embedded encoder, or a folder with one of sentence-transformers."
-        ),
+        str, typer.Option("--encoder", help="The embedded encoder, or a folder with one of sentence-transformers.")
     ] = "all-MiniLM-L6-v2",
     size: Annotated[int, typer.Option("--size", min=8, max=2000, help="Words of a passage, at most.")] = 160,
     overlap: Annotated[
@@ -55,9 +47,7 @@ def index(
     from proctor.judges.retrieval import Chunking, IndexSettings, default_folder, open_index
 
     if overlap is not None and overlap > size // 2:
-        raise InputError(
-            None, "--overlap", found=str(overlap), expected=f"at most half of --size, {size // 2}"
-        )
+        raise InputError(None, "--overlap", found=str(overlap), expected=f"at most half of --size, {size // 2}")
     folder = out or default_folder(documents)
     settings = IndexSettings(chunking=Chunking.of(size, overlap), encoder=encoder)
     opened = open_index(documents, folder, settings)

@@ -17,22 +17,16 @@ from proctor.core import number, number_interval
 if TYPE_CHECKING:
     from proctor.judges.embedded import Held
 
-__all__ = ["train"]
-
 
 def train(
     benchmark: BenchmarkName,
-    out: Annotated[
-        Path, typer.Option("--out", help="A new folder for the learned judge.", show_default=False)
-    ],
+    out: Annotated[Path, typer.Option("--out", help="A new folder for the learned judge.", show_default=False)],
     store: StoreUrl = DEFAULT_STORE,
     seed: Seed = 0,
     alone: Annotated[
         bool, typer.Option("--alone", help="Never compare an answer with other answers to its question.")
     ] = False,
-    draws: Annotated[
-        int, typer.Option("--draws", min=100, help="Bootstrap draws behind each interval.")
-    ] = 2000,
+    draws: Annotated[int, typer.Option("--draws", min=100, help="Bootstrap draws behind each interval.")] = 2000,
 ) -> None:
     """Train the embedded judge on ratings.
 
@@ -60,9 +54,7 @@ def train(
     known = read_rated(list(rated.values()))
     validated = scores_of("embedded-judge", list(rated), [(one, out_of_fold(one, recipe)) for one in known])
     texts = similarity_scores(table, rated, scheme)
-    _print_held(
-        beside_best(table, [validated], texts, CorrelationSettings(draws=draws, seed=seed)), recipe.folds
-    )
+    _print_held(beside_best(table, [validated], texts, CorrelationSettings(draws=draws, seed=seed)), recipe.folds)
     judge = EmbeddedJudge.train(list(rated.values()), known, recipe)
     judge.save(out)
     counted = ", ".join(f"{len(one.answers)} in {one.answers.language}" for one in known)
@@ -72,25 +64,12 @@ def train(
 def _print_held(rows: Sequence[Held], folds: int) -> None:
     print_table(
         f"Agreement on encounters it did not learn from ({folds} folds, all choices made inside the training folds)",
-        [
-            "language",
-            "dimension",
-            ">judge",
-            ">interval",
-            "best on text",
-            ">its",
-            ">difference",
-            ">interval",
-            ">p",
-        ],
+        ["language", "dimension", ">judge", ">interval", "best on text", ">its", ">difference", ">interval", ">p"],
         [
             [
                 *(one.language, one.dimension or "ALL", number(one.judge.value)),
                 *(number_interval(one.judge.ci_low, one.judge.ci_high), one.other, number(one.beside.value)),
-                *(
-                    number(one.difference.value),
-                    number_interval(one.difference.ci_low, one.difference.ci_high),
-                ),
+                *(number(one.difference.value), number_interval(one.difference.ci_low, one.difference.ci_high)),
                 "–" if one.difference.p is None else f"{one.difference.p:.2g}",
             ]
             for one in rows

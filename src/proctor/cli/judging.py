@@ -12,11 +12,11 @@ import typer
 
 from proctor.cli.media import MediaAs, excerpts_of
 from proctor.cli.models import check_servers, closing
-from proctor.cli.options import OutputFormat, briefing_of
+from proctor.cli.options import OutputFormat
 from proctor.cli.output import console, note, print_json, print_table
 from proctor.cli.predicting import SimilarityOptions
 from proctor.cli.progress import cost_of, show_judging, stopping
-from proctor.core import InputError
+from proctor.core import InputError, briefing_of
 
 if TYPE_CHECKING:
     from proctor.core import Frame, Item, Scorer
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from proctor.media import Excerpts
     from proctor.models import ModelClient
     from proctor.runs import JudgeAgreement, JudgeTally, PaidVotes, Run, Store
-
-__all__ = ["UNMARKED_EXIT", "Answers", "How", "judge_answers", "mark_rationales"]
 
 UNMARKED_EXIT = 3
 
@@ -67,10 +65,7 @@ def mark_rationales(answers: Answers, similarity: SimilarityOptions, how: How) -
     items = [item for item in store.items(answers.benchmark) if scorer.applies(item)]
     if not items:
         raise InputError(
-            store.shown,
-            f"benchmark {answers.benchmark}",
-            found="no reference with a rationale",
-            expected="some",
+            store.shown, f"benchmark {answers.benchmark}", found="no reference with a rationale", expected="some"
         )
     runs = _with_rationales(store, chosen_runs(store, answers.benchmark, answers.systems, answers.conditions))
     for run in runs:
@@ -166,13 +161,7 @@ def _judged(
         async with closing(clients):
             with stopping() as stop, show_judging(0, paid) as update:
                 return await judge_all(
-                    store,
-                    runs,
-                    scorer,
-                    JudgeLimits(concurrency),
-                    all_items=all_items,
-                    stop=stop,
-                    on_change=update,
+                    store, runs, scorer, JudgeLimits(concurrency), all_items=all_items, stop=stop, on_change=update
                 )
 
     return asyncio.run(judging())
@@ -201,9 +190,7 @@ def _show(outcome: _Outcome, how: How) -> None:
         print_json(_json(outcome, agreement, [one.to_json() for one in flagged]))
         return
     console.print(
-        f"{tally.marked} answers marked by {outcome.scorer.name} in {store.shown}",
-        markup=False,
-        highlight=False,
+        f"{tally.marked} answers marked by {outcome.scorer.name} in {store.shown}", markup=False, highlight=False
     )
     if tally.unresolved:
         ties = "no majority among its judges: neither right nor wrong"
@@ -217,9 +204,7 @@ def _show(outcome: _Outcome, how: How) -> None:
         note(f"{len(flagged)} votes are flagged for a person to look at: {where}")
 
 
-def _json(
-    outcome: _Outcome, agreement: JudgeAgreement | None, flagged: list[dict[str, Any]]
-) -> dict[str, Any]:
+def _json(outcome: _Outcome, agreement: JudgeAgreement | None, flagged: list[dict[str, Any]]) -> dict[str, Any]:
     tally, paid = outcome.tally, outcome.paid
     return {
         "judge": outcome.scorer.name,
@@ -251,11 +236,7 @@ def _show_agreement(agreement: JudgeAgreement) -> None:
     print_table("How far the judges agree", columns, rows)
     alpha = agreement.alpha
     shown = "–" if alpha.value is None else f"{alpha.value:.2f}"
-    ends = (
-        ""
-        if alpha.ci_low is None or alpha.ci_high is None
-        else f" ({alpha.ci_low:.2f} to {alpha.ci_high:.2f})"
-    )
+    ends = "" if alpha.ci_low is None or alpha.ci_high is None else f" ({alpha.ci_low:.2f} to {alpha.ci_high:.2f})"
     console.print(
         f"Krippendorff's alpha {shown}{ends} over {alpha.n} answers in {alpha.groups} groups",
         markup=False,

@@ -12,8 +12,6 @@ from proctor.cli.output import console, note, print_csv, print_json, print_table
 from proctor.cli.results import DEFAULT_STORE
 from proctor.core import Registry
 
-__all__ = ["Kind", "list_things"]
-
 
 class Kind(StrEnum):
     """What can be listed."""
@@ -27,13 +25,7 @@ class Kind(StrEnum):
     RUNS = "runs"
 
 
-_INSTALLED = (
-    Kind.BENCHMARKS,
-    Kind.SYSTEMS,
-    Kind.METHODS,
-    Kind.JUDGES,
-    Kind.CONDITIONS,
-)
+_INSTALLED = (Kind.BENCHMARKS, Kind.SYSTEMS, Kind.METHODS, Kind.JUDGES, Kind.CONDITIONS)
 
 
 def list_things(
@@ -70,9 +62,7 @@ def _list_installed(output: OutputFormat) -> None:
     """Every kind that needs no store, one after another."""
     found = {kind.value: _rows(kind, "")[1] for kind in _INSTALLED}
     if output is OutputFormat.JSON:
-        named = {
-            kind: [{"name": name, "summary": line} for name, line in rows] for kind, rows in found.items()
-        }
+        named = {kind: [{"name": name, "summary": line} for name, line in rows] for kind, rows in found.items()}
         print_json(named)
         return
     if output is OutputFormat.CSV:
@@ -130,12 +120,9 @@ def _stored(kind: Kind, store: str) -> tuple[list[str], list[list[str]]]:
             for metric in opened.card(name).metrics
         ]
         return ["benchmark", "metric", "label", "low", "high", "better"], rows
-    found = [
-        (run, opened.count_answers(run)) for name in opened.benchmark_names() for run in opened.runs(name)
-    ]
+    found = [(run, opened.count_answers(run)) for name in opened.benchmark_names() for run in opened.runs(name)]
     return ["benchmark", "system", "condition", "settled", "failed"], [
-        [run.benchmark, run.system, run.condition, str(settled), str(failed)]
-        for run, (settled, failed) in found
+        [run.benchmark, run.system, run.condition, str(settled), str(failed)] for run, (settled, failed) in found
     ]
 
 

@@ -15,8 +15,6 @@ from proctor.cli.models import spread_settings
 from proctor.cli.tree import Group, add, new_group
 from proctor.core import MissingOptionError, ProctorError
 
-__all__ = ["commands", "main"]
-
 _OF_THE_MACHINE = {
     errno.ENOSPC,
     errno.EDQUOT,
@@ -108,9 +106,7 @@ def commands() -> typer.Typer:
 
 
 @app.callback(invoke_without_command=True)
-def _root(
-    version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),
-) -> None:
+def _root(version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True)) -> None:
     if version:
         typer.echo(f"proctor {__version__}")
         raise typer.Exit

@@ -18,19 +18,6 @@ if TYPE_CHECKING:
     from proctor.core import Excerpt, Frame, Region, VideoClip
     from proctor.media import Excerpts, KeptEntry, MediaLibrary
 
-__all__ = [
-    "CacheFolder",
-    "CacheSize",
-    "MediaAsOption",
-    "Overlay",
-    "OverlayOption",
-    "cached",
-    "duplicates",
-    "excerpts_of",
-    "frames",
-    "size_in_bytes",
-]
-
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _DAMAGED_EXIT = 1
 
@@ -63,11 +50,7 @@ class VideoAs(StrEnum):
 CacheFolder = Annotated[
     Path | None,
     typer.Option(
-        "--cache",
-        envvar="PROCTOR_CACHE",
-        help="Where frames are kept.",
-        show_default=False,
-        rich_help_panel="Media",
+        "--cache", envvar="PROCTOR_CACHE", help="Where frames are kept.", show_default=False, rich_help_panel="Media"
     ),
 ]
 CacheSize = Annotated[
@@ -83,26 +66,19 @@ CacheSize = Annotated[
 OverlayOption = Annotated[
     Overlay,
     typer.Option(
-        "--overlay",
-        help="Burn the elapsed time into each frame: the video's, or the clip's.",
-        rich_help_panel="Media",
+        "--overlay", help="Burn the elapsed time into each frame: the video's, or the clip's.", rich_help_panel="Media"
     ),
 ]
 MediaAsOption = Annotated[
     MediaAs | None,
     typer.Option(
-        "--media-as",
-        help="Videos: whole, cut to length, or cropped too.",
-        show_default=False,
-        rich_help_panel="Media",
+        "--media-as", help="Videos: whole, cut to length, or cropped too.", show_default=False, rich_help_panel="Media"
     ),
 ]
 VideoAsOption = Annotated[
     VideoAs,
     typer.Option(
-        "--video-as",
-        help="Send frames, or the clip as a video file (not every model).",
-        rich_help_panel="Media",
+        "--video-as", help="Send frames, or the clip as a video file (not every model).", rich_help_panel="Media"
     ),
 ]
 
@@ -133,23 +109,16 @@ def size_in_bytes(text: str | None) -> int | None:
 
 
 def frames(
-    videos: Annotated[
-        list[Path], typer.Argument(metavar="VIDEO...", help="Video files.", show_default=False)
-    ],
-    fps: Annotated[
-        float | None, typer.Option("--fps", min=0.001, help="Frames a second.", show_default=False)
-    ] = None,
+    videos: Annotated[list[Path], typer.Argument(metavar="VIDEO...", help="Video files.", show_default=False)],
+    fps: Annotated[float | None, typer.Option("--fps", min=0.001, help="Frames a second.", show_default=False)] = None,
     count: Annotated[
         int | None,
-        typer.Option(
-            "--count", min=1, help="So many, spread evenly; with --fps: at most.", show_default=False
-        ),
+        typer.Option("--count", min=1, help="So many, spread evenly; with --fps: at most.", show_default=False),
     ] = None,
     start: Annotated[float, typer.Option("--start", min=0.0, help="From this second on.")] = 0.0,
     end: Annotated[float | None, typer.Option("--end", help="Up to this second.", show_default=False)] = None,
     region: Annotated[
-        str | None,
-        typer.Option("--region", metavar="X,Y,W,H", help="A part, in fractions.", show_default=False),
+        str | None, typer.Option("--region", metavar="X,Y,W,H", help="A part, in fractions.", show_default=False)
     ] = None,
     max_side: Annotated[int, typer.Option("--max-side", min=16, help="Longest side in pixels.")] = 512,
     quality: Annotated[int, typer.Option("--quality", min=1, max=95, help="JPEG quality.")] = 85,
@@ -235,15 +204,10 @@ def _region(text: str | None) -> Region | None:
 
 def cached(
     cache: CacheFolder = None,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Read every entry; list those that are damaged.")
-    ] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Read every entry; list those that are damaged.")] = False,
     remove: Annotated[bool, typer.Option("--remove", help="With --verify: remove what is damaged.")] = False,
     prune: Annotated[
-        str,
-        typer.Option(
-            "--prune", metavar="SIZE", help="Remove the oldest until so much stays.", show_default=False
-        ),
+        str, typer.Option("--prune", metavar="SIZE", help="Remove the oldest until so much stays.", show_default=False)
     ] = "",
     form: Output = OutputFormat.TABLE,
 ) -> None:
@@ -299,23 +263,17 @@ def _prune(folder: Path, size: str, form: OutputFormat) -> None:
 def duplicates(
     first: Annotated[Path, typer.Argument(metavar="A", help="A folder, or one file.", show_default=False)],
     second: Annotated[
-        Path,
-        typer.Argument(metavar="B", help="Another; the same one finds doubles in it.", show_default=False),
+        Path, typer.Argument(metavar="B", help="Another; the same one finds doubles in it.", show_default=False)
     ],
     out: Annotated[
-        Path | None,
-        typer.Option("--out", help="An HTML page with the pairs side by side.", show_default=False),
+        Path | None, typer.Option("--out", help="An HTML page with the pairs side by side.", show_default=False)
     ] = None,
     fps: Annotated[float, typer.Option("--fps", min=0.01, help="Frames a second that are compared.")] = 2.0,
     distance: Annotated[
-        float,
-        typer.Option(
-            "--distance", min=0.0, max=0.5, help="Pictures are alike up to this share of their bits."
-        ),
+        float, typer.Option("--distance", min=0.0, max=0.5, help="Pictures are alike up to this share of their bits.")
     ] = 0.18,
     share: Annotated[
-        float,
-        typer.Option("--share", min=0.0, max=1.0, help="So much of one video must be in the other."),
+        float, typer.Option("--share", min=0.0, max=1.0, help="So much of one video must be in the other.")
     ] = 0.3,
     cache: CacheFolder = None,
     form: Output = OutputFormat.TABLE,

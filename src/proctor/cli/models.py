@@ -15,20 +15,6 @@ from proctor.core import MissingOptionError
 if TYPE_CHECKING:
     from proctor.models import ModelClient, ModelSpec
 
-__all__ = [
-    "BaseUrl",
-    "BaseUrls",
-    "ModelOptions",
-    "PromptOption",
-    "Retries",
-    "Settings",
-    "Structured",
-    "Timeout",
-    "check_servers",
-    "closing",
-    "spread_settings",
-]
-
 BaseUrl = Annotated[
     str | None,
     typer.Option(
@@ -60,15 +46,11 @@ Settings = Annotated[
 Timeout = Annotated[
     float,
     typer.Option(
-        "--timeout",
-        min=0.1,
-        help="Seconds until one call counts as hanging; it is retried.",
-        rich_help_panel="Model",
+        "--timeout", min=0.1, help="Seconds until one call counts as hanging; it is retried.", rich_help_panel="Model"
     ),
 ]
 Retries = Annotated[
-    int,
-    typer.Option("--retries", min=0, help="Retries after an infrastructure error.", rich_help_panel="Model"),
+    int, typer.Option("--retries", min=0, help="Retries after an infrastructure error.", rich_help_panel="Model")
 ]
 PromptOption = Annotated[
     str,

@@ -8,30 +8,7 @@ from typing import Annotated
 
 import typer
 
-from proctor.core import FailedPolicy, briefing_of, reader_of
-
-__all__ = [
-    "AllItems",
-    "BenchmarkName",
-    "Conditions",
-    "Data",
-    "Draws",
-    "FailedOption",
-    "Media",
-    "Output",
-    "OutputFormat",
-    "Seed",
-    "StoreUrl",
-    "Systems",
-    "TrackName",
-    "TwoLevel",
-    "benchmark_names",
-    "briefing_of",
-    "condition_names",
-    "judge_names",
-    "reader_of",
-    "system_names",
-]
+from proctor.core import FailedPolicy
 
 
 class OutputFormat(StrEnum):
@@ -81,16 +58,12 @@ BenchmarkName = Annotated[
 ]
 StoreUrl = Annotated[
     str,
-    typer.Option(
-        "--store", envvar="PROCTOR_STORE", help="The store: a path of an SQLite file, or an SQLAlchemy URL."
-    ),
+    typer.Option("--store", envvar="PROCTOR_STORE", help="The store: a path of an SQLite file, or an SQLAlchemy URL."),
 ]
 Data = Annotated[
     Path | None,
     typer.Option(
-        "--data",
-        help="The folder with the benchmark's own files; the store remembers it.",
-        show_default=False,
+        "--data", help="The folder with the benchmark's own files; the store remembers it.", show_default=False
     ),
 ]
 Media = Annotated[
@@ -110,13 +83,10 @@ Draws = Annotated[int, typer.Option("--draws", min=100, help="Bootstrap draws be
 TwoLevel = Annotated[
     bool,
     typer.Option(
-        "--two-level",
-        help="Intervals draw groups, and then questions within each: wider than whole groups need.",
+        "--two-level", help="Intervals draw groups, and then questions within each: wider than whole groups need."
     ),
 ]
-AllItems = Annotated[
-    bool, typer.Option("--all-items", help="Also the items that the benchmark does not count.")
-]
+AllItems = Annotated[bool, typer.Option("--all-items", help="Also the items that the benchmark does not count.")]
 FailedOption = Annotated[
     FailedPolicy | None,
     typer.Option(
@@ -128,18 +98,12 @@ FailedOption = Annotated[
 Systems = Annotated[
     list[str] | None,
     typer.Option(
-        "--system",
-        help="Only this system; may be repeated.",
-        show_default=False,
-        autocompletion=system_names,
+        "--system", help="Only this system; may be repeated.", show_default=False, autocompletion=system_names
     ),
 ]
 Conditions = Annotated[
     list[str] | None,
     typer.Option(
-        "--condition",
-        help="Only this condition; may be repeated.",
-        show_default=False,
-        autocompletion=condition_names,
+        "--condition", help="Only this condition; may be repeated.", show_default=False, autocompletion=condition_names
     ),
 ]

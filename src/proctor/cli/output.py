@@ -14,18 +14,6 @@ from rich.markup import escape
 if TYPE_CHECKING:
     from proctor.reports.blocks import Block
 
-__all__ = [
-    "console",
-    "drawn_over",
-    "note",
-    "print_blocks",
-    "print_csv",
-    "print_json",
-    "print_records",
-    "print_table",
-    "print_tsv",
-]
-
 _WIDE = 200  # of what is no terminal: nobody wants a table that is wrapped in a file
 
 

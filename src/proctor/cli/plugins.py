@@ -14,8 +14,6 @@ from proctor.cli.progress import show_steps
 from proctor.cli.tree import add
 from proctor.core import COMMANDS, PluginReport, PluginTable, ProctorError
 
-__all__ = ["add_plugins", "show_plugin_report"]
-
 
 def add_plugins(group: typer.Typer, name: str) -> None:
     """Adds all commands of a group, by name. One that can't be loaded says so when it is called."""
@@ -62,9 +60,7 @@ def _command(full: str) -> Callable[..., None]:
     def command(output: OutputFormat, **given: Any) -> None:
         show_plugin_report(function(**given, **({"steps": show_steps} if wants_steps else {})), output)
 
-    extra = inspect.Parameter(
-        "output", inspect.Parameter.KEYWORD_ONLY, default=OutputFormat.TABLE, annotation=Output
-    )
+    extra = inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, default=OutputFormat.TABLE, annotation=Output)
     command.__doc__ = function.__doc__
     command.__signature__ = inspect.Signature([*own, extra])  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in (*own, extra)}

@@ -15,8 +15,6 @@ from proctor.core import InputError
 if TYPE_CHECKING:
     from proctor.metrics.text import BertScoreSettings
 
-__all__ = ["Marking", "SimilarityOptions", "mark_file"]
-
 
 @dataclass(frozen=True)
 class SimilarityOptions:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from proctor.judges.dimensions.searching import Progress as Trials
     from proctor.runs import JudgeTally, PaidVotes, Tally
 
-__all__ = ["cost_of", "show_asking", "show_judging", "show_steps", "show_trials", "stopping"]
-
 _REASON = 60  # characters of a failure beside the bar
 _EVERY_S = 10.0  # without a terminal: a line now and then, so that a log shows life
 

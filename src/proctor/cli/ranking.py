@@ -14,9 +14,6 @@ from proctor.cli.results import DEFAULT_STORE
 if TYPE_CHECKING:
     from proctor.runs import Board
 
-__all__ = ["Baselines", "LatencyOption", "print_board", "rank"]
-
-
 _LEAD_DRAWS = 2000
 
 
@@ -58,9 +55,7 @@ class RankFormat(StrEnum):
 Baselines = Annotated[
     list[str] | None,
     typer.Option(
-        "--baseline",
-        help="A reference system, or none; repeatable. [default: random, majority]",
-        show_default=False,
+        "--baseline", help="A reference system, or none; repeatable. [default: random, majority]", show_default=False
     ),
 ]
 
@@ -84,10 +79,7 @@ def rank(
     by: Annotated[
         str,
         typer.Option(
-            "--by",
-            metavar="FACET[,FACET]",
-            help="Other buckets than the benchmark's own.",
-            show_default=False,
+            "--by", metavar="FACET[,FACET]", help="Other buckets than the benchmark's own.", show_default=False
         ),
     ] = "",
     rule: Annotated[
@@ -104,10 +96,7 @@ def rank(
     ] = 1000,
     draws: Annotated[int, typer.Option("--draws", min=100, help="Samples behind the win rates.")] = 10_000,
     detail: Annotated[
-        bool,
-        typer.Option(
-            "--detail", help="Also the buckets one by one, the duels of all pairs, and all other rules."
-        ),
+        bool, typer.Option("--detail", help="Also the buckets one by one, the duels of all pairs, and all other rules.")
     ] = False,
     mine: Annotated[
         str,
@@ -121,9 +110,7 @@ def rank(
     two_level: TwoLevel = False,
     all_items: AllItems = False,
     publish: Annotated[bool, typer.Option("--publish", help="Leave out the names of judges.")] = False,
-    output: Annotated[
-        RankFormat, typer.Option("--format", help="For people or for programs.")
-    ] = RankFormat.TABLE,
+    output: Annotated[RankFormat, typer.Option("--format", help="For people or for programs.")] = RankFormat.TABLE,
     seed: Seed = 0,
 ) -> None:
     """Rank systems per bucket of questions.
@@ -165,13 +152,7 @@ def rank(
         for board in boards
     }
     if output is RankFormat.JSON:
-        made = {
-            "alpha": alpha,
-            "correction": correction.value,
-            "draws": draws,
-            "stability": stability,
-            "seed": seed,
-        }
+        made = {"alpha": alpha, "correction": correction.value, "draws": draws, "stability": stability, "seed": seed}
         print_json(
             [
                 board_json(board) | {"settings": made} | ({"leads": leads[board.name]} if mine else {})

@@ -12,25 +12,16 @@ import typer
 
 from proctor.cli.judging import UNMARKED_EXIT, Answers, How
 from proctor.cli.models import check_servers
-from proctor.cli.options import OutputFormat, reader_of
+from proctor.cli.options import OutputFormat
 from proctor.cli.output import console, note, print_json, print_table
 from proctor.cli.progress import cost_of, show_judging, stopping
+from proctor.core import reader_of
 
 if TYPE_CHECKING:
     from proctor.core import RatingScheme, Scorer
     from proctor.judges.dimensions import JudgeSetup, RatedCase, RecordedBy
     from proctor.models import ModelSpec
     from proctor.runs import JudgeTally, PaidVotes, Run, Store
-
-__all__ = [
-    "RatingOptions",
-    "judge_prompts_of",
-    "ratings_in",
-    "read_pairs",
-    "refuse_unwritable",
-    "score_by_dimension",
-    "score_by_text",
-]
 
 _FEW_SHOT = "few-shot-judge"
 
@@ -99,9 +90,7 @@ def score_by_dimension(answers: Answers, specs: Sequence[ModelSpec], how: How, r
     tally = _scored(store, runs, scorer, paid, answers, how, rating, setup)
     _tell(store, answers, runs, scorer, tally, paid, how)
     if tally.left and rating.limit is None:
-        note(
-            f"{tally.left} answers lack a score ({tally.last_reason or 'stopped'}): run the same command again."
-        )
+        note(f"{tally.left} answers lack a score ({tally.last_reason or 'stopped'}): run the same command again.")
         raise typer.Exit(UNMARKED_EXIT)
 
 
@@ -134,9 +123,7 @@ def _scheme(store: Store, benchmark: str, file: Path | None) -> tuple[RatingSche
     if file is None:
         return store.card(benchmark).rating, judge_prompts_of(benchmark)
     scheme = read_scheme(file)
-    store.change_card(
-        benchmark, lambda card: card.with_metrics(scheme.metrics).model_copy(update={"rating": scheme})
-    )
+    store.change_card(benchmark, lambda card: card.with_metrics(scheme.metrics).model_copy(update={"rating": scheme}))
     prompts = file.parent / "prompts"
     return scheme, prompts if prompts.is_dir() else None
 
@@ -225,13 +212,7 @@ def _scored(
 
 
 def _tell(
-    store: Store,
-    answers: Answers,
-    runs: Sequence[Run],
-    scorer: Scorer,
-    tally: JudgeTally,
-    paid: PaidVotes,
-    how: How,
+    store: Store, answers: Answers, runs: Sequence[Run], scorer: Scorer, tally: JudgeTally, paid: PaidVotes, how: How
 ) -> None:
     from dataclasses import asdict
 

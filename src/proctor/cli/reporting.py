@@ -16,8 +16,6 @@ from proctor.cli.results import DEFAULT_STORE
 if TYPE_CHECKING:
     from proctor.reports import ReportSummary
 
-__all__ = ["report", "tell"]
-
 
 def report(
     benchmark: BenchmarkName,
@@ -30,9 +28,7 @@ def report(
     publish: Annotated[
         bool, typer.Option("--publish", help="Leave out items, references, answers, judge names.")
     ] = False,
-    pseudonyms: Annotated[
-        bool, typer.Option("--pseudonyms", help="With --publish: number the systems.")
-    ] = False,
+    pseudonyms: Annotated[bool, typer.Option("--pseudonyms", help="With --publish: number the systems.")] = False,
     all_items: AllItems = False,
     draws: Draws = 2000,
     seed: Seed = 0,

@@ -32,8 +32,6 @@ from proctor.cli.output import (
 )
 from proctor.core import InputError
 
-__all__ = ["compare", "results"]
-
 DEFAULT_STORE = "proctor.db"
 
 
@@ -61,10 +59,7 @@ def results(
         ),
     ] = "",
     flags: Annotated[
-        bool,
-        typer.Option(
-            "--flags", help="The judges' votes that a person should look at, with the answers, instead."
-        ),
+        bool, typer.Option("--flags", help="The judges' votes that a person should look at, with the answers, instead.")
     ] = False,
 ) -> None:
     """Show scores with confidence intervals.
@@ -149,9 +144,7 @@ def _show_flags(
         print_csv(columns, [[safe_cell(cell) for cell in row] for row in rows])
         return
     print_table(
-        f"{benchmark}: flagged votes",
-        columns,
-        [[" ".join(clean(cell).split()) for cell in row] for row in rows],
+        f"{benchmark}: flagged votes", columns, [[" ".join(clean(cell).split()) for cell in row] for row in rows]
     )
 
 
@@ -159,9 +152,7 @@ def _results_csv(found: Any) -> None:
     names = list(found.options.by)
     rows = [row.to_json() for row in found.rows]
     plain = [key for key in (rows[0] if rows else {}) if key not in {"facets", "levels"}]
-    print_records(
-        [{key: row[key] for key in plain} | {name: row["facets"][name] for name in names} for row in rows]
-    )
+    print_records([{key: row[key] for key in plain} | {name: row["facets"][name] for name in names} for row in rows])
 
 
 def _results_table(found: Any) -> None:
@@ -191,8 +182,7 @@ def compare(
     systems: Systems = None,
     conditions: Conditions = None,
     metrics: Annotated[
-        list[str] | None,
-        typer.Option("--metric", help="Only this metric; may be repeated.", show_default=False),
+        list[str] | None, typer.Option("--metric", help="Only this metric; may be repeated.", show_default=False)
     ] = None,
     by: Annotated[
         str, typer.Option("--by", metavar="FACET[,FACET]", help="Split by these facets.", show_default=False)
@@ -200,10 +190,7 @@ def compare(
     against: Annotated[
         str,
         typer.Option(
-            "--against",
-            metavar="SYSTEM/CONDITION",
-            help="Set every run against this one.",
-            show_default=False,
+            "--against", metavar="SYSTEM/CONDITION", help="Set every run against this one.", show_default=False
         ),
     ] = "",
     failed: FailedOption = None,
@@ -268,9 +255,7 @@ def _run_name(text: str) -> tuple[str, str]:
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    sides = {
-        f"{side}_{what}": row[side][what] for side in ("first", "second") for what in ("system", "condition")
-    }
+    sides = {f"{side}_{what}": row[side][what] for side in ("first", "second") for what in ("system", "condition")}
     beside = {"first", "second", "facets", "levels", "table"}
     return {**sides, **row["facets"], **{key: value for key, value in row.items() if key not in beside}}
 

@@ -12,8 +12,6 @@ from proctor.cli.options import BenchmarkName, Conditions, StoreUrl, Systems
 from proctor.cli.output import console
 from proctor.cli.results import DEFAULT_STORE
 
-__all__ = ["decide", "disqualify", "unresolved"]
-
 
 def disqualify(
     benchmark: BenchmarkName,
@@ -64,8 +62,7 @@ def unresolved(
 def decide(
     benchmark: BenchmarkName,
     file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="What `store unresolved` wrote, filled in.", show_default=False),
+        Path, typer.Argument(metavar="FILE", help="What `store unresolved` wrote, filled in.", show_default=False)
     ],
     by: Annotated[str, typer.Option("--by", help="Who decided; kept with the time.", show_default=False)],
     store: StoreUrl = DEFAULT_STORE,

@@ -17,14 +17,7 @@ from proctor.cli.media import (
     VideoAsOption,
     size_in_bytes,
 )
-from proctor.cli.models import (
-    BaseUrl,
-    PromptOption,
-    Retries,
-    Settings,
-    Structured,
-    Timeout,
-)
+from proctor.cli.models import BaseUrl, PromptOption, Retries, Settings, Structured, Timeout
 from proctor.cli.options import (
     AllItems,
     BenchmarkName,
@@ -43,8 +36,6 @@ from proctor.cli.results import DEFAULT_STORE
 if TYPE_CHECKING:
     from proctor.api import Evaluation
     from proctor.runs import Limits, Outcome, Plan, Store, Tally
-
-__all__ = ["run", "run_plan"]
 
 FAILED_EXIT = 3
 _CAUSES = 5
@@ -67,8 +58,7 @@ def run(
         ),
     ] = None,
     models: Annotated[
-        list[str] | None,
-        typer.Option("--model", help="A model, provider:name; may be repeated.", show_default=False),
+        list[str] | None, typer.Option("--model", help="A model, provider:name; may be repeated.", show_default=False)
     ] = None,
     method_options: Annotated[
         list[str] | None,
@@ -79,9 +69,7 @@ def run(
             show_default=False,
         ),
     ] = None,
-    name: Annotated[
-        str, typer.Option("--name", help="Keep the results under this name.", show_default=False)
-    ] = "",
+    name: Annotated[str, typer.Option("--name", help="Keep the results under this name.", show_default=False)] = "",
     conditions: Annotated[
         list[str] | None,
         typer.Option(
@@ -96,31 +84,23 @@ def run(
     settings: Settings = None,
     prompt: PromptOption = "",
     fps: Annotated[
-        float,
-        typer.Option("--fps", min=0.001, help="Frames a second that a model gets.", rich_help_panel="Media"),
+        float, typer.Option("--fps", min=0.001, help="Frames a second that a model gets.", rich_help_panel="Media")
     ] = 1.0,
     max_frames: Annotated[
         int, typer.Option("--max-frames", min=1, help="At most this many frames.", rich_help_panel="Media")
     ] = 64,
     max_side: Annotated[
-        int,
-        typer.Option(
-            "--max-side", min=16, help="Longest side of a frame in pixels.", rich_help_panel="Media"
-        ),
+        int, typer.Option("--max-side", min=16, help="Longest side of a frame in pixels.", rich_help_panel="Media")
     ] = 512,
     overlay: OverlayOption = Overlay.NONE,
     video_as: VideoAsOption = VideoAs.FRAMES,
     cache: CacheFolder = None,
     cache_size: CacheSize = None,
     skip_broken: Annotated[
-        bool,
-        typer.Option(
-            "--skip-broken", help="Leave out the items whose media are broken.", rich_help_panel="Media"
-        ),
+        bool, typer.Option("--skip-broken", help="Leave out the items whose media are broken.", rich_help_panel="Media")
     ] = False,
     concurrency: Annotated[
-        int,
-        typer.Option("--concurrency", min=1, help="Questions under way at once.", rich_help_panel="Limits"),
+        int, typer.Option("--concurrency", min=1, help="Questions under way at once.", rich_help_panel="Limits")
     ] = 8,
     budget: Annotated[
         float | None,
@@ -143,14 +123,10 @@ def run(
     ] = 50,
     limit: Annotated[
         int | None,
-        typer.Option(
-            "--limit", min=1, help="Only the first items.", show_default=False, rich_help_panel="Limits"
-        ),
+        typer.Option("--limit", min=1, help="Only the first items.", show_default=False, rich_help_panel="Limits"),
     ] = None,
     all_items: AllItems = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be asked and sent; ask nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked and sent; ask nothing.")] = False,
     seed: Seed = 0,
 ) -> None:
     """Ask systems or models a benchmark's items.

@@ -23,16 +23,14 @@ from proctor.cli.options import (
     Seed,
     StoreUrl,
     Systems,
-    reader_of,
 )
 from proctor.cli.predicting import Marking, SimilarityOptions, mark_file
 from proctor.cli.rating import RatingOptions, read_pairs, score_by_dimension, score_by_text
 from proctor.cli.results import DEFAULT_STORE
+from proctor.core import reader_of
 
 if TYPE_CHECKING:
     from proctor.models import ModelSpec
-
-__all__ = ["score"]
 
 BERTSCORE = "bertscore"
 """In the place of a judge: texts are compared with texts."""
@@ -50,9 +48,7 @@ def score(
     predictions: Annotated[
         Path | None,
         typer.Argument(
-            metavar="PREDICTIONS",
-            help="A file of predictions to mark by code, instead of a store.",
-            show_default=False,
+            metavar="PREDICTIONS", help="A file of predictions to mark by code, instead of a store.", show_default=False
         ),
     ] = None,
     models: Annotated[
@@ -104,9 +100,7 @@ def score(
     dimensions: Annotated[
         Path | None,
         typer.Option(
-            "--dimensions",
-            help="A file (YAML) of dimensions to rate. [default: the benchmark's]",
-            show_default=False,
+            "--dimensions", help="A file (YAML) of dimensions to rate. [default: the benchmark's]", show_default=False
         ),
     ] = None,
     rated: Annotated[
@@ -126,27 +120,21 @@ def score(
         ),
     ] = None,
     limit: Annotated[
-        int | None,
-        typer.Option("--limit", min=1, help="Judges of dimensions: only the first answers, for a trial."),
+        int | None, typer.Option("--limit", min=1, help="Judges of dimensions: only the first answers, for a trial.")
     ] = None,
     media: Annotated[
         Path | None,
-        typer.Option(
-            "--media", help="Where the frames or images lie that a judge is to see.", show_default=False
-        ),
+        typer.Option("--media", help="Where the frames or images lie that a judge is to see.", show_default=False),
     ] = None,
     media_as: MediaAsOption = None,
     all_items: AllItems = False,
     references: Annotated[
-        Path | None,
-        typer.Option("--references", help="With PREDICTIONS: the right answers.", show_default=False),
+        Path | None, typer.Option("--references", help="With PREDICTIONS: the right answers.", show_default=False)
     ] = None,
     alpha: Annotated[
         float | None,
         typer.Option(
-            "--alpha",
-            help="With PREDICTIONS: weight of exact orders (clinicalskillqa: 0.7).",
-            show_default=False,
+            "--alpha", help="With PREDICTIONS: weight of exact orders (clinicalskillqa: 0.7).", show_default=False
         ),
     ] = None,
     beta: Annotated[
@@ -166,12 +154,7 @@ def score(
         ),
     ] = "",
     layer: Annotated[
-        int | None,
-        typer.Option(
-            "--layer",
-            help="The encoder's layer. [default: the known best]",
-            show_default=False,
-        ),
+        int | None, typer.Option("--layer", help="The encoder's layer. [default: the known best]", show_default=False)
     ] = None,
     rescale: Annotated[
         str,
@@ -189,8 +172,7 @@ def score(
         ),
     ] = False,
     invalid: Annotated[
-        Invalid,
-        typer.Option("--invalid", help="With PREDICTIONS: how invalid orders count."),
+        Invalid, typer.Option("--invalid", help="With PREDICTIONS: how invalid orders count.")
     ] = Invalid.WRONG,
     draws: Draws = 2000,
     seed: Seed = 0,
@@ -239,21 +221,14 @@ def score(
     name = _judge(benchmark, judge)
     options = ModelOptions(None, tuple(settings or ()), timeout, retries, structured)
     if not judge and not models:
-        raise typer.BadParameter(
-            "name a model, or a judge that needs none: embedded:DIR", param_hint="--model"
-        )
+        raise typer.BadParameter("name a model, or a judge that needs none: embedded:DIR", param_hint="--model")
     specs = options.specs([*(models or ()), *(fallback or ())], base_urls or ())
     rating = RatingOptions(read_pairs(option or ()), dimensions, rated, limit)
     _score(answers, specs, len(models or ()), replace(how, judge=name), rating, options)
 
 
 def _score(
-    answers: Answers,
-    specs: Sequence[ModelSpec],
-    judges: int,
-    how: How,
-    rating: RatingOptions,
-    options: ModelOptions,
+    answers: Answers, specs: Sequence[ModelSpec], judges: int, how: How, rating: RatingOptions, options: ModelOptions
 ) -> None:
     """By the judge that is named, whichever kind it is; the models after the first `judges` ones are fallbacks."""
     from proctor.judges import rates_dimensions

@@ -6,23 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proctor.cli.options import (
-    BenchmarkName,
-    Conditions,
-    Output,
-    OutputFormat,
-    StoreUrl,
-    Systems,
-    briefing_of,
-)
+from proctor.cli.options import BenchmarkName, Conditions, Output, OutputFormat, StoreUrl, Systems
 from proctor.cli.output import console, note, print_json
 from proctor.cli.results import DEFAULT_STORE
+from proctor.core import briefing_of
 
 if TYPE_CHECKING:
     from proctor.core import Item, VideoClip
     from proctor.runs import GivenAnswer, ItemHistory
-
-__all__ = ["show"]
 
 _FRAMES = 64
 
@@ -30,15 +21,12 @@ _FRAMES = 64
 def show(
     benchmark: BenchmarkName,
     item: Annotated[
-        str,
-        typer.Argument(metavar="ITEM", help="The item's id, as in results and reports.", show_default=False),
+        str, typer.Argument(metavar="ITEM", help="The item's id, as in results and reports.", show_default=False)
     ],
     store: StoreUrl = DEFAULT_STORE,
     systems: Systems = None,
     conditions: Conditions = None,
-    prompt: Annotated[
-        bool, typer.Option("--prompt", help="Also the words that a model is asked with.")
-    ] = False,
+    prompt: Annotated[bool, typer.Option("--prompt", help="Also the words that a model is asked with.")] = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show one item with answers and scores.

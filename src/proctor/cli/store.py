@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from proctor.runs import Run, Store
 
-__all__ = ["check", "delete", "rename", "show_store"]
-
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
 
 _SHOWN = 100
@@ -76,9 +74,7 @@ def delete(
     benchmark: BenchmarkName,
     systems: Systems = None,
     conditions: Conditions = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="The benchmark with its items and all runs.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="The benchmark with its items and all runs.")] = False,
     store: StoreUrl = DEFAULT_STORE,
     yes: Yes = False,
 ) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from proctor.cli.options import OutputFormat, reader_of
+from proctor.cli.options import OutputFormat
 from proctor.cli.output import console, note, print_csv, print_json, print_table
-from proctor.core import ACCURACY, FailedPolicy, HasOfficialFigures, InputError, interval, value
+from proctor.core import ACCURACY, FailedPolicy, HasOfficialFigures, InputError, interval, reader_of, value
 from proctor.metrics.ordering import OVERALL
 from proctor.metrics.text import RATIONALE_F1
 from proctor.runs import ScoresPredictions
@@ -15,8 +15,6 @@ from proctor.runs import ScoresPredictions
 if TYPE_CHECKING:
     from proctor.metrics import MetricEstimate
     from proctor.runs import Options, OrderedRun, Store
-
-__all__ = ["show_summaries"]
 
 _KINDS = ("official", "corrected")
 
@@ -40,26 +38,15 @@ def show_summaries(asked: Asked, kind: str, output: OutputFormat) -> None:
     reader = reader_of(benchmark)
     if isinstance(reader, ScoresPredictions):
         if kind != "official":
-            raise InputError(
-                None, "--protocol", found=repr(kind), expected="official: there is nothing to correct"
-            )
+            raise InputError(None, "--protocol", found=repr(kind), expected="official: there is nothing to correct")
         weights = reader.prediction_weights
         _show_orders(asked, (weights["alpha"], weights["beta"]), output)
         return
     if not isinstance(reader, HasOfficialFigures):
         raise InputError(
-            None,
-            "--protocol",
-            found=repr(kind),
-            expected=f"no --protocol: {benchmark} has no summary of its own",
+            None, "--protocol", found=repr(kind), expected=f"no --protocol: {benchmark} has no summary of its own"
         )
-    summaries = official_summaries(
-        store,
-        benchmark,
-        reader,
-        official=kind == "official",
-        options=asked.options,
-    )
+    summaries = official_summaries(store, benchmark, reader, official=kind == "official", options=asked.options)
     rows = [row for one in summaries for row in one.to_json()]
     if output is OutputFormat.JSON:
         print_json(rows)
@@ -109,11 +96,7 @@ def _show_orders(asked: Asked, weights: tuple[float, float], output: OutputForma
     items = {item.id: item for item in store.items(asked.benchmark)}
     options = asked.options
     runs = chosen_runs(store, asked.benchmark, options.systems, options.conditions)
-    found = [
-        one
-        for policy in policies(options.failed, card)
-        for one in load_orders(store, runs, table, items, policy)
-    ]
+    found = [one for policy in policies(options.failed, card) for one in load_orders(store, runs, table, items, policy)]
     found = list({(one.run.id, one.policy): one for one in found}.values())
     found.sort(key=lambda one: (one.run.system, one.run.condition))
     marks = [_order_marks(one, weights, (options.draws, options.seed)) for one in found]

@@ -13,8 +13,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from proctor.cli.former import ALIASES, COMMANDS, MEANT, NO_CHOICE, replaced_command, replaced_option
 
-__all__ = ["Command", "Group", "add", "new_group"]
-
 _PROGRAM = "proctor"
 _PREFIX = "Value error, "  # what the library says before the reason
 

@@ -10,8 +10,6 @@ import typer
 from proctor.cli.options import Media, Output, OutputFormat, TrackName
 from proctor.cli.plugins import show_plugin_report
 
-__all__ = ["validate"]
-
 
 def _names() -> list[str]:
     from proctor.core import VALIDATORS

@@ -44,25 +44,8 @@ if TYPE_CHECKING:
     )
     from proctor.core.functions import PlainFunction, object_in_file
     from proctor.core.hashes import content_hash, fingerprint, generator
-    from proctor.core.item import (
-        Excerpt,
-        Image,
-        Item,
-        Media,
-        Reference,
-        Region,
-        Reliability,
-        TagValue,
-        VideoClip,
-    )
-    from proctor.core.metric import (
-        ACCURACY,
-        Metric,
-        MetricOptions,
-        PublishedCrossing,
-        PublishedRow,
-        PublishedTable,
-    )
+    from proctor.core.item import Excerpt, Image, Item, Media, Reference, Region, Reliability, TagValue, VideoClip
+    from proctor.core.metric import ACCURACY, Metric, MetricOptions, PublishedCrossing, PublishedRow, PublishedTable
     from proctor.core.plugins import COMMANDS, VALIDATORS, PluginReport, PluginTable, Steps, ValidationRequest
     from proctor.core.protocols import (
         Benchmark,

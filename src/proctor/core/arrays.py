@@ -22,16 +22,7 @@ Arrays = dict[str, NDArray[Any]]
 
 _MOST_BYTES = 500 * 2**20
 _MOST_ARRAYS = 10_000
-_BROKEN = (
-    BadZipFile,
-    ValueError,
-    LookupError,
-    TypeError,
-    zlib.error,
-    lzma.LZMAError,
-    RuntimeError,
-    EOFError,
-)
+_BROKEN = (BadZipFile, ValueError, LookupError, TypeError, zlib.error, lzma.LZMAError, RuntimeError, EOFError)
 """What readers raise on files that are broken, or packed as no file of ours is."""
 
 

@@ -30,13 +30,9 @@ class InputError(ProctorError):
     a.json: item 3, field 'answer': found 'E', expected one of A to D
     """
 
-    def __init__(
-        self, file: str | Path | None, place: str = "", *, found: str = "", expected: str = ""
-    ) -> None:
+    def __init__(self, file: str | Path | None, place: str = "", *, found: str = "", expected: str = "") -> None:
         verdict = ", ".join(
-            part
-            for part in (f"found {found}" if found else "", f"expected {expected}" if expected else "")
-            if part
+            part for part in (f"found {found}" if found else "", f"expected {expected}" if expected else "") if part
         )
         super().__init__(": ".join(part for part in (str(file or ""), place, verdict) if part))
 

@@ -72,9 +72,7 @@ def read_bytes(file: Path, most_mb: int = _MOST_MB) -> bytes:
         if not stat.S_ISREG(about.st_mode):
             raise OSError(errno.EINVAL, "no regular file")
         most = _most_bytes(most_mb)
-        content = stream.read(
-            min(about.st_size, most) + 1
-        )  # a buffer of `most` would be taken for a small file, too
+        content = stream.read(min(about.st_size, most) + 1)  # a buffer of `most` would be taken for a small file, too
         if len(content) > about.st_size:  # it grows, or does not know its size (/proc)
             content += stream.read(most + 1 - len(content))
         if len(content) > most:
@@ -96,10 +94,7 @@ def read_text(file: Path, encoding: str = "utf-8") -> str:
 
 
 def load_json(
-    text: str | bytes,
-    *,
-    pairs: Callable[[list[tuple[str, Any]]], object] | None = None,
-    halves: bool = False,
+    text: str | bytes, *, pairs: Callable[[list[tuple[str, Any]]], object] | None = None, halves: bool = False
 ) -> Any:
     """The value of a JSON text in UTF-8; `pairs` makes what stands for an object.
 

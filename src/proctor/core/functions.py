@@ -90,9 +90,7 @@ def object_in_file(address: str) -> Any:
     module = load_file(Path(path))
     if not hasattr(module, name):
         own = [key for key, value in vars(module).items() if _defined_in(value, module)]
-        raise InputError(
-            path, found=f"no {name!r}", expected=f"one of {', '.join(own)}" if own else "a function"
-        )
+        raise InputError(path, found=f"no {name!r}", expected=f"one of {', '.join(own)}" if own else "a function")
     return getattr(module, name)
 
 

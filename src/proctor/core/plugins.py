@@ -13,16 +13,6 @@ from pydantic import JsonValue
 from proctor.core.errors import InputError, MissingOptionError
 from proctor.core.registry import Registry
 
-__all__ = [
-    "COMMANDS",
-    "VALIDATORS",
-    "PluginReport",
-    "PluginTable",
-    "Steps",
-    "ValidationRequest",
-    "Validator",
-]
-
 Steps = Callable[[str, int], AbstractContextManager[Callable[[int, int], None]]]
 """Shows progress: `with steps("rendering", 12) as progress: progress(3, 12)`."""
 

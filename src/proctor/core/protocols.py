@@ -43,11 +43,7 @@ class View(Protocol):
         """Start and end of the clip in seconds of its video; None where there is no video to see."""
 
     async def frames(
-        self,
-        *,
-        count: int | None = None,
-        fps: float | None = None,
-        window: tuple[float, float] | None = None,
+        self, *, count: int | None = None, fps: float | None = None, window: tuple[float, float] | None = None
     ) -> list[Frame]:
         """Frames in the order in which they are to be shown.
 
@@ -240,7 +236,9 @@ class BenchmarkReader(Protocol):
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         """How a person gets the media files that are missing."""
-        return f"{len(missing)} media files are missing: get them from where {data.name} came from, into the media folder."
+        return (
+            f"{len(missing)} media files are missing: get them from where {data.name} came from, into the media folder."
+        )
 
 
 @runtime_checkable

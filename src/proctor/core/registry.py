@@ -77,15 +77,11 @@ class Registry(Generic[T]):
         elif name not in self._known:
             offered = self._packages().get(name)
             if offered is None:
-                raise UnknownNameError(
-                    f"unknown {self._what} {name!r}: expected {one_of(self.names(), name)}"
-                )
+                raise UnknownNameError(f"unknown {self._what} {name!r}: expected {one_of(self.names(), name)}")
             try:
                 self._known[name] = offered.load()
             except (ImportError, AttributeError) as error:
-                raise ProctorError(
-                    f"the {self._what} {name!r} ({offered.value}) can't be loaded: {error}"
-                ) from error
+                raise ProctorError(f"the {self._what} {name!r} ({offered.value}) can't be loaded: {error}") from error
         return self._known[name]
 
     def _packages(self) -> dict[str, EntryPoint]:

@@ -9,27 +9,6 @@ import re
 
 from proctor.core.metric import ACCURACY, Metric
 
-__all__ = [
-    "DASH",
-    "clean",
-    "count_of",
-    "difference",
-    "dollars",
-    "interval",
-    "number",
-    "number_interval",
-    "p_value",
-    "percent",
-    "plain_name",
-    "rank_range",
-    "seconds",
-    "shorten",
-    "signed",
-    "thousands",
-    "value",
-    "whole_percent",
-]
-
 DASH = "–"
 _MINUS = "−"
 

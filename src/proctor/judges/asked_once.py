@@ -20,8 +20,6 @@ from proctor.core import (
 )
 from proctor.models import Part, Reply
 
-__all__ = ["AskedOnce", "Asks"]
-
 T = TypeVar("T", bound=BaseModel)
 
 _OF_THE_MODEL = ("base_url", "weights_sha256", "structured", "model_settings")
@@ -52,9 +50,7 @@ class AskedOnce:
     more: who waits for several judges does not wait through every retry of one that is down.
     """
 
-    def __init__(
-        self, judge: str, client: Asks, votes: VoteBook, *, give_up_after: int | None = None
-    ) -> None:
+    def __init__(self, judge: str, client: Asks, votes: VoteBook, *, give_up_after: int | None = None) -> None:
         self.judge = judge
         self._give_up_after = give_up_after
         self._in_a_row = 0
@@ -103,9 +99,7 @@ class AskedOnce:
         flags: Callable[[T], tuple[str, ...]],
     ) -> Vote:
         if self._give_up_after is not None and self._in_a_row >= self._give_up_after:
-            raise InfrastructureError(
-                f"{self.judge}: not asked any more after {self._in_a_row} faults in a row"
-            )
+            raise InfrastructureError(f"{self.judge}: not asked any more after {self._in_a_row} faults in a row")
         try:
             reply = await self._client.ask(parts, system=system, schema=schema)
         except InfrastructureError:
@@ -129,7 +123,5 @@ class AskedOnce:
         raise NoVerdictError(f"{self.judge}: no verdict: {reason}")
 
     def _key(self, content: Mapping[str, JsonValue]) -> str:
-        asked = {
-            name: value for name in _OF_THE_MODEL if (value := self._client.settings.get(name)) is not None
-        }
+        asked = {name: value for name in _OF_THE_MODEL if (value := self._client.settings.get(name)) is not None}
         return content_hash({"model": self._client.name, **asked, **content})

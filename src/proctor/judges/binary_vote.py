@@ -13,8 +13,6 @@ from proctor.judges.hostile import FENCE_CLOSE, FENCE_OPEN, neutral
 from proctor.judges.injection import STEERING_FLAG, steers
 from proctor.models import ModelClient, Prompt
 
-__all__ = ["JUDGE_VOTE", "PROMPT", "BinaryVerdict", "BinaryVote", "RightOrWrong"]
-
 PROMPT = Path(__file__).with_name("binary_vote.txt.j2")
 
 JUDGE_VOTE = Metric("judge_vote", "Right by a single judge", percent=True, formats=("free_text",))

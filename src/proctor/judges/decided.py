@@ -18,8 +18,6 @@ from proctor.judges.verdict import (
     verdict_scores,
 )
 
-__all__ = ["asked_metrics", "decided_scores", "decided_values"]
-
 _RIGHT = {"right": 1.0, "wrong": 0.0}
 _HALF = dict(
     zip(
@@ -57,9 +55,7 @@ def decided_values(metric: Metric, rating: RatingScheme | None) -> tuple[str, ..
     if metric.name == RUBRIC.name:
         return RUBRIC_LABELS
     dimensions = rating.dimensions if rating is not None else ()
-    return next(
-        (tuple(f"{level:g}" for level in one.levels) for one in dimensions if one.name == metric.name), ()
-    )
+    return next((tuple(f"{level:g}" for level in one.levels) for one in dimensions if one.name == metric.name), ())
 
 
 def decided_scores(
@@ -84,6 +80,4 @@ def decided_scores(
         value = value if value in {float(one) for one in allowed} else None
     if value is None or not metric.low <= value <= metric.high:
         return []
-    return [
-        Score(item_id=item_id, metric=metric.name, value=value, scorer=scorer, label=label, vote_key=vote_key)
-    ]
+    return [Score(item_id=item_id, metric=metric.name, value=value, scorer=scorer, label=label, vote_key=vote_key)]

@@ -15,9 +15,6 @@ from proctor.core import (
 )
 from proctor.judges.unresolved import BY_FALLBACK, UNRESOLVED
 
-__all__ = ["WithFallback"]
-
-
 _NO_VERDICT = (InfrastructureError, RefusalError, SystemFaultError)
 
 

@@ -32,8 +32,6 @@ from proctor.metrics import cause_of, declared_metric, in_range
 if TYPE_CHECKING:
     from proctor.models import ModelClient
 
-__all__ = ["FunctionJudge", "JudgeFunction", "judge"]
-
 T = TypeVar("T", bound=BaseModel)
 
 _OFFERED = ("item", "question", "reference", "answer", "ask")
@@ -72,9 +70,7 @@ class JudgeFunction:
     def __call__(self, client: ModelClient, votes: VoteBook, *, prompt: Path | None = None) -> Scorer:
         """The scorer. Raises `InputError` for a template of a prompt: the function writes its own."""
         if prompt is not None:
-            raise InputError(
-                prompt, f"judge {self.name}", found="a prompt", expected="none: it writes its own"
-            )
+            raise InputError(prompt, f"judge {self.name}", found="a prompt", expected="none: it writes its own")
         return FunctionJudge(self, client, votes)
 
 
@@ -116,9 +112,7 @@ class FunctionJudge:
             raise ValueError(f"item {item.id!r}: a failed answer is never scored")
         metric, cause = self._made.metric, cause_of(answer)
         if cause:
-            return [
-                Score(item_id=item.id, metric=metric.name, value=metric.worst, scorer=self.name, label=cause)
-            ]
+            return [Score(item_id=item.id, metric=metric.name, value=metric.worst, scorer=self.name, label=cause)]
         question = _Question(self._asked, item.id, answer.text)
         function = self._made.function
         given = {
@@ -135,15 +129,7 @@ class FunctionJudge:
         except Exception as error:  # other people's code: shown with its place
             raise ConfigurationError(f"{self.name}, item {item.id!r}: {function.fault(error)}") from error
         number = in_range(value, metric, item)
-        return [
-            Score(
-                item_id=item.id,
-                metric=metric.name,
-                value=number,
-                scorer=self.name,
-                vote_key=question.last_vote,
-            )
-        ]
+        return [Score(item_id=item.id, metric=metric.name, value=number, scorer=self.name, vote_key=question.last_vote)]
 
 
 class _Question:

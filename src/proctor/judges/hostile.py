@@ -12,18 +12,6 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "CLAIM_FENCE",
-    "FENCE_CLOSE",
-    "FENCE_OPEN",
-    "PASSAGE_FENCE",
-    "has_fence",
-    "neutral",
-    "recoded",
-    "visible",
-    "visible_codes",
-]
-
 FENCE_OPEN = "<<<ANSWER"
 FENCE_CLOSE = "ANSWER>>>"
 
@@ -47,9 +35,7 @@ def _fence() -> str:
     to write one begins with a plain character, so that the search leaps from one such character to the next."""
     rests = {word[0]: "".join(map(_cases, word[1:])) + f"{_cases('S')}?+" for word in _WORDS}
     words = "|".join(f"{_cases(first)}{rest}" for first, rest in rests.items())
-    closings = [
-        f"{one}{rest}" + r"\s*+>>++" for first, rest in rests.items() for one in (first, first.lower())
-    ]
+    closings = [f"{one}{rest}" + r"\s*+>>++" for first, rest in rests.items() for one in (first, first.lower())]
     # Nothing is given back once it is taken, and a run of brackets is entered at its beginning alone.
     return "|".join([rf"<<(?<!<<<)<*+[\s/]*+(?:{words})(?:\s*+>>++)?+", *closings])
 

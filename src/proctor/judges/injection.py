@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from proctor.judges.hostile import has_fence, recoded, visible, visible_codes
 
-__all__ = ["STEERING_FLAG", "steers"]
-
 STEERING_FLAG = "steering"
 """In the flags of a judgement on an answer that tried to steer the judge. The verdict stands."""
 
@@ -110,11 +108,7 @@ _OVERRULED_ROMANCE = (
 _STATED = r"[\"'“”]? ?[:=] ?[\"'“”]?"
 _TO_THE_JUDGE: tuple[_Near | re.Pattern[str], ...] = (
     _near(_words("ignore", "disregard", "forget", "override", "bypass", then=r"\b"), _words(*_OVERRULED), 40),
-    _near(
-        _words(*_GIVE, "deserve", "deserves", "merit", "merits", then=r"\b"),
-        _words(*_MARKS, then=r"s?\b"),
-        40,
-    ),
+    _near(_words(*_GIVE, "deserve", "deserves", "merit", "merits", then=r"\b"), _words(*_MARKS, then=r"s?\b"), 40),
     # The same orders in the languages of other participants.
     _near(_words(r"ignorier\w*+", "vergiss", r"missacht\w*+", then=r"\b"), _words(*_OVERRULED_GERMAN), 40),
     _near(
@@ -133,11 +127,7 @@ _TO_THE_JUDGE: tuple[_Near | re.Pattern[str], ...] = (
             _words(*_ADDRESSED, then=rf"\W{{1,20}}(?:(?:the|an?|now|all)\W{{1,20}}){{0,4}}{_JUDGE}\b"),
             _words("score", then=rf"{_STATED}\d"),
             _words(
-                "verdict",
-                "judge?ment",
-                "is_correct",
-                "correct",
-                then=rf"{_STATED}(?:right|correct|true|yes|pass|1)\b",
+                "verdict", "judge?ment", "is_correct", "correct", then=rf"{_STATED}(?:right|correct|true|yes|pass|1)\b"
             ),
             _words("error", then=r"[_ ]type\b"),
             r"\n ?(?:system|assistant|developer|user) ?:",

@@ -35,14 +35,6 @@ from proctor.judges.unresolved import RESOLVED, RESOLVED_SHORT, TIE, UNRESOLVED,
 from proctor.metrics import cause_of
 from proctor.models import ModelClient, chosen_prompt
 
-__all__ = [
-    "MOST_JUDGES",
-    "PANEL",
-    "PANEL_ACCURACY",
-    "Panel",
-    "decide",
-]
-
 MOST_JUDGES = 3
 
 PANEL_ACCURACY = replace(ACCURACY, formats=(*ACCURACY.formats, "free_text"))
@@ -142,9 +134,7 @@ class Panel:
         return Score(item_id=item.id, metric=UNRESOLVED.name, value=value, scorer=self.name, label=how)
 
 
-async def _said(
-    judge: BinaryVote, item: Item, answer: Answer
-) -> tuple[RightOrWrong, Vote] | InfrastructureError:
+async def _said(judge: BinaryVote, item: Item, answer: Answer) -> tuple[RightOrWrong, Vote] | InfrastructureError:
     """A judge's vote, or why there is none: one that fails does not stop the others."""
     try:
         return await judge.vote(item, answer)
@@ -156,17 +146,10 @@ class _Panels(OfSeveral):
     """Short answers right or wrong by the majority of up to three models (FOCUS)."""
 
     def build(
-        self,
-        clients: Sequence[ModelClient],
-        votes: VoteBook,
-        *,
-        prompt: Path | None,
-        briefing: Briefing,
+        self, clients: Sequence[ModelClient], votes: VoteBook, *, prompt: Path | None, briefing: Briefing
     ) -> Scorer:
         wording = chosen_prompt(PROMPT, prompt)
-        return Panel(
-            [BinaryVote(client, votes, wording, briefing, give_up_after=_GIVE_UP_AFTER) for client in clients]
-        )
+        return Panel([BinaryVote(client, votes, wording, briefing, give_up_after=_GIVE_UP_AFTER) for client in clients])
 
 
 PANEL = _Panels()

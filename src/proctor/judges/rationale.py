@@ -20,15 +20,6 @@ from proctor.judges.registry import FramesOf
 from proctor.metrics.text import NO_RATIONALE, rationale_of
 from proctor.models import ModelClient, Prompt, chosen_prompt
 
-__all__ = [
-    "CUT_FLAG",
-    "RATIONALE_METRICS",
-    "TEXT_ONLY_FLAG",
-    "RationaleJudge",
-    "RationaleVerdict",
-    "build",
-]
-
 _PROMPT = Path(__file__).with_name("rationale.txt.j2")
 _MOST = 6000  # characters of a rationale; no reason for so few pictures is longer
 
@@ -45,8 +36,7 @@ _LABELS = {
     "consistency": "Rationale: consistent with the order given (1–5)",
 }
 RATIONALE_METRICS = tuple(
-    Metric(f"rationale_{name}", label, low=1.0, high=5.0, formats=("ordering",))
-    for name, label in _LABELS.items()
+    Metric(f"rationale_{name}", label, low=1.0, high=5.0, formats=("ordering",)) for name, label in _LABELS.items()
 )
 """One metric for each aspect."""
 
@@ -81,9 +71,7 @@ class RationaleJudge:
     for the judge, which the vote's flag "cut" says.
     """
 
-    def __init__(
-        self, client: ModelClient, votes: VoteBook, prompt: Prompt, frames: FramesOf | None = None
-    ) -> None:
+    def __init__(self, client: ModelClient, votes: VoteBook, prompt: Prompt, frames: FramesOf | None = None) -> None:
         self._client = client
         self._votes = votes
         self._prompt = prompt
@@ -163,9 +151,7 @@ class RationaleJudge:
         marks = {name: getattr(verdict, name).score for name in _LABELS}
         return self._scores(item, marks, vote_key=vote.key)
 
-    def _scores(
-        self, item: Item, marks: dict[str, int], *, label: str = "", vote_key: str = ""
-    ) -> list[Score]:
+    def _scores(self, item: Item, marks: dict[str, int], *, label: str = "", vote_key: str = "") -> list[Score]:
         return [
             Score(
                 item_id=item.id,

@@ -12,18 +12,6 @@ from proctor.judges.dimensions.protocol import JudgeSetup, RatesDimensions
 from proctor.judges.dimensions.scorer import DimensionScorer
 from proctor.models import ModelClient, prompt_file
 
-__all__ = [
-    "JUDGES",
-    "BuildJudge",
-    "FramesOf",
-    "OfSeveral",
-    "SeesFrames",
-    "build_dimension_judge",
-    "build_judge",
-    "judge_prompt",
-    "rates_dimensions",
-]
-
 FramesOf = Callable[[Item], Awaitable[Sequence[Frame]]]
 """Gives an item's frames with their labels, in the item's order; none where they are not at hand."""
 
@@ -48,12 +36,7 @@ class OfSeveral(ABC):
 
     @abstractmethod
     def build(
-        self,
-        clients: Sequence[ModelClient],
-        votes: VoteBook,
-        *,
-        prompt: Path | None,
-        briefing: Briefing,
+        self, clients: Sequence[ModelClient], votes: VoteBook, *, prompt: Path | None, briefing: Briefing
     ) -> Scorer:
         """The judge; `briefing` is what the benchmark has its judges told. Raises `InputError` for a number of
         models that it does not take."""
@@ -99,9 +82,7 @@ def build_dimension_judge(
     if not isinstance(factory, RatesDimensions):
         raise InputError(None, f"judge {name}", expected="a judge of dimensions")
     if scheme is None:
-        raise InputError(
-            None, f"judge {name}", found="a benchmark without dimensions", expected="dimensions to rate"
-        )
+        raise InputError(None, f"judge {name}", found="a benchmark without dimensions", expected="dimensions to rate")
     return DimensionScorer(factory(setup), scheme, book, images)
 
 

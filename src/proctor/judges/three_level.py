@@ -18,8 +18,6 @@ from proctor.judges.injection import STEERING_FLAG, steers
 from proctor.judges.verdict import VERDICT_METRICS, ErrorType, PublishedVerdict, Verdict, verdict_scores
 from proctor.models import ModelClient, Prompt, chosen_prompt
 
-__all__ = ["ThreeLevelJudge", "build"]
-
 _PROMPT = Path(__file__).with_name("three_level.txt.j2")
 _PAPER = _PROMPT.with_name("three_level.paper.txt.j2")
 
@@ -32,9 +30,7 @@ class ThreeLevelJudge:
     refused, empty) gets 0 without a call.
     """
 
-    def __init__(
-        self, client: ModelClient, votes: VoteBook, prompt: Prompt, form: type[Verdict] = Verdict
-    ) -> None:
+    def __init__(self, client: ModelClient, votes: VoteBook, prompt: Prompt, form: type[Verdict] = Verdict) -> None:
         self._client = client
         self._prompt = prompt
         self._form = form
@@ -53,11 +49,7 @@ class ThreeLevelJudge:
     @property
     def settings(self) -> dict[str, JsonValue]:
         """Everything that changes its verdicts."""
-        return {
-            **self._client.settings,
-            "prompt": self._prompt.name,
-            "prompt_sha256": self._prompt.sha256,
-        }
+        return {**self._client.settings, "prompt": self._prompt.name, "prompt_sha256": self._prompt.sha256}
 
     def applies(self, item: Item) -> bool:
         """To free text with a reference."""
@@ -80,17 +72,10 @@ class ThreeLevelJudge:
             [user],
             system=system,
             item_id=item.id,
-            content={
-                "judge": "three-level",
-                "prompt_sha256": self._prompt.sha256,
-                **_known(item),
-                "answer": text,
-            },
+            content={"judge": "three-level", "prompt_sha256": self._prompt.sha256, **_known(item), "answer": text},
             flags=lambda said: (*said.flags, *steering),
         )
-        return verdict_scores(
-            verdict.score, verdict.error_type, item_id=item.id, scorer=self.name, vote_key=vote.key
-        )
+        return verdict_scores(verdict.score, verdict.error_type, item_id=item.id, scorer=self.name, vote_key=vote.key)
 
 
 def _known(item: Item) -> dict[str, JsonValue]:

@@ -6,21 +6,6 @@ from collections.abc import Sequence
 
 from proctor.core import Metric, NoVerdictError, Score, human
 
-__all__ = [
-    "AWAITING_VOTES",
-    "BY_FALLBACK",
-    "DECIDED_BY_A_PERSON",
-    "NO_VERDICT",
-    "RESOLVED",
-    "RESOLVED_SHORT",
-    "TIE",
-    "UNRESOLVED",
-    "VOTE_MISSING",
-    "PartialScoresError",
-    "decided_by",
-    "is_decided",
-]
-
 RESOLVED = "resolved"
 RESOLVED_SHORT = "resolved, a vote missing"
 """A majority of the whole panel agrees, so that the vote that did not come could change nothing."""

@@ -13,20 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from proctor.core import Metric, Score
 
-__all__ = [
-    "CONTRADICTION",
-    "CONTRADICTION_FLAG",
-    "HALF_UNNAMED",
-    "RUBRIC",
-    "RUBRIC_BY_ERROR_TYPE",
-    "RUBRIC_LABELS",
-    "VERDICT_METRICS",
-    "ErrorType",
-    "PublishedVerdict",
-    "Verdict",
-    "verdict_scores",
-]
-
 _FREE = ("free_text",)
 
 RUBRIC_LABELS = ("2", "1 wrong conclusion", "1 wrong visual evidence", "0")
@@ -42,11 +28,7 @@ RUBRIC_BY_ERROR_TYPE = Metric(
     levels=RUBRIC_LABELS,
 )
 CONTRADICTION = Metric(
-    "contradiction",
-    "Verdicts that contradict themselves",
-    higher_is_better=False,
-    percent=True,
-    formats=_FREE,
+    "contradiction", "Verdicts that contradict themselves", higher_is_better=False, percent=True, formats=_FREE
 )
 VERDICT_METRICS = (RUBRIC, RUBRIC_BY_ERROR_TYPE, CONTRADICTION)
 
@@ -67,12 +49,7 @@ class ErrorType(StrEnum):
     BOTH = "both"
 
 
-_VALUE = {
-    ErrorType.NONE: 2,
-    ErrorType.WRONG_CONCLUSION: 1,
-    ErrorType.WRONG_VISUAL_EVIDENCE: 1,
-    ErrorType.BOTH: 0,
-}
+_VALUE = {ErrorType.NONE: 2, ErrorType.WRONG_CONCLUSION: 1, ErrorType.WRONG_VISUAL_EVIDENCE: 1, ErrorType.BOTH: 0}
 _LABEL = {
     ErrorType.NONE: "2",
     ErrorType.WRONG_CONCLUSION: "1 wrong conclusion",

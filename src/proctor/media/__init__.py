@@ -9,16 +9,7 @@ if TYPE_CHECKING:
     from proctor.media.catalogue import cache_folder
     from proctor.media.clips import ClipFile
     from proctor.media.conditions import CONDITIONS, Condition
-    from proctor.media.duplicates import (
-        Leak,
-        Looked,
-        Tolerance,
-        distances,
-        find_leaks,
-        hashes,
-        look_at,
-        write_page,
-    )
+    from proctor.media.duplicates import Leak, Looked, Tolerance, distances, find_leaks, hashes, look_at, write_page
     from proctor.media.entries import drop
     from proctor.media.excerpts import Excerpts, MediaAs
     from proctor.media.library import MediaLibrary, MediaProblem, Picture

@@ -130,11 +130,6 @@ def _load_index(note: Path) -> FrameIndex | None:
     except (InputError, ValueError, KeyError, ZeroDivisionError):
         return None
     whole = all(one.dtype == np.int64 and one.ndim == 1 and len(one) for one in (index.pts, index.keys))
-    if (
-        not whole
-        or index.time_base <= 0
-        or np.any(np.diff(index.pts) <= 0)
-        or np.any(np.diff(index.keys) < 0)
-    ):
+    if not whole or index.time_base <= 0 or np.any(np.diff(index.pts) <= 0) or np.any(np.diff(index.keys) < 0):
         return None
     return index

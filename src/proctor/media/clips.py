@@ -35,9 +35,7 @@ class ClipFile:
     span: tuple[float, float]
 
 
-def cut(
-    path: Path, index: FrameIndex, span: tuple[float, float], region: Region | None, max_side: int | None
-) -> bytes:
+def cut(path: Path, index: FrameIndex, span: tuple[float, float], region: Region | None, max_side: int | None) -> bytes:
     """The clip's pictures at their own times: the packets as they are where that is exact (see `_may_copy`),
     else re-encoded. Raises `InputError` where the file can't be read."""
     first, end = index.at([span[0]])[0], index.tick(span[1])
@@ -89,9 +87,7 @@ def _copied(path: Path, first: int, end: int) -> bytes:
     return out.getvalue()
 
 
-def _made(
-    path: Path, index: FrameIndex, first: int, end: int, region: Region | None, max_side: int | None
-) -> bytes:
+def _made(path: Path, index: FrameIndex, first: int, end: int, region: Region | None, max_side: int | None) -> bytes:
     import av
 
     from proctor.media.decode import VideoSource, decode_at

@@ -220,9 +220,7 @@ def _pick(
     if exact:
         raise _NeverShownError
     if last is None or index.between(reached, waiting[-1]) > _LOST:
-        raise InputError(
-            path, f"at {index.seconds(waiting[-1]):.3f} s", found="no picture that can be decoded"
-        )
+        raise InputError(path, f"at {index.seconds(waiting[-1]):.3f} s", found="no picture that can be decoded")
     for pts in reversed(waiting):
         yield pts, last
 
@@ -245,12 +243,7 @@ class Decoding:
         self._idle: deque[VideoSource] = deque()
 
     def pictures(
-        self,
-        path: Path,
-        index: FrameIndex,
-        texts: Texts,
-        region: Region | None,
-        settings: MediaSettings,
+        self, path: Path, index: FrameIndex, texts: Texts, region: Region | None, settings: MediaSettings
     ) -> Iterator[Made]:
         """JPEGs of these timestamps, ascending. Raises `InputError` where the file can't be
         decoded. A caller that stops early ends what is under way after the current part."""

@@ -174,11 +174,7 @@ class Leak:
 
 
 def look_at(
-    where: Path,
-    cache_dir: Path | None = None,
-    *,
-    fps: float = 2.0,
-    on_file: Callable[[Path], None] = lambda _: None,
+    where: Path, cache_dir: Path | None = None, *, fps: float = 2.0, on_file: Callable[[Path], None] = lambda _: None
 ) -> tuple[list[Looked], list[str]]:
     """All videos and images of a folder (or one file), sorted by name, and what is wrong with the others.
     Raises `InputError` where there are none."""
@@ -201,9 +197,7 @@ def look_at(
     return looked, problems
 
 
-def find_leaks(
-    first: Sequence[Looked], second: Sequence[Looked], tolerance: Tolerance = Tolerance()
-) -> list[Leak]:
+def find_leaks(first: Sequence[Looked], second: Sequence[Looked], tolerance: Tolerance = Tolerance()) -> list[Leak]:
     """The pairs that show the same, the surest first (most shared, then nearest). A file is not compared
     with itself, and where both sets hold two files they are one pair."""
     found: dict[frozenset[Path], Leak] = {}
@@ -252,9 +246,7 @@ class _Rows:
     def of(cls, looked: Sequence[Looked]) -> _Rows:
         nothing = np.zeros((0, 4), dtype=np.uint64)
         plain = np.concatenate([nothing, *(one.looks.plain for one in looked)])
-        cropped = {
-            name: np.concatenate([nothing, *(one.looks.cropped[name] for one in looked)]) for name in CROPS
-        }
+        cropped = {name: np.concatenate([nothing, *(one.looks.cropped[name] for one in looked)]) for name in CROPS}
         return cls(plain, cropped)
 
 

@@ -103,9 +103,7 @@ def read_manifest(entry: Path) -> dict[Key, ByteRange] | None:
         with _opened(entry) as file:
             end = os.fstat(file.fileno()).st_size
             places = {
-                _key(frame["key"]): ByteRange(
-                    entry, int(frame["offset"]), int(frame["size"]), int(frame["crc"])
-                )
+                _key(frame["key"]): ByteRange(entry, int(frame["offset"]), int(frame["size"]), int(frame["crc"]))
                 for frame in _about(file)["frames"]
             }
     except FileNotFoundError:

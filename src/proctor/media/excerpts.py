@@ -82,9 +82,7 @@ def _cut_off(excerpt: Excerpt, seconds: float) -> float:
     return excerpt.start
 
 
-def _other_length(
-    source: str, excerpt: Excerpt, info: VideoInfo, kinds: set[MediaAs], asked: MediaAs
-) -> InputError:
+def _other_length(source: str, excerpt: Excerpt, info: VideoInfo, kinds: set[MediaAs], asked: MediaAs) -> InputError:
     trimmed = f"the excerpt of {excerpt.seconds:.1f} s"
     whole = f"the whole video of {excerpt.end:.1f} s or more"
     found = f"a video of {info.duration_s:.1f} s"
@@ -92,9 +90,7 @@ def _other_length(
         hint = " (for that, --media-as trimmed)" if MediaAs.TRIMMED in kinds else ""
         return InputError(source, "length", found=found + hint, expected=whole)
     if MediaAs.FULL in kinds:
-        return InputError(
-            source, "length", found=found, expected=f"{trimmed}; for whole videos pass --media-as full"
-        )
+        return InputError(source, "length", found=found, expected=f"{trimmed}; for whole videos pass --media-as full")
     return InputError(source, "length", found=found, expected=f"{trimmed}, or {whole} with --media-as full")
 
 
@@ -103,10 +99,7 @@ def _check_picture(source: str, region: Region, info: VideoInfo, said: MediaAs |
     found = f"a picture of {info.width} × {info.height}"
     if said is MediaAs.CROPPED and seen == {False}:
         raise InputError(
-            source,
-            "picture",
-            found=f"{found}: a whole one",
-            expected="the region alone (else --media-as trimmed)",
+            source, "picture", found=f"{found}: a whole one", expected="the region alone (else --media-as trimmed)"
         )
     if said is not MediaAs.CROPPED and seen == {True}:
         raise InputError(

@@ -22,17 +22,7 @@ from pathlib import Path
 from proctor.core import ConfigurationError
 from proctor.media.cache import Pins, prune
 from proctor.media.catalogue import unwritable
-from proctor.media.entries import (
-    LOCK,
-    ByteRange,
-    Key,
-    Made,
-    Shelf,
-    drop,
-    read_manifest,
-    read_pictures,
-    write_entry,
-)
+from proctor.media.entries import LOCK, ByteRange, Key, Made, Shelf, drop, read_manifest, read_pictures, write_entry
 
 Make = Callable[[Sequence[Key], Container[Key]], Iterable[Made]]
 """Gets the keys that are missing and those that the shelf has."""
@@ -52,9 +42,7 @@ class FrameStore:
     was read last stays in memory, up to `memory_bytes`, so that windows that overlap are read once.
     """
 
-    def __init__(
-        self, cache_dir: Path, max_bytes: int | None = None, memory_bytes: int = _MEMORY_BYTES
-    ) -> None:
+    def __init__(self, cache_dir: Path, max_bytes: int | None = None, memory_bytes: int = _MEMORY_BYTES) -> None:
         self._cache_dir = cache_dir
         self._folder = cache_dir / "frames"
         self._max_bytes = max_bytes

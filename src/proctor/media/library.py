@@ -117,9 +117,7 @@ class MediaLibrary:
         placed = self.excerpts.place(clip.source, clip.region, info)
         duration = info.duration_s - placed.offset
         for name, time in (("start", clip.start), ("end", clip.end)):
-            if time is not None and (
-                time > duration + _TOLERANCE_S or (name == "start" and time >= duration)
-            ):
+            if time is not None and (time > duration + _TOLERANCE_S or (name == "start" and time >= duration)):
                 raise InputError(
                     clip.source,
                     f"the clip's {name}",
@@ -216,9 +214,7 @@ class MediaLibrary:
             return picture
         placed = self.excerpts.place(picture.source, picture.region, self.probe(picture.source))
         return replace(
-            picture,
-            at=max(0.0, picture.at + placed.offset),
-            region=None if placed.cropped else picture.region,
+            picture, at=max(0.0, picture.at + placed.offset), region=None if placed.cropped else picture.region
         )
 
     @staticmethod
@@ -248,21 +244,15 @@ class MediaLibrary:
         path = self.locate(source)
         index = self._catalogue.index(path)
         times = [picture.at or 0.0 for picture in pictures]
-        keys = [
-            key_of(pts, _painted(picture)) for pts, picture in zip(index.at(times), pictures, strict=True)
-        ]
+        keys = [key_of(pts, _painted(picture)) for pts, picture in zip(index.at(times), pictures, strict=True)]
 
         def make(missing: Sequence[Key], kept: Container[Key]) -> Iterator[Made]:
             wanted = set(missing)
             if any(key in kept for key in keys):  # a window that grows: the next one will go on from here
-                wanted |= {
-                    key for key in _further(index, pictures, 2 * self._decoding.cores) if key not in kept
-                }
+                wanted |= {key for key in _further(index, pictures, 2 * self._decoding.cores) if key not in kept}
             yield from self._decoding.pictures(path, index, _texts(wanted), region, self.settings)
 
-        shelf = self._shelf(
-            source, path, region, painted=any(picture.shows is not None for picture in pictures)
-        )
+        shelf = self._shelf(source, path, region, painted=any(picture.shows is not None for picture in pictures))
         served = self._store.serve(shelf, list(dict.fromkeys(keys)), make)
         return [served[key] for key in keys]
 

@@ -81,11 +81,7 @@ def read_image(path: Path) -> Image:
 
 
 def encode(
-    picture: Image,
-    region: Region | None,
-    settings: MediaSettings,
-    aspect: Fraction = Fraction(1),
-    text: str = "",
+    picture: Image, region: Region | None, settings: MediaSettings, aspect: Fraction = Fraction(1), text: str = ""
 ) -> bytes:
     """Cuts to the region, squares the pixels (`aspect`: width over height of one), scales down to the
     longest side, paints the text at the lower left and encodes. Never enlarges."""

@@ -55,9 +55,7 @@ def open_video(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
     import av
 
     try:
-        with av.open(
-            str(path), "r", options={"protocol_whitelist": "file"}, metadata_errors="replace"
-        ) as container:
+        with av.open(str(path), "r", options={"protocol_whitelist": "file"}, metadata_errors="replace") as container:
             yield container, _video_stream(container, path)
     except (av.FFmpegError, OSError) as error:
         raise InputError(path, found=f"an unreadable video ({_reason(error)})") from error
@@ -160,9 +158,7 @@ def _read_to_end(container: InputContainer, stream: VideoStream) -> tuple[float 
             if stamp is None:
                 continue
             mine = packet.stream_index == stream.index
-            length = float((packet.duration or 0) * Fraction(packet.time_base)) or (
-                picture_s if mine else 0.0
-            )
+            length = float((packet.duration or 0) * Fraction(packet.time_base)) or (picture_s if mine else 0.0)
             here = float(stamp * Fraction(packet.time_base)) + length
             of_all = max(of_all, here)
             if mine:

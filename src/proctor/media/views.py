@@ -9,14 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from proctor.core import Frame, InputError, Item, VideoClip, View, aside
 from proctor.media.clips import ClipFile
-from proctor.media.conditions import (
-    CONDITIONS,
-    Condition,
-    ConditionContext,
-    FrameSlot,
-    SingleFrame,
-    time_label,
-)
+from proctor.media.conditions import CONDITIONS, Condition, ConditionContext, FrameSlot, SingleFrame, time_label
 from proctor.media.decode import LookAhead, Request
 from proctor.media.library import MediaLibrary, Picture
 from proctor.media.sampling import sample_times
@@ -43,9 +36,7 @@ class ShowsOriginals(Protocol):
         """The same as `frames()` of an item with images, in the same order and under the same condition, not scaled."""
 
 
-def view(
-    item: Item, condition: str, library: MediaLibrary, *, seed: int = 0, others: Sequence[Item] = ()
-) -> View:
+def view(item: Item, condition: str, library: MediaLibrary, *, seed: int = 0, others: Sequence[Item] = ()) -> View:
     """The view of one item. `others` are the benchmark's items, for conditions that borrow from them.
 
     Opens no file. Raises `UnknownNameError` for a condition that is not registered.
@@ -54,12 +45,7 @@ def view(
 
 
 def viewer(
-    items: Sequence[Item],
-    condition: str,
-    library: MediaLibrary,
-    *,
-    seed: int = 0,
-    others: Sequence[Item] = (),
+    items: Sequence[Item], condition: str, library: MediaLibrary, *, seed: int = 0, others: Sequence[Item] = ()
 ) -> Callable[[Item], View]:
     """The same for many items, in the order in which they will be asked: while a system looks at one, the
     frames of the next ones are decoded (see `LookAhead`)."""
@@ -104,11 +90,7 @@ class _MediaView:
         return None if clip is None else self._library.span(clip)
 
     async def frames(
-        self,
-        *,
-        count: int | None = None,
-        fps: float | None = None,
-        window: tuple[float, float] | None = None,
+        self, *, count: int | None = None, fps: float | None = None, window: tuple[float, float] | None = None
     ) -> list[Frame]:
         """As the protocol says. A moment's picture is the last one at or before it by presentation
         timestamp; the time told is that moment. With `fps` and `count`: that rate, at most this many.
@@ -168,19 +150,14 @@ class _MediaView:
         if self._condition.sees and self._item.media:
             self._library.jpegs([slot.picture for slot in self.arranged(request.count, request.fps, None)])
 
-    def _frames(
-        self, count: int | None, fps: float | None, window: tuple[float, float] | None
-    ) -> list[Frame]:
+    def _frames(self, count: int | None, fps: float | None, window: tuple[float, float] | None) -> list[Frame]:
         slots = self.arranged(count, fps, window)
         jpegs = self._library.jpegs([slot.picture for slot in slots])
         return [
-            Frame(self._condition.paint(jpeg), slot.time, slot.label)
-            for slot, jpeg in zip(slots, jpegs, strict=True)
+            Frame(self._condition.paint(jpeg), slot.time, slot.label) for slot, jpeg in zip(slots, jpegs, strict=True)
         ]
 
-    def arranged(
-        self, count: int | None, fps: float | None, window: tuple[float, float] | None
-    ) -> list[FrameSlot]:
+    def arranged(self, count: int | None, fps: float | None, window: tuple[float, float] | None) -> list[FrameSlot]:
         """What is shown for a request, before anything is decoded."""
         slots, whole = self._slots(count, fps, window)
         scene = ConditionContext(self._item, self._others, self._seed, self._library, whole)

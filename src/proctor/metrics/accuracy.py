@@ -77,16 +77,10 @@ class AccuracyScorer:
         if answer.status is Status.FAILED:
             raise ValueError(f"item {item.id!r}: a failed answer is no answer and is never scored")
         if not self.applies(item):
-            raise ValueError(
-                f"item {item.id!r}: its answers (format {item.answer.kind}) can't be marked by code"
-            )
+            raise ValueError(f"item {item.id!r}: its answers (format {item.answer.kind}) can't be marked by code")
         label = cause_of(answer) or ("right" if is_right(item, answer.parsed) else "wrong")
         return Score(
-            item_id=item.id,
-            metric=ACCURACY.name,
-            value=1.0 if label == "right" else 0.0,
-            scorer=self.name,
-            label=label,
+            item_id=item.id, metric=ACCURACY.name, value=1.0 if label == "right" else 0.0, scorer=self.name, label=label
         )
 
 
@@ -179,11 +173,7 @@ def code_scorers(benchmark: Benchmark | None = None) -> list[Scorer]:
     >>> [type(scorer).__name__ for scorer in code_scorers()]
     ['AccuracyScorer', 'OrderingScorer']
     """
-    scorers: list[Scorer] = [
-        AccuracyScorer(),
-        OrderingScorer(),
-        *(() if benchmark is None else benchmark.scorers),
-    ]
+    scorers: list[Scorer] = [AccuracyScorer(), OrderingScorer(), *(() if benchmark is None else benchmark.scorers)]
     given = Counter((scorer.name, metric.name) for scorer in scorers for metric in scorer.metrics)
     for (scorer, name), count in given.items():
         if count > 1:

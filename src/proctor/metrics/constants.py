@@ -10,13 +10,7 @@ import numpy as np
 from pydantic import JsonValue
 
 from proctor.core import Item, Reference
-from proctor.core.formats import (
-    AnswerFormat,
-    Format,
-    OrderingFormat,
-    RatingsFormat,
-    TimestampsFormat,
-)
+from proctor.core.formats import AnswerFormat, Format, OrderingFormat, RatingsFormat, TimestampsFormat
 
 _Slot = tuple[AnswerFormat, int]  # items that share a slot can share a constant: format, number of options
 
@@ -70,10 +64,7 @@ def best_constant(form: AnswerFormat, references: Sequence[Reference]) -> JsonVa
     if isinstance(form, TimestampsFormat):
         return _median_moments([reference.answer for reference in references])
     if isinstance(form, RatingsFormat):
-        return {
-            name: _median([_field(reference.answer, name) for reference in references])
-            for name in form.dimensions
-        }
+        return {name: _median([_field(reference.answer, name) for reference in references]) for name in form.dimensions}
     return _most_matched(form, references)
 
 

@@ -79,9 +79,7 @@ class FunctionMetric:
         except ProctorError:
             raise
         except Exception as error:  # other people's code: shown with its place
-            raise ConfigurationError(
-                f"{self.name}, item {item.id!r}: {self._function.fault(error)}"
-            ) from error
+            raise ConfigurationError(f"{self.name}, item {item.id!r}: {self._function.fault(error)}") from error
         return in_range(value, self.metric, item)
 
 

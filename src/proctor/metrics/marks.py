@@ -67,10 +67,7 @@ COUNT_METRICS = (COUNT_COST, COUNT_ERROR, WITHIN_ONE)
 
 
 def count_marks(
-    references: Sequence[float],
-    predictions: Sequence[float | None],
-    groups: Groups,
-    **options: Unpack[Options],
+    references: Sequence[float], predictions: Sequence[float | None], groups: Groups, **options: Unpack[Options]
 ) -> list[MetricEstimate]:
     """Normalised expected cost, mean absolute error (`error_marks`) and the share within one, in this order.
 
@@ -98,13 +95,9 @@ def count_marks(
     error = np.where(there, np.abs(said - truth), np.nan)
     columns = np.stack([np.where(there, error, _worst(truth)), np.abs(truth - _median(truth))], axis=1)
     return [
-        MetricEstimate(
-            COUNT_COST, sums_interval(columns, groups, _ratio, **(options | Options(bounds=(0, np.inf))))
-        ),
+        MetricEstimate(COUNT_COST, sums_interval(columns, groups, _ratio, **(options | Options(bounds=(0, np.inf))))),
         *error_marks(COUNT_ERROR, error, _worst(truth), groups, **options),
-        MetricEstimate(
-            WITHIN_ONE, mean_interval(there & (error <= 1), groups, **(options | Options(bounds=(0, 1))))
-        ),
+        MetricEstimate(WITHIN_ONE, mean_interval(there & (error <= 1), groups, **(options | Options(bounds=(0, 1))))),
     ]
 
 
@@ -128,10 +121,7 @@ NOMINAL_METRICS = (BALANCED, MCC)
 
 
 def nominal_marks(
-    references: Sequence[JsonValue],
-    predictions: Sequence[JsonValue],
-    groups: Groups,
-    **options: Unpack[Options],
+    references: Sequence[JsonValue], predictions: Sequence[JsonValue], groups: Groups, **options: Unpack[Options]
 ) -> list[MetricEstimate]:
     """Balanced accuracy and Matthews' correlation coefficient, in this order.
 
@@ -152,9 +142,7 @@ def nominal_marks(
     """
     if not len(references) == len(predictions) == len(groups):
         found = f"{len(references)}, {len(predictions)} and {len(groups)}"
-        raise InputError(
-            None, "answers", found=found, expected="as many references as predictions and groups"
-        )
+        raise InputError(None, "answers", found=found, expected="as many references as predictions and groups")
     names = sorted({str(one) for one in (*references, *predictions) if one is not None})
     place = {name: number for number, name in enumerate(names)}
     k = len(names) + 1  # the last is: no answer
@@ -167,12 +155,9 @@ def nominal_marks(
     ]
     return [
         MetricEstimate(
-            BALANCED,
-            sums_interval(columns, groups, _balanced(k), outcomes, **(options | Options(bounds=(0, 1)))),
+            BALANCED, sums_interval(columns, groups, _balanced(k), outcomes, **(options | Options(bounds=(0, 1))))
         ),
-        MetricEstimate(
-            MCC, sums_interval(columns, groups, _matthews(k), **(options | Options(bounds=(-1, 1))))
-        ),
+        MetricEstimate(MCC, sums_interval(columns, groups, _matthews(k), **(options | Options(bounds=(-1, 1))))),
     ]
 
 
@@ -214,10 +199,7 @@ PERCENTAGE_METRICS = (PERCENTAGE_ERROR, WITHIN)
 
 
 def percentage_marks(
-    references: Sequence[float],
-    predictions: Sequence[float | None],
-    groups: Groups,
-    **options: Unpack[Options],
+    references: Sequence[float], predictions: Sequence[float | None], groups: Groups, **options: Unpack[Options]
 ) -> list[MetricEstimate]:
     """The mean absolute error in points (Willmott and Matsuura 2005, Climate Research 30:79), over all questions and
     over the answered ones (`error_marks`), and the share within five points.
@@ -290,9 +272,7 @@ def set_marks(
             dtype=np.float64,
         )
         for metric, statistic in _PER_CLASS:
-            marks.append(
-                MetricEstimate(metric, sums_interval(columns, groups, statistic, **(options | share)), name)
-            )
+            marks.append(MetricEstimate(metric, sums_interval(columns, groups, statistic, **(options | share)), name))
     return marks
 
 
@@ -397,18 +377,10 @@ def time_marks(
     share = Options(bounds=(0, 1))
     marks = error_marks(TIME_ERROR, errors, worst, groups, **options)
     for tolerance in tolerances:
-        hits = [
-            len(match_times(truth, times, tolerance)) for truth, times in zip(references, said, strict=True)
-        ]
-        counts = [
-            (hit, len(truth), len(times)) for hit, truth, times in zip(hits, references, said, strict=True)
-        ]
+        hits = [len(match_times(truth, times, tolerance)) for truth, times in zip(references, said, strict=True)]
+        counts = [(hit, len(truth), len(times)) for hit, truth, times in zip(hits, references, said, strict=True)]
         columns = np.array(counts, dtype=np.float64).reshape(len(counts), 3)
-        for metric, statistic in (
-            (TIME_RECALL, _time_recall),
-            (TIME_PRECISION, _time_precision),
-            (TIME_F1, _time_f1),
-        ):
+        for metric, statistic in ((TIME_RECALL, _time_recall), (TIME_PRECISION, _time_precision), (TIME_F1, _time_f1)):
             one = sums_interval(columns, groups, statistic, **(options | share))
             marks.append(MetricEstimate(metric, one, f"{tolerance:g} s"))
     return marks

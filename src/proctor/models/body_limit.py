@@ -76,9 +76,7 @@ class _Unpacker:
             except zlib.error as error:
                 if not self._first:
                     raise BodyError("a reply whose packed body is broken") from error
-                self._unpack = zlib.decompressobj(
-                    -zlib.MAX_WBITS
-                )  # some servers send deflate without its head
+                self._unpack = zlib.decompressobj(-zlib.MAX_WBITS)  # some servers send deflate without its head
                 self._first = False
                 continue
             self._first = self._first and not piece

@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, TypeVar, overload
 
 from pydantic import BaseModel, JsonValue
 
-from proctor.core import (
-    Frame,
-    InfrastructureError,
-    RefusalError,
-    SystemFaultError,
-    Usage,
-    aside,
-    generator,
-    rebook,
-)
+from proctor.core import Frame, InfrastructureError, RefusalError, SystemFaultError, Usage, aside, generator, rebook
 from proctor.media import ClipFile
 from proctor.models.faults import Fault, understand
 from proctor.models.local_weights import Footage
@@ -221,9 +212,7 @@ def _content(parts: Sequence[Part]) -> list[UserContent]:
             for frame in part.frames:
                 place = {"footage": id(part), "seconds": frame.time or 0.0}
                 content.append(
-                    BinaryContent(
-                        frame.jpeg, media_type="image/jpeg", identifier="frame", vendor_metadata=place
-                    )
+                    BinaryContent(frame.jpeg, media_type="image/jpeg", identifier="frame", vendor_metadata=place)
                 )
             continue
         if isinstance(part, ClipFile):
@@ -252,11 +241,7 @@ def _parameters(schema: type[BaseModel], mode: str) -> ModelRequestParameters:
     about = " ".join((schema.__doc__ or "").split("\n\n")[0].split())
     form = schema.model_json_schema() | {"description": about}
     if mode == "tool":
-        tool = ToolDefinition(
-            name=schema.__name__, description=about, parameters_json_schema=form, kind="output"
-        )
+        tool = ToolDefinition(name=schema.__name__, description=about, parameters_json_schema=form, kind="output")
         return ModelRequestParameters(output_mode="tool", output_tools=[tool], allow_text_output=False)
     described = OutputObjectDefinition(json_schema=form, name=schema.__name__, description=about)
-    return ModelRequestParameters(
-        output_mode="native" if mode == "native" else "prompted", output_object=described
-    )
+    return ModelRequestParameters(output_mode="native" if mode == "native" else "prompted", output_object=described)

@@ -6,13 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from proctor.core import (
-    ConfigurationError,
-    InfrastructureError,
-    ProctorError,
-    RefusalError,
-    SystemFaultError,
-)
+from proctor.core import ConfigurationError, InfrastructureError, ProctorError, RefusalError, SystemFaultError
 from proctor.models.body_limit import BodyError
 
 _SECRET_NAME = re.compile(r"(api[_-]?key|secret|passw|authorization|credential|bearer)", re.IGNORECASE)

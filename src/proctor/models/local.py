@@ -116,9 +116,7 @@ class Batches(Generic[Q, R]):
     def _next(self) -> list[_Waiting[Q, R]]:
         """The questions to be answered together: the oldest one, and others of its kind."""
         waiting = [one for one in self._queue if not one.given_up]
-        batch = [one for one in waiting if self._kind(one.query) == self._kind(waiting[0].query)][
-            : self._size
-        ]
+        batch = [one for one in waiting if self._kind(one.query) == self._kind(waiting[0].query)][: self._size]
         self._queue = deque(one for one in waiting if one not in batch)
         return batch
 
@@ -154,8 +152,7 @@ class LocalModel(Model):
     shows (unknown model, a processor that needs more) is one as well, with the first question."""
 
     unsupported_settings: ClassVar[frozenset[str]] = frozenset(  # type: ignore[assignment]  # names of fields
-        set(ModelSettings.__annotations__)
-        - {"max_tokens", "temperature", "top_p", "top_k", "seed", "stop_sequences"}
+        set(ModelSettings.__annotations__) - {"max_tokens", "temperature", "top_p", "top_k", "seed", "stop_sequences"}
     )
 
     def __init__(self, name: str, settings: LocalModelSettings, seed: int) -> None:
@@ -163,9 +160,7 @@ class LocalModel(Model):
         where = name.removeprefix(PREFIX)
         missing = [package for package in _NEEDED if find_spec(package) is None]
         if missing:
-            raise ConfigurationError(
-                f"{name}: {' and '.join(missing)} missing: pip install 'proctor-eval[local]'"
-            )
+            raise ConfigurationError(f"{name}: {' and '.join(missing)} missing: pip install 'proctor-eval[local]'")
         if where.startswith((".", "/", "~")) and not (Path(where).expanduser() / "config.json").is_file():
             raise ConfigurationError(f"{name}: found no config.json there, expected a folder with weights")
         self._name = where

@@ -31,12 +31,7 @@ def video_metadata(seconds: tuple[float, ...]) -> dict[str, object]:
     """
     indices = [round(time * TICKS) for time in seconds]
     count = max(indices, default=0) + 1
-    return {
-        "fps": float(TICKS),
-        "frames_indices": indices,
-        "total_num_frames": count,
-        "duration": count / TICKS,
-    }
+    return {"fps": float(TICKS), "frames_indices": indices, "total_num_frames": count, "duration": count / TICKS}
 
 
 Message = dict[str, Any]
@@ -142,9 +137,7 @@ class Weights:
             if not template_ends(str(template)):
                 raise ValueError("its chat template does not come to an end")
         processor.tokenizer.padding_side = "left"
-        model = AutoModelForImageTextToText.from_pretrained(
-            self._where, dtype=self._dtype, use_safetensors=True
-        )
+        model = AutoModelForImageTextToText.from_pretrained(self._where, dtype=self._dtype, use_safetensors=True)
         device = self._device
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -184,11 +177,7 @@ class Weights:
 
         def lined_up(messages: list[list[Message]]) -> Any:
             return self._processor.apply_chat_template(
-                messages,
-                add_generation_prompt=True,
-                tokenize=True,
-                return_dict=True,
-                processor_kwargs=dict(given),
+                messages, add_generation_prompt=True, tokenize=True, return_dict=True, processor_kwargs=dict(given)
             )
 
         try:

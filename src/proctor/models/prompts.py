@@ -95,10 +95,7 @@ def load_prompt(path: Path) -> Prompt:
         template = environment.from_string(text)
     except TemplateSyntaxError as error:
         raise InputError(path, f"line {error.lineno}", found=str(error.message), expected="Jinja2") from error
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # numbers of thousands of digits, and nesting without an end
+    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, and nesting without an end
         raise InputError(path, "prompt", found="what can't be compiled", expected="Jinja2") from error
     if template.blocks and not {"user"} <= set(template.blocks) <= {"system", "user"}:
         found = f"the blocks {', '.join(sorted(template.blocks))}"
@@ -109,9 +106,7 @@ def load_prompt(path: Path) -> Prompt:
 def prompt_file(folder: Path, usual: str, choice: str) -> Path:
     """The file of a prompt that is chosen by name (`paper` is USUAL.paper.txt.j2 in the folder) or as a file of
     one's own. Raises `InputError` that lists the names for one that is neither."""
-    named = {
-        file.name.removeprefix(f"{usual}.").removesuffix(_SUFFIX): file for file in _variants(folder, usual)
-    }
+    named = {file.name.removeprefix(f"{usual}.").removesuffix(_SUFFIX): file for file in _variants(folder, usual)}
     if choice in named:
         return named[choice]
     file = Path(choice).expanduser()
@@ -131,6 +126,4 @@ def chosen_prompt(usual: Path, chosen: Path | None) -> Prompt:
 
 
 def _variants(folder: Path, usual: str) -> list[Path]:
-    return [
-        file for file in folder.iterdir() if re.fullmatch(rf"{re.escape(usual)}\.[\w-]+\.txt\.j2", file.name)
-    ]
+    return [file for file in folder.iterdir() if re.fullmatch(rf"{re.escape(usual)}\.[\w-]+\.txt\.j2", file.name)]

@@ -26,17 +26,7 @@ if TYPE_CHECKING:
     from pydantic_ai.providers import Provider
 
 _CONNECT_S = 10.0
-_PROVIDERS = (
-    "openai",
-    "anthropic",
-    "google",
-    "groq",
-    "mistral",
-    "cohere",
-    "azure",
-    "bedrock",
-    "transformers",
-)
+_PROVIDERS = ("openai", "anthropic", "google", "groq", "mistral", "cohere", "azure", "bedrock", "transformers")
 _MAKERS = {"gpt": "openai", "o3": "openai", "o4": "openai", "claude": "anthropic", "gemini": "google"}
 
 
@@ -155,9 +145,7 @@ def _unknown(name: str) -> str:
         near = get_close_matches(provider, _PROVIDERS, n=1)
         meant = f" (did you mean {near[0]}:{model}?)" if near else ""
         return f"unknown provider {provider!r} in {name!r}{meant}: {expected}; {own}"
-    meant = next(
-        (f" (did you mean {whose}:{name}?)" for start, whose in _MAKERS.items() if name.startswith(start)), ""
-    )
+    meant = next((f" (did you mean {whose}:{name}?)" for start, whose in _MAKERS.items() if name.startswith(start)), "")
     return f"unknown model {name!r}{meant}: {expected}; {own}"
 
 

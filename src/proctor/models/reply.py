@@ -108,9 +108,7 @@ def _value_within(text: str, schema: type[T], asked: Sequence[str]) -> T | None:
     if before not in {"", "json"} and after:
         return None
     value = found[0][2]
-    return (
-        None if any(one == value for part in asked for _, _, one in _values_within(part, schema)) else value
-    )
+    return None if any(one == value for part in asked for _, _, one in _values_within(part, schema)) else value
 
 
 def _values_within(text: str, schema: type[T]) -> list[tuple[int, int, T]]:
@@ -144,9 +142,7 @@ def read_usage(response: ModelResponse, unpriced: set[str]) -> Usage:
         except (ValueError, ArithmeticError):  # usage that came incomplete, or that no price fits
             cost = None
     told = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens)
-    if not all(
-        0 <= count <= _MOST_TOKENS for count in told
-    ):  # no such request was made: nothing is known of it
+    if not all(0 <= count <= _MOST_TOKENS for count in told):  # no such request was made: nothing is known of it
         return Usage(requests=1)
     return Usage(
         requests=1,

@@ -62,13 +62,9 @@ class ModelSpec(BaseModel):
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             plain = "://" not in url and "@" not in url and "?" not in url  # it may hold a secret else
             meant = f": did you mean http://{url.lstrip('/')}?" if plain and url.strip("/") else ""
-            raise ConfigurationError(
-                f"a base URL is expected to start with http:// or https:// and a host{meant}"
-            )
+            raise ConfigurationError(f"a base URL is expected to start with http:// or https:// and a host{meant}")
         if parts.username or parts.password or parts.query or parts.fragment:
-            raise ConfigurationError(
-                "a base URL holds no credentials and no query: put the key into the environment"
-            )
+            raise ConfigurationError("a base URL holds no credentials and no query: put the key into the environment")
         return url.rstrip("/")
 
     @field_validator("settings")
@@ -76,13 +72,9 @@ class ModelSpec(BaseModel):
     def _without_secrets(cls, settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
         for key in _keys(settings):
             if key in RESERVED:
-                raise ConfigurationError(
-                    f"the model setting {key!r} is not passed through: use {RESERVED[key]}"
-                )
+                raise ConfigurationError(f"the model setting {key!r} is not passed through: use {RESERVED[key]}")
             if looks_secret(key):
-                raise ConfigurationError(
-                    f"the model setting {key!r} looks like a secret: put it into the environment"
-                )
+                raise ConfigurationError(f"the model setting {key!r} looks like a secret: put it into the environment")
         return settings
 
 

@@ -51,15 +51,7 @@ def main() -> None:
                 pass
     except MemoryError:
         sys.exit(3)
-    except (
-        jinja2.TemplateError,
-        TypeError,
-        ValueError,
-        LookupError,
-        AttributeError,
-        ArithmeticError,
-        RecursionError,
-    ):
+    except (jinja2.TemplateError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError):
         pass
 
 

@@ -12,23 +12,6 @@ from typing import Any
 
 from proctor.core import DASH, thousands
 
-__all__ = [
-    "Answer",
-    "Block",
-    "Cell",
-    "Column",
-    "Figure",
-    "Folded",
-    "Prose",
-    "Row",
-    "Section",
-    "Span",
-    "Story",
-    "Table",
-    "columns",
-    "records_table",
-]
-
 
 @dataclass(frozen=True)
 class Span:
@@ -167,8 +150,7 @@ def records_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     """Records as a table, a column a key: numbers with four digits that tell something, and as they are for programs."""
     names = list(rows[0]) if rows else []
     heads = tuple(
-        Column(name.replace("_", " "), numeric=any(_is_number(row[name]) for row in rows), name=name)
-        for name in names
+        Column(name.replace("_", " "), numeric=any(_is_number(row[name]) for row in rows), name=name) for name in names
     )
     cells = tuple(tuple(Cell(_shown(row[name]), raw=row[name]) for name in names) for row in rows)
     return Table(title, heads, cells, title=title)

@@ -31,8 +31,6 @@ from proctor.reports.source import Source
 from proctor.reports.story import story_of
 from proctor.runs import Options, Store, public_copy
 
-__all__ = ["ReportSummary", "write_public_report", "write_report"]
-
 _BROWSING = (
     "Every question with its key, what each system answered, how it was scored, and what a judge said of it. Choose on the "
     "left, read on the right, or walk with the arrow keys; the address keeps your filters."

@@ -44,8 +44,6 @@ from proctor.runs import (
 )
 from proctor.runs.analysis import NothingMarkedError
 
-__all__ = ["BASELINE", "Key", "Paired", "Source"]
-
 BASELINE = "text-only"
 """The condition that others are compared with: without the media, what is left is guessing."""
 
@@ -93,9 +91,7 @@ class Source:
         """Raises `InputError` where there is no run."""
         if not self.runs:
             expected = "at least one"
-            raise InputError(
-                self._store.shown, f"benchmark {self.card.name}", found="no run", expected=expected
-            )
+            raise InputError(self._store.shown, f"benchmark {self.card.name}", found="no run", expected=expected)
 
     @cached_property
     def policies(self) -> tuple[FailedPolicy, ...]:
@@ -161,9 +157,7 @@ class Source:
         chosen: list[str] = []
         for key in self.keys:
             covered = {kind for kind in formats for name in chosen if self.metric(name).marks(kind)}
-            if key.metric not in chosen and any(
-                self.metric(key.metric).marks(kind) for kind in formats - covered
-            ):
+            if key.metric not in chosen and any(self.metric(key.metric).marks(kind) for kind in formats - covered):
                 chosen.append(key.metric)
         return [key for key in self.keys if key.metric in chosen]
 
@@ -200,9 +194,7 @@ class Source:
         """What blind guessing reaches on all items, or on those with one value of a facet."""
         items = self.items
         if facet:
-            items = [
-                item for item, values in zip(items, self.table.facet(facet), strict=True) if value in values
-            ]
+            items = [item for item, values in zip(items, self.table.facet(facet), strict=True) if value in values]
         by_code = key == Key(ACCURACY.name, CODE)  # of the formats that code compares, free text is none
         return chance_level(ACCURACY if by_code else self.metric(key.metric), items)
 
@@ -225,10 +217,7 @@ class Source:
     @property
     def ordered_runs(self) -> list[Run]:
         """The runs, by system and condition in the order in which these are shown."""
-        return sorted(
-            self.runs,
-            key=lambda run: (self.systems.index(run.system), self.conditions.index(run.condition)),
-        )
+        return sorted(self.runs, key=lambda run: (self.systems.index(run.system), self.conditions.index(run.condition)))
 
     def is_baseline(self, system: str) -> bool:
         """Whether a system is a reference and no contestant."""
@@ -266,9 +255,7 @@ class Source:
     @cached_property
     def _marked(self) -> set[tuple[str, str, str, str]]:
         return {
-            (row.system, row.condition, row.metric, row.scorer)
-            for row in self.overall
-            if row.if_excluded is not None
+            (row.system, row.condition, row.metric, row.scorer) for row in self.overall if row.if_excluded is not None
         }
 
     def _share_a_metric(self, first: Run, second: Run) -> bool:

@@ -9,8 +9,6 @@ from proctor.reports.source import BASELINE, Key, Source
 from proctor.reports.wording import score
 from proctor.runs import BOTH, Comparison, LeaderboardRow
 
-__all__ = ["story_of"]
-
 _MOST_LINES = 24  # of the picture
 _MOST_SYSTEMS, _MOST_CONDITIONS = 6, 4
 
@@ -100,7 +98,9 @@ def _lead(source: Source, key: Key, leader: LeaderboardRow) -> str:
     tied = [row.system for row in rivals if row.rank is not None and row.rank == leader.rank]
     if tied:
         names = ", ".join(tied[:3]) + (f" and {len(tied) - 3} more" if len(tied) > 3 else "")
-        return f"{said} The lead is not sure: {names} {'does' if len(tied) == 1 else 'do'} not score significantly less."
+        return (
+            f"{said} The lead is not sure: {names} {'does' if len(tied) == 1 else 'do'} not score significantly less."
+        )
     if leader.rank_high == 1:
         return f"{said} It is significantly better than every other system."
     high = f" to {leader.rank_high}" if leader.rank_high else ""
@@ -217,10 +217,7 @@ def _figure(source: Source, key: Key) -> Figure | None:
     overview = Overview(
         systems=[f"{name} (baseline)" if source.is_baseline(name) else name for name in names],
         conditions=conditions,
-        dots=[
-            [Dot() if row is None else Dot(row.drawn, row.ci_low, row.ci_high) for row in line]
-            for line in rows
-        ],
+        dots=[[Dot() if row is None else Dot(row.drawn, row.ci_low, row.ci_high) for row in line] for line in rows],
         texts=[["" if row is None else score(metric, row) for row in line] for line in rows],
         mark=None if chance is None else (chance, f"chance {value(metric, chance)}"),
     )

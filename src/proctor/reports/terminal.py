@@ -12,8 +12,6 @@ from rich.markup import escape
 from proctor.core import clean
 from proctor.reports.blocks import Block, Folded, Prose, Section, Table
 
-__all__ = ["show_block", "show_section", "show_table"]
-
 _GAP = 2
 _LEAST = 10  # columns that a text keeps, however narrow the terminal
 
@@ -48,11 +46,7 @@ def show_block(console: Console, block: Block | str) -> None:
 
 
 def show_table(
-    console: Console,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    wrapped: Sequence[str] = (),
+    console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Sequence[str] = ()
 ) -> None:
     """Prints a table; columns beginning with ">" hold numbers and are aligned to the right.
 

@@ -18,22 +18,7 @@ from proctor.runs import (
     policies,
 )
 
-__all__ = [
-    "DECIDED_LINE",
-    "badge_of",
-    "board_notes",
-    "condition_line",
-    "difference_of",
-    "mean_rank",
-    "policy_line",
-    "remarks",
-    "score",
-    "who_advances",
-]
-
-DECIDED_LINE = (
-    "Decided by a person: the judge left the answer unresolved, and a person gave the score in its place."
-)
+DECIDED_LINE = "Decided by a person: the judge left the answer unresolved, and a person gave the score in its place."
 
 
 def score(metric: Metric, row: Result | LeaderboardRow) -> str:
@@ -118,9 +103,7 @@ def board_notes(board: Board) -> list[str]:
     if board.judge != "code":
         found.append(f"Free text is right or wrong by {board.judge}.")
     if board.left_out:
-        found.append(
-            f"{board.left_out} questions have no scorer (free text without a judge) and are left out."
-        )
+        found.append(f"{board.left_out} questions have no scorer (free text without a judge) and are left out.")
     if board.unbucketed:
         found.append(
             f"{board.unbucketed} questions lack a tag of the buckets, or have two values of it: they are in no bucket and "
@@ -129,9 +112,7 @@ def board_notes(board: Board) -> list[str]:
     standings = board.standings
     if standings.tau is not None and standings.tau_low is not None:
         equal = (
-            ""
-            if standings.tau_equal is None
-            else f"; systems that are all equal would give {standings.tau_equal:.2f}"
+            "" if standings.tau_equal is None else f"; systems that are all equal would give {standings.tau_equal:.2f}"
         )
         found.append(
             f"Kendall's tau to the ranking of each sample: mean {standings.tau:.2f}, 2.5 % below {standings.tau_low:.2f}"
@@ -163,9 +144,7 @@ def _latency(board: Board) -> list[str]:
         return []
     names = ", ".join(untimed)
     if board.timed:
-        return [
-            f"Answers without a latency count as late, so as wrong (--latency optional lets them in): {names}."
-        ]
+        return [f"Answers without a latency count as late, so as wrong (--latency optional lets them in): {names}."]
     return [f"Answers without a latency count as in time, which nobody knows (--latency required): {names}."]
 
 
@@ -179,9 +158,7 @@ def _buckets(board: Board) -> list[str]:
         for name, least in board.powerless.items()
     ]
     if few:
-        found.append(
-            f"Too few groups for any difference to be significant, so all share rank 1: {'; '.join(few)}."
-        )
+        found.append(f"Too few groups for any difference to be significant, so all share rank 1: {'; '.join(few)}.")
     return found
 
 

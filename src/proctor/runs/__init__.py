@@ -6,14 +6,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.runs.analysis.analyse import Analysis, analyse, write_tables
-    from proctor.runs.baselines import (
-        FLOOR,
-        add_floor,
-        audit_stored,
-        derive_guessable,
-        flag_guessable,
-        skipped_floor,
-    )
+    from proctor.runs.baselines import FLOOR, add_floor, audit_stored, derive_guessable, flag_guessable, skipped_floor
     from proctor.runs.board_rows import board_json, board_rows
     from proctor.runs.cards import BenchmarkCard, Ruling
     from proctor.runs.compare import Comparison, Comparisons, Side, compare, compare_runs, condition_pairs
@@ -22,21 +15,9 @@ if TYPE_CHECKING:
     from proctor.runs.engine import Job, Limits, Tally, ask, ask_all
     from proctor.runs.estimate import PICTURE_TOKENS, RunEstimate, estimate_runs
     from proctor.runs.export import COLUMNS, export, export_rows, pseudonyms_of, public_copy, safe_cell
-    from proctor.runs.housekeeping import (
-        check_store,
-        delete_benchmark,
-        delete_runs,
-        rename_system,
-        stored_runs,
-    )
+    from proctor.runs.housekeeping import check_store, delete_benchmark, delete_runs, rename_system, stored_runs
     from proctor.runs.identity import ORACLE
-    from proctor.runs.judge_agreement import (
-        FlaggedVote,
-        JudgeAgreement,
-        JudgePair,
-        flagged_votes,
-        judge_agreement,
-    )
+    from proctor.runs.judge_agreement import FlaggedVote, JudgeAgreement, JudgePair, flagged_votes, judge_agreement
     from proctor.runs.judgements import Judgement, RatingSummary, judgements_of, rating_summary
     from proctor.runs.judging import JudgeLimits, JudgeTally, PaidVotes, judge_all
     from proctor.runs.leaderboard import Leaderboard, LeaderboardRow, leaderboard

@@ -38,9 +38,7 @@ def skipped_floor(benchmark: Benchmark, *, seed: int = 0) -> dict[str, str]:
     return skipped
 
 
-async def add_floor(
-    store: Store, benchmark: Benchmark, scorers: Sequence[Scorer], *, seed: int = 0
-) -> list[str]:
+async def add_floor(store: Store, benchmark: Benchmark, scorers: Sequence[Scorer], *, seed: int = 0) -> list[str]:
     """Asks the baselines all items that count, as far as the store has not their answers yet.
 
     They take seconds and cost nothing. Returns the names of those that were asked. A run of that name
@@ -65,12 +63,7 @@ async def add_floor(
             continue
         answers = [await ask(system, item, lambda item: view(item, _CONDITION, library)) for item in mine]
         marks = [
-            [
-                score
-                for scorer in scorers
-                if scorer.applies(item)
-                for score in await scorer.score(item, answer)
-            ]
+            [score for scorer in scorers if scorer.applies(item) for score in await scorer.score(item, answer)]
             for item, answer in zip(mine, answers, strict=True)
         ]
         run = store.start_run(benchmark.name, name, _CONDITION, settings)

@@ -9,8 +9,6 @@ from proctor.runs.analysis.boards import duels_of, rule_rows
 from proctor.runs.contestants import Lacking
 from proctor.runs.ranking import Board
 
-__all__ = ["board_json", "board_rows"]
-
 
 def board_rows(board: Board) -> list[dict[str, Any]]:
     """One flat row a system, as programs read it: `mean` is the pre-evaluation score with its rank and that rank's
@@ -48,27 +46,12 @@ def board_rows(board: Board) -> list[dict[str, Any]]:
         _flat(board, one.name, one.lacking) | {"mean_if_wrong": one.low, "mean_if_excluded": one.high}
         for one in board.unranked
     ]
-    rows += [
-        _flat(board, base.name, base.lacking) | {"mean": base.mean, "baseline": True}
-        for base in board.baselines
-    ]
+    rows += [_flat(board, base.name, base.lacking) | {"mean": base.mean, "baseline": True} for base in board.baselines]
     return rows
 
 
 _COLUMNS = (
-    *(
-        "board",
-        "place",
-        "system",
-        "score",
-        "won",
-        "lost",
-        "tied",
-        "mean",
-        "rank_by_mean",
-        "rank_low",
-        "rank_high",
-    ),
+    *("board", "place", "system", "score", "won", "lost", "tied", "mean", "rank_by_mean", "rank_low", "rank_high"),
     *("win_rate", "tie_broken", "duel_rate", "place_low", "place_high", "p_first", "baseline", "below_line"),
     *("advances", "mean_if_wrong", "mean_if_excluded"),
 )
@@ -113,11 +96,7 @@ def board_json(board: Board) -> dict[str, Any]:
         "tau": standings.tau,
         "tau_low": standings.tau_low,
         "tau_if_equal": standings.tau_equal,
-        "rules": [
-            {name: row[name] for name in ("rule", "system", "place", "score")} for row in rule_rows([board])
-        ],
+        "rules": [{name: row[name] for name in ("rule", "system", "place", "score")} for row in rule_rows([board])],
         "systems": [row | more for row, more in zip(board_rows(board), details, strict=True)],
-        "p_values": {
-            name: table.tolist() for name, table in zip(standings.buckets, standings.p_values, strict=True)
-        },
+        "p_values": {name: table.tolist() for name, table in zip(standings.buckets, standings.p_values, strict=True)},
     }

@@ -10,8 +10,6 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from proctor.core import Benchmark, Excerpt, FailedPolicy, Item, Metric, PublishedTable, RatingScheme
 from proctor.metrics import chance_level
 
-__all__ = ["BenchmarkCard", "Ruling", "card_of"]
-
 
 class Ruling(BaseModel):
     """A person's decision that a system is disqualified: why and since when (UTC, ISO 8601). One that was taken back
@@ -56,9 +54,7 @@ class BenchmarkCard(BaseModel):
     failed: FailedPolicy | None = None
     excerpts: dict[str, Excerpt] = {}
     rating: RatingScheme | None = None
-    chance: dict[
-        str, float
-    ] = {}  # by metric what random guessing reaches on the items that count, where it is known
+    chance: dict[str, float] = {}  # by metric what random guessing reaches on the items that count, where it is known
 
     folders: dict[str, str] = {}
     """Where the files lay on this machine at the last run or import: `data`, `media`; and the `track`."""

@@ -18,8 +18,6 @@ from proctor.runs.store import Run, Store
 from proctor.runs.table import ItemTable, load_items, load_labels
 from proctor.stats import Difference, cross_table, holm, paired_difference
 
-__all__ = ["Comparison", "Comparisons", "Side", "compare", "compare_runs", "condition_pairs"]
-
 BLIND = "text-only"
 _PAIRS = "two conditions of one system, or two systems and one --condition, or runs named SYSTEM/CONDITION (--system, --against)"
 _RIGHT_OR_WRONG = ("correct", "incorrect")
@@ -202,9 +200,7 @@ def _only_shared(runs: Sequence[Run], options: Options) -> str | None:
 def _one_run(store: Store, benchmark: str, names: tuple[str, str]) -> Run:
     found = chosen_runs(store, benchmark, names[:1], names[1:])
     if not found:
-        raise InputError(
-            store.shown, found=f"no run of {names[0]} under {names[1]}", expected="a run of both"
-        )
+        raise InputError(store.shown, found=f"no run of {names[0]} under {names[1]}", expected="a run of both")
     return found[0]
 
 
@@ -292,10 +288,7 @@ def _scored(
 
 
 def _compare(
-    items: ItemTable,
-    scored: tuple[_Scored, _Scored],
-    chosen: tuple[FailedPolicy, ...],
-    options: Options,
+    items: ItemTable, scored: tuple[_Scored, _Scored], chosen: tuple[FailedPolicy, ...], options: Options
 ) -> Comparison:
     """The comparison of two runs, whose sides are still to be named."""
     metric, scorer = scored[0].marked.metric, scored[0].marked.scorer
@@ -347,9 +340,7 @@ def _either(wrong: Difference, excluded: Difference) -> Difference:
     whole = len(known) == len(ends)
     agree = (wrong.value or 0) * (excluded.value or 0) > 0
     p = max(wrong.p, excluded.p) if agree and wrong.p is not None and excluded.p is not None else None
-    return replace(
-        wrong, value=None, ci_low=min(known) if whole else None, ci_high=max(known) if whole else None, p=p
-    )
+    return replace(wrong, value=None, ci_low=min(known) if whole else None, ci_high=max(known) if whole else None, p=p)
 
 
 def _counts(
@@ -362,12 +353,9 @@ def _counts(
     if not levels:
         return None, 0
     named = [
-        [_level(metric, side, own, int(place)) for place in both]
-        for side, own in zip(scored, values, strict=True)
+        [_level(metric, side, own, int(place)) for place in both] for side, own in zip(scored, values, strict=True)
     ]
-    inside = [
-        (first, second) for first, second in zip(*named, strict=True) if first in levels and second in levels
-    ]
+    inside = [(first, second) for first, second in zip(*named, strict=True) if first in levels and second in levels]
     counts = cross_table([first for first, _ in inside], [second for _, second in inside], levels)
     return [[int(count) for count in row] for row in counts], len(both) - len(inside)
 
@@ -383,9 +371,7 @@ def _adjusted(found: list[Comparison]) -> list[Comparison]:
     adjusted: dict[int, float] = {}
     for key in {(one.metric, one.scorer) for one in found}:
         places = [
-            place
-            for place, one in enumerate(found)
-            if (one.metric, one.scorer) == key and one.difference.p is not None
+            place for place, one in enumerate(found) if (one.metric, one.scorer) == key and one.difference.p is not None
         ]
         values = holm([p for place in places if (p := found[place].difference.p) is not None])
         adjusted |= {place: float(value) for place, value in zip(places, values, strict=True)}

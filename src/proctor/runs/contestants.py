@@ -16,18 +16,6 @@ from proctor.runs.results import chosen_runs
 from proctor.runs.store import Run, Store
 from proctor.runs.table import ItemTable, load_outcomes, load_timed
 
-__all__ = [
-    "BASELINES",
-    "NO_BASELINES",
-    "Contest",
-    "Entry",
-    "Lacking",
-    "Latency",
-    "chosen_baselines",
-    "disqualified",
-    "ranked_entries",
-]
-
 BASELINES = ("random", "majority")
 """Where no baseline is named, these, as far as the store has them under `text-only`."""
 
@@ -170,8 +158,7 @@ def ranked_entries(store: Store, card: BenchmarkCard, items: ItemTable, contest:
         raise InputError(store.shown, found=found, expected="a system to rank")
     accuracy = load_marked_accuracy(store, list(chosen.values()), items, card)
     entries = [
-        _entry(store, run, items, accuracy[run.id], baseline=system in wanted)
-        for system, run in sorted(chosen.items())
+        _entry(store, run, items, accuracy[run.id], baseline=system in wanted) for system, run in sorted(chosen.items())
     ]
     timed = _latency_counts(entries, contest.latency)
     policy = policies(contest.failed, card)[0]

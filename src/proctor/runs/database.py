@@ -13,8 +13,6 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from proctor.core import InputError, first_problem
 from proctor.runs import schema
 
-__all__ = ["READING_FAULTS", "damaged", "open_engine", "shown_url"]
-
 READING_FAULTS = (ValidationError, ValueError, TypeError, LookupError, OverflowError)
 """What decoding a row raises that Proctor did not write."""
 
@@ -53,9 +51,7 @@ def damaged(shown: str, error: Exception) -> InputError:
         found = f"a damaged row ({first_problem(error)})"
     else:
         found = f"a damaged row ({type(error).__name__}: {error})"[:200]
-    return InputError(
-        shown, found=found, expected="a store as Proctor wrote it; proctor store check names the rows"
-    )
+    return InputError(shown, found=found, expected="a store as Proctor wrote it; proctor store check names the rows")
 
 
 def shown_url(store: str | Path) -> str:
@@ -75,9 +71,7 @@ def _engine(store: str | Path, *, create: bool) -> Engine:
         try:
             return create_engine(text, pool_pre_ping=True)
         except (ArgumentError, NoSuchModuleError, ModuleNotFoundError, ValueError) as error:
-            raise InputError(
-                shown_url(store), found=str(error), expected="a path or an SQLAlchemy URL"
-            ) from error
+            raise InputError(shown_url(store), found=str(error), expected="a path or an SQLAlchemy URL") from error
     try:
         path = Path(make_url(text).database or "") if "://" in text else Path(text)
         if path.is_dir() or (not create and not path.is_file()):

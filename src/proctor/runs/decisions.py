@@ -37,8 +37,6 @@ from proctor.runs.export import safe_cell
 from proctor.runs.results import chosen_runs
 from proctor.runs.store import Run, Store
 
-__all__ = ["DecisionCounts", "OpenAnswer", "decide", "open_answers", "write_open"]
-
 _KEY = ("item", "system", "condition", "judge", "metric")
 _TOLD = ("question", "reference", "answer", "state", "values", "answer_id")
 _FILLED = ("value", "reason")
@@ -99,12 +97,7 @@ class DecisionCounts:
 
 
 def open_answers(
-    store: Store,
-    benchmark: str,
-    systems: Sequence[str] = (),
-    conditions: Sequence[str] = (),
-    *,
-    decided: bool = False,
+    store: Store, benchmark: str, systems: Sequence[str] = (), conditions: Sequence[str] = (), *, decided: bool = False
 ) -> list[OpenAnswer]:
     """The answers of the chosen runs that a judge left unresolved, one entry a metric, by run, judge and item; with
     `decided` those that a person decided, too.
@@ -112,9 +105,7 @@ def open_answers(
     Raises `InputError` for an unknown system or condition, and for a judge whose metrics are not known, since it gave
     no verdict on any answer of the benchmark.
     """
-    found, silent = _listed(
-        store, benchmark, chosen_runs(store, benchmark, systems, conditions), decided=decided
-    )
+    found, silent = _listed(store, benchmark, chosen_runs(store, benchmark, systems, conditions), decided=decided)
     if silent:
         raise InputError(
             store.shown,
@@ -125,9 +116,7 @@ def open_answers(
     return found
 
 
-def _listed(
-    store: Store, benchmark: str, runs: Sequence[Run], *, decided: bool
-) -> tuple[list[OpenAnswer], set[str]]:
+def _listed(store: Store, benchmark: str, runs: Sequence[Run], *, decided: bool) -> tuple[list[OpenAnswer], set[str]]:
     """The entries of these runs, and the judges whose metrics are not known."""
     card, items = store.card(benchmark), store.items(benchmark)
     given = _metrics_given(store, benchmark)
@@ -148,9 +137,7 @@ def _listed(
                     key = given_of.get((judge, item.id, metric.name), "")
                     if key is not None:
                         values = _values_text(metric, card)
-                        found.append(
-                            OpenAnswer(run, item, answers[item.id], judge, metric, state, values, key)
-                        )
+                        found.append(OpenAnswer(run, item, answers[item.id], judge, metric, state, values, key))
     return found, silent
 
 
@@ -273,9 +260,7 @@ def _filled(file: Path) -> list[TableRow]:
         if value:
             filled.append(row)
     if not filled:
-        raise InputError(
-            file, "column 'value'", found=f"nothing in {len(rows)} rows", expected="one decision or more"
-        )
+        raise InputError(file, "column 'value'", found=f"nothing in {len(rows)} rows", expected="one decision or more")
     return filled
 
 
@@ -305,23 +290,18 @@ def _unknown(
         "system": {run.system for run in runs},
         "condition": {run.condition for run in runs},
         "judge": set(given),
-        "metric": {name for names in given.values() for name in names}
-        | {one.metric.name for one in known.values()},
+        "metric": {name for names in given.values() for name in names} | {one.metric.name for one in known.values()},
     }
     for column, found in ((column, row.cells[column]) for column in _KEY):
         names = sorted(str(safe_cell(name)) for name in choices[column])
         if found not in names:
             shown = one_of(names, found) if len(names) <= 20 else f"a known {column}"
             return InputError(file, f"row {row.number}, column {column!r}", found=repr(found), expected=shown)
-    return InputError(
-        file, f"row {row.number}", found="an answer that is not open", expected="one without a verdict"
-    )
+    return InputError(file, f"row {row.number}", found="an answer that is not open", expected="one without a verdict")
 
 
 def _check_whole(
-    chosen: dict[tuple[str, ...], tuple[TableRow, OpenAnswer]],
-    known: dict[tuple[str, ...], OpenAnswer],
-    file: Path,
+    chosen: dict[tuple[str, ...], tuple[TableRow, OpenAnswer]], known: dict[tuple[str, ...], OpenAnswer], file: Path
 ) -> None:
     """An answer is decided on all metrics of its judge; of one that was decided before, some may be decided again."""
     undecided = defaultdict(list)
@@ -353,11 +333,7 @@ def _states(store: Store, run: Run) -> dict[tuple[str, str], tuple[float, str]]:
     )
     with store.reading() as connection:
         rows = connection.execute(query).all()
-    return {
-        (row.scorer, row.item): (row.value, row.label)
-        for row in rows
-        if row.value == 1 or is_decided(row.label)
-    }
+    return {(row.scorer, row.item): (row.value, row.label) for row in rows if row.value == 1 or is_decided(row.label)}
 
 
 def _scores_given(
@@ -378,9 +354,7 @@ def _scores_given(
         for key, vote in store.votes(row.vote_key for row in rows if row.vote_key).items()
         if vote.judge.startswith(HUMAN)
     }
-    return {
-        (row.scorer, row.item, row.metric): row.vote_key if row.vote_key in people else None for row in rows
-    }
+    return {(row.scorer, row.item, row.metric): row.vote_key if row.vote_key in people else None for row in rows}
 
 
 def _metrics_given(store: Store, benchmark: str) -> dict[str, set[str]]:

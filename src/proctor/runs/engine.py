@@ -35,9 +35,6 @@ from proctor.runs.journal import Journal
 from proctor.runs.ownership import HEARTBEAT_S
 from proctor.runs.store import Run, Store
 
-__all__ = ["Job", "Limits", "Tally", "ask_all"]
-
-
 _ID = re.compile(r"\b(?:req[-_]\w+|(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{8,})\b")
 _CAUSES = 50  # kinds of failure that are told apart
 
@@ -180,12 +177,7 @@ class _Worker:
     """What the concurrent workers share."""
 
     def __init__(
-        self,
-        journal: Journal,
-        limits: Limits,
-        tally: Tally,
-        stop: asyncio.Event,
-        on_change: Callable[[Tally], None],
+        self, journal: Journal, limits: Limits, tally: Tally, stop: asyncio.Event, on_change: Callable[[Tally], None]
     ) -> None:
         self.fatal: ProctorError | None = None
         self._journal = journal

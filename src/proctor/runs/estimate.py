@@ -12,8 +12,6 @@ from proctor.media import CONDITIONS, MediaLibrary
 from proctor.runs.plan import PlanOptions, chosen_items
 from proctor.runs.store import Store
 
-__all__ = ["PICTURE_TOKENS", "RunEstimate", "estimate_runs"]
-
 PICTURE_TOKENS = 300
 """About what models count for a picture of 512 pixels: between 85 and 800, by provider."""
 _PROMPT_TOKENS = 150  # what stands around a question in the prompts that come along
@@ -63,12 +61,7 @@ def estimate_runs(
             words = sum(_words(item) for item in left) if asks else 0
             found.append(
                 RunEstimate(
-                    system.name,
-                    condition,
-                    len(mine) - len(left),
-                    len(left),
-                    shown,
-                    words + shown * PICTURE_TOKENS,
+                    system.name, condition, len(mine) - len(left), len(left), shown, words + shown * PICTURE_TOKENS
                 )
             )
     return found

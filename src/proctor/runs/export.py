@@ -28,18 +28,7 @@ from proctor.runs.table import CODE, ItemTable, Series, load_items, load_series
 
 ExportFormat = Literal["jsonl", "csv", "parquet"]
 
-COLUMNS = (
-    "item",
-    "group",
-    "system",
-    "condition",
-    "status",
-    "metric",
-    "value",
-    "text",
-    "parsed",
-    "latency_s",
-)
+COLUMNS = ("item", "group", "system", "condition", "status", "metric", "value", "text", "parsed", "latency_s")
 """The first columns; then come the facets (several values joined by "|"), last the scorer."""
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # a spreadsheet would run a cell that begins so
@@ -71,12 +60,7 @@ def export(
 
 
 def export_rows(
-    store: Store,
-    benchmark: str,
-    card: BenchmarkCard,
-    *,
-    all_items: bool = False,
-    runs: Sequence[Run] | None = None,
+    store: Store, benchmark: str, card: BenchmarkCard, *, all_items: bool = False, runs: Sequence[Run] | None = None
 ) -> tuple[list[str], Iterator[dict[str, Any]]]:
     """The facets' names, and the rows of these runs (None: of all) one by one. An answer without a score of a metric that marks its
     format has `value` None."""
@@ -180,9 +164,7 @@ Row = dict[str, Any]
 Change = Callable[[Row], Row]
 
 
-def pseudonyms_of(
-    store: Store, benchmark: str, baselines: Collection[str] = (), seed: int = 0
-) -> dict[str, str]:
+def pseudonyms_of(store: Store, benchmark: str, baselines: Collection[str] = (), seed: int = 0) -> dict[str, str]:
     """ "System 1", "System 2" … for every system of a benchmark but the baselines, which everybody may know. The
     numbers are drawn with the seed, so they tell nothing of names or ranks."""
     known = sorted({run.system for run in store.runs(benchmark)} - {*FLOOR, *baselines})
@@ -231,11 +213,7 @@ def public_copy(store: Store, benchmark: str, pseudonyms: Mapping[str, str] | No
             ),
             (tables.items, select(tables.items).where(tables.items.c.benchmark == own), _item),
             (tables.flags, select(tables.flags).where(tables.flags.c.item.in_(items)), lambda row: row),
-            (
-                tables.runs,
-                select(tables.runs).where(tables.runs.c.benchmark == own),
-                lambda row: _run(row, shown),
-            ),
+            (tables.runs, select(tables.runs).where(tables.runs.c.benchmark == own), lambda row: _run(row, shown)),
             (tables.answers, select(tables.answers).where(tables.answers.c.run.in_(runs)), _answer),
             (tables.scores, scored, lambda row: _score(row, judges)),
         ]

@@ -91,9 +91,7 @@ def rename_system(store: Store, benchmark: str, runs: Sequence[Run], name: str) 
         release(connection, ids)
     card = store.card(benchmark)
     if any(one.system in old for one in card.rulings):
-        rulings = tuple(
-            one.model_copy(update={"system": name}) if one.system in old else one for one in card.rulings
-        )
+        rulings = tuple(one.model_copy(update={"system": name}) if one.system in old else one for one in card.rulings)
         store.change_card(benchmark, lambda card: card.model_copy(update={"rulings": rulings}))
 
 

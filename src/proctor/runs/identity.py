@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ORACLE", "changed_settings", "same_run", "with_servers"]
-
 ORACLE = "told_the_key"  # the name in stores since the first edition
 """The setting of a run that says whether its system got the reference answers beforehand."""
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from proctor.core import Answer, Score
 from proctor.runs.store import Run, Store
 
-__all__ = ["Journal"]
-
 _REST = 4.0
 _MOST_REST_S = 0.01
 """After a transaction the next one is held back this many times as long as it took, up to this many seconds, for

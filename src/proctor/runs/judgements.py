@@ -13,8 +13,6 @@ from proctor.core import Item, Metric, Status
 from proctor.runs import schema
 from proctor.runs.store import Run, Store
 
-__all__ = ["Judgement", "RatingSummary", "judgements_of", "rating_summary"]
-
 
 @dataclass(frozen=True)
 class Judgement:
@@ -31,11 +29,7 @@ class Judgement:
 
     def to_json(self) -> dict[str, Any]:
         """As programs read it: one flat object."""
-        return asdict(self) | {
-            "values": dict(self.values),
-            "flags": list(self.flags),
-            "reply": dict(self.reply),
-        }
+        return asdict(self) | {"values": dict(self.values), "flags": list(self.flags), "reply": dict(self.reply)}
 
     @property
     def breaks(self) -> tuple[str, ...]:
@@ -99,18 +93,13 @@ def rating_summary(
     flag. Missing are the dimensions of answers that the runs have (failed ones left out) and the scorer did not score."""
     items = {item.id: item for item in store.items(benchmark)}
     answered = [
-        items[name]
-        for run in runs
-        for name, answer in store.answers(run).items()
-        if answer.status is not Status.FAILED
+        items[name] for run in runs for name, answer in store.answers(run).items() if answer.status is not Status.FAILED
     ]
     said = judgements_of(store, benchmark, runs, scorer)
     rows = []
     for language in dict.fromkeys(_language(item) for item in items.values()):
         for metric in _dimensions(store, benchmark):
-            wanted = sum(
-                _language(item) == language and metric.marks(item.answer.kind, language) for item in answered
-            )
+            wanted = sum(_language(item) == language and metric.marks(item.answer.kind, language) for item in answered)
             inside = [one for one in said if _language(items[one.item]) == language]
             values = [one.values[metric.name] for one in inside if metric.name in one.values]
             apart = [
@@ -120,9 +109,7 @@ def rating_summary(
             ]
             if wanted:
                 missing = wanted - len(values)
-                rows.append(
-                    RatingSummary(language, metric.name, len(values), missing, _mean(values), _mean(apart))
-                )
+                rows.append(RatingSummary(language, metric.name, len(values), missing, _mean(values), _mean(apart)))
     breaks = Counter(name for one in said for name in one.breaks)
     flags = Counter(name for one in said for name in one.flags if name not in one.breaks)
     return rows, breaks, flags

@@ -22,19 +22,9 @@ from proctor.core import (
     Vote,
     VoteBook,
 )
-from proctor.judges import (
-    AWAITING_VOTES,
-    NO_VERDICT,
-    RESOLVED,
-    TIE,
-    UNRESOLVED,
-    PartialScoresError,
-    WithFallback,
-)
+from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, PartialScoresError, WithFallback
 from proctor.runs.store import Run, Store
 from proctor.runs.table import load_items, load_labels
-
-__all__ = ["JudgeLimits", "JudgeTally", "PaidVotes", "SeesAnswers", "judge_all"]
 
 _WRITE_EVERY = 64
 
@@ -194,9 +184,7 @@ def _state(item: Item, scorer: Scorer, how: str) -> Score:
     return Score(item_id=item.id, metric=UNRESOLVED.name, value=value, scorer=scorer.name, label=how)
 
 
-def _unmarked(
-    store: Store, run: Run, scorer: Scorer, awaiting: set[str], all_items: bool
-) -> list[tuple[Item, Answer]]:
+def _unmarked(store: Store, run: Run, scorer: Scorer, awaiting: set[str], all_items: bool) -> list[tuple[Item, Answer]]:
     answers = store.answers(run)
     card = store.card(run.benchmark)
     marked = store.marked(run, scorer.name) - awaiting
@@ -237,9 +225,7 @@ def _flush(store: Store, done: list[tuple[Run, Score]], scorer: Scorer) -> None:
     if any(score.metric == UNRESOLVED.name for _, score in done):
         formats = tuple(dict.fromkeys(kind for metric in scorer.metrics for kind in metric.formats))
         if any(metric.name == ACCURACY.name for metric in scorer.metrics):
-            formats = (
-                UNRESOLVED.formats
-            )  # a panel's accuracy is completed by code's, its verdicts are on free text
+            formats = UNRESOLVED.formats  # a panel's accuracy is completed by code's, its verdicts are on free text
         for name in {run.benchmark for run in runs.values()}:
             store.declare_metrics(name, [replace(UNRESOLVED, formats=formats)])
     for number, run in runs.items():

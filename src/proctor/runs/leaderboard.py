@@ -16,8 +16,6 @@ from proctor.runs.store import Run, Store
 from proctor.runs.table import CODE, ItemTable, load_items
 from proctor.stats import Estimate, Rank, mean_interval, rank_systems
 
-__all__ = ["Leaderboard", "LeaderboardRow", "leaderboard"]
-
 Mask = NDArray[np.bool_]
 
 _FEW = 100  # draws where only ranks are asked for, which need none
@@ -135,9 +133,7 @@ def leaderboard(
     ]
     scorers = sorted({entry.marked.scorer for entry in entries})
     if len(scorers) > 1:
-        raise InputError(
-            store.shown, found=f"{declared.name} by {', '.join(scorers)}", expected="one scorer, named"
-        )
+        raise InputError(store.shown, found=f"{declared.name} by {', '.join(scorers)}", expected="one scorer, named")
     markable = items.markable(declared, CODE if scorer is None else scorer)
     contests = [entry for entry in entries if not entry.disqualified and not entry.oracle_baseline]
     known = [~np.isnan(one.marked.values(FailedPolicy.WRONG)) for one in contests]

@@ -29,16 +29,6 @@ from proctor.runs.table import (
     load_series,
 )
 
-__all__ = [
-    "FAILED_POLICIES",
-    "Marked",
-    "load_marked",
-    "load_marked_accuracy",
-    "marked",
-    "policies",
-    "unresolved_by_scorer",
-]
-
 FAILED_POLICIES: dict[FailedPolicy, str] = {
     FailedPolicy.WRONG: "items that failed, were not asked or have no verdict count as wrong",
     FailedPolicy.EXCLUDE: "items that failed, were not asked or have no verdict are left out of the run's own score",
@@ -98,13 +88,7 @@ class Marked:
 
 
 def marked(
-    metric: Metric,
-    series: Series,
-    markable: Mask,
-    outcomes: Outcomes,
-    unresolved: Mask,
-    *,
-    baseline: bool = False,
+    metric: Metric, series: Series, markable: Mask, outcomes: Outcomes, unresolved: Mask, *, baseline: bool = False
 ) -> Marked:
     """A series of a run with what it lacks; `unresolved` are the answers that its judge gave no verdict on.
 
@@ -149,9 +133,7 @@ def load_marked(store: Store, run: Run, items: ItemTable, card: BenchmarkCard) -
     ]
 
 
-def load_marked_accuracy(
-    store: Store, runs: Sequence[Run], items: ItemTable, card: BenchmarkCard
-) -> dict[int, Marked]:
+def load_marked_accuracy(store: Store, runs: Sequence[Run], items: ItemTable, card: BenchmarkCard) -> dict[int, Marked]:
     """Whether each answer is right, of several runs (by their number) and all by the same judge (`load_accuracy`).
 
     Where no judge has marked any of the runs, only what code can compare is markable. Else a run that the judge has
@@ -167,11 +149,6 @@ def load_marked_accuracy(
         unresolved = unresolved_by_scorer(load_raw_series(store, run, items))
         outcomes = load_outcomes(store, run, items)
         found[run.id] = marked(
-            metric,
-            chosen[run.id],
-            markable,
-            outcomes,
-            unresolved.get(judge, nothing),
-            baseline=run.system in FLOOR,
+            metric, chosen[run.id], markable, outcomes, unresolved.get(judge, nothing), baseline=run.system in FLOOR
         )
     return found

@@ -13,8 +13,6 @@ from proctor.runs.results import Options, chosen_runs
 from proctor.runs.store import Store
 from proctor.runs.table import load_items, load_outcomes
 
-__all__ = ["OfficialSummary", "official_summaries"]
-
 
 @dataclass(frozen=True)
 class OfficialSummary:
@@ -39,12 +37,7 @@ class OfficialSummary:
 
 
 def official_summaries(
-    store: Store,
-    benchmark: str,
-    reader: HasOfficialFigures,
-    *,
-    official: bool,
-    options: Options | None = None,
+    store: Store, benchmark: str, reader: HasOfficialFigures, *, official: bool, options: Options | None = None
 ) -> list[OfficialSummary]:
     """The summary of every chosen run, from the marks that the store keeps; of a run that lacks some and where nothing
     is decided, one under each policy. Of `options` count systems, conditions, `failed`, draws and seed."""

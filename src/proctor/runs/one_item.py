@@ -14,8 +14,6 @@ from proctor.runs.results import chosen_runs
 from proctor.runs.rows import answer_from_row
 from proctor.runs.store import Run, Store
 
-__all__ = ["GivenAnswer", "ItemHistory", "item_history"]
-
 _LISTED = 5
 
 
@@ -52,18 +50,12 @@ class ItemHistory:
 
 
 def item_history(
-    store: Store,
-    benchmark: str,
-    item_id: str,
-    systems: Sequence[str] = (),
-    conditions: Sequence[str] = (),
+    store: Store, benchmark: str, item_id: str, systems: Sequence[str] = (), conditions: Sequence[str] = ()
 ) -> ItemHistory:
     """Raises `InputError` for an unknown item, system or condition; the nearest id is named."""
     items = {item.id: item for item in store.items(benchmark)}
     if item_id not in items:
-        raise InputError(
-            store.shown, f"item of {benchmark}", found=repr(item_id), expected=_ids(items, item_id)
-        )
+        raise InputError(store.shown, f"item of {benchmark}", found=repr(item_id), expected=_ids(items, item_id))
     runs = chosen_runs(store, benchmark, systems, conditions)
     return ItemHistory(items[item_id], tuple(_given(store, run, item_id) for run in runs))
 

@@ -13,8 +13,6 @@ from sqlalchemy import Connection, RowMapping, select, update
 from proctor.core import InputError
 from proctor.runs import schema
 
-__all__ = ["HEARTBEAT_S", "at_work", "claim", "release"]
-
 HEARTBEAT_S = 20.0
 _SILENT_S = 3 * HEARTBEAT_S  # an owner elsewhere that was not heard of for so long is gone
 

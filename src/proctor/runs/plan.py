@@ -68,9 +68,7 @@ def plan(
     items = [item for item in chosen if item.id in shown]
     if not items:
         raise InputError(
-            benchmark.name,
-            found=f"no item whose media can be read; the first: {problems[0]}",
-            expected="at least one",
+            benchmark.name, found=f"no item whose media can be read; the first: {problems[0]}", expected="at least one"
         )
     store.add_benchmark(benchmark)
     jobs: list[Job] = []
@@ -133,9 +131,7 @@ def run_settings(
     system: System, library: MediaLibrary, condition: str, *, seed: int, budget_s: float | None = None
 ) -> dict[str, JsonValue]:
     """Everything that changes a run's answers, as it is recorded with the run."""
-    media: dict[str, JsonValue] = (
-        library.settings.model_dump(mode="json") if CONDITIONS.get(condition).sees else {}
-    )
+    media: dict[str, JsonValue] = library.settings.model_dump(mode="json") if CONDITIONS.get(condition).sees else {}
     return {
         "system": system.settings,
         "media": media,

@@ -18,16 +18,6 @@ from proctor.runs.store import Store
 from proctor.runs.table import CODE, ItemTable, load_items
 from proctor.stats import Correction, RankingOptions, RankingPlan, Standing, Standings, rank_buckets
 
-__all__ = [
-    "BaselineRun",
-    "Board",
-    "Marks",
-    "RankedRun",
-    "UnrankedRun",
-    "advancing",
-    "rank_runs",
-]
-
 Mask = NDArray[np.bool_]
 
 
@@ -160,9 +150,7 @@ class _Maker:
         ranked = [entry for entry in self.entries if not entry.baseline]
         ranked, unranked = self._settled(ranked, here)
         entries = [one.under(self.policies[0]) for one in self.entries]
-        marks = Marks(
-            {one.name: one.right[inside] for one in entries}, self.group[inside], self.codes[inside]
-        )
+        marks = Marks({one.name: one.right[inside] for one in entries}, self.group[inside], self.codes[inside])
         standings = self._standings(ranked, inside, self.policies[0])
         baselines = sorted(
             (self._baseline(one, marks, here) for one in entries if one.baseline),
@@ -175,8 +163,7 @@ class _Maker:
             title=title,
             standings=standings,
             runs=[
-                RankedRun(one, self._below(one.name, baselines, marks), lacking[one.name])
-                for one in standings.systems
+                RankedRun(one, self._below(one.name, baselines, marks), lacking[one.name]) for one in standings.systems
             ],
             items=len(inside),
             left_out=int(np.sum(asked & ~markable & (self.codes >= 0))),
@@ -202,9 +189,7 @@ class _Maker:
             first, *others = self._readings(ranked, open_ones, inside)
             if all(one == first for one in others):
                 break
-            moved = {
-                one.name for one in open_ones if any(places[one.name] != first[one.name] for places in others)
-            }
+            moved = {one.name for one in open_ones if any(places[one.name] != first[one.name] for places in others)}
             out = moved or {one.name for one in open_ones}
             unranked += [one for one in ranked if one.name in out]
             ranked = [one for one in ranked if one.name not in out]
@@ -224,9 +209,7 @@ class _Maker:
         found = []
         for fill in fills:
             right = [one.filled(fill[one.name]) if one.name in fill else one.right for one in entries]
-            standings = self._ranked(
-                [row[inside] for row in right], [one.name for one in entries], inside, quick
-            )
+            standings = self._ranked([row[inside] for row in right], [one.name for one in entries], inside, quick)
             found.append({one.name: one.place for one in standings.systems})
         return found
 
@@ -235,11 +218,7 @@ class _Maker:
         return self._ranked(right, [one.name for one in entries], inside, self.options)
 
     def _ranked(
-        self,
-        right: list[NDArray[np.float64]],
-        names: list[str],
-        inside: NDArray[np.int64],
-        options: RankingOptions,
+        self, right: list[NDArray[np.float64]], names: list[str], inside: NDArray[np.int64], options: RankingOptions
     ) -> Standings:
         table = np.array(right).reshape(len(names), len(inside))
         return rank_buckets(table, names, self.group[inside], self.codes[inside], self.buckets, **options)
@@ -266,9 +245,7 @@ class _Maker:
         return UnrankedRun(entry.name, means[0], means[1], entry.lacking(here))
 
 
-def _scores(
-    right: NDArray[np.float64], bucket: NDArray[np.int64], n_buckets: int
-) -> tuple[float | None, ...]:
+def _scores(right: NDArray[np.float64], bucket: NDArray[np.int64], n_buckets: int) -> tuple[float | None, ...]:
     there = ~np.isnan(right)
     count = np.bincount(bucket[there], minlength=n_buckets)
     total = np.bincount(bucket[there], right[there], minlength=n_buckets)
@@ -287,8 +264,7 @@ def advancing(boards: list[Board]) -> list[Board]:
         replace(
             board,
             runs=[
-                replace(one, advances=None if one.below is None else one.standing.name in ahead)
-                for one in board.runs
+                replace(one, advances=None if one.below is None else one.standing.name in ahead) for one in board.runs
             ],
         )
         for board in boards
@@ -308,7 +284,6 @@ def _buckets(
     values = [sorted({name for names in column for name in names}, key=natural) for column in columns]
     cells = {cell: number for number, cell in enumerate(product(*values))}
     codes = [
-        cells.get(tuple(names[0] if len(names) == 1 else "" for names in row), -1)
-        for row in zip(*columns, strict=True)
+        cells.get(tuple(names[0] if len(names) == 1 else "" for names in row), -1) for row in zip(*columns, strict=True)
     ]
     return [" / ".join(cell) for cell in cells], np.array(codes, dtype=np.int64)

@@ -17,17 +17,6 @@ if TYPE_CHECKING:
     from proctor.audits import Key, MetricScores, Rating, RatingsTable
     from proctor.judges.dimensions import Case, RatedCase
 
-__all__ = [
-    "add_recorded_scores",
-    "answer_keys",
-    "compared",
-    "judges_of",
-    "people_ratings",
-    "rated_cases",
-    "scored_cases",
-    "similarity_scores",
-]
-
 _OWN = {CONTRADICTION.name, UNRESOLVED.name}
 """What a judge says of itself is no score of an answer."""
 
@@ -35,9 +24,7 @@ _OWN = {CONTRADICTION.name, UNRESOLVED.name}
 def judges_of(store: Store, benchmark: str) -> list[str]:
     """The names of all scorers that have scored answers, people among them, code left out; sorted."""
     table = load_items(store, store.card(benchmark), all_items=True)
-    found = {
-        one.scorer for run in chosen_runs(store, benchmark) for one in load_raw_series(store, run, table)
-    }
+    found = {one.scorer for run in chosen_runs(store, benchmark) for one in load_raw_series(store, run, table)}
     return sorted(found - {CODE})
 
 
@@ -86,10 +73,7 @@ def compared(
         chosen = [name for name in chosen if marks[name].keys() & rated]
     if not chosen:
         raise InputError(
-            store.shown,
-            f"scorers of {benchmark}",
-            found="none but the raters",
-            expected="proctor score first",
+            store.shown, f"scorers of {benchmark}", found="none but the raters", expected="proctor score first"
         )
     opted_out = {name: given.opted_out(marks[name], rated) if strict else set() for name in chosen}
     kept = {key for key in rated if all(key in marks[name] or key in opted_out[name] for name in chosen)}
@@ -98,10 +82,7 @@ def compared(
     alone = next((name for name in chosen if not marks[name].keys() & kept), None)
     if alone is not None:
         raise InputError(
-            store.shown,
-            f"judges {', '.join((alone, *raters))}",
-            found="no answer that both marked",
-            expected="some",
+            store.shown, f"judges {', '.join((alone, *raters))}", found="no answer that both marked", expected="some"
         )
     ratings = tuple(one for name in raters for one in given.ratings(name, marks[name], kept))
     order, lower = given.order()
@@ -116,11 +97,7 @@ def compared(
 
 
 def _left_out(
-    name: str,
-    raters: Sequence[str],
-    marks: Mapping[str, Mapping[Key, float]],
-    rated: set[Key],
-    kept: set[Key],
+    name: str, raters: Sequence[str], marks: Mapping[str, Mapping[Key, float]], rated: set[Key], kept: set[Key]
 ) -> list[str]:
     """How many scores one side alone gave."""
     alone = [(name, len(marks[name].keys() - kept)), (", ".join(raters), len(rated - kept))]
@@ -253,8 +230,7 @@ def similarity_scores(
 
     cases = {key: one.case for key, one in rated.items()}
     texts = {
-        key: (one.candidate, tuple(each.text for each in one.references), one.language)
-        for key, one in cases.items()
+        key: (one.candidate, tuple(each.text for each in one.references), one.language) for key, one in cases.items()
     }
     by_name = {one.name: one.metric for one in scheme.dimensions}
     found = []
@@ -262,9 +238,7 @@ def similarity_scores(
         alike = similarity_values(metric, texts)
         found.append(
             MetricScores(
-                metric.name,
-                {key: _on_scale(by_name[key[2]], alike[key[:2]]) for key in table.keys},
-                metric.notes(),
+                metric.name, {key: _on_scale(by_name[key[2]], alike[key[:2]]) for key in table.keys}, metric.notes()
             )
         )
     return found
@@ -332,9 +306,7 @@ def answer_keys(store: Store, benchmark: str) -> dict[Key, str]:
     answers on all dimensions. Raises `InputError` for a benchmark without dimensions."""
     scheme = store.card(benchmark).rating
     if scheme is None:
-        raise InputError(
-            store.shown, f"benchmark {benchmark}", found="no dimensions", expected="a rated benchmark"
-        )
+        raise InputError(store.shown, f"benchmark {benchmark}", found="no dimensions", expected="a rated benchmark")
     given = _Given(store, benchmark, all_items=True, short_names=True)
     people = [name for name in judges_of(store, benchmark) if name.startswith(HUMAN)]
     rated = {key: given.texts[key[:2]] for name in people for key in given.marks(name)}

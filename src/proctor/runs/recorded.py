@@ -102,9 +102,7 @@ async def import_systems(
     ]
 
 
-def _refuse_others(
-    store: Store, benchmark: str, name: str, condition: str, recorded: RecordedAnswers
-) -> None:
+def _refuse_others(store: Store, benchmark: str, name: str, condition: str, recorded: RecordedAnswers) -> None:
     """Raises `InputError` where the name has answers already, and any of them is another one."""
     runs = store.runs(benchmark)
     given = {answer.item_id: answer for answer in recorded.answers}

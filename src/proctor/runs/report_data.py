@@ -211,12 +211,7 @@ class OrderedRun:
         return {name: one.counted("wrong") for name, one in self.compared.items()}
 
     def with_rationales(
-        self,
-        scorer: str,
-        *,
-        weights: tuple[float, float] = WEIGHTS,
-        draws: int = 2000,
-        seed: int = 0,
+        self, scorer: str, *, weights: tuple[float, float] = WEIGHTS, draws: int = 2000, seed: int = 0
     ) -> list[MetricEstimate]:
         """Mean F1, the overall score, and whether F1 goes with the order, by one of the scorers in `f1`."""
         f1, orders = self.f1[scorer], self._counted
@@ -236,9 +231,7 @@ def load_orders(
     return [one for one in found if one.compared]
 
 
-def _load(
-    store: Store, run: Run, table: ItemTable, items: Mapping[str, Item], policy: FailedPolicy
-) -> OrderedRun:
+def _load(store: Store, run: Run, table: ItemTable, items: Mapping[str, Item], policy: FailedPolicy) -> OrderedRun:
     answers = load_answers(store, run, table, len(table.ids))
     orders: dict[str, OrderComparison] = {}
     groups, lacking = [], set()
@@ -268,9 +261,7 @@ def _load(
         for one in load_series(store, run, table)
         if one.metric == RATIONALE_F1.name
     }
-    scored = {
-        name: by | dict.fromkeys(lacking & orders.keys(), RATIONALE_F1.worst) for name, by in f1.items() if by
-    }
+    scored = {name: by | dict.fromkeys(lacking & orders.keys(), RATIONALE_F1.worst) for name, by in f1.items() if by}
     return OrderedRun(
         run,
         orders,

@@ -17,19 +17,8 @@ from proctor.runs.baselines import FLOOR, GUESSABLE, audit_stored, derive_guessa
 from proctor.runs.cards import BenchmarkCard
 from proctor.runs.missing import Marked, marked, policies, unresolved_by_scorer
 from proctor.runs.store import Run, Store
-from proctor.runs.table import (
-    CODE,
-    ItemTable,
-    Outcomes,
-    Series,
-    load_items,
-    load_labels,
-    load_outcomes,
-    load_series,
-)
+from proctor.runs.table import CODE, ItemTable, Outcomes, Series, load_items, load_labels, load_outcomes, load_series
 from proctor.stats import Estimate, slice_means
-
-__all__ = ["BOTH", "Options", "Result", "Results", "results"]
 
 BOTH = "both"
 """The policy of a number that is a range."""
@@ -139,15 +128,11 @@ def results(store: Store, benchmark: str, options: Options | None = None) -> Res
             name = part.metric.name
             labels = load_labels(store, run, items, name, part.scorer) if part.metric.levels else {}
             levels = _count_levels(labels, len(items.ids), facets)
-            rows.extend(
-                _Numbers(part, items, outcomes, decided[part.scorer], facets, card, options).rows(run, levels)
-            )
+            rows.extend(_Numbers(part, items, outcomes, decided[part.scorer], facets, card, options).rows(run, levels))
     return Results(card, options, rows)
 
 
-def chosen_runs(
-    store: Store, benchmark: str, systems: Sequence[str] = (), conditions: Sequence[str] = ()
-) -> list[Run]:
+def chosen_runs(store: Store, benchmark: str, systems: Sequence[str] = (), conditions: Sequence[str] = ()) -> list[Run]:
     """The runs of a benchmark, of these systems and conditions where any are named."""
     runs = store.runs(benchmark)
     for what, names, known in (
@@ -157,9 +142,7 @@ def chosen_runs(
         for name in names:
             if name not in known:
                 raise InputError(
-                    store.shown,
-                    found=f"no run with the {what} {name!r}",
-                    expected=one_of(sorted(known), name),
+                    store.shown, found=f"no run with the {what} {name!r}", expected=one_of(sorted(known), name)
                 )
     return [
         run
@@ -195,9 +178,7 @@ class _Slices:
         return cls(
             facets=[dict(zip(by, cell, strict=True)) for cell in names],
             items=np.concatenate([np.zeros(0, dtype=np.int64), *(where for where, _ in pairs)]),
-            codes=np.repeat(
-                np.array([code for _, code in pairs], dtype=np.int64), [len(where) for where, _ in pairs]
-            ),
+            codes=np.repeat(np.array([code for _, code in pairs], dtype=np.int64), [len(where) for where, _ in pairs]),
         )
 
     def count(self, mask: Mask) -> NDArray[np.int64]:
@@ -221,9 +202,7 @@ def _cell_order(cell: tuple[str, ...]) -> tuple[list[list[tuple[int, float, str]
     return [natural(value) for value in cell], cell
 
 
-def _decided_by_scorer(
-    store: Store, run: Run, items: ItemTable, series: Sequence[Series]
-) -> defaultdict[str, Mask]:
+def _decided_by_scorer(store: Store, run: Run, items: ItemTable, series: Sequence[Series]) -> defaultdict[str, Mask]:
     """The answers that a person decided in a judge's place; none of every other scorer."""
     found: defaultdict[str, Mask] = defaultdict(lambda: np.zeros(len(items.ids), dtype=np.bool_))
     for one in series:
@@ -233,9 +212,7 @@ def _decided_by_scorer(
     return found
 
 
-def _parts(
-    run: Run, series: list[Series], card: BenchmarkCard, items: ItemTable, outcomes: Outcomes
-) -> list[Marked]:
+def _parts(run: Run, series: list[Series], card: BenchmarkCard, items: ItemTable, outcomes: Outcomes) -> list[Marked]:
     """The scores of a run, and what nobody has marked: answers of a format (all failed, or waiting for a judge)
     that no score of the run speaks of are shown under the first metric that marks it, or nobody would miss them."""
     nothing = np.full(len(items.ids), np.nan)

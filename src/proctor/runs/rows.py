@@ -7,19 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, insert, select
 
-from proctor.core import (
-    Answer,
-    Benchmark,
-    InputError,
-    Item,
-    Score,
-    Status,
-    Timing,
-    Usage,
-    Vote,
-    kept_text,
-    unfit,
-)
+from proctor.core import Answer, Benchmark, InputError, Item, Score, Status, Timing, Usage, Vote, kept_text, unfit
 from proctor.runs import schema
 
 
@@ -57,9 +45,7 @@ def answer_from_row(item_id: str, row: RowMapping) -> Answer:
     """The answer of a row."""
     timing = None
     if row["model_s"] is not None:
-        timing = Timing(
-            model_s=row["model_s"], media_s=row["media_s"], queue_s=row["queue_s"], retry_s=row["retry_s"]
-        )
+        timing = Timing(model_s=row["model_s"], media_s=row["media_s"], queue_s=row["queue_s"], retry_s=row["retry_s"])
     return Answer(
         item_id=item_id,
         text=row["text"],
@@ -94,20 +80,13 @@ def score_row(run_id: int, item_number: int, score: Score) -> dict[str, Any]:
 
 def vote_row(vote: Vote) -> dict[str, Any]:
     """The row of a vote."""
-    return {
-        "key": vote.key,
-        "judge": vote.judge,
-        "item": vote.item_id,
-        "body": vote.model_dump_json(),
-    }
+    return {"key": vote.key, "judge": vote.judge, "item": vote.item_id, "body": vote.model_dump_json()}
 
 
 def check_text(place: str, text: str) -> None:
     """Raises `InputError` for a name that some store can't keep: all stores answer alike."""
     if found := unfit(text):
-        raise InputError(
-            None, place, found=f"{found} in {kept_text(text)!r}", expected="a name that can be kept"
-        )
+        raise InputError(None, place, found=f"{found} in {kept_text(text)!r}", expected="a name that can be kept")
 
 
 def check_texts(benchmark: Benchmark) -> None:
@@ -130,9 +109,7 @@ def benchmark_row(connection: Connection, name: str) -> RowMapping | None:
     return connection.execute(select(table).where(table.c.name == name)).mappings().first()
 
 
-def insert_benchmark(
-    connection: Connection, benchmark: Benchmark, fingerprint: str, card: dict[str, Any]
-) -> None:
+def insert_benchmark(connection: Connection, benchmark: Benchmark, fingerprint: str, card: dict[str, Any]) -> None:
     table = schema.benchmarks
     values = {"name": benchmark.name, "fingerprint": fingerprint, "card": card}
     number = connection.execute(insert(table).values(values).returning(table.c.id)).scalar_one()

@@ -6,8 +6,6 @@ from proctor.core import InputError, one_of
 from proctor.runs.cards import BenchmarkCard, Ruling
 from proctor.runs.store import Store
 
-__all__ = ["disqualify", "reinstate"]
-
 
 def disqualify(store: Store, benchmark: str, system: str, reason: str, *, at: str) -> Ruling:
     """From now on no board ranks the system; its answers and scores stay. `at` is the time in UTC (ISO 8601).

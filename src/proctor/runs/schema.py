@@ -2,40 +2,13 @@
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    JSON,
-    Column,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-)
-
-__all__ = [
-    "VERSION",
-    "answers",
-    "benchmarks",
-    "flags",
-    "items",
-    "meta",
-    "metadata",
-    "runs",
-    "scores",
-    "votes",
-]
+from sqlalchemy import JSON, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, UniqueConstraint
 
 VERSION = 1
 
 metadata = MetaData()
 
-meta = Table(
-    "meta", metadata, Column("key", String(40), primary_key=True), Column("value", Text, nullable=False)
-)
+meta = Table("meta", metadata, Column("key", String(40), primary_key=True), Column("value", Text, nullable=False))
 
 benchmarks = Table(
     "benchmarks",

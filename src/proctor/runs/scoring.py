@@ -9,8 +9,6 @@ from dataclasses import replace
 from proctor.core import InputError, Score, Scorer, Status
 from proctor.runs.store import Run, Store
 
-__all__ = ["score_answers"]
-
 
 async def score_answers(store: Store, runs: Sequence[Run], scorer: Scorer, *, all_items: bool = False) -> int:
     """Scores every answer to an item that counts (or to all) that the scorer applies to; returns how many.
@@ -23,13 +21,9 @@ async def score_answers(store: Store, runs: Sequence[Run], scorer: Scorer, *, al
         card, answers = store.card(run.benchmark), store.answers(run)
         for metric in scorer.metrics:
             known = {one.name: one for one in card.metrics}.get(metric.name, metric)
-            if replace(known, label="", formats=(), chance=None) != replace(
-                metric, label="", formats=(), chance=None
-            ):
+            if replace(known, label="", formats=(), chance=None) != replace(metric, label="", formats=(), chance=None):
                 expected = "the same range and direction, or another name"
-                raise InputError(
-                    store.shown, f"metric {metric.name}", found="another declaration", expected=expected
-                )
+                raise InputError(store.shown, f"metric {metric.name}", found="another declaration", expected=expected)
         items = [item for item in store.items(run.benchmark) if all_items or card.counts(item)]
         pairs = [
             (item, answers[item.id])

@@ -34,8 +34,6 @@ from proctor.runs.rows import (
     vote_row,
 )
 
-__all__ = ["Run", "Store"]
-
 
 @dataclass(frozen=True)
 class Run:
@@ -122,9 +120,7 @@ class Store:
     def benchmark_names(self) -> list[str]:
         """The benchmarks in this store."""
         with self.reading() as connection:
-            return list(
-                connection.scalars(select(schema.benchmarks.c.name).order_by(schema.benchmarks.c.name))
-            )
+            return list(connection.scalars(select(schema.benchmarks.c.name).order_by(schema.benchmarks.c.name)))
 
     def card(self, benchmark: str) -> BenchmarkCard:
         """The protocol of a benchmark as it was when its answers were given."""
@@ -165,9 +161,7 @@ class Store:
             own = select(schema.items.c.id).where(
                 schema.items.c.benchmark == self._benchmark(connection, benchmark)["id"]
             )
-            connection.execute(
-                delete(schema.flags).where(schema.flags.c.name == name, schema.flags.c.item.in_(own))
-            )
+            connection.execute(delete(schema.flags).where(schema.flags.c.name == name, schema.flags.c.item.in_(own)))
             if rows:
                 connection.execute(insert(schema.flags), rows)
 
@@ -220,11 +214,7 @@ class Store:
         table = schema.runs
         with self.reading() as connection:
             known = self._benchmark(connection, benchmark)
-            query = (
-                select(table)
-                .where(table.c.benchmark == known["id"])
-                .order_by(table.c.system, table.c.condition)
-            )
+            query = select(table).where(table.c.benchmark == known["id"]).order_by(table.c.system, table.c.condition)
             return [
                 Run(row["id"], benchmark, row["system"], row["condition"], row["settings"])
                 for row in connection.execute(query).mappings()
@@ -283,9 +273,7 @@ class Store:
         for run, answer, marks in rows:
             ids = self._ids(run.benchmark)
             if answer.item_id not in ids:
-                raise InputError(
-                    self.shown, found=f"an answer to {answer.item_id!r}", expected="a known item"
-                )
+                raise InputError(self.shown, found=f"an answer to {answer.item_id!r}", expected="a known item")
             answers.append(answer_row(run.id, ids[answer.item_id], answer))
             scores.extend(score_row(run.id, ids[mark.item_id], mark) for mark in marks)
         with self.writing() as connection:
@@ -395,9 +383,7 @@ class Store:
     def _answer_upsert(self) -> Any:
         statement = self._upsert(schema.answers)
         new = {
-            column.name: statement.excluded[column.name]
-            for column in schema.answers.columns
-            if not column.primary_key
+            column.name: statement.excluded[column.name] for column in schema.answers.columns if not column.primary_key
         }
         return statement.on_conflict_do_update(
             index_elements=["run", "item"], set_=new, where=schema.answers.c.status == Status.FAILED.value

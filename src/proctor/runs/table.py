@@ -18,21 +18,6 @@ from proctor.runs import schema
 from proctor.runs.cards import BenchmarkCard
 from proctor.runs.store import Run, Store
 
-__all__ = [
-    "CODE",
-    "STATUS_CODES",
-    "ItemTable",
-    "Outcomes",
-    "Series",
-    "load_accuracy",
-    "load_items",
-    "load_labels",
-    "load_outcomes",
-    "load_raw_series",
-    "load_series",
-    "load_timed",
-]
-
 CODE = "code"
 """The scorer that asks no model."""
 

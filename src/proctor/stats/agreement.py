@@ -14,8 +14,6 @@ from proctor.stats.clusters import Floats, Ints, Values, finite, group_codes
 from proctor.stats.estimate import Estimate
 from proctor.stats.options import Options
 
-__all__ = ["Scale", "krippendorff_alpha"]
-
 Scale = Literal["nominal", "ordinal", "interval"]
 
 _CHUNK = 4_000_000

@@ -19,8 +19,6 @@ from proctor.stats.options import Options, Resampling
 from proctor.stats.resampling import group_units, weights
 from proctor.stats.special import stdtr, stdtrit
 
-__all__ = ["Contrast", "Resamples", "Sampled", "average", "contrast"]
-
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
@@ -124,9 +122,7 @@ class Resamples:
         carrying = min(carrying_groups(first, unit), carrying_groups(second, unit))
         return self.sampled(values, unit, n=len(first), groups=n_groups, carrying=carrying)
 
-    def sampled(
-        self, values: Floats, units: Ints, *, n: int, groups: int, carrying: int | None = None
-    ) -> Sampled:
+    def sampled(self, values: Floats, units: Ints, *, n: int, groups: int, carrying: int | None = None) -> Sampled:
         """Any statistic that was computed under every row of `weights` over items of these units."""
         present = np.zeros(self.n_units, dtype=np.bool_)
         present[units] = True

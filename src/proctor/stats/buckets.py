@@ -17,16 +17,6 @@ from proctor.stats.signflip import common_measures, sign_flip
 from proctor.stats.special import ndtr
 from proctor.stats.ties import ordered_ranks
 
-__all__ = [
-    "BucketSums",
-    "BucketTests",
-    "Correction",
-    "bucket_ranks",
-    "bucket_sums",
-    "resampled_ranks",
-    "tails",
-]
-
 Correction = Literal["holm", "holm-board", "none"]
 """For the many tests: Holm over the pairs of a bucket, over the pairs of all buckets, or none."""
 
@@ -157,9 +147,7 @@ def bucket_sums(
     return BucketSums(totals, counts, by_system, paired, shared)
 
 
-def _summed(
-    values: Floats, there: NDArray[np.bool_], cell: Ints, shape: tuple[int, int]
-) -> tuple[Floats, Floats]:
+def _summed(values: Floats, there: NDArray[np.bool_], cell: Ints, shape: tuple[int, int]) -> tuple[Floats, Floats]:
     """Totals and counts per cell and system, values of a cell in ascending order, whatever order items came in."""
     size = shape[0] * shape[1]
     totals = np.zeros((*shape, len(values)))

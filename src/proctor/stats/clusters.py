@@ -17,21 +17,6 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError
 
-__all__ = [
-    "Floats",
-    "Groups",
-    "Ints",
-    "Items",
-    "Sums",
-    "Values",
-    "cell_hash",
-    "finite",
-    "group_codes",
-    "scrambled",
-    "summed",
-    "tabulate",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Values = Sequence[float] | NDArray[Any]

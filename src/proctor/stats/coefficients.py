@@ -10,8 +10,6 @@ import numpy as np
 
 from proctor.stats.clusters import Floats, Ints, summed
 
-__all__ = ["STATISTICS", "Kind", "Statistic"]
-
 Kind = Literal["pearson", "spearman", "kendall"]
 
 Statistic = Callable[[Floats], Floats]

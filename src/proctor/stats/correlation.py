@@ -16,14 +16,10 @@ from proctor.stats.options import Options, Resampling
 from proctor.stats.resampling import group_units, weights
 from proctor.stats.special import stdtrit
 
-__all__ = ["Kind", "carrying_groups", "correlation", "degrees", "ends", "too_few_carry"]
-
 _FEWEST = 5
 
 
-def correlation(
-    a: Values, b: Values, groups: Groups, kind: Kind = "pearson", **options: Unpack[Options]
-) -> Estimate:
+def correlation(a: Values, b: Values, groups: Groups, kind: Kind = "pearson", **options: Unpack[Options]) -> Estimate:
     """The correlation of a and b over items, −1 to 1, with a clustered interval.
 
     kind: "pearson" (linear), "spearman" (Pearson's of mid-ranks) or "kendall" (τ-b: concordant less
@@ -104,9 +100,7 @@ def degrees(carrying: int, units: int) -> int:
     return (carrying if 2 * carrying <= units else units) - 1
 
 
-def ends(
-    drawn: Floats, without: Floats, value: float, plan: Resampling, df: int
-) -> tuple[float | None, float | None]:
+def ends(drawn: Floats, without: Floats, value: float, plan: Resampling, df: int) -> tuple[float | None, float | None]:
     """The interval of `correlation`, from the statistic in every bootstrap sample (`drawn`) and with each of
     three or more units left out (`without`), with `df` degrees of freedom; NaN where it isn't defined. None where it
     isn't anywhere."""
@@ -119,10 +113,7 @@ def ends(
         error, skew = _jackknife(without)
         inside = np.clip(value, -1 + 1e-12, 1 - 1e-12)
         reach = t * error / (1 - inside**2)
-        far = (
-            np.array([np.tanh(np.arctanh(inside) - reach)]),
-            np.array([np.tanh(np.arctanh(inside) + reach)]),
-        )
+        far = (np.array([np.tanh(np.arctanh(inside) - reach)]), np.array([np.tanh(np.arctanh(inside) + reach)]))
         seen = float(np.nanstd(drawn)) if np.isfinite(drawn).any() else 0.0
         wider = max(1.0, error / seen) if seen > 0 else 1.0
         z = np.array([t * wider * np.sqrt(n_units / (n_units - 1))])

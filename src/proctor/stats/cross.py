@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError
 
-__all__ = ["cross_table"]
-
 
 def cross_table(
     a_labels: Sequence[Hashable], b_labels: Sequence[Hashable], levels: Sequence[Hashable]

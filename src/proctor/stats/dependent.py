@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from proctor.core import InputError
 from proctor.stats.special import ndtr, stdtr
 
-__all__ = ["Dependent", "steiger", "williams"]
-
 
 @dataclass(frozen=True, slots=True)
 class Dependent:

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from proctor.stats.clusters import Floats
 from proctor.stats.special import ndtr, ndtri
 
-__all__ = ["bca_ends", "percentile_ends"]
-
 _REACH = 5  # samples that must lie beyond an end for the bootstrap to know where it is
 
 

@@ -14,8 +14,6 @@ from proctor.stats.estimate import Estimate
 from proctor.stats.intervals import slice_means
 from proctor.stats.options import Options, Resampling
 
-__all__ = ["group_mean_slices"]
-
 
 def group_mean_slices(
     values: Values, groups: Groups, inside: NDArray[np.bool_], **options: Unpack[Options]

@@ -17,9 +17,6 @@ from proctor.stats.options import Options, Resampling
 from proctor.stats.resampling import resampled_means
 from proctor.stats.special import expit, logit, stdtrit
 
-__all__ = ["estimates", "mean_interval", "slice_means"]
-
-
 _FEW_OFF_BOUND = 9  # groups away from the bound where most are: so few may not show all there is
 _FEW_DIFFERING = 5  # the same for differences; with no more groups that differ no p is below 0.05
 
@@ -65,11 +62,7 @@ def mean_interval(values: Values, groups: Groups, **options: Unpack[Options]) ->
 
 
 def slice_means(
-    values: Values,
-    groups: Groups,
-    slices: Sequence[int] | NDArray[Any],
-    n_slices: int,
-    **options: Unpack[Options],
+    values: Values, groups: Groups, slices: Sequence[int] | NDArray[Any], n_slices: int, **options: Unpack[Options]
 ) -> list[Estimate]:
     """The mean and interval of every slice, as `mean_interval` gives them, from the same samples.
 
@@ -100,9 +93,7 @@ def slice_means(
     return estimates(items.sums, resampled_means(items, plan), plan)
 
 
-def _overlapping(
-    values: Floats, code: Ints, inside: NDArray[Any], n_slices: int, plan: Resampling
-) -> list[Estimate]:
+def _overlapping(values: Floats, code: Ints, inside: NDArray[Any], n_slices: int, plan: Resampling) -> list[Estimate]:
     """`inside` says per item and slice whether it is in it."""
     if inside.dtype != np.bool_ or inside.shape != (len(values), n_slices):
         found = f"{' × '.join(str(length) for length in inside.shape)} of {inside.dtype}"

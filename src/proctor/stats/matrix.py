@@ -10,21 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError
-from proctor.stats.clusters import (
-    Floats,
-    Groups,
-    Ints,
-    Sums,
-    cell_hash,
-    finite,
-    group_codes,
-    scrambled,
-    summed,
-)
+from proctor.stats.clusters import Floats, Groups, Ints, Sums, cell_hash, finite, group_codes, scrambled, summed
 from proctor.stats.options import Resampling
 from proctor.stats.resampling import group_units, item_picks, ratio, weights
-
-__all__ = ["Matrix", "SystemTable", "system_table"]
 
 Matrix = Sequence[Sequence[float]] | NDArray[Any]
 
@@ -79,9 +67,7 @@ class SystemTable:
                 inside = (row >= some[0]) & (row <= some[-1])
                 cell = (row[inside] - some[0]) * n + place[inside]
                 times = np.bincount(cell, minlength=len(some) * n).reshape(len(some), n).astype(np.float64)
-                parts.append(
-                    ratio(times @ ordered, np.repeat(times.sum(axis=1)[:, None], ordered.shape[1], 1))
-                )
+                parts.append(ratio(times @ ordered, np.repeat(times.sum(axis=1)[:, None], ordered.shape[1], 1)))
         return np.concatenate(parts)
 
 
@@ -101,10 +87,7 @@ def dense_sums(totals: Floats, counts: Floats, squares: Floats) -> Sums:
 
 def system_table(matrix: Matrix, groups: Groups, names: Sequence[str] | None = None) -> SystemTable:
     """Checks the values (an `InputError` names the system) and sums them up."""
-    rows = [
-        finite(row, f"system {names[number] if names else number}, value")
-        for number, row in enumerate(matrix)
-    ]
+    rows = [finite(row, f"system {names[number] if names else number}, value") for number, row in enumerate(matrix)]
     for number, row in enumerate(rows):
         if len(row) != len(groups):
             name = names[number] if names else number

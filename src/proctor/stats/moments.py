@@ -9,8 +9,6 @@ import numpy as np
 
 from proctor.stats.clusters import Floats, Sums, summed
 
-__all__ = ["Moments", "moments"]
-
 
 @dataclass(frozen=True, slots=True)
 class Moments:
@@ -65,9 +63,7 @@ def moments(sums: Sums) -> Moments:
     )
 
 
-def _satterthwaite(
-    add: Callable[[Floats], Floats], share: Floats, leverage: Floats, variance: Floats
-) -> Floats:
+def _satterthwaite(add: Callable[[Floats], Floats], share: Floats, leverage: Floats, variance: Floats) -> Floats:
     """(tr Q)² / tr Q² of Q = A V Aᵀ with A = diag(1 − h)^(−½) (I − h 1ᵀ) and V = diag(variance).
 
     Written out into sums over groups, so that Q (groups × groups) is never made.

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from proctor.core import InputError
 from proctor.stats.clusters import Floats, finite
 
-__all__ = ["holm"]
-
 
 def holm(p_values: Sequence[float] | NDArray[Any]) -> Floats:
     """Holm's step-down adjusted p values (Holm 1979, Scandinavian Journal of Statistics 6:65), in order.

@@ -7,8 +7,6 @@ from typing import Literal, TypedDict
 
 from proctor.core import InputError
 
-__all__ = ["Method", "Options", "Resampling"]
-
 Method = Literal["bca", "percentile"]
 
 

@@ -17,8 +17,6 @@ from proctor.stats.options import Options, Resampling
 from proctor.stats.resampling import group_units, ratio, weights
 from proctor.stats.signflip import sign_flip
 
-__all__ = ["Difference", "Pair", "paired_difference", "paired_differences"]
-
 _CHUNK = 4_000_000
 
 
@@ -175,9 +173,7 @@ def _faced(one: Estimate, turned: int) -> Estimate:
     return replace(one, ci_low=min(low, -high), ci_high=max(high, -low))
 
 
-def _tests(
-    table: SystemTable, first: Ints, second: Ints
-) -> tuple[list[float] | list[None], list[float] | list[None]]:
+def _tests(table: SystemTable, first: Ints, second: Ints) -> tuple[list[float] | list[None], list[float] | list[None]]:
     if table.n_groups < 2:
         nothing = [None] * len(first)
         return nothing, nothing

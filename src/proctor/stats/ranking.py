@@ -17,8 +17,6 @@ from proctor.stats.options import Options, Resampling
 from proctor.stats.paired import Pair, all_pairs
 from proctor.stats.ties import ordered_ranks, rank_intervals
 
-__all__ = ["Rank", "rank_systems"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rank:

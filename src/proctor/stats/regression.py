@@ -14,8 +14,6 @@ from proctor.core import InputError
 from proctor.stats.clusters import Floats, Groups, Ints, Values, finite, group_codes, scrambled
 from proctor.stats.special import expit, stdtr, stdtrit
 
-__all__ = ["Regression", "Term", "logistic"]
-
 _ROUNDING = 1e-9
 _FARTHEST = 20  # log odds
 _DECIDED = 1e-6  # share of an estimate that comes from single groups, above which its error is not known
@@ -182,9 +180,7 @@ def _fit(outcome: Floats, table: Floats, of: Ints) -> Floats | None:
     return estimates if settled and np.abs(table @ estimates).max() <= _FARTHEST else None
 
 
-def _clustered(
-    outcome: Floats, table: Floats, of: Ints, code: Ints, estimates: Floats
-) -> tuple[Floats, Floats]:
+def _clustered(outcome: Floats, table: Floats, of: Ints, code: Ints, estimates: Floats) -> tuple[Floats, Floats]:
     """The errors of the estimates (CR2) and their degrees of freedom; NaN where one group alone decides an estimate.
 
     Let X and e be the columns and residuals of the last weighted least squares (each answer times the root of its
@@ -199,9 +195,7 @@ def _clustered(
     held = np.bincount(of, minlength=n_cells) * weight
     root = np.linalg.cholesky(np.linalg.inv((table * held[:, None]).T @ table))
     rest = outcome - chance[of]
-    scores = np.stack(
-        [np.bincount(code, rest * column[of], minlength=n_groups) for column in table.T], axis=1
-    )
+    scores = np.stack([np.bincount(code, rest * column[of], minlength=n_groups) for column in table.T], axis=1)
     pair, count = np.unique(code * n_cells + of, return_counts=True)
     starts = np.searchsorted(pair, np.arange(n_groups + 1) * n_cells)
     # Satterthwaite: if answers were independent, an error's square would be Σ (p_g' e)² with p_g' p_h as follows.
@@ -217,9 +211,7 @@ def _clustered(
         turned = root @ axes
         squared += ((turned * left**-0.5) @ turned.T @ scores[group]) ** 2
         alone = turned**2 @ (share / left)  # p_g' p_g before the fit takes its part of it
-        taken = (
-            turned * (share * left**-0.5)
-        ) @ axes.T  # rows whose products are what the fit takes of p_g' p_h
+        taken = (turned * (share * left**-0.5)) @ axes.T  # rows whose products are what the fit takes of p_g' p_h
         both = (taken**2).sum(axis=1)
         mean += alone - both
         spread += alone**2 - 2 * alone * both

@@ -10,8 +10,6 @@ from proctor.core import generator
 from proctor.stats.clusters import Floats, Ints, Items, Sums, summed
 from proctor.stats.options import Resampling
 
-__all__ = ["MOST_UNITS", "group_units", "item_picks", "ratio", "resampled_means", "weights"]
-
 MOST_UNITS = 2048
 """More groups than this are bundled before they are resampled."""
 

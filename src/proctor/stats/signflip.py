@@ -10,8 +10,6 @@ import numpy as np
 from proctor.stats.clusters import Floats, Ints
 from proctor.stats.special import expit, gammaln
 
-__all__ = ["common_measures", "sign_flip"]
-
 _ROUNDING = 1e-9  # of the sum of all sizes: sums that lie nearer are equal
 _FINEST = 2**22  # steps that all sizes together may have for a common measure to be one
 _ALL_UP_TO = 28  # groups up to which all sign patterns are counted where there is no common measure

@@ -10,30 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, generator
-from proctor.stats.buckets import (
-    BucketSums,
-    Correction,
-    bucket_ranks,
-    bucket_sums,
-    check_systems,
-    resampled_ranks,
-)
+from proctor.stats.buckets import BucketSums, Correction, bucket_ranks, bucket_sums, check_systems, resampled_ranks
 from proctor.stats.clusters import Floats, Groups, Ints
 from proctor.stats.resampling import weights
 from proctor.stats.signflip import sign_flip
 from proctor.stats.ties import rank_intervals
 from proctor.stats.voting import RANK_RULES, duels, places
-
-__all__ = [
-    "RULES",
-    "RankingOptions",
-    "RankingPlan",
-    "Rule",
-    "Stability",
-    "Standing",
-    "Standings",
-    "rank_buckets",
-]
 
 Rule = Literal["copeland", "borda", "minimax", "dowdall", "mean", "win-rate"]
 RULES: tuple[Rule, ...] = ("copeland", "borda", "minimax", "dowdall", "mean", "win-rate")
@@ -282,9 +264,7 @@ class _Numbers:
             ahead={self.names[other]: int(ahead[k, other]) for other in others},
             behind={self.names[other]: int(behind[k, other]) for other in others},
             tied={self.names[other]: int(tied[other]) for other in others},
-            stability=None
-            if self.moved is None
-            else _stability(self.moved[:, k], self.level, len(others) + 1),
+            stability=None if self.moved is None else _stability(self.moved[:, k], self.level, len(others) + 1),
             mean_rank=int(places(mean)[k]) if self.between else None,
             rank_low=int(self.between[0][k]) if self.between else None,
             rank_high=int(self.between[1][k]) if self.between else None,

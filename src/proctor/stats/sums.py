@@ -17,8 +17,6 @@ from proctor.stats.options import Options, Resampling
 from proctor.stats.resampling import group_units, item_picks, weights
 from proctor.stats.special import stdtrit
 
-__all__ = ["sums_interval"]
-
 Trials = Sequence[Sequence[Sequence[int]]]
 """For each kind of trial its possible outcomes, and for each of these the columns that count it."""
 
@@ -142,12 +140,7 @@ def _degrees(pull: Floats) -> float:
 
 
 def _unseen(
-    totals: Floats,
-    kinds: Floats,
-    n: int,
-    statistic: Callable[[Floats], Floats],
-    value: float,
-    plan: Resampling,
+    totals: Floats, kinds: Floats, n: int, statistic: Callable[[Floats], Floats], value: float, plan: Resampling
 ) -> list[float]:
     """Where the interval has to reach for what the groups may not have shown (a share of them, see `mean_interval`).
 

@@ -10,8 +10,6 @@ from proctor.core import InputError
 from proctor.stats.clusters import Floats, Ints
 from proctor.stats.multiplicity import holm
 
-__all__ = ["ordered_ranks", "rank_intervals", "tie_groups"]
-
 
 def tie_groups(count: int, different: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
     """The largest sets of 0 … `count` − 1 in which no two are `different`, by their first members.

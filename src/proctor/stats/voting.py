@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from proctor.core import InputError
 from proctor.stats.clusters import Floats
 
-__all__ = ["RANK_RULES", "borda", "copeland", "dowdall", "duels", "minimax", "places"]
-
 
 def duels(ranks: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """In how many buckets each system is ahead of each other, and behind it: systems × systems each.

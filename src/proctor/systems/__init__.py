@@ -7,23 +7,9 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.systems.baselines import RandomGuess
     from proctor.systems.demonstrations import Demonstration, Demonstrations, Picked
-    from proctor.systems.function import (
-        FunctionSystem,
-        Renamed,
-        is_file_address,
-        is_system,
-        system,
-        system_in_file,
-    )
+    from proctor.systems.function import FunctionSystem, Renamed, is_file_address, is_system, system, system_in_file
     from proctor.systems.model_system import ModelSystem, Sampling, prompt_for_benchmark, prompt_text
-    from proctor.systems.registry import (
-        METHODS,
-        SYSTEMS,
-        BuildMethod,
-        build_system,
-        method_options,
-        only_client,
-    )
+    from proctor.systems.registry import METHODS, SYSTEMS, BuildMethod, build_system, method_options, only_client
     from proctor.systems.replies import reply, say
     from proctor.systems.seriation import look, shortest_path
 else:

@@ -176,8 +176,7 @@ def _moments(form: TimestampsFormat, span: tuple[float, float], rng: np.random.G
 
 
 def _number(
-    form: BinaryFormat | CountFormat | PercentageFormat | FreeTextFormat | PatternFormat,
-    rng: np.random.Generator,
+    form: BinaryFormat | CountFormat | PercentageFormat | FreeTextFormat | PatternFormat, rng: np.random.Generator
 ) -> JsonValue:
     if isinstance(form, BinaryFormat):
         return bool(rng.random() < 0.5)
@@ -228,9 +227,7 @@ class Majority:
         """The constant. Raises `ConfigurationError` where it was not told a reference of this format."""
         del view
         if self._constants is None or not self._constants.knows(item):
-            raise ConfigurationError(
-                f"majority has learned no {item.answer.kind} reference before item {item.id!r}"
-            )
+            raise ConfigurationError(f"majority has learned no {item.answer.kind} reference before item {item.id!r}")
         return reply(item, self._constants.answer(item))
 
 
@@ -315,9 +312,7 @@ class TextSimilarity:
                 answer = _borrowed(item, donor) if donor.group != item.group else None
                 if answer is not None:
                     return answer
-        raise RefusalError(
-            f"no question of another group lends a {item.answer.kind} answer to item {item.id!r}"
-        )
+        raise RefusalError(f"no question of another group lends a {item.answer.kind} answer to item {item.id!r}")
 
 
 def _cosines(rows: Any, one: Any) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -98,8 +98,7 @@ class Demonstrations:
         paths = self._paths(entry)
         settings = MediaSettings()
         frames = {
-            label: Frame(encode(read_image(paths[label]), None, settings), None, label)
-            for label in sorted(paths)
+            label: Frame(encode(read_image(paths[label]), None, settings), None, label) for label in sorted(paths)
         }
         return Demonstration(entry.id, frames, entry.order, entry.rationale)
 
@@ -119,9 +118,7 @@ class Demonstrations:
             paths = {label: file for label, file in files.items() if file is not None}
         if sorted(paths) != sorted(entry.order):
             expected = f"pictures of {', '.join(sorted(entry.order))}"
-            raise InputError(
-                self._file, place, found=", ".join(sorted(paths)) or "no picture", expected=expected
-            )
+            raise InputError(self._file, place, found=", ".join(sorted(paths)) or "no picture", expected=expected)
         for path in paths.values():
             if not path.resolve().is_relative_to(self._root.resolve()):
                 raise InputError(self._file, place, found=f"the picture {path.name!r} outside of the folder")
@@ -157,10 +154,7 @@ def _read(file: Path) -> list[_Entry]:
         native = read_jsonl(file, "demonstrations")
     else:
         listed = read_json(file, "demonstrations")
-        native = [
-            (f"entry {number}", one)
-            for number, one in enumerate(listed if isinstance(listed, list) else (), 1)
-        ]
+        native = [(f"entry {number}", one) for number, one in enumerate(listed if isinstance(listed, list) else (), 1)]
     entries = [validated(_Entry, one, file, place) for place, one in native]
     if not entries:
         raise InputError(file, found="no demonstration", expected="a list of them")
@@ -169,9 +163,7 @@ def _read(file: Path) -> list[_Entry]:
         if entry.id in seen:
             raise InputError(file, f"item {entry.id!r}", found="it twice", expected="each id once")
         if len(set(entry.order)) != len(entry.order):
-            raise InputError(
-                file, f"item {entry.id!r}", found=" > ".join(entry.order), expected="each label once"
-            )
+            raise InputError(file, f"item {entry.id!r}", found=" > ".join(entry.order), expected="each label once")
         seen.add(entry.id)
     return entries
 

@@ -59,9 +59,7 @@ class FunctionSystem:
 
     def renamed(self, name: str) -> FunctionSystem:
         """The same under another name."""
-        return FunctionSystem(
-            self._function.function, name=name, formats=self._formats, settings=self._settings
-        )
+        return FunctionSystem(self._function.function, name=name, formats=self._formats, settings=self._settings)
 
     @property
     def settings(self) -> dict[str, JsonValue]:
@@ -117,11 +115,7 @@ class BlockingView:
         return self._view.span
 
     def frames(
-        self,
-        *,
-        count: int | None = None,
-        fps: float | None = None,
-        window: tuple[float, float] | None = None,
+        self, *, count: int | None = None, fps: float | None = None, window: tuple[float, float] | None = None
     ) -> list[Frame]:
         """As `View.frames`. Raises `SystemFaultError` in the event loop, which it would block indefinitely."""
         if threading.get_ident() == self._thread:

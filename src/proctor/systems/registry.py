@@ -46,9 +46,7 @@ METHODS: Registry[BuildMethod] = Registry("method", group="proctor.methods")
 def only_client(method: str, clients: Sequence[ModelClient]) -> ModelClient:
     """The one model of a method that asks one. Raises `ConfigurationError` where there are none or several."""
     if len(clients) != 1:
-        raise ConfigurationError(
-            f"{method}: found {len(clients)} models, expected one (--model): run it once for each"
-        )
+        raise ConfigurationError(f"{method}: found {len(clients)} models, expected one (--model): run it once for each")
     return clients[0]
 
 

@@ -72,9 +72,7 @@ _MARK = r"[*_#`> \t]*"
 _RATIONALE = re.compile(
     rf"^{_MARK}(?:rationale|reasoning|explanation|reasons?){_MARK}[:：][*_`]*", re.IGNORECASE | re.MULTILINE
 )
-_ANSWER = re.compile(
-    rf"^{_MARK}(?:final\s+|correct\s+)?(?:answer|order){_MARK}[:：]", re.IGNORECASE | re.MULTILINE
-)
+_ANSWER = re.compile(rf"^{_MARK}(?:final\s+|correct\s+)?(?:answer|order){_MARK}[:：]", re.IGNORECASE | re.MULTILINE)
 _THOUGHT_BEGINS = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
 _THOUGHT_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]{2,}")

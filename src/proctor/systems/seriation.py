@@ -78,11 +78,7 @@ def moved(jpegs: Sequence[bytes]) -> Motion:
         here, there = greys[one], greys[other]
         flow = finder.calc(here, there, np.zeros((high, wide, 2), np.float32))
         back = cv2.remap(
-            there,
-            columns + flow[..., 0],
-            rows + flow[..., 1],
-            cv2.INTER_LINEAR,
-            borderMode=cv2.BORDER_REPLICATE,
+            there, columns + flow[..., 0], rows + flow[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
         )
         far[one, other] = float(np.hypot(flow[..., 0], flow[..., 1]).mean()) / wide
         left[one, other] = float(cv2.absdiff(back, here).mean()) / 255
@@ -323,9 +319,7 @@ def build(*, seed: int = 0, start: Start = "given") -> System:
     return Seriation(seed=seed, start=start)
 
 
-def build_directed(
-    clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[str, JsonValue]
-) -> System:
+def build_directed(clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[str, JsonValue]) -> System:
     """Frames strung together by how alike they are; a stated or learned prior says which end comes first (no model).
 
     Raises `ConfigurationError` where models are given, or not exactly one of `start` and `learn`.
@@ -341,7 +335,5 @@ def build_directed(
     solved = Demonstrations(Path(chosen.learn)).all()
     return Seriation(
         seed=seed,
-        prior=learned(
-            (one.id, one.frames[one.order[0]].jpeg, one.frames[one.order[-1]].jpeg) for one in solved
-        ),
+        prior=learned((one.id, one.frames[one.order[0]].jpeg, one.frames[one.order[-1]].jpeg) for one in solved),
     )

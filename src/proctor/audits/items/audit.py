@@ -142,9 +142,7 @@ def _audit_format(
     fold = fold_of_groups([item.group for item in items], seed)
     chances = [chance_of(item) for item in items]
     known = [chance for chance in chances if chance is not None]
-    contest = GuesserComparison(
-        items, fold, np.array(known) if len(known) == len(items) else None, draws, seed
-    )
+    contest = GuesserComparison(items, fold, np.array(known) if len(known) == len(items) else None, draws, seed)
     guessers: list[Guesser] = []
     options = None
     if isinstance(items[0].answer, ChoiceFormat):
@@ -173,9 +171,7 @@ def _audit_format(
     return audit, solved
 
 
-def _choice_guessers(
-    table: OptionTable, right: NDArray[np.bool_], fold: NDArray[np.int64], seed: int
-) -> list[Guesser]:
+def _choice_guessers(table: OptionTable, right: NDArray[np.bool_], fold: NDArray[np.int64], seed: int) -> list[Guesser]:
     folds = int(fold.max()) + 1
     rules = rule_guessers(table, right, folds)
     return [*rules, *learned_guessers(table, right, fold, seed)] if folds >= 3 else rules

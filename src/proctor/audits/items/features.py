@@ -82,19 +82,12 @@ class OptionTable:
         self.present: NDArray[np.bool_] = np.arange(self.width) < self.counts[:, None]
         self.lots = np.full(self.present.shape, -1.0)
         for row, item in enumerate(items):
-            self.lots[row, : self.counts[row]] = generator(seed, "audit", "lots", item.id).random(
-                self.counts[row]
-            )
+            self.lots[row, : self.counts[row]] = generator(seed, "audit", "lots", item.id).random(self.counts[row])
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
         """Items × options × `FEATURES`, 0 where there is no option; rounded, so that equal is equal."""
-        columns = {
-            **self._by_words(),
-            **self._by_length(),
-            **self._by_similarity(),
-            **self._by_group(),
-        }
+        columns = {**self._by_words(), **self._by_length(), **self._by_similarity(), **self._by_group()}
         return np.stack([columns[feature.name] for feature in FEATURES], axis=-1).round(9)
 
     @cached_property
@@ -220,10 +213,7 @@ def phrases_of(text: str, sizes: set[int]) -> set[str]:
     """All runs of words of the given numbers of words, two at least: one word alone recurs by nature."""
     said = words(text)
     return {
-        " ".join(said[start : start + size])
-        for size in sizes
-        if size >= 2
-        for start in range(len(said) - size + 1)
+        " ".join(said[start : start + size]) for size in sizes if size >= 2 for start in range(len(said) - size + 1)
     }
 
 
@@ -232,12 +222,7 @@ def tfidf(texts: Sequence[str], ngrams: tuple[int, int], min_df: int = 1) -> Any
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     vectorizer = TfidfVectorizer(
-        tokenizer=words,
-        token_pattern=None,
-        lowercase=False,
-        ngram_range=ngrams,
-        min_df=min_df,
-        sublinear_tf=True,
+        tokenizer=words, token_pattern=None, lowercase=False, ngram_range=ngrams, min_df=min_df, sublinear_tf=True
     )
     vectorizer.fit([*texts, *min_df * ["question"]])  # a vocabulary is never empty
     return vectorizer.transform(texts)

@@ -92,9 +92,7 @@ class GuesserComparison:
         ]
         return tuple(sorted(found, key=lambda result: -(result.accuracy.value or 0.0)))
 
-    def selected(
-        self, guessers: Sequence[Guesser], facets: Sequence[str]
-    ) -> tuple[SelectedGuesser, NDArray[np.bool_]]:
+    def selected(self, guessers: Sequence[Guesser], facets: Sequence[str]) -> tuple[SelectedGuesser, NDArray[np.bool_]]:
         """The selection, and the items that a selected guesser solves (what the lot hits is nobody's doing).
         The first guesser is the one to fall back on."""
         hits = np.stack([guesser.hits for guesser in guessers])
@@ -117,11 +115,7 @@ class GuesserComparison:
         """The accuracy over the items (or these rows), with its clustered interval."""
         places = np.arange(len(self.items)) if rows is None else rows
         return mean_interval(
-            hits[places].astype(np.float64),
-            self.groups[places],
-            draws=self.draws,
-            seed=self.seed,
-            bounds=(0.0, 1.0),
+            hits[places].astype(np.float64), self.groups[places], draws=self.draws, seed=self.seed, bounds=(0.0, 1.0)
         )
 
     def mean_chance(self, rows: _Rows | None = None) -> float | None:
@@ -201,9 +195,7 @@ def own_fold(hits: _Hits, fold: _Rows) -> _Hits:
     return np.asarray(hits[np.arange(len(fold)), fold])
 
 
-def chosen_for_folds(
-    hits: NDArray[np.bool_], fold: _Rows, groups: _Rows, chance: NDArray[np.float64] | None
-) -> _Rows:
+def chosen_for_folds(hits: NDArray[np.bool_], fold: _Rows, groups: _Rows, chance: NDArray[np.float64] | None) -> _Rows:
     """The guesser selected for each fold by the other folds alone, by its place in `hits`.
 
     `hits` is guessers × items × folds as of `cross_fit`: for fold f only fits that never saw f count.
@@ -240,10 +232,7 @@ def rule_guessers(table: OptionTable, right: NDArray[np.bool_], folds: int) -> l
         values = table.values[:, :, index]
         scores[feature.most, f"most: {feature.label}"] = values
         scores[feature.least, f"least: {feature.label}"] = -values
-    return [
-        Guesser.of_rule(name, label, table.hits(score, right), folds)
-        for (name, label), score in scores.items()
-    ]
+    return [Guesser.of_rule(name, label, table.hits(score, right), folds) for (name, label), score in scores.items()]
 
 
 def learned_guessers(table: OptionTable, right: NDArray[np.bool_], fold: _Rows, seed: int) -> list[Guesser]:
@@ -256,15 +245,11 @@ def learned_guessers(table: OptionTable, right: NDArray[np.bool_], fold: _Rows, 
 
     fits: dict[tuple[str, str], _Guess] = {
         ("logistic-features", "logistic regression on the features"): _by_features(table, right, _logistic),
-        ("boosting-features", "gradient boosting on the features"): _by_features(
-            table, right, lambda: _boosting(seed)
-        ),
+        ("boosting-features", "gradient boosting on the features"): _by_features(table, right, lambda: _boosting(seed)),
         ("logistic-words", "logistic regression on the options' words"): _by_words(table, right),
     }
     with threadpool_limits(limits=1):
-        return [
-            Guesser(name, label, "learned", cross_fit(guess, fold)) for (name, label), guess in fits.items()
-        ]
+        return [Guesser(name, label, "learned", cross_fit(guess, fold)) for (name, label), guess in fits.items()]
 
 
 def _places(table: OptionTable) -> dict[tuple[str, str], NDArray[np.float64]]:
@@ -354,8 +339,7 @@ def _usual(items: Sequence[Item]) -> _Guess:
         constants = Constants([items[row] for row in train])
         tried = [items[row] for row in test]
         return np.array(
-            [constants.knows(item) and is_right(item, constants.answer(item)) for item in tried],
-            dtype=np.bool_,
+            [constants.knows(item) and is_right(item, constants.answer(item)) for item in tried], dtype=np.bool_
         )
 
     return guess

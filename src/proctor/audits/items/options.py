@@ -90,9 +90,7 @@ def audit_options(table: OptionTable, right: NDArray[np.bool_], *, draws: int, s
     others = table.present.copy()
     others[rows, key] = False
     # Equally long options share no rank: the lot that settles all ties orders them.
-    before = (length < own[:, None]) | (
-        (length == own[:, None]) & (table.lots < table.lots[rows, key][:, None])
-    )
+    before = (length < own[:, None]) | ((length == own[:, None]) & (table.lots < table.lots[rows, key][:, None]))
     return OptionAudit(
         key_positions=_histograms(key, table.counts, "positions", seed),
         length_ranks=_histograms((before & others).sum(axis=1), table.counts, "ranks", seed),
@@ -113,9 +111,7 @@ def _places(item: Item) -> list[int]:
     return [letters.index(str(key)) for key in keys]
 
 
-def _histograms(
-    places: NDArray[np.int64], counts: NDArray[np.int64], what: str, seed: int
-) -> tuple[Histogram, ...]:
+def _histograms(places: NDArray[np.int64], counts: NDArray[np.int64], what: str, seed: int) -> tuple[Histogram, ...]:
     found = []
     for options in np.unique(counts):
         seen = np.bincount(places[counts == options], minlength=options)
@@ -136,9 +132,7 @@ def _uniform_p(seen: NDArray[np.int64], rng: np.random.Generator) -> tuple[float
     return float((1 + as_far) / (1 + _SIMULATIONS)), "simulated chi-square"
 
 
-def _contrasts(
-    table: OptionTable, right: NDArray[np.bool_], *, draws: int, seed: int
-) -> tuple[OptionContrast, ...]:
+def _contrasts(table: OptionTable, right: NDArray[np.bool_], *, draws: int, seed: int) -> tuple[OptionContrast, ...]:
     wrong = table.present & ~right
     both = right.any(axis=1) & wrong.any(axis=1)
     if not both.any():

@@ -18,16 +18,7 @@ FORMAT_VERSION = 1
 MOST_SIGHTINGS = 250_000
 """Of a video: 35 instances in view all the time for two hours. More would need gigabytes of memory."""
 
-RESERVED = (
-    "instance",
-    "hidden",
-    "in_patient",
-    "filled",
-    "visibility",
-    "inserted_at",
-    "retrieved_at",
-    "moment",
-)
+RESERVED = ("instance", "hidden", "in_patient", "filled", "visibility", "inserted_at", "retrieved_at", "moment")
 """Names of attributes that mean something here and so can't be somebody's own."""
 
 MomentKind = Literal["insertion", "retrieval"]
@@ -40,9 +31,7 @@ def _printable(text: str) -> str:
 
 
 Name = Annotated[
-    str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
-    AfterValidator(_printable),
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), AfterValidator(_printable)
 ]
 
 
@@ -219,9 +208,7 @@ class Timeline:
         self.annotation = annotation
         self.end = annotation.video.seconds if end is None else end
         self._moments = [one for one in annotation.moments if one.time <= self.end]
-        self._by_second = {
-            second: seen for second, seen in annotation.by_second().items() if second <= self.end
-        }
+        self._by_second = {second: seen for second, seen in annotation.by_second().items() if second <= self.end}
         self._arrivals = [one for one in arrivals(annotation) if one.time <= self.end]
 
     def moments(self, kind: MomentKind, class_name: str | None = None) -> list[AnnotatedMoment]:

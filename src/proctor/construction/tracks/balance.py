@@ -65,9 +65,7 @@ def foregone(pool: Mapping[str, Sequence[CandidateQuestion]]) -> set[tuple[str, 
             videos.setdefault((offer.rule, about), set()).add(video)
     known = {key for key, said in answers.items() if len(said) == 1 and len(videos[key]) >= _ENOUGH}
     return {
-        (one.rule, one.mentions)
-        for _, one in asked
-        if (one.rule, one.mentions) in known or (one.rule, None) in known
+        (one.rule, one.mentions) for _, one in asked if (one.rule, one.mentions) in known or (one.rule, None) in known
     }
 
 
@@ -122,9 +120,7 @@ def _order(turn: int, turns: Mapping[str, Sequence[str]]) -> list[_Slot]:
     kinds, rounds = list(turns), turn // len(turns)
     in_turn = [kinds[(turn + step) % len(kinds)] for step in range(len(kinds))]
     return [
-        (kind, turns[kind][(rounds + step) % len(turns[kind])])
-        for kind in in_turn
-        for step in range(len(turns[kind]))
+        (kind, turns[kind][(rounds + step) % len(turns[kind])]) for kind in in_turn for step in range(len(turns[kind]))
     ]
 
 
@@ -170,11 +166,7 @@ class _Ledger:
     @staticmethod
     def _scopes(offer: CandidateQuestion) -> list[tuple[str, ...]]:
         """Within what answers are to be even."""
-        return [
-            ("format", offer.format.kind),
-            ("rule", offer.rule),
-            ("cue", offer.rule, offer.cue),
-        ]
+        return [("format", offer.format.kind), ("rule", offer.rule), ("cue", offer.rule, offer.cue)]
 
     @staticmethod
     def _uses(offer: CandidateQuestion, video: str) -> dict[tuple[str, ...], float]:
@@ -195,13 +187,10 @@ class _Ledger:
         An answer that few videos can give comes first where it can be had.
         """
         ahead = sum(
-            _WITHIN[scope[0]] * (self._used[*scope, offer.key] - self._least(scope))
-            for scope in self._scopes(offer)
+            _WITHIN[scope[0]] * (self._used[*scope, offer.key] - self._least(scope)) for scope in self._scopes(offer)
         )
         common = _COMMON * self._common[offer.rule, offer.key]
-        return (
-            ahead + common + sum(weight * self._used[use] for use, weight in self._uses(offer, video).items())
-        )
+        return ahead + common + sum(weight * self._used[use] for use, weight in self._uses(offer, video).items())
 
     def _least(self, scope: tuple[str, ...]) -> int:
         """How often the rarest answer within a scope was taken."""

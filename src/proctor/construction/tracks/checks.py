@@ -65,9 +65,7 @@ def complete(annotation: Annotation, longest_s: int = 2) -> Completion:
     completed = annotation
     if added:
         completed = annotation.model_copy(update={"sightings": ()})
-        completed = Annotation.model_validate(
-            {**completed.model_dump(), "sightings": (*annotation.sightings, *added)}
-        )
+        completed = Annotation.model_validate({**completed.model_dump(), "sightings": (*annotation.sightings, *added)})
     return Completion(completed, tuple(filled), tuple(find(completed)))
 
 
@@ -118,9 +116,7 @@ class TrackFinding:
     def __str__(self) -> str:
         when = "" if self.time is None else f"{self.time:g} s"
         level = "decide" if self.needs_person else "note"
-        return ": ".join(
-            part for part in (level, self.kind, self.video, self.instance, when, self.detail) if part
-        )
+        return ": ".join(part for part in (level, self.kind, self.video, self.instance, when, self.detail) if part)
 
 
 def find(annotation: Annotation) -> list[TrackFinding]:
@@ -152,9 +148,7 @@ def _two_places(annotation: Annotation) -> Iterator[TrackFinding]:
         for one, other in combinations(seen, 2):
             if one.instance == other.instance:
                 apart = _apart(one, other)
-                detail = (
-                    "two boxes" if apart is None else f"two boxes, their middles {apart:.0f} pixels apart"
-                )
+                detail = "two boxes" if apart is None else f"two boxes, their middles {apart:.0f} pixels apart"
                 yield TrackFinding("two-places", annotation.video.id, one.instance, float(second), detail)
 
 
@@ -171,9 +165,7 @@ def _class_changes(annotation: Annotation) -> Iterator[TrackFinding]:
     for instance, said in named.items():
         for (_, one), (time, other) in pairwise(sorted(said)):
             if (official_name(one) or one) != (official_name(other) or other):
-                yield TrackFinding(
-                    "class-changes", annotation.video.id, instance, time, f"{one}, then {other}"
-                )
+                yield TrackFinding("class-changes", annotation.video.id, instance, time, f"{one}, then {other}")
 
 
 def _gaps(annotation: Annotation) -> Iterator[TrackFinding]:

@@ -98,9 +98,7 @@ def read_coco(file: Path, content: dict[str, Any], given: Given) -> list[Annotat
         if box.image_id not in by_image:
             raise InputError(file, place, found=f"image_id {box.image_id}", expected="the id of an image")
         if box.category_id not in categories:
-            raise InputError(
-                file, place, found=f"category_id {box.category_id}", expected="the id of a category"
-            )
+            raise InputError(file, place, found=f"category_id {box.category_id}", expected="the id of a category")
         by_image[box.image_id].append((number, box))
     known = {video.id for video in videos}
     for number, image in enumerate(images, start=1):
@@ -108,29 +106,21 @@ def read_coco(file: Path, content: dict[str, Any], given: Given) -> list[Annotat
             place, found = f"images, entry {number}", f"video_id {image.video_id}"
             raise InputError(file, place, found=found, expected="the id of a video")
     return [
-        _annotation(
-            file, video, [one for one in images if one.video_id == video.id], (by_image, categories), given
-        )
+        _annotation(file, video, [one for one in images if one.video_id == video.id], (by_image, categories), given)
         for video in videos
     ]
 
 
-def _parts(
-    file: Path, content: dict[str, Any], name: str, model: type[Part], *, optional: bool = False
-) -> list[Part]:
+def _parts(file: Path, content: dict[str, Any], name: str, model: type[Part], *, optional: bool = False) -> list[Part]:
     raw = content.get(name, [] if optional else None)
     if not isinstance(raw, list):
         found = "nothing" if raw is None else f"a {type(raw).__name__}"
         raise InputError(file, f"field {name!r}", found=found, expected="a list, as COCO writes it")
-    parts = [
-        validated(model, entry, file, f"{name}, entry {number}") for number, entry in enumerate(raw, start=1)
-    ]
+    parts = [validated(model, entry, file, f"{name}, entry {number}") for number, entry in enumerate(raw, start=1)]
     seen: set[int] = set()
     for number, part in enumerate(parts, start=1):
         if part.id in seen:
-            raise InputError(
-                file, f"{name}, entry {number}", found=f"id {part.id} again", expected="each id once"
-            )
+            raise InputError(file, f"{name}, entry {number}", found=f"id {part.id} again", expected="each id once")
         seen.add(part.id)
     return parts
 
@@ -185,9 +175,7 @@ def _nearest(file: Path, images: Sequence[_CocoImage], fps: float | None) -> dic
                 raise InputError(file, f"image {image.id}", found="a frame number", expected="fps, or --fps")
             time = frame / fps
         if time is None:
-            raise InputError(
-                file, f"image {image.id}", found="no time", expected="time, frame_index or frame_id"
-            )
+            raise InputError(file, f"image {image.id}", found="no time", expected="time, frame_index or frame_id")
         second = math.floor(time + 0.5)
         off = abs(time - second)
         if second not in found or off < found[second][0]:

@@ -14,8 +14,6 @@ from proctor.construction.tracks.checks import Completion, complete
 from proctor.construction.tracks.reading import files_of, read_annotations, write_folder
 from proctor.core import PluginReport, Steps
 
-__all__ = ["Fps", "ProcedureName", "TrackFiles", "TracksAs", "completed", "convert", "counted"]
-
 
 class TracksAs(StrEnum):
     """What tracks are written as."""
@@ -34,12 +32,10 @@ TrackFiles = Annotated[
     ),
 ]
 Fps = Annotated[
-    float | None,
-    typer.Option("--fps", help="Frames per second, where a file does not say (CVAT).", show_default=False),
+    float | None, typer.Option("--fps", help="Frames per second, where a file does not say (CVAT).", show_default=False)
 ]
 ProcedureName = Annotated[
-    str,
-    typer.Option("--procedure", help="The kind of procedure, where a file does not say.", show_default=False),
+    str, typer.Option("--procedure", help="The kind of procedure, where a file does not say.", show_default=False)
 ]
 
 

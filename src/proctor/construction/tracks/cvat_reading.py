@@ -69,9 +69,7 @@ def read_cvat(file: Path, content: bytes, given: Given) -> Annotation:
     """
     root = read_xml(file, content, _is_track)
     if root.tag != "annotations":
-        raise InputError(
-            file, f"line {root.line}", found=f"<{root.tag}>", expected="<annotations>, as CVAT writes it"
-        )
+        raise InputError(file, f"line {root.line}", found=f"<{root.tag}>", expected="<annotations>, as CVAT writes it")
     if root.find("image") is not None:
         raise InputError(file, found="CVAT for images", expected="CVAT for video 1.1, which has tracks")
     video, stop = _video(file, root, given)
@@ -280,9 +278,7 @@ def _sightings(file: Path, track: _Track, video: AnnotatedVideo, stop: int) -> I
 
 def _sighting(file: Path, track: _Track, key: _Key, second: int, box: AnnotatedBox | None) -> Sighting:
     said = dict(key.attributes)
-    special = {
-        name: said.pop(name, "") for name in ("hidden", "in_patient", "filled", "visibility", "moment")
-    }
+    special = {name: said.pop(name, "") for name in ("hidden", "in_patient", "filled", "visibility", "moment")}
     try:
         return Sighting(
             second=second,

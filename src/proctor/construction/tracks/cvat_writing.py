@@ -58,9 +58,7 @@ def _tracks(annotation: Annotation) -> dict[_TrackKey, list[Sighting]]:
 def _moments_of(annotation: Annotation, instance: str, class_name: str) -> dict[str, str]:
     own = [one for one in annotation.moments if (one.instance, one.class_name) == (instance, class_name)]
     named = {"inserted_at": "insertion", "retrieved_at": "retrieval"}
-    times = {
-        name: ", ".join(repr(one.time) for one in own if one.kind == kind) for name, kind in named.items()
-    }
+    times = {name: ", ".join(repr(one.time) for one in own if one.kind == kind) for name, kind in named.items()}
     return {name: text for name, text in times.items() if text}
 
 
@@ -137,16 +135,9 @@ def _attributes(one: Sighting, names: Iterable[str]) -> dict[str, str]:
     } | {name: one.attributes.get(name, "") for name in names}
 
 
-def _box(
-    track: Element, frame: int, box: AnnotatedBox, states: list[bool], attributes: dict[str, str]
-) -> None:
+def _box(track: Element, frame: int, box: AnnotatedBox, states: list[bool], attributes: dict[str, str]) -> None:
     outside, occluded = states
-    corners = {
-        "xtl": repr(box.x),
-        "ytl": repr(box.y),
-        "xbr": repr(box.x + box.width),
-        "ybr": repr(box.y + box.height),
-    }
+    corners = {"xtl": repr(box.x), "ytl": repr(box.y), "xbr": repr(box.x + box.width), "ybr": repr(box.y + box.height)}
     flags = {"outside": str(int(outside)), "occluded": str(int(occluded)), "keyframe": "1", "z_order": "0"}
     element = SubElement(track, "box", {"frame": str(frame)} | flags | corners)
     for name, value in attributes.items():

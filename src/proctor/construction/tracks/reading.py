@@ -42,10 +42,7 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
 
 
 def read_annotations(
-    paths: Sequence[Path],
-    given: Given | None = None,
-    *,
-    progress: Callable[[int, int], None] | None = None,
+    paths: Sequence[Path], given: Given | None = None, *, progress: Callable[[int, int], None] | None = None
 ) -> list[Annotation]:
     """The annotations in files or folders, each video once, in order of the video's name.
 
@@ -111,9 +108,7 @@ def write_annotations(annotations: Sequence[Annotation], kind: TrackFormat) -> d
     for one in annotations:
         name = f"{_plain(one.video.id)}.{'xml' if kind == 'cvat' else 'json'}"
         if name in found:
-            raise InputError(
-                None, f"video {one.video.id!r}", found=f"a second file {name}", expected="plain names"
-            )
+            raise InputError(None, f"video {one.video.id!r}", found=f"a second file {name}", expected="plain names")
         found[name] = to_cvat(one) if kind == "cvat" else _dump(one.model_dump(mode="json"))
     return found
 
@@ -134,6 +129,4 @@ def _dump(value: object) -> bytes:
 
 def _plain(name: str) -> str:
     """A video's name as a file name: it may come from anybody's file."""
-    return (
-        "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name).lstrip(".") or "_"
-    )
+    return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name).lstrip(".") or "_"

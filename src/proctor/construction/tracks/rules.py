@@ -95,9 +95,7 @@ class QuestionTemplates:
 
     def yes_no(self, question: str, answer: bool, cue: str, mentions: tuple[str, ...]) -> CandidateQuestion:
         """A question for yes or no."""
-        return CandidateQuestion(
-            question, BinaryFormat(), answer, "yes" if answer else "no", cue, mentions=mentions
-        )
+        return CandidateQuestion(question, BinaryFormat(), answer, "yes" if answer else "no", cue, mentions=mentions)
 
     def choice(self, question: str, right: str, others: list[str]) -> Iterator[CandidateQuestion]:
         """A choice among four classes, for every three others that there are."""
@@ -107,9 +105,7 @@ class QuestionTemplates:
     def among(self, question: str, right: str, names: tuple[str, ...]) -> CandidateQuestion:
         """A choice among these classes, the right one first."""
         options = tuple(self.phrase(name) for name in names)
-        return CandidateQuestion(
-            question, ChoiceFormat(), self.phrase(right), right, options=options, choices=names
-        )
+        return CandidateQuestion(question, ChoiceFormat(), self.phrase(right), right, options=options, choices=names)
 
     def kinds(self, question: str, names: set[str], cue: str = "") -> CandidateQuestion:
         """Which classes."""
@@ -125,13 +121,7 @@ class QuestionTemplates:
             yield CandidateQuestion(question, CountFormat(), answer, str(answer), cue, mentions=mentions)
 
     def when(
-        self,
-        question: str,
-        end: float,
-        times: list[float],
-        mentions: tuple[str, ...],
-        *,
-        several: bool = False,
+        self, question: str, end: float, times: list[float], mentions: tuple[str, ...], *, several: bool = False
     ) -> CandidateQuestion:
         """At which time, or times; right within a tolerance that grows with the video: 1 s and 4 s per 6 minutes."""
         form = TimestampsFormat(tolerance=self.tolerance(end), several=several)
@@ -304,9 +294,7 @@ def _where(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion
             if quadrant is not None:
                 options = (quadrant, *(other for other in QUADRANTS if other != quadrant))
                 question = say.text("where", name, time=clock_text(second))
-                yield CandidateQuestion(
-                    question, ChoiceFormat(), quadrant, quadrant, name, options, mentions=(name,)
-                )
+                yield CandidateQuestion(question, ChoiceFormat(), quadrant, quadrant, name, options, mentions=(name,))
 
 
 def only_one(line: Timeline, second: int, name: str) -> Sighting | None:

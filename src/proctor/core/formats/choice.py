@@ -45,8 +45,7 @@ _DENIED = re.compile(
 )
 _NOT_APPLICABLE = re.compile(r"\bn/a\b", re.IGNORECASE)
 _WRONG = re.compile(
-    r"\b(?:wrong|incorrect|false|unlikely|ruled out|excluded|(?:is|are|does|do|was|were|did)n't)\b",
-    re.IGNORECASE,
+    r"\b(?:wrong|incorrect|false|unlikely|ruled out|excluded|(?:is|are|does|do|was|were|did)n't)\b", re.IGNORECASE
 )
 _REJECTED = re.compile(
     r"\W{0,3}\s?(?:is|was|are|looks|seems|can be|would be|does|could be)(?:n't|\s(?:\w+\s)?(?:not|wrong|incorrect|false|ruled|excluded|unlikely"
@@ -130,9 +129,7 @@ def _read(statement: Statement, options: Sequence[str]) -> str | None:
     for reading in (_head, _option_text, _named):
         found = reading(statement, options)
         if len(found) > 1:
-            raise ParseError(
-                expected="one option", found=f"{' and '.join(sorted(found))} in {statement.text}"
-            )
+            raise ParseError(expected="one option", found=f"{' and '.join(sorted(found))} in {statement.text}")
         if found:
             return found.pop()
     return None
@@ -176,9 +173,7 @@ def _option_text(statement: Statement, options: Sequence[str]) -> set[str]:
     """The options whose whole text is said; one that stands in another that is said, too, is not meant."""
     for text in (first_sentence(statement.text), statement.text) if statement.sure else (statement.text,):
         said = f" {_plain(_affirmed(text))} "
-        plain = {
-            letter: _plain(one) for letter, one in zip(option_letters(len(options)), options, strict=True)
-        }
+        plain = {letter: _plain(one) for letter, one in zip(option_letters(len(options)), options, strict=True)}
         named = {letter for letter, one in plain.items() if one and f" {one} " in said}
         inside = {a for a in named for b in named if a != b and f" {plain[a]} " in f" {plain[b]} "}
         if named - inside:

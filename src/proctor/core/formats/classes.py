@@ -41,9 +41,7 @@ _DENIES = re.compile(
     r"\b(?:no|not|without|neither|nor|never|none|absent|absence|cannot|can't|isn't|aren't|wasn't|weren't|doesn't|don't|didn't|rather than|instead of|lacks?|excluded?|except|all but|apart from|removed|unlike)\b|没有|不是|无",
     re.IGNORECASE,
 )
-_HEDGES = re.compile(
-    r"\b(?:or|maybe|perhaps|possibly|might|either|could be|may be|whether)\b|\?|或", re.IGNORECASE
-)
+_HEDGES = re.compile(r"\b(?:or|maybe|perhaps|possibly|might|either|could be|may be|whether)\b|\?|或", re.IGNORECASE)
 
 
 class ClassesFormat(StrictFormat):
@@ -104,9 +102,7 @@ class ClassesFormat(StrictFormat):
         names = {name.casefold(): name for name in self.classes}
         if not parts:
             return []
-        parts = [
-            part for part in parts if not (_NO.match(part) and _class_of(_NO.sub("", part), names))
-        ] or parts
+        parts = [part for part in parts if not (_NO.match(part) and _class_of(_NO.sub("", part), names))] or parts
         found = [_class_of(part, names) for part in parts]
         if len(parts) == 1 and _NOTHING.fullmatch(parts[0].strip(_EDGES)):
             return []
@@ -170,9 +166,7 @@ def _parts(text: str) -> list[str]:
 def _class_of(part: str, names: dict[str, str]) -> str | None:
     """The class that a part of a list names, in the singular or plural, but for articles, numbers and asides."""
     aside = _ASIDE.search(part)
-    said = (
-        (part[: aside.start()] if aside and not _HEDGES.search(aside[0]) else part).strip(_EDGES).casefold()
-    )
+    said = (part[: aside.start()] if aside and not _HEDGES.search(aside[0]) else part).strip(_EDGES).casefold()
     for _ in range(3):
         for name in (said, said.removesuffix("s"), said.removesuffix("es")):
             if name in names:

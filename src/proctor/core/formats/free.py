@@ -72,11 +72,7 @@ class RatingsFormat(Format):
         found = [value for value in json_values(_within(after_thoughts(text))) if isinstance(value, dict)]
         whole = [{str(key).strip(): one for key, one in value.items()} for value in found]
         whole += [one for value in whole for one in value.values() if isinstance(one, dict)]
-        rated = [
-            {name: _number(value[name]) for name in self.dimensions}
-            for value in whole
-            if names <= value.keys()
-        ]
+        rated = [{name: _number(value[name]) for name in self.dimensions} for value in whole if names <= value.keys()]
         if not rated:
             raise ParseError(expected=f"an object with the keys {', '.join(self.dimensions)}", found=text)
         return self.check(rated[-1], options)
@@ -84,9 +80,7 @@ class RatingsFormat(Format):
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         del options
         if not isinstance(value, dict) or set(value) != set(self.dimensions):
-            raise ParseError(
-                expected=f"an object with the keys {', '.join(self.dimensions)}", found=str(value)
-            )
+            raise ParseError(expected=f"an object with the keys {', '.join(self.dimensions)}", found=str(value))
         for name, number in value.items():
             if isinstance(number, bool) or not isinstance(number, int | float):
                 raise ParseError(expected=f"a number for {name!r}", found=str(number))

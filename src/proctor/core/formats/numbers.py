@@ -56,8 +56,7 @@ _BOUND_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _BOUND_AFTER = re.compile(
-    r"\s?(?:\+(?!\d)|\bor (?:more|less|fewer|so many)\b|\band (?:more|above|over)\b|以上|以下|左右或)",
-    re.IGNORECASE,
+    r"\s?(?:\+(?!\d)|\bor (?:more|less|fewer|so many)\b|\band (?:more|above|over)\b|以上|以下|左右或)", re.IGNORECASE
 )
 _OR = re.compile(
     r"[\s%]{0,3}(?:percent )?(?:[a-z]{1,12}\s?)?(?:\bor\b|\bto\b|\band\b|\bup to\b|\bpossibly\b|,? then\b|,? (?:maybe|perhaps|possibly)\b|或者?|到|至|和)\s{0,2}"
@@ -152,11 +151,7 @@ class _Quantity:
 def _quantities(text: str) -> list[_Quantity]:
     """The numbers of a text that may be a count or a share: not times, units of length, or numbers of frames."""
     blank = _ELSEWHERE.sub(lambda hit: "\x00" * len(hit[0]), text)
-    blank = (
-        _LIST_MARK.sub(lambda hit: "\x00" * len(hit[0]), blank)
-        if len(_LIST_MARK.findall(blank)) > 1
-        else blank
-    )
+    blank = _LIST_MARK.sub(lambda hit: "\x00" * len(hit[0]), blank) if len(_LIST_MARK.findall(blank)) > 1 else blank
     found = []
     for hit in _QUANTITY.finditer(blank):
         value = _value(hit)
@@ -172,18 +167,12 @@ def _head(text: str) -> _Quantity | None:
     found = _quantities(text)
     lead = _LEAD.match(text)
     at = lead.end() if lead else 0
-    return (
-        found[0]
-        if found and found[0].start <= at and not text[: found[0].start].strip("\x00 ").isdigit()
-        else None
-    )
+    return found[0] if found and found[0].start <= at and not text[: found[0].start].strip("\x00 ").isdigit() else None
 
 
 def _alternatives(text: str, chosen: _Quantity) -> bool:
     """Whether a number is one end of a range, one of several, or a bound ("2 to 3", "2 or 3", "at least 2")."""
-    if _BOUND_BEFORE.search(text, max(0, chosen.start - 16), chosen.start) or _BOUND_AFTER.match(
-        text, chosen.end
-    ):
+    if _BOUND_BEFORE.search(text, max(0, chosen.start - 16), chosen.start) or _BOUND_AFTER.match(text, chosen.end):
         return True
     found = _quantities(text)
     return any(
@@ -259,12 +248,8 @@ _BOTH = re.compile(
     re.IGNORECASE,
 )
 _TWO_LINES = re.compile(r"\W*(?:yes\W*\n\W*no|no\W*\n\W*yes)\W*", re.IGNORECASE)
-_UNDONE = re.compile(
-    r"\b(?:not|isn't|never|whether|if)\s(?:\w+\s){0,3}(?:yes|no|true|false|correct)\b", re.IGNORECASE
-)
-_CONCLUDES = re.compile(
-    r"\b(?:so|thus|therefore|hence|overall|in short),?\s(yes|no)\b\s?(?:[.,;!]|$)", re.IGNORECASE
-)
+_UNDONE = re.compile(r"\b(?:not|isn't|never|whether|if)\s(?:\w+\s){0,3}(?:yes|no|true|false|correct)\b", re.IGNORECASE)
+_CONCLUDES = re.compile(r"\b(?:so|thus|therefore|hence|overall|in short),?\s(yes|no)\b\s?(?:[.,;!]|$)", re.IGNORECASE)
 _COUNT_KEYS = ("count", "number", "total", "n", "quantity", "num")
 _SHARE_KEYS = ("percentage", "percent", "share", "proportion", "estimate")
 

@@ -39,8 +39,7 @@ _BETWEEN = re.compile(
     re.IGNORECASE,
 )
 _BACKWARDS = re.compile(
-    r"\b(?:last to first|latest to earliest|from (?:the )?last|backwards|in reverse(?:d)? order)\b",
-    re.IGNORECASE,
+    r"\b(?:last to first|latest to earliest|from (?:the )?last|backwards|in reverse(?:d)? order)\b", re.IGNORECASE
 )
 _NOT_APPLICABLE = re.compile(r"\bn/a\b", re.IGNORECASE)
 _FILE = re.compile(r"\.(?:jpe?g|png|webp)$", re.IGNORECASE)
@@ -104,9 +103,7 @@ class OrderingFormat(Format):
         known = {label.casefold(): label for label in self.labels}
         short = all(len(label) == 1 for label in self.labels)
         names = "|".join(re.escape(label) for label in sorted(self.labels, key=len, reverse=True))
-        label = (
-            rf"(?:{names}|[A-Z])" if short and all(one.isalpha() for one in self.labels) else f"(?:{names})"
-        )
+        label = rf"(?:{names}|[A-Z])" if short and all(one.isalpha() for one in self.labels) else f"(?:{names})"
         joined = rf"[{''.join(map(re.escape, self.labels))}]{{{len(self.labels)}}}" if short else "(?!)"
         token = re.compile(
             rf"(?<![A-Za-z0-9])(?:(?P<joined>{joined})|(?P<label>{label}))(?:\.(?:jpe?g|png|webp))?(?!'?[A-Za-z0-9])",
@@ -141,9 +138,7 @@ class OrderingFormat(Format):
         known = {one.casefold(): one for one in self.labels}
         hits = [(int(hit[1]), known.get(hit[2].casefold(), hit[2].upper())) for hit in line.finditer(text)]
         return (
-            [[name for _, name in hits]]
-            if len(hits) > 1 and [n for n, _ in hits] == [*range(1, len(hits) + 1)]
-            else []
+            [[name for _, name in hits]] if len(hits) > 1 and [n for n, _ in hits] == [*range(1, len(hits) + 1)] else []
         )
 
     @staticmethod

@@ -70,14 +70,10 @@ class PatternFormat(StrictFormat):
 
     def _read(self, statement: Statement) -> str | None:
         """The statement as a whole, its first sentence or line, else the only word in it that matches."""
-        if isinstance(statement.value, dict) or (
-            isinstance(statement.value, list) and len(statement.value) != 1
-        ):
+        if isinstance(statement.value, dict) or (isinstance(statement.value, list) and len(statement.value) != 1):
             return None
         line = statement.text.split("\n", 1)[0]
-        wholes = dict.fromkeys(
-            (statement.text, line, first_sentence(line), line.split(" (")[0], line.split(", ")[0])
-        )
+        wholes = dict.fromkeys((statement.text, line, first_sentence(line), line.split(" (")[0], line.split(", ")[0]))
         for text in wholes:
             said = " ".join(text.split()[:_MOST_WORDS])
             for form in (said, said.strip(_EDGES)):

@@ -161,7 +161,9 @@ def _bounded(text: str) -> str:
 # -------------------------------------------------------------------------------------------------------- cues
 
 _IS = r"\s{0,3}(?::|[-=]>|=|-\s|(?:is|are|was|would be|should be|must be|will be|might be|may be)\b\s{0,2}[:=]?)"
-_ANSWER = r"(?:final[ _]?|correct[ _]?|predicted[ _]?|my[ _]?|short[ _]?|best[ _]?)?(?:answer|guess|prediction|response)"
+_ANSWER = (
+    r"(?:final[ _]?|correct[ _]?|predicted[ _]?|my[ _]?|short[ _]?|best[ _]?)?(?:answer|guess|prediction|response)"
+)
 _OTHERS = r"Antwort|r[ée]ponse|respuesta|risposta|resposta|答え|回答|答案"
 _LANGUAGES = rf"(?:(?:最终|最後|正确|我的|所以|因此)?(?:的)?(?:{_OTHERS}))(?:应该是|应该为|应为|应是|是|为|は|ist| est| es)?\s{{0,2}}[:=]?"
 _FINAL = re.compile(
@@ -319,18 +321,12 @@ def _whole_list(text: str) -> list[JsonValue] | None:
 def _is_object(text: str) -> bool:
     """Whether a text is one JSON object and nothing else: without a field for the answer it states none."""
     bare = text.removeprefix("```json").strip("` \n\t")
-    return (
-        bare.startswith("{")
-        and bare.endswith("}")
-        and any(isinstance(one, dict) for one in json_values(bare))
-    )
+    return bare.startswith("{") and bare.endswith("}") and any(isinstance(one, dict) for one in json_values(bare))
 
 
 def _answers(text: str, keys: Sequence[str]) -> list[JsonValue]:
     """The fields of JSON objects that hold an answer, the last object first."""
-    found = (
-        _answer(value, (*_KEYS, *keys)) for value in reversed(json_values(text)) if isinstance(value, dict)
-    )
+    found = (_answer(value, (*_KEYS, *keys)) for value in reversed(json_values(text)) if isinstance(value, dict))
     return [value for value in found if value is not None]
 
 

@@ -14,9 +14,7 @@ from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, bare
 from proctor.core.formats.reply import Statement, first_sentence, read_reply
 
-_CLOCK = re.compile(
-    r"(?<![\d:.])(?:(?P<h>\d{1,3}):)?(?P<m>\d{1,3}):(?P<s>\d{2})(?:[.,](?P<f>\d{1,9}))?(?!\d|:\d)"
-)
+_CLOCK = re.compile(r"(?<![\d:.])(?:(?P<h>\d{1,3}):)?(?P<m>\d{1,3}):(?P<s>\d{2})(?:[.,](?P<f>\d{1,9}))?(?!\d|:\d)")
 _UNITS = re.compile(
     r"(?<![A-Za-z0-9_.:])(?:(?P<h>\d{1,3})\s?(?:hours?|hrs?|h|小时|时)[\s,]{0,2}(?:and )?)?"
     r"(?:(?P<m>\d{1,4})\s?(?:minutes?|mins?|min\.|m|分钟?|′|')[\s,]{0,2}(?:and )?)?"
@@ -24,12 +22,9 @@ _UNITS = re.compile(
     re.IGNORECASE,
 )
 _AT = re.compile(
-    r"\b(?:second|t ?=|timestamp|time)\s?[:=]?\s?(?P<s>\d{1,6}(?:\.\d{1,9})?)\b(?!\s?(?:%|:|m))",
-    re.IGNORECASE,
+    r"\b(?:second|t ?=|timestamp|time)\s?[:=]?\s?(?P<s>\d{1,6}(?:\.\d{1,9})?)\b(?!\s?(?:%|:|m))", re.IGNORECASE
 )
-_RANGE = re.compile(
-    r"\s{0,2}(?:-{1,2}|~|\bto\b|\bthrough\b|\buntil\b|\btill\b|\.\.\.?|到|至)\s{0,2}", re.IGNORECASE
-)
+_RANGE = re.compile(r"\s{0,2}(?:-{1,2}|~|\bto\b|\bthrough\b|\buntil\b|\btill\b|\.\.\.?|到|至)\s{0,2}", re.IGNORECASE)
 _BETWEEN = re.compile(r"\b(?:between|from)\s{1,2}(?:about |approximately |around )?\Z", re.IGNORECASE)
 _LASTS = re.compile(
     r"\b(?:lasts?|lasted|takes?|took|for|within|every|durations?(?: of| is|:)?|of|over|in)\s(?:about |around |the |a )?\Z",
@@ -168,11 +163,7 @@ class TimestampsFormat(StrictFormat):
         return None
 
     def _checked(self, seconds: list[float], text: str) -> JsonValue:
-        if (
-            not seconds
-            or not all(0 <= one < 10**7 for one in seconds)
-            or (len(set(seconds)) > 1 and not self.several)
-        ):
+        if not seconds or not all(0 <= one < 10**7 for one in seconds) or (len(set(seconds)) > 1 and not self.several):
             raise ParseError(expected=self._expected(), found=text)
         return [float(one) for one in sorted(set(seconds))]
 

@@ -23,9 +23,7 @@ from proctor.models import Prompt, load_prompt
 class Rated(BaseModel):
     """Your rating of the candidate."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, serialize_by_alias=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, serialize_by_alias=True)
 
     @property
     def scores(self) -> dict[str, float]:
@@ -131,9 +129,7 @@ async def look(case: Case) -> Pictures:
         return Pictures((), 0)
     if case.image_root is None:
         return Pictures((), len(case.images), (IMAGES_ABSENT,))
-    return await asyncio.to_thread(
-        _load, case.image_root, case.images, _LABELS.get(case.language, _LABELS["en"])
-    )
+    return await asyncio.to_thread(_load, case.image_root, case.images, _LABELS.get(case.language, _LABELS["en"]))
 
 
 def _load(root: Path, names: tuple[str, ...], label: str) -> Pictures:
@@ -203,13 +199,7 @@ class CaseAsker:
     votes from those of other judges."""
 
     def __init__(
-        self,
-        kind: str,
-        name: str,
-        asks: Asks,
-        votes: VoteBook,
-        prompts: Prompts,
-        extra: Mapping[str, JsonValue],
+        self, kind: str, name: str, asks: Asks, votes: VoteBook, prompts: Prompts, extra: Mapping[str, JsonValue]
     ) -> None:
         self._kind = kind
         self._asked = AskedOnce(name, asks, votes)

@@ -14,15 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from proctor.audits import MetricScores, RatingsTable
 from proctor.core import InputError, generator, read_model
 
-__all__ = [
-    "Calibration",
-    "Curve",
-    "RatedScore",
-    "fit_calibration",
-    "rated_scores",
-    "read_calibration",
-]
-
 _FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
@@ -88,9 +79,7 @@ class Calibration(BaseModel):
     @model_validator(mode="after")
     def _every_fold_has_a_curve(self) -> Calibration:
         last = max(self.folds.values(), default=-1)
-        if min(self.folds.values(), default=0) < 0 or any(
-            len(one.without) <= last for one in self.curves.values()
-        ):
+        if min(self.folds.values(), default=0) < 0 or any(len(one.without) <= last for one in self.curves.values()):
             raise ValueError("a curve for every fold is expected")
         return self
 
@@ -104,9 +93,7 @@ class Calibration(BaseModel):
         curves = self.curves.get(f"{language}/{dimension}")
         if curves is None:
             known = ", ".join(self.curves)
-            raise InputError(
-                "calibration", found=f"no curve for {language}/{dimension}", expected=f"one of {known}"
-            )
+            raise InputError("calibration", found=f"no curve for {language}/{dimension}", expected=f"one of {known}")
         fold = self.folds.get(encounter)
         return (curves.everything if fold is None else curves.without[fold]).at(score)
 
@@ -119,9 +106,7 @@ def fit_calibration(rated: Sequence[RatedScore], *, judge: str, folds: int = 5, 
     """
     encounters = sorted({one.encounter for one in rated})
     if len(encounters) < folds:
-        raise InputError(
-            None, "calibration", found=f"{len(encounters)} encounters", expected=f"{folds} or more"
-        )
+        raise InputError(None, "calibration", found=f"{len(encounters)} encounters", expected=f"{folds} or more")
     order = generator(seed, "calibration").permutation(len(encounters))
     fold_of = {encounters[int(place)]: number % folds for number, place in enumerate(order)}
     by_dimension: dict[str, list[RatedScore]] = {}
@@ -130,9 +115,7 @@ def fit_calibration(rated: Sequence[RatedScore], *, judge: str, folds: int = 5, 
     curves = {}
     for name, inside in by_dimension.items():
         if len({fold_of[one.encounter] for one in inside}) < 2:
-            raise InputError(
-                None, f"calibration of {name}", found="ratings in one fold", expected="in two or more"
-            )
+            raise InputError(None, f"calibration of {name}", found="ratings in one fold", expected="in two or more")
         without = [_curve([one for one in inside if fold_of[one.encounter] != fold]) for fold in range(folds)]
         curves[name] = DimensionCurves(everything=_curve(inside), without=without)
     return Calibration(judge=judge, seed=seed, folds=dict(sorted(fold_of.items())), curves=curves)

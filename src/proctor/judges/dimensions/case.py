@@ -83,9 +83,7 @@ def case_of(item: Item, candidate: str, scheme: RatingScheme, image_root: Path |
     language, dataset = (str(item.tags.get(name, "")) for name in ("language", "dataset"))
     dimensions = scheme.of(language)
     if not dimensions:
-        raise InputError(
-            None, f"item {item.id!r}", found=f"the language {language!r}", expected="one with dimensions"
-        )
+        raise InputError(None, f"item {item.id!r}", found=f"the language {language!r}", expected="one with dimensions")
     return Case(
         id=item.id,
         encounter=item.group,
@@ -108,9 +106,7 @@ def _references(item: Item) -> tuple[ReferenceAnswer, ...]:
     texts = [given.answer, *given.accepted]
     if not all(isinstance(one, str) for one in texts):
         raise InputError(None, f"item {item.id!r}", found="a reference that is no text", expected="texts")
-    known: list[dict[str, float | None]] = [one.model_dump() for one in given.reliability] or [{}] * len(
-        texts
-    )
+    known: list[dict[str, float | None]] = [one.model_dump() for one in given.reliability] or [{}] * len(texts)
     return tuple(ReferenceAnswer(text=str(text), **about) for text, about in zip(texts, known, strict=True))
 
 
@@ -172,9 +168,7 @@ class DimensionScores:
         for name, value in self.values.items():
             levels = wanted[name].levels
             if not levels[0] <= value <= levels[-1]:
-                raise ProctorError(
-                    f"{judge}: {case.id}: {name} is {value:g}, not {levels[0]:g} to {levels[-1]:g}"
-                )
+                raise ProctorError(f"{judge}: {case.id}: {name} is {value:g}, not {levels[0]:g} to {levels[-1]:g}")
 
 
 def steering_flags(case: Case) -> tuple[str, ...]:

@@ -145,10 +145,7 @@ class _Rated:
         if not found:
             place = f"{self.cell.language}/{self.cell.dimension}"
             raise InputError(
-                None,
-                place,
-                found="no judge that agreement can be stated for",
-                expected="one that tells apart",
+                None, place, found="no judge that agreement can be stated for", expected="one that tells apart"
             )
         return max(found, key=lambda name: found[name])
 
@@ -185,17 +182,13 @@ def choose_judges(
             if (cell.dataset, cell.language) != (ALL, language):
                 continue
             rated = _rated(cell, judges, fold_of)
-            one = ChosenFor(
-                everything=rated.best(), without=[rated.best(leaving=fold) for fold in range(folds)]
-            )
+            one = ChosenFor(everything=rated.best(), without=[rated.best(leaving=fold) for fold in range(folds)])
             chosen[f"{language}/{cell.dimension}"] = one
             sampled.append(_within_folds(frame, rated, one.without))
             flattering = _within_folds(frame, rated, [one.everything] * folds)
             rows.append(_row(rated, one, sampled[-1], flattering))
         honest += [_mean_row(language, rows, sampled), *rows]
-    return DimensionChoice(
-        judges=names, seed=seed, folds=dict(sorted(fold_of.items())), chosen=chosen, honest=honest
-    )
+    return DimensionChoice(judges=names, seed=seed, folds=dict(sorted(fold_of.items())), chosen=chosen, honest=honest)
 
 
 def read_choice(file: Path) -> DimensionChoice:
@@ -224,13 +217,7 @@ def _within_folds(frame: Frame, rated: _Rated, names: Sequence[str]) -> Sampled:
         parts = [samples.correlation("pearson", [], [], [])]
     whole = average(parts)
     return Sampled(
-        whole.whole,
-        whole.drawn,
-        whole.without,
-        whole.present,
-        len(cell.values),
-        len(set(cell.groups)),
-        whole.plan,
+        whole.whole, whole.drawn, whole.without, whole.present, len(cell.values), len(set(cell.groups)), whole.plan
     )
 
 

@@ -18,8 +18,6 @@ from proctor.judges.dimensions.protocol import DimensionJudge, JudgeSetup, Rates
 from proctor.judges.dimensions.rating import PERSONAS, RatingJudge
 from proctor.models import ModelSpec
 
-__all__ = ["TEMPERATURES", "Ensemble", "build_models", "build_personas", "build_temperatures", "pooled"]
-
 TEMPERATURES = (0.0, 0.3, 0.7)
 
 
@@ -72,9 +70,7 @@ def pooled(case: Case, said: Mapping[str, DimensionScores], quorum: int) -> Dime
         votes = [scores.values[one.name] for scores in said.values() if one.name in scores.values]
         if len(votes) < quorum:
             why = next(scores.missing[one.name] for scores in said.values() if one.name in scores.missing)
-            missing[one.name] = (
-                f"{len(votes)} of {len(said)} members gave a score, {quorum} are needed: {why}"
-            )
+            missing[one.name] = f"{len(votes)} of {len(said)} members gave a score, {quorum} are needed: {why}"
             continue
         apart[one.name] = _apart(one, votes)
         if one.is_flag and apart[one.name] == 0.5:
@@ -126,12 +122,8 @@ def build_temperatures(setup: JudgeSetup) -> DimensionJudge:
     name = "temperature-ensemble"
     specs = setup.clients.some(name)
     if any("temperature" in one.settings for one in specs):
-        raise ConfigurationError(
-            f"{name}: the temperatures are its own: leave temperature out of the settings"
-        )
-    members = [
-        _member(setup, spec, one, variant=f"temperature-{one:g}") for spec in specs for one in TEMPERATURES
-    ]
+        raise ConfigurationError(f"{name}: the temperatures are its own: leave temperature out of the settings")
+    members = [_member(setup, spec, one, variant=f"temperature-{one:g}") for spec in specs for one in TEMPERATURES]
     return _built(name, setup, members)
 
 
@@ -139,9 +131,7 @@ def build_temperatures(setup: JudgeSetup) -> DimensionJudge:
 def build_personas(setup: JudgeSetup) -> DimensionJudge:
     """Three readers of each model (diagnostic consistency, clinical safety, professional communication)."""
     name = "persona-ensemble"
-    members = [
-        _member(setup, spec, 0.0, persona=one) for spec in setup.clients.some(name) for one in PERSONAS
-    ]
+    members = [_member(setup, spec, 0.0, persona=one) for spec in setup.clients.some(name) for one in PERSONAS]
     return _built(name, setup, members)
 
 
@@ -158,9 +148,7 @@ def _member(
 ) -> RatingJudge:
     """One reader of an ensemble: the benchmark's own judge by one model."""
     client = setup.clients.client(spec, {"temperature": temperature})
-    return RatingJudge(
-        client, setup.votes, kind=setup.own, persona=persona, variant=variant, folder=setup.prompts
-    )
+    return RatingJudge(client, setup.votes, kind=setup.own, persona=persona, variant=variant, folder=setup.prompts)
 
 
 def _built(name: str, setup: JudgeSetup, members: Sequence[DimensionJudge]) -> DimensionJudge:

@@ -197,20 +197,12 @@ class EvidenceJudge:
     on each dimension in view of that. Every step is a vote of its own."""
 
     def __init__(
-        self,
-        client: ModelClient,
-        votes: VoteBook,
-        retriever: Retriever,
-        *,
-        claims: int = 8,
-        folder: Path | None = None,
+        self, client: ModelClient, votes: VoteBook, retriever: Retriever, *, claims: int = 8, folder: Path | None = None
     ) -> None:
         self._client = client
         self._retriever = retriever
         self._reader = ClaimReader(NAME, client, votes, claims, folder)
-        self._asker = CaseAsker(
-            NAME, self.name, client, votes, load_prompts("rating", folder), {"persona": ""}
-        )
+        self._asker = CaseAsker(NAME, self.name, client, votes, load_prompts("rating", folder), {"persona": ""})
 
     @property
     def name(self) -> str:
@@ -220,12 +212,7 @@ class EvidenceJudge:
     @property
     def settings(self) -> dict[str, JsonValue]:
         """The model's, the prompts, and what is looked up where."""
-        return {
-            **self._client.settings,
-            **self._asker.settings,
-            **self._reader.settings,
-            **self._retriever.settings,
-        }
+        return {**self._client.settings, **self._asker.settings, **self._reader.settings, **self._retriever.settings}
 
     async def judge(self, case: Case) -> DimensionScores:
         """The scores of one answer (see `DimensionJudge`)."""
@@ -241,17 +228,12 @@ class EvidenceJudge:
         }
         flags = tuple(dict.fromkeys(flag for one in checked for flag in one.flags))
         heard = await self._asker.ask(
-            case,
-            rating_form(case.dimensions),
-            more=more,
-            flags=lambda said: (*case.breaks(said.scores), *flags),
+            case, rating_form(case.dimensions), more=more, flags=lambda said: (*case.breaks(said.scores), *flags)
         )
         told: dict[str, JsonValue] = {"judge": self.name, "claims": [_told(one) for one in checked]}
         if heard.value is None or heard.vote is None:
             missing = {one.name: heard.reason for one in case.dimensions}
-            return DimensionScores(
-                missing=missing, flags=(*heard.flags, *flags), evidence=(told,), votes=tuple(votes)
-            )
+            return DimensionScores(missing=missing, flags=(*heard.flags, *flags), evidence=(told,), votes=tuple(votes))
         values = {name: case.rounded(value) for name, value in heard.value.scores.items()}
         return DimensionScores(
             values=values,

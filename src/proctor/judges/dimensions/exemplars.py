@@ -16,8 +16,6 @@ from proctor.judges.dimensions.case import Case, RatedCase
 from proctor.judges.hostile import neutral
 from proctor.metrics.text import Encoder, tokens
 
-__all__ = ["CoveringExemplars", "Exemplars", "RatedPool", "SimilarExemplars", "case_mark", "shown"]
-
 Rows = NDArray[np.float64]
 
 _QUERY, _REFERENCE, _CANDIDATE = 600, 200, 800  # characters of each that an exemplar shows

@@ -28,8 +28,6 @@ from proctor.judges.dimensions.protocol import DimensionJudge, JudgeSetup, Rates
 from proctor.judges.dimensions.searching import SearchedExemplars, read_search
 from proctor.models import ModelClient
 
-__all__ = ["ExemplarOptions", "FewShotJudge", "build", "exemplars_from", "told_of", "without_own"]
-
 NAME = "few-shot-judge"
 
 
@@ -37,14 +35,10 @@ class FewShotJudge:
     """Asks one model for a score on each dimension, after rated examples; scores are snapped to 0.05, and
     rule breaks are counted."""
 
-    def __init__(
-        self, client: ModelClient, votes: VoteBook, exemplars: Exemplars, folder: Path | None = None
-    ) -> None:
+    def __init__(self, client: ModelClient, votes: VoteBook, exemplars: Exemplars, folder: Path | None = None) -> None:
         self._client = client
         self._exemplars = exemplars
-        self._asker = CaseAsker(
-            NAME, self.name, client, votes, load_prompts("rating", folder), {"persona": ""}
-        )
+        self._asker = CaseAsker(NAME, self.name, client, votes, load_prompts("rating", folder), {"persona": ""})
 
     @property
     def name(self) -> str:

@@ -24,8 +24,6 @@ from proctor.judges.dimensions.case import Case, DimensionScores
 from proctor.judges.dimensions.protocol import DimensionJudge, JudgeSetup, RatesDimensions, read_options
 from proctor.models import ModelClient, Part, Reply
 
-__all__ = ["Chances", "LogprobJudge", "build", "level_chances"]
-
 NAME = "logprob-judge"
 
 T = TypeVar("T", bound=BaseModel)
@@ -62,11 +60,7 @@ class LogprobJudge:
     """Asks one model for a level on each dimension, and takes the mean of the levels it could have given."""
 
     def __init__(
-        self,
-        client: ModelClient,
-        votes: VoteBook,
-        calibration: Calibration | None = None,
-        folder: Path | None = None,
+        self, client: ModelClient, votes: VoteBook, calibration: Calibration | None = None, folder: Path | None = None
     ) -> None:
         self._client = client
         self._calibration = calibration
@@ -98,9 +92,7 @@ class LogprobJudge:
             if covered < _ENOUGH:
                 missing[one.name] = f"only {covered:.2f} of the probability is on the levels"
             else:
-                mean = (
-                    sum(level * chance for level, chance in zip(one.levels, chances, strict=True)) / covered
-                )
+                mean = sum(level * chance for level, chance in zip(one.levels, chances, strict=True)) / covered
                 expected[one.name] = min(max(mean, one.levels[0]), one.levels[-1])
         values = {name: self._mapped(case, name, value) for name, value in expected.items()}
         told: dict[str, JsonValue] = {"judge": self.name, **heard.value.model_dump(mode="json")}
@@ -168,9 +160,7 @@ def level_chances(reply: Reply[Rated], name: str, count: int) -> list[float]:
     if not _LEVEL.fullmatch(token.text):
         raise InfrastructureError(f"{NAME}: the level of {name!r} shares its token with other text")
     if len(token.chances) < 2 and max(token.chances.values()) < _CERTAIN:
-        raise InfrastructureError(
-            f"{NAME}: {reply.model}: the server lists no alternatives to the level of {name!r}"
-        )
+        raise InfrastructureError(f"{NAME}: {reply.model}: the server lists no alternatives to the level of {name!r}")
     chances = [0.0] * count
     for other, chance in token.chances.items():
         found = _LEVEL.fullmatch(other)

@@ -18,31 +18,9 @@ from proctor.judges.retrieval.index import IndexSettings, Opened, open_index
 from proctor.judges.retrieval.loading import load_pair_scorer
 from proctor.judges.retrieval.passages import Chunking
 from proctor.judges.retrieval.ranking import Match
-from proctor.judges.retrieval.reranking import (
-    ModelReranker,
-    PairReranker,
-    Ranked,
-    Reranker,
-    Sought,
-    passage_shown,
-)
+from proctor.judges.retrieval.reranking import ModelReranker, PairReranker, Ranked, Reranker, Sought, passage_shown
 from proctor.metrics.text import EMBEDDED_ENCODER
 from proctor.models import ModelClient, Part, Reply
-
-__all__ = [
-    "CITES_UNSEEN",
-    "STEERING_PASSAGE",
-    "AsksForCited",
-    "Cited",
-    "Cites",
-    "RetrievalOptions",
-    "Retriever",
-    "cited_form",
-    "passage_flags",
-    "passages_told",
-    "retriever_from",
-    "shown_in_prompt",
-]
 
 STEERING_PASSAGE = "steering-passage"
 """Flag: a passage that was shown speaks to the judge. It was fenced in like every other."""
@@ -98,17 +76,12 @@ class Retriever:
         return await self._reranker.ranked(sought, matches, self._shown)
 
 
-def retriever_from(
-    judge: str, setup: JudgeSetup, client: ModelClient, options: RetrievalOptions
-) -> Retriever:
+def retriever_from(judge: str, setup: JudgeSetup, client: ModelClient, options: RetrievalOptions) -> Retriever:
     """Opens the index, building it where the documents are new. Raises as `open_index`."""
     if options.overlap is not None and options.overlap > options.size // 2:
-        raise InputError(
-            judge, "option 'overlap'", found=str(options.overlap), expected="at most half of size"
-        )
+        raise InputError(judge, "option 'overlap'", found=str(options.overlap), expected="at most half of size")
     settings = IndexSettings(
-        chunking=Chunking.of(options.size, options.overlap),
-        encoder=options.encoder or EMBEDDED_ENCODER,
+        chunking=Chunking.of(options.size, options.overlap), encoder=options.encoder or EMBEDDED_ENCODER
     )
     reranker: Reranker | None = None
     if options.rerank == "model":
@@ -141,9 +114,7 @@ def passage_flags(case: Case, matches: Sequence[Match], cited: Iterable[int]) ->
     """What of the passages a person should look at."""
     unseen = any(not 1 <= number <= len(matches) for number in cited)
     speaks = any(
-        speaks_to_judge(text, case.dimensions)
-        for one in matches
-        for text in (one.passage.text, one.passage.source)
+        speaks_to_judge(text, case.dimensions) for one in matches for text in (one.passage.text, one.passage.source)
     )
     return (*((STEERING_PASSAGE,) if speaks else ()), *((CITES_UNSEEN,) if unseen else ()))
 

@@ -18,15 +18,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from proctor.core import ConfigurationError, InputError, ProctorError, content_hash
 from proctor.judges.dimensions.case import Case, DimensionScores, steering_flags
 from proctor.judges.dimensions.choosing import DimensionChoice, read_choice
-from proctor.judges.dimensions.protocol import (
-    DimensionJudge,
-    JudgesAll,
-    JudgeSetup,
-    RatesDimensions,
-    read_options,
-)
-
-__all__ = ["PerDimensionJudge", "RecordedJudge", "build"]
+from proctor.judges.dimensions.protocol import DimensionJudge, JudgesAll, JudgeSetup, RatesDimensions, read_options
 
 NAME = "per-dimension"
 
@@ -49,9 +41,7 @@ class RecordedJudge:
         given = self._given.get(case, {})
         return DimensionScores(
             values={one.name: given[one.name] for one in case.dimensions if one.name in given},
-            missing={
-                one.name: f"{self.name} has no score" for one in case.dimensions if one.name not in given
-            },
+            missing={one.name: f"{self.name} has no score" for one in case.dimensions if one.name not in given},
             flags=steering_flags(case),
         )
 
@@ -66,9 +56,7 @@ class PerDimensionJudge:
         lacking = [name for name in choice.needed if name not in self._judges]
         if lacking:
             given = ", ".join(self._judges) or "none"
-            raise InputError(
-                NAME, found=f"the judges {given}", expected=f"{', '.join(lacking)} too, as chosen"
-            )
+            raise InputError(NAME, found=f"the judges {given}", expected=f"{', '.join(lacking)} too, as chosen")
 
     @property
     def name(self) -> str:
@@ -83,10 +71,7 @@ class PerDimensionJudge:
 
     async def judge(self, case: Case) -> DimensionScores:
         """The scores of one answer (see `DimensionJudge`); the evidence says who gave which."""
-        by = {
-            one.name: self._choice.judge_for(case.encounter, case.language, one.name)
-            for one in case.dimensions
-        }
+        by = {one.name: self._choice.judge_for(case.encounter, case.language, one.name) for one in case.dimensions}
         names = list(dict.fromkeys(by.values()))
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -106,9 +91,7 @@ class PerDimensionJudge:
             breaks=case.breaks(values),
             flags=tuple(dict.fromkeys(flag for one in said.values() for flag in one.flags)),
             disagreement={
-                one: said[name].disagreement[one]
-                for one, name in by.items()
-                if one in said[name].disagreement
+                one: said[name].disagreement[one] for one, name in by.items() if one in said[name].disagreement
             },
             evidence=tuple(evidence),
             votes=tuple(key for one in said.values() for key in one.votes),

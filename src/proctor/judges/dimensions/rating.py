@@ -13,16 +13,8 @@ from pydantic import JsonValue
 from proctor.core import VoteBook
 from proctor.judges.dimensions.asking import CaseAsker, load_prompts, rating_form
 from proctor.judges.dimensions.case import Case, DimensionScores
-from proctor.judges.dimensions.protocol import (
-    DimensionJudge,
-    JudgeSetup,
-    NoOptions,
-    RatesDimensions,
-    read_options,
-)
+from proctor.judges.dimensions.protocol import DimensionJudge, JudgeSetup, NoOptions, RatesDimensions, read_options
 from proctor.models import ModelClient
-
-__all__ = ["NAME", "PERSONAS", "RatingJudge", "build", "rating_judge"]
 
 PERSONAS = ("diagnostic-consistency", "clinical-safety", "professional-communication")
 """With what eye a judge of a panel looks at every dimension."""

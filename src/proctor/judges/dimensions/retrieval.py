@@ -32,8 +32,6 @@ from proctor.judges.dimensions.protocol import DimensionJudge, JudgeSetup, Rates
 from proctor.judges.retrieval.reranking import Ranked, Sought
 from proctor.models import ModelClient
 
-__all__ = ["RetrievalJudge", "build", "sought_for"]
-
 NAME = "retrieval-judge"
 
 _REFERENCES = 5  # the most reliable ones: each of them is looked up
@@ -55,9 +53,7 @@ class RetrievalJudge:
         self._retriever = retriever
         self._exemplars = exemplars
         prompts = load_prompts("rating", folder)
-        self._asker = CaseAsker(
-            NAME, self.name, AsksForCited(client), votes, prompts, {"persona": "", "cites": True}
-        )
+        self._asker = CaseAsker(NAME, self.name, AsksForCited(client), votes, prompts, {"persona": "", "cites": True})
 
     @property
     def name(self) -> str:

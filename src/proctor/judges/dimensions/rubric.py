@@ -16,16 +16,8 @@ from pydantic import JsonValue
 from proctor.core import VoteBook
 from proctor.judges.dimensions.asking import CaseAsker, load_prompts, rating_form
 from proctor.judges.dimensions.case import Case, DimensionScores
-from proctor.judges.dimensions.protocol import (
-    DimensionJudge,
-    JudgeSetup,
-    NoOptions,
-    RatesDimensions,
-    read_options,
-)
+from proctor.judges.dimensions.protocol import DimensionJudge, JudgeSetup, NoOptions, RatesDimensions, read_options
 from proctor.models import ModelClient
-
-__all__ = ["RubricJudge", "build"]
 
 NAME = "rubric-judge"
 

@@ -8,8 +8,6 @@ from pydantic import ValidationError
 
 from proctor.core import InputError, RatingScheme, read_bytes
 
-__all__ = ["read_scheme"]
-
 
 def read_scheme(file: Path) -> RatingScheme:
     """The scheme in a YAML file with the fields of `RatingScheme`. Raises `InputError`, with the place, for anything else."""
@@ -19,9 +17,7 @@ def read_scheme(file: Path) -> RatingScheme:
         given = yaml.safe_load(read_bytes(file).decode("utf-8"))
         return RatingScheme.model_validate(given)
     except OSError as error:
-        reason = InputError(
-            file, found=error.strerror or "an unreadable file", expected="a file of dimensions"
-        )
+        reason = InputError(file, found=error.strerror or "an unreadable file", expected="a file of dimensions")
     except UnicodeDecodeError as error:
         reason = InputError(file, f"byte {error.start}", found="text that is not UTF-8", expected="UTF-8")
     except yaml.MarkedYAMLError as error:

@@ -24,8 +24,6 @@ from proctor.judges.dimensions.case import Case, DimensionScores, case_of
 from proctor.judges.dimensions.protocol import DimensionJudge, JudgesAll
 from proctor.judges.unresolved import PartialScoresError
 
-__all__ = ["DimensionScorer", "candidate_of"]
-
 
 class DimensionScorer:
     """Scores answers in free text on the dimensions of `scheme`.
@@ -35,9 +33,7 @@ class DimensionScorer:
     answer that its system never gave (refused, too late, an error of its own) has the worst level without a call.
     """
 
-    def __init__(
-        self, judge: DimensionJudge, scheme: RatingScheme, book: VoteBook, images: Path | None = None
-    ) -> None:
+    def __init__(self, judge: DimensionJudge, scheme: RatingScheme, book: VoteBook, images: Path | None = None) -> None:
         self._judge = judge
         self._scheme = scheme
         self._book = book
@@ -61,9 +57,7 @@ class DimensionScorer:
 
     def applies(self, item: Item) -> bool:
         """To free text in a language that has dimensions."""
-        return isinstance(item.answer, FreeTextFormat) and bool(
-            self._scheme.of(str(item.tags.get("language", "")))
-        )
+        return isinstance(item.answer, FreeTextFormat) and bool(self._scheme.of(str(item.tags.get("language", ""))))
 
     async def see(self, answers: Sequence[tuple[Item, Answer]]) -> None:
         """Shows a judge that takes all answers at once (`JudgesAll`) those that there are; others are asked one by one."""
@@ -102,9 +96,7 @@ class DimensionScorer:
         return case_of(item, candidate_of(answer), self._scheme, self._images)
 
     def _score(self, item: Item, metric: str, value: float, *, label: str = "", vote_key: str = "") -> Score:
-        return Score(
-            item_id=item.id, metric=metric, value=value, scorer=self.name, label=label, vote_key=vote_key
-        )
+        return Score(item_id=item.id, metric=metric, value=value, scorer=self.name, label=label, vote_key=vote_key)
 
 
 def candidate_of(answer: Answer) -> str:

@@ -23,18 +23,6 @@ from proctor.judges.dimensions.choosing import agreement
 from proctor.judges.dimensions.exemplars import Exemplars, RatedPool, case_mark
 from proctor.judges.dimensions.protocol import DimensionJudge
 
-__all__ = [
-    "Drawn",
-    "ExemplarSearch",
-    "FixedExemplars",
-    "Progress",
-    "SearchPlan",
-    "SearchedExemplars",
-    "draw",
-    "read_search",
-    "search_exemplars",
-]
-
 _STOPPED = "not judged: stopped before"
 
 _FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -146,9 +134,7 @@ class SearchedExemplars:
 
     def __init__(self, pool: RatedPool, search: ExemplarSearch, file: str | Path = "exemplars") -> None:
         if search.rated_sha256 != pool.sha256:
-            raise InputError(
-                file, found="a search on other rated answers", expected="one on those of --rated"
-            )
+            raise InputError(file, found="a search on other rated answers", expected="one on those of --rated")
         self._search = search
         self._rated = {case_mark(one.case): one for one in pool.rated}
         unknown = {mark for tried in search.languages.values() for one in tried.sets for mark in one}
@@ -176,9 +162,7 @@ class SearchedExemplars:
                 if all(self._rated[mark].case.encounter != case.encounter for mark in marks)
             ]
             if not fit:
-                raise InputError(
-                    self._file, found=f"{case.encounter} in every set", expected="a set without it"
-                )
+                raise InputError(self._file, found=f"{case.encounter} in every set", expected="a set without it")
             self._best[key] = max(fit, key=lambda number: tried.merit(number, leaving=case.encounter))
         return tuple(self._rated[mark] for mark in tried.sets[self._best[key]])
 
@@ -209,10 +193,7 @@ def draw(pool: RatedPool, plan: SearchPlan) -> dict[str, Drawn]:
             )
         picks = generator(plan.seed, "exemplars", language)
         found[language] = Drawn(
-            tuple(
-                tuple(_one_of(by_encounter[name], picks) for name in names)
-                for names in _dealt(deck, plan, picks)
-            ),
+            tuple(tuple(_one_of(by_encounter[name], picks) for name in names) for names in _dealt(deck, plan, picks)),
             tuple(_one_of(by_encounter[name], picks) for name in held),
         )
     return found

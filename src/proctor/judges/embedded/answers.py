@@ -15,8 +15,6 @@ from proctor.judges.embedded.cues import LANGUAGES, sentences
 from proctor.judges.embedded.measures import Matched, Reading, beside_others, measures
 from proctor.metrics.text import BertScore, Encoder, TokenEncoder, default_encoder, load_encoder
 
-__all__ = ["BESIDE_OTHERS", "Answers", "Counts", "Encoders", "Part", "read_answers"]
-
 Floats = NDArray[np.float64]
 Part = Literal["candidate", "references", "query"]
 
@@ -107,21 +105,13 @@ def read_answers(cases: Sequence[Case], encoders: Encoders | None = None) -> Ans
     encoders = encoders or Encoders(default_encoder(), load_encoder())
     vectors = _Vectors(encoders.texts)
     texts = [_texts(case) for case in cases]
+    vectors.prepare([text for candidate, query, references in texts for text in (candidate, query, *references)])
     vectors.prepare(
-        [text for candidate, query, references in texts for text in (candidate, query, *references)]
-    )
-    vectors.prepare(
-        [
-            one
-            for candidate, _, references in texts
-            for text in (candidate, *references)
-            for one in sentences(text)
-        ]
+        [one for candidate, _, references in texts for text in (candidate, *references) for one in sentences(text)]
     )
     matched = _matched(texts, encoders.tokens)
     readings = [
-        Reading(candidate, query, references, languages[0], vectors, matched)
-        for candidate, query, references in texts
+        Reading(candidate, query, references, languages[0], vectors, matched) for candidate, query, references in texts
     ]
     own = [measures(one) for one in readings]
     order = {name: number for number, name in enumerate(dict.fromkeys(case.id for case in cases))}

@@ -10,8 +10,6 @@ from proctor.core import InputError
 from proctor.judges.embedded.validation import Floats, RatedAnswers
 from proctor.stats import Contrast, Estimate, average, contrast
 
-__all__ = ["Held", "beside_best", "best_metric", "scores_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -27,9 +25,7 @@ class Held:
     difference: Contrast
 
 
-def scores_of(
-    name: str, keys: Sequence[tuple[str, str]], found: Sequence[tuple[RatedAnswers, Floats]]
-) -> MetricScores:
+def scores_of(name: str, keys: Sequence[tuple[str, str]], found: Sequence[tuple[RatedAnswers, Floats]]) -> MetricScores:
     """Scores as an audit takes them; `keys` are item and system of each case that was read."""
     scores: dict[Key, float | None] = {}
     for known, table in found:
@@ -52,10 +48,7 @@ def best_metric(table: RatingsTable, metrics: Sequence[MetricScores], language: 
 
 
 def beside_best(
-    table: RatingsTable,
-    judge: Sequence[MetricScores],
-    metrics: Sequence[MetricScores],
-    settings: CorrelationSettings,
+    table: RatingsTable, judge: Sequence[MetricScores], metrics: Sequence[MetricScores], settings: CorrelationSettings
 ) -> tuple[Held, ...]:
     """The judge beside the best of the metrics in each language: the mean over its dimensions first.
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from functools import cache
 
-__all__ = ["CUES", "LANGUAGES", "cue_counts", "sentences"]
-
 _WORDS = {
     "en": {
         "hedge": r"\b(?:may|might|could|possibl\w+|likely|probabl\w+|suspect\w*|suggest\w*|consider|appears?"

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from proctor.core import generator
 
-__all__ = ["LIKENESS", "OF_OTHERS", "VIEWS", "Design", "draw_designs"]
-
 VIEWS = {
     "measures": "measures of the answer, each standardised",
     "bends": "the same, with bends and interactions (random Fourier features of a Gaussian kernel)",

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError, generator
 
-__all__ = ["Split", "fold_numbers", "folds", "parted"]
-
 Rows = NDArray[np.int64]
 
 
@@ -53,9 +51,7 @@ def fold_numbers(split: Split, count: int, seed: int, name: str, *, grouped: boo
     return np.array([fold[unit] for unit in units], dtype=np.int64)
 
 
-def folds(
-    split: Split, count: int, seed: int, name: str, *, grouped: bool = True
-) -> Iterator[tuple[Rows, Rows]]:
+def folds(split: Split, count: int, seed: int, name: str, *, grouped: bool = True) -> Iterator[tuple[Rows, Rows]]:
     """For each fold the rows outside it, to learn from, and those in it (see `fold_numbers`)."""
     number = fold_numbers(split, count, seed, name, grouped=grouped)
     for k in range(count):

@@ -25,8 +25,6 @@ from proctor.judges.embedded.learning import Learned, Recipe, relative
 from proctor.judges.embedded.storage import Manifest, encounter_mark, load_model, manifest_of, save_model
 from proctor.judges.embedded.validation import RatedAnswers, train
 
-__all__ = ["IMAGES_UNSEEN", "NO_OTHERS", "TRAINED_ON", "EmbeddedJudge", "build"]
-
 TRAINED_ON = "trained-on"
 """Flag: the judge has learned from ratings of this encounter. Its score says nothing of how good it is."""
 
@@ -47,9 +45,7 @@ class EmbeddedJudge:
     The same cases get the same scores, in every process and in any order.
     """
 
-    def __init__(
-        self, learned: Mapping[str, Learned], manifest: Manifest, *, encoders: Encoders | None = None
-    ) -> None:
+    def __init__(self, learned: Mapping[str, Learned], manifest: Manifest, *, encoders: Encoders | None = None) -> None:
         self._learned = dict(learned)
         self._encoders = encoders
         self._trained_on = frozenset(manifest.trained_on)
@@ -138,9 +134,7 @@ class EmbeddedJudge:
             flags += [TRAINED_ON] if encounter_mark(case.encounter) in self._trained_on else []
             flags += [] if others[k] or self.manifest.recipe["alone"] else [NO_OTHERS]
             flags += [IMAGES_UNSEEN] if case.images else []
-            rows.append(
-                DimensionScores(values, flags=tuple(flags), evidence=({"expected ratings": ratings},))
-            )
+            rows.append(DimensionScores(values, flags=tuple(flags), evidence=({"expected ratings": ratings},)))
         return rows
 
     def _refuse_others(self, answers: Answers, learned: Learned) -> None:
@@ -159,10 +153,7 @@ class EmbeddedJudge:
         if case.language not in self._learned:
             learned = ", ".join(self._learned)
             raise InputError(
-                None,
-                place,
-                found=f"the language {case.language!r}",
-                expected=f"one that it has learned: {learned}",
+                None, place, found=f"the language {case.language!r}", expected=f"one that it has learned: {learned}"
             )
         levels = self.manifest.languages[case.language].levels
         for one in case.dimensions:

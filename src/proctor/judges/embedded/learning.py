@@ -14,8 +14,6 @@ from proctor.judges.embedded.designs import Design, draw_designs
 from proctor.judges.embedded.folds import Split, folds
 from proctor.judges.embedded.views import Views, fit_views
 
-__all__ = ["Learned", "Recipe", "learn", "learn_each", "relative", "task_figure"]
-
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
@@ -79,9 +77,7 @@ def relative(rated: Floats) -> Floats:
     return np.asarray(np.clip(0.5 + 0.1 * rated, 0.0, 1.0), dtype=np.float64)
 
 
-def learn(
-    answers: Answers, ratings: Floats, dimensions: Sequence[str], split: Split, recipe: Recipe
-) -> Learned:
+def learn(answers: Answers, ratings: Floats, dimensions: Sequence[str], split: Split, recipe: Recipe) -> Learned:
     """Learns from answers and their ratings (rows × dimensions, 0 to 1).
 
     Each design is judged by its mean figure over dimensions, its predictions for every inner fold coming
@@ -93,19 +89,12 @@ def learn(
 
 
 def learn_each(
-    answers: Answers,
-    ratings: Floats,
-    dimensions: Sequence[str],
-    split: Split,
-    recipe: Recipe,
-    numbers: Sequence[int],
+    answers: Answers, ratings: Floats, dimensions: Sequence[str], split: Split, recipe: Recipe, numbers: Sequence[int]
 ) -> list[Learned]:
     """As `learn`, once for each number of designs that are averaged; the designs are tried only once."""
     for name, column in zip(dimensions, ratings.T, strict=True):
         if len(column) and np.ptp(column) == 0:
-            raise InputError(
-                None, f"ratings of {name!r}", found=f"all {column[0]:g}", expected="some that differ"
-            )
+            raise InputError(None, f"ratings of {name!r}", found=f"all {column[0]:g}", expected="some that differ")
     designs = draw_designs(recipe.seed, recipe.designs, alone=recipe.alone)
     held_out = np.zeros((len(designs), *ratings.shape))
     for inside, outside in folds(split, recipe.folds, recipe.seed, "inner", grouped=recipe.grouped):

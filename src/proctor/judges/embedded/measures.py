@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from proctor.judges.embedded.cues import cue_counts, sentences
 from proctor.metrics.text import bleu, chrf, rouge_l, tokens
 
-__all__ = ["COMPARED", "Matched", "Reading", "Vector", "beside_others", "measures"]
-
 T = TypeVar("T")
 Floats = NDArray[np.float64]
 Vector = Callable[[str], Floats]
@@ -73,12 +71,7 @@ class Reading:
 def measures(reading: Reading) -> dict[str, float]:
     """All measures of one answer by itself, by name; the same names in every language."""
     return (
-        _likeness(reading)
-        | _coverage(reading)
-        | _question(reading)
-        | _case(reading)
-        | _style(reading)
-        | _cues(reading)
+        _likeness(reading) | _coverage(reading) | _question(reading) | _case(reading) | _style(reading) | _cues(reading)
     )
 
 
@@ -147,13 +140,10 @@ def _coverage(reading: Reading) -> dict[str, float]:
     tables = {"meaning": np.zeros((1, 1)), "words": np.zeros((1, 1))}
     if own and theirs:
         tables["meaning"] = (
-            np.array([reading.vector(one) for one in own])
-            @ np.array([reading.vector(one) for one in theirs]).T
+            np.array([reading.vector(one) for one in own]) @ np.array([reading.vector(one) for one in theirs]).T
         )
         counted = [Counter(tokens(one)) for one in theirs]
-        tables["words"] = np.array(
-            [[_overlap(Counter(tokens(one)), other)[2] for other in counted] for one in own]
-        )
+        tables["words"] = np.array([[_overlap(Counter(tokens(one)), other)[2] for other in counted] for one in own])
     found: dict[str, float] = {}
     for name, table in tables.items():
         recall, precision = table.max(axis=0), table.max(axis=1)
@@ -193,9 +183,7 @@ def _case(reading: Reading) -> dict[str, float]:
         "reference-words-max": float(lengths.max()),
         "reference-words-spread": float(lengths.std()),
         "query-words": float(np.log1p(len(tokens(reading.query)))),
-        "references-agree-meaning": float((reading.agreement.sum() - n) / (n * (n - 1)))
-        if several
-        else float("nan"),
+        "references-agree-meaning": float((reading.agreement.sum() - n) / (n * (n - 1))) if several else float("nan"),
         "references-agree-words": _mean(shared) if several else float("nan"),
     }
 

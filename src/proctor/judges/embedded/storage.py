@@ -13,20 +13,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from proctor.core import InputError, content_hash, read_model
+from proctor.core import InputError, content_hash, read_model, write_arrays
 from proctor.judges.dimensions import RatedCase
 from proctor.judges.embedded.learning import Learned, Recipe
-from proctor.judges.embedded.weights import arrays_of, hash_of, learned_from, read_arrays, write_arrays
-
-__all__ = [
-    "LanguageManifest",
-    "Manifest",
-    "encounter_mark",
-    "load_model",
-    "manifest_of",
-    "refuse_taken",
-    "save_model",
-]
+from proctor.judges.embedded.weights import arrays_of, hash_of, learned_from, read_arrays
 
 MANIFEST, WEIGHTS = "manifest.json", "weights.npz"
 
@@ -63,9 +53,7 @@ class Manifest(BaseModel):
     versions: dict[str, str]
 
 
-def manifest_of(
-    rated: Sequence[RatedCase], learned: Mapping[str, Learned], recipe: Recipe, encoder: str
-) -> Manifest:
+def manifest_of(rated: Sequence[RatedCase], learned: Mapping[str, Learned], recipe: Recipe, encoder: str) -> Manifest:
     """The manifest of judges that were learned from these rated answers, by language."""
     languages = {}
     for language, one in learned.items():
@@ -115,9 +103,7 @@ def save_model(folder: Path, learned: Mapping[str, Learned], manifest: Manifest)
         (draft / MANIFEST).write_text(text + "\n", encoding="utf-8")
         draft.rename(folder)
     except OSError as error:
-        raise InputError(
-            folder, found=error.strerror or "an error", expected="a folder that can be written"
-        ) from error
+        raise InputError(folder, found=error.strerror or "an error", expected="a folder that can be written") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 

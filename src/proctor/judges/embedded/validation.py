@@ -14,8 +14,6 @@ from proctor.judges.embedded.answers import Answers, Encoders, read_answers
 from proctor.judges.embedded.folds import Split, fold_numbers, folds, parted
 from proctor.judges.embedded.learning import Learned, Recipe, learn, learn_each, relative
 
-__all__ = ["RatedAnswers", "out_of_fold", "out_of_fold_each", "read_rated", "split_encounters", "train"]
-
 Floats = NDArray[np.float64]
 
 

@@ -12,8 +12,6 @@ from proctor.core import generator
 from proctor.judges.embedded.answers import BESIDE_OTHERS, Answers, Part
 from proctor.judges.embedded.designs import LIKENESS, VIEWS
 
-__all__ = ["PARTS", "Views", "fit_views"]
-
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
@@ -47,14 +45,10 @@ class Views:
         return _scaled(_raw(self, answers), self.scaling)
 
 
-def fit_views(
-    answers: Answers, rows: Rows, seed: int, *, alone: bool = False
-) -> tuple[Views, dict[str, Floats]]:
+def fit_views(answers: Answers, rows: Rows, seed: int, *, alone: bool = False) -> tuple[Views, dict[str, Floats]]:
     """Fits all views to these rows of answers, and gives the blocks of all rows; `alone` leaves out the
     measures that look at other answers."""
-    columns = tuple(
-        k for k, name in enumerate(answers.names) if not (alone and name.startswith(BESIDE_OTHERS))
-    )
+    columns = tuple(k for k, name in enumerate(answers.names) if not (alone and name.startswith(BESIDE_OTHERS)))
     training = answers.measured[rows][:, list(columns)]
     centre, spread = _moments(training)
     rng = generator(seed, "embedded-judge", "waves")

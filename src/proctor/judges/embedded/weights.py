@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from proctor.core import Arrays, InputError, write_arrays
+from proctor.core import Arrays, InputError
 from proctor.core import arrays as files
 from proctor.judges.embedded.designs import LIKENESS, VIEWS
 from proctor.judges.embedded.learning import Learned
 from proctor.judges.embedded.views import PARTS, Views
-
-__all__ = ["Arrays", "arrays_of", "hash_of", "learned_from", "read_arrays", "write_arrays"]
 
 _EXPECTED = "the weights of a learned judge (proctor judge train)"
 
@@ -35,9 +33,7 @@ def arrays_of(learned: Mapping[str, Learned]) -> Arrays:
             **{f"grams/{part}": np.array(names, dtype=np.str_) for part, names in views.grams.items()},
             **{f"rarity/{part}": values for part, values in views.rarity.items()},
             **{f"means/{name}": mean for name, (mean, _) in views.scaling.items()},
-            **{
-                f"sizes/{name}": np.array(size, dtype=np.float64) for name, (_, size) in views.scaling.items()
-            },
+            **{f"sizes/{name}": np.array(size, dtype=np.float64) for name, (_, size) in views.scaling.items()},
             **{f"weights/{name}": values for name, values in one.weights.items()},
             "offset": one.offset,
             "curve": one.curve,
@@ -53,9 +49,7 @@ def read_arrays(file: Path) -> Arrays:
     return files.read_arrays(file, "weights", _EXPECTED)
 
 
-def learned_from(
-    file: Path, arrays: Arrays, levels: Mapping[str, Mapping[str, object]]
-) -> dict[str, Learned]:
+def learned_from(file: Path, arrays: Arrays, levels: Mapping[str, Mapping[str, object]]) -> dict[str, Learned]:
     """The learned judges in the arrays of a file, by language; `levels` are the languages and dimensions that there
     should be. Raises `InputError` where they are others, or an array has not the shape that the others ask for."""
     found: dict[str, Learned] = {}
@@ -70,10 +64,7 @@ def learned_from(
         except (KeyError, TypeError, ValueError, IndexError) as error:
             reason = str(error.args[0]) if error.args else type(error).__name__
             raise InputError(
-                file,
-                f"language {language!r}",
-                found=f"weights of another form ({reason})",
-                expected=_EXPECTED,
+                file, f"language {language!r}", found=f"weights of another form ({reason})", expected=_EXPECTED
             ) from error
     if sum(len([name for name in arrays if name.startswith(f"{one}/")]) for one in levels) != len(arrays):
         raise InputError(file, found="weights of another language", expected=_EXPECTED)
@@ -83,9 +74,7 @@ def learned_from(
 def _learned(arrays: Arrays) -> Learned:
     def named(prefix: str) -> Arrays:
         return {
-            name.removeprefix(f"{prefix}/"): array
-            for name, array in arrays.items()
-            if name.startswith(f"{prefix}/")
+            name.removeprefix(f"{prefix}/"): array for name, array in arrays.items() if name.startswith(f"{prefix}/")
         }
 
     sizes = named("sizes")
@@ -154,10 +143,7 @@ def _widths(views: Views) -> dict[str, int]:
         "wording-of-query": vocabulary["query"],
     }
     encoded = len(views.scaling["meaning"][0]) if views.scaling["meaning"][0].ndim == 1 else -1
-    return {
-        view: known.get(view, vocabulary["candidate"] if view.startswith("wording") else encoded)
-        for view in VIEWS
-    }
+    return {view: known.get(view, vocabulary["candidate"] if view.startswith("wording") else encoded) for view in VIEWS}
 
 
 def hash_of(arrays: Arrays) -> str:

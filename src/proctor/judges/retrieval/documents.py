@@ -12,8 +12,6 @@ from pathlib import Path
 from proctor.core import ConfigurationError, InputError, input_bytes, kept_text, load_json
 from proctor.judges.retrieval import pdf_pages
 
-__all__ = ["SUFFIXES", "Document", "Page", "document_hashes", "read_document"]
-
 SUFFIXES = (".txt", ".md", ".markdown", ".pdf")
 """What is read; other files in the folder are none of its documents, nor is what begins with a dot."""
 

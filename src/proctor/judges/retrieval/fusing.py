@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TypeVar
 
-__all__ = ["RANK_CONSTANT", "fused"]
-
 T = TypeVar("T", bound=Hashable)
 
 RANK_CONSTANT = 60

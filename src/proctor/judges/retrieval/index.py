@@ -24,8 +24,6 @@ from proctor.judges.retrieval.passages import Chunking, Passage, passages_of
 from proctor.judges.retrieval.ranking import PassageIndex, Vectors
 from proctor.metrics.text import EMBEDDED_ENCODER
 
-__all__ = ["IndexSettings", "Opened", "default_folder", "open_index"]
-
 _FORMAT = "proctor passages 2"
 _PASSAGES = "passages.jsonl"
 _VECTORS = "vectors.npy"
@@ -84,9 +82,7 @@ def open_index(documents: Path, folder: Path | None = None, settings: IndexSetti
 
 
 def _build(documents: Path, known: Mapping[str, str], target: Path, settings: IndexSettings) -> None:
-    passages = tuple(
-        passages_of((read_document(documents, source, known) for source in known), settings.chunking)
-    )
+    passages = tuple(passages_of((read_document(documents, source, known) for source in known), settings.chunking))
     vectors = load_sentence_encoder(settings.encoder)([one.text for one in passages])
     part = target.with_name(f"{_BUILDING}{target.name}")
     part.mkdir()
@@ -139,9 +135,7 @@ def _alone(folder: Path) -> Iterator[None]:
                 shutil.rmtree(left, ignore_errors=True)
             yield
     except OSError as error:
-        raise InputError(
-            folder, found=error.strerror or str(error), expected="a place for the index"
-        ) from error
+        raise InputError(folder, found=error.strerror or str(error), expected="a place for the index") from error
 
 
 def _ours(entry: Path) -> bool:

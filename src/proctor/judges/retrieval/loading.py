@@ -16,8 +16,6 @@ from proctor.metrics.text import EMBEDDED_ENCODER, Encoder, default_encoder
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
-__all__ = ["PairScorer", "load_pair_scorer", "load_sentence_encoder"]
-
 T = TypeVar("T")
 
 PairScorer = Callable[[str, Sequence[str]], NDArray[np.float32]]
@@ -41,9 +39,7 @@ def load_sentence_encoder(name: str = EMBEDDED_ENCODER) -> Encoder:
     model = _loaded(load, name, "a sentence encoder")
 
     def encode(texts: Sequence[str]) -> NDArray[np.float32]:
-        found = model.encode(
-            list(texts), normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True
-        )
+        found = model.encode(list(texts), normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True)
         return np.asarray(found, dtype=np.float32)
 
     return encode

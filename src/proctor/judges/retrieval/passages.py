@@ -13,8 +13,6 @@ from proctor.core import content_hash
 from proctor.judges.retrieval.documents import Document
 from proctor.metrics.text import tokens
 
-__all__ = ["Chunking", "Passage", "cut", "passages_of"]
-
 _SEGMENT = re.compile(r"[^\n]*?(?:[。！？；]+|(?<![.!?;])[.!?;]++(?=\s)|\n+|\Z)", re.DOTALL)
 _LONG_WORD = 12  # characters that count as one token at most, so that no run without spaces is endless
 
@@ -76,9 +74,7 @@ def cut(text: str, chunking: Chunking) -> list[tuple[int, int]]:
     ['Cool the burn. Cover it. See a doctor', 'See a doctor if it blisters.', 'if it blisters. Keep it clean and dry', 'and dry at night.']
     """
     pieces = [
-        one
-        for start, end in _sentences(text)
-        for one in _short(text, start, end, chunking.overlap or chunking.size)
+        one for start, end in _sentences(text) for one in _short(text, start, end, chunking.overlap or chunking.size)
     ]
     found = []
     first = 0

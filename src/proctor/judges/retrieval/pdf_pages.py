@@ -16,15 +16,7 @@ MOST_SECONDS = 30
 MOST_BYTES = 2 * 2**30
 MOST_PAGES = 5_000
 
-OTHER_FAULTS = (
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    RecursionError,
-    ArithmeticError,
-    MemoryError,
-)
+OTHER_FAULTS = (ValueError, LookupError, TypeError, AttributeError, RecursionError, ArithmeticError, MemoryError)
 """What a broken file makes the library stumble over, beside its own errors."""
 
 

@@ -15,8 +15,6 @@ from proctor.judges.retrieval.fusing import fused
 from proctor.judges.retrieval.passages import Passage
 from proctor.metrics.text import Encoder, tokens
 
-__all__ = ["Match", "PassageIndex", "Words"]
-
 _K1, _B = 1.2, 0.75
 Vectors = NDArray[np.float32]
 

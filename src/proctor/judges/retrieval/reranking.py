@@ -19,8 +19,6 @@ from proctor.judges.retrieval.passages import Passage
 from proctor.judges.retrieval.ranking import Match
 from proctor.models import Prompt
 
-__all__ = ["ModelReranker", "PairReranker", "Ranked", "Reranker", "Sought", "passage_shown"]
-
 
 @dataclass(frozen=True, slots=True)
 class Sought:
@@ -94,9 +92,7 @@ class ModelReranker:
         prompt = self._prompts.get(sought.language) or self._prompts.get("")
         if prompt is None:
             known = ", ".join(self._prompts)
-            raise InputError(
-                sought.item_id, "language", found=repr(sought.language), expected=f"one of {known}"
-            )
+            raise InputError(sought.item_id, "language", found=repr(sought.language), expected=f"one of {known}")
         shown: list[JsonValue] = [passage_shown(one.passage) for one in matches]
         text = neutral(sought.text)
         system, user = prompt.render(sought=text, passages=shown, most=most)

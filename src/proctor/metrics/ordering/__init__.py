@@ -5,12 +5,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.metrics.ordering.comparison import (
-        InvalidOrders,
-        OrderComparison,
-        compare_orders,
-        order_chance,
-    )
+    from proctor.metrics.ordering.comparison import InvalidOrders, OrderComparison, compare_orders, order_chance
     from proctor.metrics.ordering.consensus import (
         MOST_LABELS,
         Consensus,

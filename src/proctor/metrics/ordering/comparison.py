@@ -127,9 +127,7 @@ def compare_orders(reference: Sequence[str], prediction: Sequence[str] | None) -
     """
     if len(reference) < 2 or len(set(reference)) != len(reference):
         shown = " > ".join(reference)
-        raise InputError(
-            None, "reference", found=repr(shown), expected="two or more different labels in an order"
-        )
+        raise InputError(None, "reference", found=repr(shown), expected="two or more different labels in an order")
     said = list(prediction or ())
     known = [label for label in dict.fromkeys(said) if label in reference]
     place = {label: number for number, label in enumerate(known)}

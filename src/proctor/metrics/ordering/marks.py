@@ -23,12 +23,7 @@ PAIR_CHANCE = 0.5
 _FORMATS = ("ordering",)
 TASK = Metric("task_accuracy", "Task accuracy (exact order)", percent=True, formats=_FORMATS)
 PAIR = Metric(
-    "pairwise_accuracy",
-    "Pairwise accuracy",
-    percent=True,
-    chance=PAIR_CHANCE,
-    formats=_FORMATS,
-    per="neighbours",
+    "pairwise_accuracy", "Pairwise accuracy", percent=True, chance=PAIR_CHANCE, formats=_FORMATS, per="neighbours"
 )
 TAU = Metric("kendall_tau", "Kendall's tau", low=-1.0, chance=0.0, formats=_FORMATS)
 RUN = Metric("longest_run", "Longest run in order, of all frames", percent=True, formats=_FORMATS)
@@ -65,12 +60,7 @@ def exact_chance(frames: Sequence[int]) -> float | None:
 
 
 def overall_score(
-    task_accuracy: float,
-    pairwise_accuracy: float,
-    rationale_f1: float,
-    *,
-    alpha: float = 0.7,
-    beta: float = 0.8,
+    task_accuracy: float, pairwise_accuracy: float, rationale_f1: float, *, alpha: float = 0.7, beta: float = 0.8
 ) -> float:
     """100 · [β · (α · task + (1 − α) · pairwise) + (1 − β) · F1], from 0 to 100; all parts from 0 to 1.
 
@@ -126,9 +116,7 @@ def order_marks(
         (EITHER_WAY, [float(one.up_to_reversal) for one in comparisons]),
     )
     marks = [
-        MetricEstimate(
-            metric, mean_interval(values, groups, **(options | Options(bounds=(metric.low, metric.high))))
-        )
+        MetricEstimate(metric, mean_interval(values, groups, **(options | Options(bounds=(metric.low, metric.high)))))
         for metric, values in columns
     ]
     share = options | Options(bounds=(0, 1))
@@ -160,10 +148,7 @@ WEIGHTS = (0.7, 0.8)
 
 OVERALL = Metric("overall", "Overall score (0–100)", high=100.0, formats=("ordering",))
 TRACKING = Metric(
-    "rationale_tracks_order",
-    "Rationale F1 with share of pairs in order (Spearman)",
-    low=-1.0,
-    formats=("ordering",),
+    "rationale_tracks_order", "Rationale F1 with share of pairs in order (Spearman)", low=-1.0, formats=("ordering",)
 )
 
 

@@ -17,13 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, input_text
-from proctor.metrics.text.encoders import (
-    Encoded,
-    EncoderSettings,
-    TextTokens,
-    TokenEncoder,
-    load_encoder,
-)
+from proctor.metrics.text.encoders import Encoded, EncoderSettings, TextTokens, TokenEncoder, load_encoder
 
 Baseline = tuple[float, float, float]
 """Of precision, recall and F1, each below 1."""
@@ -130,12 +124,7 @@ class BertScore:
     """
 
     def __init__(
-        self,
-        encoder: TokenEncoder,
-        *,
-        idf: bool = False,
-        baseline: Baseline | None = None,
-        packaged: bool = False,
+        self, encoder: TokenEncoder, *, idf: bool = False, baseline: Baseline | None = None, packaged: bool = False
     ) -> None:
         self._encoder = encoder
         self._idf = idf
@@ -220,9 +209,7 @@ def load_bertscore(settings: BertScoreSettings = BertScoreSettings()) -> BertSco
     packaged = not file.exists() and len(file.parts) == 1 and not file.suffix
     if packaged:
         file = packaged_baseline(settings.rescale, encoder.name)
-    return BertScore(
-        encoder, idf=settings.idf, baseline=read_baseline(file, encoder.layer), packaged=packaged
-    )
+    return BertScore(encoder, idf=settings.idf, baseline=read_baseline(file, encoder.layer), packaged=packaged)
 
 
 class BertSimilarity:

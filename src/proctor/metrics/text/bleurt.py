@@ -33,11 +33,7 @@ class Bleurt:
 
     def prepare_pairs(self, pairs: Sequence[tuple[str, str]]) -> None:
         """Computes the (candidate, reference) pairs that are not known yet."""
-        new = [
-            pair
-            for pair in dict.fromkeys(pairs)
-            if pair not in self._known and pair[0].strip() and pair[1].strip()
-        ]
+        new = [pair for pair in dict.fromkeys(pairs) if pair not in self._known and pair[0].strip() and pair[1].strip()]
         new.sort(key=lambda pair: len(pair[0]) + len(pair[1]), reverse=True)
         for start in range(0, len(new), _BATCH):
             batch = new[start : start + _BATCH]
@@ -115,12 +111,7 @@ def _config(folder: Path) -> dict[str, Any]:
 
 def _of_the_port(folder: Path, known: dict[str, Any]) -> tuple[Any, Any]:
     """The type `bleurt`: BERT, or RemBERT where the embeddings are narrower than the layers."""
-    from transformers import (
-        BertConfig,
-        BertForSequenceClassification,
-        RemBertConfig,
-        RemBertForSequenceClassification,
-    )
+    from transformers import BertConfig, BertForSequenceClassification, RemBertConfig, RemBertForSequenceClassification
 
     own = {name: value for name, value in known.items() if name not in {"model_type", "architectures"}}
     narrow = own.pop("embedding_size", None)
@@ -131,9 +122,7 @@ def _of_the_port(folder: Path, known: dict[str, Any]) -> tuple[Any, Any]:
         model = RemBertForSequenceClassification(RemBertConfig(**own, input_embedding_size=narrow))
         name = "rembert"
     weights = {
-        key.replace("embedding_projection", "embedding_hidden_mapping_in").replace(
-            "bleurt.", f"{name}.", 1
-        ): value
+        key.replace("embedding_projection", "embedding_hidden_mapping_in").replace("bleurt.", f"{name}.", 1): value
         for key, value in _weights(folder).items()
         if not key.endswith("position_ids")
     }

@@ -132,9 +132,7 @@ def _bleurts(folder: str) -> list[TextMetric]:
     bleurt = _bleurt(folder)
 
     def notes() -> tuple[str, ...]:
-        return (
-            (f"{bleurt.cut} pairs are longer than the checkpoint reads and were cut",) if bleurt.cut else ()
-        )
+        return (f"{bleurt.cut} pairs are longer than the checkpoint reads and were cut",) if bleurt.cut else ()
 
     return [
         TextMetric(

@@ -138,9 +138,7 @@ def load_encoder(settings: EncoderSettings = EncoderSettings()) -> TokenEncoder:
 
 
 def _missing(what: str, error: ImportError) -> MissingExtraError:
-    return MissingExtraError(
-        f"{what} needs the extra 'semantic' (pip install 'proctor-eval[semantic]'): {error}"
-    )
+    return MissingExtraError(f"{what} needs the extra 'semantic' (pip install 'proctor-eval[semantic]'): {error}")
 
 
 def _folder(name: str) -> str:
@@ -156,13 +154,9 @@ def _folder(name: str) -> str:
 def _layer(settings: EncoderSettings, most: int) -> int:
     layer = _LAYERS.get(settings.name) if settings.layer is None else settings.layer
     if layer is None:
-        raise InputError(
-            None, "layer", found=f"none for {settings.name!r}", expected=f"a number from 0 to {most}"
-        )
+        raise InputError(None, "layer", found=f"none for {settings.name!r}", expected=f"a number from 0 to {most}")
     if not 0 <= layer <= most:
-        raise InputError(
-            None, "layer", found=str(layer), expected=f"a number from 0 to {most} ({settings.name})"
-        )
+        raise InputError(None, "layer", found=str(layer), expected=f"a number from 0 to {most} ({settings.name})")
     return layer
 
 
@@ -208,9 +202,7 @@ class _Transformer:
             known = [ids[:room] for ids in known]
         whole = [self._head + ids + self._tail for ids in known]
         starts = np.cumsum([0, *map(len, whole)])
-        pieces = [
-            piece for ids, start in zip(known, starts, strict=False) for piece in self._pieces(ids, start)
-        ]
+        pieces = [piece for ids, start in zip(known, starts, strict=False) for piece in self._pieces(ids, start)]
         vectors = self._vectors(pieces, int(starts[-1]))
         unknown = getattr(self._tokenizer, "unk_token_id", None)
         return {
@@ -355,11 +347,7 @@ def default_encoder() -> Encoder:
 
     def encode(texts: Sequence[str]) -> Vectors:
         found = model.encode(
-            list(texts),
-            batch_size=64,
-            normalize_embeddings=True,
-            show_progress_bar=False,
-            convert_to_numpy=True,
+            list(texts), batch_size=64, normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True
         )
         return np.asarray(found, dtype=np.float32)
 

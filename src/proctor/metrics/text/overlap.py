@@ -121,9 +121,7 @@ def chrf(candidate: str, references: Sequence[str], word_order: int = 0) -> floa
     return float(_chrf(word_order).sentence_score(candidate, references).score) / 100
 
 
-def weighted_bleu(
-    candidate: str, references: Sequence[str], weights: Sequence[float], language: str = "en"
-) -> float:
+def weighted_bleu(candidate: str, references: Sequence[str], weights: Sequence[float], language: str = "en") -> float:
     """BLEU of one text against references that count by weights, up to 1: ΔBLEU (Galley et al. 2015, ACL), by which
     the task's earlier rounds (MEDIQA-M3G 2024) ranked.
 
@@ -142,11 +140,7 @@ def weighted_bleu(
     >>> round(weighted_bleu("the cat sat on the mat", ["the cat sat on a mat", "a dog"], [0.7, 1.0]), 3)
     0.376
     """
-    good = (
-        len(weights) == len(references)
-        and all(-1 <= one <= 1 for one in weights)
-        and max(weights, default=0) > 0
-    )
+    good = len(weights) == len(references) and all(-1 <= one <= 1 for one in weights) and max(weights, default=0) > 0
     if not good:
         found = f"{len(references)} references with the weights {', '.join(f'{one:g}' for one in weights) or 'none'}"
         raise InputError(None, "weights", found=found, expected="one from −1 to 1 for each, one above 0")

@@ -9,15 +9,10 @@ from proctor.core import Answer, Item, Metric, RatingScheme, Score, Status
 from proctor.core.formats import FreeTextFormat
 from proctor.metrics.text.catalogue import TextMetric
 
-__all__ = ["SimilarityScorer", "similarity_values"]
-
-
 Key = TypeVar("Key", bound=Hashable)
 
 
-def similarity_values(
-    metric: TextMetric, texts: Mapping[Key, tuple[str, Sequence[str], str]]
-) -> dict[Key, float]:
+def similarity_values(metric: TextMetric, texts: Mapping[Key, tuple[str, Sequence[str], str]]) -> dict[Key, float]:
     """How alike each text is to its references, by the metric, 0 to 1; each with its language. All at once is faster.
 
     >>> from proctor.metrics.text import text_metrics

@@ -39,9 +39,7 @@ def gives_rationales(answers: Iterable[Answer]) -> bool:
     return any("rationale" in answer.extra for answer in answers)
 
 
-def rationale_f1(
-    said: Mapping[str, tuple[str, str]], bertscore: BertScore
-) -> tuple[dict[str, float], tuple[str, ...]]:
+def rationale_f1(said: Mapping[str, tuple[str, str]], bertscore: BertScore) -> tuple[dict[str, float], tuple[str, ...]]:
     """By key the BERTScore F1, 0 to 1, of (rationale, reference's rationale); one without text is 0, and so is one
     below 0 (which a rescaled F1 can be). And what the scorer notes of the texts."""
     told = {key: pair for key, pair in said.items() if pair[0].strip()}
@@ -74,11 +72,7 @@ class RationaleScorer:
 
     def applies(self, item: Item) -> bool:
         """To orders whose reference has a rationale."""
-        return (
-            item.answer.kind == "ordering"
-            and item.reference is not None
-            and bool(item.reference.rationale.strip())
-        )
+        return item.answer.kind == "ordering" and item.reference is not None and bool(item.reference.rationale.strip())
 
     def prepare(self, answers: Sequence[tuple[Item, Answer]]) -> None:
         """Scores all these rationales at once."""
@@ -87,9 +81,7 @@ class RationaleScorer:
             for item, answer in answers
             if item.reference is not None and self.applies(item)
         ]
-        new = {
-            str(number): pair for number, pair in enumerate(dict.fromkeys(pairs)) if pair not in self._known
-        }
+        new = {str(number): pair for number, pair in enumerate(dict.fromkeys(pairs)) if pair not in self._known}
         found, _ = rationale_f1(new, self._bertscore)
         self._known |= {new[key]: value for key, value in found.items()}
 

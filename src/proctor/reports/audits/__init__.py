@@ -4,10 +4,4 @@ it and the raters disagree."""
 from proctor.reports.audits.report import write_audit_report
 from proctor.reports.audits.source import AuditSource, Question, Reference, asked
 
-__all__ = [
-    "AuditSource",
-    "Question",
-    "Reference",
-    "asked",
-    "write_audit_report",
-]
+__all__ = ["AuditSource", "Question", "Reference", "asked", "write_audit_report"]

@@ -24,17 +24,6 @@ from proctor.reports.tables.agreement import (
     why_none,
 )
 
-__all__ = [
-    "MOST_ON_TOP",
-    "agreement_section",
-    "comparison_section",
-    "counts_section",
-    "leaderboard_section",
-    "metrics_forest",
-    "raters_section",
-    "systems_section",
-]
-
 _MOST_DRAWN = 40
 MOST_ON_TOP = 8
 _MOST_PAIRS_DRAWN = 15
@@ -52,9 +41,7 @@ def leaderboard_section(source: AuditSource) -> Section:
         blocks.append(metric_board_table(board, level=source.level))
         each = source.dimensions(language)
         if len(each) > 1:
-            tables = tuple(
-                metric_board_table(source.board(language, one), level=source.level) for one in each
-            )
+            tables = tuple(metric_board_table(source.board(language, one), level=source.level) for one in each)
             blocks.append(Folded(f"By dimension ({len(each)})", tables))
     blocks.append(
         Prose(
@@ -90,9 +77,7 @@ def comparison_section(source: AuditSource) -> Section | None:
             table = metric_pairs_table(board)
             blocks.append(table if len(table.rows) <= _MOST_PAIRS_DRAWN else _folded(table))
         tables = tuple(metric_pairs_table(source.board(language, one)) for one in source.dimensions(language))
-        blocks += (
-            [Folded("Each dimension, with the tests of the textbooks", tables)] if len(tables) > 1 else tables
-        )
+        blocks += [Folded("Each dimension, with the tests of the textbooks", tables)] if len(tables) > 1 else tables
     return Section(
         key="pairs",
         title="Metrics compared in pairs",
@@ -172,9 +157,7 @@ def agreement_section(source: AuditSource) -> Section:
     if missing:
         caption = "Where there is no number, and why: never a 0 in its place."
         blocks += ["No correlation", _why_none(caption, [(*one, why_none(one[1].reason)) for one in missing])]
-    thin = [
-        (audit.metric, row, row.note) for audit in source.found.each for row in audit.agreements if row.note
-    ]
+    thin = [(audit.metric, row, row.note) for audit in source.found.each for row in audit.agreements if row.note]
     if thin:
         caption = (
             "A correlation without an interval: fewer than five groups carry the variation of one side, so no "
@@ -206,9 +189,7 @@ def raters_section(source: AuditSource) -> Section:
         )
     apart = [audit for audit in audits if audit.by_rater]
     if apart:
-        blocks.append(
-            Folded("Each metric and each rater alone", tuple(by_rater_table(audit) for audit in apart))
-        )
+        blocks.append(Folded("Each metric and each rater alone", tuple(by_rater_table(audit) for audit in apart)))
     else:
         blocks.append(Prose("Every dimension was rated by one rater alone.", quiet=True))
     return Section(
@@ -233,9 +214,7 @@ def systems_section(source: AuditSource) -> Section:
         if audits[few:]:
             others = systems_table(audits[few:], language)
             blocks.append(Folded(f"The other {len(audits) - few} metrics", (others,)))
-        blocks.append(
-            Folded("Mean score and mean rating of each system", (system_means_table(audits, language),))
-        )
+        blocks.append(Folded("Mean score and mean rating of each system", (system_means_table(audits, language),)))
     return Section(
         key="systems",
         title="By item and by system",
@@ -259,10 +238,7 @@ def _grid(source: AuditSource, language: str, key: str) -> Figure:
         for dimension in dimensions
         if any(_at(audits[0], language, dataset, dimension))
     ]
-    values = [
-        [next(iter(_at(audit, language, *where))).mean.value for where in there]
-        for audit in audits[:_MOST_ROWS]
-    ]
+    values = [[next(iter(_at(audit, language, *where))).mean.value for where in there] for audit in audits[:_MOST_ROWS]]
     bands = []
     for dataset in datasets:
         inside = [place for place, (name, _) in enumerate(there) if name == dataset]
@@ -277,21 +253,13 @@ def _grid(source: AuditSource, language: str, key: str) -> Figure:
 
 def _at(audit: Audit, language: str, dataset: str, dimension: str) -> list[Agreement]:
     return [
-        row
-        for row in audit.agreements
-        if (row.language, row.dataset, row.dimension) == (language, dataset, dimension)
+        row for row in audit.agreements if (row.language, row.dataset, row.dimension) == (language, dataset, dimension)
     ]
 
 
 def _why_none(caption: str, found: Sequence[tuple[str, Agreement, str]]) -> Table:
     rows = tuple(
-        (
-            Cell(metric),
-            spoken_language(row.language),
-            row.dataset,
-            plain_name(row.dimension),
-            Cell(why),
-        )
+        (Cell(metric), spoken_language(row.language), row.dataset, plain_name(row.dimension), Cell(why))
         for metric, row, why in found
     )
     return Table(caption, columns("Metric", "Language", "Dataset", "Dimension", "Why"), rows)

@@ -33,8 +33,6 @@ from proctor.reports.tables.agreement import (
 )
 from proctor.stats import Contrast
 
-__all__ = ["calibration_section", "favour_section"]
-
 
 def calibration_section(source: AuditSource) -> Section:
     """Per language the best metric's curves and boxes; those of the others are folded."""
@@ -66,9 +64,7 @@ def _of_metric(source: AuditSource, portrait: Portrait, language: str, key: str)
     found: list[Block] = [_curves(own, name, f"{key}-bins")]
     # Scores of what is better when it is lower lie elsewhere: on one axis with the others they would squeeze them.
     turned = source.table.lower_is_better
-    for place, part in enumerate(
-        [one for one in own if (one.dimension in turned) == apart] for apart in (False, True)
-    ):
+    for place, part in enumerate([one for one in own if (one.dimension in turned) == apart] for apart in (False, True)):
         if any(one.levels for one in part):
             found.append(_boxes(part, name, f"{key}-levels-{place}"))
     return found
@@ -102,9 +98,7 @@ def _curves(own: Sequence[Calibration], name: str, key: str) -> Figure:
         for one in own
         for part in one.bins
     ]
-    heads = columns(
-        *("Dimension", ">Scores", ">Mean score", ">Mean rating", ">95 % CI", ">Ratings", ">Groups")
-    )
+    heads = columns(*("Dimension", ">Scores", ">Mean score", ">Mean rating", ">95 % CI", ">Ratings", ">Groups"))
     return Figure(drawn, f"{title}.", Table("Bins of scores.", heads, tuple(rows)))
 
 
@@ -136,8 +130,7 @@ def _boxes(own: Sequence[Calibration], name: str, key: str) -> Figure:
         for level in one.levels
     ]
     heads = columns(
-        *("Dimension", "Rating", ">Mean score", ">5 %", ">Quartile", ">Median", ">Quartile", ">95 %"),
-        ">Ratings",
+        *("Dimension", "Rating", ">Mean score", ">5 %", ">Quartile", ">Median", ">Quartile", ">95 %"), ">Ratings"
     )
     return Figure(drawn, caption, Table("Scores by rating.", heads, tuple(rows)))
 
@@ -205,9 +198,7 @@ def _ranked(source: AuditSource, language: str) -> list[Portrait]:
 
 
 def _slope(portrait: Portrait, language: str, dimension: str) -> LengthSlope:
-    return next(
-        one for one in portrait.length_slopes if (one.language, one.dimension) == (language, dimension)
-    )
+    return next(one for one in portrait.length_slopes if (one.language, one.dimension) == (language, dimension))
 
 
 def _best(shown: int, of: int) -> str:
@@ -228,7 +219,9 @@ def _verdict(portraits: Sequence[Portrait], language: str, alone: str) -> Prose:
         found = _slope(portrait, language, alone)
         if found.slope.value is None:
             continue
-        shown = f"{portrait.metric} ({_signed(found.slope)}, {number_interval(found.slope.ci_low, found.slope.ci_high)})"
+        shown = (
+            f"{portrait.metric} ({_signed(found.slope)}, {number_interval(found.slope.ci_low, found.slope.ci_high)})"
+        )
         said[_sign(found.slope)].append(shown)
     words = {
         1: "Favours long answers beyond their ratings",
@@ -272,9 +265,7 @@ def _slopes(portraits: Sequence[Portrait], language: str, alone: str, key: str) 
         for one in portrait.length_slopes
         if one.language == language
     ]
-    heads = columns(
-        "Metric", "Dimension", ">Slope", ">95 % CI", ">p", ">Ratings", ">Groups", "Reason missing"
-    )
+    heads = columns("Metric", "Dimension", ">Slope", ">95 % CI", ">p", ">Ratings", ">Groups", "Reason missing")
     table = with_reasons("Slope over length, in standard deviations of the score per doubling.", heads, rows)
     if not drawn:
         return [Folded("Slopes over length", (table,))]
@@ -292,11 +283,7 @@ def _slopes(portraits: Sequence[Portrait], language: str, alone: str, key: str) 
 
 
 def _of(portrait: Portrait, language: str, facet: str, dimension: str) -> list[Bias]:
-    return [
-        one
-        for one in portrait.bias
-        if (one.language, one.facet, one.dimension) == (language, facet, dimension)
-    ]
+    return [one for one in portrait.bias if (one.language, one.facet, one.dimension) == (language, facet, dimension)]
 
 
 def _by_length(portraits: Sequence[Portrait], language: str, alone: str, key: str) -> list[Block]:
@@ -358,9 +345,7 @@ def _correlations(source: AuditSource, language: str, key: str) -> list[Block]:
     return [Figure(figure, caption, table)]
 
 
-def _facet(
-    portraits: Sequence[Portrait], language: str, alone: str, facet: str, title: str, key: str
-) -> list[Block]:
+def _facet(portraits: Sequence[Portrait], language: str, alone: str, facet: str, title: str, key: str) -> list[Block]:
     told = [(portrait.metric, one) for portrait in portraits for one in _of(portrait, language, facet, alone)]
     drawn, more = _few(told)
     if not told:
@@ -414,9 +399,7 @@ def _by_language(source: AuditSource) -> list[Block | str]:
     if len(source.languages) < 2:
         return []
     portraits = _ranked(source, source.languages[0])
-    told = [
-        (portrait.metric, one) for portrait in portraits for one in portrait.bias if one.facet == "language"
-    ]
+    told = [(portrait.metric, one) for portrait in portraits for one in portrait.bias if one.facet == "language"]
     if not told:
         return [Prose("No dimension was rated in more than one language, so these can't be compared.")]
     table = _biases(portraits, "", "language", "Language")

@@ -15,8 +15,6 @@ from proctor.reports.audits.source import AuditSource, Question
 from proctor.reports.browser import Content, Limits, Shown
 from proctor.reports.tables.agreement import spoken_language
 
-__all__ = ["RATED", "rated_data"]
-
 RATED = Limits(picture=48 * 1024, pictures=16 * 1024 * 1024, characters=24 * 1024 * 1024)
 """How much goes into the page where nothing else is asked for."""
 

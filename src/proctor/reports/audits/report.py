@@ -22,8 +22,6 @@ from proctor.reports.browser import Limits
 from proctor.reports.page import render_page
 from proctor.reports.report import ReportSummary
 
-__all__ = ["write_audit_report"]
-
 
 def write_audit_report(source: AuditSource, out: Path, limits: Limits = RATED) -> ReportSummary:
     """Writes the report; the file appears only when it is whole. The same source gives the same bytes.

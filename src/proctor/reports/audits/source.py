@@ -9,8 +9,6 @@ from pathlib import Path
 from proctor.audits import ALL, Audits, Board, RatingsTable
 from proctor.core import Image, Item, Reliability
 
-__all__ = ["AuditSource", "Question", "Reference", "asked"]
-
 
 @dataclass(frozen=True, slots=True)
 class Reference:
@@ -92,9 +90,7 @@ class AuditSource:
 
     def board(self, language: str, dimension: str = "") -> Board:
         """The metrics ranked on a dimension, or on the mean over a language's dimensions."""
-        return next(
-            one for one in self.found.boards if (one.language, one.dimension) == (language, dimension)
-        )
+        return next(one for one in self.found.boards if (one.language, one.dimension) == (language, dimension))
 
     def main_board(self, language: str) -> Board:
         """The board of a language over its dimensions; of its one dimension where it has no other."""

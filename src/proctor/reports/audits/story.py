@@ -11,8 +11,6 @@ from proctor.reports.audits.source import AuditSource
 from proctor.reports.blocks import Answer, Figure, Story
 from proctor.reports.tables.agreement import spoken_language
 
-__all__ = ["audit_story"]
-
 
 def audit_story(source: AuditSource) -> Story:
     """The story of an audit, language by language; the picture is that of the first one."""

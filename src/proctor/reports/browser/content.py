@@ -16,8 +16,6 @@ from typing import Any
 
 from proctor.core import Item, Vote, clean, count_of
 
-__all__ = ["Content", "Limits", "Shown", "Thumbnails", "as_text"]
-
 Thumbnails = Callable[[Item], list[tuple[str, bytes]]]
 """Small JPEGs of an item, each with its label."""
 
@@ -64,9 +62,7 @@ class Shown:
                 f"{count_of(self.texts_cut, 'text')} shortened to {limits.text} characters (marked where they stand)."
             )
         if self.pictures_left_out:
-            said.append(
-                f"{count_of(self.pictures_left_out, 'picture')} left out: too large, no JPEG, or not readable."
-            )
+            said.append(f"{count_of(self.pictures_left_out, 'picture')} left out: too large, no JPEG, or not readable.")
         if self.unknown_questions:
             said.append(
                 f"{count_of(self.unknown_questions, 'question')} without a text at hand: the answers stand alone."
@@ -106,9 +102,7 @@ class Content:
 
     def vote(self, vote: Vote) -> dict[str, Any]:
         """What a judge said."""
-        reply = {
-            clean(name): self.text(as_text(said)) for name, said in vote.reply.items() if said is not None
-        }
+        reply = {clean(name): self.text(as_text(said)) for name, said in vote.reply.items() if said is not None}
         return {"judge": clean(vote.judge), "reply": reply, "flags": [clean(flag) for flag in vote.flags]}
 
 

@@ -7,41 +7,24 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from proctor.core import (
-    Answer,
-    Excerpt,
-    FailedPolicy,
-    Item,
-    Metric,
-    Score,
-    Status,
-    VideoClip,
-    clean,
-    plain_name,
-)
+from proctor.core import Answer, Excerpt, FailedPolicy, Item, Metric, Score, Status, VideoClip, clean, plain_name
 from proctor.core.formats import ChoiceFormat, OrderingFormat, option_letters
 from proctor.judges import UNRESOLVED
 from proctor.reports.browser.content import Content, Limits, Shown, Thumbnails, as_text
 from proctor.reports.source import Source
 
-__all__ = ["browser_data"]
-
 _STRIP = 24  # labels of one order
 _LABEL = 40  # characters of one label
 
 
-def browser_data(
-    source: Source, limits: Limits, thumbnails: Thumbnails | None = None
-) -> tuple[dict[str, Any], Shown]:
+def browser_data(source: Source, limits: Limits, thumbnails: Thumbnails | None = None) -> tuple[dict[str, Any], Shown]:
     """Everything that the browser shows, and what it had to leave out."""
     maker = _Maker(source, Content(limits), thumbnails)
     shown = maker.content.shown
     kept = source.items[: limits.items]
     columns = {name: source.table.facet(name) for name in source.facets}
     items = [
-        maker.item(
-            item, {name: list(map(clean, values[place])) for name, values in columns.items() if values[place]}
-        )
+        maker.item(item, {name: list(map(clean, values[place])) for name, values in columns.items() if values[place]})
         for place, item in enumerate(kept)
     ]
     runs = source.ordered_runs
@@ -57,18 +40,12 @@ def browser_data(
     votes = source.votes(maker.votes)
     data = {
         "runs": [
-            {
-                "system": clean(run.system),
-                "condition": clean(run.condition),
-                "baseline": source.is_baseline(run.system),
-            }
+            {"system": clean(run.system), "condition": clean(run.condition), "baseline": source.is_baseline(run.system)}
             for run in runs
         ],
         "facets": [[name, plain_name(name), list(map(clean, source.values(name)))] for name in source.facets],
         "statuses": sorted(Counter(one["status"] for given in answers[:whole] for one in given)),
-        "items": [
-            item | {"answers": given} for item, given in zip(items[:whole], answers[:whole], strict=True)
-        ],
+        "items": [item | {"answers": given} for item, given in zip(items[:whole], answers[:whole], strict=True)],
         "votes": [maker.content.vote(votes[key]) if key in votes else None for key in maker.votes],
     }
     return data, shown
@@ -225,9 +202,7 @@ def _outcome(source: Source, item: Item, answer: Answer, scores: list[Score]) ->
         for score in scores:
             if (score.metric, score.scorer) == (key.metric, key.scorer):
                 best = metric.high if metric.higher_is_better else metric.low
-                return (
-                    "right" if score.value == best else "wrong" if score.value == metric.worst else "partly"
-                )
+                return "right" if score.value == best else "wrong" if score.value == metric.worst else "partly"
     unresolved = any(score.metric == UNRESOLVED.name and score.value == 1 for score in scores)
     lacking = answer.status is Status.FAILED or unresolved
     return "wrong" if lacking and source.policies == (FailedPolicy.WRONG,) else "unmarked"

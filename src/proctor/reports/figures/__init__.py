@@ -2,15 +2,7 @@
 
 from proctor.reports.figures.axes import Axis, plain_axis, ratio_axis, signed_axis, value_axis
 from proctor.reports.figures.canvas import MOST_SERIES, SLIM, standalone
-from proctor.reports.figures.counts import (
-    Bars,
-    Columns,
-    Part,
-    SharePanel,
-    draw_bars,
-    draw_columns,
-    draw_shares,
-)
+from proctor.reports.figures.counts import Bars, Columns, Part, SharePanel, draw_bars, draw_columns, draw_shares
 from proctor.reports.figures.intervals import (
     Dot,
     Forest,

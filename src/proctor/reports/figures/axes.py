@@ -13,20 +13,6 @@ from proctor.reports.figures.canvas import FAINT, GRID, put
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "CHARACTER",
-    "LABEL",
-    "SLIM_LABEL",
-    "Axis",
-    "draw_labels",
-    "draw_ticks",
-    "label_width",
-    "plain_axis",
-    "ratio_axis",
-    "signed_axis",
-    "value_axis",
-]
-
 LABEL = 30
 """The most characters of a name beside a drawing; the tables have it in full."""
 
@@ -58,12 +44,7 @@ def signed_axis(metric: Metric, low: float, high: float, *, lines: int = 6) -> A
     reach = max(abs(low), abs(high), 1e-9)
     unit = " pts" if metric.percent else ""
     return _axis(
-        min(low, -0.15 * reach),
-        max(high, 0.15 * reach),
-        lines,
-        100 if metric.percent else 1,
-        unit,
-        signed=True,
+        min(low, -0.15 * reach), max(high, 0.15 * reach), lines, 100 if metric.percent else 1, unit, signed=True
     )
 
 
@@ -77,9 +58,7 @@ def ratio_axis(low: float, high: float) -> Axis:
     first = max(_floor_log10(min(low, 0.5)), -_DECADES)
     last = min(-_floor_log10(1 / max(high, 2.0)), _DECADES)
     fine = last - first <= _FINE
-    whole = [
-        digit * 10.0**power for power in range(first, last + 1) for digit in ((1, 2, 5) if fine else (1,))
-    ]
+    whole = [digit * 10.0**power for power in range(first, last + 1) for digit in ((1, 2, 5) if fine else (1,))]
     inside = [one for one in whole if 10.0**first <= one <= 10.0**last]
     labels = tuple(f"{one:g}" for one in inside)
     return Axis((float(first), float(last)), tuple(math.log10(one) for one in inside), labels)
@@ -121,8 +100,7 @@ def _axis(low: float, high: float, lines: int, scale: float, unit: str, *, signe
     digits = next((n for n in range(4) if all(abs(round(one, n) - one) < 1e-9 for one in whole)), 4)
     sign = "+" if signed else ""
     labels = tuple(
-        (f"{number:{sign}.{digits}f}" if abs(number) > 1e-12 else "0").replace("-", "−") + unit
-        for number in whole
+        (f"{number:{sign}.{digits}f}" if abs(number) > 1e-12 else "0").replace("-", "−") + unit for number in whole
     )
     pad = 0.02 * (high - low)
     return Axis((low - pad, high + pad), tuple(number / scale for number in whole), labels)

@@ -23,26 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "DARK",
-    "FAINT",
-    "GRID",
-    "INK",
-    "MARKERS",
-    "MOST_SERIES",
-    "PAPER",
-    "SERIES",
-    "SHAPES",
-    "SLIM",
-    "WIDE",
-    "bare_axes",
-    "drawing",
-    "put",
-    "stamp",
-    "standalone",
-    "svg",
-]
-
 INK, FAINT, GRID, PAPER = "#1c1f23", "#6b7280", "#dfe3e8", "#fffffe"
 DARK = "#101418"  # the same in light and dark: text on a light colour
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7a5195", "#8c8c8c")
@@ -114,12 +94,7 @@ def bare_axes(figure: Figure, box: tuple[float, float, float, float]) -> Axes:
     whole_width, whole_height = figure.get_size_inches() * _DPI
     left, top, width, height = box
     axes = figure.add_axes(
-        (
-            left / whole_width,
-            1 - (top + height) / whole_height,
-            width / whole_width,
-            height / whole_height,
-        ),
+        (left / whole_width, 1 - (top + height) / whole_height, width / whole_width, height / whole_height),
         facecolor="none",
     )
     axes.set_xticks([])
@@ -136,11 +111,7 @@ def put(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
 
 
 def stamp(
-    axes: Axes,
-    points: Sequence[tuple[float, float]],
-    shape: str,
-    size: float | tuple[float, float],
-    **style: Any,
+    axes: Axes, points: Sequence[tuple[float, float]], shape: str, size: float | tuple[float, float], **style: Any
 ) -> None:
     """The same shape (a key of `SHAPES`) at all points as one element, however many.
 

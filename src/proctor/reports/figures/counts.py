@@ -13,8 +13,6 @@ from proctor.reports.figures.canvas import DARK, FAINT, GRID, INK, PAPER, SERIES
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Bars", "Columns", "Part", "SharePanel", "draw_bars", "draw_columns", "draw_shares"]
-
 _BARS_WIDTH, _BARS_ROW, _BARS_HEAD = 960, 21, 32
 # Answered in quiet blues, what went wrong in warm colours, what never happened in greys.
 _BARS_COLOURS = (*(SERIES[place] for place in (0, 4, 2, 5, 3, 1, 6, 7)), GRID)
@@ -44,9 +42,7 @@ def draw_bars(key: str, title: str, bars: Bars) -> str:
             put(axes, -10 * most / width, row, name, ha="right")
             _bars_draw_bar(axes, row, list(zip(colours, counts, strict=True)), width / most)
         totals = [sum(column) for column in zip(*bars.counts, strict=True)]
-        there = [
-            one for one, total in zip(zip(colours, bars.parts, strict=True), totals, strict=True) if total
-        ]
+        there = [one for one, total in zip(zip(colours, bars.parts, strict=True), totals, strict=True) if total]
         _draw_legend(axes, there, most / width)
         return svg(figure, key=key, title=title, description=_bars_described(bars))
 
@@ -137,9 +133,7 @@ class SharePanel:
     counts: Sequence[Sequence[int]]
 
 
-def draw_shares(
-    key: str, title: str, rows: Sequence[str], parts: Sequence[Part], panels: Sequence[SharePanel]
-) -> str:
+def draw_shares(key: str, title: str, rows: Sequence[str], parts: Sequence[Part], panels: Sequence[SharePanel]) -> str:
     """Every bar is its row's whole; its letter stands in a part that
     has room for it."""
     names = [shorten(row, LABEL) for row in rows]
@@ -150,12 +144,7 @@ def draw_shares(
     with drawing(_SHARES_WIDTH, _KEY + -(-len(panels) // across) * line) as figure:
         for place, panel in enumerate(panels):
             down, right = divmod(place, across)
-            box = (
-                left + right * (width + _GAP),
-                _KEY + down * line + _SHARES_HEAD,
-                width,
-                _SHARES_ROW * len(rows),
-            )
+            box = (left + right * (width + _GAP), _KEY + down * line + _SHARES_HEAD, width, _SHARES_ROW * len(rows))
             axes = bare_axes(figure, box)
             axes.set_xlim(0, 1)
             axes.set_ylim(len(rows) - 0.5, -0.5)
@@ -180,9 +169,7 @@ def draw_shares(
         return svg(figure, key=key, title=title, description=_shares_described(rows, parts, panels))
 
 
-def _shares_draw_bar(
-    axes: Axes, row: int, counts: Sequence[int], parts: Sequence[Part], width: float
-) -> None:
+def _shares_draw_bar(axes: Axes, row: int, counts: Sequence[int], parts: Sequence[Part], width: float) -> None:
     whole, start = sum(counts), 0.0
     if not whole:
         axes.plot([0, 0], [row - 0.3, row + 0.3], color=GRID, linewidth=1)

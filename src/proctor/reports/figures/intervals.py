@@ -7,15 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from proctor.core import Metric, shorten, value
-from proctor.reports.figures.axes import (
-    CHARACTER,
-    LABEL,
-    SLIM_LABEL,
-    Axis,
-    draw_labels,
-    draw_ticks,
-    label_width,
-)
+from proctor.reports.figures.axes import CHARACTER, LABEL, SLIM_LABEL, Axis, draw_labels, draw_ticks, label_width
 from proctor.reports.figures.canvas import (
     FAINT,
     GRID,
@@ -34,23 +26,6 @@ from proctor.reports.figures.canvas import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = [
-    "DOWN",
-    "ROW",
-    "WIDTH",
-    "Dot",
-    "Forest",
-    "Overview",
-    "Panel",
-    "Slopes",
-    "draw_dots",
-    "draw_forest",
-    "draw_overview",
-    "draw_slopes",
-    "row_axes",
-    "rows_height",
-]
 
 WIDTH, ROW = 440, 38
 DOWN = 0.07
@@ -129,14 +104,7 @@ class Panel:
 
 
 def draw_dots(
-    key: str,
-    title: str,
-    rows: Sequence[str],
-    panels: Sequence[Panel],
-    axis: Axis,
-    metric: Metric,
-    *,
-    width: int = WIDE,
+    key: str, title: str, rows: Sequence[str], panels: Sequence[Panel], axis: Axis, metric: Metric, *, width: int = WIDE
 ) -> str:
     """Panels side by side, at most three on a screen and one on a phone, then below each other; rows are named at the
     left."""
@@ -234,9 +202,7 @@ def _forest_draw_row(axes: Axes, row: float, dot: Dot, axis: Axis, mark: float) 
 
 
 def _forest_described(forest: Forest) -> str:
-    lines = [
-        f"{shorten(row, 60)}: {text}" for row, text in list(zip(forest.rows, forest.texts, strict=True))[:60]
-    ]
+    lines = [f"{shorten(row, 60)}: {text}" for row, text in list(zip(forest.rows, forest.texts, strict=True))[:60]]
     return f"{forest.head}. " + "; ".join(lines) + ". All numbers stand below."
 
 
@@ -255,9 +221,7 @@ class Slopes:
     mark: tuple[float, str] | None = None
 
 
-def draw_slopes(
-    key: str, title: str, slopes: Slopes, axis: Axis, metric: Metric, *, width: int = WIDE
-) -> str:
+def draw_slopes(key: str, title: str, slopes: Slopes, axis: Axis, metric: Metric, *, width: int = WIDE) -> str:
     """The series below each other within a row, each with colour and marker of its own, and its name
     above; a thin line joins the marks of a row."""
     names = [shorten(row, LABEL if width == WIDE else SLIM_LABEL) for row in slopes.rows]
@@ -314,9 +278,7 @@ def _legend_lines(slopes: Slopes, room: float) -> list[list[tuple[int, str]]]:
     return lines
 
 
-def _draw_legend(
-    axes: Axes, axis: Axis, lines: Sequence[Sequence[tuple[int, str]]], at: tuple[float, float]
-) -> None:
+def _draw_legend(axes: Axes, axis: Axis, lines: Sequence[Sequence[tuple[int, str]]], at: tuple[float, float]) -> None:
     """`at` is how many pixels left of the axis it begins, and the height of a row."""
     low, high = axis.limits
     pixel = (high - low) / axes.get_window_extent().width
@@ -334,8 +296,7 @@ def _slopes_described(slopes: Slopes, metric: Metric) -> str:
     lines = []
     for row, dots in list(zip(slopes.rows, slopes.dots, strict=True))[:20]:
         shown = [
-            f"{shorten(name, 24)} {value(metric, dot.value)}"
-            for name, dot in zip(slopes.series, dots, strict=True)
+            f"{shorten(name, 24)} {value(metric, dot.value)}" for name, dot in zip(slopes.series, dots, strict=True)
         ]
         lines.append(f"{shorten(row, 40)}: {', '.join(shown)}")
     return "; ".join(lines) + ". The tables have all numbers."
@@ -375,23 +336,14 @@ def draw_overview(key: str, title: str, overview: Overview, axis: Axis) -> str:
         pixel = (axis.limits[1] - axis.limits[0]) / width
         _draw_lines(axes, overview, axis, height)
         top = 0.0
-        for name, places, dots, said in zip(
-            overview.systems, shown, overview.dots, overview.texts, strict=True
-        ):
+        for name, places, dots, said in zip(overview.systems, shown, overview.dots, overview.texts, strict=True):
             room = int((_WIDTH - 2 * _OVERVIEW_SIDE) / (CHARACTER + 0.6))
             start = axis.limits[0] - (left - _OVERVIEW_SIDE) * pixel
             put(axes, start, top + _NAME / 2, shorten(name, room), fontweight="bold")
             for line, place in enumerate(places):
                 up = top + _NAME + _LINE * (line + 0.5)
                 put(axes, start, up, labels[place], color=FAINT, fontsize=11)
-                put(
-                    axes,
-                    axis.limits[1] + (right - _OVERVIEW_SIDE) * pixel,
-                    up,
-                    said[place],
-                    fontsize=11,
-                    ha="right",
-                )
+                put(axes, axis.limits[1] + (right - _OVERVIEW_SIDE) * pixel, up, said[place], fontsize=11, ha="right")
                 _draw_dot(axes, axis, dots[place], up, place)
             top += _NAME + _LINE * len(places) + _OVERVIEW_GAP
         return svg(figure, key=key, title=title, description=_overview_described(overview))

@@ -8,23 +8,10 @@ from typing import TYPE_CHECKING
 
 from proctor.core import shorten
 from proctor.reports.figures.axes import CHARACTER, LABEL, label_width
-from proctor.reports.figures.canvas import (
-    FAINT,
-    GRID,
-    INK,
-    PAPER,
-    SERIES,
-    bare_axes,
-    drawing,
-    put,
-    stamp,
-    svg,
-)
+from proctor.reports.figures.canvas import FAINT, GRID, INK, PAPER, SERIES, bare_axes, drawing, put, stamp, svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["Grid", "Heat", "Verdicts", "draw_grid", "draw_heat", "draw_verdict_panels", "draw_verdicts"]
 
 _MOST, _HEAT_ROW, _HEAT_CELL, _HEAT_FOOT, _HEAT_HEADS = 960, 20, 44, 22, 34
 _HEAT_DEEP = 0.6  # the opacity of a whole share: dark text can still be read on it
@@ -214,9 +201,7 @@ def draw_verdicts(key: str, title: str, names: Sequence[str], verdicts: Verdicts
     roomy = _DIGIT * max((len(text) for row in verdicts.texts for text in row), default=0) + 8
     cell = min(max(_VERDICTS_CELL, roomy), max((_WIDTH - left - 10) / max(n, 1), _LEAST))
     cell = min(cell, (_MOST_WIDTH - left - 10) / max(n, 1))
-    with drawing(
-        max(left + cell * n + 10, 360), _HEAD + min(cell, _VERDICTS_CELL) * n + _VERDICTS_FOOT
-    ) as figure:
+    with drawing(max(left + cell * n + 10, 360), _HEAD + min(cell, _VERDICTS_CELL) * n + _VERDICTS_FOOT) as figure:
         axes = bare_axes(figure, (left, _HEAD, cell * n, min(cell, _VERDICTS_CELL) * n))
         _draw_map(axes, verdicts, cell, texts=bool(verdicts.texts) and cell >= roomy)
         for row, name in enumerate(shown):
@@ -237,14 +222,7 @@ def draw_verdict_panels(key: str, title: str, names: Sequence[str], panels: Sequ
             down, right = divmod(place, _ACROSS)
             axes = bare_axes(figure, (24 + right * step, _TOP + down * line + _TITLE, side, side))
             _draw_map(axes, panel, cell, texts=False)
-            put(
-                axes,
-                -0.5 - 22 / cell,
-                -0.5 - 28 / cell,
-                shorten(panel.name, 31),
-                fontweight="bold",
-                fontsize=11,
-            )
+            put(axes, -0.5 - 22 / cell, -0.5 - 28 / cell, shorten(panel.name, 31), fontweight="bold", fontsize=11)
             for row in range(n):
                 put(axes, -0.5 - 5 / cell, row, str(row + 1), ha="right", fontsize=9, color=FAINT)
             if place == 0:

@@ -13,8 +13,6 @@ from proctor.reports.figures.canvas import DARK, FAINT, GRID, INK, PAPER, SERIES
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Blobs", "RankLines", "draw_blobs", "draw_rank_lines"]
-
 _RANKLINES_WIDTH, _RANKLINES_ROW, _HEAD, _RANKLINES_FOOT = 760, 23, 34, 8
 _DASHES = ("solid", (0, (6, 2)), (0, (2, 2)))
 _LIGHT = {SERIES[3], SERIES[4], SERIES[5], SERIES[7]}
@@ -51,9 +49,7 @@ def draw_rank_lines(key: str, title: str, lines: RankLines) -> str:
             colour = SERIES[row] if row < len(SERIES) else SERIES[7]
             style = _DASHES[row % len(_DASHES)]
             path = [slots[column][row] for column in range(last + 1)]
-            axes.plot(
-                range(last + 1), path, color=colour, linewidth=2, linestyle=style, alpha=0.85, zorder=n - row
-            )
+            axes.plot(range(last + 1), path, color=colour, linewidth=2, linestyle=style, alpha=0.85, zorder=n - row)
             put(axes, -2 * pad, path[0], name, ha="right")
             put(axes, last + 2 * pad, path[-1], name)
             axes.plot(
@@ -124,9 +120,7 @@ def _draw_places(axes: Axes, n_places: int, n_rows: int, cell: float) -> None:
     for place in range(1, n_places + 1):
         axes.plot([place, place], [-0.5, n_rows - 0.5], color=GRID, linewidth=1, zorder=0)
         if place == 1 or place % step == 0:
-            put(
-                axes, place, n_rows - 0.5 + 14 / _BLOBS_ROW, str(place), color=FAINT, fontsize=10, ha="center"
-            )
+            put(axes, place, n_rows - 0.5 + 14 / _BLOBS_ROW, str(place), color=FAINT, fontsize=10, ha="center")
     put(axes, 0.5 - 10 / cell, n_rows - 0.5 + 14 / _BLOBS_ROW, "place", color=FAINT, fontsize=10, ha="right")
 
 
@@ -134,13 +128,7 @@ def _draw_row(axes: Axes, row: int, chances: Sequence[float], own: int, size: fl
     for place, chance in enumerate(chances, start=1):
         if chance >= _SEEN:
             axes.plot(
-                [place],
-                [row],
-                "o",
-                color=SERIES[0],
-                markersize=size * chance**0.5,
-                markeredgewidth=0,
-                clip_on=False,
+                [place], [row], "o", color=SERIES[0], markersize=size * chance**0.5, markeredgewidth=0, clip_on=False
             )
     axes.plot([own], [row], "o", markerfacecolor="none", markeredgecolor=INK, markersize=size, clip_on=False)
 
@@ -149,9 +137,7 @@ def _blobs_described(blobs: Blobs) -> str:
     lines = []
     for row, chances, own in list(zip(blobs.rows, blobs.chances, blobs.places, strict=True))[:40]:
         shown = [
-            f"place {place} in {100 * chance:.0f} %"
-            for place, chance in enumerate(chances, start=1)
-            if chance >= 0.005
+            f"place {place} in {100 * chance:.0f} %" for place, chance in enumerate(chances, start=1) if chance >= 0.005
         ]
         lines.append(f"{shorten(row, 60)}, place {own}: {', '.join(shown)}")
     return "; ".join(lines) + ". All numbers stand in the table below."

@@ -7,43 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from proctor.core import shorten
-from proctor.reports.figures.axes import (
-    CHARACTER,
-    LABEL,
-    Axis,
-    draw_labels,
-    draw_ticks,
-    label_width,
-    plain_axis,
-)
-from proctor.reports.figures.canvas import (
-    FAINT,
-    GRID,
-    INK,
-    MARKERS,
-    PAPER,
-    SERIES,
-    bare_axes,
-    drawing,
-    put,
-    svg,
-)
+from proctor.reports.figures.axes import CHARACTER, LABEL, Axis, draw_labels, draw_ticks, label_width, plain_axis
+from proctor.reports.figures.canvas import FAINT, GRID, INK, MARKERS, PAPER, SERIES, bare_axes, drawing, put, svg
 from proctor.reports.figures.intervals import DOWN, WIDTH, Dot, row_axes, rows_height
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = [
-    "MOST_ON_PODIUM",
-    "Box",
-    "BoxPanel",
-    "Curve",
-    "Podium",
-    "draw_box_rows",
-    "draw_boxes",
-    "draw_curves",
-    "draw_podium",
-]
 
 _BOXES_WIDTH, _BOXES_ACROSS = 960, 3
 _ROW, _BOXES_HEAD, _BOXES_FOOT, _BOXES_GAP = 20, 28, 28, 40
@@ -106,13 +75,7 @@ def draw_boxes(key: str, title: str, rows: Sequence[str], panels: Sequence[BoxPa
             axes.set_xlim(*axis.limits)
             axes.set_ylim(len(rows) - 0.5, -0.5)
             draw_ticks(axes, axis, len(rows))
-            put(
-                axes,
-                axis.limits[0],
-                -0.5 - 13 / _ROW,
-                shorten(panel.name, int(width / 6.6)),
-                fontweight="bold",
-            )
+            put(axes, axis.limits[0], -0.5 - 13 / _ROW, shorten(panel.name, int(width / 6.6)), fontweight="bold")
             _draw_chance(axes, panel.chance, (len(rows) - 1) / 2, len(rows) / 2)
             for row, one in enumerate(panel.boxes):
                 _draw_box(axes, row, one, axis, 0.56)
@@ -123,9 +86,7 @@ def draw_boxes(key: str, title: str, rows: Sequence[str], panels: Sequence[BoxPa
 
 def _draw_chance(axes: Axes, chance: float | None, middle: float, half: float) -> None:
     if chance is not None:
-        axes.plot(
-            [chance] * 2, [middle - half, middle + half], color=FAINT, linewidth=1, linestyle=(0, (4, 3))
-        )
+        axes.plot([chance] * 2, [middle - half, middle + half], color=FAINT, linewidth=1, linestyle=(0, (4, 3)))
 
 
 def _draw_box(axes: Axes, row: float, box: Box | None, axis: Axis, height: float) -> None:
@@ -135,15 +96,7 @@ def _draw_box(axes: Axes, row: float, box: Box | None, axis: Axis, height: float
     axes.plot([box.low, box.high], [row, row], color=SERIES[0], linewidth=1.2)
     for end in (box.low, box.high):
         axes.plot([end, end], [row - 0.35 * height, row + 0.35 * height], color=SERIES[0], linewidth=1.2)
-    axes.barh(
-        row,
-        box.q3 - box.q1,
-        left=box.q1,
-        height=height,
-        facecolor=SERIES[4],
-        edgecolor=SERIES[0],
-        linewidth=1.2,
-    )
+    axes.barh(row, box.q3 - box.q1, left=box.q1, height=height, facecolor=SERIES[4], edgecolor=SERIES[0], linewidth=1.2)
     axes.plot([box.median] * 2, [row - 0.62 * height, row + 0.62 * height], color=SERIES[0], linewidth=3.5)
     axes.plot(
         box.beyond,
@@ -202,9 +155,7 @@ def draw_podium(key: str, title: str, podium: Podium, axis: Axis) -> str:
                 up = axis.limits[1] + (head - 8 - _LINE * line) / _PLOT * (axis.limits[1] - axis.limits[0])
                 upper.plot([where], [up], MARKERS[number], color=SERIES[number], markersize=8, clip_on=False)
                 put(upper, where + 0.013 * n * n, up, names[number])
-        lower = bare_axes(
-            figure, (_PODIUM_LEFT, head + _PLOT + _PODIUM_GAP, _PODIUM_WIDTH - _PODIUM_LEFT - 8, _BARS)
-        )
+        lower = bare_axes(figure, (_PODIUM_LEFT, head + _PLOT + _PODIUM_GAP, _PODIUM_WIDTH - _PODIUM_LEFT - 8, _BARS))
         _draw_counts(lower, podium, n)
         return svg(figure, key=key, title=title, description=_podium_described(podium))
 
@@ -261,8 +212,7 @@ def _draw_marks(axes: Axes, podium: Podium, n: int) -> None:
 
 def _draw_counts(axes: Axes, podium: Podium, n: int) -> None:
     counts = [
-        [sum(places[system] == place + 1 for places in podium.places) for system in range(n)]
-        for place in range(n)
+        [sum(places[system] == place + 1 for places in podium.places) for system in range(n)] for place in range(n)
     ]
     most = max(max(row) for row in counts) or 1
     axes.set_xlim(-0.5, n * n - 0.5)
@@ -283,9 +233,7 @@ def _podium_described(podium: Podium) -> str:
     lines = []
     for system, name in enumerate(podium.names):
         counts = [sum(places[system] == place for places in podium.places) for place in (1, 2, 3)]
-        lines.append(
-            f"{shorten(name, 40)}: first on {counts[0]}, second on {counts[1]}, third on {counts[2]}"
-        )
+        lines.append(f"{shorten(name, 40)}: first on {counts[0]}, second on {counts[1]}, third on {counts[2]}")
     return f"{len(podium.values)} groups. " + "; ".join(lines) + ". All numbers stand below."
 
 
@@ -307,13 +255,7 @@ class Curve:
 
 
 def draw_curves(
-    key: str,
-    title: str,
-    curves: Sequence[Curve],
-    axis: Axis,
-    labels: tuple[str, str],
-    *,
-    mark: float | None = None,
+    key: str, title: str, curves: Sequence[Curve], axis: Axis, labels: tuple[str, str], *, mark: float | None = None
 ) -> str:
     """Three panels across. All share the left axis; each has its own lower axis. `labels` name the lower axis
     and the left one, `mark` is a broken line across every panel."""
@@ -369,9 +311,7 @@ def _draw_legend(axes: Axes, axis: Axis, said: str) -> None:
 def _draw_points(axes: Axes, curve: Curve, axis: Axis) -> None:
     low, high = axis.limits
     known = [
-        (place, dot, dot.value)
-        for place, dot in zip(curve.places, curve.dots, strict=True)
-        if dot.value is not None
+        (place, dot, dot.value) for place, dot in zip(curve.places, curve.dots, strict=True) if dot.value is not None
     ]
     axes.plot([place for place, *_ in known], [at for *_, at in known], color=SERIES[0], linewidth=1)
     for place, dot, at in known:
@@ -394,9 +334,7 @@ def _named(curve: Curve, low: float, high: float) -> list[tuple[float, str]]:
     if curve.names:
         return list(zip(curve.places, curve.names, strict=True))
     ticks = plain_axis(low, high, lines=4)
-    return [
-        (tick, label) for tick, label in zip(ticks.ticks, ticks.labels, strict=True) if low <= tick <= high
-    ]
+    return [(tick, label) for tick, label in zip(ticks.ticks, ticks.labels, strict=True) if low <= tick <= high]
 
 
 def _curves_described(curves: Sequence[Curve], labels: tuple[str, str]) -> str:

@@ -16,8 +16,6 @@ from proctor.reports.blocks import Figure, Prose, Section, Story, Table
 if TYPE_CHECKING:
     from jinja2 import Template
 
-__all__ = ["embedded_json", "render_page"]
-
 _UNSAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
 
@@ -31,14 +29,7 @@ def embedded_json(value: Any) -> str:
     return text.translate(_UNSAFE)
 
 
-def render_page(
-    *,
-    story: Story,
-    sections: Sequence[Section],
-    last: Section,
-    data: Any,
-    **context: Any,
-) -> str:
+def render_page(*, story: Story, sections: Sequence[Section], last: Section, data: Any, **context: Any) -> str:
     """The whole page: the story, the sections, the browser, and the last section. `data` is what the browser shows.
     `context` is what the template names besides: title, simulated, withheld, browsing (a sentence on the browser), shown,
     left_out, version."""

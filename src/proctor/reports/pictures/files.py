@@ -11,8 +11,6 @@ from proctor.reports.pictures.picture import Picture
 from proctor.reports.pictures.ranking import board_pictures, podium_picture, tau_picture, together_pictures
 from proctor.runs import Analysis
 
-__all__ = ["all_pictures", "write_pictures"]
-
 
 def all_pictures(analysis: Analysis, chance: Chance | None = None) -> list[Picture]:
     """All pictures: of every board, then of the performance (with the accuracy of random guessing, where it is known), then of the
@@ -24,9 +22,7 @@ def all_pictures(analysis: Analysis, chance: Chance | None = None) -> list[Pictu
 
 def write_pictures(analysis: Analysis, folder: Path, chance: Chance | None = None) -> list[Path]:
     """One SVG file a picture, beside the tables; raises `InputError` where the folder can't be written."""
-    pictures = {
-        folder / f"{one.name}.svg": standalone(one.figure.svg) for one in all_pictures(analysis, chance)
-    }
+    pictures = {folder / f"{one.name}.svg": standalone(one.figure.svg) for one in all_pictures(analysis, chance)}
     for file, picture in pictures.items():
         write_whole(file, picture)
     return list(pictures)

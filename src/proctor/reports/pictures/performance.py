@@ -28,8 +28,6 @@ from proctor.reports.pictures.picture import Picture, gap_text, picture
 from proctor.runs import Analysis
 from proctor.runs.analysis import Row
 
-__all__ = ["Chance", "performance_pictures"]
-
 _AXIS = value_axis(ACCURACY, 0.0, 1.0, lines=2)
 _FINE_AXIS = value_axis(ACCURACY, 0.0, 1.0)
 _LENGTHS = ("context", "duration")
@@ -66,11 +64,7 @@ def _dot(row: Row | None) -> Dot:
 
 
 def _panels(
-    rows: Sequence[Row],
-    column: str,
-    names: Sequence[str],
-    order: Sequence[str],
-    lot: Callable[[str], float | None],
+    rows: Sequence[Row], column: str, names: Sequence[str], order: Sequence[str], lot: Callable[[str], float | None]
 ) -> list[Panel]:
     by = {(row["system"], row[column]): row for row in rows}
     panels = []
@@ -91,9 +85,7 @@ def _capabilities(analysis: Analysis, order: Sequence[str], lot: Chance) -> Pict
     panels = _panels(rows, "label", names, order, partial(lot, analysis.labels))
     drawn = draw_dots("capabilities", title, order, panels, _AXIS, ACCURACY)
     caption = f"{title}: on all questions that carry the label, with 95 % intervals over groups."
-    return picture(
-        "capabilities", title, "capabilities", drawn, caption=caption, rows=rows, facet=analysis.labels
-    )
+    return picture("capabilities", title, "capabilities", drawn, caption=caption, rows=rows, facet=analysis.labels)
 
 
 def _strata(analysis: Analysis, order: Sequence[str]) -> Picture | None:
@@ -115,9 +107,7 @@ def _strata(analysis: Analysis, order: Sequence[str]) -> Picture | None:
     shares = [[by[name, *one]["value"] if (name, *one) in by else None for one in strata] for name in order]
     heads = [_stratum(label, stratum) for label, stratum in strata]
     drawn = draw_heat(
-        "strata",
-        "Labels alone and together",
-        Heat(order, heads, shares, starts, [str(count) for count in counts]),
+        "strata", "Labels alone and together", Heat(order, heads, shares, starts, [str(count) for count in counts])
     )
     caption = (
         f"Accuracy in percent on questions that carry one of the {plain_name(analysis.labels)} alone, and on those that carry "
@@ -152,9 +142,7 @@ def _length(analysis: Analysis, order: Sequence[str], lot: Chance) -> Picture | 
     panels = _panels(rows, "value_of", names, order, partial(lot, factor))
     drawn = draw_dots("length", title, order, panels, _AXIS, ACCURACY)
     caption = f"{title} ({plain_name(factor)}), from short to long, with 95 % intervals over groups."
-    return picture(
-        "length", "Length of the context", "factors", drawn, caption=caption, rows=rows, facet=factor
-    )
+    return picture("length", "Length of the context", "factors", drawn, caption=caption, rows=rows, facet=factor)
 
 
 def _gaps(analysis: Analysis, order: Sequence[str]) -> list[Picture]:
@@ -260,11 +248,7 @@ def _regression(analysis: Analysis) -> Picture | None:
         for row in shown
     ]
     forest = Forest(
-        [plain_name(row["term"]) for row in shown],
-        dots,
-        texts,
-        "odds ratio (95 % interval)",
-        (0.0, "no effect"),
+        [plain_name(row["term"]) for row in shown], dots, texts, "odds ratio (95 % interval)", (0.0, "no effect")
     )
     drawn = draw_forest("regression", "Odds ratios", forest, axis)
     base = ", ".join(f"{plain_name(name)} {shorten(value, 40)}" for name, value in analysis.reference.items())
@@ -275,12 +259,7 @@ def _regression(analysis: Analysis) -> Picture | None:
         "about 5 have p below 0.05."
     )
     return picture(
-        "regression",
-        "Adjusted odds ratios for a correct answer",
-        "regression",
-        drawn,
-        caption=caption,
-        rows=rows,
+        "regression", "Adjusted odds ratios for a correct answer", "regression", drawn, caption=caption, rows=rows
     )
 
 

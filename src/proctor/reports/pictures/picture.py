@@ -12,8 +12,6 @@ from proctor.reports.blocks import Figure, records_table
 from proctor.runs import safe_cell
 from proctor.runs.analysis import Row
 
-__all__ = ["Picture", "gap_text", "picture"]
-
 _MOST_ROWS = 40  # of a table in the page; more are shown as the lines of a CSV file
 
 

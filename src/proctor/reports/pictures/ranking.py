@@ -32,8 +32,6 @@ from proctor.reports.pictures.picture import Picture, gap_text, picture
 from proctor.runs import Analysis, Board
 from proctor.runs.analysis import Row
 
-__all__ = ["board_pictures", "podium_picture", "tau_picture", "together_pictures"]
-
 _MOST_IN_PANELS = 20  # systems in the small maps of single buckets
 
 
@@ -65,12 +63,7 @@ def _blobs(analysis: Analysis, board: Board, names: list[str]) -> Picture:
     name = f"places-{board.name}"
     rows = [row for row in _of(analysis, "places", board) if row["chance"] > 0]
     return picture(
-        name,
-        "Stability of the places",
-        "places",
-        draw_blobs(name, title, blobs),
-        caption=caption,
-        rows=rows,
+        name, "Stability of the places", "places", draw_blobs(name, title, blobs), caption=caption, rows=rows
     )
 
 
@@ -131,18 +124,14 @@ def _buckets(analysis: Analysis, board: Board, names: list[str]) -> Picture:
     )
     key = f"significance-buckets-{board.name}"
     drawn = draw_verdict_panels(key, f"Significance in each bucket: {board.title}", first, panels)
-    return picture(
-        key, "Significance in each bucket", "significance", drawn, caption=caption, rows=_wide(rows)
-    )
+    return picture(key, "Significance in each bucket", "significance", drawn, caption=caption, rows=_wide(rows))
 
 
 def _wide(rows: Sequence[Row]) -> list[Row]:
     """One row a pair with p of every bucket: a tenth of the long form."""
     found: dict[tuple[str, str], Row] = {}
     for row in rows:
-        pair = found.setdefault(
-            (row["first"], row["second"]), {"first": row["first"], "second": row["second"]}
-        )
+        pair = found.setdefault((row["first"], row["second"]), {"first": row["first"], "second": row["second"]})
         pair[f"p, {row['bucket']}"] = row["p"]
     return list(found.values())
 
@@ -178,9 +167,7 @@ def podium_picture(analysis: Analysis) -> Picture | None:
         return None
     value = {(row["group"], row["system"]): row["value"] for row in rows}
     groups = [
-        group
-        for group in dict.fromkeys(row["group"] for row in rows)
-        if all((group, name) in value for name in names)
+        group for group in dict.fromkeys(row["group"] for row in rows) if all((group, name) in value for name in names)
     ]
     if not groups:
         return None

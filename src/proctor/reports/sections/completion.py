@@ -10,8 +10,6 @@ from proctor.reports.figures import Bars, draw_bars
 from proctor.reports.source import Source
 from proctor.runs import FAILED_POLICIES, Consumption, Run, policies
 
-__all__ = ["consumption_section", "cost_words", "provenance_section", "statuses_section"]
-
 _NAMES = {
     "readable": "answered",
     "unreadable": "answered, unreadable",

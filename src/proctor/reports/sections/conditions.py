@@ -20,17 +20,13 @@ from proctor.reports.tables import comparison_blocks, differences_table
 from proctor.reports.wording import condition_line
 from proctor.runs import Comparison, Result
 
-__all__ = ["conditions_section", "crossings_section", "gains_section"]
-
 
 def conditions_section(source: Source) -> Section | None:
     """A drawing of all conditions and one of the differences, for each leading metric."""
     if len(source.conditions) < 2:
         return None
     pairs = source.paired
-    blocks: list[Block | str] = [
-        Prose("The conditions:", tuple(condition_line(name) for name in source.conditions))
-    ]
+    blocks: list[Block | str] = [Prose("The conditions:", tuple(condition_line(name) for name in source.conditions))]
     for place, key in enumerate(source.leading):
         blocks.append(source.label(key))
         blocks.append(_scores(source, key, f"conditions-{place}"))
@@ -62,9 +58,7 @@ def _scores(source: Source, key: Key, anchor: str) -> Figure:
         rows=systems,
         series=conditions,
         looks=range(len(conditions)),
-        dots=[
-            [_result_dot(cells.get((system, condition))) for condition in conditions] for system in systems
-        ],
+        dots=[[_result_dot(cells.get((system, condition))) for condition in conditions] for system in systems],
         mark=None if chance is None else (chance, "chance"),
     )
     title = f"{source.label(key)} by condition"
@@ -85,10 +79,7 @@ def _differences(source: Source, key: Key, pairs: Paired, anchor: str) -> Figure
     systems = [name for name in source.systems if any(one.first.system == name for one in found)]
     compared = {(one.first.system, one.first.condition): one for one in found}
     ends = [
-        end
-        for one in found
-        for end in (one.drawn, one.difference.ci_low, one.difference.ci_high)
-        if end is not None
+        end for one in found for end in (one.drawn, one.difference.ci_low, one.difference.ci_high) if end is not None
     ]
     axis = signed_axis(metric, min(ends, default=0.0), max(ends, default=0.0))
     slopes = Slopes(
@@ -165,9 +156,7 @@ def gains_section(source: Source) -> Section | None:
     )
 
 
-def _figure(
-    source: Source, facet: str, key: Key, found: list[Comparison], table: Table, anchor: str
-) -> Figure:
+def _figure(source: Source, facet: str, key: Key, found: list[Comparison], table: Table, anchor: str) -> Figure:
     metric = source.metric(key.metric)
     of = {(one.first.system, one.facets[facet]): one for one in found}
     systems = [name for name in source.systems if any(system == name for system, _ in of)]
@@ -203,10 +192,7 @@ def _gains_table(source: Source, facet: str, key: Key, found: list[Comparison]) 
         f"{source.label(key)}: paired differences by {plain_name(facet)}.",
         source.metric(key.metric),
         sorted(found, key=lambda one: order[one.first.system]),
-        {
-            "System": lambda one: one.first.system,
-            plain_name(facet).capitalize(): lambda one: one.facets[facet],
-        },
+        {"System": lambda one: one.first.system, plain_name(facet).capitalize(): lambda one: one.facets[facet]},
         what="Gain",
         level=source.options.level,
     )

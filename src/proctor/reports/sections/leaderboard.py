@@ -9,8 +9,6 @@ from proctor.reports.tables import leaderboard_table, levels_table
 from proctor.reports.wording import DECIDED_LINE, condition_line
 from proctor.runs import BOTH, Leaderboard, Result
 
-__all__ = ["headline_section", "published_section"]
-
 _RANKS = (
     "The rank is 1 plus the number of systems that are significantly better, and never better than that of a system with a "
     "higher score. Beside it stands its confidence interval: all of them together hold the true ranks with {level} confidence "
@@ -63,11 +61,7 @@ def _board(source: Source, key: Key, condition: str) -> list[Block]:
         [results[name] for name in source.systems if name in results],
     )
     notes = _notes(source, board, results)
-    return [
-        table,
-        *([levels] if levels else []),
-        *([Prose(" ".join(notes), quiet=True)] if notes else []),
-    ]
+    return [table, *([levels] if levels else []), *([Prose(" ".join(notes), quiet=True)] if notes else [])]
 
 
 def _notes(source: Source, board: Leaderboard, results: dict[str, Result]) -> list[str]:
@@ -86,18 +80,14 @@ def _notes(source: Source, board: Leaderboard, results: dict[str, Result]) -> li
         notes.append(
             f"Items whose answer format a baseline does not support: {skipped}. It is shown on the others, not ranked."
         )
-    contestants = [
-        row for row in board.rows if not (row.disqualified or row.oracle_baseline or row.unsupported)
-    ]
+    contestants = [row for row in board.rows if not (row.disqualified or row.oracle_baseline or row.unsupported)]
     if any(row.rank is None and row.policy != BOTH for row in contestants):
         notes.append("A system without a score for every item has no rank.")
     out = [str(source.card.disqualified[row.system]) for row in board.rows if row.disqualified]
     if out:
         notes.append(f"Disqualified, and not ranked: {'; '.join(out)}.")
     if any(row.oracle_baseline for row in board.rows):
-        notes.append(
-            "An oracle baseline uses the reference answers: it is shown, and enters neither ranks nor tests."
-        )
+        notes.append("An oracle baseline uses the reference answers: it is shown, and enters neither ranks nor tests.")
     chance = source.chance(key)
     if chance is not None:
         notes.append(f"The broken line in the bars is the chance level: {value(board.metric, chance)}.")

@@ -17,8 +17,6 @@ from proctor.reports.tables import board_tables, detail_tables
 from proctor.reports.wording import board_notes, who_advances
 from proctor.runs import Analysis, Board
 
-__all__ = ["analysis_section", "ranking_section"]
-
 
 def ranking_section(source: Source) -> Section | None:
     """None where the benchmark has no buckets, or there is no analysis of it."""
@@ -51,8 +49,7 @@ def _board(analysis: Analysis, board: Board) -> list[Block]:
     if notes := board_notes(board):
         blocks.append(Prose("Notes:", tuple(notes), quiet=True))
     blocks += [
-        replace(one.figure, caption=f"{one.title}. {one.figure.caption}")
-        for one in board_pictures(analysis, board)
+        replace(one.figure, caption=f"{one.title}. {one.figure.caption}") for one in board_pictures(analysis, board)
     ]
     if tables := detail_tables(board):
         blocks.append(Folded("Other rules, bucket by bucket, and system by system", tuple(tables)))

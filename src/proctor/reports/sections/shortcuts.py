@@ -10,8 +10,6 @@ from proctor.reports.figures import Columns, draw_columns
 from proctor.reports.tables import span_of
 from proctor.stats import Estimate
 
-__all__ = ["audit_section"]
-
 _MOST_GUESSERS = 8
 
 
@@ -72,9 +70,7 @@ def _guessers(one: FormatAudit) -> Table:
         (
             Cell(guesser.name, below=guesser.label),
             "fixed rule" if guesser.kind == "rule" else "learned",
-            Cell(
-                percent(guesser.accuracy.value), strong=guesser.p_holm is not None and guesser.p_holm <= 0.05
-            ),
+            Cell(percent(guesser.accuracy.value), strong=guesser.p_holm is not None and guesser.p_holm <= 0.05),
             interval(ACCURACY, guesser.accuracy.ci_low, guesser.accuracy.ci_high),
             Cell("", span=_span(guesser.accuracy, guesser.chance)),
             p_value(guesser.p_holm),
@@ -112,18 +108,14 @@ def _options(options: OptionAudit, anchor: str) -> list[Block]:
     )
     telling = [one for one in options.contrasts if one.p_holm is not None and one.p_holm <= 0.05]
     if telling:
-        rows = tuple(
-            (Cell(one.label), f"{one.right:.2f}", f"{one.wrong:.2f}", p_value(one.p_holm)) for one in telling
-        )
+        rows = tuple((Cell(one.label), f"{one.right:.2f}", f"{one.wrong:.2f}", p_value(one.p_holm)) for one in telling)
         columns = (
             Column("Feature"),
             Column("Right options", numeric=True),
             Column("Wrong options", numeric=True),
             Column("p (Holm)", numeric=True),
         )
-        table = Table(
-            "What significantly separates right options from wrong ones: means of each.", columns, rows
-        )
+        table = Table("What significantly separates right options from wrong ones: means of each.", columns, rows)
         blocks.append(Folded(f"Features that tell ({len(telling)})", (table,)))
     return blocks
 
@@ -132,8 +124,7 @@ def _histogram(found: Histogram, names: list[str], title: str, anchor: str) -> F
     even = sum(found.counts) / found.options
     drawn = draw_columns(anchor, title, Columns(names, found.counts, even))
     return Figure(
-        drawn,
-        f"{title}. If all places were alike, a spread as uneven as this had p {p_value(found.p)} ({found.test}).",
+        drawn, f"{title}. If all places were alike, a spread as uneven as this had p {p_value(found.p)} ({found.test})."
     )
 
 

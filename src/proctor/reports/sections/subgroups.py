@@ -14,8 +14,6 @@ from proctor.reports.source import Key, Source
 from proctor.reports.wording import score
 from proctor.runs import OrderedRun, Result
 
-__all__ = ["facets_section", "orders_section"]
-
 
 def facets_section(source: Source) -> Section | None:
     """For each facet and leading metric a drawing under the first condition with its table; the other
@@ -113,9 +111,7 @@ def _table(source: Source, facet: str, key: Key, condition: str, cells: _Cells) 
     chances = [source.chance(key, facet, name) for name in values]
     foot = ("chance", *(value(metric, chance) for chance in chances)) if any(chances) else ()
     caption = f"{source.label(key)} by {plain_name(facet)}, {condition}: score, below it the interval."
-    return Table(
-        caption, (Column("System"), *(Column(name, numeric=True) for name in values)), tuple(rows), foot
-    )
+    return Table(caption, (Column("System"), *(Column(name, numeric=True) for name in values)), tuple(rows), foot)
 
 
 _MOST_LABELS = 12  # of longer orders a table can't be read
@@ -127,13 +123,11 @@ def orders_section(source: Source) -> Section | None:
     """Under the first condition with orders: the share of each place that is right, where the frames of each place were
     put, and rationales beside orders. None where nothing is to be put in order."""
     found = source.orders
-    condition = next(
-        (name for name in source.conditions if any(one.run.condition == name for one in found)), ""
-    )
+    condition = next((name for name in source.conditions if any(one.run.condition == name for one in found)), "")
     rank = {name: place for place, name in enumerate(source.systems)}
-    shown = sorted(
-        (one for one in found if one.run.condition == condition), key=lambda one: rank[one.run.system]
-    )[:_MOST_SYSTEMS]
+    shown = sorted((one for one in found if one.run.condition == condition), key=lambda one: rank[one.run.system])[
+        :_MOST_SYSTEMS
+    ]
     if not shown:
         return None
     blocks: list[Block | str] = []
@@ -166,9 +160,7 @@ def _places(runs: Sequence[OrderedRun], frames: int) -> list[Block]:
         f"is what random orders reach: one of {frames}."
     )
     drawn = draw_heat(
-        f"places-{frames}",
-        f"Right by place, of {frames}",
-        Heat(names, heads, [*shares, [1 / frames] * frames]),
+        f"places-{frames}", f"Right by place, of {frames}", Heat(names, heads, [*shares, [1 / frames] * frames])
     )
     numbers = Table(
         caption,
@@ -193,10 +185,7 @@ def _instead(system: str, counts: np.ndarray[tuple[int, ...], np.dtype[np.int64]
         "diagonal it is right. Missing: it stands nowhere in the answer, or there is no order."
     )
     rows: list[tuple[Cell | str | int, ...]] = [
-        (
-            f"true {head}",
-            *(Cell(str(int(one)), strong=place == row) for place, one in enumerate(counts[row])),
-        )
+        (f"true {head}", *(Cell(str(int(one)), strong=place == row) for place, one in enumerate(counts[row])))
         for row, head in enumerate(heads)
     ]
     columns = (

@@ -10,23 +10,6 @@ from proctor.reports.blocks import Cell, Column, Row, Table, columns
 from proctor.reports.tables.scores import span_of
 from proctor.stats import Contrast, Estimate
 
-__all__ = [
-    "PLAIN",
-    "agreement_table",
-    "audit_tables",
-    "by_rater_table",
-    "ceilings_table",
-    "contrast_cells",
-    "estimate_cells",
-    "lengths_table",
-    "metric_board_table",
-    "metric_pairs_table",
-    "spoken_language",
-    "system_means_table",
-    "systems_table",
-    "with_reasons",
-]
-
 PLAIN = Metric("plain", "Value", low=-1.0)
 """What axes of plain numbers are drawn for."""
 
@@ -197,9 +180,7 @@ def systems_table(audits: Sequence[Audit], language: str) -> Table:
             kinds = (number(value) for value in (one.kendall, one.pearson, one.spearman))
             mean = estimate_cells(by_item[one.dimension].mean)
             reason = why_none(one.reason)
-            rows.append(
-                (Cell(audit.metric), plain_name(one.dimension), *mean, *kinds, len(one.systems), reason)
-            )
+            rows.append((Cell(audit.metric), plain_name(one.dimension), *mean, *kinds, len(one.systems), reason))
     heads = columns(
         *("Metric", "Dimension", ">By item: mean", ">95 % CI", ">By system: Kendall", ">Pearson"),
         *(">Spearman", ">Systems", _REASON),

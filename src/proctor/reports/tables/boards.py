@@ -11,16 +11,6 @@ from proctor.reports.wording import mean_rank, remarks
 from proctor.runs import Board, RankedRun
 from proctor.runs.analysis import duels_of, rule_rows
 
-__all__ = [
-    "baselines_table",
-    "board_tables",
-    "buckets_table",
-    "detail_tables",
-    "leads_tables",
-    "places_table",
-    "unranked_table",
-]
-
 
 def board_tables(board: Board, *, title: str = "") -> list[Table]:
     """The ranked systems, then those that can't be ranked, then the baselines."""
@@ -77,8 +67,7 @@ def _place_row(one: RankedRun) -> Row:
 def unranked_table(board: Board) -> Table:
     """The runs whose place depends on what they lack."""
     rows: list[Row] = [
-        (Cell(one.name), percent(one.low), percent(one.high), ", ".join(remarks(one.lacking)))
-        for one in board.unranked
+        (Cell(one.name), percent(one.low), percent(one.high), ", ".join(remarks(one.lacking))) for one in board.unranked
     ]
     caption = "Incomplete runs whose place depends on what they lack: the pre-evaluation score as a range."
     heads = columns("System", ">Lacking items wrong", ">Lacking items left out", "Remarks")
@@ -119,9 +108,7 @@ def buckets_table(board: Board) -> Table:
         rows.append((Cell(one.standing.name), *cells))
     rows += [(Cell(one.name, badge="baseline"), *map(percent, one.scores)) for one in board.baselines]
     heads = columns("System", *(f">{bucket}" for bucket in board.standings.buckets))
-    return Table(
-        "Rank (accuracy) in each bucket.", heads, tuple(rows), title="Rank (accuracy) in each bucket"
-    )
+    return Table("Rank (accuracy) in each bucket.", heads, tuple(rows), title="Rank (accuracy) in each bucket")
 
 
 def _pairs_table(board: Board) -> Table:
@@ -131,9 +118,7 @@ def _pairs_table(board: Board) -> Table:
     for place, one in enumerate(board.runs, start=1):
         standing = one.standing
         counts = [
-            f"{standing.ahead[name]}–{standing.behind[name]}–{standing.tied[name]}"
-            if name in standing.ahead
-            else ""
+            f"{standing.ahead[name]}–{standing.behind[name]}–{standing.tied[name]}" if name in standing.ahead else ""
             for name in names
         ]
         rows.append((Cell(standing.name), str(place), *counts))
@@ -144,10 +129,7 @@ def _pairs_table(board: Board) -> Table:
 
 def leads_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
     """Whether one system's lead is real, bucket by bucket; a table for each that it is compared with."""
-    heads = (
-        *columns("Bucket", ">Questions", ">Groups", ">Lead", ">95 % CI", ">p", ">p adjusted"),
-        Column("Verdict"),
-    )
+    heads = (*columns("Bucket", ">Questions", ">Groups", ">Lead", ">95 % CI", ">p", ">p adjusted"), Column("Verdict"))
     found = []
     for other in dict.fromkeys(row["against"] for row in rows):
         here = [row for row in rows if row["against"] == other]

@@ -9,16 +9,6 @@ from proctor.reports.blocks import Block, Cell, Column, Prose, Row, Span, Table,
 from proctor.reports.wording import badge_of, difference_of, score
 from proctor.runs import CODE, Comparison, Leaderboard, LeaderboardRow, Result, Results
 
-__all__ = [
-    "axis_words",
-    "comparison_blocks",
-    "differences_table",
-    "leaderboard_table",
-    "levels_table",
-    "results_tables",
-    "span_of",
-]
-
 _COUNTS = {
     "answered": "Answered",
     "failed": "Failed",
@@ -141,10 +131,7 @@ def _results_table(found: Results, metric: Metric, scorer: str, rows: list[Resul
 def _results_levels(found: Results, metric: Metric, rows: list[Result]) -> Table:
     by, levels = found.options.by, _levels(metric, rows)
     heads = columns(
-        "System",
-        "Condition",
-        *(plain_name(facet).capitalize() for facet in by),
-        *(f">{one}" for one in levels),
+        "System", "Condition", *(plain_name(facet).capitalize() for facet in by), *(f">{one}" for one in levels)
     )
     cells: list[Row] = [
         (
@@ -182,9 +169,7 @@ def leaderboard_table(
         *_count_columns(names),
     )
     rows = [
-        _ranked_row(board, one, results[one.system], names, axis, chance)
-        for one in board.rows
-        if one.system in results
+        _ranked_row(board, one, results[one.system], names, axis, chance) for one in board.rows if one.system in results
     ]
     ranked = {row.system for row in board.rows}
     rows += [_unscored_row(results[name], names) for name in sorted(results) if name not in ranked]

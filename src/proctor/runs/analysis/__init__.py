@@ -4,13 +4,4 @@ from proctor.runs.analysis.analyse import Analysis, analyse, write_tables
 from proctor.runs.analysis.boards import duels_of, lead_rows, rule_rows
 from proctor.runs.analysis.performance import NothingMarkedError, Row
 
-__all__ = [
-    "Analysis",
-    "NothingMarkedError",
-    "Row",
-    "analyse",
-    "duels_of",
-    "lead_rows",
-    "rule_rows",
-    "write_tables",
-]
+__all__ = ["Analysis", "NothingMarkedError", "Row", "analyse", "duels_of", "lead_rows", "rule_rows", "write_tables"]

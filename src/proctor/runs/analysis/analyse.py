@@ -10,14 +10,7 @@ from typing import TypedDict, Unpack
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, whole_file
 from proctor.judges import TIE, UNRESOLVED, VOTE_MISSING
-from proctor.runs.analysis.boards import (
-    duel_rows,
-    place_rows,
-    ranking_rows,
-    rule_rows,
-    significance_rows,
-    tau_rows,
-)
+from proctor.runs.analysis.boards import duel_rows, place_rows, ranking_rows, rule_rows, significance_rows, tau_rows
 from proctor.runs.analysis.performance import (
     Gathered,
     Row,
@@ -43,8 +36,6 @@ from proctor.runs.ranking import Board, rank_runs
 from proctor.runs.store import Run, Store
 from proctor.runs.table import CODE, ItemTable, load_items, load_labels
 from proctor.stats import Options
-
-__all__ = ["Analysis", "analyse", "write_tables"]
 
 _OPEN = {TIE, VOTE_MISSING}
 _LABELS = "capabilities"
@@ -116,9 +107,7 @@ def analyse(
         causes={entry.name: _causes(store, items, entry) for entry in entries},
         labels=labels,
         factors=factors,
-        facets=tuple(
-            dict.fromkeys((*factors, *(name for name in card.facets if name in items.facet_names())))
-        ),
+        facets=tuple(dict.fromkeys((*factors, *(name for name in card.facets if name in items.facet_names())))),
         options=drawn,
         policy=policy,
     )

@@ -12,19 +12,6 @@ from proctor.runs.analysis.performance import Row
 from proctor.runs.ranking import Board
 from proctor.stats import RANK_RULES, RULES, Options, Standing, holm, paired_difference, places
 
-__all__ = [
-    "TOO_FEW",
-    "duel_rows",
-    "duels_of",
-    "lead_rows",
-    "place_rows",
-    "place_sd",
-    "ranking_rows",
-    "rule_rows",
-    "significance_rows",
-    "tau_rows",
-]
-
 TOO_FEW = "too few groups"
 """The verdict where no p could be significant, whatever the answers."""
 
@@ -113,13 +100,7 @@ def rule_rows(boards: Sequence[Board]) -> list[Row]:
                 values = [one.mean if rule == "mean" else one.win_rate for one in systems]
                 scores = np.array([0.0 if value is None else value for value in values])
             rows += [
-                {
-                    "board": board.name,
-                    "system": one.name,
-                    "rule": rule,
-                    "score": float(score),
-                    "place": int(place),
-                }
+                {"board": board.name, "system": one.name, "rule": rule, "score": float(score), "place": int(place)}
                 for one, score, place in zip(systems, scores, places(scores), strict=True)
             ]
     return rows
@@ -131,9 +112,7 @@ def significance_rows(boards: Sequence[Board]) -> list[Row]:
     rows = []
     for board in boards:
         systems = [one.standing for one in board.runs]
-        for number, (bucket, table) in enumerate(
-            zip(board.standings.buckets, board.standings.p_values, strict=True)
-        ):
+        for number, (bucket, table) in enumerate(zip(board.standings.buckets, board.standings.p_values, strict=True)):
             for i, first in enumerate(systems):
                 for j, second in enumerate(systems[i + 1 :], start=i + 1):
                     rows.append(
@@ -187,9 +166,7 @@ def tau_rows(boards: Sequence[Board]) -> list[Row]:
     return rows
 
 
-def lead_rows(
-    board: Board, system: str, against: Sequence[str] = (), **options: Unpack[Options]
-) -> list[Row]:
+def lead_rows(board: Board, system: str, against: Sequence[str] = (), **options: Unpack[Options]) -> list[Row]:
     """Bucket by bucket, and on all questions, how far one system is ahead of others (default: of the baselines,
     without any of all others), with interval and p, on the questions that both have a mark for.
 
@@ -211,9 +188,7 @@ def lead_rows(
     own = [one.name for one in board.baselines]
     rows = []
     for other in [name for name in against or own or ranked if name != system]:
-        found = [
-            _lead(board, system, other, number, options) for number in range(-1, len(board.standings.buckets))
-        ]
+        found = [_lead(board, system, other, number, options) for number in range(-1, len(board.standings.buckets))]
         rows += _judged(board, [row for row in found if row["n"]])
     return rows
 

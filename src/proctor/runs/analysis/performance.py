@@ -110,13 +110,7 @@ def failure_rows(data: Gathered) -> list[Row]:
         for (form, _), count in found.items():
             sizes[form] += count
         rows += [
-            {
-                "system": entry.name,
-                "format": form,
-                "cause": cause,
-                "count": count,
-                "share": count / sizes[form],
-            }
+            {"system": entry.name, "format": form, "cause": cause, "count": count, "share": count / sizes[form]}
             for (form, cause), count in sorted(found.items())
         ]
     return rows
@@ -265,9 +259,7 @@ def group_rows(data: Gathered) -> list[Row]:
     return rows
 
 
-def _sums(
-    data: Gathered, right: Floats, inside: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], Floats, Floats]:
+def _sums(data: Gathered, right: Floats, inside: NDArray[np.bool_]) -> tuple[NDArray[np.int64], Floats, Floats]:
     """The groups with a mark inside, how many marks each has, and how many of them are right."""
     marked = np.flatnonzero(~np.isnan(right) & inside)
     group = data.items.group[marked]

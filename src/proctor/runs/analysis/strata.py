@@ -21,8 +21,6 @@ from proctor.stats import (
     sums_interval,
 )
 
-__all__ = ["capability_rows", "factor_rows", "gap_rows", "pair_rows", "reference_values", "regression_rows"]
-
 _UNIT = Options(bounds=(0.0, 1.0))
 _MOST_VALUES = 24  # a tag with more values than this is a name, not a facet
 _LEAST = 10  # questions below which a stratum of two labels says too little to be listed
@@ -142,12 +140,8 @@ def gap_rows(data: Gathered) -> list[Row]:
             marked = np.flatnonzero(~np.isnan(entry.right) & (ones | others))
             right, inside, outside = entry.right[marked], ones[marked], others[marked]
             sums = np.stack([right * inside, inside, right * outside, outside], axis=1)
-            one = sums_interval(
-                sums, data.items.group[marked], _gap, **(data.options | Options(bounds=(-1.0, 1.0)))
-            )
-            rows.append(
-                {"system": entry.name, "factor": factor, "first": first, "second": second} | numbers(one)
-            )
+            one = sums_interval(sums, data.items.group[marked], _gap, **(data.options | Options(bounds=(-1.0, 1.0))))
+            rows.append({"system": entry.name, "factor": factor, "first": first, "second": second} | numbers(one))
     return rows
 
 
@@ -192,6 +186,4 @@ def pair_rows(data: Gathered) -> list[Row]:
 
 def _difference(data: Gathered, first: Entry, second: Entry) -> Difference:
     both = np.flatnonzero(~np.isnan(first.right) & ~np.isnan(second.right))
-    return paired_difference(
-        first.right[both], second.right[both], data.items.group[both], **(data.options | _UNIT)
-    )
+    return paired_difference(first.right[both], second.right[both], data.items.group[both], **(data.options | _UNIT))

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from proctor.core import Region
     from proctor.tasks.clinicalskillqa.pose import PoseSource
 
-__all__ = ["build", "pose"]
-
 _EXTENSIONS = {".jpg", ".jpeg", ".png", ".webp", ".bmp"}
 
 
@@ -36,8 +34,7 @@ def build(
     per_video: Annotated[int, typer.Option("--per-video", min=1, help="Stretches of each video.")] = 4,
     seconds: Annotated[float, typer.Option("--seconds", min=0.2, help="How long a stretch is.")] = 4.0,
     apart: Annotated[
-        float,
-        typer.Option("--apart", min=0, max=0.5, help="Share of the look's bits in which frames differ."),
+        float, typer.Option("--apart", min=0, max=0.5, help="Share of the look's bits in which frames differ.")
     ] = 0.02,
     scenario: Annotated[
         str,
@@ -51,14 +48,11 @@ def build(
     events: Annotated[
         Path | None,
         typer.Option(
-            "--events",
-            help="A folder of event logs, NAME.json each: the references then say why.",
-            show_default=False,
+            "--events", help="A folder of event logs, NAME.json each: the references then say why.", show_default=False
         ),
     ] = None,
     cache: Annotated[
-        Path | None,
-        typer.Option("--cache", envvar="PROCTOR_CACHE", help="Where frames are kept.", show_default=False),
+        Path | None, typer.Option("--cache", envvar="PROCTOR_CACHE", help="Where frames are kept.", show_default=False)
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="The seed of every draw; recorded.")] = 0,
 ) -> PluginReport:
@@ -75,9 +69,7 @@ def build(
     plan = InstancePlan(tuple(frames or (4, 6)), per_video, seconds, apart, every, seed)
     scenarios = scenarios_of(videos, None if scenario == "folders" else Path(scenario)) if each else None
     with steps("looking for frames", 0) as progress:
-        built = build_instances(
-            videos, out, plan, events=events, cache=cache, scenarios=scenarios, progress=progress
-        )
+        built = build_instances(videos, out, plan, events=events, cache=cache, scenarios=scenarios, progress=progress)
     notes = []
     if built.too_alike:
         notes.append(f"{built.too_alike} more had no frames that differ visibly.")
@@ -86,29 +78,22 @@ def build(
     notes.append(f"Next: proctor run clinicalskillqa --data {out} --system seriation --system random")
     found: dict[str, JsonValue] = {"instances": built.instances, "videos": built.videos}
     found |= {"too_alike": built.too_alike, "too_short": [*built.too_short]}
-    return PluginReport(
-        found, (f"{built.instances} instances of {built.videos} videos in {out}",), tuple(notes)
-    )
+    return PluginReport(found, (f"{built.instances} instances of {built.videos} videos in {out}",), tuple(notes))
 
 
 def pose(
     images: Annotated[
-        list[Path],
-        typer.Argument(metavar="IMAGE|FOLDER...", help="Pictures, or folders of them.", show_default=False),
+        list[Path], typer.Argument(metavar="IMAGE|FOLDER...", help="Pictures, or folders of them.", show_default=False)
     ],
     weights: Annotated[
-        Path | None,
-        typer.Option("--weights", help="An exported YOLOv8-pose network (ONNX).", show_default=False),
+        Path | None, typer.Option("--weights", help="An exported YOLOv8-pose network (ONNX).", show_default=False)
     ] = None,
     keypoints: Annotated[
-        Path | None,
-        typer.Option("--keypoints", help="Keypoints in COCO's format, instead.", show_default=False),
+        Path | None, typer.Option("--keypoints", help="Keypoints in COCO's format, instead.", show_default=False)
     ] = None,
     head: Annotated[
         str | None,
-        typer.Option(
-            "--head", metavar="X,Y,W,H", help="The manikin's head, in fractions.", show_default=False
-        ),
+        typer.Option("--head", metavar="X,Y,W,H", help="The manikin's head, in fractions.", show_default=False),
     ] = None,
     chest: Annotated[
         str | None, typer.Option("--chest", metavar="X,Y,W,H", help="Its chest.", show_default=False)

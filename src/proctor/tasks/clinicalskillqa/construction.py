@@ -79,9 +79,7 @@ def rationale(order: Sequence[str], times: Sequence[float], events: Sequence[Log
     sentences = []
     for one in events:
         inside = [label for label, time in zip(order, times, strict=True) if one.start <= time <= one.end]
-        gap = next(
-            (at for at in range(1, len(times)) if times[at - 1] < one.start and one.end < times[at]), 0
-        )
+        gap = next((at for at in range(1, len(times)) if times[at - 1] < one.start and one.end < times[at]), 0)
         if inside:
             sentences.append(f"In {_joined(inside)} {one.said}.")
         elif gap:
@@ -99,9 +97,7 @@ _MIDDLE = 0.6  # of its slot: so that neighbours keep a distance in time
 Grab = Callable[[Sequence[float]], list[bytes]]
 
 
-def stretches(
-    duration: float, seconds: float, count: int, rng: np.random.Generator
-) -> list[tuple[float, float]]:
+def stretches(duration: float, seconds: float, count: int, rng: np.random.Generator) -> list[tuple[float, float]]:
     """Up to `count` stretches of `seconds`, in order and apart from each other, each somewhere in its equal
     share of the video; fewer where the video is too short for this many, none where it is shorter than one.
 
@@ -294,9 +290,7 @@ def _videos(folder: Path) -> list[str]:
         if path.is_file() and path.suffix.casefold() in VIDEO_EXTENSIONS
     )
     if not found:
-        raise InputError(
-            folder, found="no video", expected=f"files such as {', '.join(VIDEO_EXTENSIONS[:4])}"
-        )
+        raise InputError(folder, found="no video", expected=f"files such as {', '.join(VIDEO_EXTENSIONS[:4])}")
     return found
 
 
@@ -327,11 +321,7 @@ def _simulated(folder: Path) -> bool:
 
 
 def _write(
-    out: Path,
-    drafts: list[_Draft],
-    beside: _Beside,
-    plan: InstancePlan,
-    source: Mapping[str, JsonValue],
+    out: Path, drafts: list[_Draft], beside: _Beside, plan: InstancePlan, source: Mapping[str, JsonValue]
 ) -> None:
     root = out / "instances"
     root.mkdir(parents=True, exist_ok=True)
@@ -342,9 +332,7 @@ def _write(
         draft, name = drafts[int(place)], f"i{number:0{digits}d}"
         labels = labels_of(len(draft.pictures))
         # shown[k] is the moment, by its place in time, that the label k stands for
-        shown = [
-            int(one) for one in generator(plan.seed, "keyframes", "labels", name).permutation(len(labels))
-        ]
+        shown = [int(one) for one in generator(plan.seed, "keyframes", "labels", name).permutation(len(labels))]
         _write_frames(root / name, {label: draft.pictures[k] for label, k in zip(labels, shown, strict=True)})
         order = [labels[shown.index(moment)] for moment in range(len(labels))]
         references.append(

@@ -67,9 +67,7 @@ def _from_folders(media: Path) -> list[Instance]:
     for scenario, folder in _folders(root):
         instance = _from_folder(folder, media, scenario)
         if instance.id in found:
-            raise InputError(
-                folder, f"item {instance.id!r}", found="a second folder", expected="one per item"
-            )
+            raise InputError(folder, f"item {instance.id!r}", found="a second folder", expected="one per item")
         found[instance.id] = instance
     return list(found.values())
 
@@ -95,9 +93,7 @@ def _from_folder(folder: Path, media: Path, scenario: str) -> Instance:
             continue
         label = file.stem.upper()
         if label not in labels_of(_MOST):
-            raise InputError(
-                file, place, found=f"the name {file.name!r}", expected="a label, A to Z, as name"
-            )
+            raise InputError(file, place, found=f"the name {file.name!r}", expected="a label, A to Z, as name")
         if label in pictures:
             raise InputError(file, place, found=f"the image {label} twice", expected="an image per label")
         pictures[label] = file.relative_to(media).as_posix()
@@ -106,9 +102,7 @@ def _from_folder(folder: Path, media: Path, scenario: str) -> Instance:
     expected = labels_of(labels_of(_MOST).index(max(pictures)) + 1)
     gap = next((label for label in expected if label not in pictures), None)
     if gap is not None:
-        raise InputError(
-            folder / f"{gap}.jpg", place, found="no such image", expected=f"all of {', '.join(expected)}"
-        )
+        raise InputError(folder / f"{gap}.jpg", place, found="no such image", expected=f"all of {', '.join(expected)}")
     return Instance(folder.name, pictures, scenario)
 
 
@@ -120,9 +114,7 @@ def _check_pictures(instance: Instance, media: Path) -> None:
         content = _content(media, name, place)
         digest = hashlib.sha256(content).digest()
         if digest in seen:
-            raise InputError(
-                media / name, place, found=f"the same picture as {seen[digest]}", expected="another one"
-            )
+            raise InputError(media / name, place, found=f"the same picture as {seen[digest]}", expected="another one")
         seen[digest] = label
         _open(media / name, content, place)
 

@@ -9,16 +9,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
-from proctor.core import (
-    InputError,
-    input_bytes,
-    parse_json,
-    read_jsonl,
-    read_model,
-    read_table,
-    unique_keys,
-    validated,
-)
+from proctor.core import InputError, input_bytes, parse_json, read_jsonl, read_model, read_table, unique_keys, validated
 
 _EXPECTED = "a .json, .jsonl or .csv file"
 Model = TypeVar("Model", bound=BaseModel)
@@ -63,10 +54,7 @@ def _listed(file: Path, value: JsonValue, inside: str) -> list[tuple[str, JsonVa
         value = value[inside]
     if isinstance(value, dict):
         return [
-            (
-                f"item {name!r}",
-                {"id": name, **entry} if isinstance(entry, dict) else {"id": name, "order": entry},
-            )
+            (f"item {name!r}", {"id": name, **entry} if isinstance(entry, dict) else {"id": name, "order": entry})
             for name, entry in value.items()
         ]
     if isinstance(value, list):

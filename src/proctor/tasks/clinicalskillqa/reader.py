@@ -51,9 +51,7 @@ def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
     predictions = read_predictions(path)
     unknown = sorted(predictions.keys() - {item.id for item in benchmark.items})
     if unknown:
-        raise InputError(
-            path, f"item {unknown[0]!r}", found="an unknown item", expected="the benchmark's items alone"
-        )
+        raise InputError(path, f"item {unknown[0]!r}", found="an unknown item", expected="the benchmark's items alone")
     answers = tuple(_answer(item, predictions.get(item.id)) for item in benchmark.items)
     missing = sum(answer.reason == NO_ANSWER for answer in answers)
     notes = (f"{missing} of {len(answers)} items have no answer and are wrong",) if missing else ()
@@ -224,9 +222,7 @@ def _check_pairs(file: Path, instances: Sequence[Instance], references: Mapping[
         raise InputError(file, f"item {name!r}", found="no reference", expected="one per instance")
     for name, reference in references.items():
         if name not in known:
-            raise InputError(
-                file, f"item {name!r}", found="a reference without frames", expected="an instance"
-            )
+            raise InputError(file, f"item {name!r}", found="a reference without frames", expected="an instance")
         labels = tuple(known[name].pictures)
         if sorted(reference.order) != sorted(labels):
             raise InputError(
@@ -252,9 +248,7 @@ def _item(instance: Instance, reference: ReferenceOrder | None) -> Item:
         question=_question(scenario, labels),
         media=tuple(Image(source=name, label=label) for label, name in instance.pictures.items()),
         answer=OrderingFormat(labels=labels),
-        reference=Reference(answer=list(reference.order), rationale=reference.rationale)
-        if reference
-        else None,
+        reference=Reference(answer=list(reference.order), rationale=reference.rationale) if reference else None,
         tags=tags,
     )
 

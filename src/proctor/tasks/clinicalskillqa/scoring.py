@@ -70,17 +70,13 @@ def score_rationales(
         bertscore = load()
     except MissingExtraError as error:
         return None, str(error)
-    said = {
-        name: answers[name].rationale if name in answers and answers[name].order else "" for name in known
-    }
+    said = {name: answers[name].rationale if name in answers and answers[name].order else "" for name in known}
     counted = {name: "" if name in wrong else said[name] for name in known}
     f1, notes = rationale_f1({name: (counted[name], known[name]) for name in known}, bertscore)
     silent = sum(name in answers and bool(answers[name].order) and not said[name].strip() for name in known)
     more = [f"{silent} of {len(keys)} answers have no rationale and score 0"] if silent else []
     if len(known) < len(keys):
-        more.append(
-            f"{len(keys) - len(known)} of {len(keys)} references have no rationale: F1 is over the others"
-        )
+        more.append(f"{len(keys) - len(known)} of {len(keys)} references have no rationale: F1 is over the others")
     return Rationales(f1, bertscore.hash, (*more, *notes)), ""
 
 
@@ -138,11 +134,7 @@ class ScoredPredictions:
     @property
     def faulty(self) -> dict[str, OrderComparison]:
         """The answered items whose order misses, repeats or invents a label."""
-        return {
-            name: one
-            for name, one in self.comparisons.items()
-            if name not in self.unanswered and not one.valid
-        }
+        return {name: one for name, one in self.comparisons.items() if name not in self.unanswered and not one.valid}
 
 
 def score_predictions(
@@ -167,9 +159,7 @@ def score_predictions(
     an item without an answer, and for an order that misses, repeats or invents a label.
     """
     alpha, beta = weights
-    overall_score(
-        0, 0, 0, alpha=alpha, beta=beta
-    )  # a weight that makes no sense is said before anything else
+    overall_score(0, 0, 0, alpha=alpha, beta=beta)  # a weight that makes no sense is said before anything else
     keys = read_references(references)
     answers = read_predictions(predictions)
     unknown = sorted(answers.keys() - keys.keys())
@@ -187,8 +177,7 @@ def score_predictions(
         comparisons=compared,
         unanswered=tuple(name for name in keys if name not in answers or not answers[name].order),
         slices=tuple(
-            _slice(by, value, {name: counted[name] for name in names}, plan)
-            for by, value, names in _parts(keys)
+            _slice(by, value, {name: counted[name] for name in names}, plan) for by, value, names in _parts(keys)
         ),
         confusion=place_confusion(list(compared.values())),
         rationales=rationales,
@@ -211,9 +200,7 @@ class _Plan:
     seed: int
 
 
-def _check_labels(
-    predictions: Path, keys: dict[str, ReferenceOrder], compared: dict[str, OrderComparison]
-) -> None:
+def _check_labels(predictions: Path, keys: dict[str, ReferenceOrder], compared: dict[str, OrderComparison]) -> None:
     for name, one in compared.items():
         place, expected = f"item {name!r}", f"each of {', '.join(sorted(keys[name].order))} once"
         if not one.answered and not one.unknown:
@@ -245,9 +232,7 @@ def _slice(by: str, value: str, compared: dict[str, OrderComparison], plan: _Pla
     some = list(compared.values())
     groups = [plan.keys[name].video or name for name in compared]
     marks = order_marks(some, groups, draws=plan.draws, seed=plan.seed)
-    marks += rationale_marks(
-        compared, groups, plan.f1, weights=plan.weights, draws=plan.draws, seed=plan.seed
-    )
+    marks += rationale_marks(compared, groups, plan.f1, weights=plan.weights, draws=plan.draws, seed=plan.seed)
     if plan.f1 and by == "all":
         marks.append(tracking_mark(compared, groups, plan.f1, draws=plan.draws, seed=plan.seed))
     frames = [one.frames for one in some]

@@ -31,9 +31,7 @@ def write_submission(answers: Sequence[Answer], file: Path) -> int:
     if suffix not in {".json", ".jsonl"}:
         raise InputError(file, found=f"the ending {file.suffix!r}", expected=".jsonl or .json")
     entries = [
-        _entry(answer)
-        for answer in sorted(answers, key=lambda one: one.item_id)
-        if answer.status is not Status.FAILED
+        _entry(answer) for answer in sorted(answers, key=lambda one: one.item_id) if answer.status is not Status.FAILED
     ]
     if suffix == ".json":
         text = json.dumps(entries, ensure_ascii=False, indent=1) + "\n"
@@ -48,11 +46,7 @@ def _entry(answer: Answer) -> dict[str, JsonValue]:
     if answer.status is Status.ANSWERED and isinstance(answer.parsed, list):
         order = [str(label) for label in answer.parsed]
     given = answer.extra.get("rationale")
-    return {
-        "id": answer.item_id,
-        "order": order,
-        **({"rationale": given} if isinstance(given, str) else {}),
-    }
+    return {"id": answer.item_id, "order": order, **({"rationale": given} if isinstance(given, str) else {})}
 
 
 _SHOWN = 3
@@ -154,9 +148,7 @@ def lint_predictions(file: Path, benchmark: Benchmark) -> PredictionLint:
     `repeated-label`, `unknown-label`; and as warnings `no-rationale`, and `suspicious`: a rationale that speaks to its
     judge or hides characters. Raises `InputError` where the file can't be read at all.
     """
-    labels = {
-        item.id: item.answer.labels for item in benchmark.items if isinstance(item.answer, OrderingFormat)
-    }
+    labels = {item.id: item.answer.labels for item in benchmark.items if isinstance(item.answer, OrderingFormat)}
     notes, seen = _Notes(), dict[str, str]()
     entries = records(file, "predictions")
     for place, raw in entries:

@@ -135,12 +135,7 @@ def _rationales(scored: ScoredPredictions) -> JsonValue:
 
 
 def _fault(name: str, one: OrderComparison) -> JsonValue:
-    return {
-        "id": name,
-        "missing": list(one.missing),
-        "repeated": list(one.repeated),
-        "unknown": list(one.unknown),
-    }
+    return {"id": name, "missing": list(one.missing), "repeated": list(one.repeated), "unknown": list(one.unknown)}
 
 
 def _tables(scored: ScoredPredictions, predictions: Path) -> tuple[PluginTable, ...]:
@@ -158,11 +153,7 @@ def _tables(scored: ScoredPredictions, predictions: Path) -> tuple[PluginTable, 
                 )
                 for mark in whole.marks
             ),
-            *(
-                ()
-                if scored.rationales
-                else tuple((mark.label, DASH, DASH, DASH) for mark in (RATIONALE_F1, OVERALL))
-            ),
+            *(() if scored.rationales else tuple((mark.label, DASH, DASH, DASH) for mark in (RATIONALE_F1, OVERALL))),
         ),
     )
     parts = PluginTable(
@@ -228,9 +219,7 @@ def _invalid(scored: ScoredPredictions) -> str:
     what = f"{len(scored.faulty)} of {len(scored.comparisons)} orders are invalid (a label is missing, repeated or unknown)"
     if scored.invalid == "wrong":
         other = percent(scored.pairwise("partial"))
-        return (
-            f"{what} and wrong in every figure. With --invalid partial, pairwise accuracy would be {other}."
-        )
+        return f"{what} and wrong in every figure. With --invalid partial, pairwise accuracy would be {other}."
     other = percent(scored.pairwise("wrong"))
     return (
         f"{what}: never exact, but their pairs and rationales count (--invalid partial). With --invalid wrong, "

@@ -9,15 +9,15 @@ from pydantic import JsonValue
 from proctor.core import PluginReport, ValidationRequest, reader_of
 from proctor.tasks.clinicalskillqa.submission import lint_predictions
 
-__all__ = ["validate", "validate_workflow"]
-
 
 def validate(file: Path, request: ValidationRequest) -> PluginReport:
     """Repeated, missing and unknown instances and labels, empty orders, missing rationales."""
     request.known_options()
     data = request.needed_data("the folder with the instances")
     found = lint_predictions(file, reader_of("clinicalskillqa", request.track).load(data, request.media))
-    summary = f"{found.answers} answers to {found.instances} instances: {found.errors} errors, {found.warnings} warnings"
+    summary = (
+        f"{found.answers} answers to {found.instances} instances: {found.errors} errors, {found.warnings} warnings"
+    )
     return PluginReport(found.to_json(), (*map(str, found.causes), summary), ok=not found.errors)
 
 

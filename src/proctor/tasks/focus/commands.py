@@ -18,8 +18,6 @@ from proctor.core import PluginReport, PluginTable, Steps
 if TYPE_CHECKING:
     from proctor.tasks.focus.construction.builder import FocusBuilt
 
-__all__ = ["build"]
-
 
 def build(
     tracks: TrackFiles,
@@ -56,18 +54,11 @@ def build(
     track: Annotated[
         str, typer.Option("--track", help="What questions are about: frame, segment or procedure.")
     ] = "procedure",
-    segment_s: Annotated[
-        int, typer.Option("--segment-seconds", min=5, max=300, help="How long a segment is.")
-    ] = 60,
+    segment_s: Annotated[int, typer.Option("--segment-seconds", min=5, max=300, help="How long a segment is.")] = 60,
     even: Annotated[
-        bool,
-        typer.Option(
-            "--even-capabilities/--any-capabilities", help="Ask each capability group equally often."
-        ),
+        bool, typer.Option("--even-capabilities/--any-capabilities", help="Ask each capability group equally often.")
     ] = True,
-    check_only: Annotated[
-        bool, typer.Option("--check-only", help="Check the tracks and write nothing.")
-    ] = False,
+    check_only: Annotated[bool, typer.Option("--check-only", help="Check the tracks and write nothing.")] = False,
     allow_findings: Annotated[
         bool, typer.Option("--allow-findings", help="Go on where a person should decide first.")
     ] = False,
@@ -121,8 +112,7 @@ def _json(completions: Sequence[Completion], built: FocusBuilt | None) -> dict[s
         "formats": None
         if built is None
         else {
-            form: {"questions": number, "commonest_answer": share}
-            for form, (number, share) in built.formats.items()
+            form: {"questions": number, "commonest_answer": share} for form, (number, share) in built.formats.items()
         },
     }
 
@@ -138,15 +128,9 @@ def _findings(completions: Sequence[Completion]) -> list[PluginTable | str]:
             for one in undecided
         ),
     )
-    noted = Counter(
-        finding.kind for one in completions for finding in one.findings if not finding.needs_person
-    )
+    noted = Counter(finding.kind for one in completions for finding in one.findings if not finding.needs_person)
     filled = sum(len(one.filled) for one in completions)
-    said = [
-        counted(len(completions), "video"),
-        f"{len(undecided)} to be decided",
-        f"{counted(filled, 'gap')} filled",
-    ]
+    said = [counted(len(completions), "video"), f"{len(undecided)} to be decided", f"{counted(filled, 'gap')} filled"]
     if noted:
         said.append("noted: " + ", ".join(f"{kind} {number}" for kind, number in sorted(noted.items())))
     return [*([table] if undecided else []), "; ".join(said)]

@@ -71,9 +71,7 @@ class NativeReference(_Native):
 
     primary: Text
     format: Text
-    format_kwargs: Annotated[dict[str, JsonValue], AfterValidator(_storable_values)] = Field(
-        default_factory=dict
-    )
+    format_kwargs: Annotated[dict[str, JsonValue], AfterValidator(_storable_values)] = Field(default_factory=dict)
     answer: Text
     options: tuple[Text, ...] = ()
     secondaries: tuple[Text, ...] = ()
@@ -181,9 +179,7 @@ earlier versions of `build focus` wrote."""
 class FormQuestion:
     """What a format depends on: the question's own arguments, its options, the known classes."""
 
-    def __init__(
-        self, arguments: dict[str, Any], options: Sequence[str] = (), classes: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, arguments: dict[str, Any], options: Sequence[str] = (), classes: tuple[str, ...] = ()) -> None:
         self.arguments = arguments
         self.classes = classes
         self._options = options

@@ -114,9 +114,7 @@ def _as_the_toolkit(
     return found
 
 
-def _two_levels(
-    videos: Sequence[NDArray[np.float64]], draws: int, rng: np.random.Generator
-) -> tuple[float, float]:
+def _two_levels(videos: Sequence[NDArray[np.float64]], draws: int, rng: np.random.Generator) -> tuple[float, float]:
     means = np.empty(draws)
     for draw in range(draws):
         picked = rng.integers(0, len(videos), size=len(videos))

@@ -99,15 +99,7 @@ _BLIND_NOTES = (
     "There are no references: nothing is marked, and capabilities are unknown. Answers can be collected, checked and exported.",
     "Answer formats are those that the requests name (answer_format); all others are asked for as free text.",
 )
-_FACETS = (
-    "capability",
-    "primary",
-    "distribution",
-    "clinical",
-    "answer_format",
-    "context",
-    "procedure_type",
-)
+_FACETS = ("capability", "primary", "distribution", "clinical", "answer_format", "context", "procedure_type")
 _BLIND_FACETS = ("answer_format", "context", "procedure_type")
 _KNOWN_TAGS = {*_FACETS, "track", "secondary", "capabilities"}
 _MOST_VALUES = 24  # a field with more values than this is a name
@@ -144,9 +136,7 @@ class _Reader:
             _check_pairs(data, requests, keys)
         classes = _classes(references)
         track = TRACKS[self._track]
-        items = tuple(
-            _item(request, keys.get(request.qID), self._track, classes, data) for request in requests
-        )
+        items = tuple(_item(request, keys.get(request.qID), self._track, classes, data) for request in requests)
         return Benchmark(
             name=self.name,
             title=f"FOCUS, {self._track} track",
@@ -289,22 +279,15 @@ def _check_shown(request: NativeRequest, track: str, file: Path, place: str) -> 
     elif rules.from_start and request.start_time > 0:
         field, found, expected = "start_time", f"{request.start_time:g} s", "0, the start of the video"
     if expected:
-        raise InputError(
-            file, f"{place}, field {field!r}", found=found, expected=f"{expected} (track {track})"
-        )
+        raise InputError(file, f"{place}, field {field!r}", found=found, expected=f"{expected} (track {track})")
 
 
-def _key(
-    form: AnswerFormat, key: NativeReference, options: tuple[str, ...], data: Path, place: str
-) -> Reference:
+def _key(form: AnswerFormat, key: NativeReference, options: tuple[str, ...], data: Path, place: str) -> Reference:
     try:
         return Reference(answer=form.parse(key.answer, options))
     except ParseError as error:
         raise InputError(
-            data / "references.json",
-            f"{place}, field 'answer'",
-            found=repr(error.found)[:80],
-            expected=error.expected,
+            data / "references.json", f"{place}, field 'answer'", found=repr(error.found)[:80], expected=error.expected
         ) from error
 
 

@@ -76,8 +76,7 @@ def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
             path, found=f"an answer to {unknown[0]}", expected="answers to the benchmark's questions alone"
         )
     answers = tuple(
-        _recorded_answer(item, responses.get(item.id), benchmark.budget_s or float("inf"))
-        for item in benchmark.items
+        _recorded_answer(item, responses.get(item.id), benchmark.budget_s or float("inf")) for item in benchmark.items
     )
     return RecordedAnswers(
         answers=answers,
@@ -203,9 +202,7 @@ def lint_submission(file: Path, benchmark: Benchmark) -> Lint:
             continue
         seen[name] = number
         if name not in items:
-            findings.append(
-                SubmissionFinding("unknown", name, f"entry {number}", "a question of the benchmark")
-            )
+            findings.append(SubmissionFinding("unknown", name, f"entry {number}", "a question of the benchmark"))
             continue
         timed[name] = response.latency is not None
         findings.extend(_answer(items[name], response, benchmark.budget_s))
@@ -239,9 +236,7 @@ def _unchecked(benchmark: Benchmark) -> tuple[str, ...]:
     if blind:
         said.append(f"whether answers are right: {blind} questions have no reference")
     if unknown:
-        said.append(
-            f"the format of the answers to {unknown} questions: their requests name none (answer_format)"
-        )
+        said.append(f"the format of the answers to {unknown} questions: their requests name none (answer_format)")
     return tuple(said)
 
 

@@ -24,9 +24,7 @@ def _groups() -> dict[str, CapabilityGroup]:
 
 
 def _objects() -> dict[str, str]:
-    found: dict[str, str] = json.loads(
-        files(__package__).joinpath("objects.json").read_text(encoding="utf-8")
-    )
+    found: dict[str, str] = json.loads(files(__package__).joinpath("objects.json").read_text(encoding="utf-8"))
     return found
 
 

@@ -10,8 +10,6 @@ from pydantic import JsonValue
 from proctor.core import PluginReport, ValidationRequest, reader_of
 from proctor.tasks.focus.submission import Lint, lint_submission
 
-__all__ = ["validate"]
-
 
 def validate(file: Path, request: ValidationRequest) -> PluginReport:
     """Repeated, missing and unknown questions, answers that can't be read, too long or late ones, odd texts."""

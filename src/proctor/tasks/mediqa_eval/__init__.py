@@ -2,12 +2,7 @@
 
 from proctor.tasks.mediqa_eval.answers import AnswerRow, answers_to_judge
 from proctor.tasks.mediqa_eval.checks import Check, Count, Finding, check_submission
-from proctor.tasks.mediqa_eval.native import (
-    Encounter,
-    read_encounters,
-    read_native_ratings,
-    read_submission,
-)
+from proctor.tasks.mediqa_eval.native import Encounter, read_encounters, read_native_ratings, read_submission
 from proctor.tasks.mediqa_eval.official import official
 from proctor.tasks.mediqa_eval.reader import READER
 from proctor.tasks.mediqa_eval.task import DATASETS, DIMENSIONS, SCHEME, dimensions

@@ -10,8 +10,6 @@ from proctor.core import TableFault, read_table
 from proctor.tasks.mediqa_eval.native import cell_faults, item_id
 from proctor.tasks.mediqa_eval.task import COLUMNS
 
-__all__ = ["LOOKED_AT", "AnswerRow", "answers_to_judge"]
-
 LOOKED_AT = tuple(name for name in COLUMNS if name not in {"rater_id", "value"})
 
 

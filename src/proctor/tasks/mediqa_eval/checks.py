@@ -14,15 +14,11 @@ from proctor.tasks.mediqa_eval.answers import AnswerRow
 from proctor.tasks.mediqa_eval.native import Entry, entries, shown
 from proctor.tasks.mediqa_eval.task import ANSWERS, COLUMNS, DATASETS, DIMENSIONS, OPTED_OUT
 
-__all__ = ["Check", "Count", "Finding", "check_submission"]
-
 Level = Literal["error", "warning"]
 
 _Part = tuple[str, str]
 
-_UNCHECKED = (
-    "whether each row is of the task and its text unchanged: name the rated answers, or the template",
-)
+_UNCHECKED = ("whether each row is of the task and its text unchanged: name the rated answers, or the template",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,17 +182,12 @@ def _odd(rows: Iterable[Entry]) -> Iterator[TableFault]:
                 found = f"{named[0].rater!r} in an opted-out row of {', '.join(cell)}"
                 yield TableFault(named[0].row, "rater_id", found, "NA")
         elif len(values) == 1 and len(inside) > 1:
-            found = (
-                f"{inside[0].value:g} in all {len(inside)} rows of {', '.join(cell)}: there is no correlation"
-            )
+            found = f"{inside[0].value:g} in all {len(inside)} rows of {', '.join(cell)}: there is no correlation"
             yield TableFault(inside[0].row, "value", found, "scores that differ")
 
 
 def _counts(
-    first: dict[Key, Entry],
-    repeated: list[tuple[Entry, Entry]],
-    answers: Sequence[AnswerRow] | None,
-    split: str | None,
+    first: dict[Key, Entry], repeated: list[tuple[Entry, Entry]], answers: Sequence[AnswerRow] | None, split: str | None
 ) -> tuple[Count, ...]:
     found = Counter((one.dataset, one.language) for one in first.values())
     out = Counter((one.dataset, one.language) for one in first.values() if one.value == OPTED_OUT)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from proctor.judges.dimensions import DimensionJudge, JudgeSetup, RatesDimensions
 from proctor.judges.dimensions.rating import rating_judge
 
-__all__ = ["NAME", "build"]
-
 NAME = "mediqa-judge"
 
 

@@ -21,28 +21,7 @@ from proctor.core import (
     read_table,
 )
 from proctor.judges.dimensions import ReferenceAnswer
-from proctor.tasks.mediqa_eval.task import (
-    COLUMNS,
-    DATASETS,
-    DIMENSIONS,
-    LOWER_IS_BETTER,
-    OPTED_OUT,
-    ORDER,
-    levels,
-)
-
-__all__ = [
-    "Encounter",
-    "Entry",
-    "cell_faults",
-    "entries",
-    "item_id",
-    "read_encounters",
-    "read_native_ratings",
-    "read_scores",
-    "read_submission",
-    "shown",
-]
+from proctor.tasks.mediqa_eval.task import COLUMNS, DATASETS, DIMENSIONS, LOWER_IS_BETTER, OPTED_OUT, ORDER, levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,9 +224,7 @@ def _faults(row: TableRow, rated: bool) -> list[TableFault]:
     value = cell_number(cells["value"])
     known = cells["metric"] in DIMENSIONS.get(cells["lang"], ())
     if rated and known and value not in levels(cells["metric"]):
-        faults.append(
-            _wrong(row, "value", f"one of {', '.join(f'{one:g}' for one in levels(cells['metric']))}")
-        )
+        faults.append(_wrong(row, "value", f"one of {', '.join(f'{one:g}' for one in levels(cells['metric']))}"))
     elif value is None:
         faults.append(_wrong(row, "value", "a finite number"))
     return faults
@@ -289,16 +266,10 @@ def _encounter(file: Path, place: int, line: str) -> Encounter:
     one = parse_model(file, line, Encounter, f"line {place}")
     if one.dataset not in DATASETS:
         raise InputError(
-            file,
-            f"line {place}, field 'dataset'",
-            found=repr(one.dataset),
-            expected=f"one of {', '.join(DATASETS)}",
+            file, f"line {place}, field 'dataset'", found=repr(one.dataset), expected=f"one of {', '.join(DATASETS)}"
         )
     if one.lang not in DIMENSIONS:
         raise InputError(
-            file,
-            f"line {place}, field 'lang'",
-            found=repr(one.lang),
-            expected=f"one of {', '.join(DIMENSIONS)}",
+            file, f"line {place}, field 'lang'", found=repr(one.lang), expected=f"one of {', '.join(DIMENSIONS)}"
         )
     return one

@@ -5,8 +5,6 @@ from __future__ import annotations
 from proctor.audits import ALL, Agreement, Audit
 from proctor.stats import Estimate
 
-__all__ = ["official"]
-
 _KINDS = {"kendall": "kendalltau", "pearson": "pearson", "spearman": "spearman", "mean": "mean"}
 
 

@@ -25,8 +25,6 @@ from proctor.tasks.mediqa_eval.official import official
 from proctor.tasks.mediqa_eval.submission import write_scores
 from proctor.tasks.mediqa_eval.task import SCHEME
 
-__all__ = ["READER", "MediqaReader", "item_of"]
-
 _ENCOUNTERS = "encounters.jsonl"
 
 

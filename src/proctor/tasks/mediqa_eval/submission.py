@@ -13,8 +13,6 @@ from proctor.runs import ScoredAnswer
 from proctor.tasks.mediqa_eval.answers import AnswerRow, answers_to_judge
 from proctor.tasks.mediqa_eval.task import COLUMNS, DIMENSIONS
 
-__all__ = ["write_scores"]
-
 
 def write_scores(
     scorer: str,
@@ -43,9 +41,7 @@ def write_scores(
 def _rows_of(one: ScoredAnswer) -> list[AnswerRow]:
     dataset, language = str(one.item.tags["dataset"]), str(one.item.tags["language"])
     encounter = one.item.group.removeprefix(f"{dataset}/")
-    return [
-        AnswerRow(dataset, encounter, language, one.text, one.system, name) for name in DIMENSIONS[language]
-    ]
+    return [AnswerRow(dataset, encounter, language, one.text, one.system, name) for name in DIMENSIONS[language]]
 
 
 def _rows_in(template: Path, texts: Mapping[tuple[str, str], str]) -> Sequence[AnswerRow]:

@@ -4,21 +4,6 @@ from __future__ import annotations
 
 from proctor.core import DerivedDimension, Dimension, RatingRule, RatingScheme
 
-__all__ = [
-    "ANSWERS",
-    "COLUMNS",
-    "DATASETS",
-    "DIMENSIONS",
-    "LEVELS",
-    "LOWER_IS_BETTER",
-    "OPTED_OUT",
-    "ORDER",
-    "SCHEME",
-    "SPLITS",
-    "dimensions",
-    "levels",
-]
-
 DATASETS = ("iiyi", "woundcare")
 
 DIMENSIONS = {
@@ -31,16 +16,7 @@ LOWER_IS_BETTER = frozenset({"disagree_flag"})
 
 ORDER = tuple((language, dimension) for language, names in DIMENSIONS.items() for dimension in names)
 
-COLUMNS = (
-    "dataset",
-    "encounter_id",
-    "lang",
-    "candidate",
-    "candidate_author_id",
-    "metric",
-    "rater_id",
-    "value",
-)
+COLUMNS = ("dataset", "encounter_id", "lang", "candidate", "candidate_author_id", "metric", "rater_id", "value")
 """Of ratings and of submissions alike; `metric` is the dimension."""
 
 LEVELS = (0.0, 0.5, 1.0)
@@ -48,10 +24,7 @@ LEVELS = (0.0, 0.5, 1.0)
 OPTED_OUT = -1.0
 """The value by which a submission leaves a row out on purpose (a language that it does not score)."""
 
-ANSWERS = {
-    "valid": {"iiyi": 168, "woundcare": 315},
-    "test": {"iiyi": 300, "woundcare": 279},
-}
+ANSWERS = {"valid": {"iiyi": 168, "woundcare": 315}, "test": {"iiyi": 300, "woundcare": 279}}
 """Answers in each language of the published splits: encounters × three systems."""
 
 SPLITS = tuple(ANSWERS)

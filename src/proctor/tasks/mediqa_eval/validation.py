@@ -11,8 +11,6 @@ from proctor.core import InputError, MissingOptionError, PluginReport, PluginTab
 from proctor.tasks.mediqa_eval.answers import answers_to_judge
 from proctor.tasks.mediqa_eval.checks import Check, check_submission
 
-__all__ = ["validate"]
-
 _SPLITS = ("valid", "test")
 
 

@@ -120,9 +120,7 @@ def metadata_for(video: str, metadata: dict[str, NativeVideo], file: Path) -> Na
         return metadata[video]
     alike = [name for name in metadata if _plain_name(name) == _plain_name(video)]
     if len(alike) != 1:
-        raise InputError(
-            file, found=f"questions on video {video!r}", expected="its entry in video_metadata_new.json"
-        )
+        raise InputError(file, found=f"questions on video {video!r}", expected="its entry in video_metadata_new.json")
     return metadata[alike[0]]
 
 

@@ -78,9 +78,7 @@ def published_table() -> PublishedTable:
         for one in (*known.parts, *known.gains)
     ]
     crossings = tuple(
-        PublishedCrossing(
-            one.table, one.system, one.metric, ("text-only", "video"), _LEVELS[one.metric], one.counts
-        )
+        PublishedCrossing(one.table, one.system, one.metric, ("text-only", "video"), _LEVELS[one.metric], one.counts)
         for one in known.tables
     )
     metrics: tuple[Metric, ...] = tuple(_METRICS.values())

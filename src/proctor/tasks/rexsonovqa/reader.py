@@ -67,9 +67,7 @@ class _Reader:
         for kind in KINDS:
             for file, video, questions in read_questions(data, kind):
                 source = metadata_for(video, metadata, file)
-                excerpts[video] = Excerpt(
-                    start=source.start_time, end=source.end_time, url=source.youtube_url
-                )
+                excerpts[video] = Excerpt(start=source.start_time, end=source.end_time, url=source.youtube_url)
                 seen: dict[tuple[str, float, float], int] = {}
                 for number, question in enumerate(questions, start=1):
                     key = (question.question, question.time_start, question.time_end)
@@ -163,10 +161,7 @@ def _shuffled(
         )
     if question.answer not in letters:
         raise InputError(
-            file,
-            f"{where}, field 'answer'",
-            found=repr(question.answer),
-            expected=f"one of {', '.join(letters)}",
+            file, f"{where}, field 'answer'", found=repr(question.answer), expected=f"one of {', '.join(letters)}"
         )
     # Sorted first: the order does not depend on the published one, whose key is not evenly spread.
     by_text = sorted(listed)
@@ -201,9 +196,7 @@ def _clip(video: str, question: NativeQuestion, source: NativeVideo, place: tupl
             found=f"x {roi.x_prop:g}, y {roi.y_prop:g}, width {roi.w_prop:g}, height {roi.h_prop:g}",
             expected="a region inside 0 to 1",
         ) from error
-    return VideoClip(
-        source=video, start=question.time_start, end=min(question.time_end, source.seconds), region=region
-    )
+    return VideoClip(source=video, start=question.time_start, end=min(question.time_end, source.seconds), region=region)
 
 
 def _tags(question: NativeQuestion, kind: str, category: str, place: tuple[Path, str]) -> dict[str, TagValue]:

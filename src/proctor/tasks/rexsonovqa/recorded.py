@@ -31,14 +31,7 @@ from proctor.core import (
 from proctor.core.formats import ChoiceFormat, option_letters
 from proctor.judges.verdict import CONTRADICTION_FLAG, ErrorType, Verdict, verdict_scores
 from proctor.models import rejection
-from proctor.tasks.rexsonovqa.native import (
-    KINDS,
-    NativeResult,
-    ResultFile,
-    read_results,
-    result_files,
-    split_options,
-)
+from proctor.tasks.rexsonovqa.native import KINDS, NativeResult, ResultFile, read_results, result_files, split_options
 
 JUDGE = "gemini-3-pro-preview"
 """The model that the authors' evaluation script asks for marks; the recorded files do not name it."""
@@ -124,9 +117,7 @@ def _condition(files: Sequence[ResultFile]) -> str:
     blind = [file for file in files if file.blind]
     if blind and len(blind) < len(files):
         raise InputError(
-            blind[0].path,
-            found="answers without the video among others",
-            expected="a folder of one condition alone",
+            blind[0].path, found="answers without the video among others", expected="a folder of one condition alone"
         )
     return "text-only" if blind else ""
 
@@ -182,20 +173,14 @@ def _answer(item: Item, result: NativeResult, options: list[str], where: tuple[P
             status = Status.ERROR
         return answer.model_copy(update={"status": status, "reason": reason})
     try:
-        parsed = (
-            _choice(item, result, options, answer.text, where)
-            if item.options
-            else item.answer.parse(answer.text)
-        )
+        parsed = _choice(item, result, options, answer.text, where) if item.options else item.answer.parse(answer.text)
     except ParseError as error:
         return answer.model_copy(update={"problem": str(error)})
     shown: dict[str, JsonValue] = {"options_shown": [*options]} if item.options else {}
     return answer.model_copy(update={"parsed": parsed, "extra": answer.extra | shown})
 
 
-def _choice(
-    item: Item, result: NativeResult, options: list[str], text: str, where: tuple[Path, str]
-) -> JsonValue:
+def _choice(item: Item, result: NativeResult, options: list[str], text: str, where: tuple[Path, str]) -> JsonValue:
     file, place = where
     if sorted(options) != sorted(item.options):
         raise InputError(
@@ -207,10 +192,7 @@ def _choice(
     letters = option_letters(len(options))
     if result.answer not in letters:
         raise InputError(
-            file,
-            f"{place}, field 'answer'",
-            found=repr(result.answer),
-            expected=f"one of {', '.join(letters)}",
+            file, f"{place}, field 'answer'", found=repr(result.answer), expected=f"one of {', '.join(letters)}"
         )
     to_item = {letters[shown]: letters[item.options.index(text)] for shown, text in enumerate(options)}
     if item.reference is not None and to_item[result.answer] != item.reference.answer:

@@ -13,15 +13,7 @@ from pydantic import JsonValue
 from proctor.core import Answer, Frame, Item, System, View
 from proctor.core.formats import FreeTextFormat, OrderingFormat, RatingsFormat, option_letters
 from proctor.systems import RandomGuess, reply
-from proctor.tasks.simulated.vision import (
-    LOOKS,
-    Life,
-    SeenPicture,
-    Story,
-    detect,
-    follow,
-    in_order,
-)
+from proctor.tasks.simulated.vision import LOOKS, Life, SeenPicture, Story, detect, follow, in_order
 
 Asked = re.Match[str]
 Handler = Callable[[Item, Story, Asked], JsonValue]
@@ -48,9 +40,7 @@ def _handler(item: Item) -> tuple[Handler, Asked] | None:
     text = " ".join(item.question.casefold().split())
     for pattern, handler in _PATTERNS:
         asked = pattern.match(text)
-        if asked and not any(
-            _named(said) is None for name, said in asked.groupdict().items() if name != "time"
-        ):
+        if asked and not any(_named(said) is None for name, said in asked.groupdict().items() if name != "time"):
             return handler, asked
     return None
 
@@ -96,9 +86,7 @@ def _in_order(item: Item, lives: list[Life]) -> JsonValue:
     if not isinstance(item.answer, OrderingFormat):
         return None
     names = [life.class_name for life in lives]
-    labels = sorted(
-        item.answer.labels, key=lambda label: names.index(label) if label in names else len(names)
-    )
+    labels = sorted(item.answer.labels, key=lambda label: names.index(label) if label in names else len(names))
     return [str(label) for label in labels]
 
 
@@ -167,9 +155,7 @@ _PATTERNS = _patterns(
     (rf"does {_X} come into view", lambda _, story, asked: bool(story.of(_class(asked)))),
     (
         rf"is {_X} in view at {_TIME}",
-        lambda _, story, asked: any(
-            life.class_name == _class(asked) for life, _ in story.in_view(_seconds(asked))
-        ),
+        lambda _, story, asked: any(life.class_name == _class(asked) for life, _ in story.in_view(_seconds(asked))),
     ),
     (rf"is {_X} carried out of view", lambda _, story, asked: bool(story.gone(_class(asked)))),
     (
@@ -187,10 +173,7 @@ _PATTERNS = _patterns(
     (r"which kinds of foreign object are carried out", lambda _, story, __: _classes(story.gone())),
     (r"which kinds of foreign object come into view", lambda _, story, __: _classes(story.lives)),
     (rf"how many times is {_X} brought into view", lambda _, story, asked: len(story.of(_class(asked)))),
-    (
-        rf"how many foreign objects are in view at {_TIME}",
-        lambda _, story, asked: len(story.in_view(_seconds(asked))),
-    ),
+    (rf"how many foreign objects are in view at {_TIME}", lambda _, story, asked: len(story.in_view(_seconds(asked)))),
     (r"how many foreign objects are carried out", lambda _, story, __: len(story.gone())),
     (
         rf"when does {_X} first come into view",
@@ -205,18 +188,9 @@ _PATTERNS = _patterns(
         lambda _, story, asked: _times([_out_time(life, story) for life in story.gone(_class(asked))][:1]),
     ),
     (r"in which order do these .* come into view", lambda item, story, _: _in_order(item, list(story.lives))),
-    (
-        r"in which order are these .* carried out of view",
-        lambda item, story, _: _in_order(item, story.gone()),
-    ),
-    (
-        r"which of these objects comes into view first",
-        lambda item, story, _: _first_of(item, list(story.lives)),
-    ),
-    (
-        r"which of these objects is carried out of view first",
-        lambda item, story, _: _first_of(item, story.gone()),
-    ),
+    (r"in which order are these .* carried out of view", lambda item, story, _: _in_order(item, story.gone())),
+    (r"which of these objects comes into view first", lambda item, story, _: _first_of(item, list(story.lives))),
+    (r"which of these objects is carried out of view first", lambda item, story, _: _first_of(item, story.gone())),
     (r"which of these objects never comes into view", _never),
     (r"which of these objects is brought into view more than once", _several),
     (r"which of these objects is covered completely", _which_hidden),

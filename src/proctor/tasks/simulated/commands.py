@@ -9,8 +9,6 @@ import typer
 
 from proctor.core import PluginReport, Steps
 
-__all__ = ["build"]
-
 
 def build(
     out: Annotated[Path, typer.Option("--out", help="A new folder.", show_default=False)],
@@ -29,9 +27,7 @@ def build(
     from proctor.tasks.simulated.construction import simulate
 
     with steps("rendering", videos) as progress:
-        simulate(
-            out, videos=videos, seconds=seconds, seed=seed, questions_per_video=questions, progress=progress
-        )
+        simulate(out, videos=videos, seconds=seconds, seed=seed, questions_per_video=questions, progress=progress)
     return PluginReport(
         {"videos": videos, "out": str(out)},
         (f"{videos} simulated videos in {out}",),

@@ -152,17 +152,12 @@ def _read_manifest(path: Path) -> SimulatedManifest:
     ):
         twice = [value for value, times in Counter(values).items() if times > 1]
         if twice:
-            raise InputError(
-                path, f"videos, field {field!r}", found=f"{twice[0]!r} twice", expected="each once"
-            )
+            raise InputError(path, f"videos, field {field!r}", found=f"{twice[0]!r} twice", expected="each once")
     for video in manifest.videos:
         file = PurePosixPath(video.file)
         if file.is_absolute() or ".." in file.parts:
             raise InputError(
-                path,
-                f"video {video.id!r}, field 'file'",
-                found=repr(video.file),
-                expected="a file below the folder",
+                path, f"video {video.id!r}, field 'file'", found=repr(video.file), expected="a file below the folder"
             )
     return manifest
 
@@ -202,42 +197,27 @@ def _read_questions(path: Path, videos: dict[str, SimulatedVideo]) -> list[Simul
     return questions
 
 
-def _check_question(
-    path: Path, place: str, question: SimulatedQuestion, videos: dict[str, SimulatedVideo]
-) -> None:
+def _check_question(path: Path, place: str, question: SimulatedQuestion, videos: dict[str, SimulatedVideo]) -> None:
     video = videos.get(question.video)
     if video is None:
         raise InputError(
-            path,
-            f"{place}, field 'video'",
-            found=repr(question.video),
-            expected=f"one of {', '.join(videos)}",
+            path, f"{place}, field 'video'", found=repr(question.video), expected=f"one of {', '.join(videos)}"
         )
     end = video.seconds if question.end is None else question.end
     if end > video.seconds + _EDGE_S:
         raise InputError(
-            path,
-            f"{place}, field 'end'",
-            found=f"{end:g} s",
-            expected=f"at most the video's {video.seconds:g} s",
+            path, f"{place}, field 'end'", found=f"{end:g} s", expected=f"at most the video's {video.seconds:g} s"
         )
     if question.start >= end:
         raise InputError(
-            path,
-            f"{place}, field 'start'",
-            found=f"{question.start:g} s",
-            expected=f"before the end at {end:g} s",
+            path, f"{place}, field 'start'", found=f"{question.start:g} s", expected=f"before the end at {end:g} s"
         )
     try:
         answer = question.format.check(question.answer, question.options)
     except ParseError as error:
-        raise InputError(
-            path, f"{place}, field 'answer'", found=repr(error.found), expected=error.expected
-        ) from error
+        raise InputError(path, f"{place}, field 'answer'", found=repr(error.found), expected=error.expected) from error
     if isinstance(question.format, ChoiceFormat) and len(set(question.options)) != len(question.options):
-        raise InputError(
-            path, f"{place}, field 'options'", found="an option twice", expected="each option once"
-        )
+        raise InputError(path, f"{place}, field 'options'", found="an option twice", expected="each option once")
     if question.format.kind == "timestamps" and isinstance(answer, list):
         late = [time for time in answer if isinstance(time, float) and not question.start <= time <= end]
         if late:
@@ -257,9 +237,7 @@ def _deal(questions: list[SimulatedQuestion], rng: np.random.Generator) -> dict[
     return {question.id: deal for question, deal in zip(choices, dealt, strict=True)}
 
 
-def _item(
-    question: SimulatedQuestion, video: SimulatedVideo, dealt: dict[str, tuple[list[str], str]]
-) -> Item:
+def _item(question: SimulatedQuestion, video: SimulatedVideo, dealt: dict[str, tuple[list[str], str]]) -> Item:
     end = video.seconds if question.end is None else question.end
     options, answer = dealt.get(question.id, (list(question.options), question.answer))
     tags: dict[str, TagValue] = {

@@ -76,11 +76,7 @@ def detect(jpeg: bytes) -> SeenPicture:
     white = np.zeros(value.shape, dtype=bool)
     for name in sorted(LOOKS, key=lambda name: -LOOKS[name].area):
         look = LOOKS[name]
-        mask = (
-            _within(hue, look.hue, 360)
-            & _within(saturation, look.saturation, 1)
-            & _within(value, look.value, 1)
-        )
+        mask = _within(hue, look.hue, 360) & _within(saturation, look.saturation, 1) & _within(value, look.value, 1)
         regions, kept = _regions(name, look, mask & ~white)
         found += regions
         if name == "sponge" and regions:
@@ -300,9 +296,7 @@ def follow(times: Sequence[float], pictures: Sequence[SeenPicture]) -> Story:
     for time, picture in zip(times, pictures, strict=True):
         for name, follower in followers.items():
             follower.take(time, [found for found in picture.detections if found.class_name == name], step)
-    lives = [
-        life for follower in followers.values() for life in follower.lives if life.last - life.first >= _BRIEF
-    ]
+    lives = [life for follower in followers.values() for life in follower.lives if life.last - life.first >= _BRIEF]
     for life in lives:
         life.left = life.left or life.last < times[-1] - 2.5 * step
     lives.sort(key=lambda life: (life.first, life.class_name))

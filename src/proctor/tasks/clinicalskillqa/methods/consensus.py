@@ -48,9 +48,7 @@ class ConsensusOptions(BaseModel):
     samples: int = Field(default=1, ge=1, le=100)
 
 
-def members(
-    clients: Sequence[ModelClient], *, seed: int, options: Mapping[str, JsonValue]
-) -> list[tuple[str, System]]:
+def members(clients: Sequence[ModelClient], *, seed: int, options: Mapping[str, JsonValue]) -> list[tuple[str, System]]:
     """The voters with a name each; the k-th sample has the seed `seed` + k.
 
     Raises `ConfigurationError` for unknown names, a name twice, options of methods that do not vote, a method
@@ -111,9 +109,7 @@ def _options_of(names: Sequence[str], options: Mapping[str, JsonValue]) -> dict[
         if not dot:
             continue
         if name not in names or name in SYSTEMS.names() or name == PLAIN:
-            raise ConfigurationError(
-                f"{METHOD}: option {key!r}: found no method {name!r} among those in 'over'"
-            )
+            raise ConfigurationError(f"{METHOD}: option {key!r}: found no method {name!r} among those in 'over'")
         found.setdefault(name, {})[rest] = value
     return found
 
@@ -197,8 +193,7 @@ class ConsensusOfSystems:
             "unanimous": len({vote.order for vote in votes}) == 1 and bool(orders),
             **({"rationale_of": chosen.name} if chosen is not None else {}),
             "members": [
-                {"name": vote.name, "order": [*vote.order], **({"why": vote.why} if vote.why else {})}
-                for vote in votes
+                {"name": vote.name, "order": [*vote.order], **({"why": vote.why} if vote.why else {})} for vote in votes
             ],
         }
         order = found.order if found is not None else ()

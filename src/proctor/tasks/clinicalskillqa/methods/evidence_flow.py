@@ -34,9 +34,7 @@ from proctor.tasks.clinicalskillqa.methods.workflow import Lasting, Workflow, Wo
 class OverviewReply(ReplyForm):
     """What all pictures show together."""
 
-    summary: str = Field(
-        default="", description="Who and what is there, and what changes from picture to picture."
-    )
+    summary: str = Field(default="", description="Who and what is there, and what changes from picture to picture.")
     procedure: str = Field(default="", description="The name of the procedure, or other.")
     order: LabelList = Field(default=[], description="The order guessed at first sight.")
 
@@ -190,9 +188,7 @@ class Correction:
 
     def told(self, own: Sequence[str]) -> dict[str, JsonValue]:
         """For an answer's `extra`, violation by violation; `own` is the model's order."""
-        violations: list[JsonValue] = [
-            {**one.told(), "mended": one not in self.broken} for one in self.violated
-        ]
+        violations: list[JsonValue] = [{**one.told(), "mended": one not in self.broken} for one in self.violated]
         given_up: list[JsonValue] = [one.told() for one in self.broken if one not in self.violated]
         return {
             "model_order": [*own],
@@ -238,9 +234,7 @@ def _broken(order: Sequence[str], rules: Sequence[Constraint]) -> tuple[Constrai
     return tuple(rule for rule in rules if place[rule.earlier] > place[rule.later])
 
 
-def _by_steps(
-    a: str, one: FrameEvidence, b: str, other: FrameEvidence, workflow: Workflow
-) -> Iterator[Constraint]:
+def _by_steps(a: str, one: FrameEvidence, b: str, other: FrameEvidence, workflow: Workflow) -> Iterator[Constraint]:
     if not (one.certain and other.certain and one.step and other.step):
         return
     if workflow.precedes(one.step, other.step):
@@ -248,9 +242,7 @@ def _by_steps(
         yield Constraint(a, b, "step", why)
 
 
-def _by_lasting(
-    a: str, one: FrameEvidence, b: str, other: FrameEvidence, workflow: Workflow
-) -> Iterator[Constraint]:
+def _by_lasting(a: str, one: FrameEvidence, b: str, other: FrameEvidence, workflow: Workflow) -> Iterator[Constraint]:
     names = [
         name
         for name, fact in workflow.facts.items()
@@ -341,9 +333,7 @@ class EvidenceFlow:
         frames = await key_frames(item, view)
         workflows = self._offer.of(item.question)
         asking = Asking(self._client)
-        evidence = (
-            await self._gather(asking, frames, item.question, workflows) if frames.frames else Evidence()
-        )
+        evidence = await self._gather(asking, frames, item.question, workflows) if frames.frames else Evidence()
         decided = await self._decide(asking, frames, item.question, workflows, evidence)
         said = read_labels(decided.order, frames.labels)
         extra: dict[str, JsonValue] = {"evidence": evidence.told(), **asking.counts()}
@@ -403,12 +393,7 @@ class EvidenceFlow:
             yield (one, other) if shown.index(one) < shown.index(other) else (other, one)
 
     async def _decide(
-        self,
-        asking: Asking,
-        frames: KeyFrames,
-        question: str,
-        workflows: Sequence[Workflow],
-        evidence: Evidence,
+        self, asking: Asking, frames: KeyFrames, question: str, workflows: Sequence[Workflow], evidence: Evidence
     ) -> OrderReply:
         chosen = (evidence.workflow,) if evidence.workflow is not None else workflows
         return await asking.ask(
@@ -459,8 +444,6 @@ def build_r(clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[s
     return _built("evidence-flow-r", clients, options, ruled=True)
 
 
-def _built(
-    method: str, clients: Sequence[ModelClient], options: Mapping[str, JsonValue], *, ruled: bool
-) -> System:
+def _built(method: str, clients: Sequence[ModelClient], options: Mapping[str, JsonValue], *, ruled: bool) -> System:
     client = only_client(method, clients)
     return EvidenceFlow(client, method_options(method, EvidenceFlowOptions, options), ruled=ruled)

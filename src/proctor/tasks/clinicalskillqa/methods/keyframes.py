@@ -104,10 +104,7 @@ class KeyFrames:
         'Picture B'
         """
         known = {frame.label: frame for frame in self.frames}
-        return [
-            replace(known[label], label=f"Picture {label}")
-            for label in (self.shown if labels is None else labels)
-        ]
+        return [replace(known[label], label=f"Picture {label}") for label in (self.shown if labels is None else labels)]
 
 
 def orders_frames(item: Item) -> bool:
@@ -128,15 +125,11 @@ async def key_frames(item: Item, view: View) -> KeyFrames:
     labels = ordering_labels(item)
     frames = await view.frames()
     found = [frame.label for frame in frames]
-    wrong = next(
-        (label for place, label in enumerate(found) if label not in labels or label in found[:place]), None
-    )
+    wrong = next((label for place, label in enumerate(found) if label not in labels or label in found[:place]), None)
     if wrong is not None:
         what = "twice" if wrong in labels else "that the answer does not know"
         expected = f"{', '.join(labels)}, each at most once"
-        raise InputError(
-            None, f"item {item.id!r}", found=f"a picture labelled {wrong!r} {what}", expected=expected
-        )
+        raise InputError(None, f"item {item.id!r}", found=f"a picture labelled {wrong!r} {what}", expected=expected)
     return KeyFrames(labels, tuple(frames))
 
 
@@ -182,9 +175,7 @@ class Asking:
         self.calls = 0
         self.images = 0
 
-    async def ask(
-        self, prompt: Prompt, schema: type[T], shown: Sequence[Part] = (), /, **values: object
-    ) -> T:
+    async def ask(self, prompt: Prompt, schema: type[T], shown: Sequence[Part] = (), /, **values: object) -> T:
         """What is shown, then the prompt filled in; the reply in its form.
 
         Raises `InfrastructureError` (no reply, none of the form), `RefusalError`, `ConfigurationError`.
@@ -241,11 +232,7 @@ def order_answer(
     faults = read_labels(order, ordering_labels(item)).faults()
     kept = rationale.strip()
     kept = kept if len(kept) <= MOST_RATIONALE else kept[: MOST_RATIONALE - 1] + "…"
-    more: dict[str, JsonValue] = {
-        "rationale": kept,
-        **({"labels": faults} if faults else {}),
-        **extra,
-    }
+    more: dict[str, JsonValue] = {"rationale": kept, **({"labels": faults} if faults else {}), **extra}
     text, parsed, problem = _stated(item, list(order))
     return Answer(item_id=item.id, text=text, parsed=parsed, problem=problem, usage=usage, extra=more)
 

@@ -103,9 +103,7 @@ class VoteTally:
         for ballot in self.decided:
             lean[ballot.shown] = lean.get(ballot.shown, 0) + (1 if ballot.choice == 1 else -1)
         pairs = [
-            (a, b)
-            for a, b in lean
-            if self.labels.index(a) < self.labels.index(b) and lean.get((b, a)) and lean[a, b]
+            (a, b) for a, b in lean if self.labels.index(a) < self.labels.index(b) and lean.get((b, a)) and lean[a, b]
         ]
         return len(pairs), sum((lean[a, b] > 0) != (lean[b, a] > 0) for a, b in pairs)
 
@@ -219,8 +217,7 @@ class PairwiseVote:
         self, asking: Asking, frames: KeyFrames, pair: tuple[str, str], workflows: Sequence[Workflow]
     ) -> Ballot:
         shown = [
-            Frame(frame.jpeg, None, f"Picture {number}")
-            for number, frame in enumerate(frames.captioned(pair), start=1)
+            Frame(frame.jpeg, None, f"Picture {number}") for number, frame in enumerate(frames.captioned(pair), start=1)
         ]
         said = await asking.ask(self._prompt, VoteReply, shown, workflows=workflows)
         return Ballot(pair, read_choice(said.earlier), clipped(said.reason, 200))

@@ -117,9 +117,7 @@ def looks_at(
     maps = saliency([frame.jpeg for frame in frames])
     for frame, pose, found, source in zip(frames, poses, maps, sources, strict=True):
         details = details_of(found, _aspect(frame.jpeg), pose, marked, both=insets == "both")
-        looks.append(
-            SentPicture(Frame(enlarged(frame.jpeg, details, source), frame.time, ""), tuple(details))
-        )
+        looks.append(SentPicture(Frame(enlarged(frame.jpeg, details, source), frame.time, ""), tuple(details)))
     return looks
 
 
@@ -148,9 +146,7 @@ class Description(ReplyForm):
     people: str = Field(default="", description="Who is where, standing or kneeling, facing what.")
     head_airway: str = Field(default="", description="At the patient's head: hands, mask, tilt of the head.")
     chest_hands: str = Field(default="", description="On the patient's chest: hands, clothes, pads.")
-    devices: str = Field(
-        default="", description="Devices and where they are: defibrillator, pads, bag, mask."
-    )
+    devices: str = Field(default="", description="Devices and where they are: defibrillator, pads, bag, mask.")
     action: str = Field(description="What is being done at this moment.")
     anchor: str = Field(default="", description="What in the picture tells how far the procedure has come.")
     unclear: str = Field(default="", description="What can't be made out.")
@@ -170,11 +166,7 @@ class PlannedStep(BaseModel):
 
     def told(self) -> dict[str, JsonValue]:
         """For the record."""
-        return {
-            "picture": clipped(self.picture, 40),
-            "step": clipped(self.step),
-            "anchor": clipped(self.anchor),
-        }
+        return {"picture": clipped(self.picture, 40), "step": clipped(self.step), "anchor": clipped(self.anchor)}
 
 
 class PlanReply(OrderReply):
@@ -201,13 +193,9 @@ class Problem(BaseModel):
 class CheckReply(ReplyForm):
     """Whether the plan holds; where it does not, the order that does."""
 
-    problems: list[Problem] = Field(
-        default_factory=list, description="What is wrong with the plan; empty if nothing."
-    )
+    problems: list[Problem] = Field(default_factory=list, description="What is wrong with the plan; empty if nothing.")
     revise: bool = Field(description="Whether the order must change.")
-    rationale: str = Field(
-        default="", description="Why the changed order is right, picture by picture; else empty."
-    )
+    rationale: str = Field(default="", description="Why the changed order is right, picture by picture; else empty.")
     order: LabelList = Field(default_factory=list, description="The changed order, all labels; else empty.")
 
 
@@ -329,9 +317,7 @@ class PerceiveAndPlan:
         }
         order = check.order if revised else plan.order
         rationale = check.rationale if revised and check.rationale else plan.rationale
-        return order_answer(
-            item, _said(order, frames.labels), rationale=rationale, usage=asking.usage, extra=extra
-        )
+        return order_answer(item, _said(order, frames.labels), rationale=rationale, usage=asking.usage, extra=extra)
 
     def _poses(self, item: Item, frames: KeyFrames, condition: str) -> list[Pose | None]:
         if self._options.insets and self._pose is not None and (self._pose.sees or condition == "video"):
@@ -343,9 +329,7 @@ class PerceiveAndPlan:
     ) -> list[SentPicture]:
         return looks_at(frames, poses, self._marked, insets=self._options.insets, originals=originals)
 
-    async def _shown(
-        self, asking: Asking, item: Item, frames: KeyFrames
-    ) -> tuple[list[Example], Mapping[str, str]]:
+    async def _shown(self, asking: Asking, item: Item, frames: KeyFrames) -> tuple[list[Example], Mapping[str, str]]:
         """Without a frame nothing is shown: what a blind run may not see, an example may tell."""
         if self._examples is None or not frames.frames:
             return [], {}
@@ -354,8 +338,7 @@ class PerceiveAndPlan:
             pictures = list(one.frames.values())
             sees = self._pose is not None and self._pose.sees and bool(self._options.insets)
             poses = [
-                self._pose.look(picture.jpeg, "") if sees and self._pose is not None else None
-                for picture in pictures
+                self._pose.look(picture.jpeg, "") if sees and self._pose is not None else None for picture in pictures
             ]
             looks = await asyncio.to_thread(self._looks, pictures, poses)
             return await self._perceive(asking, list(one.frames), looks)
@@ -371,13 +354,7 @@ class PerceiveAndPlan:
             described[label] = said.parts()
         return described
 
-    async def _plan(
-        self,
-        asking: Asking,
-        item: Item,
-        frames: KeyFrames,
-        told: _Told,
-    ) -> PlanReply:
+    async def _plan(self, asking: Asking, item: Item, frames: KeyFrames, told: _Told) -> PlanReply:
         return await asking.ask(
             self._prompts["plan"],
             PlanReply,
@@ -428,9 +405,7 @@ def _said(order: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
 
 def _revises(check: CheckReply, plan: PlanReply, labels: Sequence[str]) -> bool:
     new = read_labels(check.order, labels)
-    return (
-        check.revise and len(new.said) > 1 and (new.complete or not read_labels(plan.order, labels).complete)
-    )
+    return check.revise and len(new.said) > 1 and (new.complete or not read_labels(plan.order, labels).complete)
 
 
 def _steps(plan: PlanReply) -> list[JsonValue]:
@@ -447,6 +422,4 @@ def build(clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[str
     It draws nothing, so the seed changes nothing.
     """
     del seed
-    return PerceiveAndPlan(
-        only_client(METHOD, clients), method_options(METHOD, PerceiveAndPlanOptions, options)
-    )
+    return PerceiveAndPlan(only_client(METHOD, clients), method_options(METHOD, PerceiveAndPlanOptions, options))

@@ -27,14 +27,7 @@ from proctor.tasks.clinicalskillqa.methods.keyframes import (
     read_labels,
 )
 from proctor.tasks.clinicalskillqa.methods.workflow import WorkflowChoice
-from proctor.tasks.clinicalskillqa.pose import (
-    PREDICATES,
-    PictureFacts,
-    facts_of,
-    marked_regions,
-    open_pose,
-    sentences,
-)
+from proctor.tasks.clinicalskillqa.pose import PREDICATES, PictureFacts, facts_of, marked_regions, open_pose, sentences
 
 _LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 _DIGITS = "23456789"
@@ -72,9 +65,7 @@ class Names:
         single = re.compile(rf"(?<!\w)(?:{one})(?!\w)")
         named = re.compile(rf"(?<=\s)(?<!\w)(?:{one})(?!\w)")
         question = listed.sub(lambda run: single.sub(self._named, run[0]), question)
-        question = re.sub(
-            rf"(?<!\w){_BEFORE}\s(?:{one})(?!\w)", lambda run: named.sub(self._named, run[0]), question
-        )
+        question = re.sub(rf"(?<!\w){_BEFORE}\s(?:{one})(?!\w)", lambda run: named.sub(self._named, run[0]), question)
         return single.sub(lambda hit: hit[0] if hit[0] in _WORDS else self._named(hit), question)
 
     def order(self, said: Sequence[str]) -> tuple[str, ...]:
@@ -84,8 +75,7 @@ class Names:
         read = read_labels(said, list(labels)).said
         known = {label.casefold() for label in self.by_label}
         return tuple(
-            labels[one] if one in labels else f"{one} (not shown)" if one.casefold() in known else one
-            for one in read
+            labels[one] if one in labels else f"{one} (not shown)" if one.casefold() in known else one for one in read
         )
 
     def told(self, text: str) -> str:
@@ -94,9 +84,7 @@ class Names:
             return text
         labels = {name.casefold(): label for label, name in self.by_label.items()}
         any_name = "|".join(map(re.escape, labels))
-        return re.sub(
-            rf"(?<!\w)(?:{any_name})(?!\w)", lambda hit: labels[hit[0].casefold()], text, flags=re.IGNORECASE
-        )
+        return re.sub(rf"(?<!\w)(?:{any_name})(?!\w)", lambda hit: labels[hit[0].casefold()], text, flags=re.IGNORECASE)
 
     def _named(self, hit: re.Match[str]) -> str:
         return self.by_label[hit[0]]
@@ -179,9 +167,7 @@ class PromptedOrder:
         file = f"{FORMULATIONS[options.formulation]}.txt.j2"
         self._prompt = load_prompt(prompt_path("prompted_order", file))
         self._pose = None if options.pose is None else open_pose(Path(options.pose))
-        self._marked = marked_regions(
-            {"head": options.head, "chest": options.chest, "device": options.device}
-        )
+        self._marked = marked_regions({"head": options.head, "chest": options.chest, "device": options.device})
         self._predicates = _chosen(options.predicates)
         given = options.demonstrations
         self._demonstrations = None if given is None else Demonstrations(Path(given))
@@ -205,9 +191,7 @@ class PromptedOrder:
             "pictures": options.pictures,
             **({} if shown is None else {"demonstrations": shown.sha256, "shots": options.shots}),
             **(
-                {}
-                if self._pose is None
-                else {**self._pose.settings, "predicates": ", ".join(sorted(self._predicates))}
+                {} if self._pose is None else {**self._pose.settings, "predicates": ", ".join(sorted(self._predicates))}
             ),
             **{name: region.model_dump(mode="json") for name, region in self._marked.items()},
             **(self._offer.settings if options.formulation == "clinical-rules" else {}),
@@ -323,6 +307,4 @@ def _renamed(frames: KeyFrames, names: Names) -> list[Frame]:
 
 def build(clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[str, JsonValue]) -> System:
     """One question with all frames: a choice of wordings, random names, demonstrations, pose (FBK)."""
-    return PromptedOrder(
-        only_client(METHOD, clients), method_options(METHOD, PromptedOrderOptions, options), seed=seed
-    )
+    return PromptedOrder(only_client(METHOD, clients), method_options(METHOD, PromptedOrderOptions, options), seed=seed)

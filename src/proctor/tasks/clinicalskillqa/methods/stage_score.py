@@ -150,9 +150,7 @@ def state_of(facts: Collection[str], workflow: Workflow) -> State:
     step = max(shown, key=workflow.level, default=None)
     done = tuple(
         dict.fromkeys(
-            fact.lasts.since
-            for name, fact in workflow.facts.items()
-            if name in facts and fact.lasts is not None
+            fact.lasts.since for name, fact in workflow.facts.items() if name in facts and fact.lasts is not None
         )
     )
     stages = [2 * workflow.level(name) + 1 for name in done]
@@ -173,9 +171,7 @@ class Sorted:
     direction: str
 
 
-def sort_frames(
-    labels: Sequence[str], stages: Mapping[str, int | None], vectors: NDArray[np.float64]
-) -> Sorted:
+def sort_frames(labels: Sequence[str], stages: Mapping[str, int | None], vectors: NDArray[np.float64]) -> Sorted:
     """Sorts by stage, ties by the first principal component of `vectors` (one row per label, in the order of `labels`).
 
     A component has no direction of its own: it runs with the stages, as far as they go up or down along it (Pearson's
@@ -188,16 +184,11 @@ def sort_frames(
     row = {label: number for number, label in enumerate(labels)}
     stageless = [] if not own else [label for label in labels if label not in own]
     borrowed = {
-        label: min(
-            own, key=lambda one: (float(np.linalg.norm(vectors[row[label]] - vectors[row[one]])), row[one])
-        )
+        label: min(own, key=lambda one: (float(np.linalg.norm(vectors[row[label]] - vectors[row[one]])), row[one]))
         for label in stageless
     }
     stage_of = dict.fromkeys(labels, 0) | own | {label: own[lender] for label, lender in borrowed.items()}
-    groups = {
-        stage: tuple(one for one in labels if stage_of[one] == stage)
-        for stage in sorted(set(stage_of.values()))
-    }
+    groups = {stage: tuple(one for one in labels if stage_of[one] == stage) for stage in sorted(set(stage_of.values()))}
     tied = tuple(group for group in groups.values() if len(group) > 1)
     if not tied:
         return Sorted(tuple(group[0] for group in groups.values()), borrowed, (), "")
@@ -340,9 +331,7 @@ class StageScore:
         rationale = _rationale(found, seen, workflow)
         return order_answer(item, found.order, rationale=rationale, usage=asking.usage, extra=extra)
 
-    async def _chosen(
-        self, asking: Asking, frames: KeyFrames, workflows: Sequence[Workflow]
-    ) -> Workflow | None:
+    async def _chosen(self, asking: Asking, frames: KeyFrames, workflows: Sequence[Workflow]) -> Workflow | None:
         if not frames.frames or len(workflows) == 1:
             return workflows[0] if len(workflows) == 1 else None
         said = await asking.ask(
@@ -352,9 +341,7 @@ class StageScore:
         return next((one for one in workflows if one.name in names), None)
 
     async def _look(self, asking: Asking, frames: KeyFrames, label: str, workflow: Workflow) -> _Seen:
-        said = await asking.ask(
-            self._frame, StageReply, frames.captioned([label]), label=label, workflow=workflow
-        )
+        said = await asking.ask(self._frame, StageReply, frames.captioned([label]), label=label, workflow=workflow)
         facts = tuple(name for name in spelled(said.true_facts) if name in workflow.facts)
         return _Seen(clipped(said.seen), facts, state_of(facts, workflow))
 

@@ -109,9 +109,7 @@ class Workflow(_Frozen):
     @cached_property
     def _levels(self) -> dict[str, int]:
         levels: dict[str, int] = {}
-        for step in sorted(
-            self.steps, key=lambda one: len(self._before[one.name])
-        ):  # predecessors come first
+        for step in sorted(self.steps, key=lambda one: len(self._before[one.name])):  # predecessors come first
             levels[step.name] = max((levels[name] + 1 for name in step.after), default=0)
         return levels
 
@@ -133,9 +131,7 @@ def flaws(workflow: Workflow) -> list[Flaw]:
     if cycle:
         shown = " after ".join([*cycle, cycle[0]])
         named.append(
-            Flaw(
-                f"step {cycle[0]!r}, field 'after'", f"a cycle, {shown}", "steps that come one after another"
-            )
+            Flaw(f"step {cycle[0]!r}, field 'after'", f"a cycle, {shown}", "steps that come one after another")
         )
     return named or [*_unreachable(workflow), *_around_fixed(workflow), *_unused(workflow)]
 
@@ -155,9 +151,7 @@ def _unknown(workflow: Workflow) -> Iterator[Flaw]:
         facts = place.endswith(("'shown_by'", "'never_with'"))
         for name in listed:
             if name not in (workflow.facts if facts else steps):
-                yield Flaw(
-                    place, f"the unknown {'fact' if facts else 'step'} {name!r}", "a name of this file"
-                )
+                yield Flaw(place, f"the unknown {'fact' if facts else 'step'} {name!r}", "a name of this file")
 
 
 def _contradictory(workflow: Workflow) -> Iterator[Flaw]:
@@ -192,11 +186,7 @@ def _unreachable(workflow: Workflow) -> Iterator[Flaw]:
             expected = "a step that it comes after, or its name in 'start'"
             yield Flaw(f"step {step.name!r}", "no way to it from the start", expected)
         if step.after and step.name in workflow.start:
-            yield Flaw(
-                "field 'start'",
-                f"{step.name!r}, which comes after {step.after[0]!r}",
-                "steps that come first",
-            )
+            yield Flaw("field 'start'", f"{step.name!r}, which comes after {step.after[0]!r}", "steps that come first")
 
 
 def _around_fixed(workflow: Workflow) -> Iterator[Flaw]:
@@ -371,9 +361,7 @@ class WorkflowChoice:
 
     def __init__(self, method: str, *, scenario: str | None = None, workflow: str | None = None) -> None:
         if scenario is not None and workflow is not None:
-            raise ConfigurationError(
-                f"{method}: found a workflow beside a scenario, expected one of the options"
-            )
+            raise ConfigurationError(f"{method}: found a workflow beside a scenario, expected one of the options")
         if scenario is not None and scenario.casefold() not in SCENARIOS:
             raise ConfigurationError(
                 f"{method}: option 'scenario': found {scenario!r}, expected one of {', '.join(SCENARIOS)}"

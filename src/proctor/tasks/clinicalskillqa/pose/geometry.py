@@ -87,10 +87,7 @@ THRESHOLDS: dict[str, Threshold] = {
         "Who is about to take a thing has a hand within a hand's length of it; an upper arm away, it is not meant.",
     ),
     "lying": Threshold(
-        65.0,
-        50.0,
-        "degrees of the trunk from the vertical",
-        "The manikin lies on its back; a rescuer bends by less.",
+        65.0, 50.0, "degrees of the trunk from the vertical", "The manikin lies on its back; a rescuer bends by less."
     ),
     "flat": Threshold(
         0.5,
@@ -243,9 +240,7 @@ class Body:
         return _mean(known) if known else None
 
     def _arm(self, side: Side) -> Arm:
-        shoulder, elbow, wrist = (
-            self.person.point(f"{side}_{joint}") for joint in ("shoulder", "elbow", "wrist")
-        )
+        shoulder, elbow, wrist = (self.person.point(f"{side}_{joint}") for joint in ("shoulder", "elbow", "wrist"))
         bend = _angle(shoulder, elbow, wrist) if shoulder and elbow and wrist else None
         tilt = _tilt(shoulder, wrist) if shoulder and wrist else None
         hand = wrist
@@ -275,9 +270,7 @@ def _between(a: Point, b: Point) -> float:
 
 
 def _mean(points: Sequence[Point]) -> Point:
-    return Point(
-        sum(point.x for point in points) / len(points), sum(point.y for point in points) / len(points)
-    )
+    return Point(sum(point.x for point in points) / len(points), sum(point.y for point in points) / len(points))
 
 
 def _around(point: Point, half: float) -> PersonBox:

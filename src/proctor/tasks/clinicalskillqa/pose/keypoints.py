@@ -175,11 +175,7 @@ class KeypointFile:
         if exact is not None:
             return exact
         parts = wanted.with_suffix("").parts
-        found = [
-            known
-            for known in self._poses
-            if PurePosixPath(known).with_suffix("").parts[-len(parts) :] == parts
-        ]
+        found = [known for known in self._poses if PurePosixPath(known).with_suffix("").parts[-len(parts) :] == parts]
         if len(found) != 1:
             shown = ", ".join(found[:3]) or "none with this name"
             raise InputError(self._file, f"image {name!r}", found=shown, expected="one image")

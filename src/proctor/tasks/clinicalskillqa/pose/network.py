@@ -23,15 +23,7 @@ from pydantic import JsonValue, ValidationError
 
 from proctor.core import ConfigurationError, InputError, Region, read_bytes
 from proctor.tasks.clinicalskillqa.pose import network_process
-from proctor.tasks.clinicalskillqa.pose.keypoints import (
-    KEYPOINTS,
-    MARKS,
-    KeypointFile,
-    Person,
-    PersonBox,
-    Point,
-    Pose,
-)
+from proctor.tasks.clinicalskillqa.pose.keypoints import KEYPOINTS, MARKS, KeypointFile, Person, PersonBox, Point, Pose
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -93,9 +85,7 @@ class PoseNetwork:
         try:
             content = read_bytes(weights, _MOST_MB)
         except OSError as error:
-            raise InputError(
-                weights, found=error.strerror or "", expected="the weights of a network"
-            ) from error
+            raise InputError(weights, found=error.strerror or "", expected="the weights of a network") from error
         self._weights = weights
         self._sha256 = hashlib.sha256(content).hexdigest()
         self._process = _Process(weights)
@@ -126,9 +116,7 @@ class PoseNetwork:
         box = Letterbox.of(picture.size, self._side)
         raw = self._process.run(_fitted(picture, box, self._side))
         if raw.ndim != 3 or raw.shape[:2] != (1, _ROWS):
-            raise InputError(
-                self._weights, "output", found=_shape(raw.shape), expected=f"[1, {_ROWS}, candidates]"
-            )
+            raise InputError(self._weights, "output", found=_shape(raw.shape), expected=f"[1, {_ROWS}, candidates]")
         return Pose(picture.width, picture.height, people_of(raw[0], box))
 
 
@@ -215,13 +203,9 @@ class _Process:
 
     def _stopped(self) -> InputError:
         self._end()
-        limits = (
-            f"{network_process.MOST_SECONDS} s of the processor or {network_process.MOST_BYTES // 2**30} GB"
-        )
+        limits = f"{network_process.MOST_SECONDS} s of the processor or {network_process.MOST_BYTES // 2**30} GB"
         return InputError(
-            self._weights,
-            found=f"a network that takes more than {limits}, or ends its process",
-            expected=_EXPECTED,
+            self._weights, found=f"a network that takes more than {limits}, or ends its process", expected=_EXPECTED
         )
 
 
@@ -238,10 +222,7 @@ def _layout(weights: Path, said: dict[str, Any]) -> tuple[int, int]:
     if len(shape) != 4 or not single or shape[1] != 3 or inputs[0][1] != "tensor(float)":
         found = ", ".join(f"{kind} {_shape(size)}" for _, kind, size in inputs)
         raise InputError(
-            weights,
-            "input",
-            found=found,
-            expected="one tensor(float) [1, 3, height, width] (export without half)",
+            weights, "input", found=found, expected="one tensor(float) [1, 3, height, width] (export without half)"
         )
     given = list(outputs[0])
     rows = given[1] if len(given) == 3 else None
@@ -304,9 +285,7 @@ def open_pose(path: Path) -> PoseSource:
         return PoseNetwork(path)
     if path.suffix.casefold() == ".json":
         return KeypointFile(path)
-    raise InputError(
-        path, found=f"the extension {path.suffix!r}", expected=".onnx (a network) or .json (keypoints)"
-    )
+    raise InputError(path, found=f"the extension {path.suffix!r}", expected=".onnx (a network) or .json (keypoints)")
 
 
 def marked_region(text: str, what: str) -> Region:

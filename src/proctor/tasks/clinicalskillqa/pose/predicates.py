@@ -48,8 +48,7 @@ def facts_of(pose: Pose, marked: Mapping[str, Region] | None = None) -> PictureF
     all pictures; those that the pose itself has come first."""
     places = places_of(pose, marked or {})
     rescuers = sorted(
-        (person for person in pose.people if person is not places.lying),
-        key=lambda person: person.box.centre.x,
+        (person for person in pose.people if person is not places.lying), key=lambda person: person.box.centre.x
     )
     bodies = [Body(person) for person in rescuers]
     found = tuple(
@@ -109,11 +108,7 @@ def _pressing(body: Body, places: Places) -> bool | None:
     del places
     seen = [arm for arm in body.arms.values() if arm.elbow is not None or arm.tilt is not None]
     return _all(
-        [
-            _decided(name, value)
-            for arm in seen
-            for name, value in (("straight", arm.elbow), ("vertical", arm.tilt))
-        ]
+        [_decided(name, value) for arm in seen for name, value in (("straight", arm.elbow), ("vertical", arm.tilt))]
     )
 
 
@@ -163,9 +158,7 @@ def _hand_at(body: Body, place: PersonBox | None, threshold: str) -> bool | None
     if place is None or scale is None:
         return None
     hands = [arm.hand for arm in body.arms.values()]
-    return _any(
-        [_decided(threshold, None if hand is None else place.distance(hand) / scale) for hand in hands]
-    )
+    return _any([_decided(threshold, None if hand is None else place.distance(hand) / scale) for hand in hands])
 
 
 def _nearest(bodies: Sequence[Body], places: Places) -> int | None:
@@ -225,21 +218,9 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
         "arms straight and vertical",
     ),
     "arm_stretched_out": ("stretches an arm out", "stretches no arm out", "an arm stretched out"),
-    "hands_on_chest": (
-        "has a hand on the manikin's chest",
-        "has no hand on the manikin's chest",
-        "hands on the chest",
-    ),
-    "hands_at_head": (
-        "has a hand at the manikin's head",
-        "has no hand at the manikin's head",
-        "hands at the head",
-    ),
-    "reaching_for_device": (
-        "reaches for the device",
-        "does not reach for the device",
-        "reaching for a device",
-    ),
+    "hands_on_chest": ("has a hand on the manikin's chest", "has no hand on the manikin's chest", "hands on the chest"),
+    "hands_at_head": ("has a hand at the manikin's head", "has no hand at the manikin's head", "hands at the head"),
+    "reaching_for_device": ("reaches for the device", "does not reach for the device", "reaching for a device"),
     "hands_off": ("keeps the hands off the manikin", "has hands on the manikin", "hands off"),
 }
 """Of each predicate: how a yes is said, how a no, and what it is called."""

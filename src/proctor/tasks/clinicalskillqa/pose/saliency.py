@@ -22,12 +22,7 @@ if TYPE_CHECKING:
 
 Map = NDArray[np.float64]
 
-COLOURS = {
-    "red": (230, 50, 50),
-    "blue": (60, 120, 255),
-    "green": (40, 180, 70),
-    "yellow": (240, 200, 30),
-}
+COLOURS = {"red": (230, 50, 50), "blue": (60, 120, 255), "green": (40, 180, 70), "yellow": (240, 200, 30)}
 """Frames of the enlarged places, by the names that a prompt can call them by; the first comes first."""
 
 _SIDE = 96  # of the map's longer side: places need no finer one
@@ -121,11 +116,7 @@ def enlarged(jpeg: bytes, details: Sequence[Detail], original: bytes | None = No
         place = (left, top, right, bottom) if source is None else _pixels(detail.region, source.size)
         cut = (source or picture).crop(place).resize(inset, Image.Resampling.LANCZOS)
         row, column = divmod(number, 2)
-        corner = (
-            (column * inset[0], high + row * inset[1])
-            if lying
-            else (wide + row * inset[0], column * inset[1])
-        )
+        corner = (column * inset[0], high + row * inset[1]) if lying else (wide + row * inset[0], column * inset[1])
         canvas.paste(cut, corner)
         edge = (corner[0], corner[1], corner[0] + inset[0] - 1, corner[1] + inset[1] - 1)
         draw.rectangle(edge, outline=colour, width=_BORDER)
@@ -173,10 +164,7 @@ def _placed(x: float, y: float, wide: float, aspect: float) -> Region:
     wide = min(max(wide, _SHARE * longer), _MOST_SHARE * longer, 1.0, _ASPECT / aspect)
     high = wide * aspect / _ASPECT
     return Region(
-        x=min(max(x - wide / 2, 0.0), 1 - wide),
-        y=min(max(y - high / 2, 0.0), 1 - high),
-        width=wide,
-        height=high,
+        x=min(max(x - wide / 2, 0.0), 1 - wide), y=min(max(y - high / 2, 0.0), 1 - high), width=wide, height=high
     )
 
 
@@ -210,9 +198,7 @@ def _standing_out(picture: Map) -> Map:
 
     if picture.std() < 1.0:
         return np.zeros_like(picture)
-    create: Any = vars(cv2.saliency)[
-        "StaticSaliencySpectralResidual_create"
-    ]  # not in the package's own types
+    create: Any = vars(cv2.saliency)["StaticSaliencySpectralResidual_create"]  # not in the package's own types
     done, found = create().computeSaliency(picture.astype(np.uint8))
     if not done:
         return np.zeros_like(picture)
@@ -259,9 +245,4 @@ def _open(jpeg: bytes) -> Image:
 
 def _pixels(region: Region, size: tuple[int, int]) -> tuple[int, int, int, int]:
     left, top = round(region.x * size[0]), round(region.y * size[1])
-    return (
-        left,
-        top,
-        left + max(1, round(region.width * size[0])),
-        top + max(1, round(region.height * size[1])),
-    )
+    return (left, top, left + max(1, round(region.width * size[0])), top + max(1, round(region.height * size[1])))

@@ -18,12 +18,7 @@ from proctor.construction.tracks.checks import Completion
 from proctor.construction.tracks.rules import CandidateQuestion
 from proctor.construction.tracks.vocabulary import official_name
 from proctor.core import InputError, clock_text, content_hash, generator, read_bytes, whole_folder
-from proctor.core.formats import (
-    ChoiceFormat,
-    PatternFormat,
-    PercentageFormat,
-    TimestampsFormat,
-)
+from proctor.core.formats import ChoiceFormat, PatternFormat, PercentageFormat, TimestampsFormat
 from proctor.tasks.focus import NativeReference, NativeRequest, lettered, write_native
 from proctor.tasks.focus.construction.plan import Chosen, FocusPlan, choose_questions
 from proctor.tasks.focus.construction.wording import ASKED
@@ -118,9 +113,7 @@ def _official(annotation: Annotation) -> Annotation:
 
     return annotation.model_copy(
         update={
-            "sightings": tuple(
-                one.model_copy(update=renamed(one.class_name)) for one in annotation.sightings
-            ),
+            "sightings": tuple(one.model_copy(update=renamed(one.class_name)) for one in annotation.sightings),
             "moments": tuple(one.model_copy(update=renamed(one.class_name)) for one in annotation.moments),
         }
     )
@@ -150,9 +143,7 @@ def _files(annotations: dict[str, Annotation], chosen: Chosen, plan: FocusPlan) 
     return FocusBuilt(tuple(requests), tuple(references), formats, chosen.dropped)
 
 
-def _request(
-    annotation: Annotation, name: str, offer: CandidateQuestion, options: Sequence[str]
-) -> NativeRequest:
+def _request(annotation: Annotation, name: str, offer: CandidateQuestion, options: Sequence[str]) -> NativeRequest:
     return NativeRequest(
         qID=name,
         videoID=annotation.video.file,
@@ -164,11 +155,7 @@ def _request(
 
 
 def _reference(
-    annotation: Annotation,
-    name: str,
-    offer: CandidateQuestion,
-    dealt: tuple[Sequence[str], str],
-    plan: FocusPlan,
+    annotation: Annotation, name: str, offer: CandidateQuestion, dealt: tuple[Sequence[str], str], plan: FocusPlan
 ) -> BuiltReference:
     options, letter = dealt
     asked = ASKED[offer.rule]

@@ -7,14 +7,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from proctor.construction.tracks.annotation import AnnotatedMoment, Sighting, Timeline
-from proctor.construction.tracks.rules import (
-    QUADRANTS,
-    CandidateQuestion,
-    QuestionTemplates,
-    Rule,
-    quadrant_of,
-    third,
-)
+from proctor.construction.tracks.rules import QUADRANTS, CandidateQuestion, QuestionTemplates, Rule, quadrant_of, third
 from proctor.construction.tracks.vocabulary import STAYING, official_name
 from proctor.core import clock_text
 from proctor.core.formats import ChoiceFormat, TimestampsFormat
@@ -40,11 +33,7 @@ def brought_in(line: Timeline, name: str) -> list[AnnotatedMoment]:
     """The insertions of a class that a time singles out: each of an instance that came once, far from the others."""
     moments = line.insertions(name)
     once = [one for one in moments if sum(other.instance == one.instance for other in moments) == 1]
-    return [
-        one
-        for one in once
-        if all(abs(other.time - one.time) >= _APART_S for other in moments if other is not one)
-    ]
+    return [one for one in once if all(abs(other.time - one.time) >= _APART_S for other in moments if other is not one)]
 
 
 def _one_out(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
@@ -127,11 +116,7 @@ def _placed(line: Timeline, question: str, seen: Sighting, name: str) -> Iterato
 def _happens(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
     for name in line.first_in():
         moments = [*line.insertions(name), *line.retrievals(name)]
-        found = [
-            (int(one.time + 0.5), 0 if one.kind == "insertion" else 1)
-            for one in moments
-            if _alone(one, moments)
-        ]
+        found = [(int(one.time + 0.5), 0 if one.kind == "insertion" else 1) for one in moments if _alone(one, moments)]
         for second in line.times_to_ask():
             if all(abs(one.time - second) >= _ALONE_S for one in moments):
                 there = any(one.class_name == name for one in line.in_view(second))
@@ -142,9 +127,7 @@ def _happens(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuesti
                 options = (right, *(other for other in HAPPENINGS if other != right))
                 question = say.text("happens", name, time=clock_text(second))
                 cue = third(second, line.end)
-                yield CandidateQuestion(
-                    question, ChoiceFormat(), right, f"{which}", cue, options, mentions=(name,)
-                )
+                yield CandidateQuestion(question, ChoiceFormat(), right, f"{which}", cue, options, mentions=(name,))
 
 
 def _alone(moment: AnnotatedMoment, moments: list[AnnotatedMoment]) -> bool:

@@ -213,10 +213,7 @@ class Chosen:
 
 
 def choose_questions(
-    annotations: Sequence[Annotation],
-    plan: FocusPlan,
-    *,
-    progress: Callable[[int, int], None] | None = None,
+    annotations: Sequence[Annotation], plan: FocusPlan, *, progress: Callable[[int, int], None] | None = None
 ) -> Chosen:
     """The questions on all videos, chosen by the plan; `progress` is called with steps done and steps in all.
 
@@ -225,9 +222,7 @@ def choose_questions(
     for one in annotations:
         for name in one.classes:
             if "," in name or name.casefold() == "none":
-                raise InputError(
-                    None, f"video {one.video.id!r}", found=f"the class {name!r}", expected=_NAMES
-                )
+                raise InputError(None, f"video {one.video.id!r}", found=f"the class {name!r}", expected=_NAMES)
     steps = len(annotations) + plan.per_video  # to look at every video, and then to choose in turns
 
     def looked(done: int) -> None:
@@ -277,15 +272,10 @@ def _pool(
         pool[one.video.id] = _offers(one, say, arising, plan)
         looked(number)
     known = foregone(pool)
-    return {
-        video: [one for one in offers if (one.rule, one.mentions) not in known]
-        for video, offers in pool.items()
-    }
+    return {video: [one for one in offers if (one.rule, one.mentions) not in known] for video, offers in pool.items()}
 
 
-def _offers(
-    annotation: Annotation, say: FocusDialect, arising: set[str], plan: FocusPlan
-) -> list[CandidateQuestion]:
+def _offers(annotation: Annotation, say: FocusDialect, arising: set[str], plan: FocusPlan) -> list[CandidateQuestion]:
     video = annotation.video.id
     found: list[CandidateQuestion] = []
     for start, end, line in _lines(annotation, plan):

@@ -6,14 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from proctor.construction.tracks.annotation import AnnotatedMoment, Annotation, Sighting, Timeline
-from proctor.construction.tracks.rules import (
-    TRACK_RULES,
-    CandidateQuestion,
-    QuestionTemplates,
-    Rule,
-    only_one,
-    third,
-)
+from proctor.construction.tracks.rules import TRACK_RULES, CandidateQuestion, QuestionTemplates, Rule, only_one, third
 from proctor.construction.tracks.vocabulary import STAYING, official_name
 from proctor.core import clock_text
 from proctor.core.formats import (
@@ -67,9 +60,7 @@ def _steady(line: Timeline, second: int, seen: Sighting, attribute: str) -> str 
     return value if value is not None and all(one == value for one in around) else None
 
 
-def _choices(
-    question: str, key: tuple[str, str], value: str, values: tuple[str, ...]
-) -> Iterator[CandidateQuestion]:
+def _choices(question: str, key: tuple[str, str], value: str, values: tuple[str, ...]) -> Iterator[CandidateQuestion]:
     """A choice among the values; of many for every three others."""
     name, attribute = key
     others = [one for one in values if one != value]
@@ -235,9 +226,7 @@ def _view_share(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQue
         shown = set(line.shown(name))
         some = len(shown)
         changes = sum((second in shown) != (second + 1 in shown) for second in range(-1, seconds + 1))
-        clear = sum(
-            any(one.class_name == name for one in line.in_view(second)) for second in range(seconds + 1)
-        )
+        clear = sum(any(one.class_name == name for one in line.in_view(second)) for second in range(seconds + 1))
         share = 100 * some / (seconds + 1)
         unsure = 100 * (some - clear) / (seconds + 1) > _UNSURE
         coarse = 100 * changes / (seconds + 1) > _SHARE_TOLERANCE  # a change is known to a second

@@ -38,15 +38,10 @@ _NUMBERED = "Number the {many} in the order in which they were brought into the 
 ASKED = MappingProxyType(
     {
         "seen": QuestionWording(
-            "Has {an_a} been brought into the patient so far?",
-            "object_identification",
-            ("fo_interaction_recognition",),
+            "Has {an_a} been brought into the patient so far?", "object_identification", ("fo_interaction_recognition",)
         ),
         "seen-at": QuestionWording(
-            "Is {an_a} in view at {time}?",
-            "object_identification",
-            ("temporal_localization",),
-            inserted=False,
+            "Is {an_a} in view at {time}?", "object_identification", ("temporal_localization",), inserted=False
         ),
         "kinds-seen": QuestionWording(
             "Which kinds of foreign object have been brought into the patient so far?",
@@ -87,14 +82,10 @@ ASKED = MappingProxyType(
             inserted=False,
         ),
         "when-seen": QuestionWording(
-            "When was {an_a} first brought into the patient?",
-            "temporal_localization",
-            ("fo_interaction_recognition",),
+            "When was {an_a} first brought into the patient?", "temporal_localization", ("fo_interaction_recognition",)
         ),
         "when-each": QuestionWording(
-            "At which times was {an_a} brought into the patient?",
-            "temporal_localization",
-            ("event_aggregation",),
+            "At which times was {an_a} brought into the patient?", "temporal_localization", ("event_aggregation",)
         ),
         "when-out": QuestionWording(
             "When was {an_a} taken out of the patient?",
@@ -110,9 +101,7 @@ ASKED = MappingProxyType(
             ("object_identification",),
         ),
         "first-seen": QuestionWording(
-            "Which of these was brought into the patient first?",
-            "temporal_ordering",
-            ("object_identification",),
+            "Which of these was brought into the patient first?", "temporal_ordering", ("object_identification",)
         ),
         "order-seen": QuestionWording(
             "In which order were these first brought into the patient?",
@@ -172,9 +161,7 @@ ASKED = MappingProxyType(
             ("event_aggregation",),
         ),
         "stay": QuestionWording(
-            "How long did the {a} stay in the patient, as hh:mm:ss?",
-            "duration_estimation",
-            ("temporal_localization",),
+            "How long did the {a} stay in the patient, as hh:mm:ss?", "duration_estimation", ("temporal_localization",)
         ),
         "view-share": QuestionWording(
             "In what percentage of the video so far is at least one {a} in view?",
@@ -269,9 +256,7 @@ ASKED = MappingProxyType(
             inserted=False,
         ),
         "happens": QuestionWording(
-            "What happens to {many} at {time}?",
-            "fo_interaction_recognition",
-            ("temporal_localization",),
+            "What happens to {many} at {time}?", "fo_interaction_recognition", ("temporal_localization",)
         ),
         "which-in": QuestionWording(
             "Which of these is brought into the patient at {time}?",
@@ -302,14 +287,9 @@ ASKED = MappingProxyType(
         "property": QuestionWording(
             "What is the {attribute} of the {a} at {time}?", "object_attributes", inserted=False
         ),
-        "is-property": QuestionWording(
-            "Is the {a} {attribute} at {time}?", "object_attributes", inserted=False
-        ),
+        "is-property": QuestionWording("Is the {a} {attribute} at {time}?", "object_attributes", inserted=False),
         "site": QuestionWording(
-            "Where in the body is the {a} at {time}?",
-            "spatial_localization_situs",
-            clinical=True,
-            inserted=False,
+            "Where in the body is the {a} at {time}?", "spatial_localization_situs", clinical=True, inserted=False
         ),
         "one-site": QuestionWording(
             f"Where in the body was {_THE_ONE} last seen?",
@@ -325,12 +305,8 @@ ASKED = MappingProxyType(
             inserted=False,
         ),
         "use": QuestionWording("What is the {a} used for at {time}?", "fo_usage_purpose", inserted=False),
-        "action": QuestionWording(
-            "What is done with the {a} at {time}?", "fo_interaction_recognition", inserted=False
-        ),
-        "holder": QuestionWording(
-            "What holds the {a} at {time}?", "fo_interaction_recognition", inserted=False
-        ),
+        "action": QuestionWording("What is done with the {a} at {time}?", "fo_interaction_recognition", inserted=False),
+        "holder": QuestionWording("What holds the {a} at {time}?", "fo_interaction_recognition", inserted=False),
     }
 )
 """Every rule by its name: those that any annotated video is asked by, and those of FOCUS alone."""

@@ -85,9 +85,7 @@ def _vessels(shape: tuple[int, int], unit: float, rng: np.random.Generator) -> F
     """Branching dark lines, 0–1."""
     image = Image.new("L", (shape[1], shape[0]))
     pen = ImageDraw.Draw(image)
-    starts = [
-        (float(rng.uniform(0, shape[1])), float(rng.uniform(0, shape[0])), 3.6 * unit) for _ in range(5)
-    ]
+    starts = [(float(rng.uniform(0, shape[1])), float(rng.uniform(0, shape[0])), 3.6 * unit) for _ in range(5)]
     for _ in range(16):
         if not starts:
             break
@@ -165,8 +163,7 @@ def _blob(
     """The outline of an irregular ellipse in the middle of a square."""
     angles = np.linspace(0, 2 * np.pi, 72, endpoint=False)
     wobble = sum(
-        rng.normal(0, rough / order) * np.cos(order * angles + rng.uniform(0, 2 * np.pi))
-        for order in (2, 3, 4, 5)
+        rng.normal(0, rough / order) * np.cos(order * angles + rng.uniform(0, 2 * np.pi)) for order in (2, 3, 4, 5)
     )
     across = size * radii[0] * (1 + wobble) * np.cos(angles)
     down = size * radii[1] * (1 + wobble) * np.sin(angles)
@@ -197,10 +194,7 @@ def _sponge(size: int, rng: np.random.Generator) -> Image.Image:
         (0.07, 0.8),
         (0.04, 0.5),
     ]
-    outline = [
-        (size * (x + float(rng.normal(0, 0.015))), size * (y + float(rng.normal(0, 0.02))))
-        for x, y in corners
-    ]
+    outline = [(size * (x + float(rng.normal(0, 0.015))), size * (y + float(rng.normal(0, 0.02)))) for x, y in corners]
     pen.polygon(outline, fill=(236, 236, 229, 255))
     weave = max(3, size // 22)
     for offset in range(0, size, weave):
@@ -208,12 +202,7 @@ def _sponge(size: int, rng: np.random.Generator) -> Image.Image:
         pen.line([(0, offset), (size, offset)], fill=(221, 221, 214, 255), width=max(1, weave // 3))
     thread = size * float(rng.uniform(0.4, 0.6))
     pen.line(
-        [
-            (0, thread),
-            (size * 0.35, thread + size * 0.04),
-            (size * 0.7, thread - size * 0.03),
-            (size, thread),
-        ],
+        [(0, thread), (size * 0.35, thread + size * 0.04), (size * 0.7, thread - size * 0.03), (size, thread)],
         fill=(38, 92, 190, 255),
         width=size // 13,
     )
@@ -230,18 +219,10 @@ def _clip(size: int, rng: np.random.Generator) -> Image.Image:
     spread = size * float(rng.uniform(0.17, 0.22))
     bend = (size * 0.12, size * 0.5)
     for side in (-1, 1):
-        leg = [
-            bend,
-            (size * 0.3, size * 0.5 + side * spread),
-            (size * 0.92, size * 0.5 + side * spread * 1.15),
-        ]
+        leg = [bend, (size * 0.3, size * 0.5 + side * spread), (size * 0.92, size * 0.5 + side * spread * 1.15)]
         pen.line(leg, fill=(96, 134, 178, 255), width=size // 4, joint="curve")
     for side in (-1, 1):
-        leg = [
-            bend,
-            (size * 0.3, size * 0.5 + side * spread),
-            (size * 0.9, size * 0.5 + side * spread * 1.15),
-        ]
+        leg = [bend, (size * 0.3, size * 0.5 + side * spread), (size * 0.9, size * 0.5 + side * spread * 1.15)]
         pen.line(leg, fill=(158, 198, 242, 255), width=size // 6, joint="curve")
         shine = [(size * 0.4, leg[1][1] - size * 0.03), (size * 0.8, leg[2][1] - size * 0.03)]
         pen.line(shine, fill=(214, 232, 250, 255), width=max(1, size // 20))
@@ -281,9 +262,7 @@ def _bag(size: int, rng: np.random.Generator) -> Image.Image:
         fold = [(x, size * 0.3), (x + size * float(rng.normal(0, 0.05)), size * 0.8)]
         pen.line(fill=(38, 134, 82, 214), xy=fold, width=size // 26)
     pen.ellipse((size * 0.16, size * 0.06, size * 0.84, size * 0.32), fill=(30, 104, 66, 226))
-    pen.ellipse(
-        (size * 0.16, size * 0.06, size * 0.84, size * 0.32), outline=(116, 226, 160, 255), width=size // 18
-    )
+    pen.ellipse((size * 0.16, size * 0.06, size * 0.84, size * 0.32), outline=(116, 226, 160, 255), width=size // 18)
     glint = [(size * 0.3, size * 0.45), (size * 0.27, size * 0.66)]
     pen.line(glint, fill=(196, 244, 214, 235), width=size // 22)
     return _mottled(image, rng, grain=size // 4, strength=0.08)

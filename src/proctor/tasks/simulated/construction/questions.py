@@ -10,13 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from proctor.construction.tracks.annotation import (
-    AnnotatedBox,
-    AnnotatedMoment,
-    Annotation,
-    Sighting,
-    Timeline,
-)
+from proctor.construction.tracks.annotation import AnnotatedBox, AnnotatedMoment, Annotation, Sighting, Timeline
 from proctor.construction.tracks.rules import TRACK_RULES, CandidateQuestion, QuestionTemplates, Rule
 from proctor.tasks.simulated.construction.looks import CLASSES
 from proctor.tasks.simulated.construction.scene import SLIDE
@@ -77,13 +71,9 @@ def moments_of(events: tuple[Event, ...]) -> tuple[AnnotatedMoment, ...]:
     """The moments of importance: an insertion when the object crosses the picture's edge on the way in, a
     retrieval when it does so on the way out."""
     return tuple(
-        AnnotatedMoment(
-            kind="insertion", instance=event.instance, class_name=event.class_name, time=event.start
-        )
+        AnnotatedMoment(kind="insertion", instance=event.instance, class_name=event.class_name, time=event.start)
         if event.kind == "inserted"
-        else AnnotatedMoment(
-            kind="retrieval", instance=event.instance, class_name=event.class_name, time=event.end
-        )
+        else AnnotatedMoment(kind="retrieval", instance=event.instance, class_name=event.class_name, time=event.end)
         for event in events
         if event.kind in {"inserted", "retrieved"}
     )
@@ -128,11 +118,7 @@ class Truth(Timeline):
 
     def of(self, kind: str, class_name: str | None = None) -> list[Event]:
         """Events of a kind, of one class or of all, in order of their start."""
-        return [
-            event
-            for event in self.log.events
-            if event.kind == kind and class_name in {None, event.class_name}
-        ]
+        return [event for event in self.log.events if event.kind == kind and class_name in {None, event.class_name}]
 
     def visibility(self, instance: str) -> dict[int, float]:
         """The visible share of an instance at every second at which it is in the scene."""
@@ -165,10 +151,7 @@ class Truth(Timeline):
             elif event.kind == "hidden":
                 changes += [(event.start, event.start + SLIDE), (event.end - SLIDE, event.end)]
         partly = {
-            second
-            for shares in self._shares.values()
-            for second, share in shares.items()
-            if UNSEEN < share < SHOWN
+            second for shares in self._shares.values() for second, share in shares.items() if UNSEEN < share < SHOWN
         }
         return [
             second
@@ -186,9 +169,7 @@ def offers(truth: Truth) -> list[CandidateQuestion]:
 
 def _plain_classes(truth: Truth) -> list[str]:
     """Classes with one instance, which lies openly but where the script hides it."""
-    return [
-        name for name in NAMES if len(found := truth.insertions(name)) == 1 and truth.plain(found[0].instance)
-    ]
+    return [name for name in NAMES if len(found := truth.insertions(name)) == 1 and truth.plain(found[0].instance)]
 
 
 def _singled_out(question: str, truth: Truth, kind: str) -> Iterator[CandidateQuestion]:
@@ -243,7 +224,6 @@ QUESTION_TYPES: dict[str, tuple[str, ...]] = {
 # The order decides how lots fall among equals, so it is part of what a seed means.
 _BEFORE = [name for name in TRACK_RULES if name != "where"]
 RULES: dict[str, Callable[[Truth], Iterator[CandidateQuestion]]] = {
-    name: _OWN[name] if name in _OWN else _in_our_words(TRACK_RULES[name])
-    for name in (*_BEFORE, *_OWN, "where")
+    name: _OWN[name] if name in _OWN else _in_our_words(TRACK_RULES[name]) for name in (*_BEFORE, *_OWN, "where")
 }
 """All rules by name."""

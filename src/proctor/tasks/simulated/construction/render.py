@@ -80,9 +80,7 @@ class Renderer:
         columns = np.arange(self.width)
         wave = 1.3 * self.unit * np.sin(math.tau * (columns / (150 * self.unit) + time / 4) + self._wave)
         across = np.rint(FINE * (columns + self._origin + camera[0])).astype(np.intp)
-        down = np.rint(FINE * (np.arange(self.height)[:, None] + self._origin + camera[1] + wave)).astype(
-            np.intp
-        )
+        down = np.rint(FINE * (np.arange(self.height)[:, None] + self._origin + camera[1] + wave)).astype(np.intp)
         rows, width = self._canvas.shape
         np.clip(across, 0, width - 1, out=across)
         np.clip(down, 0, rows - 1, out=down)
@@ -118,13 +116,7 @@ def _packed(colour: Floats) -> NDArray[np.uint32]:
 
 
 def _lay(
-    frame: Floats,
-    owner: NDArray[np.int16],
-    drawn: Sprite,
-    centre: tuple[float, float],
-    *,
-    index: int,
-    lift: float,
+    frame: Floats, owner: NDArray[np.int16], drawn: Sprite, centre: tuple[float, float], *, index: int, lift: float
 ) -> None:
     """Lays a sprite over the frame, its shadow first, and writes down whose pixels these are now."""
     height, width = drawn.opacity.shape
@@ -144,9 +136,7 @@ def _lay(
 Window = tuple[slice, slice]
 
 
-def _overlap(
-    frame: tuple[int, ...], piece: tuple[int, ...], corner: tuple[int, int]
-) -> tuple[Window, Window] | None:
+def _overlap(frame: tuple[int, ...], piece: tuple[int, ...], corner: tuple[int, int]) -> tuple[Window, Window] | None:
     """Where a piece with its corner at (left, top) lies inside the frame: the same window in both."""
     left, top = corner
     x0, x1 = max(0, left), min(frame[1], left + piece[1])
@@ -166,15 +156,11 @@ def _cover_sprite(material: str, unit: float, rng: np.random.Generator) -> Sprit
     else:
         box = (round(3 * unit), round(2 * unit), width - round(3 * unit), length + round(12 * unit))
         pen.rounded_rectangle(box, radius=round(12 * unit), fill=255)
-    opacity = np.asarray(mask.filter(ImageFilter.GaussianBlur(0.8 * unit)), dtype=np.float32) / np.float32(
-        255
-    )
+    opacity = np.asarray(mask.filter(ImageFilter.GaussianBlur(0.8 * unit)), dtype=np.float32) / np.float32(255)
     across = np.abs(np.linspace(-1, 1, width, dtype=np.float32))[None, :, None]
     if material == "tissue":
         grain = tissue((length, width), 1.4 * unit, rng)
-        colour = (0.55 * grain + 0.45 * np.array([206, 120, 104], dtype=np.float32)) * (
-            1.12 - 0.45 * across**2
-        )
+        colour = (0.55 * grain + 0.45 * np.array([206, 120, 104], dtype=np.float32)) * (1.12 - 0.45 * across**2)
     else:
         brushed = smooth_noise((length, width), 3 * unit, rng).mean(axis=0, keepdims=True)[..., None]
         colour = np.array([74, 76, 82], dtype=np.float32) * (0.85 + 0.3 * brushed) * (1.25 - 0.5 * across)
@@ -192,9 +178,7 @@ def _fold_outline(width: int, length: int, rng: np.random.Generator) -> list[tup
     """A fold that widens downwards, with an uneven border."""
     places = np.linspace(-1, 1, 61)
     half = width / 2 * 0.96
-    waves = sum(
-        rng.normal(0, 0.022) * np.cos(order * np.pi * places + rng.uniform(0, 6)) for order in (2, 3, 5, 7)
-    )
+    waves = sum(rng.normal(0, 0.022) * np.cos(order * np.pi * places + rng.uniform(0, 6)) for order in (2, 3, 5, 7))
     rim = 0.03 * length + 0.22 * length * np.abs(places) ** 3.2 + 0.5 * length * np.asarray(waves)
     top = [(width / 2 + half * float(x), max(1.0, float(y))) for x, y in zip(places, rim, strict=True)]
     return [*top, (float(width), float(length)), (0.0, float(length))]

@@ -64,11 +64,7 @@ class Scene:
         self.unit = self.height / 216
         rng = generator(seed, "simulate", script.video, "scene")
         self._drift = [
-            (
-                float(rng.uniform(a, b)) * self.unit,
-                float(rng.uniform(*period)),
-                float(rng.uniform(0, math.tau)),
-            )
+            (float(rng.uniform(a, b)) * self.unit, float(rng.uniform(*period)), float(rng.uniform(0, math.tau)))
             for a, b, period in ((8, 11, (9, 14)), (2, 3, (4, 6)), (5, 6.5, (8, 12)), (1.2, 1.8, (3.4, 4.4)))
         ]
         self._pivots = {
@@ -141,9 +137,7 @@ class Scene:
                 return PlacedObject(instance, *self._retrieving(event, time), held=True)
             if event.kind == "moved" and time < event.end:
                 share = _ease_both((time - event.start) / (event.end - event.start))
-                return PlacedObject(
-                    instance, *self._seen(_between(place, event.place, share), time), held=True
-                )
+                return PlacedObject(instance, *self._seen(_between(place, event.place, share), time), held=True)
             place = event.place
         return PlacedObject(instance, *self._seen(place, time), held=False)
 

@@ -15,22 +15,10 @@ from proctor.construction.tracks.annotation import AnnotatedVideo, Annotation
 from proctor.construction.tracks.balance import choose
 from proctor.core import InputError, generator, whole_folder
 from proctor.core.formats import ChoiceFormat
-from proctor.tasks.simulated.construction.questions import (
-    QUESTION_TYPES,
-    EventLog,
-    Truth,
-    moments_of,
-    offers,
-    sighting,
-)
+from proctor.tasks.simulated.construction.questions import QUESTION_TYPES, EventLog, Truth, moments_of, offers, sighting
 from proctor.tasks.simulated.construction.render import Renderer
 from proctor.tasks.simulated.construction.script import Script, draw_script
-from proctor.tasks.simulated.reader import (
-    FORMAT_VERSION,
-    SimulatedManifest,
-    SimulatedQuestion,
-    SimulatedVideo,
-)
+from proctor.tasks.simulated.reader import FORMAT_VERSION, SimulatedManifest, SimulatedQuestion, SimulatedVideo
 
 SIMULATOR_VERSION = "1"
 """Changes whenever the same seed gives other pictures, events or questions."""
@@ -156,9 +144,7 @@ def _check(videos: int, seconds: float, fps: int, size: tuple[int, int], questio
     if size[0] % 2 or size[1] % 2:
         raise InputError(None, "size", found=f"{size[0]}x{size[1]}", expected="even numbers of pixels")
     if not 1.2 <= size[0] / size[1] <= 2.4:
-        raise InputError(
-            None, "size", found=f"{size[0]}x{size[1]}", expected="a width of 1.2 to 2.4 times the height"
-        )
+        raise InputError(None, "size", found=f"{size[0]}x{size[1]}", expected="a width of 1.2 to 2.4 times the height")
 
 
 def observe(script: Script, renderer: Renderer, fps: int = 10) -> Truth:
