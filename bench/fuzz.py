@@ -42,8 +42,7 @@ from proctor.core.formats import (
     RatingsFormat,
     TimestampsFormat,
 )
-from proctor.judges.hostile import FENCE_CLOSE, neutral
-from proctor.judges.injection import steers
+from proctor.judges.prompt_injection import FENCE_CLOSE, has_injection, sanitize
 from tests.support.fuzzing import TARGETS, one_case
 
 PATIENCE_S = 5  # of the processor, however busy the machine
@@ -89,9 +88,9 @@ def texts(seed: int, folder: Path) -> str:
             read += 1
         except ParseError:
             pass
-    if FENCE_CLOSE in neutral(text):
+    if FENCE_CLOSE in sanitize(text):
         raise AssertionError("a fence is left")
-    steers(text)
+    has_injection(text)
     return "accepted" if read > 1 else "refused"  # free text takes everything
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from proctor.core import InputError
 from proctor.judges.dimensions import DimensionScores
-from proctor.judges.dimensions.looking_up import CITES_UNSEEN, STEERING_PASSAGE
+from proctor.judges.dimensions.looking_up import CITES_UNSEEN, INJECTION_IN_PASSAGE
 from proctor.judges.retrieval import index
 from tests.support.dimension_cases import case, picture
 from tests.support.faulty_server import Fault, Request
@@ -235,8 +235,8 @@ def test_a_hostile_document_is_fenced_in_and_flagged(tmp_path: Path) -> None:
 
     options = {"documents": str(document_folder(tmp_path, bad=text))}
     said = examined(reply, votes=votes, options=options)
-    assert said.flags == (STEERING_PASSAGE,)
-    assert [STEERING_PASSAGE in one.flags for one in votes.kept.values()] == [False, True, True, True]
+    assert said.flags == (INJECTION_IN_PASSAGE,)
+    assert [INJECTION_IN_PASSAGE in one.flags for one in votes.kept.values()] == [False, True, True, True]
     for request in requests[1:]:
         assert request.texts[-1].count("<<<PASSAGE") == request.texts[-1].count("PASSAGE>>>") == 1
     assert said.values["overall"] == 0.7

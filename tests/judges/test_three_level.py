@@ -13,7 +13,7 @@ import pytest
 from proctor.core import Answer, InfrastructureError, InputError, Item, NoVerdictError, Reference, Score, Status, Vote
 from proctor.core.formats import ChoiceFormat, FreeTextFormat
 from proctor.judges import VERDICT_METRICS, build_judge, judge_prompt
-from proctor.judges.three_level import ThreeLevelJudge, build
+from proctor.judges.verdict_judges import ThreeLevelJudge, three_level
 from proctor.models import ModelClient, ModelSpec
 from tests.support.faulty_server import AT_ONCE, Fault, FaultyServer, Request
 from tests.support.snapshot import assert_frozen
@@ -51,7 +51,7 @@ def judged(
     async def run() -> list[list[Score]]:
         fields = {"name": "openai:judge", "base_url": server.url, "backoff_s": 0.001, "retries": 1}
         client = ModelClient(ModelSpec.model_validate(fields | {"timeout_s": 600.0} | spec))
-        judge = build(client, Votes() if votes is None else votes, prompt=prompt)
+        judge = three_level(client, Votes() if votes is None else votes, prompt=prompt)
         try:
             return await asyncio.gather(*(judge.score(one, answer) for one, answer in work))
         finally:

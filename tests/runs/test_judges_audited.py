@@ -11,7 +11,7 @@ from scipy import stats as reference
 
 from proctor.audits import CorrelationSettings, audit
 from proctor.core import BENCHMARKS, InputError, generator
-from proctor.judges.verdict import verdict_scores
+from proctor.judges.verdicts import verdict_scores
 from proctor.metrics import AccuracyScorer
 from proctor.runs import Store, compared, import_answers, judges_of
 from tests.support.audit_page import Tables

@@ -361,7 +361,7 @@ def _weights(folder: Path) -> list[Path]:
 
 
 def _read_weights(folder: Path) -> object:
-    from proctor.judges.embedded.weights import read_arrays
+    from proctor.judges.embedded.judge import read_arrays
 
     return read_arrays(folder / "w.npz")
 

@@ -5,12 +5,8 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.judges.binary_vote import JUDGE_VOTE
-    from proctor.judges.decided import asked_metrics, decided_scores, decided_values
-    from proctor.judges.fallback import WithFallback
     from proctor.judges.function import FunctionJudge, JudgeFunction, judge
-    from proctor.judges.panel import PANEL_ACCURACY, Panel
-    from proctor.judges.rationale import RATIONALE_METRICS, TEXT_ONLY_FLAG
+    from proctor.judges.panel import Panel, WithFallback
     from proctor.judges.registry import (
         JUDGES,
         BuildJudge,
@@ -22,29 +18,34 @@ if TYPE_CHECKING:
         judge_prompt,
         rates_dimensions,
     )
-    from proctor.judges.unresolved import (
+    from proctor.judges.verdict_judges import TEXT_ONLY_FLAG
+    from proctor.judges.verdicts import (
         AWAITING_VOTES,
         BY_FALLBACK,
-        DECIDED_BY_A_PERSON,
-        NO_VERDICT,
-        RESOLVED,
-        TIE,
-        UNRESOLVED,
-        VOTE_MISSING,
-        PartialScoresError,
-        decided_by,
-        is_decided,
-    )
-    from proctor.judges.verdict import (
         CONTRADICTION,
         CONTRADICTION_FLAG,
+        DECIDED_BY_A_PERSON,
         HALF_UNNAMED,
+        JUDGE_VOTE,
+        NO_VERDICT,
+        PANEL_ACCURACY,
+        RATIONALE_METRICS,
+        RESOLVED,
         RUBRIC,
         RUBRIC_BY_ERROR_TYPE,
         RUBRIC_LABELS,
+        TIE,
+        UNRESOLVED,
         VERDICT_METRICS,
+        VOTE_MISSING,
         ErrorType,
+        PartialScoresError,
         Verdict,
+        asked_metrics,
+        decided_by,
+        decided_scores,
+        decided_values,
+        is_decided,
         verdict_scores,
     )
 else:

@@ -25,8 +25,7 @@ from proctor.core import (
     content_hash,
 )
 from proctor.judges.asked_once import AskedOnce
-from proctor.judges.hostile import FENCE_CLOSE, FENCE_OPEN, neutral
-from proctor.judges.injection import STEERING_FLAG, steers
+from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN, INJECTION_FLAG, has_injection, sanitize
 from proctor.metrics import cause_of, declared_metric, in_range
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ class FunctionJudge:
             "item": item,
             "question": item.question,
             "reference": None if item.reference is None else item.reference.answer,
-            "answer": f"{FENCE_OPEN}\n{neutral(answer.text)}\n{FENCE_CLOSE}",
+            "answer": f"{FENCE_OPEN}\n{sanitize(answer.text)}\n{FENCE_CLOSE}",
             "ask": question.ask if function.is_async else question.blocking(asyncio.get_running_loop()),
         }
         try:
@@ -138,7 +137,7 @@ class _Question:
     def __init__(self, asked: AskedOnce, item_id: str, text: str) -> None:
         self._asked = asked
         self._item_id = item_id
-        self._flags = (STEERING_FLAG,) if steers(text) else ()
+        self._flags = (INJECTION_FLAG,) if has_injection(text) else ()
         self.last_vote = ""
 
     async def ask(self, prompt: str, form: type[T]) -> T:

@@ -1,4 +1,4 @@
-"""The judge `panel`: up to three models vote whether a short answer is right, and the majority decides.
+"""Several judges of one answer: `panel`, whose majority decides, and a judge with another one behind it.
 
 Source: the evaluation of the ORena SAVE FOCUS challenge ("up to three LLMs decide via majority vote whether the
 proposed answer matches the reference"). What a tie and a vote that never comes mean, its document leaves open.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -22,23 +21,90 @@ from proctor.core import (
     Item,
     Metric,
     NoVerdictError,
+    RefusalError,
     Score,
     Scorer,
     Status,
-    Vote,
+    SystemFaultError,
     VoteBook,
 )
 from proctor.core.formats import FreeTextFormat
-from proctor.judges.binary_vote import JUDGE_VOTE, PROMPT, BinaryVote, RightOrWrong
 from proctor.judges.registry import OfSeveral
-from proctor.judges.unresolved import RESOLVED, RESOLVED_SHORT, TIE, UNRESOLVED, VOTE_MISSING
+from proctor.judges.verdict_judges import PROMPTS, BinaryVote, RightOrWrong
+from proctor.judges.verdicts import (
+    BY_FALLBACK,
+    JUDGE_VOTE,
+    PANEL_ACCURACY,
+    RESOLVED,
+    RESOLVED_SHORT,
+    TIE,
+    UNRESOLVED,
+    VOTE_MISSING,
+)
 from proctor.metrics import cause_of
 from proctor.models import ModelClient, chosen_prompt
 
-MOST_JUDGES = 3
+_NO_VERDICT = (InfrastructureError, RefusalError, SystemFaultError)
 
-PANEL_ACCURACY = replace(ACCURACY, formats=(*ACCURACY.formats, "free_text"))
-"""Accuracy where free text counts too: what code can't compare, a panel decides."""
+
+class WithFallback:
+    """Asks `fallback` where `judge` declines, gives nothing of the form asked for, or (a panel) has no majority.
+
+    Its marks stand under the judge's own name, so that every answer of a run has one by the same scorer; the metric
+    `unresolved` says of which answers the verdict is the fallback's, and each mark's vote names the judge that gave it.
+    """
+
+    def __init__(self, judge: Scorer, fallback: Scorer) -> None:
+        self._judge = judge
+        self._fallback = fallback
+
+    @property
+    def name(self) -> str:
+        """The judge's."""
+        return self._judge.name
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The judge's."""
+        return self._judge.metrics
+
+    def applies(self, item: Item) -> bool:
+        """To what the judge applies to."""
+        return self._judge.applies(item)
+
+    async def score(self, item: Item, answer: Answer) -> list[Score]:
+        """The judge's scores, or the fallback's where it has no verdict. Raises `InfrastructureError` where neither has one."""
+        try:
+            own = await self._judge.score(item, answer)
+        except _NO_VERDICT:
+            return self._taken(item, [], await self._fallback.score(item, answer))
+        if not _open(own):
+            return own
+        try:
+            other = await self._fallback.score(item, answer)
+        except _NO_VERDICT:
+            return own
+        return own if _open(other) else self._taken(item, own, other)
+
+    def _taken(self, item: Item, own: list[Score], other: list[Score]) -> list[Score]:
+        """The fallback's marks under the judge's name; single votes stay under the names of those who cast them."""
+        if _open(other):
+            raise NoVerdictError(f"{self._fallback.name}: no verdict either")
+        votes = [one for one in own if one.metric != UNRESOLVED.name and one.scorer != self.name]
+        marks = [
+            one.model_copy(update={"scorer": self.name}) if one.scorer == self._fallback.name else one
+            for one in other
+            if one.metric != UNRESOLVED.name
+        ]
+        how = Score(item_id=item.id, metric=UNRESOLVED.name, value=0.0, scorer=self.name, label=BY_FALLBACK)
+        return [*marks, *votes, how]
+
+
+def _open(scores: list[Score]) -> bool:
+    return any(one.metric == UNRESOLVED.name and one.value == 1 for one in scores)
+
+
+MOST_JUDGES = 3
 
 _GIVE_UP_AFTER = 10
 
@@ -65,10 +131,12 @@ def decide(verdicts: Sequence[RightOrWrong | None]) -> tuple[RightOrWrong | None
 class Panel:
     """Marks free text by the majority of up to three judges.
 
-    An answer that never came in time or can't be read (too long) is wrong without a call, as the challenge
-    has it. Each judge's vote is kept and scored under that judge's own name, so a judge that joins later is
-    the only one to be asked.
+    An answer that never came in time or can't be read (too long) is wrong without a call, as in the challenge.
+    Each judge's vote is kept and scored under that judge's own name, so a judge that joins later is
+    the only one to be asked. Its name has all models: another panel is another scorer, whose marks stand beside these.
     """
+
+    metrics = (PANEL_ACCURACY, UNRESOLVED, JUDGE_VOTE)
 
     def __init__(self, judges: Sequence[BinaryVote]) -> None:
         names = [judge.model for judge in judges]
@@ -76,21 +144,12 @@ class Panel:
             found = ", ".join(names) or "none"
             raise InputError(None, "panel", found=found, expected=f"1 to {MOST_JUDGES} different models")
         self._judges = tuple(judges)
-
-    @property
-    def name(self) -> str:
-        """With all its models, by name: another panel is another scorer, whose marks stand beside these."""
-        return f"panel{self._judges[0].mark}[{', '.join(sorted(judge.model for judge in self._judges))}]"
+        self.name = f"panel{judges[0].variant}[{', '.join(sorted(names))}]"
 
     @property
     def judges(self) -> tuple[str, ...]:
         """The names of its judges."""
         return tuple(judge.name for judge in self._judges)
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """Accuracy, whether it is unresolved, and each judge's own vote."""
-        return (PANEL_ACCURACY, UNRESOLVED, JUDGE_VOTE)
 
     @property
     def settings(self) -> dict[str, JsonValue]:
@@ -116,14 +175,13 @@ class Panel:
         if not votes:
             asked = any(isinstance(one, NoVerdictError) for one in said)
             raise (NoVerdictError if asked else InfrastructureError)("; ".join(str(one) for one in said))
-        verdict, how = decide([None if isinstance(one, InfrastructureError) else one[0] for one in said])
+        verdict, how = decide(
+            [None if isinstance(one, InfrastructureError) else RightOrWrong(one.label) for one in said]
+        )
         scores = [self._unresolved(item, how)]
         if verdict is not None:
             scores.append(self._accuracy(item, verdict.value))
-        for judge, one in zip(self._judges, said, strict=True):
-            if not isinstance(one, InfrastructureError):
-                scores.append(judge.score(item, *one))
-        return scores
+        return [*scores, *votes]
 
     def _accuracy(self, item: Item, label: str) -> Score:
         value = float(label == RightOrWrong.RIGHT.value)
@@ -134,7 +192,7 @@ class Panel:
         return Score(item_id=item.id, metric=UNRESOLVED.name, value=value, scorer=self.name, label=how)
 
 
-async def _said(judge: BinaryVote, item: Item, answer: Answer) -> tuple[RightOrWrong, Vote] | InfrastructureError:
+async def _said(judge: BinaryVote, item: Item, answer: Answer) -> Score | InfrastructureError:
     """A judge's vote, or why there is none: one that fails does not stop the others."""
     try:
         return await judge.vote(item, answer)
@@ -148,7 +206,7 @@ class _Panels(OfSeveral):
     def build(
         self, clients: Sequence[ModelClient], votes: VoteBook, *, prompt: Path | None, briefing: Briefing
     ) -> Scorer:
-        wording = chosen_prompt(PROMPT, prompt)
+        wording = chosen_prompt(PROMPTS["binary_vote"], prompt)
         return Panel([BinaryVote(client, votes, wording, briefing, give_up_after=_GIVE_UP_AFTER) for client in clients])
 
 

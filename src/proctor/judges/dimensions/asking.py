@@ -14,8 +14,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from proctor.core import Dimension, Frame, InfrastructureError, InputError, Vote, VoteBook
 from proctor.judges.asked_once import AskedOnce, Asks
-from proctor.judges.dimensions.case import IMAGES_ABSENT, IMAGES_BROKEN, Case, steering_flags
-from proctor.judges.hostile import FENCE_CLOSE, FENCE_OPEN, neutral
+from proctor.judges.dimensions.case import IMAGES_ABSENT, IMAGES_BROKEN, Case, injection_flags
+from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN, sanitize
 from proctor.media import MediaSettings, encode, locate, read_image
 from proctor.models import Prompt, load_prompt
 
@@ -233,7 +233,7 @@ class CaseAsker:
         for one in asked:
             if one.name not in system:
                 raise InputError(prompt.name, found=f"nothing about {one.name!r}", expected="every dimension")
-        own = steering_flags(case)
+        own = injection_flags(case)
         shown = (*own, *pictures.flags)
         try:
             value, vote = await self._asked.ask(
@@ -251,9 +251,9 @@ class CaseAsker:
     def _filled(self, case: Case, pictures: Pictures) -> dict[str, object]:
         return {
             **self._extra,
-            "query": neutral(case.query),
-            "references": [neutral(one.text) for one in case.sorted_references],
-            "candidate": neutral(case.candidate),
+            "query": sanitize(case.query),
+            "references": [sanitize(one.text) for one in case.sorted_references],
+            "candidate": sanitize(case.candidate),
             "images_named": pictures.named,
             "images_shown": len(pictures.frames),
             "fence_open": FENCE_OPEN,

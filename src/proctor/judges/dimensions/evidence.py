@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from proctor.core import InfrastructureError, ProctorError, VoteBook
 from proctor.judges.asked_once import AskedOnce
 from proctor.judges.dimensions.asking import CaseAsker, load_prompts, prompt_for, rating_form
-from proctor.judges.dimensions.case import Case, DimensionScores, steering_flags
+from proctor.judges.dimensions.case import Case, DimensionScores, injection_flags
 from proctor.judges.dimensions.looking_up import (
     CITES_UNSEEN,
     AsksForCited,
@@ -33,8 +33,8 @@ from proctor.judges.dimensions.looking_up import (
     shown_in_prompt,
 )
 from proctor.judges.dimensions.protocol import DimensionJudge, JudgeSetup, RatesDimensions, read_options
-from proctor.judges.hostile import FENCE_CLOSE, FENCE_OPEN, neutral
-from proctor.judges.retrieval.ranking import Match
+from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN, sanitize
+from proctor.judges.retrieval.index import Match
 from proctor.judges.retrieval.reranking import Ranked, Sought
 from proctor.models import ModelClient
 
@@ -127,8 +127,8 @@ class ClaimReader:
         """What the candidate claims, each once, and the key of the vote."""
         prompt = prompt_for(self._split, case.id, case.language)
         system, user = prompt.render(
-            query=neutral(case.query),
-            candidate=neutral(case.candidate),
+            query=sanitize(case.query),
+            candidate=sanitize(case.candidate),
             most=self._most,
             fence_open=FENCE_OPEN,
             fence_close=FENCE_CLOSE,
@@ -145,17 +145,17 @@ class ClaimReader:
                 "query": case.query,
                 "candidate": case.candidate,
             },
-            flags=lambda _: steering_flags(case),
+            flags=lambda _: injection_flags(case),
         )
-        return tuple(dict.fromkeys(neutral(one) for one in value.claims)), vote.key
+        return tuple(dict.fromkeys(sanitize(one) for one in value.claims)), vote.key
 
     async def ground(self, case: Case, claim: str, matches: Sequence[Match]) -> Grounded:
         """What the references and these passages say of a claim."""
         prompt = prompt_for(self._ground, case.id, case.language)
-        references: list[JsonValue] = [neutral(one.text) for one in case.sorted_references]
+        references: list[JsonValue] = [sanitize(one.text) for one in case.sorted_references]
         passages = shown_in_prompt(matches)
         filled: dict[str, JsonValue] = {
-            "query": neutral(case.query),
+            "query": sanitize(case.query),
             "references": references,
             "passages": passages,
             "claim": claim,
@@ -219,7 +219,7 @@ class EvidenceJudge:
         try:
             checked, votes = await self._checked(case)
         except InfrastructureError as error:
-            return DimensionScores.none(case, str(error), flags=steering_flags(case))
+            return DimensionScores.none(case, str(error), flags=injection_flags(case))
         cited = _each_once([one for claim in checked for one in claim.cited])
         number = {match.passage.id: place for place, match in enumerate(cited, start=1)}
         more: dict[str, JsonValue] = {

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from proctor.core import InputError, content_hash, generator
 from proctor.judges.dimensions.case import Case, RatedCase
-from proctor.judges.hostile import neutral
+from proctor.judges.prompt_injection import sanitize
 from proctor.metrics.text import Encoder, tokens
 
 Rows = NDArray[np.float64]
@@ -188,5 +188,5 @@ def _text(case: Case) -> str:
 
 
 def _short(text: str, most: int) -> str:
-    plain = neutral(text)
+    plain = sanitize(text)
     return plain if len(plain) <= most else plain[: most - 4].rstrip() + " […]"

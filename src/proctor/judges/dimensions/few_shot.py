@@ -115,7 +115,7 @@ def exemplars_from(judge: str, setup: JudgeSetup, options: ExemplarOptions) -> E
         return CoveringExemplars(pool, options.shots, options.seed)
     if not options.encoder:
         return SimilarExemplars(pool, options.shots)
-    from proctor.judges.retrieval.loading import load_sentence_encoder
+    from proctor.judges.retrieval.index import load_sentence_encoder
 
     return SimilarExemplars(pool, options.shots, load_sentence_encoder(options.encoder))
 

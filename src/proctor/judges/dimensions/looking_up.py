@@ -14,15 +14,13 @@ from proctor.judges.asked_once import Asks
 from proctor.judges.dimensions.asking import load_prompts
 from proctor.judges.dimensions.case import Case, speaks_to_judge
 from proctor.judges.dimensions.protocol import JudgeSetup
-from proctor.judges.retrieval.index import IndexSettings, Opened, open_index
-from proctor.judges.retrieval.loading import load_pair_scorer
-from proctor.judges.retrieval.passages import Chunking
-from proctor.judges.retrieval.ranking import Match
+from proctor.judges.retrieval.documents import Chunking
+from proctor.judges.retrieval.index import IndexSettings, Match, Opened, load_pair_scorer, open_index
 from proctor.judges.retrieval.reranking import ModelReranker, PairReranker, Ranked, Reranker, Sought, passage_shown
 from proctor.metrics.text import EMBEDDED_ENCODER
 from proctor.models import ModelClient, Part, Reply
 
-STEERING_PASSAGE = "steering-passage"
+INJECTION_IN_PASSAGE = "steering-passage"
 """Flag: a passage that was shown speaks to the judge. It was fenced in like every other."""
 
 CITES_UNSEEN = "cites-unseen-passage"
@@ -116,7 +114,7 @@ def passage_flags(case: Case, matches: Sequence[Match], cited: Iterable[int]) ->
     speaks = any(
         speaks_to_judge(text, case.dimensions) for one in matches for text in (one.passage.text, one.passage.source)
     )
-    return (*((STEERING_PASSAGE,) if speaks else ()), *((CITES_UNSEEN,) if unseen else ()))
+    return (*((INJECTION_IN_PASSAGE,) if speaks else ()), *((CITES_UNSEEN,) if unseen else ()))
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from proctor.core import ConfigurationError, InputError, ProctorError, content_hash
-from proctor.judges.dimensions.case import Case, DimensionScores, steering_flags
+from proctor.judges.dimensions.case import Case, DimensionScores, injection_flags
 from proctor.judges.dimensions.choosing import DimensionChoice, read_choice
 from proctor.judges.dimensions.protocol import DimensionJudge, JudgesAll, JudgeSetup, RatesDimensions, read_options
 
@@ -42,7 +42,7 @@ class RecordedJudge:
         return DimensionScores(
             values={one.name: given[one.name] for one in case.dimensions if one.name in given},
             missing={one.name: f"{self.name} has no score" for one in case.dimensions if one.name not in given},
-            flags=steering_flags(case),
+            flags=injection_flags(case),
         )
 
 

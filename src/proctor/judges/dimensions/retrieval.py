@@ -14,7 +14,7 @@ from pydantic import Field, JsonValue
 
 from proctor.core import ConfigurationError, InfrastructureError, InputError, VoteBook
 from proctor.judges.dimensions.asking import CaseAsker, Rated, load_prompts, rating_form
-from proctor.judges.dimensions.case import Case, DimensionScores, steering_flags
+from proctor.judges.dimensions.case import Case, DimensionScores, injection_flags
 from proctor.judges.dimensions.exemplars import Exemplars, shown
 from proctor.judges.dimensions.few_shot import ExemplarOptions, exemplars_from, told_of, without_own
 from proctor.judges.dimensions.looking_up import (
@@ -73,7 +73,7 @@ class RetrievalJudge:
             queries, sought = sought_for(case)
             found = await self._retriever.find(queries, sought)
         except InfrastructureError as error:
-            return DimensionScores.none(case, str(error), flags=steering_flags(case))
+            return DimensionScores.none(case, str(error), flags=injection_flags(case))
         more: dict[str, JsonValue] = {"passages": shown_in_prompt(found.matches)}
         if self._exemplars:
             more["exemplars"] = [shown(one) for one in chosen]

@@ -22,7 +22,7 @@ from proctor.core import (
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.dimensions.case import Case, DimensionScores, case_of
 from proctor.judges.dimensions.protocol import DimensionJudge, JudgesAll
-from proctor.judges.unresolved import PartialScoresError
+from proctor.judges.verdicts import PartialScoresError
 
 
 class DimensionScorer:

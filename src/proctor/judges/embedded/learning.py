@@ -1,21 +1,271 @@
-"""Learning to rate answers of one language: many ridge regressions, the better ones averaged."""
+"""Learning to rate answers of one language: many ridge regressions on views of the answers, the better ones averaged."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import InputError
-from proctor.judges.embedded.answers import Answers
-from proctor.judges.embedded.designs import Design, draw_designs
-from proctor.judges.embedded.folds import Split, folds
-from proctor.judges.embedded.views import Views, fit_views
+from proctor.core import InputError, generator
+from proctor.judges.embedded.answers import BESIDE_OTHERS, Answers, Part
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Split:
+    """What decides the folds of answers: the encounter and the dataset of each row."""
+
+    groups: tuple[str, ...]
+    datasets: tuple[str, ...]
+
+    def part(self, rows: Sequence[int] | Rows) -> Split:
+        """That of some rows."""
+        return Split(tuple(self.groups[k] for k in rows), tuple(self.datasets[k] for k in rows))
+
+
+def fold_numbers(split: Split, count: int, seed: int, name: str, *, grouped: bool = True) -> Rows:
+    """The fold of each row, 0 to `count` − 1. All rows of an encounter are in one fold, whatever the order
+    of the rows; not `grouped`, every row is dealt out by itself.
+
+    Raises `InputError` for fewer encounters than folds.
+
+    >>> fold_numbers(Split(("a", "a", "b", "c"), ("d",) * 4), 3, 0, "example")[:2].tolist()
+    [1, 1]
+    """
+    units = split.groups if grouped else tuple(f"{one}#{k}" for k, one in enumerate(split.groups))
+    dataset = dict(zip(units, split.datasets, strict=True))
+    if len(dataset) < count:
+        raise InputError(
+            None,
+            "ratings",
+            found=f"answers to {len(dataset)} encounters",
+            expected=f"{count} or more, one for each fold",
+        )
+    fold: dict[str, int] = {}
+    for one in sorted(set(dataset.values())):
+        inside = sorted(unit for unit in dataset if dataset[unit] == one)
+        for k in generator(seed, "embedded-judge", "folds", name, one).permutation(len(inside)):
+            fold[inside[k]] = len(fold) % count
+    return np.array([fold[unit] for unit in units], dtype=np.int64)
+
+
+def folds(split: Split, count: int, seed: int, name: str, *, grouped: bool = True) -> Iterator[tuple[Rows, Rows]]:
+    """For each fold the rows outside it, to learn from, and those in it (see `fold_numbers`)."""
+    number = fold_numbers(split, count, seed, name, grouped=grouped)
+    for k in range(count):
+        yield np.flatnonzero(number != k), np.flatnonzero(number == k)
+
+
+def parted(split: Split, number: Rows) -> int:
+    """How many encounters have answers in several folds.
+
+    >>> parted(Split(("a", "a", "b"), ("d",) * 3), np.array([0, 1, 1]))
+    1
+    """
+    seen: dict[str, set[int]] = {}
+    for group, one in zip(split.groups, number.tolist(), strict=True):
+        seen.setdefault(group, set()).add(one)
+    return sum(len(one) > 1 for one in seen.values())
+
+
+VIEWS = {
+    "measures": "measures of the answer, each standardised",
+    "bends": "the same, with bends and interactions (random Fourier features of a Gaussian kernel)",
+    "wording": "n-grams of characters of the answer (TF-IDF)",
+    "wording-apart": "how far they differ from those of the references",
+    "wording-shared": "those that the references have too",
+    "wording-of-references": "n-grams of the references",
+    "wording-of-all": "n-grams of all answers to the question, on average",
+    "wording-of-query": "n-grams of the question",
+    "meaning": "embedding of the answer",
+    "meaning-of-references": "mean embedding of the references",
+    "meaning-of-query": "embedding of the question",
+    "meaning-shared": "product of the answer's and the references' embeddings",
+    "meaning-apart": "how far they differ",
+    "likeness": "the mean of plain measures of likeness to the references (`LIKENESS`)",
+}
+"""What an answer is seen as, by name. Each view is a block of columns that a linear model weighs."""
+
+OF_OTHERS = ("wording-of-all",)
+"""Views that look at other answers to the same question (some measures do so too)."""
+
+LIKENESS = ("rouge-1-mean", "bert-f1-mean")
+"""Measures that are good metrics by themselves, whatever was learned."""
+
+_WEIGHTS = ((0.0, 0.5, 1.0, 2.0), (0.5, 0.15, 0.2, 0.15))
+_FREEDOM = (0.5, 1.0, 2.0, 4.0)
+_SHARED = (0.0, 0.3, 0.6, 0.9)
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """A ridge regression on views. `weights` are the views' shares of the kernel; `penalty` is the ridge's
+    per unit of weight, the larger the smoother; `shared` is how far each dimension is drawn to the mean of
+    all (0: learned by itself)."""
+
+    weights: Mapping[str, float]
+    penalty: float
+    shared: float
+
+    @property
+    def alpha(self) -> float:
+        """The ridge's penalty. The view `likeness` does not add to it: a design that has it weighs its single
+        column almost freely, and shrinks all else towards it."""
+        return self.penalty * sum(weight for name, weight in self.weights.items() if name != "likeness")
+
+
+def draw_designs(seed: int, count: int, *, alone: bool = False) -> tuple[Design, ...]:
+    """Designs drawn at random, the same for the same seed; `alone`: none looks at other answers.
+
+    Every design has the measures in it, and every second one likeness, with as much weight as all else.
+
+    >>> draw_designs(0, 3) == draw_designs(0, 5)[:3], "measures" in draw_designs(0, 1)[0].weights
+    (True, True)
+    """
+    rng = generator(seed, "embedded-judge", "designs")
+    designs = []
+    for number in range(count):
+        drawn = {name: float(rng.choice(_WEIGHTS[0], p=_WEIGHTS[1])) for name in VIEWS if name != "likeness"}
+        drawn["measures"] = max(drawn["measures"], float(rng.choice(_WEIGHTS[0][1:])))
+        penalty, shared = float(rng.choice(_FREEDOM)), float(rng.choice(_SHARED))
+        kept = {name: w for name, w in drawn.items() if w and not (alone and name in OF_OTHERS)}
+        if number % 2:
+            kept["likeness"] = sum(kept.values())
+        designs.append(Design(kept, penalty, shared))
+    return tuple(designs)
+
 
 Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
+
+PARTS: tuple[Part, ...] = ("candidate", "references", "query")
+"""The texts of an answer that have a vocabulary each."""
+
+_FARTHEST = 4.0  # standardised measures are cut there
+_WAVES = 400
+_LEAST_TEXTS = 2  # n-grams of fewer training texts are left out
+
+
+@dataclass(frozen=True)
+class Views:
+    """How answers become blocks of columns; everything in it was learned from training answers alone.
+
+    `scaling` holds, per view, each column's mean and the block's size, so that every block has mean 0 and
+    mean squared length 1 over the training answers.
+    """
+
+    columns: tuple[int, ...]
+    centre: Floats
+    spread: Floats
+    waves: Floats
+    phases: Floats
+    grams: dict[str, tuple[str, ...]]
+    rarity: dict[str, Floats]
+    scaling: dict[str, tuple[Floats, float]]
+
+    def blocks(self, answers: Answers) -> dict[str, Floats]:
+        """The blocks of answers: rows × columns, by view."""
+        return _scaled(_raw(self, answers), self.scaling)
+
+
+def fit_views(answers: Answers, rows: Rows, seed: int, *, alone: bool = False) -> tuple[Views, dict[str, Floats]]:
+    """Fits all views to these rows of answers, and gives the blocks of all rows; `alone` leaves out the
+    measures that look at other answers."""
+    columns = tuple(k for k, name in enumerate(answers.names) if not (alone and name.startswith(BESIDE_OTHERS)))
+    training = answers.measured[rows][:, list(columns)]
+    centre, spread = _moments(training)
+    rng = generator(seed, "embedded-judge", "waves")
+    # exp(−|x − y|² / 2n) for n measures: a Gaussian kernel of the width that random pairs are apart.
+    waves = rng.standard_normal((len(columns), _WAVES)) / np.sqrt(len(columns))
+    phases = rng.uniform(0, 2 * np.pi, _WAVES)
+    grams: dict[str, tuple[str, ...]] = {}
+    rarity: dict[str, Floats] = {}
+    for part in PARTS:
+        grams[part], rarity[part] = _vocabulary(answers, part, rows)
+    unscaled = Views(columns, centre, spread, waves, phases, grams, rarity, {})
+    scaling = {}
+    raw = _raw(unscaled, answers)
+    for name, block in raw.items():
+        mean = block[rows].mean(axis=0)
+        size = float(np.sqrt(((block[rows] - mean) ** 2).sum(axis=1).mean()))
+        scaling[name] = (mean, size if size > 1e-9 else 1.0)
+    return Views(columns, centre, spread, waves, phases, grams, rarity, scaling), _scaled(raw, scaling)
+
+
+def _scaled(raw: dict[str, Floats], scaling: dict[str, tuple[Floats, float]]) -> dict[str, Floats]:
+    return {name: (raw[name] - mean) / size for name, (mean, size) in scaling.items()}
+
+
+def _raw(views: Views, answers: Answers) -> dict[str, Floats]:
+    measured = (answers.measured[:, list(views.columns)] - views.centre) / views.spread
+    measured = np.clip(np.nan_to_num(measured, nan=0.0), -_FARTHEST, _FARTHEST)
+    wording = _tfidf(answers, "candidate", views, "candidate")
+    expected = _tfidf(answers, "references", views, "candidate")
+    meaning, meant, asked = (answers.meanings[part] for part in ("candidate", "references", "query"))
+    names = [answers.names[k] for k in views.columns]
+    blocks = {
+        "likeness": measured[:, [names.index(one) for one in LIKENESS]].mean(axis=1, keepdims=True),
+        "measures": measured,
+        "bends": np.cos(measured @ views.waves + views.phases),
+        "wording": wording,
+        "wording-apart": np.abs(wording - expected),
+        "wording-shared": np.minimum(wording, expected),
+        "wording-of-references": _tfidf(answers, "references", views, "references"),
+        "wording-of-all": _mean_by(wording, answers.question),
+        "wording-of-query": _tfidf(answers, "query", views, "query"),
+        "meaning": meaning,
+        "meaning-of-references": meant,
+        "meaning-of-query": asked,
+        "meaning-shared": meaning * meant,
+        "meaning-apart": np.abs(meaning - meant),
+    }
+    return {name: blocks[name] for name in VIEWS}
+
+
+def _moments(values: Floats) -> tuple[Floats, Floats]:
+    """Mean and spread of each column over what is known of it; 0 and 1 where nothing is."""
+    known = ~np.isnan(values)
+    count = np.maximum(known.sum(axis=0), 1)
+    centre = np.where(known, values, 0.0).sum(axis=0) / count
+    squares = np.where(known, (values - centre) ** 2, 0.0).sum(axis=0) / count
+    spread = np.sqrt(squares)
+    return centre, np.where(spread > 1e-9, spread, 1.0)
+
+
+def _vocabulary(answers: Answers, part: Part, rows: Rows) -> tuple[tuple[str, ...], Floats]:
+    """The n-grams of two or more of the rows' texts, sorted, and ln((1 + n) / (1 + texts with it)) + 1."""
+    counts = answers.counts(part)
+    having = np.asarray((counts.table[rows] > 0).sum(axis=0)).ravel()
+    kept = sorted((name, k) for name, k in counts.column.items() if having[k] >= _LEAST_TEXTS)
+    within = having[[k for _, k in kept]]
+    return tuple(name for name, _ in kept), np.log((1 + len(rows)) / (1 + within)) + 1
+
+
+def _tfidf(answers: Answers, texts: Part, views: Views, vocabulary: Part) -> Floats:
+    """TF-IDF (1 + ln of counts, times rarity) of a part's texts, each row of length 1, or 0 without n-grams."""
+    counts = answers.counts(texts)
+    names = views.grams[vocabulary]
+    found = np.zeros((len(answers), len(names)))
+    places = [(k, counts.column[name]) for k, name in enumerate(names) if name in counts.column]
+    if places:
+        here, there = (np.array(one) for one in zip(*places, strict=True))
+        times = counts.table[:, there].astype(np.float64)
+        times.data = (np.log(times.data) + 1) * views.rarity[vocabulary][here[times.indices]]
+        length = np.sqrt(np.asarray(times.power(2).sum(axis=1)).ravel())
+        times.data /= np.repeat(length, np.diff(times.indptr))
+        found[:, here] = times.toarray()
+    return found
+
+
+def _mean_by(values: Floats, group: Sequence[int] | Rows) -> Floats:
+    """Each row's mean over the rows of its group."""
+    code = np.asarray(group)
+    sums = np.zeros((int(code.max()) + 1, values.shape[1]))
+    np.add.at(sums, code, values)
+    return np.asarray(sums[code] / np.bincount(code)[code][:, None], dtype=np.float64)
+
 
 _LEAST_SLOPE = 0.05  # a calibration never turns the order round, however badly the learner did
 

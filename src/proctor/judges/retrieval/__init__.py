@@ -1,11 +1,28 @@
 """Passages of documents for judges that look things up: read, cut, indexed, found, and ranked."""
 
-from proctor.judges.retrieval.documents import Document, Page, document_hashes, read_document
-from proctor.judges.retrieval.fusing import RANK_CONSTANT, fused
-from proctor.judges.retrieval.index import IndexSettings, Opened, default_folder, open_index
-from proctor.judges.retrieval.loading import load_pair_scorer, load_sentence_encoder
-from proctor.judges.retrieval.passages import Chunking, Passage, cut, passages_of
-from proctor.judges.retrieval.ranking import Match, PassageIndex, Words
+from proctor.judges.retrieval.documents import (
+    Chunking,
+    Document,
+    Page,
+    Passage,
+    cut,
+    document_hashes,
+    passages_of,
+    read_document,
+)
+from proctor.judges.retrieval.index import (
+    RANK_CONSTANT,
+    IndexSettings,
+    Match,
+    Opened,
+    PassageIndex,
+    Words,
+    default_folder,
+    fused,
+    load_pair_scorer,
+    load_sentence_encoder,
+    open_index,
+)
 
 __all__ = [
     "RANK_CONSTANT",

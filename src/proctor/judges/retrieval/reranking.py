@@ -13,10 +13,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, create_mo
 
 from proctor.core import InputError, VoteBook
 from proctor.judges.asked_once import AskedOnce, Asks
-from proctor.judges.hostile import neutral
-from proctor.judges.retrieval.loading import PairScorer
-from proctor.judges.retrieval.passages import Passage
-from proctor.judges.retrieval.ranking import Match
+from proctor.judges.prompt_injection import sanitize
+from proctor.judges.retrieval.documents import Passage
+from proctor.judges.retrieval.index import Match, PairScorer
 from proctor.models import Prompt
 
 
@@ -94,7 +93,7 @@ class ModelReranker:
             known = ", ".join(self._prompts)
             raise InputError(sought.item_id, "language", found=repr(sought.language), expected=f"one of {known}")
         shown: list[JsonValue] = [passage_shown(one.passage) for one in matches]
-        text = neutral(sought.text)
+        text = sanitize(sought.text)
         system, user = prompt.render(sought=text, passages=shown, most=most)
         value, vote = await self._asked.ask(
             _order_form(len(matches), most),
@@ -115,8 +114,8 @@ class ModelReranker:
 
 def passage_shown(passage: Passage) -> dict[str, JsonValue]:
     """A passage as a prompt shows it: nothing in it can end its fence, its source is one line."""
-    source = " ".join(neutral(passage.source).split())
-    return {"source": source, "page": passage.page, "text": neutral(passage.text)}
+    source = " ".join(sanitize(passage.source).split())
+    return {"source": source, "page": passage.page, "text": sanitize(passage.text)}
 
 
 class _Order(BaseModel):

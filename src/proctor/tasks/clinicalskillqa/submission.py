@@ -11,8 +11,7 @@ from pydantic import JsonValue, ValidationError
 
 from proctor.core import Answer, Benchmark, InputError, Status, first_problem, write_whole
 from proctor.core.formats import OrderingFormat
-from proctor.judges.hostile import neutral
-from proctor.judges.injection import steers
+from proctor.judges.prompt_injection import has_injection, sanitize
 from proctor.metrics.ordering import compare_orders
 from proctor.tasks.clinicalskillqa.native import NativePrediction, records, spelled
 
@@ -202,7 +201,7 @@ def _rationale(notes: _Notes, one: NativePrediction) -> None:
         notes.add("no-rationale", where)
         return
     plain = text.replace("\r\n", "\n")
-    if steers(text):
+    if has_injection(text):
         notes.add("suspicious", f"{where} speaks to its judge")
-    elif len(neutral(plain)) < len(plain):
-        notes.add("suspicious", f"{where} hides {len(plain) - len(neutral(plain))} characters")
+    elif len(sanitize(plain)) < len(plain):
+        notes.add("suspicious", f"{where} hides {len(plain) - len(sanitize(plain))} characters")

@@ -23,8 +23,7 @@ from proctor.core import (
     by_cause,
 )
 from proctor.core.formats import FreeTextFormat
-from proctor.judges.hostile import neutral
-from proctor.judges.injection import steers
+from proctor.judges.prompt_injection import has_injection, sanitize
 from proctor.tasks.focus.native import (
     UNKNOWN,
     NativeResponse,
@@ -294,9 +293,9 @@ def _answer(item: Item, response: NativeResponse, budget_s: float | None) -> Ite
 
 
 def _suspicions(text: str) -> Sequence[str]:
-    found = [f"text that speaks to its judge: {_shown(text)}"] if steers(text) else []
+    found = [f"text that speaks to its judge: {_shown(text)}"] if has_injection(text) else []
     plain = text.replace("\r\n", "\n")
-    hidden = len(plain) - len(neutral(plain))
+    hidden = len(plain) - len(sanitize(plain))
     if hidden and not found:
         found.append(f"{hidden} hidden characters: {_shown(text)}")
     return found

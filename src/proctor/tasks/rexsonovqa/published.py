@@ -8,7 +8,7 @@ from importlib.resources import files
 from pydantic import BaseModel, ConfigDict
 
 from proctor.core import ACCURACY, Metric, PublishedCrossing, PublishedRow, PublishedTable
-from proctor.judges.verdict import RUBRIC_BY_ERROR_TYPE, RUBRIC_LABELS
+from proctor.judges.verdicts import RUBRIC_BY_ERROR_TYPE, RUBRIC_LABELS
 
 _FIRST = "Gemini 3 Pro"  # whose blind run it is, and whose parts the text names
 _METRICS = {ACCURACY.name: ACCURACY, RUBRIC_BY_ERROR_TYPE.name: RUBRIC_BY_ERROR_TYPE}

@@ -24,7 +24,7 @@ from proctor.core import (
     generator,
 )
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters
-from proctor.judges.verdict import VERDICT_METRICS
+from proctor.judges.verdicts import VERDICT_METRICS
 from proctor.tasks.rexsonovqa.native import (
     KINDS,
     NativeQuestion,

@@ -29,7 +29,7 @@ from proctor.core import (
     refusal,
 )
 from proctor.core.formats import ChoiceFormat, option_letters
-from proctor.judges.verdict import CONTRADICTION_FLAG, ErrorType, Verdict, verdict_scores
+from proctor.judges.verdicts import CONTRADICTION_FLAG, ErrorType, Verdict, verdict_scores
 from proctor.models import rejection
 from proctor.tasks.rexsonovqa.native import KINDS, NativeResult, ResultFile, read_results, result_files, split_options
 

@@ -1,0 +1,325 @@
+"""Judges of one verdict: `three-level` on free text, `rationale` on why frames were put in an order, and a panel's `binary-vote`.
+
+The rubric of `three-level` is that of ReXSonoVQA (Wang et al. 2026, arXiv:2604.10916, prompt A4): in this project's words, or,
+as the prompt `paper`, in the paper's own. `rationale` marks in the manner of G-Eval (Liu et al. 2023, EMNLP), which the
+ClinicalSkillQA task announced beside BERTScore; the aspects are those of this project.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from proctor.core import Answer, Briefing, Frame, Item, Score, Scorer, Status, Vote, VoteBook
+from proctor.core.formats import FreeTextFormat, OrderingFormat
+from proctor.judges.asked_once import AskedOnce
+from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN, INJECTION_FLAG, has_injection, sanitize
+from proctor.judges.registry import FramesOf
+from proctor.judges.verdicts import (
+    ASPECTS,
+    JUDGE_VOTE,
+    RATIONALE_METRICS,
+    VERDICT_METRICS,
+    ErrorType,
+    PublishedVerdict,
+    Verdict,
+    verdict_scores,
+)
+from proctor.metrics.text import NO_RATIONALE, rationale_of
+from proctor.models import ModelClient, Prompt, chosen_prompt
+
+_HERE = Path(__file__).parent
+PROMPTS = {name: _HERE / f"{name}.txt.j2" for name in ("binary_vote", "three_level", "rationale")}
+_PAPER = _HERE / "three_level.paper.txt.j2"
+_MOST = 6000  # characters of a rationale; no reason for so few pictures is longer
+
+TEXT_ONLY_FLAG = "text-only"
+"""In the flags of a judgement without the frames."""
+
+CUT_FLAG = "cut"
+"""In the flags of a judgement on a rationale of which the judge read the beginning alone."""
+
+V = TypeVar("V", bound=BaseModel)
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RightOrWrong(StrEnum):
+    """What a judge of a panel may say."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+
+
+class BinaryVerdict(_Form):
+    """What a judge says of one short answer: strictly typed, nothing beside it.
+
+    >>> BinaryVerdict.model_validate_json('{"explanation": "the same object", "verdict": "right"}').verdict
+    <RightOrWrong.RIGHT: 'right'>
+    """
+
+    explanation: str = Field(description="One sentence that gives the reason.")
+    verdict: RightOrWrong = Field(description="Whether the answer is right or wrong.")
+
+
+class Aspect(_Form):
+    """One aspect: the reason first, then the score."""
+
+    reason: str = Field(description="One or two sentences.")
+    score: int = Field(strict=True, ge=1, le=5, description="1 to 5, 5 is best.")
+
+
+class RationaleVerdict(_Form):
+    """What a judge says of one rationale: four aspects from 1 to 5, each with its reason."""
+
+    coverage: Aspect = Field(description="Whether it speaks of every frame.")
+    grounding: Aspect = Field(description="Whether it rests on what is to be seen.")
+    correctness: Aspect = Field(description="Whether it is right by clinical knowledge.")
+    consistency: Aspect = Field(description="Whether it argues for the order that was given.")
+
+
+class VerdictJudge(Generic[V]):
+    """Asks one model for a verdict of a form; its reply is kept, found by everything that led to it (model and settings,
+    prompt, what the prompt was filled with), so nothing is asked, or paid, twice. Another model or prompt is another judge."""
+
+    kind = ""
+
+    def __init__(
+        self,
+        client: ModelClient,
+        votes: VoteBook,
+        prompt: Prompt,
+        form: type[V],
+        *,
+        variant: str = "",
+        give_up_after: int | None = None,
+    ) -> None:
+        self.model = client.name
+        self.variant = f"{prompt.mark}{variant}"
+        self.name = f"{self.kind}{self.variant}[{client.name}]"
+        self._client, self._votes, self._prompt, self._form = client, votes, prompt, form
+        self._asked = AskedOnce(self.name, client, votes, give_up_after=give_up_after)
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """Everything that changes its verdicts."""
+        return {**self._client.settings, "prompt": self._prompt.name, "prompt_sha256": self._prompt.sha256}
+
+    async def _ask(
+        self,
+        item: Item,
+        content: Mapping[str, JsonValue],
+        shown: Mapping[str, object],
+        *,
+        frames: Sequence[Frame] = (),
+        flags: Callable[[V], tuple[str, ...]],
+    ) -> tuple[V, Vote]:
+        """The verdict and its judgement, found by `content`; the prompt is filled with that and with what is `shown` in
+        another form. Raises `InfrastructureError` where there is none: no reply, none of the form, or a model that declines."""
+        system, user = self._prompt.render(**{**content, **shown}, fence_open=FENCE_OPEN, fence_close=FENCE_CLOSE)
+        return await self._asked.ask(
+            self._form,
+            [*frames, user],
+            system=system,
+            item_id=item.id,
+            content={"judge": self.kind, "prompt_sha256": self._prompt.sha256, **content},
+            flags=flags,
+        )
+
+
+def _known(item: Item) -> dict[str, JsonValue]:
+    """What the judge of a text is told of an item."""
+    if item.reference is None:
+        raise ValueError(f"item {item.id!r} has no reference to be marked against")
+    return {
+        "question": item.question,
+        "reference": str(item.reference.answer),
+        "accepted": [str(other) for other in item.reference.accepted],
+        "rationale": item.reference.rationale,
+    }
+
+
+def _injection_flags(*texts: str) -> tuple[str, ...]:
+    return (INJECTION_FLAG,) if any(map(has_injection, texts)) else ()
+
+
+class BinaryVote(VerdictJudge[BinaryVerdict]):
+    """One judge's vote on a short answer: right or wrong, from a model that knows question, reference and definitions.
+
+    After `give_up_after` replies in a row that did not come, the model is not asked any more by this object; votes
+    that are there already are still found.
+    """
+
+    kind = "binary-vote"
+
+    def __init__(
+        self,
+        client: ModelClient,
+        votes: VoteBook,
+        prompt: Prompt,
+        briefing: Briefing,
+        *,
+        give_up_after: int | None = None,
+    ) -> None:
+        super().__init__(client, votes, prompt, BinaryVerdict, give_up_after=give_up_after)
+        self._definitions: dict[str, JsonValue] = dict(briefing.definitions)
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """Everything that changes its verdicts."""
+        return {**super().settings, "definitions": dict(self._definitions)}
+
+    async def vote(self, item: Item, answer: Answer) -> Score:
+        """This judge's own score of an answer that holds a text, labelled with its verdict. Raises `InfrastructureError`
+        where there is none."""
+        text = str(answer.parsed)
+        flags = _injection_flags(text)
+        reply, vote = await self._ask(
+            item,
+            {"definitions": self._definitions, **_known(item), "answer": text},
+            {"definitions": list(self._definitions.items()), "answer": sanitize(text)},
+            flags=lambda _: flags,
+        )
+        return Score(
+            item_id=item.id,
+            metric=JUDGE_VOTE.name,
+            value=float(reply.verdict is RightOrWrong.RIGHT),
+            scorer=self.name,
+            label=reply.verdict.value,
+            vote_key=vote.key,
+        )
+
+
+class ThreeLevelJudge(VerdictJudge[Verdict]):
+    """Marks answers in free text 2, 1 or 0. An answer that never came (too late, refused, empty) gets 0 without a call."""
+
+    kind = "three-level"
+    metrics = VERDICT_METRICS
+
+    def applies(self, item: Item) -> bool:
+        """To free text with a reference."""
+        return isinstance(item.answer, FreeTextFormat) and item.reference is not None
+
+    async def score(self, item: Item, answer: Answer) -> list[Score]:
+        """The three scores of the verdict. Raises `InfrastructureError` where there is none."""
+        if answer.status is Status.FAILED:
+            raise ValueError(f"item {item.id!r}: a failed answer is never marked")
+        if answer.status is not Status.ANSWERED or answer.parsed is None:
+            return verdict_scores(0, ErrorType.BOTH, item_id=item.id, scorer=self.name)
+        text = str(answer.parsed)
+        injection = _injection_flags(text)
+        verdict, vote = await self._ask(
+            item,
+            {**_known(item), "answer": text},
+            {"answer": sanitize(text)},
+            flags=lambda said: (*said.flags, *injection),
+        )
+        return verdict_scores(verdict.score, verdict.error_type, item_id=item.id, scorer=self.name, vote_key=vote.key)
+
+
+class RationaleJudge(VerdictJudge[RationaleVerdict]):
+    """Marks each answer's rationale (the text under `rationale` in its `extra`) on four aspects.
+
+    `frames` gives the pictures; without it, and for an item of which it gives none, the judge reads text alone, and
+    the judgement is flagged "text-only". An answer without an order or a rationale gets 1 on all aspects without a call. A
+    rationale beyond 6,000 characters is cut for the judge, which the flag "cut" says.
+    """
+
+    kind = "rationale"
+    metrics = RATIONALE_METRICS
+
+    def __init__(self, client: ModelClient, votes: VoteBook, prompt: Prompt, frames: FramesOf | None = None) -> None:
+        super().__init__(client, votes, prompt, RationaleVerdict, variant="+frames" if frames else "")
+        self._frames = frames
+
+    def with_frames(self, frames: FramesOf) -> RationaleJudge:
+        """The same judge, which sees the frames as well."""
+        return RationaleJudge(self._client, self._votes, self._prompt, frames)
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """Everything that changes its verdicts."""
+        return {**super().settings, "frames": self._frames is not None}
+
+    def applies(self, item: Item) -> bool:
+        """To orders; a reference helps the judge and is not needed."""
+        return isinstance(item.answer, OrderingFormat)
+
+    async def score(self, item: Item, answer: Answer) -> list[Score]:
+        """A score for each aspect. Raises `InfrastructureError` where there is no verdict, and `InputError` where a frame
+        can't be read."""
+        if answer.status is Status.FAILED:
+            raise ValueError(f"item {item.id!r}: a failed answer is never marked")
+        order = [str(label) for label in answer.parsed] if isinstance(answer.parsed, list) else []
+        rationale = rationale_of(answer)
+        if answer.status is not Status.ANSWERED or not order or not sanitize(rationale).strip():
+            return self._scores(item, dict.fromkeys(ASPECTS, 1), label=NO_RATIONALE)
+        frames = list(await self._frames(item)) if self._frames is not None else []
+        text_only = () if frames else (TEXT_ONLY_FLAG,)
+        cut = (CUT_FLAG,) if len(sanitize(rationale)) > _MOST else ()
+        flags = (*_injection_flags(rationale, " ".join(order)), *text_only, *cut)
+        verdict, vote = await self._ask(
+            item,
+            {
+                **self._of_item(item),
+                "order": [*order],
+                "rationale": rationale,
+                "frames": [f"{one.label} {hashlib.sha256(one.jpeg).hexdigest()}" for one in frames],
+            },
+            {
+                "order": [sanitize(label) for label in order],
+                "rationale": sanitize(rationale)[:_MOST],
+                "pictures": len(frames),
+            },
+            frames=frames,
+            flags=lambda _: flags,
+        )
+        return self._scores(item, {name: getattr(verdict, name).score for name in ASPECTS}, vote_key=vote.key)
+
+    def _scores(self, item: Item, marks: Mapping[str, int], *, label: str = "", vote_key: str = "") -> list[Score]:
+        return [
+            Score(
+                item_id=item.id,
+                metric=f"rationale_{name}",
+                value=mark,
+                scorer=self.name,
+                label=label,
+                vote_key=vote_key,
+            )
+            for name, mark in marks.items()
+        ]
+
+    @staticmethod
+    def _of_item(item: Item) -> dict[str, JsonValue]:
+        reference = item.reference
+        right = reference.answer if reference is not None and isinstance(reference.answer, list) else []
+        return {
+            "question": item.question,
+            "labels": [*(item.answer.labels if isinstance(item.answer, OrderingFormat) else ())],
+            "right_order": [*right],
+            "expert": reference.rationale if reference is not None else "",
+        }
+
+
+def three_level(client: ModelClient, votes: VoteBook, *, prompt: Path | None = None) -> Scorer:
+    """Free responses marked 2, 1 or 0, with the half that is wrong (the rubric of ReXSonoVQA).
+
+    Raises `InputError` for a prompt that can't be read.
+    """
+    form = PublishedVerdict if prompt == _PAPER else Verdict
+    return ThreeLevelJudge(client, votes, chosen_prompt(PROMPTS["three_level"], prompt), form)
+
+
+def rationale(client: ModelClient, votes: VoteBook, *, prompt: Path | None = None) -> Scorer:
+    """Why frames were put in this order: coverage, grounding, correctness, consistency, each 1 to 5.
+
+    Raises `InputError` for a prompt that can't be read.
+    """
+    return RationaleJudge(client, votes, chosen_prompt(PROMPTS["rationale"], prompt))

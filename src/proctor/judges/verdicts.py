@@ -1,0 +1,272 @@
+"""What judges say of an answer, as metrics and words: the three-level verdict, what became of an answer without one, and what a person decides in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from proctor.core import ACCURACY, Metric, NoVerdictError, RatingScheme, Score, cell_number, human
+
+_FREE = ("free_text",)
+
+RUBRIC_LABELS = ("2", "1 wrong conclusion", "1 wrong visual evidence", "0")
+"""The levels of a consistent verdict, best first."""
+
+RUBRIC = Metric("rubric", "Rubric score (0–2)", low=0.0, high=2.0, formats=_FREE, levels=RUBRIC_LABELS)
+RUBRIC_BY_ERROR_TYPE = Metric(
+    "rubric_by_error_type",
+    "Rubric score (0–2), read from the error type",
+    low=0.0,
+    high=2.0,
+    formats=_FREE,
+    levels=RUBRIC_LABELS,
+)
+CONTRADICTION = Metric(
+    "contradiction", "Verdicts that contradict themselves", higher_is_better=False, percent=True, formats=_FREE
+)
+VERDICT_METRICS = (RUBRIC, RUBRIC_BY_ERROR_TYPE, CONTRADICTION)
+
+
+HALF_UNNAMED = "1"
+"""The level of a score of 1 whose error type names no half or both: contradictory, and kept as it is."""
+
+CONTRADICTION_FLAG = "contradiction"
+"""In the flags of a vote whose score and error type can't both be right."""
+
+
+class ErrorType(StrEnum):
+    """Which half of an answer is wrong."""
+
+    NONE = "none"
+    WRONG_CONCLUSION = "wrong_conclusion"
+    WRONG_VISUAL_EVIDENCE = "wrong_visual_evidence"
+    BOTH = "both"
+
+
+_VALUE = {ErrorType.NONE: 2, ErrorType.WRONG_CONCLUSION: 1, ErrorType.WRONG_VISUAL_EVIDENCE: 1, ErrorType.BOTH: 0}
+_LABEL = {
+    ErrorType.NONE: "2",
+    ErrorType.WRONG_CONCLUSION: "1 wrong conclusion",
+    ErrorType.WRONG_VISUAL_EVIDENCE: "1 wrong visual evidence",
+    ErrorType.BOTH: "0",
+}
+
+
+class Verdict(BaseModel):
+    """What a judge says of one free response: strictly typed, nothing beside it.
+
+    >>> Verdict.model_validate({"score": 0, "error_type": "both_fail", "explanation": "other organ"}).error_type
+    <ErrorType.BOTH: 'both'>
+    >>> Verdict(score=0, error_type=ErrorType.WRONG_CONCLUSION, explanation="").contradicts_itself
+    True
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    explanation: str = Field(description="One or two sentences that give the reason.")
+    error_type: ErrorType = Field(description="Which half of the answer is wrong.")
+    score: int = Field(strict=True, ge=0, le=2, description="2 both halves right, 1 one half, 0 neither.")
+
+    @field_validator("error_type", mode="before")
+    @classmethod
+    def _published_spelling(cls, value: object) -> object:
+        return ErrorType.BOTH if value == "both_fail" else value  # as the published marks write it
+
+    @property
+    def contradicts_itself(self) -> bool:
+        """Whether the score is not the one that the error type stands for."""
+        return self.score != _VALUE[self.error_type]
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """For the vote that keeps this verdict."""
+        return (CONTRADICTION_FLAG,) if self.contradicts_itself else ()
+
+
+class PublishedVerdict(Verdict):
+    """A verdict by the paper's own prompt, completed as the authors' script does it: an error type that is missing
+    or `none` beside a score of 1 is a wrong conclusion, beside 0 both halves.
+
+    >>> PublishedVerdict.model_validate({"score": 1, "explanation": "", "error_type": "none"}).error_type
+    <ErrorType.WRONG_CONCLUSION: 'wrong_conclusion'>
+    >>> PublishedVerdict.model_validate({"score": 0, "explanation": ""}).error_type
+    <ErrorType.BOTH: 'both'>
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _completed(cls, value: object) -> object:
+        if not isinstance(value, dict) or value.get("error_type", "none") != "none":
+            return value
+        score = value.get("score")
+        half = ErrorType.WRONG_CONCLUSION if score == 1 else ErrorType.NONE
+        return value | {"error_type": ErrorType.BOTH if score == 0 else half}
+
+
+def verdict_scores(
+    score: int, error_type: ErrorType | str, *, item_id: str, scorer: str, vote_key: str = ""
+) -> list[Score]:
+    """The three scores of one verdict: `rubric` (by its score), `rubric_by_error_type`, `contradiction`.
+
+    Both rubrics are 0 to 2, higher is better, with a label out of `RUBRIC_LABELS` (or `HALF_UNNAMED`);
+    `contradiction` is 1 where they differ, else 0. Raises pydantic's `ValidationError` on a score that is
+    not 0, 1 or 2, or an error type that is unknown.
+
+    >>> [(s.metric, s.value, s.label) for s in verdict_scores(0, "wrong_conclusion", item_id="q1", scorer="j")]
+    [('rubric', 0.0, '0'), ('rubric_by_error_type', 1.0, '1 wrong conclusion'), ('contradiction', 1.0, '')]
+    """
+    verdict = Verdict.model_validate({"score": score, "error_type": error_type, "explanation": ""})
+    said: list[tuple[Metric, float, str]] = [
+        (RUBRIC, verdict.score, _label_by_score(verdict)),
+        (RUBRIC_BY_ERROR_TYPE, _VALUE[verdict.error_type], _LABEL[verdict.error_type]),
+        (CONTRADICTION, verdict.contradicts_itself, ""),
+    ]
+    return [
+        Score(item_id=item_id, metric=metric.name, value=value, label=label, scorer=scorer, vote_key=vote_key)
+        for metric, value, label in said
+    ]
+
+
+def _label_by_score(verdict: Verdict) -> str:
+    if verdict.score != 1:
+        return str(verdict.score)
+    return HALF_UNNAMED if verdict.contradicts_itself else _LABEL[verdict.error_type]
+
+
+RESOLVED = "resolved"
+RESOLVED_SHORT = "resolved, a vote missing"
+"""A majority of the whole panel agrees, so that the vote that did not come could change nothing."""
+TIE = "tie"
+VOTE_MISSING = "vote missing"
+"""No majority, and a vote that did not come would decide."""
+
+NO_VERDICT = "no verdict"
+"""The judge was asked, and declined or gave nothing of the form asked for."""
+BY_FALLBACK = "resolved by the fallback"
+"""The judge had no verdict; the one that was named to stand in for it had."""
+
+DECIDED_BY_A_PERSON = "decided by a person"
+"""The judge had no verdict, and a person decided in its place, whose name is withheld here (see `decided_by`)."""
+
+AWAITING_VOTES = frozenset({RESOLVED_SHORT, VOTE_MISSING, NO_VERDICT})
+"""What another pass asks again: only the votes that are missing."""
+
+UNRESOLVED = Metric(
+    "unresolved",
+    "Answers that the judge left unresolved",
+    higher_is_better=False,
+    percent=True,
+    formats=("free_text",),
+    levels=(RESOLVED, RESOLVED_SHORT, BY_FALLBACK, TIE, VOTE_MISSING, NO_VERDICT),
+)
+"""1 where an answer has no majority (it then has no accuracy, neither right nor wrong), else 0."""
+
+
+def decided_by(person: str) -> str:
+    """The label of `unresolved` where a person decided.
+
+    >>> decided_by("anna"), is_decided(decided_by("anna")), is_decided("resolved by the fallback")
+    ('decided by human:anna', True, False)
+    """
+    return f"decided by {human(person)}"
+
+
+def is_decided(label: str) -> bool:
+    """Whether a label of `unresolved` says that a person decided."""
+    return label.startswith("decided by ")
+
+
+class PartialScoresError(NoVerdictError):
+    """A judge that gives several scores has some, and not all: `scores` are those it has. The message says why the
+    others are missing; another pass asks for them."""
+
+    def __init__(self, reason: str, scores: Sequence[Score]) -> None:
+        super().__init__(reason)
+        self.scores = tuple(scores)
+
+
+JUDGE_VOTE = Metric("judge_vote", "Right by a single judge", percent=True, formats=_FREE)
+"""What one judge of a panel says alone: 1 for right, 0 for wrong."""
+
+PANEL_ACCURACY = replace(ACCURACY, formats=(*ACCURACY.formats, *_FREE))
+"""Accuracy where free text counts too: what code can't compare, a panel decides."""
+
+ASPECTS = {
+    "coverage": "Rationale: every frame covered (1–5)",
+    "grounding": "Rationale: grounded in what is seen (1–5)",
+    "correctness": "Rationale: clinically correct (1–5)",
+    "consistency": "Rationale: consistent with the order given (1–5)",
+}
+"""What a rationale is marked on, with the labels of the metrics."""
+RATIONALE_METRICS = tuple(
+    Metric(f"rationale_{name}", label, low=1.0, high=5.0, formats=("ordering",)) for name, label in ASPECTS.items()
+)
+"""One metric for each aspect."""
+
+
+_RIGHT = {"right": 1.0, "wrong": 0.0}
+_HALF = dict(
+    zip(
+        RUBRIC_LABELS,
+        (ErrorType.NONE, ErrorType.WRONG_CONCLUSION, ErrorType.WRONG_VISUAL_EVIDENCE, ErrorType.BOTH),
+        strict=True,
+    )
+)
+_OF_KIND = {"panel": (PANEL_ACCURACY,), "three-level": VERDICT_METRICS, "rationale": RATIONALE_METRICS}
+_FROM_RUBRIC = {RUBRIC_BY_ERROR_TYPE.name, CONTRADICTION.name}
+
+
+def asked_metrics(judge: str, given: Collection[str]) -> list[str]:
+    """Which metrics a person is asked for in a judge's place: those that it has given (or, where it has given none, that
+    judges of its kind give), but for those that follow from another. None where they are not known.
+
+    >>> asked_metrics("three-level[m]", ["contradiction", "rubric", "rubric_by_error_type", "unresolved"])
+    ['rubric']
+    >>> asked_metrics("panel[m]", []), asked_metrics("another", ["unresolved"])
+    (['accuracy'], [])
+    """
+    names = set(given) - {UNRESOLVED.name}
+    names = names or {one.name for one in _OF_KIND.get(judge.partition("[")[0].partition(":")[0], ())}
+    return sorted(names - _FROM_RUBRIC if RUBRIC.name in names else names)
+
+
+def decided_values(metric: Metric, rating: RatingScheme | None) -> tuple[str, ...]:
+    """The values that a person may give; none named: every number between the metric's bounds.
+
+    >>> decided_values(ACCURACY, None), decided_values(RUBRIC, None)
+    (('right', 'wrong'), ('2', '1 wrong conclusion', '1 wrong visual evidence', '0'))
+    """
+    if metric.name == ACCURACY.name:
+        return tuple(_RIGHT)
+    if metric.name == RUBRIC.name:
+        return RUBRIC_LABELS
+    dimensions = rating.dimensions if rating is not None else ()
+    return next((tuple(f"{level:g}" for level in one.levels) for one in dimensions if one.name == metric.name), ())
+
+
+def decided_scores(
+    metric: Metric, said: str, rating: RatingScheme | None, *, item_id: str, scorer: str, vote_key: str
+) -> list[Score]:
+    """The scores that follow from what a person said of a metric; none where that is no value of it.
+
+    >>> keys = {"item_id": "q1", "scorer": "j", "vote_key": ""}
+    >>> [(one.metric, one.value) for one in decided_scores(RUBRIC, "1 wrong conclusion", None, **keys)]
+    [('rubric', 1.0), ('rubric_by_error_type', 1.0), ('contradiction', 0.0)]
+    >>> decided_scores(ACCURACY, "0.5", None, **keys)
+    []
+    """
+    if metric.name == RUBRIC.name:
+        if said not in _HALF:
+            return []
+        return verdict_scores(int(said[0]), _HALF[said], item_id=item_id, scorer=scorer, vote_key=vote_key)
+    value, label = cell_number(said), ""
+    if metric.name == ACCURACY.name:
+        value, label = _RIGHT.get(said), said
+    elif allowed := decided_values(metric, rating):
+        value = value if value in {float(one) for one in allowed} else None
+    if value is None or not metric.low <= value <= metric.high:
+        return []
+    return [Score(item_id=item_id, metric=metric.name, value=value, scorer=scorer, label=label, vote_key=vote_key)]
