@@ -27,7 +27,7 @@ from proctor.tasks.clinicalskillqa import (
     read_references,
     score_predictions,
 )
-from proctor.tasks.clinicalskillqa.summary import report
+from proctor.tasks.clinicalskillqa.scoring import report
 
 KEYS: list[dict[str, Any]] = [
     {"id": "q1", "order": ["D", "B", "A", "C"], "rationale": "First the scene.", "scenario": "CPR", "video": "v1"},

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from proctor.construction import OBJECTS
 from proctor.core import BENCHMARKS, NO_ANSWER, Benchmark, HasBriefing, InputError, Item, RecordedAnswers, Score, Status
 from proctor.core.formats import ChoiceFormat, ClassesFormat, FreeTextFormat, PatternFormat, TimestampsFormat
 from proctor.metrics import AccuracyScorer
@@ -19,7 +20,6 @@ from proctor.tasks.focus import (
     CAPABILITIES,
     FOREIGN_OBJECT,
     GROUPS,
-    OBJECTS,
     READER,
     NativeReference,
     NativeRequest,

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from proctor.construction.tracks import complete
+from proctor.construction import complete
 from proctor.core import Answer, Benchmark, InputError, Item, Status
 from proctor.core.formats import FreeTextFormat
 from proctor.metrics import AccuracyScorer
-from proctor.tasks.focus import GROUP_OF, READER, NativeResponse, write_native
-from proctor.tasks.focus.construction import FocusPlan, build_focus
+from proctor.tasks.focus import GROUP_OF, READER, FocusPlan, NativeResponse, build_focus, write_native
 from proctor.tasks.focus.taxonomy import leaf_of
 from tests.support.drawn_tracks import drawn
 from tests.support.focus_fuzz import fuzzed

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proctor.construction.options import deal_options
+from proctor.construction import deal_options
 from proctor.core import InputError
 from proctor.core.formats import ChoiceFormat
 from proctor.metrics.ordering import RUN_METRICS
-from proctor.tasks.simulated.construction import simulate
+from proctor.tasks.simulated import simulate
 from proctor.tasks.simulated.reader import READER
 
 Edit = Callable[[dict[str, Any]], object]

@@ -17,7 +17,7 @@ from proctor.tasks.clinicalskillqa.construction import (
     rationale,
     read_events,
 )
-from proctor.tasks.simulated.construction import simulate
+from proctor.tasks.simulated import simulate
 
 
 def event(start: float, end: float, text: str) -> LoggedEvent:

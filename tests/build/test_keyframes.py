@@ -31,7 +31,7 @@ from proctor.tasks.clinicalskillqa.construction import (
     scenarios_of,
     stretches,
 )
-from proctor.tasks.simulated.construction import simulate
+from proctor.tasks.simulated import simulate
 
 PLAN = InstancePlan(per_video=10, seconds=2.0, seed=1)
 

@@ -13,19 +13,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from proctor.construction.tracks import Annotation
+from proctor.construction import Annotation
 from proctor.core import InputError
-from proctor.tasks.simulated.construction import (
-    CLASSES,
-    EventLog,
-    Renderer,
-    Scene,
-    Script,
-    draw_script,
-    observe,
-    simulate,
-)
-from proctor.tasks.simulated.construction.questions import sighting
+from proctor.tasks.simulated import CLASSES, EventLog, Renderer, Scene, Script, draw_script, observe, simulate
+from proctor.tasks.simulated.simulation import sighting
 
 Pixels = NDArray[np.int16]
 

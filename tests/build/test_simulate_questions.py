@@ -11,20 +11,10 @@ from typing import Any
 import pytest
 
 from proctor.audits.items import audit_items
-from proctor.construction.tracks import CandidateQuestion
+from proctor.construction import CandidateQuestion
 from proctor.core import Item, Reference
 from proctor.core.formats import ChoiceFormat
-from proctor.tasks.simulated.construction import (
-    CLASSES,
-    QUESTION_TYPES,
-    RULES,
-    Renderer,
-    Truth,
-    ask,
-    draw_script,
-    observe,
-    offers,
-)
+from proctor.tasks.simulated import CLASSES, QUESTION_TYPES, RULES, Renderer, Truth, ask, draw_script, observe, offers
 from proctor.tasks.simulated.reader import SimulatedQuestion
 
 SECONDS = 24.0

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from proctor.construction.tracks import AnnotatedVideo, Annotation, Given, read_annotations, write_annotations
-from proctor.construction.tracks.annotation import MOST_SIGHTINGS
-from proctor.construction.tracks.safe_xml import Node, read_xml
+from proctor.construction import AnnotatedVideo, Annotation, Given, read_annotations, write_annotations
+from proctor.construction.annotation import MOST_SIGHTINGS
+from proctor.construction.xml import Node, read_xml
 from proctor.core import InputError
 from tests.support.track_files import COCO, CVAT, attribute, box, from_cvat, write
 
@@ -95,7 +95,7 @@ def test_more_boxes_than_any_video_has_are_refused_while_they_are_read(
     file = write(tmp_path / "many.xml", cvat("".join(tracks)))
     (whole,) = read_annotations([file], Given(fps=10))
     assert len(whole.sightings) == 400
-    monkeypatch.setattr("proctor.construction.tracks.cvat_reading.MOST_SIGHTINGS", 100)
+    monkeypatch.setattr("proctor.construction.cvat.MOST_SIGHTINGS", 100)
     with pytest.raises(InputError) as caught:
         read_annotations([file], Given(fps=10))
     assert str(caught.value) == (

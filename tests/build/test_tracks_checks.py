@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proctor.construction.tracks import (
+from proctor.construction import (
     AnnotatedBox,
     AnnotatedMoment,
     AnnotatedVideo,

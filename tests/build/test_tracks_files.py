@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor.construction.tracks import (
+from proctor.construction import (
     KINDS,
     AnnotatedBox,
     AnnotatedMoment,

@@ -13,15 +13,16 @@ from typing import Any
 import pytest
 
 from proctor.audits.items import audit_items
-from proctor.construction.tracks import (
+from proctor.construction import (
     AnnotatedVideo,
     Annotation,
     CandidateQuestion,
     complete,
+    foregone,
+    gives_away,
     read_annotations,
     write_folder,
 )
-from proctor.construction.tracks.balance import foregone, gives_away
 from proctor.core import Benchmark, InputError
 from proctor.core.formats import (
     AnswerFormat,
@@ -33,11 +34,10 @@ from proctor.core.formats import (
     PercentageFormat,
     TimestampsFormat,
 )
-from proctor.tasks.focus import CAPABILITIES, GROUP_OF, READER, lettered
-from proctor.tasks.focus.construction import FocusBuilt, FocusPlan, ask_focus, build_focus
-from proctor.tasks.focus.construction.rules import ATTRIBUTE_RULES, FOCUS_RULES
-from proctor.tasks.focus.construction.wording import ASKED, focus_words
-from proctor.tasks.simulated.construction import Event, simulate
+from proctor.tasks.focus import CAPABILITIES, GROUP_OF, READER, FocusBuilt, FocusPlan, ask_focus, build_focus, lettered
+from proctor.tasks.focus.plan import ASKED, focus_templates
+from proctor.tasks.focus.rules import ATTRIBUTE_RULES, FOCUS_RULES
+from proctor.tasks.simulated import Event, simulate
 from tests.support.drawn_tracks import drawn
 from tests.support.hand_tracks import HAND, track
 from tests.support.log_reading import CLOCK, PLACED, READINGS, disagreements, seconds_of, times
@@ -279,7 +279,7 @@ def test_a_text_that_names_its_answer(given: CandidateQuestion, away: bool) -> N
 
 
 def test_what_all_videos_answer_alike_is_foregone() -> None:
-    say = focus_words(["Clip"])
+    say = focus_templates(["Clip"])
     always = say.yes_no("Is there a clip?", True, "Clip", ("Clip",))
     never = say.yes_no("Is there a clip?", False, "Clip", ("Clip",))
     assert foregone({"a": [always], "b": [always], "c": [always]}) == {("", ("Clip",))}

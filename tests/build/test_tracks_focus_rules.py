@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from proctor.construction.tracks import AnnotatedMoment, Annotation, Timeline, read_annotations, write_folder
-from proctor.tasks.focus.construction import FocusPlan, ask_focus
-from proctor.tasks.focus.construction.rules import ATTRIBUTE_RULES, FOCUS_RULES, known_attributes
-from proctor.tasks.focus.construction.wording import focus_words
+from proctor.construction import AnnotatedMoment, Annotation, Timeline, read_annotations, write_folder
+from proctor.tasks.focus import FocusPlan, ask_focus
+from proctor.tasks.focus.plan import focus_templates
+from proctor.tasks.focus.rules import ATTRIBUTE_RULES, FOCUS_RULES, known_attributes
 from tests.support.hand_tracks import HAND, VIDEO, track
 from tests.support.log_reading import CLOCK, seconds_of
 
 
 def offered(rule: str, end: float = 100.0) -> dict[str, object]:
-    say = focus_words(HAND.classes)
+    say = focus_templates(HAND.classes)
     return {one.question: one.answer for one in FOCUS_RULES[rule](Timeline(HAND, end), say)}
 
 
@@ -80,7 +80,7 @@ def test_a_lost_stone_is_left_behind() -> None:
     """Nobody inserts a gallstone, and one that is never retrieved stays: not everything is out."""
 
     def answers(rule: str, end: float) -> dict[str, object]:
-        say = focus_words(STONE.classes, {"Gallstone"})
+        say = focus_templates(STONE.classes, {"Gallstone"})
         return {one.question: one.answer for one in FOCUS_RULES[rule](Timeline(STONE, end), say)}
 
     bagged = " (What lies in a specimen bag counts as taken out.)"
@@ -125,7 +125,7 @@ def test_an_object_that_goes_in_and_out_twice_is_one_object(
     end: float, out: list[int], inside: int, share: list[float]
 ) -> None:
     """At 350 s it was taken out and is inside again: how many "have been taken out" is no clear question then."""
-    say = focus_words(TWICE.classes)
+    say = focus_templates(TWICE.classes)
     line = Timeline(TWICE, end)
 
     def answers(rule: str) -> list[object]:
@@ -180,7 +180,7 @@ def test_rules_on_one_instance_by_hand() -> None:
     moved = HAND.model_copy(
         update={"sightings": tuple(track("n1", "Needle", 10, 40) + track("n2", "Needle", 50, 70, x=60, y=70))}
     )
-    say = focus_words(HAND.classes)
+    say = focus_templates(HAND.classes)
     assert [one.answer for one in FOCUS_RULES["last-place"](Timeline(moved), say)] == ["lower right"]
     assert [one.question for one in FOCUS_RULES["last-place"](Timeline(moved), say)] == [place]
     assert list(FOCUS_RULES["last-place"](Timeline(moved, 71.0), say)) == [], "it may be in view yet"
@@ -204,7 +204,7 @@ def test_two_insertions_close_together_are_not_told_apart_by_their_time() -> Non
             )
         }
     )
-    say = focus_words(HAND.classes)
+    say = focus_templates(HAND.classes)
     for rule in ("one-out", "one-when-out", "one-stay", "one-where"):
         assert list(FOCUS_RULES[rule](Timeline(close), say)) == []
 
@@ -270,7 +270,7 @@ def test_attributes_are_asked_and_read_again_from_the_boxes(tmp_path: Path) -> N
 
 
 def test_where_in_the_body_an_object_was_last_seen() -> None:
-    say = focus_words(["Sponge"], (), known_attributes(ATTRIBUTED))
+    say = focus_templates(["Sponge"], (), known_attributes(ATTRIBUTED))
     line = Timeline(ATTRIBUTED[0])
 
     def answers(rule: str) -> dict[str, Any]:
@@ -286,6 +286,6 @@ def test_where_in_the_body_an_object_was_last_seen() -> None:
 
 
 def test_without_attributes_nothing_is_asked_of_them() -> None:
-    say = focus_words(HAND.classes)
+    say = focus_templates(HAND.classes)
     for rule in ATTRIBUTE_RULES:
         assert list(FOCUS_RULES[rule](Timeline(HAND), say)) == []

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from proctor.construction.tracks import Annotation, complete
+from proctor.construction import Annotation, complete
 from proctor.core import InputError, generator
-from proctor.tasks.focus import READER
-from proctor.tasks.focus.construction import FocusPlan, ask_focus, build_focus
-from proctor.tasks.focus.construction.plan import FRAME_RULES, SEGMENT_RULES, windows_of
-from proctor.tasks.focus.construction.rules import ATTRIBUTE_RULES, FOCUS_RULES
-from proctor.tasks.simulated.construction import Event
+from proctor.tasks.focus import READER, FocusPlan, ask_focus, build_focus
+from proctor.tasks.focus.plan import RULES_OF_TRACK, windows_of
+from proctor.tasks.focus.rules import ATTRIBUTE_RULES, FOCUS_RULES
+from proctor.tasks.simulated import Event
 from tests.support.drawn_tracks import drawn
 from tests.support.hand_tracks import HAND
 from tests.support.log_reading import disagreements, times
@@ -26,7 +25,9 @@ def many() -> tuple[list[Annotation], dict[str, list[Event]]]:
 
 
 @pytest.mark.parametrize(
-    ("track", "rules"), [("frame", FRAME_RULES), ("segment", SEGMENT_RULES)], ids=["frame", "segment"]
+    ("track", "rules"),
+    [("frame", RULES_OF_TRACK["frame"]), ("segment", RULES_OF_TRACK["segment"])],
+    ids=["frame", "segment"],
 )
 def test_every_answer_is_that_of_the_log(
     many: tuple[list[Annotation], dict[str, list[Event]]], tmp_path: Path, track: str, rules: tuple[str, ...]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.tasks.simulated.construction import simulate
+from proctor.tasks.simulated import simulate
 from tests.support.program import proctor
 
 

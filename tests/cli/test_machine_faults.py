@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from proctor.construction.tracks import write_folder
+from proctor.construction import write_folder
 from proctor.core import InputError, Item, VideoClip, whole_folder
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, read_image
-from proctor.tasks.clinicalskillqa.pose.network import _opened
+from proctor.tasks.clinicalskillqa.pose.people import _opened
 from proctor.tasks.clinicalskillqa.pose.saliency import _open
 from tests.support.drawn_tracks import drawn
 from tests.support.program import proctor

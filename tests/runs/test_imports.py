@@ -80,4 +80,4 @@ def test_a_name_that_a_module_has_too_stays_what_is_exported() -> None:
 
 def test_a_module_deep_in_a_task_can_be_imported_first() -> None:
     """Its rooms import one another's names, which must not be a circle."""
-    assert "proctor.tasks.focus.construction.rules" in loaded_by("import proctor.tasks.focus.construction.rules")
+    assert "proctor.tasks.focus.rules" in loaded_by("import proctor.tasks.focus.rules")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from proctor.construction.tracks import AnnotatedBox, AnnotatedMoment, AnnotatedVideo, Annotation, Sighting
-from proctor.tasks.simulated.construction import Event, Scene, draw_script
+from proctor.construction import AnnotatedBox, AnnotatedMoment, AnnotatedVideo, Annotation, Sighting
+from proctor.tasks.simulated import Event, Scene, draw_script
 
 WIDTH, HEIGHT, SIDE = 384, 216, 24
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from proctor.construction import OBJECTS
 from proctor.core import generator
-from proctor.tasks.focus import CAPABILITIES, OBJECTS
+from proctor.tasks.focus import CAPABILITIES
 
 Rng = np.random.Generator
 Made = tuple[str, dict[str, Any], str, str | None]

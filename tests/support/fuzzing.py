@@ -275,7 +275,7 @@ def _tracks(folder: Path) -> list[Path]:
 
 
 def _read_tracks(folder: Path) -> object:
-    from proctor.construction.tracks import Given, read_annotations
+    from proctor.construction import Given, read_annotations
 
     return [read_annotations([folder / name], Given(fps=10)) for name in ("cvat.xml", "coco.json")]
 

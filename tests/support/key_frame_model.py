@@ -21,7 +21,7 @@ from proctor.systems import METHODS
 from proctor.tasks.clinicalskillqa import READER
 from proctor.tasks.clinicalskillqa.construction import InstancePlan, build_instances
 from proctor.tasks.clinicalskillqa.methods.workflow import Workflow, built_in
-from proctor.tasks.simulated.construction import simulate
+from proctor.tasks.simulated import simulate
 from tests.support.faulty_server import FaultyServer, Request
 
 STEPS = ("check_scene", "check_response", "check_breathing", "bare_chest", "compress", "check_again")

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from proctor.construction.tracks import Annotation
-from proctor.tasks.focus import NativeReference, NativeRequest
-from proctor.tasks.focus.construction import FocusBuilt
+from proctor.construction import Annotation
+from proctor.tasks.focus import FocusBuilt, NativeReference, NativeRequest
 
 
 class Log:

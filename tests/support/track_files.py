@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from proctor.construction.tracks import Annotation, Given, read_cvat
+from proctor.construction import Annotation, Given, read_cvat
 
 CVAT = """<?xml version="1.0" encoding="utf-8"?>
 <annotations>

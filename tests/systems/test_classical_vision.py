@@ -23,18 +23,9 @@ from proctor.core.formats import (
 )
 from proctor.media import MediaLibrary, view
 from proctor.systems import SYSTEMS
+from proctor.tasks.simulated import CLASSES, ObjectClass, Renderer, Script, draw_script, observe, offers, simulate
 from proctor.tasks.simulated.classical_vision import ClassicalVision, answer_from, build, understood
-from proctor.tasks.simulated.construction import (
-    CLASSES,
-    ObjectClass,
-    Renderer,
-    Script,
-    draw_script,
-    observe,
-    offers,
-    simulate,
-)
-from proctor.tasks.simulated.construction.looks import sprite
+from proctor.tasks.simulated.pictures import sprite
 from proctor.tasks.simulated.reader import READER
 from proctor.tasks.simulated.vision import LOOKS, Detection, SeenPicture, detect, follow
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from proctor.construction import OBJECTS
 from proctor.core import Frame, Item
 from proctor.models import ModelClient, ModelSpec
 from proctor.systems import ModelSystem, prompt_for_benchmark
-from proctor.tasks.focus import OBJECTS, READER
+from proctor.tasks.focus import READER
 from tests.support.faulty_server import FaultyServer, Request
 from tests.support.snapshot import assert_frozen
 

@@ -1,1 +1,60 @@
-"""From videos, tracks and recordings to questions with references."""
+"""From annotated videos to questions with references: boxes second by second with class and instance, and moments of
+importance; their import, export, checks and completion; and the questions that they answer."""
+
+from typing import TYPE_CHECKING
+
+from proctor.lazy import export_lazily
+
+if TYPE_CHECKING:
+    from proctor.construction.annotation import (
+        ARISING,
+        OBJECTS,
+        STAYING,
+        AnnotatedBox,
+        AnnotatedMoment,
+        AnnotatedVideo,
+        Annotation,
+        Given,
+        Sighting,
+        Timeline,
+        arrivals,
+        official_name,
+    )
+    from proctor.construction.balance import choose, deal_options, foregone, gives_away
+    from proctor.construction.checks import Completion, TrackFinding, complete, find
+    from proctor.construction.commands import Fps, ProcedureName, TrackFiles, completed, counted
+    from proctor.construction.cvat import read_cvat, to_cvat
+    from proctor.construction.files import (
+        KINDS,
+        TrackFormat,
+        files_of,
+        read_annotations,
+        read_coco,
+        to_coco,
+        write_annotations,
+        write_folder,
+    )
+    from proctor.construction.rules import (
+        QUADRANTS,
+        TRACK_RULES,
+        CandidateQuestion,
+        QuestionTemplates,
+        Rule,
+        only_one,
+        orders,
+        quadrant_of,
+        rules_by_name,
+        third,
+        with_article,
+    )
+else:
+    export_lazily(__name__)
+
+__all__ = [
+    "ARISING", "KINDS", "OBJECTS", "QUADRANTS", "STAYING", "TRACK_RULES", "AnnotatedBox", "AnnotatedMoment",
+    "AnnotatedVideo", "Annotation", "CandidateQuestion", "Completion", "Fps", "Given", "ProcedureName",
+    "QuestionTemplates", "Rule", "Sighting", "Timeline", "TrackFiles", "TrackFinding", "TrackFormat", "arrivals",
+    "choose", "complete", "completed", "counted", "deal_options", "files_of", "find", "foregone", "gives_away",
+    "official_name", "only_one", "orders", "quadrant_of", "read_annotations", "read_coco", "read_cvat",
+    "rules_by_name", "third", "to_coco", "to_cvat", "with_article", "write_annotations", "write_folder",
+]  # fmt: skip

@@ -16,28 +16,7 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "METHODS",
-    "SYSTEMS",
-    "BuildMethod",
-    "Demonstration",
-    "Demonstrations",
-    "FunctionSystem",
-    "ModelSystem",
-    "Picked",
-    "RandomGuess",
-    "Renamed",
-    "Sampling",
-    "build_system",
-    "is_file_address",
-    "is_system",
-    "look",
-    "method_options",
-    "only_client",
-    "prompt_for_benchmark",
-    "prompt_text",
-    "reply",
-    "say",
-    "shortest_path",
-    "system",
-    "system_in_file",
-]
+    "METHODS", "SYSTEMS", "BuildMethod", "Demonstration", "Demonstrations", "FunctionSystem", "ModelSystem", "Picked",
+    "RandomGuess", "Renamed", "Sampling", "build_system", "is_file_address", "is_system", "look", "method_options",
+    "only_client", "prompt_for_benchmark", "prompt_text", "reply", "say", "shortest_path", "system", "system_in_file",
+]  # fmt: skip

@@ -14,31 +14,18 @@ from proctor.tasks.clinicalskillqa.native import (
 from proctor.tasks.clinicalskillqa.reader import READER
 from proctor.tasks.clinicalskillqa.scoring import (
     NO_RATIONALE_SCORE,
+    Published,
+    PublishedTeam,
     Rationales,
     ScoredPredictions,
     Slice,
+    published,
     score_predictions,
 )
 from proctor.tasks.clinicalskillqa.submission import Cause, PredictionLint, lint_predictions
-from proctor.tasks.clinicalskillqa.summary import Published, PublishedTeam, published
 
 __all__ = [
-    "NO_RATIONALE_SCORE",
-    "READER",
-    "SCENARIOS",
-    "Cause",
-    "NativePrediction",
-    "PredictionLint",
-    "Published",
-    "PublishedTeam",
-    "Rationales",
-    "ReferenceOrder",
-    "ScoredPredictions",
-    "Slice",
-    "labels_of",
-    "lint_predictions",
-    "published",
-    "read_predictions",
-    "read_references",
-    "score_predictions",
-]
+    "NO_RATIONALE_SCORE", "READER", "SCENARIOS", "Cause", "NativePrediction", "PredictionLint", "Published",
+    "PublishedTeam", "Rationales", "ReferenceOrder", "ScoredPredictions", "Slice", "labels_of", "lint_predictions",
+    "published", "read_predictions", "read_references", "score_predictions",
+]  # fmt: skip

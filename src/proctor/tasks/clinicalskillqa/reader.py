@@ -26,20 +26,21 @@ from proctor.core import (
 from proctor.core.formats import OrderingFormat
 from proctor.metrics.ordering import NEIGHBOURS, PAIR, RUN_METRICS, InvalidOrders
 from proctor.metrics.text import BertScoreSettings, load_bertscore
-from proctor.tasks.clinicalskillqa.instances import Instance, find_instances, only_one
 from proctor.tasks.clinicalskillqa.native import (
     SCENARIOS,
+    Instance,
     NativePrediction,
     ReferenceOrder,
+    find_instances,
     labels_of,
+    only_one,
     read_about,
     read_predictions,
     read_references,
     spelled,
 )
-from proctor.tasks.clinicalskillqa.scoring import score_predictions
+from proctor.tasks.clinicalskillqa.scoring import published, report, score_predictions, without_video
 from proctor.tasks.clinicalskillqa.submission import SUBMISSION, write_submission
-from proctor.tasks.clinicalskillqa.summary import published, report, without_video
 
 
 def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:

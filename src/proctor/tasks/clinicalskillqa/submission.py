@@ -1,4 +1,4 @@
-"""Answers of a run as a file to hand in: orders and rationales, in the form in which predictions are read."""
+"""Submissions: orders and rationales of a run as a file, and a file checked before it is handed in."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
-from proctor.core import Answer, Benchmark, InputError, Status, first_problem, write_whole
+from proctor.core import (
+    Answer,
+    Benchmark,
+    InputError,
+    PluginReport,
+    Status,
+    ValidationRequest,
+    first_problem,
+    reader_of,
+    write_whole,
+)
 from proctor.core.formats import OrderingFormat
 from proctor.judges.prompt_injection import has_injection, sanitize
 from proctor.metrics.ordering import compare_orders
@@ -205,3 +215,24 @@ def _rationale(notes: _Notes, one: NativePrediction) -> None:
         notes.add("suspicious", f"{where} speaks to its judge")
     elif len(sanitize(plain)) < len(plain):
         notes.add("suspicious", f"{where} hides {len(plain) - len(sanitize(plain))} characters")
+
+
+def validate(file: Path, request: ValidationRequest) -> PluginReport:
+    """Repeated, missing and unknown instances and labels, empty orders, missing rationales."""
+    request.known_options()
+    data = request.needed_data("the folder with the instances")
+    found = lint_predictions(file, reader_of("clinicalskillqa", request.track).load(data, request.media))
+    summary = (
+        f"{found.answers} answers to {found.instances} instances: {found.errors} errors, {found.warnings} warnings"
+    )
+    return PluginReport(found.to_json(), (*map(str, found.causes), summary), ok=not found.errors)
+
+
+def validate_workflow(file: Path, request: ValidationRequest) -> PluginReport:
+    """Form, undefined names, cycles, unreachable steps, and variants that contradict the order."""
+    from proctor.tasks.clinicalskillqa.methods.workflow import check_workflow
+
+    request.known_options()
+    wrong = [str(one) for one in check_workflow(file)]
+    found: dict[str, JsonValue] = {"file": str(file), "errors": len(wrong), "findings": [*wrong]}
+    return PluginReport(found, (*wrong, f"{len(wrong)} errors"), ok=not wrong)

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from pydantic import JsonValue
 
-from proctor.construction.tracks import Completion, Given, files_of
-from proctor.construction.tracks.commands import Fps, ProcedureName, TrackFiles, completed, counted
+from proctor.construction import Completion, Fps, Given, ProcedureName, TrackFiles, completed, counted, files_of
 from proctor.core import PluginReport, PluginTable, Steps
 
 if TYPE_CHECKING:
-    from proctor.tasks.focus.construction.builder import FocusBuilt
+    from proctor.tasks.focus.builder import FocusBuilt
 
 
 def build(
@@ -72,8 +71,8 @@ def build(
 
     Example: proctor build focus tracks.xml --out focus --fps 25 --procedure "sigmoid resection"
     """
-    from proctor.tasks.focus.construction.builder import build_focus
-    from proctor.tasks.focus.construction.plan import SEEN_IN_TRAINING, FocusPlan
+    from proctor.tasks.focus.builder import build_focus
+    from proctor.tasks.focus.plan import SEEN_IN_TRAINING, FocusPlan
 
     if out is None and not check_only:
         raise typer.BadParameter("name a new folder, or --check-only", param_hint="--out")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
+from proctor.construction import OBJECTS
 from proctor.core import (
     Answer,
     Benchmark,
@@ -37,12 +38,12 @@ from proctor.tasks.focus.native import (
     lettered,
     read_references,
     read_requests,
+    read_rows,
     without_reference,
 )
 from proctor.tasks.focus.official import MENDED, figures
-from proctor.tasks.focus.rows import read_rows
 from proctor.tasks.focus.submission import SUBMISSIONS, read_recorded, write_submission
-from proctor.tasks.focus.taxonomy import CAPABILITIES, FOREIGN_OBJECT, GROUP_OF, OBJECTS, leaf_of
+from proctor.tasks.focus.taxonomy import CAPABILITIES, FOREIGN_OBJECT, GROUP_OF, leaf_of
 
 _ANY = "Foreign object"
 _ROUNDING_S = 1e-6

@@ -1,13 +1,13 @@
-"""From a run's answers to a file that can be handed in."""
+"""Submissions: answers of a run as a file, and a file checked before it is handed in."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from proctor.core import (
     NO_ANSWER,
@@ -17,10 +17,13 @@ from proctor.core import (
     Item,
     Noted,
     ParseError,
+    PluginReport,
     RecordedAnswers,
     Status,
     Timing,
+    ValidationRequest,
     by_cause,
+    reader_of,
 )
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.prompt_injection import has_injection, sanitize
@@ -305,3 +308,32 @@ def _shown(value: object) -> str:
     text = repr(value[:81] if isinstance(value, str) else value)
     quote = text[-1] if isinstance(value, str) else ""
     return text if len(text) <= 82 else text[:78] + "..." + quote
+
+
+def validate(file: Path, request: ValidationRequest) -> PluginReport:
+    """Repeated, missing and unknown questions, answers that can't be read, too long or late ones, odd texts."""
+    request.known_options()
+    data = request.needed_data("the folder with requests.json")
+    found = lint_submission(file, reader_of("focus", request.track).load(data))
+    lines = [str(one) for one in found.findings] if request.every else found.causes()
+    lines += [f"not checked: {one}" for one in found.unchecked]
+    rules = ", ".join(f"{rule} {count}" for rule, count in found.by_rule().items())
+    warnings = len(found.findings) - found.errors
+    lines.append(
+        f"{found.answers} answers to {found.questions} questions: {found.errors} errors, {warnings} warnings"
+        + (f" ({rules})" if rules else "")
+    )
+    return PluginReport(_json(found), tuple(lines), ok=not found.errors)
+
+
+def _json(found: Lint) -> dict[str, JsonValue]:
+    return {
+        "file": str(found.file),
+        "answers": found.answers,
+        "questions": found.questions,
+        "errors": found.errors,
+        "warnings": len(found.findings) - found.errors,
+        "by_rule": {**found.by_rule()},
+        "findings": [asdict(one) for one in found.findings],
+        "unchecked": list(found.unchecked),
+    }

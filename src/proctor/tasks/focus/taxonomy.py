@@ -23,11 +23,6 @@ def _groups() -> dict[str, CapabilityGroup]:
     return found
 
 
-def _objects() -> dict[str, str]:
-    found: dict[str, str] = json.loads(files(__package__).joinpath("objects.json").read_text(encoding="utf-8"))
-    return found
-
-
 GROUPS = MappingProxyType(_groups())
 """The five groups by their name in the files."""
 
@@ -57,10 +52,6 @@ def leaf_of(label: str) -> str | None:
     name = said.replace("-", "_").replace(" ", "_")
     return _CODES.get(said.replace(" ", ""), name if name in GROUP_OF else None)
 
-
-OBJECTS = MappingProxyType(_objects())
-"""Classes of foreign objects with their definitions, in our own words. The list is open: classes that only
-a benchmark's references name are added to it when they are read."""
 
 FOREIGN_OBJECT = (
     "Anything that is brought wholly into the body cavity during the procedure and has to be retrieved or accounted "

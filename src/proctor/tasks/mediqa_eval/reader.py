@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from proctor.audits import Audit, Key, recorded_by_system
+from proctor.audits import ALL, Agreement, Audit, Key, recorded_by_system
 from proctor.core import (
     Benchmark,
     Image,
@@ -18,10 +18,18 @@ from proctor.core import (
     read_table,
 )
 from proctor.core.formats import FreeTextFormat
+from proctor.judges.dimensions import DimensionJudge, JudgeSetup, RatesDimensions
+from proctor.judges.dimensions.rating import rating_judge
 from proctor.runs import ScoredAnswer
-from proctor.tasks.mediqa_eval.answers import LOOKED_AT, answers_to_judge
-from proctor.tasks.mediqa_eval.native import Encounter, read_encounters, read_native_ratings, read_scores
-from proctor.tasks.mediqa_eval.official import official
+from proctor.stats import Estimate
+from proctor.tasks.mediqa_eval.native import (
+    LOOKED_AT,
+    Encounter,
+    answers_to_judge,
+    read_encounters,
+    read_native_ratings,
+    read_scores,
+)
 from proctor.tasks.mediqa_eval.submission import write_scores
 from proctor.tasks.mediqa_eval.task import SCHEME
 
@@ -142,3 +150,36 @@ def item_of(one: Encounter) -> Item:
         ),
         tags={"dataset": one.dataset, "language": one.lang},
     )
+
+
+_KINDS = {"kendall": "kendalltau", "pearson": "pearson", "spearman": "spearman", "mean": "mean"}
+
+
+def official(audit: Audit) -> dict[str, float | None]:
+    """`iiyi-en-overall-kendalltau`, …, `ALL-en-ALL-mean`; None where there is no correlation."""
+    figures: dict[str, float | None] = {}
+    for aggregate in audit.aggregates:
+        for row in audit.agreements:
+            if row.language == aggregate.language:
+                for kind, name in _KINDS.items():
+                    figures[_key(row.dataset, row.language, row.dimension, name)] = _of(row, kind).value
+        figures[_key(ALL, aggregate.language, ALL, "mean")] = aggregate.mean.value
+    return figures
+
+
+def _of(row: Agreement, kind: str) -> Estimate:
+    found: Estimate = getattr(row, kind)
+    return found
+
+
+def _key(*parts: str) -> str:
+    return "-".join(part for part in parts if part)
+
+
+NAME = "mediqa-judge"
+
+
+@RatesDimensions
+def build(setup: JudgeSetup) -> DimensionJudge:
+    """Every dimension of MEDIQA-EVAL in one reply, pictures first, by the task's rules (the organisers' judge)."""
+    return rating_judge(NAME, setup)

@@ -1,16 +1,39 @@
-"""ReXSonoVQA's own files: questions per video, the video metadata, recorded results."""
+"""ReXSonoVQA's own files: questions per video, the video metadata, and the authors' recorded results.
+
+In the recorded trees the options stand in another order for each model. An answer's letter is turned
+into the option's text by the order that the model saw, and that text into the letter of this benchmark."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from proctor.core import InputError, read_json, validated
+from proctor.core import (
+    Answer,
+    Benchmark,
+    InputError,
+    Item,
+    ParseError,
+    RecordedAnswers,
+    RefusalError,
+    Score,
+    Status,
+    SystemFaultError,
+    Timing,
+    Vote,
+    content_hash,
+    read_json,
+    refusal,
+    validated,
+)
+from proctor.core.formats import ChoiceFormat, option_letters
+from proctor.judges.verdicts import CONTRADICTION_FLAG, ErrorType, Verdict, verdict_scores
+from proctor.models import rejection
 
 KINDS = ("mcq", "free")
 _RESULT = re.compile(r"(?P<scored>score_)?pred_(?P<blind>blind_)?(?P<video>.+)\.json")
@@ -192,3 +215,239 @@ def _entries(model: type[Model], file: Path) -> list[Model]:
 
 def _plain_name(name: str) -> str:
     return re.sub(r"[\s_]+", "", name.removesuffix("_CC")).casefold()
+
+
+JUDGE = "gemini-3-pro-preview"
+"""The model that the authors' evaluation script asks for marks; the recorded files do not name it."""
+
+_KIND_NAMES = {"mcq": "choice questions", "free": "free responses"}
+_JUDGE_BROKE = "Evaluation Failed"  # what their script writes, with a score of 0, when the judge's call fails
+
+
+@dataclass
+class _Found:
+    answers: list[Answer] = field(default_factory=list)
+    votes: list[Vote] = field(default_factory=list)
+    scores: list[Score] = field(default_factory=list)
+    read_differently: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    unscored: list[str] = field(default_factory=list)
+    unjudged: list[str] = field(default_factory=list)
+    contradictions: list[str] = field(default_factory=list)
+
+
+def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
+    """All recorded answers of one model, in the authors' own files wherever they keep them (see `result_files`),
+    with the judge's votes and scores where the files are scored.
+
+    An answer that lies there both scored and not is taken once. Raises `InputError` for an answer to an unknown
+    question, two answers to one question, options that are not the item's, and a key that contradicts the
+    benchmark's.
+    """
+    by_key = {_key(item): item for item in benchmark.items}
+    taken: dict[str, tuple[ResultFile, NativeResult, str]] = {}
+    files = result_files(path)
+    for file in files:
+        for number, result in enumerate(read_results(file.path), start=1):
+            place = f"item {number}"
+            stem, _ = split_options(result.question)
+            item = by_key.get((file.video, result.kind, stem, result.time_start, result.time_end))
+            if item is None:
+                raise InputError(
+                    file.path,
+                    place,
+                    found=f"a question not in the benchmark: {stem[:60]!r}",
+                    expected="questions of the same release",
+                )
+            if item.id in taken:
+                _same_answer(taken[item.id], (file, result, place), item.id)
+            else:
+                taken[item.id] = file, result, place
+    found = _Found()
+    for item in benchmark.items:
+        if item.id in taken:
+            file, result, place = taken[item.id]
+            _take(found, item, result, (file.path, place), scored=file.scored)
+    kinds = {result.kind for _, result, _ in taken.values()}
+    asked = [item for item in benchmark.items if _kind(item) in kinds]
+    judged: dict[str, JsonValue] = {"judge": JUDGE} if any(file.scored for file in files) else {}
+    return RecordedAnswers(
+        answers=tuple(found.answers),
+        votes=tuple(found.votes),
+        scores=tuple(found.scores),
+        settings={"recorded": "ReXSonoVQA results tree", **judged},
+        notes=_notes(found, len(asked) - len(taken), kinds, {item.id for item in benchmark.counted()}),
+        condition=_condition(files),
+    )
+
+
+def _same_answer(
+    first: tuple[ResultFile, NativeResult, str], second: tuple[ResultFile, NativeResult, str], item: str
+) -> None:
+    """One of the two is the other before it was scored, or this is an `InputError`."""
+    (file, result, _), (other, again, place) = first, second
+    same = (result.question, result.model_prediction) == (again.question, again.model_prediction)
+    if not same or file.scored == other.scored or file.blind != other.blind:
+        raise InputError(
+            other.path,
+            place,
+            found=f"a second answer to {item} (the first is in {file.path})",
+            expected="one answer a question, of one model under one condition",
+        )
+
+
+def _condition(files: Sequence[ResultFile]) -> str:
+    blind = [file for file in files if file.blind]
+    if blind and len(blind) < len(files):
+        raise InputError(
+            blind[0].path, found="answers without the video among others", expected="a folder of one condition alone"
+        )
+    return "text-only" if blind else ""
+
+
+def _key(item: Item) -> tuple[str, str, str, float, float]:
+    start, end = item.tags["time_start"], item.tags["time_end"]
+    return item.group, _kind(item), item.question, float(str(start)), float(str(end))
+
+
+def _kind(item: Item) -> str:
+    return "mcq" if item.options else "free"
+
+
+def _take(found: _Found, item: Item, result: NativeResult, where: tuple[Path, str], *, scored: bool) -> None:
+    _, options = split_options(result.question)
+    answer = _answer(item, result, options, where)
+    found.answers.append(answer)
+    if answer.status is Status.FAILED:
+        found.failed.append(item.id)
+        return
+    if answer.status is not Status.ANSWERED:
+        found.errors.append(item.id)
+        if not item.options and scored:
+            found.scores.extend(verdict_scores(0, ErrorType.BOTH, item_id=item.id, scorer=JUDGE))
+        return
+    if item.options:
+        recorded_right = result.eval_score
+        right = item.reference is not None and answer.parsed == item.reference.answer
+        if recorded_right is not None and bool(recorded_right) != right:
+            found.read_differently.append(item.id)
+        return
+    if scored:
+        _judged(found, item, result, where)
+    else:
+        found.unscored.append(item.id)
+
+
+def _answer(item: Item, result: NativeResult, options: list[str], where: tuple[Path, str]) -> Answer:
+    meta = result.inference_metadata
+    answer = Answer(
+        item_id=item.id,
+        text=meta.raw_response or result.model_prediction,
+        timing=None if meta.latency_ms is None else Timing(model_s=meta.latency_ms / 1000),
+        extra={"recorded_prediction": result.model_prediction},
+    )
+    if not meta.success:
+        reason = " ".join((meta.error_message or "the recorded call failed").split())
+        kind = rejection(reason)
+        status = Status.FAILED
+        if isinstance(kind, RefusalError):
+            status = Status.REFUSED
+        elif isinstance(kind, SystemFaultError):
+            status = Status.ERROR
+        return answer.model_copy(update={"status": status, "reason": reason})
+    try:
+        parsed = _choice(item, result, options, answer.text, where) if item.options else item.answer.parse(answer.text)
+    except ParseError as error:
+        return answer.model_copy(update={"problem": str(error)})
+    shown: dict[str, JsonValue] = {"options_shown": [*options]} if item.options else {}
+    return answer.model_copy(update={"parsed": parsed, "extra": answer.extra | shown})
+
+
+def _choice(item: Item, result: NativeResult, options: list[str], text: str, where: tuple[Path, str]) -> JsonValue:
+    file, place = where
+    if sorted(options) != sorted(item.options):
+        raise InputError(
+            file,
+            f"{place}, field 'question'",
+            found="other options than the benchmark's",
+            expected=f"the options of {item.id} in any order",
+        )
+    letters = option_letters(len(options))
+    if result.answer not in letters:
+        raise InputError(
+            file, f"{place}, field 'answer'", found=repr(result.answer), expected=f"one of {', '.join(letters)}"
+        )
+    to_item = {letters[shown]: letters[item.options.index(text)] for shown, text in enumerate(options)}
+    if item.reference is not None and to_item[result.answer] != item.reference.answer:
+        raise InputError(
+            file,
+            f"{place}, field 'answer'",
+            found=f"the key {options[letters.index(result.answer)]!r}",
+            expected="the benchmark's key",
+        )
+    said = ChoiceFormat().parse(text, options)
+    return to_item[str(said)]
+
+
+def _judged(found: _Found, item: Item, result: NativeResult, where: tuple[Path, str]) -> None:
+    if result.eval_score is None or result.judge_explanation.startswith(_JUDGE_BROKE):
+        found.unjudged.append(item.id)
+        return
+    try:
+        verdict = Verdict.model_validate(
+            {
+                "score": result.eval_score,
+                "error_type": result.judge_error_type or "none",
+                "explanation": result.judge_explanation,
+            }
+        )
+    except ValidationError as error:
+        raise refusal(where[0], f"{where[1]}, judge's verdict", error) from error
+    reference = item.reference.answer if item.reference else None
+    content: dict[str, JsonValue] = {
+        "judge": JUDGE,
+        "question": item.question,
+        "reference": reference,
+        "answer": result.model_prediction,
+        "reply": verdict.model_dump(mode="json"),
+    }
+    vote = Vote(
+        key=content_hash(content),
+        judge=JUDGE,
+        item_id=item.id,
+        reply=verdict.model_dump(mode="json"),
+        flags=(CONTRADICTION_FLAG,) if verdict.contradicts_itself else (),
+    )
+    found.votes.append(vote)
+    found.scores.extend(
+        verdict_scores(verdict.score, verdict.error_type, item_id=item.id, scorer=JUDGE, vote_key=vote.key)
+    )
+    if verdict.contradicts_itself:
+        found.contradictions.append(item.id)
+
+
+def _notes(found: _Found, missing: int, kinds: set[str], counted: set[str]) -> tuple[str, ...]:
+    lines = (
+        ("recorded calls failed, for reasons that may be the server's; they have no score", found.failed),
+        ("recorded calls were rejected for their content; they are wrong", found.errors),
+        ("choices are not read as the recorded mark has them", found.read_differently),
+        ("answers have no mark, since the recorded judge's call failed", found.unjudged),
+        ("verdicts contradict themselves; they are kept as given", found.contradictions),
+    )
+    notes = [_note(text, ids, counted) for text, ids in lines if ids]
+    if found.unscored:
+        notes.append(f"{len(found.unscored)} free responses are not scored yet (proctor score)")
+    notes += [f"no {_KIND_NAMES[kind]} here" for kind in KINDS if kind not in kinds]
+    if missing:
+        notes.append(f"{missing} questions have no recorded answer")
+    return tuple(notes)
+
+
+def _note(text: str, ids: list[str], counted: set[str]) -> str:
+    inside = [item for item in ids if item in counted]
+    beside = len(ids) - len(inside)
+    if not inside:
+        return f"{beside} {text}, in items that do not count"
+    more = f"; {beside} more in items that do not count" if beside else ""
+    return f"{len(inside)} {text}: {', '.join(inside)}{more}"

@@ -1,14 +1,15 @@
-"""From ReXSonoVQA's files to a benchmark."""
+"""From ReXSonoVQA's files to a benchmark, with the paper's own figures."""
 
 from __future__ import annotations
 
 import json
 import shlex
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from proctor.core import (
     ACCURACY,
@@ -16,6 +17,10 @@ from proctor.core import (
     Excerpt,
     InputError,
     Item,
+    Metric,
+    PublishedCrossing,
+    PublishedRow,
+    PublishedTable,
     RecordedAnswers,
     Reference,
     Region,
@@ -24,7 +29,7 @@ from proctor.core import (
     generator,
 )
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters
-from proctor.judges.verdicts import VERDICT_METRICS
+from proctor.judges.verdicts import RUBRIC_BY_ERROR_TYPE, RUBRIC_LABELS, VERDICT_METRICS
 from proctor.tasks.rexsonovqa.native import (
     KINDS,
     NativeQuestion,
@@ -32,10 +37,9 @@ from proctor.tasks.rexsonovqa.native import (
     metadata_for,
     read_metadata,
     read_questions,
+    read_recorded,
     split_options,
 )
-from proctor.tasks.rexsonovqa.published import published_table
-from proctor.tasks.rexsonovqa.recorded import read_recorded
 
 QUESTION_TYPES = {
     "Type1_ActionGoalReasoning": "1 action-goal",
@@ -222,3 +226,83 @@ def _tags(question: NativeQuestion, kind: str, category: str, place: tuple[Path,
 def _categories() -> dict[str, str]:
     text = files(__package__).joinpath("categories.json").read_text(encoding="utf-8")
     return {video: category for category, videos in json.loads(text).items() for video in videos}
+
+
+_FIRST = "Gemini 3 Pro"  # whose blind run it is, and whose parts the text names
+_METRICS = {ACCURACY.name: ACCURACY, RUBRIC_BY_ERROR_TYPE.name: RUBRIC_BY_ERROR_TYPE}
+_LEVELS = {ACCURACY.name: ("correct", "incorrect"), RUBRIC_BY_ERROR_TYPE.name: RUBRIC_LABELS}
+_WORTH = {ACCURACY.name: (1, 0), RUBRIC_BY_ERROR_TYPE.name: (2, 1, 1, 0)}
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Table(_Frozen):
+    table: str
+    system: str
+    metric: str
+    counts: tuple[tuple[int, ...], ...]
+
+
+class _Part(_Frozen):
+    metric: str
+    facet: str
+    value: str
+    number: float
+    condition: str = "video − text-only"
+
+
+class _Published(_Frozen):
+    source: str
+    note: str
+    tables: tuple[_Table, ...]
+    parts: tuple[_Part, ...]
+    gains: tuple[_Part, ...]
+
+
+@cache
+def published_table() -> PublishedTable:
+    """The overall scores that follow from tables A1 to A8, the parts that the text names, and the tables.
+
+    >>> [(row.system, round(row.values["accuracy"], 3)) for row in published_table().rows[:2]]
+    [('Gemini 3 Pro', 0.663), ('LLaVA-Video-72B', 0.297)]
+    """
+    text = files("proctor.tasks.rexsonovqa").joinpath("published.json").read_text(encoding="utf-8")
+    known = _Published.model_validate_json(text)
+    seeing = [
+        PublishedRow(
+            system,
+            {
+                one.metric: _mean(one.metric, [sum(column) for column in zip(*one.counts, strict=True)])
+                for one in known.tables
+                if one.system == system
+            },
+            "video",
+        )
+        for system in dict.fromkeys(one.system for one in known.tables)
+    ]
+    blind = PublishedRow(
+        _FIRST,
+        {
+            one.metric: _mean(one.metric, [sum(line) for line in one.counts])
+            for one in known.tables
+            if one.system == _FIRST
+        },
+        "text-only",
+    )
+    parts = [
+        PublishedRow(_FIRST, {one.metric: one.number}, one.condition, {one.facet: one.value})
+        for one in (*known.parts, *known.gains)
+    ]
+    crossings = tuple(
+        PublishedCrossing(one.table, one.system, one.metric, ("text-only", "video"), _LEVELS[one.metric], one.counts)
+        for one in known.tables
+    )
+    metrics: tuple[Metric, ...] = tuple(_METRICS.values())
+    return PublishedTable(known.source, known.note, metrics, (*seeing, blind, *parts), crossings)
+
+
+def _mean(metric: str, counts: list[int]) -> float:
+    worth = _WORTH[metric]
+    return sum(one * count for one, count in zip(worth, counts, strict=True)) / sum(counts)

@@ -24,7 +24,7 @@ def build(
 
     Example: proctor build simulated --out simulated --videos 40
     """
-    from proctor.tasks.simulated.construction import simulate
+    from proctor.tasks.simulated import simulate
 
     with steps("rendering", videos) as progress:
         simulate(out, videos=videos, seconds=seconds, seed=seed, questions_per_video=questions, progress=progress)

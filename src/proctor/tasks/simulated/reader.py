@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from proctor.construction.options import deal_options
+from proctor.construction import deal_options
 from proctor.core import (
     ACCURACY,
     Benchmark,

@@ -1,67 +1,50 @@
 """Pose: the joints of the people in a picture, and what they say of it in words."""
 
-from proctor.tasks.clinicalskillqa.pose.geometry import SEGMENTS, THRESHOLDS, Arm, Body, Threshold
-from proctor.tasks.clinicalskillqa.pose.keypoints import (
-    KEYPOINTS,
-    MARKS,
-    SEEN,
-    KeypointFile,
-    Person,
-    PersonBox,
-    Point,
-    Pose,
-)
-from proctor.tasks.clinicalskillqa.pose.network import (
-    LEAST_OVERLAP,
-    LEAST_SCORE,
-    Letterbox,
-    PoseNetwork,
-    PoseSource,
-    marked_region,
-    marked_regions,
-    open_pose,
-    people_of,
-)
-from proctor.tasks.clinicalskillqa.pose.predicates import (
-    PREDICATES,
-    WORDS,
-    PersonFacts,
-    PictureFacts,
-    Places,
-    facts_of,
-    places_of,
-    sentences,
-)
+from typing import TYPE_CHECKING
+
+from proctor.lazy import export_lazily
+
+if TYPE_CHECKING:
+    from proctor.tasks.clinicalskillqa.pose.facts import (
+        PREDICATES,
+        SEGMENTS,
+        THRESHOLDS,
+        WORDS,
+        Arm,
+        Body,
+        PersonFacts,
+        PictureFacts,
+        Places,
+        Threshold,
+        facts_of,
+        marked_region,
+        marked_regions,
+        places_of,
+        sentences,
+    )
+    from proctor.tasks.clinicalskillqa.pose.people import (
+        KEYPOINTS,
+        LEAST_OVERLAP,
+        LEAST_SCORE,
+        MARKS,
+        SEEN,
+        KeypointFile,
+        Letterbox,
+        Person,
+        PersonBox,
+        Point,
+        Pose,
+        PoseNetwork,
+        PoseSource,
+        open_pose,
+        people_of,
+    )
+else:
+    export_lazily(__name__)
 
 __all__ = [
-    "KEYPOINTS",
-    "LEAST_OVERLAP",
-    "LEAST_SCORE",
-    "MARKS",
-    "PREDICATES",
-    "SEEN",
-    "SEGMENTS",
-    "THRESHOLDS",
-    "WORDS",
-    "Arm",
-    "Body",
-    "KeypointFile",
-    "Letterbox",
-    "Person",
-    "PersonBox",
-    "PersonFacts",
-    "PictureFacts",
-    "Places",
-    "Point",
-    "Pose",
-    "PoseNetwork",
-    "PoseSource",
-    "Threshold",
-    "facts_of",
-    "marked_region",
-    "marked_regions",
-    "open_pose",
-    "people_of",
-    "places_of",
-    "sentences",
-]
+    "KEYPOINTS", "LEAST_OVERLAP", "LEAST_SCORE", "MARKS", "PREDICATES", "SEEN", "SEGMENTS", "THRESHOLDS", "WORDS",
+    "Arm", "Body", "KeypointFile", "Letterbox", "Person", "PersonBox", "PersonFacts", "PictureFacts", "Places",
+    "Point", "Pose", "PoseNetwork", "PoseSource", "Threshold", "facts_of", "marked_region", "marked_regions",
+    "open_pose", "people_of", "places_of", "sentences",
+]  # fmt: skip

@@ -3,14 +3,39 @@ importance. Everything else (checks, questions, other tools' files) starts from 
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
+from importlib.resources import files
+from types import MappingProxyType
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from proctor.construction.tracks.vocabulary import ARISING, official_name
 from proctor.core import InputError
+
+OBJECTS: MappingProxyType[str, str] = MappingProxyType(
+    json.loads(files(__package__).joinpath("objects.json").read_text(encoding="utf-8"))
+)
+"""Classes of foreign objects with their definitions, in our own words. The list is open."""
+
+ARISING = frozenset({"Specimen", "Gallstone"})
+"""Classes that come from the body itself, so that nobody inserts them."""
+
+STAYING = frozenset({"Clip", "Mesh", "External Drain", "Absorbable Hemostatic Agent"})
+"""Classes that may stay when the operation ends, so that nothing is wrong where they are not retrieved."""
+
+_KNOWN = {name.casefold(): name for name in OBJECTS}
+
+
+def official_name(name: str) -> str | None:
+    """The class as `OBJECTS` has it, whatever the case and the white space; None for a class of one's own.
+
+    >>> official_name("specimen  bag"), official_name("anvil")
+    ('Specimen Bag', None)
+    """
+    return _KNOWN.get(" ".join(name.replace("_", " ").split()).casefold())
+
 
 FORMAT_VERSION = 1
 """The version of the file that an `Annotation` is written as."""

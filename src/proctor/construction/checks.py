@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from proctor.construction.tracks.annotation import AnnotatedMoment, Annotation, Sighting
-from proctor.construction.tracks.vocabulary import ARISING, official_name
+from proctor.construction.annotation import ARISING, AnnotatedMoment, Annotation, Sighting, official_name
 
 _SLOW = 0.25  # share of the picture's width that an object may move in a second and still be the same way
 

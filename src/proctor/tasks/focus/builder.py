@@ -12,16 +12,11 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from proctor import __version__
-from proctor.construction.options import deal_options
-from proctor.construction.tracks.annotation import Annotation
-from proctor.construction.tracks.checks import Completion
-from proctor.construction.tracks.rules import CandidateQuestion
-from proctor.construction.tracks.vocabulary import official_name
+from proctor.construction import Annotation, CandidateQuestion, Completion, deal_options, official_name
 from proctor.core import InputError, clock_text, content_hash, generator, read_bytes, whole_folder
 from proctor.core.formats import ChoiceFormat, PatternFormat, PercentageFormat, TimestampsFormat
-from proctor.tasks.focus import NativeReference, NativeRequest, lettered, write_native
-from proctor.tasks.focus.construction.plan import Chosen, FocusPlan, choose_questions
-from proctor.tasks.focus.construction.wording import ASKED
+from proctor.tasks.focus.native import NativeReference, NativeRequest, lettered, write_native
+from proctor.tasks.focus.plan import ASKED, Chosen, FocusPlan, choose_questions
 
 BUILDER_VERSION = "2"
 """Changes whenever the same annotations, plan and seed give other questions."""

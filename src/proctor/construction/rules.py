@@ -13,8 +13,7 @@ from itertools import combinations, pairwise
 
 from pydantic import JsonValue
 
-from proctor.construction.tracks.annotation import Sighting, Timeline
-from proctor.construction.tracks.vocabulary import plural, with_article
+from proctor.construction.annotation import Sighting, Timeline
 from proctor.core import clock_text
 from proctor.core.formats import (
     AnswerFormat,
@@ -25,6 +24,25 @@ from proctor.core.formats import (
     OrderingFormat,
     TimestampsFormat,
 )
+
+
+def plural(phrase: str) -> str:
+    """More than one of something.
+
+    >>> plural("mesh"), plural("white gauze sponge")
+    ('meshes', 'white gauze sponges')
+    """
+    return phrase + ("es" if phrase.endswith(("sh", "ch", "s", "x")) else "s")
+
+
+def with_article(phrase: str) -> str:
+    """One of something.
+
+    >>> with_article("external drain"), with_article("needle")
+    ('an external drain', 'a needle')
+    """
+    return f"{'an' if phrase[0].casefold() in 'aeiou' else 'a'} {phrase}"
+
 
 _APART = 1.0  # seconds between two events of which a question asks which came first
 
@@ -322,26 +340,14 @@ def quadrant_of(line: Timeline, seen: Sighting) -> str | None:
     return QUADRANTS[2 * int(y > 0.5) + int(x > 0.5)]
 
 
-TRACK_RULES: dict[str, Rule] = {
-    "seen": _seen,
-    "seen-at": _seen_at,
-    "kinds-seen": _kinds_seen,
-    "kinds-seen-at": _kinds_seen_at,
-    "never": _never,
-    "how-many": _how_many,
-    "how-many-at": _how_many_at,
-    "plural": _plural,
-    "how-many-out": _how_many_out,
-    "when-seen": _when_seen,
-    "when-each": _when_each,
-    "when-out": _when_out,
-    "before": _before,
-    "first-seen": _first_seen,
-    "order-seen": _order_seen,
-    "order-out": _order_out,
-    "out": _out,
-    "kinds-out": _kinds_out,
-    "first-out": _first_out,
-    "where": _where,
-}
+def rules_by_name(*rules: Rule) -> dict[str, Rule]:
+    """The rules by the names of their functions: `_how_many` is "how-many"."""
+    return {rule.__name__.strip("_").replace("_", "-"): rule for rule in rules}
+
+
+TRACK_RULES = rules_by_name(
+    _seen, _seen_at, _kinds_seen, _kinds_seen_at, _never, _how_many, _how_many_at, _plural, _how_many_out,
+    _when_seen, _when_each, _when_out, _before, _first_seen, _order_seen, _order_out, _out, _kinds_out, _first_out,
+    _where,
+)  # fmt: skip
 """The rules by name."""

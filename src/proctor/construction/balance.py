@@ -1,4 +1,5 @@
-"""Which questions are asked: a seeded choice among the offers, balanced so that the text alone gives nothing away."""
+"""Which questions are asked: a seeded choice among candidates, balanced so that the text alone reveals nothing, and
+where the right one stands among the options."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from proctor.construction.tracks.rules import CandidateQuestion
+from proctor.construction.rules import CandidateQuestion
 from proctor.core import NUMBER_WORDS
 from proctor.core.formats import (
     BinaryFormat,
@@ -18,6 +19,7 @@ from proctor.core.formats import (
     PatternFormat,
     PercentageFormat,
     TimestampsFormat,
+    option_letters,
 )
 
 _TIME = re.compile(r"(\d\d):(\d\d):(\d\d)")
@@ -197,3 +199,27 @@ class _Ledger:
         if scope not in self._rarest:
             self._rarest[scope] = min(self._used[*scope, key] for key in self._keys[scope])
         return self._rarest[scope]
+
+
+def deal_options(
+    options: Sequence[Sequence[str]], right: Sequence[int], rng: np.random.Generator
+) -> list[tuple[list[str], str]]:
+    """Reshuffles the options of many choices: per choice the options in their new order and the key's letter.
+
+    `right[i]` is the index of the right one among `options[i]`. Among choices of the same size every letter
+    is the key equally often (up to one), which of them where is at random, and so are the places of the others.
+    """
+    decks: dict[int, list[int]] = {}
+    for size in sorted({len(some) for some in options}):
+        number = sum(len(some) == size for some in options)
+        first = int(rng.integers(size))
+        deck = [(first + place) % size for place in range(number)]
+        decks[size] = [deck[int(index)] for index in rng.permutation(number)]
+    dealt = []
+    for some, key in zip(options, right, strict=True):
+        place = decks[len(some)].pop()
+        others = [option for index, option in enumerate(some) if index != key]
+        mixed = [others[int(index)] for index in rng.permutation(len(others))]
+        mixed.insert(place, some[key])
+        dealt.append((mixed, option_letters(len(some))[place]))
+    return dealt

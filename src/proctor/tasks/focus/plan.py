@@ -1,61 +1,135 @@
-"""Which questions FOCUS asks of annotated videos: at which times, from which offers, and how they are balanced."""
+"""Which questions FOCUS asks of annotated videos: how they are worded, at which times they are asked, from which
+candidates they are chosen, and how they are balanced."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
+from types import MappingProxyType
 
 import numpy as np
+from pydantic import JsonValue
 
-from proctor.construction.tracks.annotation import Annotation, Timeline, arrivals
-from proctor.construction.tracks.balance import choose, foregone, gives_away
-from proctor.construction.tracks.rules import CandidateQuestion
-from proctor.construction.tracks.vocabulary import ARISING, official_name
+from proctor.construction import (
+    ARISING,
+    Annotation,
+    CandidateQuestion,
+    QuestionTemplates,
+    Timeline,
+    arrivals,
+    choose,
+    foregone,
+    gives_away,
+    official_name,
+    orders,
+    with_article,
+)
 from proctor.core import InputError, generator
-from proctor.tasks.focus import GROUP_OF, GROUPS
-from proctor.tasks.focus.construction.rules import FOCUS_RULES, known_attributes
-from proctor.tasks.focus.construction.wording import ASKED, FocusDialect, focus_words
+from proctor.core.formats import PatternFormat, option_letters
+from proctor.tasks.focus.native import time_tolerance
+from proctor.tasks.focus.rules import FOCUS_RULES, known_attributes
+from proctor.tasks.focus.taxonomy import GROUP_OF, GROUPS
 
-FRAME_RULES = (
-    "seen-at",
-    "kinds-seen-at",
-    "how-many-at",
-    "where",
-    "cell",
-    "property",
-    "is-property",
-    "site",
-    "use",
-    "action",
-    "holder",
-)
-"""The rules that one picture settles."""
+_MOST = 20  # a larger number of events is a matter of patience
 
-SEGMENT_RULES = (
-    *FRAME_RULES,
-    "seen",
-    "kinds-seen",
-    "never",
-    "how-many",
-    "plural",
-    "when-seen",
-    "when-each",
-    "when-out",
-    "when-nth",
-    "before",
-    "first-seen",
-    "order-seen",
-    "order-out",
-    "kinds-out",
-    "first-out",
-    "last-seen",
-    "happens",
-    "which-in",
-    "which-away",
-)
-"""The rules that what happens within a segment settles; what is still inside depends on what came before it."""
+
+@dataclass(frozen=True)
+class QuestionWording:
+    """What a rule asks and tests: its text, the primary capability and others of FOCUS's taxonomy, whether the
+    answer matters at the operating table, whether it is about insertions (so not about what arises in the body),
+    whether it is about retrieval (so that a specimen in a bag counts as taken out), and what has to be shown to settle
+    it ("frame", "segment" or "procedure")."""
+
+    text: str
+    primary: str
+    secondaries: tuple[str, ...] = ()
+    clinical: bool = False
+    inserted: bool = True
+    retrieval: bool = False
+    settled_by: str = "procedure"
+
+
+def _asked() -> dict[str, QuestionWording]:
+    import yaml
+
+    read = yaml.safe_load(files(__package__).joinpath("questions.yaml").read_text(encoding="utf-8"))
+    return {
+        rule: QuestionWording(**said | {"secondaries": tuple(said.get("secondaries", ()))})
+        for rule, said in read.items()
+    }
+
+
+ASKED = MappingProxyType(_asked())
+"""Every rule by its name: those that any annotated video is asked by, and those of FOCUS alone."""
+
+_BAGGED = " (What lies in a specimen bag counts as taken out.)"
+
+
+@dataclass(frozen=True)
+class FocusTemplates(QuestionTemplates):
+    """FOCUS has no format for an order, so it is asked for as a pattern of letters; times are whole seconds.
+    `arising` are the classes that nobody inserts, since they come loose in the body; `shown_s` is how long what is
+    shown is, where that is not all up to the time of asking."""
+
+    arising: frozenset[str] = frozenset()
+    shown_s: float | None = None
+
+    def text(self, rule: str, a: str = "", b: str = "", **more: str) -> str:
+        """The question of a rule (`{one}` begins it with its article); of what arises in the body it says what counts as taken out."""
+        bagged = _BAGGED if a in self.arising and ASKED[rule].retrieval else ""
+        if a:
+            more["one"] = with_article(self.phrase(a)).capitalize()
+        return super().text(rule, a, b, **more) + bagged
+
+    def tolerance(self, end: float) -> float:
+        """As the toolkit writes it."""
+        return time_tolerance(end if self.shown_s is None else self.shown_s)
+
+    def moments(self, times: list[float]) -> list[JsonValue]:
+        """Times as hh:mm:ss can say them."""
+        return [float(int(time + 0.5)) for time in times]
+
+    def order(self, question: str, times: dict[str, float]) -> Iterator[CandidateQuestion]:
+        """Three or four classes with letters in alphabetical order; the answer is their letters in order of time."""
+        for some in orders(times):
+            listed = sorted(some)
+            letters = dict(zip(listed, option_letters(len(listed)), strict=True))
+            named = ", ".join(f"{letter}: {self.phrase(name)}" for name, letter in letters.items())
+            answer = "-".join(letters[name] for name in sorted(some, key=lambda name: times[name]))
+            last = letters[listed[-1]]
+            form = PatternFormat(pattern=rf"[A-{last}](-[A-{last}]){{{len(some) - 1}}}")
+            text = f"{question} {named}. Join the letters with hyphens."
+            yield CandidateQuestion(text, form, answer, answer, "+".join(listed), choices=tuple(listed))
+
+
+def focus_templates(
+    names: Sequence[str],
+    arising: Collection[str] = (),
+    attributes: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType({}),
+) -> FocusTemplates:
+    """FOCUS's way of asking about these classes, some of which come loose in the body, and their attributes."""
+    phrases = {name: name.casefold() for name in names}
+    texts = {rule: asked.text for rule, asked in ASKED.items()}
+    return FocusTemplates(
+        names=tuple(sorted(names)),
+        phrases=phrases,
+        texts=texts,
+        most=_MOST,
+        attributes=attributes,
+        arising=frozenset(arising),
+    )
+
+
+RULES_OF_TRACK = {
+    "frame": tuple(rule for rule, asked in ASKED.items() if asked.settled_by == "frame"),
+    "segment": tuple(rule for rule, asked in ASKED.items() if asked.settled_by != "procedure"),
+    "procedure": tuple(FOCUS_RULES),
+}
+"""The rules that what a track shows settles: one picture, what happens within a segment (what is still inside depends
+on what came before it), or all."""
 
 _WINDOW_CALM_S = 1.0  # nothing comes or goes so close to where a segment is cut
 _WINDOW_SECONDS_ASKED = 8  # of a segment that its questions may name
@@ -108,14 +182,14 @@ def windows_of(
     return [(start, start + length) for start in drawn]
 
 
-def window_words(say: FocusDialect, seconds: int) -> FocusDialect:
+def window_templates(say: FocusTemplates, seconds: int) -> FocusTemplates:
     """How a part of a video is asked about: of a frame without a time, of a segment within it; a time may be off by as
     much as the length of what is shown allows."""
     if not seconds:
         texts = {rule: text.replace(" at {time}", "") for rule, text in say.texts.items()}
         return replace(say, texts=texts)
     texts = {
-        rule: text if rule in FRAME_RULES else f"In this segment: {text.replace(' so far', '')}"
+        rule: text if rule in RULES_OF_TRACK["frame"] else f"In this segment: {text.replace(' so far', '')}"
         for rule, text in say.texts.items()
     }
     return replace(say, texts=texts, shown_s=float(seconds))
@@ -134,7 +208,6 @@ _APPROACHES = {"laparoscopic", "robotic", "robot-assisted", "minimally-invasive"
 _MOST_SHARE = {"binary": 0.5}  # of one answer among those of a format
 _MOST_OF_OTHERS = 0.4
 _ENOUGH = 10  # questions of a format from which on that is held to
-_RULES = {"frame": FRAME_RULES, "segment": SEGMENT_RULES, "procedure": tuple(FOCUS_RULES)}
 _NAMES = "a name without a comma, and not none"
 
 
@@ -163,8 +236,8 @@ class FocusPlan:
         ):
             if not low <= value <= high:
                 raise InputError(None, name, found=str(value), expected=f"{low} to {high}")
-        if self.track not in _RULES:
-            raise InputError(None, "track", found=repr(self.track), expected=f"one of {', '.join(_RULES)}")
+        if self.track not in RULES_OF_TRACK:
+            raise InputError(None, "track", found=repr(self.track), expected=f"one of {', '.join(RULES_OF_TRACK)}")
         for rule in self.unseen_questions:
             if rule not in ASKED:
                 expected = f"one of {', '.join(sorted(ASKED))}"
@@ -264,9 +337,9 @@ def _pool(
     arising = {name for name in names if official_name(name) in ARISING and name not in inserted}
     if not names:
         return {one.video.id: [] for one in annotations}
-    say = focus_words(names, arising, known_attributes(annotations))
+    say = focus_templates(names, arising, known_attributes(annotations))
     if plan.track != "procedure":
-        say = window_words(say, plan.segment_s if plan.track == "segment" else 0)
+        say = window_templates(say, plan.segment_s if plan.track == "segment" else 0)
     pool: dict[str, list[CandidateQuestion]] = {}
     for number, one in enumerate(annotations, start=1):
         pool[one.video.id] = _offers(one, say, arising, plan)
@@ -275,12 +348,12 @@ def _pool(
     return {video: [one for one in offers if (one.rule, one.mentions) not in known] for video, offers in pool.items()}
 
 
-def _offers(annotation: Annotation, say: FocusDialect, arising: set[str], plan: FocusPlan) -> list[CandidateQuestion]:
+def _offers(annotation: Annotation, say: FocusTemplates, arising: set[str], plan: FocusPlan) -> list[CandidateQuestion]:
     video = annotation.video.id
     found: list[CandidateQuestion] = []
     for start, end, line in _lines(annotation, plan):
         shown = (end,) if plan.track == "procedure" else (start, end)
-        for rule in _RULES[plan.track]:
+        for rule in RULES_OF_TRACK[plan.track]:
             for offer in FOCUS_RULES[rule](line, say):
                 foreign = ASKED[rule].inserted and arising & {*offer.mentions, *offer.choices}
                 if not foreign and not gives_away(offer, *shown):

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from proctor.construction.tracks.annotation import Given
-from proctor.construction.tracks.checks import Completion, complete
-from proctor.construction.tracks.reading import files_of, read_annotations, write_folder
+from proctor.construction.annotation import Given
+from proctor.construction.checks import Completion, complete
+from proctor.construction.files import files_of, read_annotations, write_folder
 from proctor.core import PluginReport, Steps
 
 
