@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from proctor.audits import ALL, Cell, CorrelationSettings, Frame, MetricScores, RatingsTable, paired
+from proctor.audits import ALL, CorrelationSettings, MetricScores, RatingCell, RatingCells, RatingsTable, paired
 from proctor.core import generator
 from proctor.judges.embedded import Held, Recipe, beside_best, out_of_fold_each, read_rated, scores_of, split_encounters
 from proctor.runs import Store, import_systems, people_ratings, rated_cases, similarity_scores
@@ -91,7 +91,7 @@ def measured(folder: Path, recipe: Recipe, *, repeats: int, draws: int) -> Found
         ("folds that part encounters (leaking; draw 1)", scored(leaking)),
         ("no judge: which dataset the answer is of", [by_dataset(table)]),
     ]
-    frame = Frame(table, settings)
+    frame = RatingCells(table, settings)
     found.others = [(name, estimates(frame, metric)) for name, metric in rows]
     found.metrics = beside_all(frame, judge, texts)
     found.parted = {one.answers.language: split_encounters(one, leaking) for one in known}
@@ -102,18 +102,20 @@ def measured(folder: Path, recipe: Recipe, *, repeats: int, draws: int) -> Found
     return found
 
 
-def figure(frame: Frame, draws: Draws, language: str) -> Sampled:
+def figure(frame: RatingCells, draws: Draws, language: str) -> Sampled:
     """The mean over draws and over the language's dimensions."""
     cells = [cell for cell in frame.cells if (cell.dataset, cell.language) == (ALL, language)]
     return average([frame.measure(cell, *paired(cell, one)).mean for one in draws for cell in cells])
 
 
-def estimates(frame: Frame, draws: Draws) -> dict[str, Estimate]:
+def estimates(frame: RatingCells, draws: Draws) -> dict[str, Estimate]:
     """The figure of each language."""
     return {language: figure(frame, draws, language).estimate() for language in LANGUAGES}
 
 
-def beside_all(frame: Frame, judge: Draws, texts: Draws) -> list[tuple[str, dict[str, tuple[Estimate, Contrast]]]]:
+def beside_all(
+    frame: RatingCells, judge: Draws, texts: Draws
+) -> list[tuple[str, dict[str, tuple[Estimate, Contrast]]]]:
     """Each metric on text: its figures, and how far the judge is ahead."""
     own = {language: figure(frame, judge, language) for language in LANGUAGES}
     rows = []
@@ -137,9 +139,9 @@ def by_part(
     table: RatingsTable, judge: Draws, best: dict[str, MetricScores]
 ) -> list[tuple[str, str, str, float | None, float | None]]:
     """Dataset, language, dimension, and the figures of the judge and of the best metric on text there."""
-    frame = Frame(table, CorrelationSettings(draws=0))
+    frame = RatingCells(table, CorrelationSettings(draws=0))
 
-    def value(cell: Cell, draws: Draws) -> float | None:
+    def value(cell: RatingCell, draws: Draws) -> float | None:
         return average([frame.measure(cell, *paired(cell, one)).mean for one in draws]).estimate().value
 
     return [
@@ -159,7 +161,7 @@ def unseen(
     rows = []
     for which, where in ((aside, "set aside"), (set(groups) - aside, "thought about")):
         part = tuple(one for one in table.ratings if one.group in which)
-        frame = Frame(RatingsTable(part, table.order), settings)
+        frame = RatingCells(RatingsTable(part, table.order), settings)
         rows.append((f"nested, mean over draws, on {len(which)} encounters {where}", estimates(frame, judge)))
         theirs = {language: figure(frame, [best[language]], language).estimate() for language in LANGUAGES}
         rows.append((f"the best metric on text, on {len(which)} encounters {where}", theirs))

@@ -16,6 +16,7 @@ from scipy import stats as reference
 
 from proctor.audits import (
     ALL,
+    AuditReport,
     CorrelationSettings,
     MetricScores,
     Rating,
@@ -193,11 +194,11 @@ def test_metrics_that_cannot_be_told_apart_share_a_rank() -> None:
     ]
     overall, board = compare(table, metrics, CorrelationSettings(draws=500))
     assert (overall.dimension, board.dimension) == ("", "good")
-    places = {place.metric: place for place in board.places}
+    places = {place.metric: place for place in board.metrics}
     assert [places[name].rank for name in ("good", "as good", "noise", "flat")] == [1, 1, 3, None]
     assert [places[name].ties for name in ("good", "as good", "noise", "flat")] == [(1,), (1,), (2,), ()]
     assert places["flat"].reason == "all scores are 1"
-    assert [place.metric for place in board.places][-2:] == ["noise", "flat"]
+    assert [place.metric for place in board.metrics][-2:] == ["noise", "flat"]
     pairs = {(one.first, one.second): one for one in board.comparisons}
     assert len(pairs) == 6
     near = pairs["good", "as good"]
@@ -220,15 +221,15 @@ def test_a_metric_never_ranks_above_one_that_agrees_better(monkeypatch: pytest.M
     than the second for it."""
     table = two_raters(n=80)
     metrics = [scored(table, "a", 1), scored(table, "b", 2, 2.0), scored(table, "c", 3, 9.0)]
-    order = [place.metric for place in compare(table, metrics, FEW)[1].places]
+    order = [place.metric for place in compare(table, metrics, FEW)[1].metrics]
     p_of = {(0, 1): 0.001, (0, 2): 0.9, (1, 2): 0.9}
     calls = iter([p_of[pair] for _ in range(2) for pair in combinations(range(3), 2)])
 
     def made(first: Sampled, second: Sampled) -> Contrast:
         return replace(contrast(first, second), p=next(calls))
 
-    monkeypatch.setattr("proctor.audits.comparing.contrast", made)
-    places = compare(table, metrics, FEW)[1].places
+    monkeypatch.setattr("proctor.audits.ranking.contrast", made)
+    places = compare(table, metrics, FEW)[1].metrics
     assert [place.metric for place in places] == order
     assert [place.rank for place in places] == [1, 2, 2]
 
@@ -237,7 +238,7 @@ def test_the_same_metric_twice_is_no_better() -> None:
     table = two_raters()
     first, second = scored(table, "x"), scored(table, "y")
     board = compare(table, [first, second], FEW)[0]
-    assert [place.rank for place in board.places] == [1, 1]
+    assert [place.rank for place in board.metrics] == [1, 1]
     assert board.comparisons[0].difference.p == 1.0
     with pytest.raises(InputError, match=r"^metrics: found x, x, expected each name once$"):
         compare(table, [first, first], FEW)
@@ -251,8 +252,8 @@ def test_json_never_holds_nan(rows: list[tuple[int, int, str]]) -> None:
     metric = MetricScores("m", {one.key: float(s) for one, (_, s, _) in zip(ratings, rows, strict=True)})
     tiny = CorrelationSettings(draws=20)
     found = audit(table, metric, tiny)
-    boards = compare(table, [metric, MetricScores("n", dict.fromkeys(table.keys, 1.0))], tiny)
-    json.dumps([to_json([found], boards), agreement_rows(found), official(found)], allow_nan=False)
+    whole = AuditReport(table, [metric, MetricScores("n", dict.fromkeys(table.keys, 1.0))], tiny)
+    json.dumps([to_json(whole), agreement_rows(found), official(found)], allow_nan=False)
 
 
 HEADER = "item,candidate,system,dimension,rater,value\n"

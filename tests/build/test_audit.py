@@ -13,8 +13,8 @@ import pytest
 from pydantic import JsonValue
 
 from proctor.audits.items import FormatAudit, ItemAudit, audit_items, to_json
-from proctor.audits.items.features import OptionTable
-from proctor.audits.items.guessers import GuesserComparison, by_lot, fold_of_groups, rule_guessers
+from proctor.audits.items.baselines import BaselineComparison, fold_of_groups, random_baseline, rule_baselines
+from proctor.audits.items.options import OptionTable
 from proctor.core import Frame, InputError, Item, Reference, generator
 from proctor.core.formats import (
     AnswerFormat,
@@ -175,13 +175,13 @@ def test_a_planted_rule_is_found(plant: Plant, rule: str, accuracy: float) -> No
     assert selected.covers_chance is False
     assert selected.accuracy.value is not None
     assert selected.accuracy.value > accuracy - 0.1
-    assert "by-lot" not in selected.chosen
+    assert "random" not in selected.chosen
 
 
 def test_an_artefact_that_no_rule_knows_is_learned() -> None:
     choice = choice_of(audit_items(benchmark(2, plant=unheard_of_word), draws=500))
-    assert choice.guessers[0].name == "logistic-words"
-    assert choice.guessers[0].kind == "learned"
+    assert choice.baselines[0].name == "logistic-words"
+    assert choice.baselines[0].kind == "learned"
     selected = choice.selected
     assert selected is not None
     assert selected.chosen == {"logistic-words": 240}
@@ -200,7 +200,7 @@ def test_without_artefacts_the_audit_is_silent() -> None:
         choice = choice_of(audit)
         assert choice.selected is not None
         found.append(choice.selected.covers_chance)
-        silent = set(choice.selected.chosen) == {"by-lot"}
+        silent = set(choice.selected.chosen) == {"random"}
         assert any(audit.guessable.values()) is not silent
     assert sum(map(bool, found)) >= 7
 
@@ -217,12 +217,12 @@ def test_over_many_keys_the_interval_covers_chance_as_often_as_it_says() -> None
         key = generator(seed, "key by lot").integers(4, size=len(items))
         right = np.arange(4) == key[:, None]
         fold = fold_of_groups(groups, seed)
-        guessers = [by_lot(items, chance, fold, seed), *rule_guessers(table, right, 5)]
-        contest = GuesserComparison(items, fold, chance, 300, seed)
-        selected, _ = contest.selected(guessers, ())
+        baselines = [random_baseline(items, chance, fold, seed), *rule_baselines(table, right, 5)]
+        contest = BaselineComparison(items, fold, chance, 300, seed)
+        selected, _ = contest.selected(baselines, ())
         covered.append(selected.covers_chance)
         values.append(selected.accuracy.value)
-        flattering.append(max(guesser.hits[:, 0].mean() for guesser in guessers))
+        flattering.append(max(baseline.hits[:, 0].mean() for baseline in baselines))
     assert np.mean(np.array(covered, dtype=bool)) >= 0.94
     assert np.mean(np.array(values, dtype=float)) == pytest.approx(0.25, abs=0.006)
     assert np.mean(flattering) > 0.3
@@ -233,7 +233,7 @@ def test_the_same_items_and_seed_give_the_same_audit() -> None:
     assert to_json(audit_items(items, draws=200)) == to_json(audit_items(items, draws=200))
     turned, straight = (choice_of(audit_items(some, draws=200)) for some in (items[::-1], items))
     rules = [
-        {result.name: result.accuracy.value for result in choice.guessers if result.kind == "rule"}
+        {result.name: result.accuracy.value for result in choice.baselines if result.kind == "rule"}
         for choice in (turned, straight)
     ]
     assert rules[0] == rules[1]
@@ -302,9 +302,9 @@ def test_answers_that_the_question_gives_away_are_found() -> None:
     (count,) = audit_items(_made(CountFormat(), numbers, questions=questions), draws=300).formats
     assert count.chance is None
     assert count.constant_share == 0.25
-    assert [result.name for result in count.guessers] == ["nearest-question", "usual-answer"]
-    assert count.guessers[0].accuracy.value == 1.0
-    assert count.guessers[0].p is None
+    assert [result.name for result in count.baselines] == ["nearest-question", "usual-answer"]
+    assert count.baselines[0].accuracy.value == 1.0
+    assert count.baselines[0].p is None
     assert count.selected is not None
     assert count.selected.covers_chance is None
     assert count.selected.chosen == {"nearest-question": 40}
@@ -346,16 +346,16 @@ def test_no_items_are_an_empty_audit() -> None:
 def test_one_group_has_rules_but_no_selection() -> None:
     choice = choice_of(audit_items(benchmark(6, groups=1, size=20), draws=100))
     assert choice.selected is None
-    assert choice.guessers
-    assert all(result.kind == "rule" for result in choice.guessers)
-    assert all(result.accuracy.ci_low is None for result in choice.guessers)
+    assert choice.baselines
+    assert all(result.kind == "rule" for result in choice.baselines)
+    assert all(result.accuracy.ci_low is None for result in choice.baselines)
 
 
 def test_two_groups_are_enough_for_rules_alone() -> None:
     choice = choice_of(audit_items(benchmark(7, groups=2, size=20), draws=100))
     assert choice.selected is not None
     assert choice.selected.folds == 2
-    assert all(result.kind == "rule" for result in choice.guessers)
+    assert all(result.kind == "rule" for result in choice.baselines)
 
 
 def test_a_key_outside_the_options_is_named() -> None:
@@ -371,7 +371,7 @@ def test_accepted_alternatives_raise_chance_and_count_as_hits() -> None:
     ]
     choice = choice_of(audit_items(items, draws=100))
     assert choice.chance == 0.5
-    hits = {result.name: result.accuracy.value for result in choice.guessers}
+    hits = {result.name: result.accuracy.value for result in choice.baselines}
     assert [hits[f"always-{letter}"] for letter in "ABCD"] == [1.0, 1.0, 0.0, 0.0]
 
 

@@ -11,10 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from proctor.audits.items.audit import find_repeats
-from proctor.audits.items.features import FEATURES, OptionTable, words
-from proctor.audits.items.guessers import by_lot, chosen_for_folds, cross_fit, fold_of_groups, own_fold, rule_guessers
-from proctor.audits.items.options import audit_options, difference_p, right_options, surplus_p
+from proctor.audits.items.audit import find_recurrences
+from proctor.audits.items.baselines import (
+    chosen_for_folds,
+    cross_fit,
+    fold_of_groups,
+    own_fold,
+    random_baseline,
+    rule_baselines,
+)
+from proctor.audits.items.options import (
+    FEATURES,
+    OptionTable,
+    audit_options,
+    difference_p,
+    p_above_chance,
+    right_options,
+    words,
+)
 from proctor.core import Item, Reference
 from proctor.core.formats import ChoiceFormat, FreeTextFormat
 
@@ -76,7 +90,7 @@ def test_what_recurs_in_the_group_is_counted_and_in_others_is_not() -> None:
     assert feature(items, "repeats") == [1, 0]
     assert feature(items, "in-questions") == [1, 0]  # one word alone recurs by nature
     assert feature(items, "repeats", 3) == [0, 0]
-    found = {repeat.item_id: repeat for repeat in find_repeats(items)}
+    found = {repeat.item_id: repeat for repeat in find_recurrences(items)}
     assert set(found) == {"q1", "q2"}
     assert (found["q1"].as_right, found["q1"].as_wrong, found["q1"].in_question) == (1, 0, 1)
 
@@ -93,7 +107,7 @@ def test_repeats_reach_across_formats() -> None:
         ),
         choice("q3", ["a caudal sweep", "rock"], "B", group="v1"),
     ]
-    (repeat,) = find_repeats(items)
+    (repeat,) = find_recurrences(items)
     assert (repeat.item_id, repeat.as_right, repeat.as_wrong, repeat.in_question) == ("q2", 0, 1, 0)
 
 
@@ -110,7 +124,7 @@ def test_rules_pick_what_their_names_say() -> None:
     items = [choice(f"q{n}", ["aaaa", "a", "aaa", "aa"]) for n in range(4)]
     table = OptionTable(items, 0)
     right = np.eye(4, dtype=bool)  # item n has its key at place n
-    hits = {guesser.name: list(guesser.hits[:, 0]) for guesser in rule_guessers(table, right, 1)}
+    hits = {baseline.name: list(baseline.hits[:, 0]) for baseline in rule_baselines(table, right, 1)}
     picks = {name: found.index(True) for name, found in hits.items() if sum(found) == 1}
     assert picks["longest-option"] == 0
     assert picks["shortest-option"] == 1
@@ -124,10 +138,10 @@ def test_a_rule_that_decides_nothing_is_a_lot() -> None:
     table = OptionTable(items, 0)
     right = np.zeros((800, 4), dtype=bool)
     right[:, 0] = True
-    shortest = next(one for one in rule_guessers(table, right, 1) if one.name == "shortest-option")
+    shortest = next(one for one in rule_baselines(table, right, 1) if one.name == "shortest-option")
     assert shortest.hits.mean() == pytest.approx(0.25, abs=0.06)  # 4 standard deviations
     backwards = OptionTable(items[::-1], 0)
-    other = next(one for one in rule_guessers(backwards, right, 1) if one.name == "shortest-option")
+    other = next(one for one in rule_baselines(backwards, right, 1) if one.name == "shortest-option")
     assert (other.hits[::-1] == shortest.hits).all()
 
 
@@ -163,7 +177,7 @@ def test_the_exact_tail_is_that_of_all_outcomes(chances: list[float]) -> None:
             for outcome in itertools.product([False, True], repeat=len(chances))
             if sum(outcome) >= count
         )
-        assert surplus_p(hits, chance, one_group)[0] == pytest.approx(min(1.0, expected))
+        assert p_above_chance(hits, chance, one_group)[0] == pytest.approx(min(1.0, expected))
 
 
 def test_the_t_test_is_scipys_on_group_sums() -> None:
@@ -173,7 +187,7 @@ def test_the_t_test_is_scipys_on_group_sums() -> None:
     chance = np.full(60, 0.25)
     sums = np.bincount(groups, hits[0] - chance)
     expected = scipy_stats.ttest_1samp(sums, 0, alternative="greater").pvalue
-    assert surplus_p(hits, chance, groups)[0] == pytest.approx(float(expected))
+    assert p_above_chance(hits, chance, groups)[0] == pytest.approx(float(expected))
     differences = rng.normal(0.3, 1, size=60)
     two_sided = scipy_stats.ttest_1samp(np.bincount(groups, differences), 0).pvalue
     assert difference_p(differences, groups) == pytest.approx(float(two_sided))
@@ -182,8 +196,8 @@ def test_the_t_test_is_scipys_on_group_sums() -> None:
 def test_p_values_at_the_edges() -> None:
     hits = np.ones((1, 4), dtype=bool)
     chance = np.full(4, 0.25)
-    assert surplus_p(hits, chance, np.arange(4))[0] == pytest.approx(0.25**4)  # no spread: the exact tail
-    assert surplus_p(hits[:, :0], chance[:0], np.zeros(0, dtype=np.int64))[0] == 1.0
+    assert p_above_chance(hits, chance, np.arange(4))[0] == pytest.approx(0.25**4)  # no spread: the exact tail
+    assert p_above_chance(hits[:, :0], chance[:0], np.zeros(0, dtype=np.int64))[0] == 1.0
     assert difference_p(np.ones(3), np.zeros(3, dtype=np.int64)) is None
     assert difference_p(np.zeros(3), np.arange(3)) == 1.0
 
@@ -192,7 +206,7 @@ def test_p_of_a_useless_guesser_in_alike_groups_is_seldom_small() -> None:
     rng = np.random.default_rng(1)
     groups = np.repeat(np.arange(40), 5)
     hits = np.repeat(rng.random((2000, 40)) < 0.25, 5, axis=1)  # all items of a group right, or none
-    p = surplus_p(hits, np.full(200, 0.25), groups)
+    p = p_above_chance(hits, np.full(200, 0.25), groups)
     assert np.mean(p < 0.05) <= 0.065  # 5 % and 3 standard deviations
 
 
@@ -224,7 +238,7 @@ def test_no_fit_sees_the_folds_that_it_is_judged_on() -> None:
 
 
 def test_selection_looks_at_the_other_folds_alone() -> None:
-    """A guesser that is right only in the fold it is tried on must not be selected for it."""
+    """A baseline that is right only in the fold it is tried on must not be selected for it."""
     fold = np.repeat(np.arange(4), 25)
     lot = np.zeros((100, 4), dtype=bool)
     lucky = np.repeat((fold == 0)[:, None], 4, axis=1)
@@ -240,11 +254,11 @@ def test_the_lot_hits_as_often_as_expected_in_every_fold() -> None:
     items = [choice(f"q{n}", ["a", "b", "c", "d"]) for n in range(100)]
     fold = np.repeat(np.arange(5), 20)
     chance = np.full(100, 0.25)
-    lots = by_lot(items, chance, fold, 0).hits[:, 0]
+    lots = random_baseline(items, chance, fold, 0).hits[:, 0]
     assert np.bincount(fold, lots).tolist() == [5, 5, 5, 5, 5]
-    shares = np.mean([by_lot(items, chance, fold, seed).hits[:, 0] for seed in range(400)], axis=0)
+    shares = np.mean([random_baseline(items, chance, fold, seed).hits[:, 0] for seed in range(400)], axis=0)
     assert np.abs(shares - 0.25).max() < 0.1  # 4.6 standard deviations, for each of 100 items
-    assert (by_lot(items[::-1], chance, fold[::-1], 0).hits[::-1, 0] == lots).all()
+    assert (random_baseline(items[::-1], chance, fold[::-1], 0).hits[::-1, 0] == lots).all()
 
 
 def test_without_a_chance_level_the_most_hits_win() -> None:

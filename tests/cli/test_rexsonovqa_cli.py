@@ -97,7 +97,7 @@ def test_the_item_audit_finds_the_rule_by_itself(tree: Path) -> None:
     done = proctor("items", "audit", "rexsonovqa", "--data", tree, "--format", "json", "--draws", "300")
     assert done.returncode == 0, done.stderr
     (choice,) = json.loads(done.stdout)["formats"]
-    rules = [guesser for guesser in choice["guessers"] if guesser["kind"] == "rule"]
+    rules = [baseline for baseline in choice["baselines"] if baseline["kind"] == "rule"]
     assert rules[0]["name"] == "shortest-option"
     assert rules[0]["accuracy"]["value"] == 191 / 249
     assert choice["options"]["strictly_shortest"] == 191

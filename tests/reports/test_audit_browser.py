@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 from PIL import Image
 
-from proctor.audits import Audits, CorrelationSettings, MetricScores, Rating, RatingsTable
+from proctor.audits import AuditReport, CorrelationSettings, MetricScores, Rating, RatingsTable
 from proctor.core import Item, Reference
 from proctor.core.formats import FreeTextFormat
 from proctor.reports import ReportSummary
@@ -54,7 +54,7 @@ def hostile(tmp_path: Path) -> ReportSummary:
             table.append(replace(table[-1], dimension="good <b>"))
             scores[item, system, "good <b>"] = float((place * 7) % 5)
     metrics = [MetricScores(text[:60], scores, notes=(text[:200],)) for text in names[:2]]
-    found = Audits(RatingsTable(tuple(table)), metrics, CorrelationSettings(draws=20))
+    found = AuditReport(RatingsTable(tuple(table)), metrics, CorrelationSettings(draws=20))
     made = AuditSource(TEXTS["script"], found, questions, None, TEXTS["svg"])
     return write_audit_report(made, tmp_path / "hostile.html")
 
@@ -107,7 +107,7 @@ def test_pictures_where_they_are_at_hand(tmp_path: Path) -> None:
     table, metrics = planted(5, encounters=4)
     item = table.ratings[0].item
     question = Question("?", images=("rash.jpg", "broken.jpg", "../away.jpg", "gone.jpg"))
-    found = Audits(table, [metrics["fair"]], FEW)
+    found = AuditReport(table, [metrics["fair"]], FEW)
     summary = write_audit_report(AuditSource("P", found, {item: question}, root), tmp_path / "p.html")
     assert summary.pictures == 1
     assert "3 pictures left out: too large, no JPEG, or not readable." in summary.left_out
@@ -166,7 +166,9 @@ def test_the_address_keeps_the_filters(chromium: str, summary: ReportSummary) ->
 
 
 def test_filters_change_what_disagreement_counts(chromium: str, source: AuditSource, summary: ReportSummary) -> None:
-    gaps = {key: abs(gap) for key, gap in source.found.gaps["fair"].items() if key[2] == "flag" and key[1] == "s3"}
+    gaps = {
+        key: abs(gap) for key, gap in source.found.discrepancies["fair"].items() if key[2] == "flag" and key[1] == "s3"
+    }
     worst = max(gaps, key=lambda key: gaps[key])
 
     async def work(page: Page) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proctor.audits import Audits, RatingsTable, whole_json
+from proctor.audits import AuditReport, RatingsTable, to_json
 from proctor.core import InputError, number
 from proctor.reports import ReportSummary
 from proctor.reports.audits import AuditSource, write_audit_report
@@ -37,7 +37,7 @@ def found_in(rows: list[list[str]], *starts: list[str]) -> None:
 
 
 def test_boards_and_pairs_are_those_of_the_audit(source: AuditSource, summary: ReportSummary) -> None:
-    page, data = read(summary), json.loads(json.dumps(whole_json(source.found)))
+    page, data = read(summary), json.loads(json.dumps(to_json(source.found)))
     for board in data["boards"]:
         alone = board["dimension"] != "ALL"
         if not alone and board["language"] == "zh":  # one dimension: its own board is shown
@@ -55,7 +55,7 @@ def test_boards_and_pairs_are_those_of_the_audit(source: AuditSource, summary: R
 
 
 def test_agreement_and_length_are_those_of_the_audit(source: AuditSource, summary: ReportSummary) -> None:
-    page, data = read(summary), json.loads(json.dumps(whole_json(source.found)))
+    page, data = read(summary), json.loads(json.dumps(to_json(source.found)))
     for metric in data["metrics"][:2]:
         for row in metric["agreement"]:
             kinds = [number(row[kind]["value"]) for kind in ("kendalltau", "pearson", "spearman")]
@@ -67,11 +67,11 @@ def test_agreement_and_length_are_those_of_the_audit(source: AuditSource, summar
 
 
 def test_bias_and_calibration_are_those_of_the_audit(source: AuditSource, summary: ReportSummary) -> None:
-    page, data = read(summary), json.loads(json.dumps(whole_json(source.found)))
-    for portrait in data["portraits"]:
+    page, data = read(summary), json.loads(json.dumps(to_json(source.found)))
+    for portrait in data["profiles"]:
         for row in portrait["bias"]:
             name = "mean over the dimensions" if row["dimension"] == "ALL" else row["dimension"]
-            found_in(page.rows("bias"), [portrait["metric"], name, row["value"], *signed(row["favour"])])
+            found_in(page.rows("bias"), [portrait["metric"], name, row["value"], *signed(row["residual"])])
         for row in portrait["calibration"]:
             for part in row["bins"]:
                 shown = [row["dimension"], f"{number(part['low'])} to {number(part['high'])}"]
@@ -117,7 +117,7 @@ def test_every_section_is_there_and_the_same_source_gives_the_same_page(
 def test_one_metric_alone_and_raters_of_the_same_answers(tmp_path: Path) -> None:
     table, metrics = planted(5)
     second = tuple(replace(one, rater="q", value=1 - one.value) for one in table.ratings if one.system == "s1")
-    found = Audits(RatingsTable((*table.ratings, *second)), [metrics["fair"]], FEW)
+    found = AuditReport(RatingsTable((*table.ratings, *second)), [metrics["fair"]], FEW)
     page = read(write_audit_report(AuditSource("One", found), tmp_path / "one.html"))
     assert "pairs" not in page.sections
     ceiling = found.each[0].ceilings[0]
@@ -128,13 +128,13 @@ def test_one_metric_alone_and_raters_of_the_same_answers(tmp_path: Path) -> None
     with pytest.raises(InputError, match=r"audit: found .*, expected a place to write to$"):
         write_audit_report(AuditSource("One", found), tmp_path / "audit")
     with pytest.raises(InputError, match=r"^metrics: found none, expected one or more$"):
-        write_audit_report(AuditSource("None", Audits(table, [], FEW)), tmp_path / "none.html")
+        write_audit_report(AuditSource("None", AuditReport(table, [], FEW)), tmp_path / "none.html")
 
 
 def test_disagreement_puts_questions_in_order(source: AuditSource, summary: ReportSummary) -> None:
     data = embedded(summary)
     assert data["ratings"]["metrics"] == ["long", "fair", "flat"]
-    gaps = source.found.gaps
+    gaps = source.found.discrepancies
     assert gaps["flat"] == {}
 
     def apart(item: dict[str, Any]) -> float:
@@ -182,7 +182,7 @@ def test_the_real_data(data: Path, tmp_path: Path) -> None:
             assert any(row[0] == place["metric"] and ends(place["mean"])[0] in row for row in page.rows("leaderboard"))
     slope = next(
         one["slope"]
-        for one in found["portraits"][0]["length_slopes"]
+        for one in found["profiles"][0]["length_slopes"]
         if (one["language"], one["dimension"]) == ("en", "ALL")
     )
     # Word overlap counts references' words: the longer an answer, the more of them it has.

@@ -6,7 +6,7 @@ import json
 from html.parser import HTMLParser
 from typing import Any
 
-from proctor.audits import Audits, CorrelationSettings
+from proctor.audits import AuditReport, CorrelationSettings
 from proctor.core import number
 from proctor.reports import ReportSummary
 from proctor.reports.audits import AuditSource, Question
@@ -22,7 +22,7 @@ def planted_source(*names: str) -> AuditSource:
         item: Question(f"Question of {item}", (Said("Usual.", 3, 0.5), Said("Rare.")))
         for item in dict.fromkeys(one.item for one in table.ratings)
     }
-    return AuditSource("Planted", Audits(table, [metrics[name] for name in names], FEW), questions)
+    return AuditSource("Planted", AuditReport(table, [metrics[name] for name in names], FEW), questions)
 
 
 class Tables(HTMLParser):

@@ -185,7 +185,7 @@ def audit(
     a store or an evaluation in which the scorers `judge` (none named: all) and `against` (none named: all people) have
     scored the same answers. Raises `InputError` that names the row. The commands are those of `proctor audit`.
     """
-    from proctor.audits import Audits, CorrelationSettings
+    from proctor.audits import AuditReport, CorrelationSettings
     from proctor.runs import compared
 
     settings = CorrelationSettings(draws=draws, level=level, seed=seed)
@@ -193,9 +193,9 @@ def audit(
         where = stored(scores, benchmark)
         scorers, raters = ((judge,) if judge else ()), ((against,) if against else ())
         table, metrics = compared(where.store, where.benchmark, scorers, raters)
-        return AuditTable(Audits(table, metrics, settings))
+        return AuditTable(AuditReport(table, metrics, settings))
     table = _rated(ratings)
-    return AuditTable(Audits(table, _scored(scores, table), settings))
+    return AuditTable(AuditReport(table, _scored(scores, table), settings))
 
 
 def _options(where: Stored, by: str | Sequence[str], drawing: Drawing) -> Options:

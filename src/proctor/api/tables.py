@@ -16,7 +16,7 @@ from proctor.core import InputError, Metric, interval, p_value, percent
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from proctor.audits import Audits
+    from proctor.audits import AuditReport
     from proctor.runs import Analysis, Board, Comparison, Comparisons, Result, Results
 
 Row = dict[str, Any]
@@ -328,9 +328,9 @@ class AnalysisTables:
 @dataclass(frozen=True, repr=False)
 class AuditTable(FrameLike):
     """A row for each metric, dataset, language and dimension: correlations with the raters, and their intervals. `data`
-    is all that can be said of these metrics and ratings (see `proctor.audits.Audits`)."""
+    is all that can be said of these metrics and ratings (see `proctor.audits.AuditReport`)."""
 
-    data: Audits
+    data: AuditReport
 
     @cached_property
     def rows(self) -> list[Row]:

@@ -5,49 +5,61 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.audits.agreement import Aggregate, Agreement, Audit, Ceiling, SystemLevel, audit
-    from proctor.audits.bias import Bias, LengthSlope
-    from proctor.audits.calibration import Calibration, RatedLevel, ScoreBin
-    from proctor.audits.comparing import Board, Comparison, Place, compare
-    from proctor.audits.counts import Coverage, Scored, coverage, scored
-    from proctor.audits.frames import ALL, KINDS, Cell, CorrelationSettings, Frame, paired
-    from proctor.audits.gaps import rank_gaps
-    from proctor.audits.length import LengthBias, lengths
-    from proctor.audits.ratings import Key, MetricScores, Rating, RatingsTable, recorded_by_system
-    from proctor.audits.reading import read_ratings, read_scores
-    from proctor.audits.rendering import NamesAuditFigures, agreement_rows, to_json, whole_json
-    from proctor.audits.whole import Audits, Portrait, portray
+    from proctor.audits.agreement import (
+        KINDS,
+        Agreement,
+        Audit,
+        Ceiling,
+        CorrelationSettings,
+        LengthBias,
+        RatingCell,
+        RatingCells,
+        SystemLevel,
+        audit,
+        lengths,
+        paired,
+    )
+    from proctor.audits.profile import Bias, LengthSlope, MetricProfile, ScoreCalibration, profile, rank_discrepancies
+    from proctor.audits.ranking import MetricComparison, MetricRanking, RankedMetric, compare
+    from proctor.audits.ratings import (
+        ALL,
+        Key,
+        MetricScores,
+        Rating,
+        RatingsTable,
+        coverage,
+        read_ratings,
+        read_scores,
+        recorded_by_system,
+        scored,
+    )
+    from proctor.audits.report import AuditReport, NamesAuditFigures, agreement_rows, to_json
 else:
     export_lazily(__name__)
 
 __all__ = [
     "ALL",
     "KINDS",
-    "Aggregate",
     "Agreement",
     "Audit",
-    "Audits",
+    "AuditReport",
     "Bias",
-    "Board",
-    "Calibration",
     "Ceiling",
-    "Cell",
-    "Comparison",
     "CorrelationSettings",
-    "Coverage",
-    "Frame",
     "Key",
     "LengthBias",
     "LengthSlope",
+    "MetricComparison",
+    "MetricProfile",
+    "MetricRanking",
     "MetricScores",
     "NamesAuditFigures",
-    "Place",
-    "Portrait",
-    "RatedLevel",
+    "RankedMetric",
     "Rating",
+    "RatingCell",
+    "RatingCells",
     "RatingsTable",
-    "ScoreBin",
-    "Scored",
+    "ScoreCalibration",
     "SystemLevel",
     "agreement_rows",
     "audit",
@@ -55,12 +67,11 @@ __all__ = [
     "coverage",
     "lengths",
     "paired",
-    "portray",
-    "rank_gaps",
+    "profile",
+    "rank_discrepancies",
     "read_ratings",
     "read_scores",
     "recorded_by_system",
     "scored",
     "to_json",
-    "whole_json",
 ]

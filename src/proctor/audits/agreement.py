@@ -1,22 +1,260 @@
-"""How far one metric agrees with the raters: by item, by rater, by system, and beside the raters themselves."""
+"""How far one metric agrees with the raters: by item, by rater, by system, beside the raters themselves, and with length.
+
+Ratings and scores stand side by side in the cells that results are given for: dataset × language × dimension.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
-from proctor.audits.frames import ALL, KINDS, Cell, CorrelationSettings, Frame, Measured, paired
-from proctor.audits.length import LengthBias, length_bias, lengths
-from proctor.audits.ratings import MetricScores, RatingsTable
-from proctor.stats import Estimate, Floats, Resamples, Sampled, average, krippendorff_alpha
+from proctor.audits.ratings import ALL, Key, MetricScores, Rating, RatingsTable
+from proctor.core import InputError
+from proctor.metrics.text import tokens
+from proctor.stats import (
+    Contrast,
+    Estimate,
+    Floats,
+    Kind,
+    Options,
+    Resamples,
+    Sampled,
+    average,
+    carrying_groups,
+    contrast,
+    group_codes,
+    krippendorff_alpha,
+)
+
+KINDS: tuple[Kind, ...] = ("kendall", "pearson", "spearman")
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class CorrelationSettings:
+    """How intervals are drawn (see `Resampling`); `draws` of 0 leaves them out."""
+
+    draws: int = 2000
+    level: float = 0.95
+    seed: int = 0
+
+    @property
+    def options(self) -> Options:
+        """The options as the statistics take them."""
+        return Options(draws=max(1, self.draws), level=self.level, seed=self.seed)
+
+
+@dataclass(frozen=True)
+class CellName:
+    """What a cell is of: one dataset (or `ALL`), one language, one dimension."""
+
+    dataset: str
+    language: str
+    dimension: str
+
+    @property
+    def where(self) -> tuple[str, str, str]:
+        """The three names."""
+        return self.dataset, self.language, self.dimension
+
+
+@dataclass(frozen=True)
+class RatingCell(CellName):
+    """The ratings of one cell, and what they are of, one entry per rating."""
+
+    ratings: tuple[Rating, ...]
+
+    @cached_property
+    def values(self) -> Floats:
+        """What was rated."""
+        return np.array([one.value for one in self.ratings], dtype=np.float64)
+
+    @cached_property
+    def keys(self) -> tuple[Key, ...]:
+        """Which answer and dimension."""
+        return tuple(one.key for one in self.ratings)
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """What is drawn together."""
+        return tuple(one.cluster for one in self.ratings)
+
+    @cached_property
+    def raters(self) -> tuple[str, ...]:
+        """Who rated."""
+        return tuple(one.rater for one in self.ratings)
+
+    def part(self, rows: Sequence[int]) -> RatingCell:
+        """These ratings alone."""
+        return replace(self, ratings=tuple(self.ratings[row] for row in rows))
+
+    def rater_mean(self) -> RatingCell:
+        """One entry per answer: the mean of its ratings; its rater is ''."""
+        number = {key: k for k, key in enumerate(dict.fromkeys(self.keys))}
+        code = np.array([number[key] for key in self.keys], dtype=np.int64)
+        means = np.bincount(code, self.values) / np.bincount(code)
+        first = {one.key: one for one in reversed(self.ratings)}
+        return replace(
+            self, ratings=tuple(replace(first[key], rater="", value=float(means[k])) for key, k in number.items())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Correlations:
+    """The correlations of one cell: kendall, pearson, spearman and, last, their mean; or why there are none.
+    `note` says why they have no interval where too few groups carry the variation."""
+
+    kinds: tuple[Sampled, ...]
+    mean: Sampled
+    reason: str
+    note: str = ""
+
+    @property
+    def estimates(self) -> tuple[Estimate, Estimate, Estimate, Estimate]:
+        """The three and their mean, with their intervals."""
+        kendall, pearson, spearman = (one.estimate() for one in self.kinds)
+        return kendall, pearson, spearman, self.mean.estimate()
+
+
+@dataclass
+class RatingCells:
+    """All cells of a table, and per dataset and language the bootstrap samples that its cells share.
+
+    Correlations over one dataset draw that dataset's groups; those over all draw from all, whichever
+    dataset they are in. All dimensions, and all metrics, get the same samples.
+    """
+
+    table: RatingsTable
+    settings: CorrelationSettings
+    cells: list[RatingCell] = field(init=False)
+    _samples: dict[tuple[str, str], Resamples] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        datasets = self.table.datasets
+        self.cells = [
+            RatingCell(
+                dataset,
+                language,
+                dimension,
+                tuple(one for one in self.table.of(dataset, language) if one.dimension == dimension),
+            )
+            for language, dimension in self.table.dimensions
+            for dataset in (ALL, *(datasets if len(datasets) > 1 else ()))
+        ]
+
+    def samples(self, cell: RatingCell) -> Resamples:
+        """The bootstrap samples of a cell's dataset and language."""
+        name = (cell.dataset, cell.language)
+        if name not in self._samples:
+            groups = [one.cluster for one in self.table.of(*name)]
+            self._samples[name] = Resamples(groups, drawing=self.settings.draws > 0, **self.settings.options)
+        return self._samples[name]
+
+    def measure(self, cell: RatingCell, scores: Floats, reason: str = "") -> Correlations:
+        """The correlations of a cell's ratings with scores, one per rating."""
+        samples = self.samples(cell)
+        values = np.full(len(scores), 0.0) if reason else scores
+        kinds = tuple(samples.correlation(kind, values, cell.values, cell.groups) for kind in KINDS)
+        mean = average(kinds)
+        if not mean.defined:
+            return Correlations(kinds, mean, reason or _why(scores, cell.values))
+        return Correlations(kinds, mean, "", _thin_note(cell, scores) if mean.thin else "")
+
+
+def paired(cell: RatingCell, metric: MetricScores) -> tuple[Floats, str]:
+    """The metric's score for every rating of a cell, and why there are none where it opted out.
+
+    Raises `InputError` for a rated answer that it neither scored nor opted out of.
+    """
+    found = []
+    for key in cell.keys:
+        if key not in metric.scores:
+            raise InputError(None, f"metric {metric.name!r}", found="nothing", expected=f"a score of {key}")
+        found.append(metric.scores[key])
+    out = {rating.dataset for rating, one in zip(cell.ratings, found, strict=True) if one is None}
+    if not out:
+        return np.array(found, dtype=np.float64), ""
+    nowhere = all(one is None for one in found)
+    where = "" if nowhere else f" in {', '.join(sorted(out))}" if any(out) else " in part"
+    return np.zeros(len(found)), f"opted out{where}"
+
+
+def _thin_note(cell: RatingCell, scores: Floats) -> str:
+    """Which side hardly varies, and in how many groups it does."""
+    code = group_codes(cell.groups, len(cell.groups))
+    counts = [carrying_groups(values, code) for values in (scores, cell.values)]
+    what = "scores" if counts[0] <= counts[1] else "ratings"
+    return f"no interval: the {what} vary in {min(counts)} of {len(set(cell.groups))} groups only"
+
+
+def _why(scores: Floats, ratings: Floats) -> str:
+    """Why these have no correlation."""
+    if len(scores) < 2:
+        return "fewer than two ratings"
+    what, values = ("scores", scores) if np.ptp(scores) == 0 else ("ratings", ratings)
+    return f"all {what} are {values[0]:g}"
+
+
+@dataclass(frozen=True)
+class LengthBias(CellName):
+    """How the length of an answer (in words; in characters where a script has no spaces) goes with the
+    metric's scores and with the ratings, by Spearman's ρ; `excess` is the first less the second: above 0
+    the metric likes length more than the raters do. `partial` is ρ of scores and ratings with length held
+    fixed; what is left of an agreement that is more than length. None, with the reason, where one of
+    these is constant.
+    """
+
+    scores: Estimate
+    ratings: Estimate
+    excess: Contrast
+    partial: float | None
+    reason: str
+
+
+def lengths(table: RatingsTable) -> dict[tuple[str, str], int]:
+    """The length of every answer by item and system.
+
+    >>> from proctor.audits import Rating
+    >>> lengths(RatingsTable((Rating("e1", "Chronic eczema.", "s1", "overall", "r1", 1.0),)))
+    {('e1', 's1'): 2}
+    """
+    return {(one.item, one.system): len(tokens(one.candidate)) for one in table.ratings}
+
+
+def _length_bias(
+    cells: RatingCells, cell: RatingCell, scores: Floats, agreement: Sampled, known: dict[tuple[str, str], int]
+) -> LengthBias:
+    """The bias in one cell, whose ratings have these scores and go with them by `agreement` (Spearman's ρ);
+    `known` are the lengths of the answers."""
+    length = np.array([known[key[:2]] for key in cell.keys], dtype=np.float64)
+    samples = cells.samples(cell)
+    with_scores, with_ratings = (
+        samples.correlation("spearman", length, values, cell.groups) for values in (scores, cell.values)
+    )
+    columns = (("lengths", length), ("scores", scores), ("ratings", cell.values))
+    flat = [what for what, values in columns if not len(values) or np.ptp(values) == 0]
+    return LengthBias(
+        *cell.where,
+        with_scores.estimate(),
+        with_ratings.estimate(),
+        contrast(with_scores, with_ratings),
+        None if flat else _partial(agreement.whole, with_scores.whole, with_ratings.whole),
+        f"all {flat[0]} are the same" if flat else "",
+    )
+
+
+def _partial(between: float, first: float, second: float) -> float | None:
+    """The partial correlation (r − r₁ r₂) / √((1 − r₁²)(1 − r₂²)); None where length says everything."""
+    room = (1 - first**2) * (1 - second**2)
+    return (between - first * second) / math.sqrt(room) if room > 1e-12 else None
+
+
+@dataclass(frozen=True)
+class Agreement(CellName):
     """Kendall's τ-b, Pearson's r, Spearman's ρ and their mean between a metric's scores and ratings.
 
     Several raters of an answer count as several pairs. `rater` names one rater, or is "mean" (each
@@ -25,9 +263,6 @@ class Agreement:
     why they have no interval where too few groups carry the variation.
     """
 
-    dataset: str
-    language: str
-    dimension: str
     rater: str
     kendall: Estimate
     pearson: Estimate
@@ -51,14 +286,11 @@ class Aggregate:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SystemLevel:
+@dataclass(frozen=True)
+class SystemLevel(CellName):
     """Do the metric's means rank the systems as the ratings' means do? `systems` holds (name, mean score,
-    mean rating, number of ratings). Correlations over so few systems have no interval worth showing."""
+    mean rating, number of ratings). Correlations over few systems have no interval worth showing."""
 
-    dataset: str
-    language: str
-    dimension: str
     systems: tuple[tuple[str, float, float, int], ...]
     kendall: float | None
     pearson: float | None
@@ -66,14 +298,11 @@ class SystemLevel:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ceiling:
+@dataclass(frozen=True)
+class Ceiling(CellName):
     """How far two raters of the same answers agree, as `Agreement` measures it, and Krippendorff's α (ordinal)
     of all raters of the cell. It is no upper limit of a metric: see `perfect`."""
 
-    dataset: str
-    language: str
-    dimension: str
     first: str
     second: str
     kendall: Estimate
@@ -112,7 +341,7 @@ class Audit:
 
 
 def audit(table: RatingsTable, metric: MetricScores, settings: CorrelationSettings | None = None) -> Audit:
-    """Holds a metric against ratings.
+    """Compares a metric with ratings.
 
     Agreement is given for each dataset, and for all together, × language × dimension. Raters are told
     apart, and the ceiling given, where a cell has two or more of them. Raises `InputError` where the
@@ -125,25 +354,25 @@ def audit(table: RatingsTable, metric: MetricScores, settings: CorrelationSettin
     >>> round(audit(table, metric, CorrelationSettings(draws=100)).agreements[0].kendall.value, 3)
     0.913
     """
-    frame = Frame(table, settings or CorrelationSettings())
-    pairs = [(cell, *paired(cell, metric)) for cell in frame.cells]
-    measured = [frame.measure(cell, scores, reason) for cell, scores, reason in pairs]
+    cells = RatingCells(table, settings or CorrelationSettings())
+    pairs = [(cell, *paired(cell, metric)) for cell in cells.cells]
+    measured = [cells.measure(cell, scores, reason) for cell, scores, reason in pairs]
     aggregates = []
-    for language in dict.fromkeys(cell.language for cell in frame.cells):
-        mean, count, reason, note = aggregated(frame.cells, measured, language)
+    for language in dict.fromkeys(cell.language for cell in cells.cells):
+        mean, count, reason, note = aggregated(cells.cells, measured, language)
         aggregates.append(Aggregate(language, mean.estimate(), count, reason, note))
     known = lengths(table)
     several = [(cell, scores) for cell, scores, reason in pairs if not reason and len(set(cell.raters)) > 1]
     return Audit(
         metric=metric.name,
-        settings=frame.settings,
-        agreements=tuple(_agreement(cell, one) for cell, one in zip(frame.cells, measured, strict=True)),
+        settings=cells.settings,
+        agreements=tuple(_agreement(cell, one) for cell, one in zip(cells.cells, measured, strict=True)),
         aggregates=tuple(aggregates),
-        by_rater=tuple(row for cell, scores in several for row in _by_rater(frame, cell, scores)),
+        by_rater=tuple(row for cell, scores in several for row in _by_rater(cells, cell, scores)),
         by_system=tuple(_by_system(cell, scores, reason) for cell, scores, reason in pairs),
-        ceilings=tuple(row for cell in frame.cells if len(set(cell.raters)) > 1 for row in _ceilings(frame, cell)),
+        ceilings=tuple(row for cell in cells.cells if len(set(cell.raters)) > 1 for row in _ceilings(cells, cell)),
         by_length=tuple(
-            length_bias(frame, cell, scores, one.kinds[KINDS.index("spearman")], known)
+            _length_bias(cells, cell, scores, one.kinds[KINDS.index("spearman")], known)
             for (cell, scores, reason), one in zip(pairs, measured, strict=True)
             if not reason
         ),
@@ -151,54 +380,39 @@ def audit(table: RatingsTable, metric: MetricScores, settings: CorrelationSettin
     )
 
 
-def aggregated(cells: Sequence[Cell], measured: Sequence[Measured], language: str) -> tuple[Sampled, int, str, str]:
+def aggregated(
+    cells: Sequence[RatingCell], measured: Sequence[Correlations], language: str
+) -> tuple[Sampled, int, str, str]:
     """The mean over a language's dimensions on all datasets, their number, why there is none, and why it has no
     interval where too few groups carry the variation of one of them."""
-    inside = [
-        (cell, one)
-        for cell, one in zip(cells, measured, strict=True)
-        if (cell.dataset, cell.language) == (ALL, language)
-    ]
+    both = zip(cells, measured, strict=True)
+    inside = [(cell, one) for cell, one in both if (cell.dataset, cell.language) == (ALL, language)]
     reasons = [f"{cell.dimension}: {one.reason}" for cell, one in inside if one.reason]
     notes = [f"{cell.dimension}: {one.note}" for cell, one in inside if one.note and not reasons]
     return average([one.mean for _, one in inside]), len(inside), "; ".join(reasons), "; ".join(notes)
 
 
-def _agreement(cell: Cell, measured: Measured, rater: str = "") -> Agreement:
-    kendall, pearson, spearman = (one.estimate() for one in measured.kinds)
-    return Agreement(
-        cell.dataset,
-        cell.language,
-        cell.dimension,
-        rater,
-        kendall,
-        pearson,
-        spearman,
-        measured.mean.estimate(),
-        len(set(cell.keys)),
-        len(set(cell.raters) - {""}),
-        measured.reason,
-        measured.note,
-    )
+def _agreement(cell: RatingCell, measured: Correlations, rater: str = "") -> Agreement:
+    counts = len(set(cell.keys)), len(set(cell.raters) - {""})
+    return Agreement(*cell.where, rater, *measured.estimates, *counts, measured.reason, measured.note)
 
 
-def _by_rater(frame: Frame, cell: Cell, scores: Floats) -> list[Agreement]:
+def _by_rater(cells: RatingCells, cell: RatingCell, scores: Floats) -> list[Agreement]:
     rows = []
     for rater in sorted(set(cell.raters)):
-        places = [place for place, one in enumerate(cell.raters) if one == rater]
-        own = cell.part(places)
-        rows.append(_agreement(own, frame.measure(own, scores[places]), rater))
+        mine = [row for row, one in enumerate(cell.raters) if one == rater]
+        own = cell.part(mine)
+        rows.append(_agreement(own, cells.measure(own, scores[mine]), rater))
     if len(set(cell.keys)) < len(cell.keys):
         mean = cell.rater_mean()
         by_key = dict(zip(cell.keys, scores, strict=True))
-        rows.append(_agreement(mean, frame.measure(mean, np.array([by_key[key] for key in mean.keys])), "mean"))
+        rows.append(_agreement(mean, cells.measure(mean, np.array([by_key[key] for key in mean.keys])), "mean"))
     return rows
 
 
-def _by_system(cell: Cell, scores: Floats, reason: str) -> SystemLevel:
-    where = (cell.dataset, cell.language, cell.dimension)
+def _by_system(cell: RatingCell, scores: Floats, reason: str) -> SystemLevel:
     if reason:
-        return SystemLevel(*where, (), None, None, None, reason)
+        return SystemLevel(*cell.where, (), None, None, None, reason)
     names = sorted({system for _, system, _ in cell.keys})
     code = np.array([names.index(system) for _, system, _ in cell.keys], dtype=np.int64)
     count = np.bincount(code)
@@ -207,41 +421,24 @@ def _by_system(cell: Cell, scores: Floats, reason: str) -> SystemLevel:
         (name, float(score), float(rating), int(n)) for name, score, rating, n in zip(names, *means, count, strict=True)
     )
     if len(names) < 3:
-        return SystemLevel(*where, rows, None, None, None, "fewer than three systems")
+        return SystemLevel(*cell.where, rows, None, None, None, "fewer than three systems")
     alone = Resamples(names, drawing=False)
     found = [alone.correlation(kind, means[0], means[1], names).estimate().value for kind in KINDS]
     same = "" if None not in found else "all systems have the same mean"
-    return SystemLevel(*where, rows, found[0], found[1], found[2], same)
+    return SystemLevel(*cell.where, rows, found[0], found[1], found[2], same)
 
 
-def _ceilings(frame: Frame, cell: Cell) -> list[Ceiling]:
-    by_rater: dict[str, dict[tuple[str, str, str], int]] = {}
-    for place, (rater, key) in enumerate(zip(cell.raters, cell.keys, strict=True)):
-        by_rater.setdefault(rater, {})[key] = place
-    alpha = krippendorff_alpha(cell.values, cell.keys, cell.groups, **frame.settings.options)
+def _ceilings(cells: RatingCells, cell: RatingCell) -> list[Ceiling]:
+    by_rater: dict[str, dict[Key, int]] = {}
+    for row, (rater, key) in enumerate(zip(cell.raters, cell.keys, strict=True)):
+        by_rater.setdefault(rater, {})[key] = row
+    alpha = krippendorff_alpha(cell.values, cell.keys, cell.groups, **cells.settings.options)
     rows = []
     for first, second in combinations(sorted(by_rater), 2):
         shared = [key for key in by_rater[first] if key in by_rater[second]]
-        if not shared:
-            continue
-        one = cell.part([by_rater[first][key] for key in shared])
-        other = cell.values[[by_rater[second][key] for key in shared]]
-        measured = frame.measure(one, other)
-        kendall, pearson, spearman = (kind.estimate() for kind in measured.kinds)
-        reason = measured.reason.replace("scores", "ratings")
-        rows.append(
-            Ceiling(
-                cell.dataset,
-                cell.language,
-                cell.dimension,
-                first,
-                second,
-                kendall,
-                pearson,
-                spearman,
-                measured.mean.estimate(),
-                alpha,
-                reason,
-            )
-        )
+        if shared:
+            one = cell.part([by_rater[first][key] for key in shared])
+            measured = cells.measure(one, cell.values[[by_rater[second][key] for key in shared]])
+            reason = measured.reason.replace("scores", "ratings")
+            rows.append(Ceiling(*cell.where, first, second, *measured.estimates, alpha, reason))
     return rows

@@ -1,12 +1,28 @@
-"""What is audited: human ratings of answers, and one metric's scores of the same answers."""
+"""What is audited: human ratings of answers, one metric's scores of the same answers, and what both stand on."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from proctor.core import Answer, InputError, RecordedAnswers, Score, human
+from proctor.core import (
+    Answer,
+    InputError,
+    RecordedAnswers,
+    Score,
+    TableFault,
+    TableRow,
+    cell_number,
+    human,
+    printable,
+    read_table,
+)
+
+ALL = "ALL"
+"""The name of all datasets together."""
 
 Key = tuple[str, str, str]
 """Item, system, dimension: what a metric gives one score to."""
@@ -87,6 +103,10 @@ class RatingsTable:
         """The names of the datasets, sorted; none where the ratings name none."""
         return tuple(sorted({one.dataset for one in self.ratings if one.dataset}))
 
+    def of(self, dataset: str, language: str) -> list[Rating]:
+        """The ratings of one dataset (or `ALL`) in one language."""
+        return [one for one in self.ratings if one.language == language and dataset in (ALL, one.dataset)]
+
     @property
     def keys(self) -> tuple[Key, ...]:
         """What was rated, each once, in the order of the ratings."""
@@ -130,3 +150,153 @@ def recorded_by_system(
         RecordedAnswers(tuple(own), scores=tuple(scores[system]), settings={"recorded": origin}, system=system)
         for system, own in given.items()
     )
+
+
+_RATING_COLUMNS = ("item", "candidate", "system", "dimension", "rater", "value")
+_SCORE_COLUMNS = ("item", "system", "dimension", "value")
+
+
+def read_ratings(file: Path) -> RatingsTable:
+    """Ratings from a CSV file with the columns `item, candidate, system, dimension, rater, value`, and where
+    they are wanted `group`, `dataset` and `language` (see `Rating`).
+
+    Raises `InputError`, with the row, for anything else.
+    """
+    ratings: list[Rating] = []
+    seen: dict[tuple[Key, str], int] = {}
+    texts: dict[tuple[str, str], tuple[str, int]] = {}
+    for row in read_table(file, _RATING_COLUMNS).checked(file):
+        cells = row.cells
+        one = Rating(
+            value=_value(file, row),
+            **{name: _named(file, row, name) for name in ("item", "system", "dimension", "rater")},
+            candidate=cells["candidate"],
+            group=cells.get("group", ""),
+            dataset=cells.get("dataset", ""),
+            language=cells.get("language", ""),
+        )
+        first = seen.setdefault((one.key, one.rater), row.number)
+        if first != row.number:
+            found = f"a second rating by {one.rater!r}, after row {first}"
+            raise TableFault(row.number, "rater", found, "one of each rater").error(file)
+        text, where = texts.setdefault((one.item, one.system), (one.candidate, row.number))
+        if text != one.candidate:
+            raise TableFault(row.number, "candidate", "another text", f"that of row {where}").error(file)
+        ratings.append(one)
+    return RatingsTable(tuple(ratings))
+
+
+def read_scores(file: Path, table: RatingsTable) -> MetricScores:
+    """One metric's scores of rated answers from a CSV file with the columns `item, system, dimension, value`;
+    a column `candidate`, where there is one, must hold the rated texts. The metric is named after the file.
+
+    Raises `InputError`, with the row, for anything else: answers that nobody rated, two scores of one
+    answer, and ratings without a score.
+    """
+    texts = {one.key: one.candidate for one in table.ratings}
+    scores: dict[Key, float | None] = {}
+    for row in read_table(file, _SCORE_COLUMNS).checked(file):
+        item, system, dimension = (_named(file, row, name) for name in _SCORE_COLUMNS[:3])
+        key = (item, system, dimension)
+        value = _value(file, row)
+        if key not in texts:
+            raise TableFault(row.number, "", _shown(key), "an answer that was rated").error(file)
+        if row.cells.get("candidate", texts[key]) != texts[key]:
+            raise TableFault(row.number, "candidate", "another text", "the rated one").error(file)
+        if key in scores:
+            raise TableFault(row.number, "", f"{_shown(key)} again", "one score of each").error(file)
+        scores[key] = value
+    for key in table.keys:
+        if key not in scores:
+            raise TableFault(0, "", f"no score of {_shown(key)}", "one of every rated answer").error(file)
+    return MetricScores(file.stem, scores)
+
+
+def _shown(key: Key) -> str:
+    return ", ".join(printable(part) for part in key)
+
+
+def _named(file: Path, row: TableRow, column: str) -> str:
+    text = row.cells[column]
+    if not text.strip():
+        raise TableFault(row.number, column, "nothing", "a name").error(file)
+    return text
+
+
+def _value(file: Path, row: TableRow) -> float:
+    value = cell_number(row.cells["value"])
+    if value is None:
+        raise TableFault(row.number, "value", repr(row.cells["value"])[:80], "a finite number").error(file)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The ratings of one dataset (or all) in one language. `answers` counts texts, `ratings` a rater's value
+    of one of their dimensions, `twice` what two or more raters rated (an answer's dimension)."""
+
+    dataset: str
+    language: str
+    items: int
+    groups: int
+    systems: int
+    answers: int
+    dimensions: int
+    ratings: int
+    raters: tuple[str, ...]
+    twice: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredCount:
+    """How many of the rated answers' dimensions a metric scored, and how many it opted out of."""
+
+    metric: str
+    scored: int
+    opted_out: int
+
+
+def coverage(table: RatingsTable) -> tuple[Coverage, ...]:
+    """Each language on all datasets, and then on each where there are several.
+
+    >>> from proctor.audits import Rating
+    >>> rows = [Rating("e1", "Eczema.", "s1", "overall", rater, 0.5) for rater in ("a", "b")]
+    >>> one, = coverage(RatingsTable(tuple(rows)))
+    >>> one.answers, one.ratings, one.raters, one.twice
+    (1, 2, ('a', 'b'), 1)
+    """
+    datasets = table.datasets
+    found = []
+    for language in dict.fromkeys(language for language, _ in table.dimensions):
+        for dataset in (ALL, *(datasets if len(datasets) > 1 else ())):
+            inside = table.of(dataset, language)
+            if not inside:
+                continue
+            each = Counter(one.key for one in inside)
+            found.append(
+                Coverage(
+                    dataset=dataset,
+                    language=language,
+                    items=len({one.item for one in inside}),
+                    groups=len({one.cluster for one in inside}),
+                    systems=len({one.system for one in inside}),
+                    answers=len({(one.item, one.system) for one in inside}),
+                    dimensions=len({one.dimension for one in inside}),
+                    ratings=len(inside),
+                    raters=tuple(sorted({one.rater for one in inside})),
+                    twice=sum(count > 1 for count in each.values()),
+                )
+            )
+    return tuple(found)
+
+
+def scored(table: RatingsTable, metric: MetricScores) -> ScoredCount:
+    """What the metric scored of the table.
+
+    >>> from proctor.audits import Rating
+    >>> table = RatingsTable((Rating("e1", "Eczema.", "s1", "overall", "a", 0.5),))
+    >>> scored(table, MetricScores("mine", {("e1", "s1", "overall"): None}))
+    ScoredCount(metric='mine', scored=0, opted_out=1)
+    """
+    out = sum(metric.scores.get(key) is None for key in table.keys)
+    return ScoredCount(metric.name, len(table.keys) - out, out)

@@ -22,7 +22,7 @@ def audit_items(
     ] = "",
     track: TrackName = "",
     output: Output = OutputFormat.TABLE,
-    show: Annotated[int, typer.Option("--top", min=1, help="How many guessers to list.")] = 10,
+    show: Annotated[int, typer.Option("--top", min=1, help="How many text-only baselines to list.")] = 10,
     all_items: AllItems = False,
     draws: Draws = 2000,
     seed: Seed = 0,
@@ -51,15 +51,15 @@ def audit_items(
     if output is OutputFormat.JSON:
         print_json(to_json(audit))
     elif output is OutputFormat.CSV:
-        _print_guessers(audit)
+        _print_baselines(audit)
     else:
         _print_audit(audit, show)
 
 
-def _print_guessers(audit: Any) -> None:
+def _print_baselines(audit: Any) -> None:
     columns = [
         "format",
-        "guesser",
+        "baseline",
         "kind",
         "label",
         "n",
@@ -74,20 +74,20 @@ def _print_guessers(audit: Any) -> None:
     rows = [
         [
             one.kind,
-            guesser.name,
-            guesser.kind,
-            guesser.label,
-            guesser.accuracy.n,
-            guesser.accuracy.groups,
-            guesser.accuracy.value,
-            guesser.accuracy.ci_low,
-            guesser.accuracy.ci_high,
-            guesser.chance,
-            guesser.p,
-            guesser.p_holm,
+            each.name,
+            each.kind,
+            each.label,
+            each.accuracy.n,
+            each.accuracy.groups,
+            each.accuracy.value,
+            each.accuracy.ci_low,
+            each.accuracy.ci_high,
+            each.chance,
+            each.p,
+            each.p_holm,
         ]
         for one in audit.formats
-        for guesser in one.guessers
+        for each in one.baselines
     ]
     print_csv(columns, rows)
 
@@ -123,24 +123,24 @@ def _print_format(one: Any, show: int) -> None:
             None: "no chance level is known: hold it against the best constant answer",
         }[one.selected.covers_chance]
         console.print(
-            f"Best text-only accuracy, the guesser chosen on other groups: {value(ACCURACY, found.value)} "
+            f"Best text-only accuracy, the baseline chosen on other groups: {value(ACCURACY, found.value)} "
             f"({interval(ACCURACY, found.ci_low, found.ci_high)}), {verdict}",
             markup=False,
             highlight=False,
         )
     print_table(
         "Ways to answer without looking",
-        ["guesser", "kind", ">accuracy", ">interval", ">p (Holm)", "what it takes"],
+        ["baseline", "kind", ">accuracy", ">interval", ">p (Holm)", "what it takes"],
         [
             [
-                guesser.name,
-                guesser.kind,
-                value(ACCURACY, guesser.accuracy.value),
-                interval(ACCURACY, guesser.accuracy.ci_low, guesser.accuracy.ci_high),
-                "–" if guesser.p_holm is None else f"{guesser.p_holm:.2g}",
-                guesser.label,
+                each.name,
+                each.kind,
+                value(ACCURACY, each.accuracy.value),
+                interval(ACCURACY, each.accuracy.ci_low, each.accuracy.ci_high),
+                "–" if each.p_holm is None else f"{each.p_holm:.2g}",
+                each.label,
             ]
-            for guesser in one.guessers[:show]
+            for each in one.baselines[:show]
         ],
     )
     if one.options is not None:

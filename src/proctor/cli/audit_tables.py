@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from proctor.cli.output import console, note, print_blocks
 
 if TYPE_CHECKING:
-    from proctor.audits import Audit, Board
+    from proctor.audits import Audit, MetricRanking
 
 _FEW_PAIRS = 10  # more are in --format json
 
@@ -21,7 +21,7 @@ def print_audit(audit: Audit) -> None:
         console.print()
 
 
-def print_board(board: Board) -> None:
+def print_board(board: MetricRanking) -> None:
     """Several metrics on one board, and their pairs where these are few."""
     from proctor.reports.tables.agreement import metric_board_table, metric_pairs_table
 

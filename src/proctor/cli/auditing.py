@@ -194,12 +194,12 @@ def _audit_store(
 
 
 def _audited(rated: Any, metrics: Sequence[Any], wanted: _Wanted, made: _Made) -> None:
-    from proctor.audits import Audits, CorrelationSettings, agreement_rows, whole_json
+    from proctor.audits import AuditReport, CorrelationSettings, agreement_rows, to_json
     from proctor.audits import audit as audit_of
 
     if wanted.official is not None and len(metrics) != 1:
         raise typer.BadParameter("it takes the scores of one metric: --scorer", param_hint="--protocol official")
-    found = Audits(rated, metrics, CorrelationSettings(draws=wanted.draws, seed=wanted.seed))
+    found = AuditReport(rated, metrics, CorrelationSettings(draws=wanted.draws, seed=wanted.seed))
     for one in metrics:
         for line in one.notes:
             note(f"{one.name}: {line}")
@@ -213,7 +213,7 @@ def _audited(rated: Any, metrics: Sequence[Any], wanted: _Wanted, made: _Made) -
         rows = [row for one in found.each for row in agreement_rows(one)]
         print_csv(list(rows[0]), [list(row.values()) for row in rows])
     else:
-        print_json(whole_json(found))
+        print_json(to_json(found))
 
 
 def _print(found: Any, dimensions: Sequence[str]) -> None:

@@ -1,29 +1,13 @@
 """The item audit: what a benchmark's questions give away to someone who does not look."""
 
-from proctor.audits.items.audit import audit_items
-from proctor.audits.items.records import (
-    FacetAccuracy,
-    FormatAudit,
-    GuesserResult,
-    Histogram,
-    ItemAudit,
-    OptionAudit,
-    OptionContrast,
-    Repeats,
-    SelectedGuesser,
-    to_json,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "FacetAccuracy",
-    "FormatAudit",
-    "GuesserResult",
-    "Histogram",
-    "ItemAudit",
-    "OptionAudit",
-    "OptionContrast",
-    "Repeats",
-    "SelectedGuesser",
-    "audit_items",
-    "to_json",
-]
+from proctor.lazy import export_lazily
+
+if TYPE_CHECKING:
+    from proctor.audits.items.audit import AnswerRecurrence, FormatAudit, ItemAudit, audit_items, to_json
+    from proctor.audits.items.options import Histogram, OptionAudit
+else:
+    export_lazily(__name__)
+
+__all__ = ["AnswerRecurrence", "FormatAudit", "Histogram", "ItemAudit", "OptionAudit", "audit_items", "to_json"]

@@ -1,36 +1,112 @@
-"""The audit of a benchmark's items: what can be answered without looking."""
+"""The audit of a benchmark's items: what can be answered without looking, as plain data."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import JsonValue
 
-from proctor.audits.items.features import OptionTable, phrases_of, rows_by_group, words
-from proctor.audits.items.guessers import (
-    Guesser,
-    GuesserComparison,
-    answer_guessers,
-    by_lot,
+from proctor.audits.items.baselines import (
+    BaselineComparison,
+    BaselineResult,
+    SelectedBaseline,
+    TextBaseline,
+    answer_baselines,
     constant_share,
     facet_values,
     fold_of_groups,
-    learned_guessers,
-    rule_guessers,
+    learned_baselines,
+    random_baseline,
+    rule_baselines,
 )
-from proctor.audits.items.options import audit_options, right_options
-from proctor.audits.items.records import FormatAudit, ItemAudit, Repeats
+from proctor.audits.items.options import (
+    OptionAudit,
+    OptionTable,
+    audit_options,
+    phrases_of,
+    right_options,
+    rows_by_group,
+    words,
+)
 from proctor.core import Item
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, RatingsFormat, option_letters
 from proctor.metrics import chance_of
 
 
-def find_repeats(items: Sequence[Item]) -> tuple[Repeats, ...]:
+@dataclass(frozen=True)
+class AnswerRecurrence:
+    """In how many other items of its group an item's right answer (the right option, or the reference of
+    a free text) occurs again, in the same words: as the right answer, as a wrong option, inside the
+    question (two words at least). Only items with at least one are listed."""
+
+    item_id: str
+    as_right: int
+    as_wrong: int
+    in_question: int
+
+
+@dataclass(frozen=True)
+class FormatAudit:
+    """The items of one answer format. `constant_share` is what the best constant answer scores in
+    sample (the baseline `majority`); `baselines` come best first; `selected` is None, with the reason in
+    `unselected`, where there are too few groups to choose on some and try on others."""
+
+    kind: str
+    n: int
+    groups: int
+    chance: float | None
+    constant_share: float
+    baselines: tuple[BaselineResult, ...]
+    selected: SelectedBaseline | None
+    unselected: str
+    options: OptionAudit | None
+
+    @property
+    def best_rule(self) -> BaselineResult | None:
+        """The fixed rule with the highest accuracy over all items (chosen in sample: see its p)."""
+        return next((baseline for baseline in self.baselines if baseline.kind == "rule"), None)
+
+
+@dataclass(frozen=True)
+class ItemAudit:
+    """The whole audit.
+
+    `guessable` holds every item that could be tried: whether the baseline that was selected on other
+    groups, fitted on other groups, answers it. Of these a share of about `chance` is luck. Where no
+    baseline beat chance on the other groups no item is guessable. Items of a format with too few groups to
+    select are missing. `left_out` says which items were not audited, by answer format, and
+    why.
+    """
+
+    n: int
+    groups: int
+    seed: int
+    draws: int
+    formats: tuple[FormatAudit, ...]
+    repeats: tuple[AnswerRecurrence, ...]
+    guessable: dict[str, bool]
+    left_out: dict[str, str]
+
+    def format(self, kind: str) -> FormatAudit | None:
+        """The audit of one answer format; None where the benchmark has no such items."""
+        return next((audit for audit in self.formats if audit.kind == kind), None)
+
+
+def to_json(audit: ItemAudit) -> dict[str, JsonValue]:
+    """The audit as plain JSON data, field by field under the same names."""
+    plain: dict[str, JsonValue] = json.loads(json.dumps(asdict(audit), allow_nan=False))
+    return plain
+
+
+def find_recurrences(items: Sequence[Item]) -> tuple[AnswerRecurrence, ...]:
     """The items, in their order, whose right answer occurs in another item of the group."""
     answers = [_right_answer(item) for item in items]
-    found: dict[int, Repeats] = {}
+    found: dict[int, AnswerRecurrence] = {}
     for rows in rows_by_group(items).values():
         right = Counter(answers[row] for row in rows if answers[row])
         sizes = {len(answer.split()) for answer in right}
@@ -40,7 +116,7 @@ def find_repeats(items: Sequence[Item]) -> tuple[Repeats, ...]:
         mentioned = Counter(phrase for phrases in asked.values() for phrase in phrases)
         for row in rows:
             answer = answers[row]
-            repeats = Repeats(
+            repeats = AnswerRecurrence(
                 item_id=items[row].id,
                 as_right=right[answer] - 1,
                 as_wrong=offered[answer],
@@ -82,7 +158,7 @@ def audit_items(
     the answer to the most similar question, both learned from other groups. Free text and ratings are
     left out, and `left_out` says so, as it does of items without a reference.
 
-    For each format the best text-only accuracy is that of `SelectedGuesser`; for each item `guessable`
+    For each format the best text-only accuracy is that of `SelectedBaseline`; for each item `guessable`
     says whether that selection answers it, and lacks items of formats with too few groups to select.
 
     `facets` are the tags that accuracies are split by; None takes every tag that has 2 to 12 different
@@ -103,7 +179,7 @@ def audit_items(
         seed=seed,
         draws=draws,
         formats=tuple(audits),
-        repeats=find_repeats([item for item in items if item.reference is not None]),
+        repeats=find_recurrences([item for item in items if item.reference is not None]),
         guessable={item.id: guessable[item.id] for item in items if item.id in guessable},
         left_out=left_out,
     )
@@ -142,28 +218,28 @@ def _audit_format(
     fold = fold_of_groups([item.group for item in items], seed)
     chances = [chance_of(item) for item in items]
     known = [chance for chance in chances if chance is not None]
-    contest = GuesserComparison(items, fold, np.array(known) if len(known) == len(items) else None, draws, seed)
-    guessers: list[Guesser] = []
+    compared = BaselineComparison(items, fold, np.array(known) if len(known) == len(items) else None, draws, seed)
+    baselines: list[TextBaseline] = []
     options = None
     if isinstance(items[0].answer, ChoiceFormat):
         table = OptionTable(items, seed)
         right = right_options(table)
         options = audit_options(table, right, draws=draws, seed=seed)
-        guessers = _choice_guessers(table, right, fold, seed)
+        baselines = _choice_baselines(table, right, fold, seed)
     elif fold.max() >= 2:
-        guessers = answer_guessers(items, fold)
+        baselines = answer_baselines(items, fold)
     selected, solved = None, {}
-    if fold.max() >= 1 and guessers:
-        lot = [] if contest.chance is None else [by_lot(items, contest.chance, fold, seed)]
-        selected, hits = contest.selected([*lot, *guessers], facets)
+    if fold.max() >= 1 and baselines:
+        random = [] if compared.chance is None else [random_baseline(items, compared.chance, fold, seed)]
+        selected, hits = compared.selected([*random, *baselines], facets)
         solved = {item.id: bool(hit) for item, hit in zip(items, hits, strict=True)}
     audit = FormatAudit(
         kind=items[0].answer.kind,
         n=len(items),
         groups=len({item.group for item in items}),
-        chance=contest.mean_chance(),
+        chance=compared.mean_chance(),
         constant_share=constant_share(items),
-        guessers=contest.results(guessers),
+        baselines=compared.results(baselines),
         selected=selected,
         unselected="" if selected else "too few groups to choose on some and try on others",
         options=options,
@@ -171,7 +247,9 @@ def _audit_format(
     return audit, solved
 
 
-def _choice_guessers(table: OptionTable, right: NDArray[np.bool_], fold: NDArray[np.int64], seed: int) -> list[Guesser]:
+def _choice_baselines(
+    table: OptionTable, right: NDArray[np.bool_], fold: NDArray[np.int64], seed: int
+) -> list[TextBaseline]:
     folds = int(fold.max()) + 1
-    rules = rule_guessers(table, right, folds)
-    return [*rules, *learned_guessers(table, right, fold, seed)] if folds >= 3 else rules
+    rules = rule_baselines(table, right, folds)
+    return [*rules, *learned_baselines(table, right, fold, seed)] if folds >= 3 else rules

@@ -1,25 +1,288 @@
-"""What the options of choice items give away by themselves."""
+"""What the options of choice items give away: measured features, and tests of right options against wrong ones."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 from scipy.stats import binom, chi2
 
-from proctor.audits.items.features import FEATURES, OptionTable
-from proctor.audits.items.records import Histogram, OptionAudit, OptionContrast
 from proctor.core import InputError, Item, generator
 from proctor.core.formats import option_letters
-from proctor.stats import holm, mean_interval
+from proctor.stats import Estimate, holm, mean_interval
+
+_WORD = re.compile(r"[^\W_]+")
+
+_HEDGES = frozenset(
+    _WORD.findall(
+        """about appears approximately can could generally likely may maybe might mostly often partly perhaps
+        possible possibly potentially presumably probable probably relatively roughly seems should sometimes
+        somewhat suggest suggesting suggestive suggests tends typically usually"""
+    )
+)
+_ABSOLUTES = frozenset(
+    _WORD.findall(
+        """all always any cannot certainly completely definitely each entirely every exclusively fully must
+        never no none nothing only solely totally without"""
+    )
+)
+_NEGATIONS = frozenset(_WORD.findall("avoid except instead neither no nor not rather than unlike without"))
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One number about an option, and the two rules that it makes: take the option with the most of
+    it, take the one with the least."""
+
+    name: str
+    label: str
+    most: str
+    least: str
+
+
+FEATURES = (
+    Feature("length", "characters", "longest-option", "shortest-option"),
+    Feature("word-length", "characters per word", "longest-words", "shortest-words"),
+    Feature("question-words", "share of its words that the question uses", "most-question-words", "least-question-words"),
+    Feature("question-similarity", "TF-IDF similarity to the question", "nearest-to-question", "farthest-from-question"),
+    Feature("typicality", "mean TF-IDF similarity to the other options", "most-typical", "odd-one-out"),
+    Feature("own-words", "share of its words in no other option", "most-own-words", "least-own-words"),
+    Feature("length-outlier", "distance from the item's mean length in standard deviations", "odd-length", "usual-length"),
+    Feature("hedges", "hedging words", "most-hedged", "least-hedged"),
+    Feature("absolutes", "absolute words", "most-absolute", "least-absolute"),
+    Feature("negations", "negating or contrasting words", "most-negated", "least-negated"),
+    Feature("numbers", "numbers", "most-numbers", "fewest-numbers"),
+    Feature("punctuation", "commas, brackets and other marks", "most-punctuated", "least-punctuated"),
+    Feature("capitals", "share of capital letters", "most-capitals", "fewest-capitals"),
+    Feature("repeats", "other items of the group that offer it too", "most-repeated", "least-repeated"),
+    Feature("in-questions", "other questions of the group that contain it", "most-in-questions", "least-in-questions"),
+)  # fmt: skip
+"""Word lists are English: in other languages these features are 0 for every option, and say nothing."""
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, case folded."""
+    return _WORD.findall(text.casefold())
+
+
+class OptionTable:
+    """The choice items as arrays, one row an item, one column an option (padded to the most options).
+
+    Nothing in it depends on the key. `present` marks the real options; `lots` holds a number at random for
+    each option, named by item, that settles every tie in the same way whatever the order of the items.
+    """
+
+    def __init__(self, items: Sequence[Item], seed: int) -> None:
+        self.items = items
+        self.counts = np.array([len(item.options) for item in items])
+        self.width = int(self.counts.max())
+        self.present: NDArray[np.bool_] = np.arange(self.width) < self.counts[:, None]
+        self.lots = np.full(self.present.shape, -1.0)
+        for row, item in enumerate(items):
+            self.lots[row, : self.counts[row]] = generator(seed, "audit", "lots", item.id).random(self.counts[row])
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """Items × options × `FEATURES`, 0 where there is no option; rounded, so that equal is equal."""
+        columns = {**self._by_words(), **self._by_length(), **self._by_similarity(), **self._by_group()}
+        return np.stack([columns[feature.name] for feature in FEATURES], axis=-1).round(9)
+
+    @cached_property
+    def relative(self) -> NDArray[np.float64]:
+        """Each feature twice: minus its mean over the item's options, and its rank among them (0 to 1,
+        ties share the middle); then the place of the option, 0 to 1."""
+        values, present = self.values, self.present[:, :, None]
+        means = values.sum(axis=1, keepdims=True) / self.counts[:, None, None]
+        others = np.maximum(self.counts - 1, 1)[:, None, None]
+        below = ((values[:, None] < values[:, :, None]) & present[:, None]).sum(axis=2)
+        equal = ((values[:, None] == values[:, :, None]) & present[:, None]).sum(axis=2) - 1
+        ranks = (below + equal / 2) / others
+        place = np.broadcast_to(np.arange(self.width)[:, None] / others, (*self.present.shape, 1))
+        return np.concatenate([values - means, ranks, place], axis=-1) * present
+
+    @cached_property
+    def words(self) -> Any:
+        """TF-IDF of single words of the options, minus the mean of the item's options: sparse, one row
+        an option, in the order of `present.nonzero()`."""
+        from scipy.sparse import csr_array
+
+        single = tfidf([option for item in self.items for option in item.options], (1, 1), min_df=2)
+        rows = self.present.nonzero()[0]
+        member = csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))))
+        means = (member @ single).multiply(1 / self.counts[:, None]).tocsr()
+        return (single - means[rows]).tocsr()
+
+    def hits(self, scores: NDArray[np.float64], right: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Whether each item's option with the highest score (both items × options) is right; ties are
+        settled at random."""
+        masked = np.where(self.present, scores, -np.inf)
+        tied = self.present & (masked == masked.max(axis=1, keepdims=True))
+        places = np.where(tied, self.lots, -1.0).argmax(axis=1)
+        return np.asarray(right[np.arange(len(places)), places])
+
+    def options_of(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """The options of these items, as a mask over items × options."""
+        mask = np.zeros_like(self.present)
+        mask[rows] = self.present[rows]
+        return mask
+
+    def _each(self, measure: Callable[[str], float]) -> NDArray[np.float64]:
+        table = np.zeros(self.present.shape)
+        table[self.present] = [measure(option) for item in self.items for option in item.options]
+        return table
+
+    def _by_words(self) -> dict[str, NDArray[np.float64]]:
+        question = np.zeros(self.present.shape)
+        own = np.zeros(self.present.shape)
+        for row, item in enumerate(self.items):
+            asked = set(words(item.question))
+            said = [set(words(option)) for option in item.options]
+            uses = Counter(word for option in said for word in option)
+            for place, option in enumerate(said):
+                if option:
+                    question[row, place] = len(option & asked) / len(option)
+                    own[row, place] = sum(uses[word] == 1 for word in option) / len(option)
+        return {
+            "question-words": question,
+            "own-words": own,
+            "hedges": self._each(lambda text: sum(word in _HEDGES for word in words(text))),
+            "absolutes": self._each(lambda text: sum(word in _ABSOLUTES for word in words(text))),
+            "negations": self._each(lambda text: sum(word in _NEGATIONS for word in words(text))),
+            "numbers": self._each(lambda text: len(re.findall(r"\d+(?:[.,]\d+)*", text))),
+            "punctuation": self._each(lambda text: len(re.findall(r"[^\w\s]", text))),
+            "capitals": self._each(lambda text: sum(map(str.isupper, text)) / max(1, len(text))),
+        }
+
+    def _by_length(self) -> dict[str, NDArray[np.float64]]:
+        length = self._each(len)
+        centred = (length - (length.sum(axis=1) / self.counts)[:, None]) * self.present
+        spread = np.sqrt((centred**2).sum(axis=1) / self.counts)[:, None]
+        outlier = np.divide(np.abs(centred), spread, out=np.zeros_like(centred), where=spread > 0)
+        return {
+            "length": length,
+            "length-outlier": outlier,
+            "word-length": self._each(lambda text: sum(map(len, words(text))) / max(1, len(words(text)))),
+        }
+
+    def _by_similarity(self) -> dict[str, NDArray[np.float64]]:
+        questions = [item.question for item in self.items]
+        options = [option for item in self.items for option in item.options]
+        weights = tfidf([*questions, *options], (1, 2))
+        rows, places = self.present.nonzero()
+        asked, offered = weights[: len(questions)], weights[len(questions) :]
+        to_question = np.zeros(self.present.shape)
+        to_question[self.present] = _row_products(asked[rows], offered)
+        first = np.concatenate([[0], np.cumsum(self.counts)[:-1]])
+        to_others = np.zeros(self.present.shape)
+        for step in range(1, self.width):  # every option with the one `step` places further round
+            count = self.counts[rows]
+            live = step < count
+            partner = first[rows] + (places + step) % count
+            to_others[rows[live], places[live]] += _row_products(offered[live], offered[partner[live]])
+        to_others /= np.maximum(self.counts - 1, 1)[:, None]
+        return {"question-similarity": to_question, "typicality": to_others}
+
+    def _by_group(self) -> dict[str, NDArray[np.float64]]:
+        repeats = np.zeros(self.present.shape)
+        inside = np.zeros(self.present.shape)
+        phrases = [[" ".join(words(option)) for option in item.options] for item in self.items]
+        for rows in rows_by_group(self.items).values():
+            offers = Counter(phrase for row in rows for phrase in set(phrases[row]))
+            sizes = {len(phrase.split()) for phrase in offers}
+            asked = {row: phrases_of(self.items[row].question, sizes) for row in rows}
+            mentions = Counter(phrase for found in asked.values() for phrase in found & offers.keys())
+            for row in rows:
+                for place, phrase in enumerate(phrases[row]):
+                    repeats[row, place] = offers[phrase] - 1
+                    inside[row, place] = mentions[phrase] - (phrase in asked[row])
+        return {"repeats": repeats, "in-questions": inside}
+
+
+def rows_by_group(items: Sequence[Item]) -> dict[str, list[int]]:
+    """The row numbers of each group's items."""
+    rows: dict[str, list[int]] = {}
+    for row, item in enumerate(items):
+        rows.setdefault(item.group, []).append(row)
+    return rows
+
+
+def phrases_of(text: str, sizes: set[int]) -> set[str]:
+    """All runs of words of the given numbers of words, two at least: one word alone recurs by nature."""
+    said = words(text)
+    return {
+        " ".join(said[start : start + size]) for size in sizes if size >= 2 for start in range(len(said) - size + 1)
+    }
+
+
+def tfidf(texts: Sequence[str], ngrams: tuple[int, int], min_df: int = 1) -> Any:
+    """Rows of length 1, or 0 where a text has no word that counts."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    vectorizer = TfidfVectorizer(
+        tokenizer=words, token_pattern=None, lowercase=False, ngram_range=ngrams, min_df=min_df, sublinear_tf=True
+    )
+    vectorizer.fit([*texts, *min_df * ["question"]])  # a vocabulary is never empty
+    return vectorizer.transform(texts)
+
+
+def _row_products(left: Any, right: Any) -> NDArray[np.float64]:
+    return np.asarray(left.multiply(right).sum(axis=1), dtype=np.float64).ravel()
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How often the right option stood at each of `options` places; `p` against all places alike.
+
+    `test` says which test gave it: "chi-square", or "simulated chi-square" where fewer than five are
+    expected at a place.
+    """
+
+    options: int
+    counts: tuple[int, ...]
+    p: float
+    test: str
+
+
+@dataclass(frozen=True)
+class OptionContrast:
+    """One feature of options: its mean over the right ones and over the wrong ones (each item counts
+    once), the difference within items with its clustered interval, and the two-sided p (None with one
+    group), as it is and by Holm over all features."""
+
+    feature: str
+    label: str
+    right: float
+    wrong: float
+    difference: Estimate
+    p: float | None
+    p_holm: float | None
+
+
+@dataclass(frozen=True)
+class OptionAudit:
+    """What the options give away. `key_positions` and `length_ranks` (1 = shortest) hold one histogram
+    for each number of options; `strictly_shortest` and `strictly_longest` count the items whose right
+    option is shorter (longer) than every other."""
+
+    key_positions: tuple[Histogram, ...]
+    length_ranks: tuple[Histogram, ...]
+    strictly_shortest: int
+    strictly_longest: int
+    contrasts: tuple[OptionContrast, ...]
+
 
 _Floats = NDArray[np.float64]
 
 
-def surplus_p(hits: NDArray[np.bool_], chance: _Floats, groups: NDArray[np.int64]) -> _Floats:
-    """One-sided p of each guesser (a row of `hits`, guessers × items) against random guessing, where item
+def p_above_chance(hits: NDArray[np.bool_], chance: _Floats, groups: NDArray[np.int64]) -> _Floats:
+    """One-sided p of each baseline (a row of `hits`, baselines × items) against random guessing, where item
     i is right with probability `chance[i]`.
 
     It is the larger of two, since either may be too hopeful: the exact tail of the number of hits if
@@ -89,7 +352,7 @@ def audit_options(table: OptionTable, right: NDArray[np.bool_], *, draws: int, s
     own = length[rows, key]
     others = table.present.copy()
     others[rows, key] = False
-    # Equally long options share no rank: the lot that settles all ties orders them.
+    # Equally long options share no rank: a random number settles the tie.
     before = (length < own[:, None]) | ((length == own[:, None]) & (table.lots < table.lots[rows, key][:, None]))
     return OptionAudit(
         key_positions=_histograms(key, table.counts, "positions", seed),

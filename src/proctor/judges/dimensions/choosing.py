@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from proctor.audits import ALL, KINDS, Cell, CorrelationSettings, Frame, MetricScores, RatingsTable, paired
+from proctor.audits import ALL, KINDS, CorrelationSettings, MetricScores, RatingCell, RatingCells, RatingsTable, paired
 from proctor.core import InputError, content_hash, generator, read_model
 from proctor.stats import Estimate, Floats, Resamples, Sampled, average
 
@@ -124,7 +124,7 @@ class DimensionChoice(BaseModel):
 class _Rated:
     """One cell: its ratings, the scores of each judge that has some, and the fold of each rating."""
 
-    cell: Cell
+    cell: RatingCell
     scores: Mapping[str, Floats]
     fold: Places
 
@@ -161,7 +161,7 @@ def choose_judges(
     """The judge with the highest agreement (see `agreement`) for each language and dimension, and how good the
     choice is on encounters that it was not made on.
 
-    Intervals are over samples of encounters (see `Frame`). A judge that opted out of a dimension, in one
+    Intervals are over samples of encounters (see `RatingCells`). A judge that opted out of a dimension, in one
     dataset or in all, is none of those to choose from. Raises `InputError` for fewer than two judges, a
     name given twice, fewer encounters than folds, and a dimension that no judge can be chosen for.
     """
@@ -173,7 +173,7 @@ def choose_judges(
         raise InputError(None, "ratings", found=f"{len(encounters)} encounters", expected=f"{folds} or more")
     order = generator(seed, "per-dimension").permutation(len(encounters))
     fold_of = {encounters[int(place)]: number % folds for number, place in enumerate(order)}
-    frame = Frame(table, settings or CorrelationSettings(seed=seed))
+    frame = RatingCells(table, settings or CorrelationSettings(seed=seed))
     chosen: dict[str, ChosenFor] = {}
     honest: list[HonestRow] = []
     for language in dict.fromkeys(language for language, _ in table.dimensions):
@@ -196,13 +196,13 @@ def read_choice(file: Path) -> DimensionChoice:
     return read_model(file, DimensionChoice, "a choice")
 
 
-def _rated(cell: Cell, judges: Sequence[MetricScores], fold_of: Mapping[str, int]) -> _Rated:
+def _rated(cell: RatingCell, judges: Sequence[MetricScores], fold_of: Mapping[str, int]) -> _Rated:
     pairs = {one.name: paired(cell, one) for one in judges}
     scores = {name: found for name, (found, opted_out) in pairs.items() if not opted_out}
     return _Rated(cell, scores, np.array([fold_of[one] for one in cell.groups], dtype=np.int64))
 
 
-def _within_folds(frame: Frame, rated: _Rated, names: Sequence[str]) -> Sampled:
+def _within_folds(frame: RatingCells, rated: _Rated, names: Sequence[str]) -> Sampled:
     """The mean over folds and the three correlations of the judge that is named for each fold, within it. Pooled
     over the folds, judges on different scales would spoil each other's ranks."""
     cell, samples = rated.cell, frame.samples(rated.cell)

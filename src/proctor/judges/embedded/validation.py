@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.audits import ALL, CorrelationSettings, Frame, Key, MetricScores, RatingsTable, audit, paired
+from proctor.audits import ALL, CorrelationSettings, Key, MetricScores, RatingCells, RatingsTable, audit, paired
 from proctor.core import InputError
 from proctor.judges.dimensions import RatedCase
 from proctor.judges.embedded.answers import Answers, Encoders, read_answers
@@ -176,7 +176,7 @@ def beside_best(
     `judge` holds its scores from each draw of the folds. Figures are averaged, not scores (which would be an
     ensemble of judges): in every bootstrap sample of encounters the mean figure is taken over the draws.
     """
-    frame = Frame(table, settings)
+    frame = RatingCells(table, settings)
     rows = []
     for language in dict.fromkeys(language for language, _ in table.dimensions):
         best = best_metric(table, metrics, language)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proctor.audits import ALL, Agreement, Audit, Comparison, Place
+from proctor.audits import ALL, Agreement, Audit, MetricComparison, RankedMetric
 from proctor.core import DASH, plain_name, thousands
 from proctor.reports.audits.source import AuditSource
 from proctor.reports.blocks import Block, Cell, Figure, Folded, Prose, Row, Section, Table, columns
@@ -35,7 +35,7 @@ def leaderboard_section(source: AuditSource) -> Section:
     for number_, language in enumerate(source.languages):
         blocks.append(spoken_language(language))
         board = source.main_board(language)
-        drawn = [place for place in board.places if place.mean.value is not None][:_MOST_DRAWN]
+        drawn = [place for place in board.metrics if place.mean.value is not None][:_MOST_DRAWN]
         if number_ or len(drawn) > MOST_ON_TOP:  # else the first screen has it
             blocks.append(metrics_forest(source, language, drawn, f"board-{number_}"))
         blocks.append(metric_board_table(board, level=source.level))
@@ -92,7 +92,7 @@ def _folded(table: Table) -> Folded:
     return Folded(f"All {len(table.rows)} pairs", (table,))
 
 
-def metrics_forest(source: AuditSource, language: str, places: list[Place], key: str) -> Figure:
+def metrics_forest(source: AuditSource, language: str, places: list[RankedMetric], key: str) -> Figure:
     """The mean correlation of each metric."""
     values = [end for one in places for end in (one.mean.value, one.mean.ci_low, one.mean.ci_high)]
     known = [value for value in values if value is not None]
@@ -112,12 +112,12 @@ def metrics_forest(source: AuditSource, language: str, places: list[Place], key:
     return Figure(draw_forest(key, title, forest, axis), caption)
 
 
-def _shown(place: Place) -> tuple[str, ...]:
+def _shown(place: RankedMetric) -> tuple[str, ...]:
     value, ends = estimate_cells(place.mean)
     return (value,) if ends == DASH else (value, f"({ends})")
 
 
-def _differences(language: str, told: list[Comparison], key: str) -> Figure:
+def _differences(language: str, told: list[MetricComparison], key: str) -> Figure:
     ends = [
         end
         for one in told

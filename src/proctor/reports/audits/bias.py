@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proctor.audits import ALL, Bias, Calibration, LengthBias, LengthSlope, Portrait
+from proctor.audits import ALL, Bias, LengthBias, LengthSlope, MetricProfile, ScoreCalibration
 from proctor.core import number, number_interval, p_value, plain_name
 from proctor.reports.audits.source import AuditSource
 from proctor.reports.blocks import Block, Cell, Figure, Folded, Prose, Row, Section, Table, columns
@@ -37,7 +37,7 @@ from proctor.stats import Contrast
 def calibration_section(source: AuditSource) -> Section:
     """Per language the best metric's curves and boxes; those of the others are folded."""
     blocks: list[Block | str] = []
-    portraits = {one.metric: one for one in source.found.portraits}
+    portraits = {one.metric: one for one in source.found.profiles}
     order = {name: place for place, name in enumerate(portraits)}
     for number_, language in enumerate(source.languages):
         blocks.append(spoken_language(language))
@@ -58,7 +58,7 @@ def calibration_section(source: AuditSource) -> Section:
     )
 
 
-def _of_metric(source: AuditSource, portrait: Portrait, language: str, key: str) -> list[Block]:
+def _of_metric(source: AuditSource, portrait: MetricProfile, language: str, key: str) -> list[Block]:
     own = [one for one in portrait.calibration if one.language == language]
     name = f"{portrait.metric}, {spoken_language(language)}"
     found: list[Block] = [_curves(own, name, f"{key}-bins")]
@@ -70,7 +70,7 @@ def _of_metric(source: AuditSource, portrait: Portrait, language: str, key: str)
     return found
 
 
-def _curves(own: Sequence[Calibration], name: str, key: str) -> Figure:
+def _curves(own: Sequence[ScoreCalibration], name: str, key: str) -> Figure:
     ratings = [level for one in own for level in one.levels]
     low = min((level.low for level in ratings), default=0.0)
     high = max((level.high for level in ratings), default=1.0)
@@ -102,7 +102,7 @@ def _curves(own: Sequence[Calibration], name: str, key: str) -> Figure:
     return Figure(drawn, f"{title}.", Table("Bins of scores.", heads, tuple(rows)))
 
 
-def _boxes(own: Sequence[Calibration], name: str, key: str) -> Figure:
+def _boxes(own: Sequence[ScoreCalibration], name: str, key: str) -> Figure:
     known = [one for one in own if one.levels]
     levels = sorted({(level.low, level.high) for one in known for level in one.levels})
     names = [_level(low, high) for low, high in levels]
@@ -192,12 +192,12 @@ def _of_language(source: AuditSource, language: str, key: str) -> list[Block | s
     return found
 
 
-def _ranked(source: AuditSource, language: str) -> list[Portrait]:
-    by_name = {one.metric: one for one in source.found.portraits}
+def _ranked(source: AuditSource, language: str) -> list[MetricProfile]:
+    by_name = {one.metric: one for one in source.found.profiles}
     return [by_name[name] for name in source.ranked(language)]
 
 
-def _slope(portrait: Portrait, language: str, dimension: str) -> LengthSlope:
+def _slope(portrait: MetricProfile, language: str, dimension: str) -> LengthSlope:
     return next(one for one in portrait.length_slopes if (one.language, one.dimension) == (language, dimension))
 
 
@@ -213,7 +213,7 @@ def _sign(one: Contrast) -> int:
     return 1 if one.ci_low > 0 else -1 if one.ci_high < 0 else 0
 
 
-def _verdict(portraits: Sequence[Portrait], language: str, alone: str) -> Prose:
+def _verdict(portraits: Sequence[MetricProfile], language: str, alone: str) -> Prose:
     said: dict[int, list[str]] = {1: [], -1: [], 0: []}
     for portrait in portraits:
         found = _slope(portrait, language, alone)
@@ -248,7 +248,7 @@ def _axis(found: Sequence[Contrast]) -> Axis:
     return signed_axis(PLAIN, min(0.0, *ends), max(0.0, *ends), lines=4)
 
 
-def _slopes(portraits: Sequence[Portrait], language: str, alone: str, key: str) -> list[Block]:
+def _slopes(portraits: Sequence[MetricProfile], language: str, alone: str, key: str) -> list[Block]:
     told = [(one.metric, _slope(one, language, alone).slope) for one in portraits]
     drawn = [(name, one) for name, one in told if one.value is not None][:_MOST_SLOPES]
     rows: list[Row] = [
@@ -282,22 +282,22 @@ def _slopes(portraits: Sequence[Portrait], language: str, alone: str, key: str) 
     return [Figure(figure, f"{title}. Filled dot: the interval excludes 0.{more}", table)]
 
 
-def _of(portrait: Portrait, language: str, facet: str, dimension: str) -> list[Bias]:
+def _of(portrait: MetricProfile, language: str, facet: str, dimension: str) -> list[Bias]:
     return [one for one in portrait.bias if (one.language, one.facet, one.dimension) == (language, facet, dimension)]
 
 
-def _by_length(portraits: Sequence[Portrait], language: str, alone: str, key: str) -> list[Block]:
+def _by_length(portraits: Sequence[MetricProfile], language: str, alone: str, key: str) -> list[Block]:
     curves, found = [], []
     for portrait in portraits[:_MOST_CURVES]:
         own = _of(portrait, language, "length", alone)
-        known = [one for one in own if one.favour.value is not None]
-        found += [one.favour for one in known]
+        known = [one for one in own if one.residual.value is not None]
+        found += [one.residual for one in known]
         why = "" if known else (own[0].reason if own else "lengths differ too little")
         curves.append(
             Curve(
                 portrait.metric,
                 [float(place) for place in range(len(known))],
-                [_dot(one.favour) for one in known],
+                [_dot(one.residual) for one in known],
                 [one.value.replace(" to ", "–") for one in known],
                 why,
             )
@@ -345,7 +345,9 @@ def _correlations(source: AuditSource, language: str, key: str) -> list[Block]:
     return [Figure(figure, caption, table)]
 
 
-def _facet(portraits: Sequence[Portrait], language: str, alone: str, facet: str, title: str, key: str) -> list[Block]:
+def _facet(
+    portraits: Sequence[MetricProfile], language: str, alone: str, facet: str, title: str, key: str
+) -> list[Block]:
     told = [(portrait.metric, one) for portrait in portraits for one in _of(portrait, language, facet, alone)]
     drawn, more = _few(told)
     if not told:
@@ -355,32 +357,32 @@ def _facet(portraits: Sequence[Portrait], language: str, alone: str, facet: str,
         return [Folded(title, (table,))]
     forest = Forest(
         rows=[f"{one.value}, {name}" for name, one in drawn],
-        dots=[_dot(one.favour) for _, one in drawn],
-        texts=[_signed(one.favour) for _, one in drawn],
+        dots=[_dot(one.residual) for _, one in drawn],
+        texts=[_signed(one.residual) for _, one in drawn],
         head="residual in standard deviations",
         mark=(0.0, "as the ratings"),
     )
     said = f"{spoken_language(language)}: residual of the score {title[0].lower()}{title[1:]}"
-    figure = draw_forest(key, said, forest, _axis([one.favour for _, one in drawn]))
+    figure = draw_forest(key, said, forest, _axis([one.residual for _, one in drawn]))
     return [Figure(figure, f"{said}. Filled dot: the interval excludes 0.{more}", table)]
 
 
 def _few(told: Sequence[tuple[str, Bias]]) -> tuple[list[tuple[str, Bias]], str]:
     """The biases of the best metrics that have any, and what is said of the others."""
-    known = [(name, one) for name, one in told if one.favour.value is not None]
+    known = [(name, one) for name, one in told if one.residual.value is not None]
     names = list(dict.fromkeys(name for name, _ in known))
     kept = set(names[:_MOST_IN_FOREST])
     return [(name, one) for name, one in known if name in kept], _best(len(kept), len(names))
 
 
-def _biases(portraits: Sequence[Portrait], language: str, facet: str, head: str) -> Table:
+def _biases(portraits: Sequence[MetricProfile], language: str, facet: str, head: str) -> Table:
     rows: list[Row] = [
         (
             Cell(portrait.metric),
             plain_name(one.dimension) or "mean over the dimensions",
             one.value,
-            *contrast_cells(one.favour),
-            p_value(one.favour.p),
+            *contrast_cells(one.residual),
+            p_value(one.residual.p),
             one.n,
             one.groups,
             one.reason,
@@ -410,12 +412,12 @@ def _by_language(source: AuditSource) -> list[Block | str]:
         return ["By language", lead, Folded("The numbers", (table,))]
     forest = Forest(
         rows=[f"{spoken_language(one.value)}, {plain_name(one.dimension)}, {name}" for name, one in drawn],
-        dots=[_dot(one.favour) for _, one in drawn],
-        texts=[_signed(one.favour) for _, one in drawn],
+        dots=[_dot(one.residual) for _, one in drawn],
+        texts=[_signed(one.residual) for _, one in drawn],
         head="residual in standard deviations",
         mark=(0.0, "as the ratings"),
     )
     title = "Residual of the score by language"
-    figure = draw_forest("favour-language", title, forest, _axis([one.favour for _, one in drawn]))
+    figure = draw_forest("favour-language", title, forest, _axis([one.residual for _, one in drawn]))
     caption = f"{title}. Filled dot: the interval excludes 0.{more}"
     return ["By language", lead, Figure(figure, caption, table)]

@@ -133,7 +133,7 @@ class _Maker:
     def _scores(self, key: Key) -> tuple[list[float | None], list[float | None]]:
         """Each metric's score, and its gap to the ratings."""
         metrics = self.source.found.metrics
-        gaps = [self.source.found.gaps[metric.name].get(key) for metric in metrics]
+        gaps = [self.source.found.discrepancies[metric.name].get(key) for metric in metrics]
         return (
             [_brief(metric.scores.get(key)) for metric in metrics],
             [None if gap is None else round(gap, 4) for gap in gaps],

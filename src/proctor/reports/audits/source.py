@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from proctor.audits import ALL, Audits, Board, RatingsTable
+from proctor.audits import ALL, AuditReport, MetricRanking, RatingsTable
 from proctor.core import Image, Item, Reliability
 
 
@@ -58,7 +58,7 @@ class AuditSource:
     who rated."""
 
     title: str
-    found: Audits
+    found: AuditReport
     questions: Mapping[str, Question] = field(default_factory=dict)
     image_root: Path | None = None
     raters: str = "the raters"
@@ -88,15 +88,15 @@ class AuditSource:
         """A language's dimensions, in order."""
         return [dimension for one, dimension in self.table.dimensions if one == language]
 
-    def board(self, language: str, dimension: str = "") -> Board:
+    def board(self, language: str, dimension: str = "") -> MetricRanking:
         """The metrics ranked on a dimension, or on the mean over a language's dimensions."""
         return next(one for one in self.found.boards if (one.language, one.dimension) == (language, dimension))
 
-    def main_board(self, language: str) -> Board:
+    def main_board(self, language: str) -> MetricRanking:
         """The board of a language over its dimensions; of its one dimension where it has no other."""
         dimensions = self.dimensions(language)
         return self.board(language, dimensions[0] if len(dimensions) == 1 else "")
 
     def ranked(self, language: str) -> list[str]:
         """The metrics' names, best first on a language's main board."""
-        return [place.metric for place in self.main_board(language).places]
+        return [place.metric for place in self.main_board(language).metrics]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from proctor.audits import LengthSlope, Place
+from proctor.audits import LengthSlope, RankedMetric
 from proctor.core import count_of, number, number_interval, signed
 from proctor.reports.audits.agreement import MOST_ON_TOP, metrics_forest
 from proctor.reports.audits.source import AuditSource
@@ -28,8 +28,8 @@ def audit_story(source: AuditSource) -> Story:
     return Story(evaluated, answers, _figure(source))
 
 
-def _known(source: AuditSource, language: str) -> list[Place]:
-    return [place for place in source.main_board(language).places if place.mean.value is not None]
+def _known(source: AuditSource, language: str) -> list[RankedMetric]:
+    return [place for place in source.main_board(language).metrics if place.mean.value is not None]
 
 
 def _by_language(source: AuditSource, say: Callable[[AuditSource, str], str]) -> str:
@@ -73,7 +73,7 @@ def _slope(source: AuditSource, language: str) -> tuple[str, LengthSlope] | None
         return None
     dimensions = source.dimensions(language)
     alone = dimensions[0] if len(dimensions) == 1 else ""
-    portrait = next(one for one in source.found.portraits if one.metric == known[0].metric)
+    portrait = next(one for one in source.found.profiles if one.metric == known[0].metric)
     return known[0].metric, next(
         one for one in portrait.length_slopes if (one.language, one.dimension) == (language, alone)
     )

@@ -10,7 +10,7 @@ from proctor.reports.figures import Columns, draw_columns
 from proctor.reports.tables import span_of
 from proctor.stats import Estimate
 
-_MOST_GUESSERS = 8
+_MOST_BASELINES = 8
 
 
 def audit_section(audit: ItemAudit | None) -> Section | None:
@@ -43,8 +43,8 @@ def audit_section(audit: ItemAudit | None) -> Section | None:
 
 def _format_blocks(one: FormatAudit, anchor: str) -> list[Block]:
     blocks: list[Block] = [Prose(_verdict(one))]
-    if one.guessers:
-        blocks.append(_guessers(one))
+    if one.baselines:
+        blocks.append(_baselines(one))
     if one.options is not None:
         blocks += _options(one.options, anchor)
     if one.selected is not None and one.selected.facets:
@@ -62,24 +62,24 @@ def _verdict(one: FormatAudit) -> str:
     against = f"chance is {percent(found.chance)}"
     if found.covers_chance:
         return f"{said}; {against}: the interval covers it, so the audit has found nothing."
-    return f"{said}; {against}. Each guesser was chosen on other groups than it was tried on."
+    return f"{said}; {against}. Each baseline was chosen on other groups than it was tried on."
 
 
-def _guessers(one: FormatAudit) -> Table:
+def _baselines(one: FormatAudit) -> Table:
     rows = tuple(
         (
-            Cell(guesser.name, below=guesser.label),
-            "fixed rule" if guesser.kind == "rule" else "learned",
-            Cell(percent(guesser.accuracy.value), strong=guesser.p_holm is not None and guesser.p_holm <= 0.05),
-            interval(ACCURACY, guesser.accuracy.ci_low, guesser.accuracy.ci_high),
-            Cell("", span=_span(guesser.accuracy, guesser.chance)),
-            p_value(guesser.p_holm),
+            Cell(each.name, below=each.label),
+            "fixed rule" if each.kind == "rule" else "learned",
+            Cell(percent(each.accuracy.value), strong=each.p_holm is not None and each.p_holm <= 0.05),
+            interval(ACCURACY, each.accuracy.ci_low, each.accuracy.ci_high),
+            Cell("", span=_span(each.accuracy, each.chance)),
+            p_value(each.p_holm),
         )
-        for guesser in one.guessers[:_MOST_GUESSERS]
+        for each in one.baselines[:_MOST_BASELINES]
     )
-    more = len(one.guessers) - len(rows)
+    more = len(one.baselines) - len(rows)
     columns = (
-        Column("Guesser"),
+        Column("TextBaseline"),
         Column("Kind"),
         Column("Accuracy", numeric=True),
         Column("95 % interval", numeric=True),
@@ -147,7 +147,7 @@ def _facets(one: FormatAudit) -> Table:
         Column("Chance", numeric=True),
         Column("Items", numeric=True),
     )
-    return Table("The selected guessers, facet by facet.", columns, rows)
+    return Table("The selected baselines, facet by facet.", columns, rows)
 
 
 def _rank(rank: int, options: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from proctor.audits import ALL, Agreement, Audit, Board, Ceiling, LengthBias, SystemLevel
+from proctor.audits import ALL, Agreement, Audit, Ceiling, LengthBias, MetricRanking, SystemLevel
 from proctor.core import DASH, Metric, number, number_interval, p_value, plain_name, signed
 from proctor.reports.blocks import Cell, Column, Row, Table, columns
 from proctor.reports.tables.scores import span_of
@@ -224,14 +224,14 @@ def lengths_table(found: Sequence[tuple[str, LengthBias]]) -> Table:
     return with_reasons(f"{title}.", heads, rows, title=title)
 
 
-def metric_board_table(board: Board, *, level: str = "95 %") -> Table:
+def metric_board_table(board: MetricRanking, *, level: str = "95 %") -> Table:
     """Several metrics ranked on a dimension, or on the mean over a language's dimensions."""
     kinds = ("Kendall", "Pearson", "Spearman") if board.dimension else ()
-    values = [end for one in board.places for end in (one.mean.value, one.mean.ci_low, one.mean.ci_high)]
+    values = [end for one in board.metrics for end in (one.mean.value, one.mean.ci_low, one.mean.ci_high)]
     known = [value for value in values if value is not None]
     ends = (min(0.0, *known), max(0.1, *known)) if known else (0.0, 1.0)
     rows: list[Row] = []
-    for one in board.places:
+    for one in board.metrics:
         each = [number(value) for value in (one.kendall, one.pearson, one.spearman)[: len(kinds)]]
         mean, spread = estimate_cells(one.mean)
         drawn = span_of(ends, one.mean.ci_low, one.mean.value, one.mean.ci_high, 0.0)
@@ -257,7 +257,7 @@ def metric_board_table(board: Board, *, level: str = "95 %") -> Table:
     return with_reasons(f"{title}.", heads, rows, title=title)
 
 
-def metric_pairs_table(board: Board) -> Table:
+def metric_pairs_table(board: MetricRanking) -> Table:
     """Every pair of metrics."""
     textbook = bool(board.dimension)
     rows: list[Row] = []

@@ -8,9 +8,16 @@ from itertools import combinations
 
 import numpy as np
 
-from proctor.audits.agreement import aggregated
-from proctor.audits.frames import ALL, KINDS, Cell, CorrelationSettings, Frame, Measured, paired
-from proctor.audits.ratings import MetricScores, RatingsTable
+from proctor.audits.agreement import (
+    KINDS,
+    Correlations,
+    CorrelationSettings,
+    RatingCell,
+    RatingCells,
+    aggregated,
+    paired,
+)
+from proctor.audits.ratings import ALL, MetricScores, RatingsTable
 from proctor.core import InputError
 from proctor.stats import (
     Contrast,
@@ -29,7 +36,7 @@ from proctor.stats import (
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class MetricComparison:
     """`first` less `second` in their mean correlation, with a clustered interval and p; `p_holm` is p adjusted
     for all pairs of the board. `williams` and `steiger` compare the Pearson correlations as if all answers
     were independent, for reference; None on a board over several dimensions."""
@@ -43,8 +50,8 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A metric's place: `rank` is 1 + the number of metrics that are significantly better, and never better than that
+class RankedMetric:
+    """A metric on a board: `rank` is 1 + the number of metrics that are significantly better, and never better than that
     of a metric with a higher correlation. None, with the reason, where it has no correlation.
     Metrics that share a number in `ties` can't be told apart (see `tie_groups`). `note` says why there is no interval,
     and no p, where too few groups carry the variation. `kendall`, `pearson` and
@@ -62,14 +69,14 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Board:
+class MetricRanking:
     """The metrics on all datasets of a language, best first, and every pair of them. `dimension` is '' for the
     mean over all dimensions."""
 
     language: str
     dimension: str
-    places: tuple[Place, ...]
-    comparisons: tuple[Comparison, ...]
+    metrics: tuple[RankedMetric, ...]
+    comparisons: tuple[MetricComparison, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +94,10 @@ class _Entry:
     def pearson(self) -> float | None:
         return self.kinds[KINDS.index("pearson")]
 
-    def place(self, rank: int | None, ties: Sequence[int]) -> Place:
+    def ranked(self, rank: int | None, ties: Sequence[int]) -> RankedMetric:
         kendall, pearson, spearman = self.kinds
         mean = self.sampled.estimate()
-        return Place(self.metric, mean, kendall, pearson, spearman, rank, tuple(ties), self.reason, self.note)
+        return RankedMetric(self.metric, mean, kendall, pearson, spearman, rank, tuple(ties), self.reason, self.note)
 
 
 def compare(
@@ -99,7 +106,7 @@ def compare(
     settings: CorrelationSettings | None = None,
     *,
     alpha: float = 0.05,
-) -> tuple[Board, ...]:
+) -> tuple[MetricRanking, ...]:
     """Ranks metrics per language: by the mean over its dimensions, and by each dimension.
 
     A metric is significantly better where its mean correlation is higher and the paired clustered test
@@ -109,10 +116,10 @@ def compare(
     names = [metric.name for metric in metrics]
     if len(set(names)) != len(names):
         raise InputError(None, "metrics", found=", ".join(names), expected="each name once")
-    frame = Frame(table, settings or CorrelationSettings())
-    cells = [cell for cell in frame.cells if cell.dataset == ALL]
+    every = RatingCells(table, settings or CorrelationSettings())
+    cells = [cell for cell in every.cells if cell.dataset == ALL]
     scores = [[paired(cell, metric) for cell in cells] for metric in metrics]
-    measured = [[frame.measure(cell, *pair) for cell, pair in zip(cells, row, strict=True)] for row in scores]
+    measured = [[every.measure(cell, *pair) for cell, pair in zip(cells, row, strict=True)] for row in scores]
     boards = []
     for language in dict.fromkeys(cell.language for cell in cells):
         overall = []
@@ -129,12 +136,14 @@ def compare(
     return tuple(boards)
 
 
-def _entry(name: str, measured: Measured, scores: Floats) -> _Entry:
+def _entry(name: str, measured: Correlations, scores: Floats) -> _Entry:
     kinds = tuple(one.whole if one.defined else None for one in measured.kinds)
     return _Entry(name, measured.mean, measured.reason, measured.note, kinds, scores)
 
 
-def _board(language: str, dimension: str, entries: Sequence[_Entry], alpha: float, cell: Cell | None = None) -> Board:
+def _board(
+    language: str, dimension: str, entries: Sequence[_Entry], alpha: float, cell: RatingCell | None = None
+) -> MetricRanking:
     ordered = sorted(
         entries,
         key=lambda one: (not one.sampled.defined, -one.sampled.whole if one.sampled.defined else 0.0, one.metric),
@@ -144,7 +153,7 @@ def _board(language: str, dimension: str, entries: Sequence[_Entry], alpha: floa
     known = [k for k, one in enumerate(differences) if one.p is not None]
     adjusted = dict(zip(known, holm([differences[k].p or 0.0 for k in known]).tolist(), strict=True))
     comparisons = tuple(
-        Comparison(one.metric, other.metric, apart, adjusted.get(k), *_textbook(one, other, cell))
+        MetricComparison(one.metric, other.metric, apart, adjusted.get(k), *_textbook(one, other, cell))
         for k, ((one, other), apart) in enumerate(zip(pairs, differences, strict=True))
     )
     # The first of a pair is never below the second, since they are ordered.
@@ -155,17 +164,17 @@ def _board(language: str, dimension: str, entries: Sequence[_Entry], alpha: floa
         counts[lower] += 1
     defined = [entry for entry in ordered if entry.sampled.defined]  # they stand first
     ranks = ordered_ranks(counts[: len(defined)], np.array([entry.sampled.whole for entry in defined]))
-    places = tuple(
-        entry.place(
-            int(ranks[place]) if entry.sampled.defined else None,
-            [number for number, group in enumerate(groups, start=1) if place in group],
+    ranked = tuple(
+        entry.ranked(
+            int(ranks[row]) if entry.sampled.defined else None,
+            [number for number, group in enumerate(groups, start=1) if row in group],
         )
-        for place, entry in enumerate(ordered)
+        for row, entry in enumerate(ordered)
     )
-    return Board(language, dimension, places, comparisons)
+    return MetricRanking(language, dimension, ranked, comparisons)
 
 
-def _textbook(one: _Entry, other: _Entry, cell: Cell | None) -> tuple[Dependent | None, Dependent | None]:
+def _textbook(one: _Entry, other: _Entry, cell: RatingCell | None) -> tuple[Dependent | None, Dependent | None]:
     if cell is None or one.scores is None or other.scores is None:
         return None, None
     if one.pearson is None or other.pearson is None:

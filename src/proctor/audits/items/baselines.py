@@ -9,9 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.audits.items.features import FEATURES, OptionTable, tfidf
-from proctor.audits.items.options import surplus_p
-from proctor.audits.items.records import FacetAccuracy, GuesserResult, SelectedGuesser
+from proctor.audits.items.options import FEATURES, OptionTable, p_above_chance, tfidf
 from proctor.core import Item, TagValue, generator
 from proctor.core.formats import option_letters
 from proctor.metrics import Constants, is_right
@@ -21,27 +19,74 @@ _Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Guesser:
+class BaselineResult:
+    """One way to answer without looking.
+
+    `accuracy` of a "rule" is over all items; of a "learned" baseline it is out of fold: every item was
+    guessed by a fit that saw no item of its group. `chance` is what random guessing reaches (None where
+    the format has no such number), `p` is one-sided against it, `p_holm` by Holm over the format's
+    baselines; both None where there is no chance level or only one group.
+    """
+
+    name: str
+    label: str
+    kind: Literal["rule", "learned"]
+    accuracy: Estimate
+    chance: float | None
+    p: float | None
+    p_holm: float | None
+
+
+@dataclass(frozen=True)
+class FacetAccuracy:
+    """The selected baselines' accuracy on the items that have one value of one tag."""
+
+    facet: str
+    value: str
+    accuracy: Estimate
+    chance: float | None
+
+
+@dataclass(frozen=True)
+class SelectedBaseline:
+    """The best text-only accuracy, without flattery.
+
+    For each fold of groups the baseline is chosen on the other folds alone (learned ones by an inner
+    cross-validation) and then tried on this one; where none beats chance there, this one is answered
+    at random ("random"). `chosen` says for how many items each was chosen; `covers_chance` whether the
+    interval holds the chance level: then the audit has found nothing. An artefact that is too weak to be
+    sure of (on 250 items of four options: a rule that is right in a third of them) may go unselected;
+    the baselines' own p values show it.
+    """
+
+    accuracy: Estimate
+    chance: float | None
+    covers_chance: bool | None
+    chosen: dict[str, int]
+    folds: int
+    facets: tuple[FacetAccuracy, ...]
+
+
+@dataclass(frozen=True)
+class TextBaseline:
     """Its hits as the selection needs them: `hits[i, f]` is whether item i is answered by a fit that
     saw neither i's own fold nor fold f."""
 
     name: str
     label: str
-    kind: Literal["rule", "learned", "lot"]
+    kind: Literal["rule", "learned", "random"]
     hits: NDArray[np.bool_]
 
-    @classmethod
-    def of_rule(
-        cls, name: str, label: str, hits: NDArray[np.bool_], folds: int, kind: Literal["rule", "lot"] = "rule"
-    ) -> Guesser:
-        """One that fits nothing: the same hits whatever is left out."""
-        return cls(name, label, kind, np.repeat(hits[:, None], folds, axis=1))
+
+def _unfitted(hits: NDArray[np.bool_], folds: int) -> NDArray[np.bool_]:
+    """The hits of what fits nothing: the same whatever is left out."""
+    return np.repeat(hits[:, None], folds, axis=1)
 
 
-def by_lot(items: Sequence[Item], chance: NDArray[np.float64], fold: _Rows, seed: int) -> Guesser:
-    """Right at random, each item with its own probability, but systematically: fold after fold, items in an
+def random_baseline(items: Sequence[Item], chance: NDArray[np.float64], fold: _Rows, seed: int) -> TextBaseline:
+    """Right at random, each item with its own probability, but systematically: fold after fold, items in a
     random order, so that each fold has as many hits as expected (give or take one). What is right
-    is luck, how many is not; so falling back on the lot is never mistaken for a finding.
+    is luck, how many is not; so falling back on it is never mistaken for a finding.
     """
     lots = [float(generator(seed, "audit", "by lot", item.id).random()) for item in items]
     order = np.lexsort((np.asarray(lots), fold))
@@ -49,11 +94,11 @@ def by_lot(items: Sequence[Item], chance: NDArray[np.float64], fold: _Rows, seed
     reached = np.floor(np.cumsum(chance[order]) + start + 1e-9)
     hits = np.zeros(len(items), dtype=np.bool_)
     hits[order] = np.diff(reached, prepend=0.0) > 0
-    return Guesser.of_rule("by-lot", "chance", hits, int(fold.max()) + 1, "lot")
+    return TextBaseline("random", "chance", "random", _unfitted(hits, int(fold.max()) + 1))
 
 
 @dataclass(frozen=True)
-class GuesserComparison:
+class BaselineComparison:
     """The items of one format with the fold of each, the chance level of each (None where the format
     has none), and how intervals are drawn."""
 
@@ -68,47 +113,49 @@ class GuesserComparison:
         """A number for each item's group."""
         return np.asarray(np.unique([item.group for item in self.items], return_inverse=True)[1])
 
-    def results(self, guessers: Sequence[Guesser]) -> tuple[GuesserResult, ...]:
-        """Every guesser but the lot, best first (of equals in their order)."""
-        contestants = [guesser for guesser in guessers if guesser.kind != "lot"]
+    def results(self, baselines: Sequence[TextBaseline]) -> tuple[BaselineResult, ...]:
+        """Every baseline but the random one, best first (of equals in their order)."""
+        contestants = [baseline for baseline in baselines if baseline.kind != "random"]
         if not contestants:
             return ()
-        hits = np.stack([own_fold(guesser.hits, self.fold) for guesser in contestants])
+        hits = np.stack([own_fold(baseline.hits, self.fold) for baseline in contestants])
         p = adjusted = None
         if self.chance is not None:
-            p = surplus_p(hits, self.chance, self.groups)
+            p = p_above_chance(hits, self.chance, self.groups)
             adjusted = holm(p)
         found = [
-            GuesserResult(
-                name=guesser.name,
-                label=guesser.label,
-                kind="rule" if guesser.kind == "rule" else "learned",
+            BaselineResult(
+                name=baseline.name,
+                label=baseline.label,
+                kind="rule" if baseline.kind == "rule" else "learned",
                 accuracy=self.estimate(hits[place]),
                 chance=self.mean_chance(),
                 p=None if p is None else float(p[place]),
                 p_holm=None if adjusted is None else float(adjusted[place]),
             )
-            for place, guesser in enumerate(contestants)
+            for place, baseline in enumerate(contestants)
         ]
         return tuple(sorted(found, key=lambda result: -(result.accuracy.value or 0.0)))
 
-    def selected(self, guessers: Sequence[Guesser], facets: Sequence[str]) -> tuple[SelectedGuesser, NDArray[np.bool_]]:
-        """The selection, and the items that a selected guesser solves (what the lot hits is nobody's doing).
-        The first guesser is the one to fall back on."""
-        hits = np.stack([guesser.hits for guesser in guessers])
+    def selected(
+        self, baselines: Sequence[TextBaseline], facets: Sequence[str]
+    ) -> tuple[SelectedBaseline, NDArray[np.bool_]]:
+        """The selection, and the items that a selected baseline solves (what is right at random is nobody's doing).
+        The first baseline is the one to fall back on."""
+        hits = np.stack([baseline.hits for baseline in baselines])
         chosen = chosen_for_folds(hits, self.fold, self.groups, self.chance)[self.fold]
         solved = hits[chosen, np.arange(len(self.items)), self.fold]
         accuracy = self.estimate(solved)
         chance = self.mean_chance()
-        record = SelectedGuesser(
+        record = SelectedBaseline(
             accuracy=accuracy,
             chance=chance,
             covers_chance=_covers(accuracy, chance),
-            chosen={guessers[place].name: int((chosen == place).sum()) for place in np.unique(chosen)},
+            chosen={baselines[place].name: int((chosen == place).sum()) for place in np.unique(chosen)},
             folds=hits.shape[2],
             facets=tuple(part for facet in facets for part in self._by_facet(facet, solved)),
         )
-        skilled = np.array([guesser.kind != "lot" for guesser in guessers])
+        skilled = np.array([baseline.kind != "random" for baseline in baselines])
         return record, solved & skilled[chosen]
 
     def estimate(self, hits: NDArray[np.bool_], rows: _Rows | None = None) -> Estimate:
@@ -151,7 +198,7 @@ def _covers(estimate: Estimate, chance: float | None) -> bool | None:
 FOLDS = 5
 """Groups are dealt to at most this many folds."""
 
-_LEVEL = 0.05  # the significance with which a guesser must beat chance on the other folds to be chosen
+_LEVEL = 0.05  # the significance with which a baseline must beat chance on the other folds to be chosen
 _Hits = NDArray[np.bool_]
 
 
@@ -196,14 +243,14 @@ def own_fold(hits: _Hits, fold: _Rows) -> _Hits:
 
 
 def chosen_for_folds(hits: NDArray[np.bool_], fold: _Rows, groups: _Rows, chance: NDArray[np.float64] | None) -> _Rows:
-    """The guesser selected for each fold by the other folds alone, by its place in `hits`.
+    """The baseline selected for each fold by the other folds alone, by its place in `hits`.
 
-    `hits` is guessers × items × folds as of `cross_fit`: for fold f only fits that never saw f count.
-    The first guesser is the one to fall back on. Another is selected only if it has the most hits of
-    those that beat `chance` on the other folds (one-sided, 5 %, Bonferroni over the guessers); of
-    equals the first. Without this bar the luckiest of many useless guessers would be selected in
+    `hits` is baselines × items × folds as of `cross_fit`: for fold f only fits that never saw f count.
+    The first baseline is the one to fall back on. Another is selected only if it has the most hits of
+    those that beat `chance` on the other folds (one-sided, 5 %, Bonferroni over the baselines); of
+    equals the first. Without this bar the luckiest of many useless baselines would be selected in
     every fold at once, and the interval of its hits would be too narrow by a third. Where the
-    format knows no chance level (None), the guesser with the most hits is selected.
+    format knows no chance level (None), the baseline with the most hits is selected.
     """
     chosen = np.zeros(hits.shape[2], dtype=np.int64)
     for left_out in range(hits.shape[2]):
@@ -211,7 +258,7 @@ def chosen_for_folds(hits: NDArray[np.bool_], fold: _Rows, groups: _Rows, chance
         seen = hits[:, others, left_out]
         scores = seen.sum(axis=1)
         if chance is not None:
-            p = surplus_p(seen, chance[others], groups[others])
+            p = p_above_chance(seen, chance[others], groups[others])
             scores = np.where(p * len(hits) < _LEVEL, scores, -1)
             scores[0] = 0
         chosen[left_out] = scores.argmax()
@@ -221,7 +268,7 @@ def chosen_for_folds(hits: NDArray[np.bool_], fold: _Rows, groups: _Rows, chance
 _Guess = Callable[[_Rows, _Rows], NDArray[np.bool_]]
 
 
-def rule_guessers(table: OptionTable, right: NDArray[np.bool_], folds: int) -> list[Guesser]:
+def rule_baselines(table: OptionTable, right: NDArray[np.bool_], folds: int) -> list[TextBaseline]:
     """Every fixed rule: each place, the second longest and second shortest, most and least of each
     feature. An item in which the rule decides nothing is answered at random.
 
@@ -232,10 +279,13 @@ def rule_guessers(table: OptionTable, right: NDArray[np.bool_], folds: int) -> l
         values = table.values[:, :, index]
         scores[feature.most, f"most: {feature.label}"] = values
         scores[feature.least, f"least: {feature.label}"] = -values
-    return [Guesser.of_rule(name, label, table.hits(score, right), folds) for (name, label), score in scores.items()]
+    return [
+        TextBaseline(name, label, "rule", _unfitted(table.hits(score, right), folds))
+        for (name, label), score in scores.items()
+    ]
 
 
-def learned_guessers(table: OptionTable, right: NDArray[np.bool_], fold: _Rows, seed: int) -> list[Guesser]:
+def learned_baselines(table: OptionTable, right: NDArray[np.bool_], fold: _Rows, seed: int) -> list[TextBaseline]:
     """Three classifiers of right against wrong options; each item gets the option that it finds the
     likeliest. Needs three folds (see `cross_fit`).
 
@@ -249,7 +299,7 @@ def learned_guessers(table: OptionTable, right: NDArray[np.bool_], fold: _Rows, 
         ("logistic-words", "logistic regression on the options' words"): _by_words(table, right),
     }
     with threadpool_limits(limits=1):
-        return [Guesser(name, label, "learned", cross_fit(guess, fold)) for (name, label), guess in fits.items()]
+        return [TextBaseline(name, label, "learned", cross_fit(guess, fold)) for (name, label), guess in fits.items()]
 
 
 def _places(table: OptionTable) -> dict[tuple[str, str], NDArray[np.float64]]:
@@ -326,11 +376,11 @@ def constant_share(items: Sequence[Item]) -> float:
     return float(_usual(items)(everything, everything).mean())
 
 
-def answer_guessers(items: Sequence[Item], fold: _Rows) -> list[Guesser]:
-    """Two guessers, learned from other groups only. Needs three folds (see `cross_fit`)."""
+def answer_baselines(items: Sequence[Item], fold: _Rows) -> list[TextBaseline]:
+    """Two baselines, learned from other groups only. Needs three folds (see `cross_fit`)."""
     return [
-        Guesser("usual-answer", "the best constant answer of other groups", "learned", cross_fit(_usual(items), fold)),
-        Guesser("nearest-question", "the answer to the most similar question of other groups", "learned", cross_fit(_nearest(items), fold)),
+        TextBaseline("usual-answer", "the best constant answer of other groups", "learned", cross_fit(_usual(items), fold)),
+        TextBaseline("nearest-question", "the answer to the most similar question of other groups", "learned", cross_fit(_nearest(items), fold)),
     ]  # fmt: skip
 
 

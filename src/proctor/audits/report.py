@@ -1,0 +1,176 @@
+"""Everything that can be said of several metrics and one table of ratings: computed when asked for, and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, fields, is_dataclass
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+from pydantic import JsonValue
+
+from proctor.audits.agreement import Audit, CorrelationSettings, audit
+from proctor.audits.profile import MetricProfile, profile, rank_discrepancies
+from proctor.audits.ranking import MetricRanking, compare
+from proctor.audits.ratings import ALL, Coverage, Key, MetricScores, RatingsTable, ScoredCount, coverage, scored
+from proctor.stats import Estimate
+
+
+class AuditReport:
+    """Several metrics compared with the same ratings. All parts take the same settings, and none is computed
+    before it is asked for, nor twice.
+
+    >>> from proctor.audits import Rating
+    >>> table = RatingsTable(tuple(Rating(e, "Eczema.", "s1", "overall", "r1", v) for e, v in (("a", 0), ("b", 1))))
+    >>> found = AuditReport(table, [MetricScores("mine", {key: number for number, key in enumerate(table.keys)})])
+    >>> found.coverage[0].ratings, list(found.discrepancies["mine"].values())
+    (2, [0.0, 0.0])
+    """
+
+    def __init__(
+        self, table: RatingsTable, metrics: Sequence[MetricScores], settings: CorrelationSettings | None = None
+    ) -> None:
+        self.table = table
+        self.metrics = tuple(metrics)
+        self.settings = settings or CorrelationSettings()
+
+    @cached_property
+    def each(self) -> tuple[Audit, ...]:
+        """Every metric's agreement with the raters."""
+        return tuple(audit(self.table, one, self.settings) for one in self.metrics)
+
+    @cached_property
+    def boards(self) -> tuple[MetricRanking, ...]:
+        """The metrics ranked, with every pair of them; one alone has a rank and no pairs."""
+        return compare(self.table, self.metrics, self.settings)
+
+    @cached_property
+    def profiles(self) -> tuple[MetricProfile, ...]:
+        """Every metric's calibration and bias."""
+        return tuple(profile(self.table, one, self.settings) for one in self.metrics)
+
+    @cached_property
+    def coverage(self) -> tuple[Coverage, ...]:
+        """What the ratings are of."""
+        return coverage(self.table)
+
+    @cached_property
+    def scored(self) -> tuple[ScoredCount, ...]:
+        """What each metric scored of it."""
+        return tuple(scored(self.table, one) for one in self.metrics)
+
+    @cached_property
+    def discrepancies(self) -> dict[str, dict[Key, float]]:
+        """Where each metric and the raters disagree, by its name (see `rank_discrepancies`)."""
+        return {one.name: rank_discrepancies(self.table, one) for one in self.metrics}
+
+
+@runtime_checkable
+class NamesAuditFigures(Protocol):
+    """A benchmark's reader whose organisers publish an audit under keys of their own."""
+
+    def official_audit(self, audit: Audit) -> dict[str, float | None]:
+        """One metric's figures under these keys; None where there is no correlation."""
+
+
+_KINDS = {"kendall": "kendalltau", "pearson": "pearson", "spearman": "spearman", "mean": "mean"}
+
+
+def agreement_rows(audit: Audit) -> list[dict[str, JsonValue]]:
+    """One flat row per agreement and per aggregate (dimension "ALL"), raters apart included."""
+
+    def flat(where: tuple[str, str, str], rater: str, estimates: dict[str, Estimate]) -> dict[str, JsonValue]:
+        row: dict[str, JsonValue] = {"metric": audit.metric}
+        row |= dict(zip(("dataset", "language", "dimension"), where, strict=True)) | {"rater": rater}
+        for kind, name in _KINDS.items():
+            one = estimates.get(kind, Estimate(None, None, None, 0, 0))
+            row |= {name: one.value, f"{name}_low": one.ci_low, f"{name}_high": one.ci_high}
+        return row
+
+    rows = []
+    for one in (*audit.agreements, *audit.by_rater):
+        counts = {"ratings": one.mean.n, "answers": one.answers, "groups": one.mean.groups, "raters": one.raters}
+        row = flat(one.where, one.rater, {kind: getattr(one, kind) for kind in _KINDS})
+        rows.append(row | counts | {"reason": one.reason, "note": one.note})
+    for mean in audit.aggregates:
+        row = flat((ALL, mean.language, ALL), "", {"mean": mean.mean})
+        row |= {"ratings": None, "answers": None, "groups": mean.mean.groups, "raters": None}
+        rows.append(row | {"reason": mean.reason, "note": mean.note})
+    return rows
+
+
+def to_json(found: AuditReport) -> dict[str, JsonValue]:
+    """Everything, nested, never NaN: each metric's agreement, the boards of several, what each metric's scores mean and
+    favour, and what all stands on."""
+    boards = found.boards if len(found.metrics) > 1 else ()
+    return {
+        "settings": asdict(found.settings),
+        "metrics": [_audit_json(audit) for audit in found.each],
+        "boards": [_board_json(board) for board in boards],
+        "profiles": [_profile_json(one) for one in found.profiles],
+        "coverage": [_json(one) for one in found.coverage],
+        "scored": [_json(one) for one in found.scored],
+    }
+
+
+_NAMES = {"kendall": "kendalltau", "alpha": "krippendorff_alpha"}
+
+
+def _json(one: Any, **other: JsonValue) -> dict[str, JsonValue]:
+    """A record field by field: estimates without their counts, no text as null; `other` are further fields, or these
+    fields otherwise."""
+    return {
+        _NAMES.get(each.name, each.name): _value(getattr(one, each.name), each.name) for each in fields(one)
+    } | other
+
+
+def _value(value: Any, name: str) -> JsonValue:
+    if isinstance(value, Estimate):
+        return {"value": value.value, "ci_low": value.ci_low, "ci_high": value.ci_high}
+    if isinstance(value, tuple):
+        return [_value(one, name) for one in value]
+    if is_dataclass(value):
+        return _json(value)
+    plain: JsonValue = value
+    return None if value == "" and name in {"reason", "note", "rater"} else plain
+
+
+def _audit_json(audit: Audit) -> dict[str, JsonValue]:
+    names = ("system", "score", "rating", "ratings")
+    return {
+        "metric": audit.metric,
+        "notes": list(audit.notes),
+        "agreement": [_json(row, ratings=row.mean.n, groups=row.mean.groups) for row in audit.agreements],
+        "aggregates": [_json(one) for one in audit.aggregates],
+        "by_rater": [_json(row, ratings=row.mean.n, groups=row.mean.groups) for row in audit.by_rater],
+        "by_system": [
+            _json(one, systems=[dict(zip(names, row, strict=True)) for row in one.systems]) for one in audit.by_system
+        ],
+        "by_length": [_json(one) for one in audit.by_length],
+        "ceilings": [_json(one, perfect_metric_pearson=one.perfect, answers=one.mean.n) for one in audit.ceilings],
+    }
+
+
+def _board_json(board: MetricRanking) -> dict[str, JsonValue]:
+    return {
+        "language": board.language,
+        "dimension": board.dimension or ALL,
+        "places": [_json(one) for one in board.metrics],
+        "comparisons": [
+            _json(one, difference=one.difference.value, ci_low=one.difference.ci_low, ci_high=one.difference.ci_high)
+            | {"p": one.difference.p}
+            for one in board.comparisons
+        ],
+    }
+
+
+def _profile_json(one: MetricProfile) -> dict[str, JsonValue]:
+    return {
+        "metric": one.metric,
+        "calibration": [
+            _json(cell, bins=[_json(part, ratings=part.rating.n, groups=part.rating.groups) for part in cell.bins])
+            for cell in one.calibration
+        ],
+        "bias": [_json(each, dimension=each.dimension or ALL) for each in one.bias],
+        "length_slopes": [_json(each, dimension=each.dimension or ALL) for each in one.length_slopes],
+    }
