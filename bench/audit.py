@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from proctor.audits import CorrelationSettings, MetricScores, Rating, RatingsTable, audit
-from proctor.stats import Floats, Kind, Resamples, average, contrast
+from proctor.stats import Floats, Kind, Resamples, Resampling, average, contrast
 from proctor.tasks.mediqa_eval import DIMENSIONS, official, read_native_ratings, read_submission
 
 KINDS: tuple[Kind, ...] = ("kendall", "pearson", "spearman")
@@ -86,7 +86,7 @@ def coverage(repetitions: int) -> dict[str, dict[str, float]]:
         false_alarms = 0
         for _ in range(repetitions):
             ratings, one, other, groups = clinic(rng, n_groups)
-            samples = Resamples(groups, draws=1000, seed=int(rng.integers(1 << 30)))
+            samples = Resamples(groups, plan=Resampling(draws=1000, seed=int(rng.integers(1 << 30))))
             both = [[samples.correlation(kind, a, ratings, groups) for kind in KINDS] for a in (one, other)]
             means = [average(kinds) for kinds in both]
             for name, sampled in zip(held, (*both[0], means[0]), strict=True):
@@ -109,7 +109,7 @@ def sparse(repetitions: int) -> dict[str, dict[str, float]]:
         given = held = tested = alarms = 0
         for _ in range(repetitions):
             ratings, _, _, groups = clinic(rng, 121)
-            samples = Resamples(groups, draws=300, seed=int(rng.integers(1 << 30)))
+            samples = Resamples(groups, plan=Resampling(draws=300, seed=int(rng.integers(1 << 30))))
             pair = []
             for _ in range(2):
                 flags = np.zeros(len(ratings))

@@ -19,6 +19,8 @@ from proctor.stats import (
     Estimate,
     Floats,
     Ints,
+    RankingPlan,
+    Resampling,
     group_mean_slices,
     logistic,
     mean_interval,
@@ -42,7 +44,7 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def summary() -> float:
-    """25 overlapping slices, 20,000 answers, 200 videos, 1,000 two-level draws."""
+    """25 overlapping slices, 20,000 answers, 200 videos, 1,000 draws."""
     rng = np.random.default_rng(0)
     videos, right = rng.integers(0, 200, 20_000), rng.integers(0, 2, 20_000)
     leaf, form = rng.integers(0, 15, 20_000), rng.integers(0, 4, 20_000)
@@ -55,7 +57,7 @@ def summary() -> float:
         ],
         axis=1,
     )
-    return timed(lambda: group_mean_slices(right, videos, inside, draws=1000, two_level=True, method="percentile"))
+    return timed(lambda: group_mean_slices(right, videos, inside, Resampling(draws=1000)))
 
 
 def leaderboard() -> float:
@@ -66,7 +68,9 @@ def leaderboard() -> float:
     videos, buckets = rng.integers(0, 200, 20_000), rng.integers(0, 10, 20_000)
     names = [f"system {k}" for k in range(50)]
     start = time.perf_counter()
-    rank_buckets(right, names, videos, buckets, [f"bucket {k}" for k in range(10)], draws=10_000, stability=1000)
+    rank_buckets(
+        right, names, videos, buckets, [f"bucket {k}" for k in range(10)], RankingPlan(draws=10_000, stability=1000)
+    )
     return time.perf_counter() - start
 
 
@@ -76,7 +80,7 @@ def slices(n_groups: int) -> float:
     groups, facet = rng.integers(0, n_groups, 200_000), rng.integers(0, 20, 200_000)
     right = rng.integers(0, 2, 600_000)
     code = np.concatenate([facet, facet + 20, facet + 40])
-    return timed(lambda: slice_means(right, np.tile(groups, 3), code, 60, bounds=(0, 1)))
+    return timed(lambda: slice_means(right, np.tile(groups, 3), code, 60, Resampling(bounds=(0, 1))))
 
 
 def pairs() -> tuple[float, float]:
@@ -84,8 +88,8 @@ def pairs() -> tuple[float, float]:
     rng = np.random.default_rng(2)
     matrix = (rng.random((50, 20_000)) < rng.uniform(0.4, 0.6, 50)[:, None]).astype(np.float64)
     videos, names = rng.integers(0, 200, 20_000), [f"system {k}" for k in range(50)]
-    compared = timed(lambda: paired_differences(matrix, videos, bounds=(0, 1)))
-    return compared, timed(lambda: rank_systems(matrix, names, videos, bounds=(0, 1)))
+    compared = timed(lambda: paired_differences(matrix, videos, Resampling(bounds=(0, 1))))
+    return compared, timed(lambda: rank_systems(matrix, names, videos, plan=Resampling(bounds=(0, 1))))
 
 
 MEANS = (0.02, 0.1, 0.5, 0.9, 0.98)
@@ -131,7 +135,7 @@ def _holds(rng: np.random.Generator, n_groups: int, alike: float, share: float) 
     groups = np.repeat(np.arange(n_groups), rng.geometric(0.1, n_groups))
     strength = 1 / alike - 1
     chance = rng.beta(share * strength, (1 - share) * strength, n_groups)[groups]
-    return _held(mean_interval(rng.random(len(groups)) < chance, groups, draws=500, bounds=(0, 1)), share)
+    return _held(mean_interval(rng.random(len(groups)) < chance, groups, Resampling(draws=500, bounds=(0, 1))), share)
 
 
 def _holds_difference(rng: np.random.Generator, n_groups: int, touched: float) -> bool:
@@ -142,7 +146,7 @@ def _holds_difference(rng: np.random.Generator, n_groups: int, touched: float) -
     first = rng.random(len(groups)) < 0.6
     other = (rng.random(n_groups) < touched)[groups] & (rng.random(len(groups)) < again)
     second = np.where(other, rng.random(len(groups)) < 0.3, first)
-    found = paired_difference(first, second, groups, draws=500, bounds=(0, 1))
+    found = paired_difference(first, second, groups, Resampling(draws=500, bounds=(0, 1)))
     return _held(found, touched * again * 0.3)
 
 
@@ -184,7 +188,7 @@ def _holds_quotients(
     held: dict[str, bool | None] = {}
     for name, (statistic, bounds) in QUOTIENTS.items():
         trials = (((0,), (2,)), ((1,), (3,))) if name == "balanced accuracy" else ()
-        found = sums_interval(columns, groups, statistic, trials, draws=500, bounds=bounds)
+        found = sums_interval(columns, groups, statistic, trials, plan=Resampling(draws=500, bounds=bounds))
         held[name] = None if found.ci_low is None else _held(found, truth[name])
     return held
 
@@ -214,8 +218,8 @@ def _ranks_hold(rng: np.random.Generator, skills: np.ndarray, n_videos: int) -> 
     ease = rng.normal(0, 1, n_videos)[videos] + rng.normal(0, 0.7, (n, n_videos))[:, videos]
     right = (rng.random((n, len(videos))) < 1 / (1 + np.exp(-(skills[:, None] + ease)))).astype(float)
     names = [str(k) for k in range(n)]
-    ranked = rank_systems(right, names, videos, draws=200)
-    board = rank_buckets(right, names, videos, buckets, list("wxyz"), draws=1)
+    ranked = rank_systems(right, names, videos, plan=Resampling(draws=200))
+    board = rank_buckets(right, names, videos, buckets, list("wxyz"), RankingPlan(draws=1))
     best = {name: 1 + int(np.sum(skills > skills[int(name)])) for name in names}
     worst = {name: int(np.sum(skills >= skills[int(name)])) for name in names}
     intervals = [(one.name, one.rank_low, one.rank_high) for one in ranked]

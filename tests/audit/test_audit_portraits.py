@@ -24,7 +24,7 @@ from proctor.audits import (
     to_json,
 )
 from proctor.metrics.text import tokens
-from proctor.stats import mean_interval
+from proctor.stats import Resampling, mean_interval
 from tests.support.planted_metrics import planted
 
 FEW = CorrelationSettings(draws=300)
@@ -162,7 +162,7 @@ def test_a_bin_has_the_clustered_interval_of_its_ratings() -> None:
     own = [one for one in table.ratings if (one.language, one.dimension) == ("en", "flag")]
     last = found.bins[-1]
     inside = [one for one in own if (metrics["fair"].scores[one.key] or 0.0) >= last.low]
-    alone = mean_interval([one.value for one in inside], [one.cluster for one in inside], draws=300)
+    alone = mean_interval([one.value for one in inside], [one.cluster for one in inside], Resampling(draws=300))
     assert last.rating.value == pytest.approx(alone.value)
     assert last.rating.ci_low == pytest.approx(alone.ci_low, abs=0.05)  # its samples draw from all groups
     none = profile(table, metrics["fair"], CorrelationSettings(draws=0)).calibration[0].bins[0].rating

@@ -29,7 +29,7 @@ from proctor.audits import (
     to_json,
 )
 from proctor.core import InputError
-from proctor.stats import Contrast, Sampled, contrast, krippendorff_alpha
+from proctor.stats import Contrast, Resampling, Sampled, contrast, krippendorff_alpha
 from proctor.tasks.mediqa_eval import official
 
 FEW = CorrelationSettings(draws=200)
@@ -110,7 +110,10 @@ def test_the_ceiling_is_what_one_rater_says_of_the_other() -> None:
     a, b = ([one.value for one in shared if one.rater == rater] for rater in "ab")
     assert ceilings[1].spearman.value == pytest.approx(reference.spearmanr(a, b).statistic)
     alpha = krippendorff_alpha(
-        [one.value for one in shared], [one.key for one in shared], [one.group for one in shared], draws=200
+        [one.value for one in shared],
+        [one.key for one in shared],
+        [one.group for one in shared],
+        plan=Resampling(draws=200),
     )
     assert ceilings[1].alpha == alpha
 
@@ -207,11 +210,7 @@ def test_metrics_that_cannot_be_told_apart_share_a_rank() -> None:
     far = pairs["good", "noise"]
     assert far.p_holm is not None
     assert far.p_holm < 0.01
-    assert far.williams is not None
-    assert far.steiger is not None
-    assert far.williams.p == pytest.approx(far.steiger.p, abs=0.01)
     assert pairs["good", "flat"].p_holm is None
-    assert overall.comparisons[0].williams is None
     alone = audit(table, metrics[0], CorrelationSettings(draws=500)).agreements[0].mean
     assert places["good"].mean == alone
 

@@ -11,6 +11,7 @@ import pytest
 from proctor.core import InputError
 from proctor.reports import write_public_report, write_report
 from proctor.runs import Options, Store, disqualify, leaderboard, rank_runs, reinstate, results
+from proctor.stats import RankingPlan
 from proctor.tasks.focus import READER
 from tests.support.panelled_store import PANEL, panelled
 from tests.support.program import within
@@ -32,7 +33,10 @@ def store(made: Path, tmp_path: Path) -> Store:
 
 
 def places(store: Store) -> dict[str, int]:
-    return {one.standing.name: one.standing.place for one in rank_runs(store, "focus", stability=0)[0].runs}
+    return {
+        one.standing.name: one.standing.place
+        for one in rank_runs(store, "focus", plan=RankingPlan(stability=0))[0].runs
+    }
 
 
 def test_who_is_disqualified_has_no_place_and_takes_none_from_others(store: Store) -> None:
@@ -40,7 +44,7 @@ def test_who_is_disqualified_has_no_place_and_takes_none_from_others(store: Stor
     assert before == {"team-red": 1, "team-blue": 2, "team-green": 3}
     disqualify(store, "focus", "team-red", WHY, at=NOW)
     assert places(store) == {"team-blue": 1, "team-green": 2}
-    board = rank_runs(store, "focus", stability=0)[0]
+    board = rank_runs(store, "focus", plan=RankingPlan(stability=0))[0]
     assert [str(one) for one in board.disqualified] == [f"team-red since 2026-08-01 ({WHY})"]
     rows = leaderboard(store, "focus", condition="video", scorer=PANEL, options=Options(draws=100)).rows
     red = next(row for row in rows if row.system == "team-red")
@@ -63,7 +67,7 @@ def test_it_survives_that_more_is_imported(store: Store) -> None:
 
 def test_reading_takes_no_decision(store: Store) -> None:
     before = store.card("focus")
-    rank_runs(store, "focus", stability=0)
+    rank_runs(store, "focus", plan=RankingPlan(stability=0))
     results(store, "focus", Options(draws=100))
     assert store.card("focus") == before
 

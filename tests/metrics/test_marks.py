@@ -28,7 +28,7 @@ from proctor.metrics import (
     set_marks,
     time_marks,
 )
-from proctor.stats import mean_interval, sums_interval
+from proctor.stats import Resampling, mean_interval, sums_interval
 
 RNG = np.random.default_rng(0)
 VIDEOS = [f"v{number}" for number in RNG.integers(0, 12, 120)]
@@ -54,7 +54,7 @@ def test_counts_by_hand() -> None:
 def test_the_best_constant_costs_one_and_nothing_is_cheaper() -> None:
     truth = RNG.poisson(3, 120).astype(float).tolist()
     costs = {
-        constant: values(count_marks(truth, [constant] * 120, VIDEOS, draws=1))["normalised_cost", ""]
+        constant: values(count_marks(truth, [constant] * 120, VIDEOS, plan=Resampling(draws=1)))["normalised_cost", ""]
         for constant in range(9)
     }
     assert min(cost for cost in costs.values() if cost is not None) == 1.0
@@ -91,7 +91,11 @@ def test_matching_is_the_best_there_is(a: list[float], b: list[float], tolerance
 
 def test_times_by_hand() -> None:
     # Matched within 5 s: 10–12; 20–none; 40–41; the third answer names nothing. 2 of 4 found, 2 of 3 named.
-    marks = values(time_marks([[10], [20, 40], [7]], [[12, 99], [41], None], list("abc"), tolerances=(5,), draws=50))
+    marks = values(
+        time_marks(
+            [[10], [20, 40], [7]], [[12, 99], [41], None], list("abc"), tolerances=(5,), plan=Resampling(draws=50)
+        )
+    )
     assert marks["time_error", "answered only"] == pytest.approx((2 + 1) / 2)
     assert ("time_error", "") not in marks, "nobody knows how far off the third could have been"
     assert marks["unanswered", ""] == pytest.approx(1 / 3)
@@ -104,14 +108,14 @@ def test_a_missing_time_is_as_far_off_as_the_video_allows() -> None:
     # Shown are 0 to 100 s: off 7 at most 93, off 20 and 40 at most (80 + 60) / 2 = 70.
     references, groups = [[10.0], [20.0, 40.0], [7.0]], list("abc")
     spans = [(0.0, 100.0)] * 3
-    marks = values(time_marks(references, [[12.0], None, None], groups, spans=spans, draws=50))
+    marks = values(time_marks(references, [[12.0], None, None], groups, spans=spans, plan=Resampling(draws=50)))
     assert marks["time_error", ""] == pytest.approx((2 + 70 + 93) / 3)
     assert marks["time_error", "answered only"] == pytest.approx(2)
 
 
 def test_percentages_by_hand() -> None:
     # Off by 4, 5 and 5.5; the missing one at 30 may be off by 70.
-    marks = values(percentage_marks([20, 50, 90, 30], [24, 45, 84.5, None], list("abcd"), draws=50))
+    marks = values(percentage_marks([20, 50, 90, 30], [24, 45, 84.5, None], list("abcd"), plan=Resampling(draws=50)))
     assert marks["percentage_error", ""] == pytest.approx((4 + 5 + 5.5 + 70) / 4)
     assert marks["percentage_error", "answered only"] == pytest.approx(14.5 / 3)
     assert marks["unanswered", ""] == 0.25
@@ -126,12 +130,12 @@ def test_leaving_an_answer_out_never_lowers_the_error(pairs: list[tuple[int, int
     out = data.draw(st.integers(0, len(pairs) - 1))
     fewer: list[float | None] = [None if place == out else one for place, one in enumerate(said)]
     groups = [str(place) for place in range(len(pairs))]
-    whole = values(percentage_marks(truth, said, groups, draws=1))["percentage_error", ""]
-    less = values(percentage_marks(truth, fewer, groups, draws=1))["percentage_error", ""]
+    whole = values(percentage_marks(truth, said, groups, plan=Resampling(draws=1)))["percentage_error", ""]
+    less = values(percentage_marks(truth, fewer, groups, plan=Resampling(draws=1)))["percentage_error", ""]
     spans, single = [(0.0, 100.0)] * len(pairs), [[one] for one in truth]
-    timed = values(time_marks(single, [[one] for one in said], groups, spans=spans, draws=1))
+    timed = values(time_marks(single, [[one] for one in said], groups, spans=spans, plan=Resampling(draws=1)))
     fewer_times = [None if one is None else [one] for one in fewer]
-    untimed = values(time_marks(single, fewer_times, groups, spans=spans, draws=1))
+    untimed = values(time_marks(single, fewer_times, groups, spans=spans, plan=Resampling(draws=1)))
     for before, after in ((whole, less), (timed["time_error", ""], untimed["time_error", ""])):
         assert before is not None
         assert after is not None
@@ -146,7 +150,7 @@ def test_sets_against_another_implementation() -> None:
             [[name for name, here in zip(names, row, strict=True) if here] for row in truth],
             [[name for name, here in zip(names, row, strict=True) if here] for row in said],
             VIDEOS[:60],
-            draws=20,
+            plan=Resampling(draws=20),
         )
     )
     for number, name in enumerate(names):
@@ -168,7 +172,7 @@ def test_nominal_against_another_implementation() -> None:
     truth = RNG.integers(0, 4, 120)
     said = np.where(RNG.random(120) < 0.5, truth, RNG.integers(0, 4, 120))
     letters = [list("ABCD")[number] for number in truth], [list("ABCD")[number] for number in said]
-    marks = values(nominal_marks(*letters, VIDEOS, draws=20))
+    marks = values(nominal_marks(*letters, VIDEOS, plan=Resampling(draws=20)))
     assert marks["balanced_accuracy", ""] == pytest.approx(balanced_accuracy_score(truth, said))
     assert marks["mcc", ""] == pytest.approx(matthews_corrcoef(truth, said))
 
@@ -185,8 +189,8 @@ def test_names_and_order_change_nothing() -> None:
     order = RNG.permutation(120)
     renamed = [f"other {VIDEOS[place]}" for place in order]
     given = [None if place % 10 == 0 else float(one) for place, one in enumerate(said)]
-    first = count_marks(truth.tolist(), given, VIDEOS, draws=300)
-    second = count_marks(truth[order].tolist(), [given[place] for place in order], renamed, draws=300)
+    first = count_marks(truth.tolist(), given, VIDEOS, plan=Resampling(draws=300))
+    second = count_marks(truth[order].tolist(), [given[place] for place in order], renamed, plan=Resampling(draws=300))
     assert first == second
     for mark in first:
         assert mark.estimate.ci_low is not None
@@ -198,8 +202,10 @@ def test_names_and_order_change_nothing() -> None:
 def test_a_mean_as_a_quotient_of_sums_has_nearly_the_interval_of_the_mean() -> None:
     right = (RNG.random(120) < 0.6).astype(float)
     columns = np.stack([right, np.ones(120)], axis=1)
-    one = sums_interval(columns, VIDEOS, lambda sums: sums[:, 0] / sums[:, 1], draws=4000, bounds=(0, 1))
-    other = mean_interval(right, VIDEOS, draws=4000, bounds=(0, 1))
+    one = sums_interval(
+        columns, VIDEOS, lambda sums: sums[:, 0] / sums[:, 1], plan=Resampling(draws=4000, bounds=(0, 1))
+    )
+    other = mean_interval(right, VIDEOS, Resampling(draws=4000, bounds=(0, 1)))
     assert one.value == other.value
     assert one.ci_low == pytest.approx(other.ci_low, abs=0.02)
     assert one.ci_high == pytest.approx(other.ci_high, abs=0.02)
@@ -211,13 +217,16 @@ def test_two_levels_of_a_quotient_are_those_of_the_mean_and_wider() -> None:
 
     def ends(columns: Any, groups: Any, *, two_level: bool) -> tuple[float, float]:
         one = sums_interval(
-            columns, groups, lambda sums: sums[:, 0] / sums[:, 1], draws=4000, method="percentile", two_level=two_level
+            columns,
+            groups,
+            lambda sums: sums[:, 0] / sums[:, 1],
+            plan=Resampling(draws=4000, method="percentile", two_level=two_level),
         )
         assert one.ci_low is not None
         assert one.ci_high is not None
         return one.ci_low, one.ci_high
 
-    mean = mean_interval(right, VIDEOS, draws=4000, method="percentile", two_level=True)
+    mean = mean_interval(right, VIDEOS, Resampling(draws=4000, method="percentile", two_level=True))
     found, plain = ends(columns, VIDEOS, two_level=True), ends(columns, VIDEOS, two_level=False)
     assert found[0] == pytest.approx(mean.ci_low, abs=0.015)
     assert found[1] == pytest.approx(mean.ci_high, abs=0.015)
@@ -236,7 +245,9 @@ def test_intervals_of_a_quotient_cover_by_simulation() -> None:
         truth = rng.random(len(groups)) < 0.5
         said = np.where(rng.random(len(groups)) < chance, truth, ~truth)
         columns = np.stack([truth & said, truth, said], axis=1).astype(float)
-        one = sums_interval(columns, groups, lambda sums: sums[:, 0] / sums[:, 1], draws=500, bounds=(0, 1))
+        one = sums_interval(
+            columns, groups, lambda sums: sums[:, 0] / sums[:, 1], plan=Resampling(draws=500, bounds=(0, 1))
+        )
         assert one.ci_low is not None
         assert one.ci_high is not None
         held += one.ci_low <= 0.4 <= one.ci_high
@@ -255,6 +266,8 @@ def test_sums_refuse_what_they_do_not_do() -> None:
 
 
 def test_a_perfect_precision_is_not_known_for_sure() -> None:
-    one = sums_interval(np.ones((8, 2)), list("abcdefgh"), lambda sums: sums[:, 0] / sums[:, 1], bounds=(0, 1))
+    one = sums_interval(
+        np.ones((8, 2)), list("abcdefgh"), lambda sums: sums[:, 0] / sums[:, 1], plan=Resampling(bounds=(0, 1))
+    )
     assert (one.value, one.ci_high) == (1.0, 1.0)
     assert one.ci_low == pytest.approx(0.025 ** (1 / 8))

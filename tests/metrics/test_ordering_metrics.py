@@ -27,6 +27,7 @@ from proctor.metrics.ordering import (
     overall_score,
     place_confusion,
 )
+from proctor.stats import Resampling
 from tests.support.virtual_time import steps_of
 
 KEY = ["D", "B", "A", "C"]
@@ -223,6 +224,6 @@ def test_chance_is_what_all_orders_reach_on_average() -> None:
     """The longest ascending runs of all orders of four: 1, 16, 6 and 1 of them are 1, 2, 3 and 4 long."""
     assert order_chance("longest_run", [4]) == pytest.approx((1 * 1 + 16 * 2 + 6 * 3 + 1 * 4) / 24 / 4)
     found = [compare_orders("ABCDE", order) for order in permutations("ABCDE")]
-    for mark in order_marks(found, [str(place) for place in range(len(found))], draws=10):
+    for mark in order_marks(found, [str(place) for place in range(len(found))], plan=Resampling(draws=10)):
         assert order_chance(mark.metric.name, [5]) == pytest.approx(mark.estimate.value)
     assert order_chance("rationale_f1", [4]) is None

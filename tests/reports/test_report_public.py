@@ -12,6 +12,7 @@ from proctor.core import clock_text
 from proctor.reports import write_public_report, write_report
 from proctor.runs import Options, Store, pseudonyms_of, public_copy, rank_runs
 from proctor.runs.export import hidden_judges
+from proctor.stats import RankingPlan
 from tests.support.panelled_store import JUDGES, PANEL, panelled
 from tests.support.report_store import a_store
 
@@ -75,7 +76,7 @@ def test_texts_of_every_other_kind_stay_away(tmp_path: Path) -> None:
 def test_the_numbers_are_those_of_the_whole_report(store: Store) -> None:
     names = pseudonyms_of(store, "focus")
     copy = public_copy(store, "focus", names)
-    before, after = (rank_runs(one, "focus", stability=100) for one in (store, copy))
+    before, after = (rank_runs(one, "focus", plan=RankingPlan(stability=100)) for one in (store, copy))
     for board, other in zip(before, after, strict=True):
         places = {names[one.standing.name]: (one.standing.place, one.standing.mean) for one in board.runs}
         assert places == {one.standing.name: (one.standing.place, one.standing.mean) for one in other.runs}

@@ -11,6 +11,7 @@ import pytest
 
 from proctor.core import Answer, InputError, Score, Vote
 from proctor.runs import Options, Store, check_store, compare, load_answers, load_items, load_scores, rank_runs, results
+from proctor.stats import RankingPlan
 from tests.runs.test_store import a_benchmark, a_run
 from tests.support.program import proctor
 
@@ -67,7 +68,7 @@ def read_everything(file: Path) -> None:
         store.votes([VOTE.key])
         results(store, "toy", Options(draws=100, by=("half",)))
         compare(store, "toy", Options(draws=100))
-        rank_runs(store, "toy", by=("half",), draws=100)
+        rank_runs(store, "toy", by=("half",), plan=RankingPlan(draws=100))
     finally:
         store.close()
 

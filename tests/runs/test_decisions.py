@@ -34,6 +34,7 @@ from proctor.runs import (
     schema,
     write_open,
 )
+from proctor.stats import RankingPlan
 from proctor.tasks.focus import READER
 from tests.support.panelled_store import PANEL, panelled
 from tests.support.program import proctor, within
@@ -304,7 +305,7 @@ def focus(tmp_path: Path) -> Store:
 
 def test_rank_and_the_official_summary_count_the_decision(focus: Store, tmp_path: Path) -> None:
     def figures() -> tuple[float, int, int]:
-        board = rank_runs(focus, "focus", stability=0)[0]
+        board = rank_runs(focus, "focus", plan=RankingPlan(stability=0))[0]
         (red,) = (one for one in board.runs if one.standing.name == "team-red")
         (official,) = (
             one for one in official_summaries(focus, "focus", READER, official=True) if one.system == "team-red"

@@ -45,6 +45,7 @@ from proctor.runs import (
 )
 from proctor.runs.cards import card_of
 from proctor.runs.table import load_accuracy
+from proctor.stats import RankingPlan
 
 EXCLUDE = FailedPolicy.EXCLUDE
 TWO, THREE = "panel[a, b]", "panel[a, b, c]"
@@ -178,7 +179,7 @@ def test_boards_hold_systems_against_each_other_by_the_same_scorer(store: Store)
     assert {row.system: row.value for row in wrong.rows} == {"one": 6 / 8, "two": 3 / 8}
     with pytest.raises(InputError, match=r"found accuracy by code, panel\[a, b, c\], expected one scorer"):
         leaderboard(store, "mixed", condition="video")
-    board = rank_runs(store, "mixed", draws=100, stability=100)[0]
+    board = rank_runs(store, "mixed", plan=RankingPlan(draws=100, stability=100))[0]
     # What one panel did not settle for one system takes nothing from the other.
     assert (board.items, board.left_out) == (8, 0)
     assert board.judge == THREE

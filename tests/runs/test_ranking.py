@@ -13,6 +13,7 @@ from proctor.core import FailedPolicy, InputError, Status
 from proctor.runs import Board, Contest, Store, analyse, rank_runs
 from proctor.runs.analysis import lead_rows
 from proctor.runs.ranking import advancing
+from proctor.stats import RankingPlan, Resampling
 from tests.support.contest import NAME, Given, contest_store, skilled, write_run
 from tests.support.program import within
 
@@ -21,7 +22,7 @@ HARD: list[bool] = [bool(number % 2) for number in range(240)]
 
 
 def board(store: Store, *, stability: int = 0, by: tuple[str, ...] = (), **contest: Any) -> Board:
-    return rank_runs(store, NAME, Contest(**contest), by=by, draws=200, stability=stability)[0]
+    return rank_runs(store, NAME, Contest(**contest), by=by, plan=RankingPlan(draws=200, stability=stability))[0]
 
 
 def places(found: Board) -> dict[str, int]:
@@ -190,7 +191,7 @@ def test_a_place_does_not_depend_on_the_seed(tmp_path: Path) -> None:
     ranks = {
         json.dumps([(one.standing.name, one.standing.ranks, one.standing.score) for one in made.runs])
         for seed in range(6)
-        for made in rank_runs(store, NAME, draws=2000, seed=seed)
+        for made in rank_runs(store, NAME, plan=RankingPlan(draws=2000, seed=seed))
     }
     assert len(ranks) == 1
 
@@ -256,7 +257,7 @@ def test_one_verdict_rule_for_every_lead(tmp_path: Path) -> None:
     store = contest_store(tmp_path)
     write_run(store, "team", HONEST)
     write_run(store, "other", RIVAL)
-    rows = lead_rows(board(store), "team", draws=100)
+    rows = lead_rows(board(store), "team", plan=Resampling(draws=100))
     everything, *buckets = rows
     assert everything["bucket"] == "all"
     assert everything["p_adjusted"] == everything["p"]

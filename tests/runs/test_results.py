@@ -13,7 +13,7 @@ import pytest
 
 from proctor.core import Answer, Benchmark, FailedPolicy, InputError, Metric, Score, Status
 from proctor.runs import BOTH, Options, Result, Store, results
-from proctor.stats import mean_interval
+from proctor.stats import Resampling, mean_interval
 from tests.support.ledger import JUDGE, fill_ledger, ledger_benchmark
 from tests.support.program import proctor
 
@@ -48,7 +48,9 @@ def test_every_item_is_accounted_for(store: Store) -> None:
 
 def test_the_interval_is_that_of_the_scored_items_by_group(store: Store) -> None:
     accuracy = numbers(store)[0]
-    known = mean_interval([1, 0, 1, 0, 0], ["v0", "v0", "v1", "v2", "v2"], draws=200, level=0.95, seed=0, bounds=(0, 1))
+    known = mean_interval(
+        [1, 0, 1, 0, 0], ["v0", "v0", "v1", "v2", "v2"], Resampling(draws=200, level=0.95, seed=0, bounds=(0, 1))
+    )
     assert (accuracy.ci_low, accuracy.ci_high) == (known.ci_low, known.ci_high)
     assert known.ci_low is not None
     assert known.ci_low < 0.4

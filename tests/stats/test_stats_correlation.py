@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats as reference
 
 from proctor.core import InputError
-from proctor.stats import Estimate, Floats, Ints, Kind, correlation
-from proctor.stats.coefficients import STATISTICS
+from proctor.stats import Estimate, Floats, Ints, Kind, Resampling, correlation
+from proctor.stats.correlation import STATISTICS
 from tests.support.simulation import assert_share
 from tests.support.simulation import repetitions as simulated
 
@@ -41,7 +41,7 @@ def test_value_agrees_with_scipy(kind: Kind, levels: int) -> None:
     a, b, groups = two(1, 20, 0.6)
     if levels:
         a, b = np.round(a * 2), np.round(b * 2)
-    assert correlation(a, b, groups, kind, draws=1).value == pytest.approx(_REFERENCE[kind](a, b))
+    assert correlation(a, b, groups, kind, plan=Resampling(draws=1)).value == pytest.approx(_REFERENCE[kind](a, b))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -60,10 +60,12 @@ def test_resamples_agree_with_resamples_written_out(kind: Kind, levels: int) -> 
 
 def test_by_hand() -> None:
     # 1234 with 1324: five of six pairs agree, one does not
-    found = correlation([1, 2, 3, 4], [1, 3, 2, 4], list("abcd"), "kendall", draws=50)
+    found = correlation([1, 2, 3, 4], [1, 3, 2, 4], list("abcd"), "kendall", plan=Resampling(draws=50))
     assert found.value == pytest.approx(4 / 6)
     # Spearman: 1 − 6 · (1 + 1) / (4 · 15)
-    assert correlation([1, 2, 3, 4], [1, 3, 2, 4], list("abcd"), "spearman", draws=50).value == pytest.approx(0.8)
+    assert correlation(
+        [1, 2, 3, 4], [1, 3, 2, 4], list("abcd"), "spearman", plan=Resampling(draws=50)
+    ).value == pytest.approx(0.8)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -83,7 +85,7 @@ def test_edges(kind: Kind) -> None:
 )
 def test_never_nan_and_inside(rows: list[tuple[int, int, int]], kind: Kind) -> None:
     a, b, groups = ([row[k] for row in rows] for k in range(3))
-    found = correlation(a, b, groups, kind, draws=30)
+    found = correlation(a, b, groups, kind, plan=Resampling(draws=30))
     assert (found.ci_low is None) == (found.ci_high is None)
     if found.value is not None and found.ci_low is not None and found.ci_high is not None:
         assert -1 <= found.ci_low <= found.value <= found.ci_high <= 1
@@ -92,11 +94,11 @@ def test_never_nan_and_inside(rows: list[tuple[int, int, int]], kind: Kind) -> N
 @pytest.mark.parametrize("kind", KINDS)
 def test_order_and_names_do_not_matter(kind: Kind) -> None:
     a, b, groups = two(3, 12, 0.4)
-    first = correlation(a, b, groups, kind, draws=200)
+    first = correlation(a, b, groups, kind, plan=Resampling(draws=200))
     shuffled = np.random.default_rng(0).permutation(len(a))
     names = [f"v{11 - group}" for group in groups[shuffled]]
-    assert first == correlation(a[shuffled], b[shuffled], names, kind, draws=200)
-    assert first != correlation(a, b, groups, kind, draws=200, seed=1)
+    assert first == correlation(a[shuffled], b[shuffled], names, kind, plan=Resampling(draws=200))
+    assert first != correlation(a, b, groups, kind, plan=Resampling(draws=200, seed=1))
 
 
 @pytest.mark.simulation
@@ -107,7 +109,7 @@ def test_coverage(kind: Kind, n_groups: int) -> None:
     held = 0
     repetitions = simulated(300)
     for seed in range(repetitions):
-        found = correlation(*two(seed, n_groups, truth), kind, draws=600)
+        found = correlation(*two(seed, n_groups, truth), kind, plan=Resampling(draws=600))
         assert found.ci_low is not None
         assert found.ci_high is not None
         held += found.ci_low <= target[kind] <= found.ci_high
@@ -118,6 +120,6 @@ def test_errors() -> None:
     with pytest.raises(InputError, match=r"^values: found 1 and 2, expected pairs$"):
         correlation([1], [1, 2], ["a"])
     with pytest.raises(InputError, match=r"^two_level: found True, expected False for a correlation$"):
-        correlation([1], [1], ["a"], two_level=True)
+        correlation([1], [1], ["a"], plan=Resampling(two_level=True))
     with pytest.raises(InputError, match=r"^b's value 0: found inf, expected a finite number$"):
         correlation([1], [float("inf")], ["a"])

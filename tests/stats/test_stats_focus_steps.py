@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from proctor.stats import Standings, rank_buckets
+from proctor.stats import RankingPlan, Standings, rank_buckets
 
 ALPHA = Fraction(1, 20)
 Marks = dict[str, list[float | None]]
@@ -97,7 +97,9 @@ def test_ranks_and_copeland_equal_plain_code(gaps: bool, correction: Any) -> Non
     for seed in range(25):
         marks, video, bucket = random_board(seed, gaps)
         expected = board(marks, video, bucket, 3, correction)
-        found = rank_buckets(matrix_of(marks), list(marks), video, bucket, list("xyz"), draws=20, correction=correction)
+        found = rank_buckets(
+            matrix_of(marks), list(marks), video, bucket, list("xyz"), RankingPlan(draws=20, correction=correction)
+        )
         for one in found.systems:
             ranks = tuple(None if rank is None else rank[one.name] for rank in expected["ranks"])
             assert (one.ranks, one.score) == (ranks, expected["score"][one.name]), (seed, one.name)
@@ -112,7 +114,7 @@ def test_a_gap_of_one_system_leaves_the_scores_of_all_others_as_they_are() -> No
     torn[2, rng.random(200) < 0.9] = np.nan
 
     def of(matrix: NDArray[np.float64]) -> dict[str, Any]:
-        found = rank_buckets(matrix, list("abc"), video, bucket, ["x", "y"], draws=50, correction="none")
+        found = rank_buckets(matrix, list("abc"), video, bucket, ["x", "y"], RankingPlan(draws=50, correction="none"))
         names = [one.name for one in found.systems]
         i, j = names.index("a"), names.index("b")
         return {one.name: one.scores for one in found.systems if one.name != "c"} | {
@@ -132,7 +134,12 @@ def test_ties_are_broken_in_the_first_three_places_and_no_further(before: int, f
     steps = [[1] * (80 - 20 * k) + [0] * (20 * k) for k in range(before)]
     tied = [[1] * 6 + [0] * 74, [1] * 5 + [0] * 75]
     found = rank_buckets(
-        np.array([*steps, *tied], dtype=float), [*"abc"[:before], "y", "z"], range(80), [0] * 80, ["x"], draws=400
+        np.array([*steps, *tied], dtype=float),
+        [*"abc"[:before], "y", "z"],
+        range(80),
+        [0] * 80,
+        ["x"],
+        RankingPlan(draws=400),
     )
     broken = first <= 3
     assert found_places(found)["y"] == (first, broken)
@@ -144,16 +151,16 @@ def test_a_bucket_with_too_few_videos_says_how_small_p_could_become() -> None:
     video, bucket = np.tile(np.arange(6), 4), np.repeat([0, 1], 12)
     video[12:] = np.arange(12)
     right = np.stack([np.ones(24), np.zeros(24), np.tile([1.0, 0.0], 12)])
-    found = rank_buckets(right, ["all", "none", "half"], video, bucket, ["few", "more"], draws=20)
+    found = rank_buckets(right, ["all", "none", "half"], video, bucket, ["few", "more"], RankingPlan(draws=20))
     assert found.bucket_groups == (6, 12)
     assert list(found.reach) == pytest.approx([3 * 2 / 2**6, 3 * 2 / 2**12])
     assert found.powerless(0.05) == {"few": pytest.approx(0.09375)}
     assert {one.name: one.ranks[0] for one in found.systems} == {"all": 1, "none": 1, "half": 1}
-    two = rank_buckets(right[:2], ["all", "none"], video, bucket, ["few", "more"], draws=20)
+    two = rank_buckets(right[:2], ["all", "none"], video, bucket, ["few", "more"], RankingPlan(draws=20))
     assert two.powerless(0.05) == {}
     assert {one.name: one.ranks for one in two.systems} == {"all": (1, 1), "none": (2, 2)}
     assert two.systems[0].score == 1.0
-    alone = rank_buckets(right[:1], ["all"], video, bucket, ["few", "more"], draws=20)
+    alone = rank_buckets(right[:1], ["all"], video, bucket, ["few", "more"], RankingPlan(draws=20))
     assert alone.powerless(0.05) == {}
 
 
@@ -162,8 +169,10 @@ def test_holm_over_the_board_adjusts_over_all_buckets() -> None:
     video, bucket = np.tile(np.arange(7), 4), np.repeat(np.arange(4), 7)
     right = np.stack([np.ones(28), np.zeros(28)])
     made: dict[str, Any] = {"draws": 20, "stability": 5}
-    each = rank_buckets(right, ["a", "b"], video, bucket, list("wxyz"), **made)
-    board_wide = rank_buckets(right, ["a", "b"], video, bucket, list("wxyz"), correction="holm-board", **made)
+    each = rank_buckets(right, ["a", "b"], video, bucket, list("wxyz"), RankingPlan(**made))
+    board_wide = rank_buckets(
+        right, ["a", "b"], video, bucket, list("wxyz"), RankingPlan(correction="holm-board", **made)
+    )
     assert {one.name: one.ranks for one in each.systems} == {"a": (1,) * 4, "b": (2,) * 4}
     assert {one.ranks for one in board_wide.systems} == {(1,) * 4}
     assert [float(table[0, 1]) for table in board_wide.p_values] == pytest.approx([4 * 2 / 2**7] * 4)
@@ -182,7 +191,12 @@ def test_equal_systems_and_holm_over_the_board_part_seldom() -> None:
         corrections: tuple[Any, ...] = ("holm", "holm-board")
         for correction in corrections:
             found = rank_buckets(
-                right, ["a", "b"], video, bucket, [str(k) for k in range(10)], draws=1, correction=correction
+                right,
+                ["a", "b"],
+                video,
+                bucket,
+                [str(k) for k in range(10)],
+                RankingPlan(draws=1, correction=correction),
             )
             parted[correction] += found.systems[0].score != found.systems[1].score
     assert parted["holm"] / 60 > 0.15

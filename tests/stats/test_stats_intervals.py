@@ -12,9 +12,9 @@ from scipy import stats as reference
 
 from proctor.core import InputError
 from proctor.stats import Estimate, Floats, Ints, Resampling, group_codes, mean_interval, slice_means
+from proctor.stats.bootstrap import MOST_UNITS, group_units, item_picks, weights
 from proctor.stats.clusters import finite, tabulate
-from proctor.stats.moments import Moments, moments
-from proctor.stats.resampling import MOST_UNITS, group_units, item_picks, weights
+from proctor.stats.means import Moments, moments
 
 
 def moments_of(values: list[float], groups: list[str]) -> Moments:
@@ -95,14 +95,14 @@ def slow_interval(values: Floats, groups: Ints, draws: int, seed: int) -> tuple[
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_interval_agrees_with_plain_loops(seed: int) -> None:
     values, groups = clustered(seed, n_groups=100)
-    found = ends(mean_interval(values, groups, draws=800, seed=seed))
+    found = ends(mean_interval(values, groups, Resampling(draws=800, seed=seed)))
     assert found == pytest.approx(slow_interval(values, groups, 800, seed), abs=1e-12)
 
 
 def test_agrees_with_scipy_for_many_equal_groups() -> None:
     rng = np.random.default_rng(3)
     per_group = rng.gamma(1.0, 1.0, size=(400, 5)) + rng.gamma(1.0, 1.0, size=(400, 1))
-    found = ends(mean_interval(per_group.ravel(), np.repeat(np.arange(400), 5), draws=20_000))
+    found = ends(mean_interval(per_group.ravel(), np.repeat(np.arange(400), 5), Resampling(draws=20_000)))
     other = reference.bootstrap(
         (per_group.mean(axis=1),), np.mean, method="BCa", n_resamples=20_000, rng=np.random.default_rng(0)
     ).confidence_interval
@@ -112,7 +112,7 @@ def test_agrees_with_scipy_for_many_equal_groups() -> None:
 
 def test_plain_percentile_agrees_with_numpy() -> None:
     values = np.array([0.0, 1, 1, 3, 5, 2])
-    found = mean_interval(values, list("abcdef"), draws=999, method="percentile")
+    found = mean_interval(values, list("abcdef"), Resampling(draws=999, method="percentile"))
     items = tabulate(values, np.arange(6), np.zeros(6, dtype=np.int64), 1)
     drawn = np.concatenate(list(weights(6, 999, 0)))
     means = drawn @ items.values[np.argsort(items.group)] / 6
@@ -129,7 +129,7 @@ def test_student_takes_over_where_the_bootstrap_cannot_reach() -> None:
 def test_bounds_keep_the_interval_inside() -> None:
     values, groups = [0, 0, 1], list("abc")
     assert ends(mean_interval(values, groups))[0] < 0
-    low, high = ends(mean_interval(values, groups, bounds=(0, 1)))
+    low, high = ends(mean_interval(values, groups, Resampling(bounds=(0, 1))))
     assert 0 <= low < 0.05
     assert 0.95 < high <= 1
 
@@ -137,23 +137,23 @@ def test_bounds_keep_the_interval_inside() -> None:
 def test_one_bound_only_cuts() -> None:
     values, groups = [0, 0, 1], list("abc")
     free = ends(mean_interval(values, groups))
-    assert ends(mean_interval(values, groups, bounds=(0, float("inf")))) == (0, free[1])
-    nothing = mean_interval([0, 0], ["a", "b"], bounds=(0, float("inf")))
+    assert ends(mean_interval(values, groups, Resampling(bounds=(0, float("inf"))))) == (0, free[1])
+    nothing = mean_interval([0, 0], ["a", "b"], Resampling(bounds=(0, float("inf"))))
     assert nothing == Estimate(0, None, None, 2, 2)
 
 
 def test_bounds_scale() -> None:
     values, groups = clustered(5, n_groups=6)
-    one = ends(mean_interval(values, groups, bounds=(0, 1)))
-    other = ends(mean_interval(2 * values - 1, groups, bounds=(-1, 1)))
+    one = ends(mean_interval(values, groups, Resampling(bounds=(0, 1))))
+    other = ends(mean_interval(2 * values - 1, groups, Resampling(bounds=(-1, 1))))
     assert other == pytest.approx((2 * one[0] - 1, 2 * one[1] - 1), abs=0.02)
 
 
 def test_all_at_a_bound_by_hand() -> None:
     # four groups are all right with probability 0.025 where a group is right with 0.025^(1/4)
-    right = mean_interval([1] * 8, list("aabbccdd"), bounds=(0, 1))
+    right = mean_interval([1] * 8, list("aabbccdd"), Resampling(bounds=(0, 1)))
     assert ends(right) == pytest.approx((0.025**0.25, 1))
-    nothing = mean_interval([0] * 8, list("aabbccdd"), bounds=(0, 2))
+    nothing = mean_interval([0] * 8, list("aabbccdd"), Resampling(bounds=(0, 2)))
     assert ends(nothing) == pytest.approx((0, 2 * (1 - 0.025**0.25)))
 
 
@@ -169,11 +169,11 @@ def test_edges() -> None:
 
 def test_groups_that_agree_are_no_certainty() -> None:
     # what none of G groups shows may be a share 1 - 0.025^(1/G) of all, at a bound
-    two = mean_interval([1, 0, 1, 1, 1, 0], list("aaabbb"), bounds=(0, 1))
+    two = mean_interval([1, 0, 1, 1, 1, 0], list("aaabbb"), Resampling(bounds=(0, 1)))
     unseen = 1 - 0.025 ** (1 / 2)
     assert two.value == pytest.approx(2 / 3)
     assert ends(two) == pytest.approx((2 / 3 * (1 - unseen), 2 / 3 + unseen / 3))
-    five = ends(mean_interval([1, 1, 1, 0] * 5, np.repeat(range(5), 4), bounds=(0, 1)))
+    five = ends(mean_interval([1, 1, 1, 0] * 5, np.repeat(range(5), 4), Resampling(bounds=(0, 1))))
     unseen = 1 - 0.025 ** (1 / 5)
     assert five == pytest.approx((0.75 * (1 - unseen), 0.75 + 0.25 * unseen))
 
@@ -182,19 +182,19 @@ def test_few_groups_away_from_a_bound_may_not_show_all_there_is() -> None:
     """One video of 100 with a failure: others may fail altogether. With ten of twenty the bootstrap knows."""
     values, groups = np.ones(400), np.repeat(np.arange(100), 4)
     values[0] = 0
-    low, high = ends(mean_interval(values, groups, bounds=(0, 1)))
+    low, high = ends(mean_interval(values, groups, Resampling(bounds=(0, 1))))
     assert low == pytest.approx(values.mean() * 0.025 ** (1 / 100))
     assert high == pytest.approx(1, abs=0.001)
-    flipped = ends(mean_interval(1 - values, groups, bounds=(0, 1)))
+    flipped = ends(mean_interval(1 - values, groups, Resampling(bounds=(0, 1))))
     assert flipped == pytest.approx((1 - high, 1 - low))
     half, groups = np.tile([1.0, 0.0], 10), np.arange(20)
-    assert ends(mean_interval(half, groups, bounds=(0, 1))) == pytest.approx(
+    assert ends(mean_interval(half, groups, Resampling(bounds=(0, 1)))) == pytest.approx(
         ends(mean_interval(half, groups)), abs=0.05
     )
 
 
 def test_groups_that_agree_have_an_interval_with_two_levels() -> None:
-    low, high = ends(mean_interval([1, 0, 1, 0] * 5, list("aabb") * 5, two_level=True))
+    low, high = ends(mean_interval([1, 0, 1, 0] * 5, list("aabb") * 5, Resampling(two_level=True)))
     assert low < 0.5 < high
 
 
@@ -203,13 +203,13 @@ def test_a_sample_without_the_slice_is_left_out() -> None:
     values = np.r_[np.ones(40), 0.2, 0.4]
     groups = np.r_[np.arange(40), 0, 1]
     slices = [0] * 40 + [1] * 2
-    both = slice_means(values, groups, slices, 2, draws=300)
+    both = slice_means(values, groups, slices, 2, Resampling(draws=300))
     assert both[1].value == pytest.approx(0.3)
     assert (both[1].n, both[1].groups) == (2, 2)
     low, high = ends(both[1])
     assert low < 0.2
     assert high > 0.4
-    few = [slice_means(values, groups, slices, 2, draws=1, seed=seed)[1] for seed in range(20)]
+    few = [slice_means(values, groups, slices, 2, Resampling(draws=1, seed=seed))[1] for seed in range(20)]
     assert all(np.isfinite(ends(one)).all() for one in few)
 
 
@@ -217,7 +217,7 @@ def test_no_sample_at_all_with_the_slice_gives_no_percentile_interval() -> None:
     values = np.r_[np.ones(400), 0.2, 0.4]
     groups = np.r_[np.arange(400), 0, 1]
     many = [
-        slice_means(values, groups, [0] * 400 + [1] * 2, 2, draws=1, seed=seed, method="percentile")[1]
+        slice_means(values, groups, [0] * 400 + [1] * 2, 2, Resampling(draws=1, seed=seed, method="percentile"))[1]
         for seed in range(30)
     ]
     assert {one.ci_low is None for one in many} == {True, False}
@@ -227,10 +227,10 @@ def test_no_sample_at_all_with_the_slice_gives_no_percentile_interval() -> None:
 def test_slices_are_what_each_would_be_alone() -> None:
     values, groups = clustered(7, n_groups=60)
     slices = np.arange(len(values)) % 3
-    together = slice_means(values, groups, slices, 3, draws=8000)
+    together = slice_means(values, groups, slices, 3, Resampling(draws=8000))
     for k, one in enumerate(together):
         inside = slices == k
-        alone = mean_interval(values[inside], groups[inside], draws=8000)
+        alone = mean_interval(values[inside], groups[inside], Resampling(draws=8000))
         assert (one.value, one.n, one.groups) == (alone.value, alone.n, alone.groups)
         assert ends(one) == pytest.approx(ends(alone), abs=0.012)
 
@@ -241,14 +241,14 @@ def test_an_item_in_several_slices(two_level: bool) -> None:
     part = np.arange(len(values)) % 3
     # two of three parts, all items, nothing, and the third part
     inside = np.stack([part < 2, part >= 0, part > 5, part == 2], axis=1)
-    found = slice_means(values, groups, inside, 4, draws=4000, two_level=two_level)
+    found = slice_means(values, groups, inside, 4, Resampling(draws=4000, two_level=two_level))
     assert found[2] == Estimate(None, None, None, 0, 0)
     for k in (0, 1, 3):
         mine = inside[:, k]
-        alone = slice_means(values, groups, np.where(mine, 0, 1), 2, draws=4000, two_level=two_level)[0]
+        alone = slice_means(values, groups, np.where(mine, 0, 1), 2, Resampling(draws=4000, two_level=two_level))[0]
         assert (found[k].value, found[k].n, found[k].groups) == (alone.value, alone.n, alone.groups)
         assert ends(found[k]) == pytest.approx(ends(alone), abs=0.012)
-    nothing = slice_means(values, groups, inside[:, 2:3], 1, two_level=two_level)
+    nothing = slice_means(values, groups, inside[:, 2:3], 1, Resampling(two_level=two_level))
     assert nothing == [Estimate(None, None, None, 0, 0)]
 
 
@@ -258,15 +258,15 @@ def test_order_and_names_do_not_matter(two_level: bool, scale: float) -> None:
     values, groups = clustered(11)
     values = values * scale + scale * np.random.default_rng(0).integers(0, 3, len(values))
     slices = np.arange(len(values)) % 4 - 1
-    first = slice_means(values, groups, slices, 3, draws=200, two_level=two_level)
-    assert first == slice_means(values, groups, slices, 3, draws=200, two_level=two_level)
+    first = slice_means(values, groups, slices, 3, Resampling(draws=200, two_level=two_level))
+    assert first == slice_means(values, groups, slices, 3, Resampling(draws=200, two_level=two_level))
     shuffled = np.random.default_rng(1).permutation(len(values))
     renamed = [f"video {(7 * group) % 31}" for group in groups[shuffled]]
-    second = slice_means(values[shuffled], renamed, slices[shuffled], 3, draws=200, two_level=two_level)
+    second = slice_means(values[shuffled], renamed, slices[shuffled], 3, Resampling(draws=200, two_level=two_level))
     for one, other in zip(first, second, strict=True):
         assert (one.value, one.n, one.groups) == (other.value, other.n, other.groups)
         assert ends(one) == pytest.approx(ends(other), rel=1e-12)
-    assert first != slice_means(values, groups, slices, 3, draws=200, seed=1, two_level=two_level)
+    assert first != slice_means(values, groups, slices, 3, Resampling(draws=200, seed=1, two_level=two_level))
 
 
 @settings(max_examples=60, deadline=None)
@@ -277,7 +277,7 @@ def test_order_and_names_do_not_matter(two_level: bool, scale: float) -> None:
 def test_never_nan_and_the_value_inside(rows: list[tuple[float, int, int]], two_level: bool) -> None:
     values, groups, slices = ([row[k] for row in rows] for k in range(3))
     for k, one in enumerate(
-        slice_means(values, groups, slices, 3, draws=30, two_level=two_level, bounds=(0, 1))  # type: ignore[arg-type]
+        slice_means(values, groups, slices, 3, Resampling(draws=30, two_level=two_level, bounds=(0, 1)))  # type: ignore[arg-type]
     ):
         inside = [row for row in rows if row[2] == k]
         assert one.n == len(inside)
@@ -292,8 +292,8 @@ def test_never_nan_and_the_value_inside(rows: list[tuple[float, int, int]], two_
 def test_two_levels_add_the_spread_within() -> None:
     rng = np.random.default_rng(2)
     values, groups = rng.normal(size=4000), np.repeat(np.arange(200), 20)
-    one = np.diff(ends(mean_interval(values, groups, method="percentile", draws=4000)))[0]
-    two = np.diff(ends(mean_interval(values, groups, method="percentile", draws=4000, two_level=True)))[0]
+    one = np.diff(ends(mean_interval(values, groups, Resampling(method="percentile", draws=4000))))[0]
+    two = np.diff(ends(mean_interval(values, groups, Resampling(method="percentile", draws=4000, two_level=True))))[0]
     # equal sizes: the variance is that of the group means / 200, plus that within groups / 4000
     between = values.reshape(200, 20).mean(axis=1).var() / 200
     within = values.reshape(200, 20).var(axis=1).mean() / 4000
@@ -349,7 +349,7 @@ def test_weights_are_samples_of_all_groups() -> None:
 )
 def test_errors(arguments: tuple[list[float], list[str]], options: dict[str, object], text: str) -> None:
     with pytest.raises(InputError) as caught:
-        mean_interval(*arguments, **options)  # type: ignore[arg-type]
+        mean_interval(*arguments, plan=Resampling(**options))  # type: ignore[arg-type]
     assert str(caught.value) == text
 
 
@@ -366,7 +366,7 @@ def test_slice_errors() -> None:
 
 def test_labels_of_every_kind() -> None:
     values = [1.0, 0.0, 1.0, 1.0]
-    expected = mean_interval(values, [0, 1, 1, 2], draws=100)
+    expected = mean_interval(values, [0, 1, 1, 2], Resampling(draws=100))
     kinds = [
         np.array([5, -3, -3, 9]),
         ["x", "y", "y", "z"],
@@ -374,4 +374,4 @@ def test_labels_of_every_kind() -> None:
         np.array(list("abbc")),
     ]
     for labels in itertools.chain(kinds):
-        assert mean_interval(values, labels, draws=100) == expected  # type: ignore[arg-type]
+        assert mean_interval(values, labels, Resampling(draws=100)) == expected  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats as reference
 
 from proctor.core import InputError
-from proctor.stats import Difference, Floats, holm, mean_interval, paired_difference, paired_differences
+from proctor.stats import Difference, Floats, Resampling, holm, mean_interval, paired_difference, paired_differences
 from proctor.stats.signflip import _at_most, _tilted, sign_flip
 
 
@@ -59,22 +59,24 @@ def test_positive_means_a_is_better_and_the_mirror_image() -> None:
 def test_interval_is_that_of_the_differences() -> None:
     rng = np.random.default_rng(1)
     a, b, groups = rng.integers(0, 2, 300), rng.integers(0, 2, 300), rng.integers(0, 40, 300)
-    found = paired_difference(a, b, groups, draws=20_000, bounds=(0, 1))
-    alone = mean_interval(a - b, groups, draws=20_000, bounds=(-1, 1))
+    found = paired_difference(a, b, groups, Resampling(draws=20_000, bounds=(0, 1)))
+    alone = mean_interval(a - b, groups, Resampling(draws=20_000, bounds=(-1, 1)))
     assert found.value == pytest.approx(alone.value)
     assert (found.ci_low, found.ci_high) == pytest.approx((alone.ci_low, alone.ci_high), abs=0.004)
 
 
 @pytest.mark.parametrize("two_level", [False, True])
 def test_edges(two_level: bool) -> None:
-    assert paired_difference([], [], [], two_level=two_level) == Difference(None, None, None, None, 0, 0, 0, 0, 0)
-    one = paired_difference([1, 1], [0, 1], ["v", "v"], two_level=two_level)
+    assert paired_difference([], [], [], Resampling(two_level=two_level)) == Difference(
+        None, None, None, None, 0, 0, 0, 0, 0
+    )
+    one = paired_difference([1, 1], [0, 1], ["v", "v"], Resampling(two_level=two_level))
     assert one == Difference(0.5, None, None, None, 2, 1, 1, 0, 1)
-    same = paired_difference([1, 0, 1], [1, 0, 1], list("abc"), two_level=two_level)
+    same = paired_difference([1, 0, 1], [1, 0, 1], list("abc"), Resampling(two_level=two_level))
     assert same == Difference(0, None, None, 1, 3, 3, 0, 0, 3)
-    constant = paired_difference([2, 3, 4], [1, 2, 3], list("abc"), two_level=two_level)
+    constant = paired_difference([2, 3, 4], [1, 2, 3], list("abc"), Resampling(two_level=two_level))
     assert constant == Difference(1, None, None, 0.25, 3, 3, 3, 0, 0)
-    assert paired_differences([[1, 2]], ["a", "b"], two_level=two_level) == []
+    assert paired_differences([[1, 2]], ["a", "b"], Resampling(two_level=two_level)) == []
 
 
 def test_a_constant_difference_with_crumbs() -> None:
@@ -82,17 +84,17 @@ def test_a_constant_difference_with_crumbs() -> None:
     found = paired_difference(a + 0.1, a, np.arange(40) % 20)
     assert found.value == pytest.approx(0.1)
     assert (found.ci_low, found.ci_high) == (None, None)
-    assert paired_difference(a + 0.1, a, np.arange(40) % 20, bounds=(0, 6)).ci_low is not None
+    assert paired_difference(a + 0.1, a, np.arange(40) % 20, Resampling(bounds=(0, 6))).ci_low is not None
     assert found.p == pytest.approx(2.0**-19)
 
 
 def test_no_difference_is_no_certainty() -> None:
     marks, groups = np.arange(50) % 2, np.repeat(np.arange(5), 10)
-    same = paired_difference(marks, marks, groups, bounds=(0, 1))
+    same = paired_difference(marks, marks, groups, Resampling(bounds=(0, 1)))
     unseen = 1 - 0.025 ** (1 / 5)
     assert (same.value, same.p) == (0, 1)
     assert (same.ci_low, same.ci_high) == pytest.approx((-unseen, unseen))
-    half = paired_difference([1, 1] * 5, [1, 0] * 5, np.repeat(range(5), 2), bounds=(0, 1))
+    half = paired_difference([1, 1] * 5, [1, 0] * 5, np.repeat(range(5), 2), Resampling(bounds=(0, 1)))
     assert (half.value, half.p) == (0.5, 0.0625)
     assert (half.ci_low, half.ci_high) == pytest.approx((0.5 - 1.5 * unseen, 0.5 + 0.5 * unseen))
 
@@ -101,9 +103,9 @@ def test_the_interval_is_the_pairs_own_and_the_mirror_image() -> None:
     rng = np.random.default_rng(7)
     groups = rng.integers(0, 40, 300)
     for marks in (rng.integers(0, 2, (6, 300)).astype(float), rng.random((6, 300))):
-        one = paired_difference(marks[0], marks[1], groups, bounds=(0, 1))
-        other = paired_difference(marks[1], marks[0], groups, bounds=(0, 1))
-        among = paired_differences(marks, groups, bounds=(0, 1))[0].difference
+        one = paired_difference(marks[0], marks[1], groups, Resampling(bounds=(0, 1)))
+        other = paired_difference(marks[1], marks[0], groups, Resampling(bounds=(0, 1)))
+        among = paired_differences(marks, groups, Resampling(bounds=(0, 1)))[0].difference
         assert one.ci_low is not None
         assert one.ci_high is not None
         assert (other.ci_low, other.ci_high) == pytest.approx((-one.ci_high, -one.ci_low), abs=1e-12)
@@ -200,12 +202,12 @@ def test_p_depends_on_nothing_but_the_pair() -> None:
     rng = np.random.default_rng(3)
     for marks in (rng.integers(0, 2, (6, 300)).astype(float), rng.random((6, 300))):
         groups = rng.integers(0, 40, 300)
-        both = paired_difference(marks[0], marks[1], groups, draws=10).p
-        assert paired_difference(marks[1], marks[0], groups, draws=10, seed=9).p == both
-        assert paired_differences(marks, groups, draws=10)[0].difference.p == both
+        both = paired_difference(marks[0], marks[1], groups, Resampling(draws=10)).p
+        assert paired_difference(marks[1], marks[0], groups, Resampling(draws=10, seed=9)).p == both
+        assert paired_differences(marks, groups, Resampling(draws=10))[0].difference.p == both
         order = rng.permutation(300)
         renamed = [f"v{-one}" for one in groups[order]]
-        assert paired_difference(marks[0][order], marks[1][order], renamed, draws=10).p == both
+        assert paired_difference(marks[0][order], marks[1][order], renamed, Resampling(draws=10)).p == both
 
 
 def test_p_is_never_0() -> None:
@@ -226,11 +228,11 @@ def test_p_is_a_share(seed: int, n_groups: int, shift: float) -> None:
 def test_all_pairs_are_what_each_would_be_alone() -> None:
     rng = np.random.default_rng(5)
     matrix, groups = rng.integers(0, 3, (4, 90)).astype(float), rng.integers(0, 9, 90)
-    pairs = paired_differences(matrix, groups, draws=4000)
+    pairs = paired_differences(matrix, groups, Resampling(draws=4000))
     assert [(pair.first, pair.second) for pair in pairs] == list(itertools.combinations(range(4), 2))
     for pair in pairs:
         a, b = matrix[pair.first], matrix[pair.second]
-        alone = paired_difference(a, b, groups, draws=4000)
+        alone = paired_difference(a, b, groups, Resampling(draws=4000))
         found = pair.difference
         assert found.value == pytest.approx((a - b).mean())
         assert (found.wins, found.losses, found.ties) == ((a > b).sum(), (a < b).sum(), (a == b).sum())
@@ -246,21 +248,21 @@ def test_order_and_names_do_not_matter(n_groups: int, two_level: bool) -> None:
     rng = np.random.default_rng(8)
     n = max(100, 2 * n_groups)
     matrix, groups = rng.random((3, n)), rng.integers(0, n_groups, n)
-    first = paired_differences(matrix, groups, draws=100, two_level=two_level)
-    assert first == paired_differences(matrix, groups, draws=100, two_level=two_level)
+    first = paired_differences(matrix, groups, Resampling(draws=100, two_level=two_level))
+    assert first == paired_differences(matrix, groups, Resampling(draws=100, two_level=two_level))
     shuffled = rng.permutation(n)
     renamed = [f"video {(7 * group) % 9973}" for group in groups[shuffled]]
-    second = paired_differences(matrix[:, shuffled], renamed, draws=100, two_level=two_level)
+    second = paired_differences(matrix[:, shuffled], renamed, Resampling(draws=100, two_level=two_level))
     assert first == second
-    other = paired_differences(matrix, groups, draws=100, two_level=two_level, seed=1)
+    other = paired_differences(matrix, groups, Resampling(draws=100, two_level=two_level, seed=1))
     assert first != other
 
 
 def test_two_levels_are_wider() -> None:
     rng = np.random.default_rng(2)
     a, b, groups = rng.random(2000), rng.random(2000), np.arange(2000) % 100
-    one = paired_difference(a, b, groups, method="percentile")
-    two = paired_difference(a, b, groups, method="percentile", two_level=True)
+    one = paired_difference(a, b, groups, Resampling(method="percentile"))
+    two = paired_difference(a, b, groups, Resampling(method="percentile", two_level=True))
     widths = [d.ci_high - d.ci_low for d in (one, two) if d.ci_high is not None and d.ci_low is not None]
     assert widths[1] / widths[0] == pytest.approx(np.sqrt(2), rel=0.12)
 
@@ -275,4 +277,4 @@ def test_errors() -> None:
     with pytest.raises(InputError, match=r"^system 0: found 2 values, expected 1, one per item$"):
         paired_differences([[1, 1]], ["a"])
     with pytest.raises(InputError, match=r"^value 0: found 2, expected a number from 0 to 1$"):
-        paired_differences([[2, 1], [1, 1]], ["a", "b"], bounds=(0, 1))
+        paired_differences([[2, 1], [1, 1]], ["a", "b"], Resampling(bounds=(0, 1)))

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from proctor.stats import ordered_ranks, rank_buckets, rank_systems
-from proctor.stats.ties import rank_intervals
+from proctor.stats import RankingPlan, Resampling, ordered_ranks, rank_buckets, rank_systems
+from proctor.stats.ranking import rank_intervals
 
 VIDEOS = np.repeat(np.arange(12), 8)
 
@@ -27,11 +27,11 @@ def erratic() -> NDArray[np.float64]:
 def test_an_erratic_system_is_never_ranked_above_one_with_a_higher_score() -> None:
     """`c` (62.5 %) is significantly worse than `a`, `b` (58.3 %) is not, since it varies: it ranks with `c` all the same."""
     for one in (
-        {one.name: one.rank for one in rank_systems(erratic(), ["a", "b", "c"], VIDEOS, draws=200)},
+        {one.name: one.rank for one in rank_systems(erratic(), ["a", "b", "c"], VIDEOS, plan=Resampling(draws=200))},
         {
             one.name: one.ranks[0]
             for one in rank_buckets(
-                erratic(), ["a", "b", "c"], VIDEOS, np.zeros(96, dtype=int), ["all"], draws=100
+                erratic(), ["a", "b", "c"], VIDEOS, np.zeros(96, dtype=int), ["all"], RankingPlan(draws=100)
             ).systems
         },
     ):
@@ -55,11 +55,13 @@ def test_a_rank_lies_within_its_own_interval_and_the_interval_within_the_board()
     for _ in range(40):
         skill, videos = rng.uniform(0.2, 0.9, (5, 1)), rng.integers(0, 14, 90)
         matrix = (rng.random((5, 90)) < skill).astype(float)
-        for one in rank_systems(matrix, list("abcde"), videos, draws=50):
+        for one in rank_systems(matrix, list("abcde"), videos, plan=Resampling(draws=50)):
             assert one.rank_low is not None
             assert one.rank_high is not None
             assert 1 <= one.rank_low <= one.rank <= one.rank_high <= 5
-        for mean in rank_buckets(matrix, list("abcde"), videos, rng.integers(0, 2, 90), ["x", "y"], draws=20).systems:
+        for mean in rank_buckets(
+            matrix, list("abcde"), videos, rng.integers(0, 2, 90), ["x", "y"], RankingPlan(draws=20)
+        ).systems:
             assert mean.rank_low is not None
             assert mean.rank_high is not None
             assert mean.mean_rank is not None
@@ -88,7 +90,7 @@ def coverage(skills: NDArray[np.float64], n_videos: int, repeats: int, seed: int
     for _ in range(repeats):
         ease = rng.normal(0, 1, n_videos)[videos] + rng.normal(0, 0.7, (n, n_videos))[:, videos]
         right = (rng.random((n, len(videos))) < 1 / (1 + np.exp(-(skills[:, None] + ease)))).astype(float)
-        found = rank_buckets(right, [str(k) for k in range(n)], videos, buckets, list("wxyz"), draws=1)
+        found = rank_buckets(right, [str(k) for k in range(n)], videos, buckets, list("wxyz"), RankingPlan(draws=1))
         held += all(
             (one.rank_low or 0) <= best[int(one.name)] and worst[int(one.name)] <= (one.rank_high or 0)
             for one in found.systems
@@ -117,7 +119,7 @@ def test_equal_systems_share_all_ranks_where_the_bootstrap_of_places_is_too_sure
     repeats = 40
     for _ in range(repeats):
         right, videos = (rng.random((4, 120)) < 0.5).astype(float), np.repeat(np.arange(15), 8)
-        for one in rank_systems(right, list("abcd"), videos, draws=150):
+        for one in rank_systems(right, list("abcd"), videos, plan=Resampling(draws=150)):
             assert one.place_low is not None
             assert one.place_high is not None
             sure += not (one.place_low == 1 and one.place_high == 4)
@@ -132,11 +134,11 @@ def test_tau_stands_beside_that_of_equal_systems() -> None:
     videos, buckets = np.repeat(np.arange(24), 20), rng.integers(0, 4, 480)
     equal = rank_buckets(
         (rng.random((5, 480)) < 0.6).astype(float), list("abcde"), videos, buckets, list("wxyz"),
-        draws=200, stability=60,
+        RankingPlan(draws=200, stability=60),
     )  # fmt: skip
     apart = rank_buckets(
         (rng.random((5, 480)) < np.linspace(0.2, 0.9, 5)[:, None]).astype(float), list("abcde"), videos,
-        buckets, list("wxyz"), draws=200, stability=60,
+        buckets, list("wxyz"), RankingPlan(draws=200, stability=60),
     )  # fmt: skip
     assert equal.tau is not None
     assert equal.tau_equal is not None
@@ -145,4 +147,4 @@ def test_tau_stands_beside_that_of_equal_systems() -> None:
     assert 0.2 < equal.tau_equal < 0.7
     assert abs(equal.tau - equal.tau_equal) < 0.35
     assert apart.tau > apart.tau_equal + 0.2
-    assert rank_buckets([[1.0, 0.0]], ["a"], ["v", "w"], [0, 0], ["x"], stability=5).tau_equal is None
+    assert rank_buckets([[1.0, 0.0]], ["a"], ["v", "w"], [0, 0], ["x"], RankingPlan(stability=5)).tau_equal is None

@@ -88,7 +88,7 @@ def test_places_and_chances_by_plain_loops() -> None:
         for name, mean in zip(names, means, strict=True):
             best[name] += (name in leaders) / len(leaders)
             places[name].append(1 + sum(other > mean + 1e-12 for other in means))
-    for one in rank_systems(matrix, names, groups, draws=300):
+    for one in rank_systems(matrix, names, groups, plan=Resampling(draws=300)):
         assert one.p_best == pytest.approx(best[one.name] / 300)
         ordered = sorted(places[one.name])
         assert one.place_low == ordered[int(np.ceil(0.025 * 300)) - 1]
@@ -97,7 +97,7 @@ def test_places_and_chances_by_plain_loops() -> None:
 
 def test_chances_add_up_and_the_order_is_by_mean() -> None:
     rng = np.random.default_rng(4)
-    found = rank_systems(rng.random((6, 200)), list("abcdef"), rng.integers(0, 30, 200), draws=500)
+    found = rank_systems(rng.random((6, 200)), list("abcdef"), rng.integers(0, 30, 200), plan=Resampling(draws=500))
     assert sum(one.p_best for one in found if one.p_best is not None) == pytest.approx(1)
     values = [one.estimate.value or 0 for one in found]
     assert values == sorted(values, reverse=True)
@@ -107,8 +107,10 @@ def test_order_and_names_of_items_and_groups_do_not_matter() -> None:
     rng = np.random.default_rng(5)
     matrix, groups = rng.random((3, 80)), rng.integers(0, 10, 80)
     shuffled = rng.permutation(80)
-    first = rank_systems(matrix, list("abc"), groups, draws=200)
-    second = rank_systems(matrix[:, shuffled], list("abc"), [f"v{9 - g}" for g in groups[shuffled]], draws=200)
+    first = rank_systems(matrix, list("abc"), groups, plan=Resampling(draws=200))
+    second = rank_systems(
+        matrix[:, shuffled], list("abc"), [f"v{9 - g}" for g in groups[shuffled]], plan=Resampling(draws=200)
+    )
     assert first == second
 
 

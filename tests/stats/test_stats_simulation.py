@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats as reference
 
-from proctor.stats import Estimate, Floats, Ints, mean_interval, paired_difference, paired_differences
+from proctor.stats import Estimate, Floats, Ints, Resampling, mean_interval, paired_difference, paired_differences
 from proctor.stats.signflip import sign_flip
 from tests.support.simulation import assert_share
 from tests.support.simulation import repetitions as simulated
@@ -39,8 +39,8 @@ def test_95_percent_is_93_to_97_percent(n_groups: int, kind: str) -> None:
         for _ in range(repetitions):
             groups = np.repeat(np.arange(n_groups), sizes(rng, kind, n_groups))
             values = clustered(rng, groups, share)
-            covered[k] += holds(mean_interval(values, groups, draws=1000, bounds=(0, 1)), share)
-            plain[k] += holds(mean_interval(values, groups, draws=1000, method="percentile"), share)
+            covered[k] += holds(mean_interval(values, groups, Resampling(draws=1000, bounds=(0, 1))), share)
+            plain[k] += holds(mean_interval(values, groups, Resampling(draws=1000, method="percentile")), share)
     assert_share(covered.sum(), 3 * repetitions, 0.93, 0.97)
     noise = 2.5 * np.sqrt(0.95 * 0.05 / repetitions)
     assert (covered / repetitions >= 0.93 - noise).all()
@@ -92,7 +92,7 @@ def test_any_false_difference_among_ten_equal_systems() -> None:
     for _ in range(repetitions):
         groups = np.repeat(np.arange(20), sizes(rng, "geometric", 20))
         matrix = np.stack([clustered(rng, groups, 0.6, likeness=0.4) for _ in range(10)])
-        pairs = paired_differences(matrix, groups, draws=1)
+        pairs = paired_differences(matrix, groups, Resampling(draws=1))
         any_false += any((pair.p_holm or 1) <= 0.05 for pair in pairs)
     assert_share(any_false, repetitions, 0, 0.06)
 
@@ -106,7 +106,7 @@ def test_a_mean_near_its_bound_is_covered(n_groups: int, likeness: float) -> Non
     for _ in range(repetitions):
         groups = np.repeat(np.arange(n_groups), sizes(rng, "geometric", n_groups))
         values = clustered(rng, groups, 0.98, likeness)
-        covered += holds(mean_interval(values, groups, draws=300, bounds=(0, 1)), 0.98)
+        covered += holds(mean_interval(values, groups, Resampling(draws=300, bounds=(0, 1))), 0.98)
     assert covered / repetitions >= 0.94
 
 
@@ -121,7 +121,7 @@ def test_systems_that_hardly_differ_are_covered(n_groups: int) -> None:
         first = (rng.random(len(groups)) < 0.6).astype(float)
         other = (rng.random(n_groups) < 0.05)[groups] & (rng.random(len(groups)) < 0.5)
         second = np.where(other, rng.random(len(groups)) < 0.3, first)
-        found = paired_difference(first, second, groups, draws=300, bounds=(0, 1))
+        found = paired_difference(first, second, groups, Resampling(draws=300, bounds=(0, 1)))
         assert found.ci_low is not None
         assert found.ci_high is not None
         covered += found.ci_low <= 0.05 * 0.5 * 0.3 <= found.ci_high

@@ -9,50 +9,27 @@ import pytest
 from numpy.typing import NDArray
 
 from proctor.core import InputError
-from proctor.stats import RULES, Correction, Standings, borda, copeland, dowdall, holm, minimax, rank_buckets
+from proctor.stats import RULES, Correction, RankingPlan, Standings, borda, copeland, holm, rank_buckets
+from proctor.stats.bootstrap import weights
 from proctor.stats.buckets import bucket_ranks, bucket_sums, resampled_ranks, tails
-from proctor.stats.resampling import weights
 from proctor.stats.signflip import sign_flip
 
 NAN = float("nan")
 
-# Each row: what it shows, a table of ranks (buckets × systems), and Copeland, Borda, minimax, Dowdall by hand.
-LEDGER: list[tuple[str, list[list[float]], list[float], list[float], list[float], list[float]]] = [
-    ("a clear order", [[1, 2, 3], [1, 2, 3]], [2, 0, -2], [4, 0, -4], [0, -2, -2], [2, 1, 2 / 3]),
-    (
-        "a tie for the first place in one bucket, broken by the other",
-        [[1, 1, 3], [1, 2, 2]],
-        [2, 0, -2],
-        [3, 0, -3],
-        [0, -1, -2],
-        [2, 1.5, 1 / 3 + 1 / 2],
-    ),
-    (
-        "a cycle: a before b before c before a",
-        [[1, 2, 3], [3, 1, 2], [2, 3, 1]],
-        [0, 0, 0],
-        [0, 0, 0],
-        [-1, -1, -1],
-        [11 / 6, 11 / 6, 11 / 6],
-    ),
-    ("all equal", [[1, 1, 1], [1, 1, 1]], [0, 0, 0], [0, 0, 0], [0, 0, 0], [2, 2, 2]),
-    ("one system", [[1], [1]], [0], [0], [0], [2]),
-    (
-        "a system without a rank in the second bucket is behind there",
-        [[1, 2], [NAN, 1]],
-        [0, 0],
-        [0, 0],
-        [0, 0],
-        [1, 1.5],
-    ),
-    ("two without a rank in a bucket tie there", [[1, 2], [NAN, NAN]], [1, -1], [1, -1], [0, -1], [1, 0.5]),
+# Each row: what it shows, a table of ranks (buckets × systems), and Copeland and Borda by hand.
+LEDGER: list[tuple[str, list[list[float]], list[float], list[float]]] = [
+    ("a clear order", [[1, 2, 3], [1, 2, 3]], [2, 0, -2], [4, 0, -4]),
+    ("a tie for the first place in one bucket, broken by the other", [[1, 1, 3], [1, 2, 2]], [2, 0, -2], [3, 0, -3]),
+    ("a cycle: a before b before c before a", [[1, 2, 3], [3, 1, 2], [2, 3, 1]], [0, 0, 0], [0, 0, 0]),
+    ("all equal", [[1, 1, 1], [1, 1, 1]], [0, 0, 0], [0, 0, 0]),
+    ("one system", [[1], [1]], [0], [0]),
+    ("a system without a rank in the second bucket is behind there", [[1, 2], [NAN, 1]], [0, 0], [0, 0]),
+    ("two without a rank in a bucket tie there", [[1, 2], [NAN, NAN]], [1, -1], [1, -1]),
     (
         "many small wins against one great one: Copeland and the mean rank part",
         [[1, 2, 3], [1, 2, 3], [3, 1, 2]],
         [2, 0, -2],
         [2, 2, -4],
-        [0, -1, -3],
-        [7 / 3, 2, 7 / 6],
     ),
 ]
 
@@ -60,7 +37,7 @@ LEDGER: list[tuple[str, list[list[float]], list[float], list[float], list[float]
 @pytest.mark.parametrize("row", LEDGER, ids=[row[0] for row in LEDGER])
 def test_ledger_of_rules(row: tuple[str, list[list[float]], Any, Any, Any, Any]) -> None:
     ranks = np.array(row[1])
-    for rule, expected in zip((copeland, borda, minimax, dowdall), row[2:], strict=True):
+    for rule, expected in zip((copeland, borda), row[2:], strict=True):
         assert rule(ranks) == pytest.approx(expected), rule.__name__
 
 
@@ -81,10 +58,10 @@ def order(found: Standings) -> list[tuple[str, int, float]]:
 def test_ranks_in_buckets_by_hand() -> None:
     # 12 videos all one way: p = 2/2^12; 6 of 12: p = 2/2^6 = 0.031, with Holm over three pairs 0.0625 not below 0.05.
     matrix, videos, buckets = shaped([GOOD, GOOD], [MIDDLE, GOOD], [BAD, BAD])
-    found = rank_buckets(matrix, ["a", "b", "c"], videos, buckets, ["x", "y"], draws=200)
+    found = rank_buckets(matrix, ["a", "b", "c"], videos, buckets, ["x", "y"], RankingPlan(draws=200))
     ranks = {one.name: one.ranks for one in found.systems}
     assert ranks == {"a": (1, 1), "b": (1, 1), "c": (2, 3)}
-    bare = rank_buckets(matrix, ["a", "b", "c"], videos, buckets, ["x", "y"], draws=200, correction="none")
+    bare = rank_buckets(matrix, ["a", "b", "c"], videos, buckets, ["x", "y"], RankingPlan(draws=200, correction="none"))
     assert {one.name: one.ranks for one in bare.systems} == {"a": (1, 1), "b": (2, 1), "c": (3, 3)}
     first = bare.systems[0]
     assert (first.ahead, first.behind, first.tied) == ({"b": 1, "c": 2}, {"b": 0, "c": 0}, {"b": 1, "c": 0})
@@ -94,7 +71,7 @@ def test_ranks_in_buckets_by_hand() -> None:
 def test_a_tie_in_the_first_places_is_broken_by_the_win_rate() -> None:
     # b is above a by one video of 12: no rank may come of that, but it wins more samples.
     matrix, videos, buckets = shaped([[0, *GOOD[1:]]], [GOOD], [BAD])
-    found = rank_buckets(matrix, ["a", "b", "c"], videos, buckets, ["x"], draws=2000)
+    found = rank_buckets(matrix, ["a", "b", "c"], videos, buckets, ["x"], RankingPlan(draws=2000))
     assert order(found) == [("b", 1, 1.0), ("a", 2, 1.0), ("c", 3, -2.0)]
     best = found.systems[0]
     assert best.tie_broken
@@ -106,7 +83,9 @@ def test_a_tie_in_the_first_places_is_broken_by_the_win_rate() -> None:
 def test_a_cycle_of_real_differences_is_a_tie_that_no_win_rate_breaks() -> None:
     # a before b before c in x, b before c before a in y, c before a before b in z; without Holm all are significant.
     matrix, videos, buckets = shaped([GOOD, BAD, MIDDLE], [MIDDLE, GOOD, BAD], [BAD, MIDDLE, GOOD])
-    found = rank_buckets(matrix, ["a", "b", "c"], videos, buckets, ["x", "y", "z"], draws=200, correction="none")
+    found = rank_buckets(
+        matrix, ["a", "b", "c"], videos, buckets, ["x", "y", "z"], RankingPlan(draws=200, correction="none")
+    )
     assert {one.name: one.ranks for one in found.systems} == {"a": (1, 3, 2), "b": (2, 1, 3), "c": (3, 2, 1)}
     assert order(found) == [("a", 1, 0.0), ("b", 1, 0.0), ("c", 1, 0.0)]
     assert [one.duel_rate for one in found.systems] == pytest.approx([1 / 3] * 3)
@@ -117,14 +96,14 @@ def test_a_cycle_of_real_differences_is_a_tie_that_no_win_rate_breaks() -> None:
 def test_a_system_that_was_not_there_in_a_bucket_is_last_there_and_keeps_its_others() -> None:
     # What was not answered is wrong: b leaves out y and is behind c there, ahead of it in x.
     matrix, videos, buckets = shaped([GOOD, GOOD], [GOOD, BAD], [BAD, GOOD])
-    found = rank_buckets(matrix, ["a", "b", "c"], videos, buckets, ["x", "y"], draws=200)
+    found = rank_buckets(matrix, ["a", "b", "c"], videos, buckets, ["x", "y"], RankingPlan(draws=200))
     assert {one.name: one.ranks for one in found.systems} == {"a": (1, 1), "b": (1, 3), "c": (3, 1)}
     assert order(found) == [("a", 1, 2.0), ("b", 2, -1.0), ("c", 2, -1.0)]
 
 
 def test_ties_behind_the_third_place_stay() -> None:
     matrix, videos, buckets = shaped([GOOD], [GOOD], [GOOD], [BAD], [[1, *BAD[1:]]])
-    found = rank_buckets(matrix, list("abcde"), videos, buckets, ["x"], draws=200)
+    found = rank_buckets(matrix, list("abcde"), videos, buckets, ["x"], RankingPlan(draws=200))
     assert [(one.name, one.place, one.tie_broken) for one in found.systems] == [
         ("a", 1, False),
         ("b", 1, False),
@@ -136,36 +115,36 @@ def test_ties_behind_the_third_place_stay() -> None:
 
 def test_all_equal_and_one_system() -> None:
     matrix, videos, buckets = shaped([MIDDLE, GOOD], [MIDDLE, GOOD])
-    found = rank_buckets(matrix, ["a", "b"], videos, buckets, ["x", "y"], draws=100, stability=20)
+    found = rank_buckets(matrix, ["a", "b"], videos, buckets, ["x", "y"], RankingPlan(draws=100, stability=20))
     assert order(found) == [("a", 1, 0.0), ("b", 1, 0.0)]
     assert found.tau is None
     assert found.systems[0].stability is not None
     assert found.systems[0].stability.chances == (1.0, 0.0)
-    alone = rank_buckets(matrix[:1], ["a"], videos, buckets, ["x", "y"], draws=100, stability=20)
+    alone = rank_buckets(matrix[:1], ["a"], videos, buckets, ["x", "y"], RankingPlan(draws=100, stability=20))
     assert order(alone) == [("a", 1, 0.0)]
     assert alone.systems[0].win_rate == 1.0
 
 
 def test_an_empty_bucket_counts_for_nothing() -> None:
     matrix, videos, buckets = shaped([GOOD], [BAD])
-    found = rank_buckets(matrix, ["a", "b"], videos, buckets + 1, ["none", "x"], draws=100)
+    found = rank_buckets(matrix, ["a", "b"], videos, buckets + 1, ["none", "x"], RankingPlan(draws=100))
     assert found.empty == ("none",)
     assert [(one.ranks, one.scores, one.mean) for one in found.systems] == [
         ((None, 1), (None, 1.0), 1.0),
         ((None, 2), (None, 0.0), 0.0),
     ]
     for rule in RULES:
-        other = rank_buckets(matrix, ["a", "b"], videos, buckets + 1, ["none", "x"], draws=100, rule=rule)
+        other = rank_buckets(matrix, ["a", "b"], videos, buckets + 1, ["none", "x"], RankingPlan(draws=100, rule=rule))
         assert [one.name for one in other.systems] == ["a", "b"]
 
 
 def test_nothing_to_rank_by() -> None:
-    found = rank_buckets(np.zeros((2, 0)), ["b", "a"], [], [], ["x"], draws=10, stability=5)
+    found = rank_buckets(np.zeros((2, 0)), ["b", "a"], [], [], ["x"], RankingPlan(draws=10, stability=5))
     assert [(one.name, one.place, one.mean, one.stability) for one in found.systems] == [
         ("a", 1, None, None),
         ("b", 1, None, None),
     ]
-    one_video = rank_buckets([[1, 1], [0, 0]], ["a", "b"], ["v", "v"], [0, 0], ["x"], draws=10)
+    one_video = rank_buckets([[1, 1], [0, 0]], ["a", "b"], ["v", "v"], [0, 0], ["x"], RankingPlan(draws=10))
     assert [one.ranks for one in one_video.systems] == [(1,), (1,)]
 
 
@@ -179,7 +158,7 @@ def drawn_case(seed: int) -> tuple[NDArray[np.float64], list[str], NDArray[np.in
 def test_renaming_and_order_change_nothing() -> None:
     matrix, names, videos, buckets = drawn_case(3)
     plain: dict[str, Any] = {"draws": 400, "stability": 50}
-    first = rank_buckets(matrix, names, videos, buckets, list("wxyz"), **plain)
+    first = rank_buckets(matrix, names, videos, buckets, list("wxyz"), RankingPlan(**plain))
     rng = np.random.default_rng(0)
     systems, items = rng.permutation(6), rng.permutation(400)
     second = rank_buckets(
@@ -188,7 +167,7 @@ def test_renaming_and_order_change_nothing() -> None:
         [f"video {videos[k] * 7 % 25}" for k in items],
         buckets[items],
         list("wxyz"),
-        **plain,
+        RankingPlan(**plain),
     )
     assert (first.tau, first.tau_low) == (second.tau, second.tau_low)
     for one, other in zip(first.systems, second.systems, strict=True):
@@ -206,7 +185,7 @@ def test_renaming_and_order_change_nothing() -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_finds_the_better_system_and_its_places_add_up(rule: Any) -> None:
     matrix, names, videos, buckets = drawn_case(5)
-    found = rank_buckets(matrix, names, videos, buckets, list("wxyz"), rule=rule, draws=300, stability=60)
+    found = rank_buckets(matrix, names, videos, buckets, list("wxyz"), RankingPlan(rule=rule, draws=300, stability=60))
     assert found.systems[0].name in {"s4", "s5"}
     assert found.systems[-1].name in {"s0", "s1"}
     assert found.tau is not None
@@ -277,7 +256,7 @@ def test_the_test_holds_its_level_where_answers_of_a_video_go_together() -> None
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rule": "best"}, "rule: found 'best', expected one of copeland, borda, minimax"),
+        ({"rule": "best"}, "rule: found 'best', expected one of copeland, borda, mean"),
         ({"correction": "bonferroni"}, "correction: found 'bonferroni', expected 'holm', 'holm-board' or 'none'"),
         ({"alpha": 5}, "alpha: found 5, expected a share between 0 and 1"),
         ({"stability": -1}, "draws and stability: found 10000 and -1"),
@@ -286,7 +265,7 @@ def test_the_test_holds_its_level_where_answers_of_a_video_go_together() -> None
 )
 def test_settings_that_make_no_sense_are_named(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        rank_buckets([[1.0]], ["a"], ["v"], [0], ["x"], **change)
+        rank_buckets([[1.0]], ["a"], ["v"], [0], ["x"], RankingPlan(**change))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from proctor.stats import Floats, Ints, sums_interval
+from proctor.stats import Floats, Ints, Resampling, sums_interval
 
 
 def precision(sums: Floats) -> Floats:
@@ -37,7 +37,7 @@ def test_a_rare_class_is_covered(n_groups: int) -> None:
         truth, held, given = float(statistic(big)[0]), 0, 0
         for _ in range(repetitions):
             columns, groups = drawn(rng, n_groups, 0.1)
-            found = sums_interval(columns, groups, statistic, draws=300, bounds=(0, 1))
+            found = sums_interval(columns, groups, statistic, plan=Resampling(draws=300, bounds=(0, 1)))
             if found.ci_low is not None and found.ci_high is not None:
                 given += 1
                 held += found.ci_low <= truth <= found.ci_high
@@ -70,7 +70,7 @@ def test_balanced_accuracy_of_a_rare_class_is_covered(n_groups: int) -> None:
     held = given = extreme = 0
     for _ in range(150):
         columns, groups = table(rng, n_groups)
-        found = sums_interval(columns, groups, balanced, SEEN, draws=300, bounds=(0, 1))
+        found = sums_interval(columns, groups, balanced, SEEN, plan=Resampling(draws=300, bounds=(0, 1)))
         if found.ci_low is not None and found.ci_high is not None:
             given += 1
             held += found.ci_low <= truth <= found.ci_high
@@ -88,14 +88,14 @@ def test_a_class_that_was_always_found_may_be_missed_elsewhere() -> None:
     columns[:, 3] = 1
     columns[::5] = [0, 1, 0, 0]
     columns[[0, 4, 8]] = [1, 0, 0, 0]
-    found = sums_interval(columns, groups, balanced, SEEN, bounds=(0, 1))
+    found = sums_interval(columns, groups, balanced, SEEN, plan=Resampling(bounds=(0, 1)))
     share = 1 - 0.025 ** (1 / 3)
     assert found.value is not None
     assert found.ci_low is not None
     assert found.ci_low <= found.value - share / 2
-    plain = sums_interval(columns, groups, balanced, bounds=(0, 1))
+    plain = sums_interval(columns, groups, balanced, plan=Resampling(bounds=(0, 1)))
     columns[8] = [0, 0, 1, 0]
-    shown = [sums_interval(columns, groups, balanced, trials, bounds=(0, 1)) for trials in ((), SEEN)]
+    shown = [sums_interval(columns, groups, balanced, trials, plan=Resampling(bounds=(0, 1))) for trials in ((), SEEN)]
     assert shown[0] == shown[1]
     assert plain.ci_low is not None
     assert plain.ci_low > found.ci_low
@@ -103,7 +103,7 @@ def test_a_class_that_was_always_found_may_be_missed_elsewhere() -> None:
 
 def test_groups_that_all_say_the_same_are_no_certainty() -> None:
     same = np.tile([[1.0, 0, 0], [1.0, 0, 0], [0, 1.0, 0]], (6, 1))
-    found = sums_interval(same, np.repeat(np.arange(6), 3), precision, bounds=(0, 1))
+    found = sums_interval(same, np.repeat(np.arange(6), 3), precision, plan=Resampling(bounds=(0, 1)))
     assert found.value == pytest.approx(2 / 3)
     assert (found.ci_low, found.ci_high) == (None, None)
 
@@ -113,7 +113,7 @@ def test_one_false_alarm_among_many_groups() -> None:
     columns = np.zeros((40, 3))
     columns[:, 0] = 1
     columns[0] = [0, 1, 0]
-    found = sums_interval(columns, np.arange(40), precision, bounds=(0, 1))
+    found = sums_interval(columns, np.arange(40), precision, plan=Resampling(bounds=(0, 1)))
     unseen = 1 - 0.025 ** (1 / 40)
     assert found.ci_low is not None
     assert found.ci_low <= 39 / 40 * (1 - unseen) + 1e-9

@@ -17,7 +17,6 @@ from proctor.core import FailedPolicy, InputError
 if TYPE_CHECKING:
     from proctor.audits import MetricScores, RatingsTable
     from proctor.runs import Latency, Options, Store
-    from proctor.stats import RankingOptions
 
 
 class Drawing(TypedDict, total=False):
@@ -116,20 +115,21 @@ def rank(
     `proctor rank`.
     """
     from proctor.runs import Contest, rank_runs
+    from proctor.stats import RankingPlan
 
     check_options("rank", dict(options), RankOptions)
+    chosen: dict[str, Any] = dict(options)
     where = stored(source, benchmark, systems)
     contest = Contest(
         condition=_condition(where, condition),
         systems=where.systems,
         baselines=tuple(listed(baselines)),
-        all_items=options.pop("all_items", False),
-        failed=policy_of(options.pop("failed", None)),
-        latency=options.pop("latency", None),
+        all_items=chosen.pop("all_items", False),
+        failed=policy_of(chosen.pop("failed", None)),
+        latency=chosen.pop("latency", None),
     )
-    by = tuple(listed(options.pop("by", ())))
-    drawn: RankingOptions = options  # type: ignore[assignment]  # what is left of them
-    return RankingTable(tuple(rank_runs(where.store, where.benchmark, contest, by=by, **drawn)))
+    by = tuple(listed(chosen.pop("by", ())))
+    return RankingTable(tuple(rank_runs(where.store, where.benchmark, contest, by=by, plan=RankingPlan(**chosen))))
 
 
 def analyze(

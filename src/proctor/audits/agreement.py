@@ -21,8 +21,8 @@ from proctor.stats import (
     Estimate,
     Floats,
     Kind,
-    Options,
     Resamples,
+    Resampling,
     Sampled,
     average,
     carrying_groups,
@@ -43,9 +43,9 @@ class CorrelationSettings:
     seed: int = 0
 
     @property
-    def options(self) -> Options:
-        """The options as the statistics take them."""
-        return Options(draws=max(1, self.draws), level=self.level, seed=self.seed)
+    def plan(self) -> Resampling:
+        """The same as the statistics take it."""
+        return Resampling(draws=max(1, self.draws), level=self.level, seed=self.seed)
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class RatingCells:
         name = (cell.dataset, cell.language)
         if name not in self._samples:
             groups = [one.cluster for one in self.table.of(*name)]
-            self._samples[name] = Resamples(groups, drawing=self.settings.draws > 0, **self.settings.options)
+            self._samples[name] = Resamples(groups, drawing=self.settings.draws > 0, plan=self.settings.plan)
         return self._samples[name]
 
     def measure(self, cell: RatingCell, scores: Floats, reason: str = "") -> Correlations:
@@ -432,7 +432,7 @@ def _ceilings(cells: RatingCells, cell: RatingCell) -> list[Ceiling]:
     by_rater: dict[str, dict[Key, int]] = {}
     for row, (rater, key) in enumerate(zip(cell.raters, cell.keys, strict=True)):
         by_rater.setdefault(rater, {})[key] = row
-    alpha = krippendorff_alpha(cell.values, cell.keys, cell.groups, **cells.settings.options)
+    alpha = krippendorff_alpha(cell.values, cell.keys, cell.groups, plan=cells.settings.plan)
     rows = []
     for first, second in combinations(sorted(by_rater), 2):
         shared = [key for key in by_rater[first] if key in by_rater[second]]

@@ -63,7 +63,7 @@ def _calibration(cell: RatingCell, scores: Floats, reason: str, settings: Correl
 
 def _bins(cell: RatingCell, scores: Floats, settings: CorrelationSettings) -> tuple[ScoreBin, ...]:
     code, count = _parts(scores, _MOST_BINS)
-    means = slice_means(cell.values, cell.groups, code, count, **settings.options)
+    means = slice_means(cell.values, cell.groups, code, count, settings.plan)
     found = []
     for place, mean in enumerate(means):
         inside = scores[code == place]
@@ -277,7 +277,7 @@ def _by_language(every: RatingCells, metric: MetricScores) -> list[Bias]:
     """For each dimension of several languages, these against each other."""
     cells = [cell for cell in every.cells if cell.dataset == ALL]
     samples = Resamples(
-        [one.cluster for one in every.table.ratings], drawing=every.settings.draws > 0, **every.settings.options
+        [one.cluster for one in every.table.ratings], drawing=every.settings.draws > 0, plan=every.settings.plan
     )
     found = []
     for dimension in dict.fromkeys(cell.dimension for cell in cells):

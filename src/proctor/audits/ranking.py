@@ -8,45 +8,21 @@ from itertools import combinations
 
 import numpy as np
 
-from proctor.audits.agreement import (
-    KINDS,
-    Correlations,
-    CorrelationSettings,
-    RatingCell,
-    RatingCells,
-    aggregated,
-    paired,
-)
+from proctor.audits.agreement import KINDS, Correlations, CorrelationSettings, RatingCells, aggregated, paired
 from proctor.audits.ratings import ALL, MetricScores, RatingsTable
 from proctor.core import InputError
-from proctor.stats import (
-    Contrast,
-    Dependent,
-    Estimate,
-    Floats,
-    Resamples,
-    Sampled,
-    contrast,
-    holm,
-    ordered_ranks,
-    steiger,
-    tie_groups,
-    williams,
-)
+from proctor.stats import Contrast, Estimate, Sampled, contrast, holm, ordered_ranks, tie_groups
 
 
 @dataclass(frozen=True, slots=True)
 class MetricComparison:
     """`first` less `second` in their mean correlation, with a clustered interval and p; `p_holm` is p adjusted
-    for all pairs of the board. `williams` and `steiger` compare the Pearson correlations as if all answers
-    were independent, for reference; None on a board over several dimensions."""
+    for all pairs of the board."""
 
     first: str
     second: str
     difference: Contrast
     p_holm: float | None
-    williams: Dependent | None
-    steiger: Dependent | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +57,13 @@ class MetricRanking:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A metric on one board; `kinds` (in the order of `KINDS`) and `scores` only where it is of one dimension."""
+    """A metric on one board; `kinds` (in the order of `KINDS`) only where it is of one dimension."""
 
     metric: str
     sampled: Sampled
     reason: str
     note: str
     kinds: tuple[float | None, ...] = (None,) * len(KINDS)
-    scores: Floats | None = None
-
-    @property
-    def pearson(self) -> float | None:
-        return self.kinds[KINDS.index("pearson")]
 
     def ranked(self, rank: int | None, ties: Sequence[int]) -> RankedMetric:
         kendall, pearson, spearman = self.kinds
@@ -118,8 +89,7 @@ def compare(
         raise InputError(None, "metrics", found=", ".join(names), expected="each name once")
     every = RatingCells(table, settings or CorrelationSettings())
     cells = [cell for cell in every.cells if cell.dataset == ALL]
-    scores = [[paired(cell, metric) for cell in cells] for metric in metrics]
-    measured = [[every.measure(cell, *pair) for cell, pair in zip(cells, row, strict=True)] for row in scores]
+    measured = [[every.measure(cell, *paired(cell, metric)) for cell in cells] for metric in metrics]
     boards = []
     for language in dict.fromkeys(cell.language for cell in cells):
         overall = []
@@ -129,21 +99,17 @@ def compare(
         boards.append(_board(language, "", overall, alpha))
         for k, cell in enumerate(cells):
             if cell.language == language:
-                entries = [
-                    _entry(name, row[k], pair[k][0]) for name, row, pair in zip(names, measured, scores, strict=True)
-                ]
-                boards.append(_board(language, cell.dimension, entries, alpha, cell))
+                entries = [_entry(name, row[k]) for name, row in zip(names, measured, strict=True)]
+                boards.append(_board(language, cell.dimension, entries, alpha))
     return tuple(boards)
 
 
-def _entry(name: str, measured: Correlations, scores: Floats) -> _Entry:
+def _entry(name: str, measured: Correlations) -> _Entry:
     kinds = tuple(one.whole if one.defined else None for one in measured.kinds)
-    return _Entry(name, measured.mean, measured.reason, measured.note, kinds, scores)
+    return _Entry(name, measured.mean, measured.reason, measured.note, kinds)
 
 
-def _board(
-    language: str, dimension: str, entries: Sequence[_Entry], alpha: float, cell: RatingCell | None = None
-) -> MetricRanking:
+def _board(language: str, dimension: str, entries: Sequence[_Entry], alpha: float) -> MetricRanking:
     ordered = sorted(
         entries,
         key=lambda one: (not one.sampled.defined, -one.sampled.whole if one.sampled.defined else 0.0, one.metric),
@@ -153,7 +119,7 @@ def _board(
     known = [k for k, one in enumerate(differences) if one.p is not None]
     adjusted = dict(zip(known, holm([differences[k].p or 0.0 for k in known]).tolist(), strict=True))
     comparisons = tuple(
-        MetricComparison(one.metric, other.metric, apart, adjusted.get(k), *_textbook(one, other, cell))
+        MetricComparison(one.metric, other.metric, apart, adjusted.get(k))
         for k, ((one, other), apart) in enumerate(zip(pairs, differences, strict=True))
     )
     # The first of a pair is never below the second, since they are ordered.
@@ -172,16 +138,3 @@ def _board(
         for row, entry in enumerate(ordered)
     )
     return MetricRanking(language, dimension, ranked, comparisons)
-
-
-def _textbook(one: _Entry, other: _Entry, cell: RatingCell | None) -> tuple[Dependent | None, Dependent | None]:
-    if cell is None or one.scores is None or other.scores is None:
-        return None, None
-    if one.pearson is None or other.pearson is None:
-        return None, None
-    alone = Resamples(cell.groups, drawing=False)
-    both = alone.correlation("pearson", one.scores, other.scores, cell.groups).estimate().value
-    if both is None:
-        return None, None
-    n = len(cell.values)
-    return williams(one.pearson, other.pearson, both, n), steiger(one.pearson, other.pearson, both, n)

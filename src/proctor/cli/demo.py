@@ -43,6 +43,7 @@ def demo(
     from proctor.metrics import code_scorers
     from proctor.reports import write_report
     from proctor.runs import Limits, PlanOptions, Store, leaderboard, plan, rank_runs
+    from proctor.stats import RankingPlan
     from proctor.systems import SYSTEMS as KNOWN
 
     started = time.monotonic()
@@ -57,7 +58,7 @@ def demo(
     run_plan(store, planned, Limits(concurrency=4))
     for condition in CONDITIONS:
         print_leaderboard(leaderboard(store, benchmark.name, condition=condition), benchmark.title)
-    for ranking in rank_runs(store, benchmark.name, stability=500, draws=2000, seed=seed):
+    for ranking in rank_runs(store, benchmark.name, plan=RankingPlan(stability=500, draws=2000, seed=seed)):
         print_board(ranking)
     audit = audit_items(benchmark.items, seed=seed)
     report = out / "report.html"

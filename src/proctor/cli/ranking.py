@@ -22,10 +22,7 @@ class RuleName(StrEnum):
 
     COPELAND = "copeland"
     BORDA = "borda"
-    MINIMAX = "minimax"
-    DOWDALL = "dowdall"
     MEAN = "mean"
-    WIN_RATE = "win-rate"
 
 
 class CorrectionName(StrEnum):
@@ -127,6 +124,7 @@ def rank(
     from proctor.reports.wording import who_advances
     from proctor.runs import Store, board_json, board_rows, public_copy
     from proctor.runs.analysis import lead_rows
+    from proctor.stats import Resampling
 
     opened = Store(store, create=False)
     found = api.rank(
@@ -147,10 +145,8 @@ def rank(
         seed=seed,
     )
     boards = list(found.boards)
-    leads = {
-        board.name: lead_rows(board, mine, draws=_LEAD_DRAWS, seed=seed, two_level=two_level) if mine else []
-        for board in boards
-    }
+    plan = Resampling(draws=_LEAD_DRAWS, seed=seed, two_level=two_level)
+    leads = {board.name: lead_rows(board, mine, plan=plan) if mine else [] for board in boards}
     if output is RankFormat.JSON:
         made = {"alpha": alpha, "correction": correction.value, "draws": draws, "stability": stability, "seed": seed}
         print_json(

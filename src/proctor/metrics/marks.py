@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Unpack
 
 import numpy as np
 from pydantic import JsonValue
 
 from proctor.core import InputError, Metric
-from proctor.stats import Estimate, Floats, Groups, Options, mean_interval, ratio, sums_interval
+from proctor.stats import Estimate, Floats, Groups, Resampling, mean_interval, ratio, sums_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ UNANSWERED = Metric("unanswered", "Without a readable answer", higher_is_better=
 
 
 def error_marks(
-    metric: Metric, errors: Floats, worst: Floats, groups: Groups, **options: Unpack[Options]
+    metric: Metric, errors: Floats, worst: Floats, groups: Groups, plan: Resampling = Resampling()
 ) -> list[MetricEstimate]:
     """The mean error over all questions, that over the answered ones alone, and the share that is not answered.
 
@@ -44,12 +43,11 @@ def error_marks(
     there = ~np.isnan(errors)
     whole = np.where(there, errors, worst)
     named = [group for group, kept in zip(groups, there, strict=True) if kept]
-    positive, share = Options(bounds=(0, np.inf)), Options(bounds=(0, 1))
-    alone = MetricEstimate(metric, mean_interval(errors[there], named, **(options | positive)), ANSWERED_ONLY)
-    marks = [alone, MetricEstimate(UNANSWERED, mean_interval(~there, groups, **(options | share)))]
+    alone = MetricEstimate(metric, mean_interval(errors[there], named, plan.within(0, np.inf)), ANSWERED_ONLY)
+    marks = [alone, MetricEstimate(UNANSWERED, mean_interval(~there, groups, plan.within(0, 1)))]
     if np.isnan(whole).any():
         return marks
-    return [MetricEstimate(metric, mean_interval(whole, groups, **(options | positive))), *marks]
+    return [MetricEstimate(metric, mean_interval(whole, groups, plan.within(0, np.inf))), *marks]
 
 
 COUNT_COST = Metric(
@@ -67,7 +65,7 @@ COUNT_METRICS = (COUNT_COST, COUNT_ERROR, WITHIN_ONE)
 
 
 def count_marks(
-    references: Sequence[float], predictions: Sequence[float | None], groups: Groups, **options: Unpack[Options]
+    references: Sequence[float], predictions: Sequence[float | None], groups: Groups, plan: Resampling = Resampling()
 ) -> list[MetricEstimate]:
     """Normalised expected cost, mean absolute error (`error_marks`) and the share within one, in this order.
 
@@ -82,7 +80,7 @@ def count_marks(
     Edges: no items: values None; references that are all the same leave the cost None.
     Raises `InputError` where lengths differ.
 
-    >>> marks = count_marks([0, 2, 4, 2], [0, 3, None, 2], ["a", "b", "c", "d"], draws=100)
+    >>> marks = count_marks([0, 2, 4, 2], [0, 3, None, 2], ["a", "b", "c", "d"], Resampling(draws=100))
     >>> [(mark.metric.name, mark.estimate.value, mark.estimate.n) for mark in marks]
     [('normalised_cost', 1.25, 4), ('absolute_error', 1.25, 4), ('absolute_error', 0.3333333333333333, 3), ('unanswered', 0.25, 4), ('within_one', 0.75, 4)]
     """
@@ -95,9 +93,9 @@ def count_marks(
     error = np.where(there, np.abs(said - truth), np.nan)
     columns = np.stack([np.where(there, error, _worst(truth)), np.abs(truth - _median(truth))], axis=1)
     return [
-        MetricEstimate(COUNT_COST, sums_interval(columns, groups, _ratio, **(options | Options(bounds=(0, np.inf))))),
-        *error_marks(COUNT_ERROR, error, _worst(truth), groups, **options),
-        MetricEstimate(WITHIN_ONE, mean_interval(there & (error <= 1), groups, **(options | Options(bounds=(0, 1))))),
+        MetricEstimate(COUNT_COST, sums_interval(columns, groups, _ratio, plan=plan.within(0, np.inf))),
+        *error_marks(COUNT_ERROR, error, _worst(truth), groups, plan=plan),
+        MetricEstimate(WITHIN_ONE, mean_interval(there & (error <= 1), groups, plan.within(0, 1))),
     ]
 
 
@@ -121,7 +119,7 @@ NOMINAL_METRICS = (BALANCED, MCC)
 
 
 def nominal_marks(
-    references: Sequence[JsonValue], predictions: Sequence[JsonValue], groups: Groups, **options: Unpack[Options]
+    references: Sequence[JsonValue], predictions: Sequence[JsonValue], groups: Groups, plan: Resampling = Resampling()
 ) -> list[MetricEstimate]:
     """Balanced accuracy and Matthews' correlation coefficient, in this order.
 
@@ -136,7 +134,7 @@ def nominal_marks(
     Edges: no items: values None; one class alone in references, or in predictions: no correlation.
     Raises `InputError` where lengths differ.
 
-    >>> marks = nominal_marks([True, True, True, False], [True, True, True, True], list("abcd"), draws=100)
+    >>> marks = nominal_marks([True, True, True, False], [True, True, True, True], list("abcd"), Resampling(draws=100))
     >>> [(mark.metric.name, mark.estimate.value) for mark in marks]
     [('balanced_accuracy', 0.5), ('mcc', None)]
     """
@@ -154,10 +152,8 @@ def nominal_marks(
         [[own * k + own], [own * k + said for said in range(k) if said != own]] for own in range(k)
     ]
     return [
-        MetricEstimate(
-            BALANCED, sums_interval(columns, groups, _balanced(k), outcomes, **(options | Options(bounds=(0, 1))))
-        ),
-        MetricEstimate(MCC, sums_interval(columns, groups, _matthews(k), **(options | Options(bounds=(-1, 1))))),
+        MetricEstimate(BALANCED, sums_interval(columns, groups, _balanced(k), outcomes, plan=plan.within(0, 1))),
+        MetricEstimate(MCC, sums_interval(columns, groups, _matthews(k), plan=plan.within(-1, 1))),
     ]
 
 
@@ -199,7 +195,7 @@ PERCENTAGE_METRICS = (PERCENTAGE_ERROR, WITHIN)
 
 
 def percentage_marks(
-    references: Sequence[float], predictions: Sequence[float | None], groups: Groups, **options: Unpack[Options]
+    references: Sequence[float], predictions: Sequence[float | None], groups: Groups, plan: Resampling = Resampling()
 ) -> list[MetricEstimate]:
     """The mean absolute error in points (Willmott and Matsuura 2005, Climate Research 30:79), over all questions and
     over the answered ones (`error_marks`), and the share within five points.
@@ -209,7 +205,7 @@ def percentage_marks(
 
     Edges: no items: values None. Raises `InputError` where lengths differ.
 
-    >>> marks = percentage_marks([20, 50, 90], [24, None, 70], ["a", "b", "c"], draws=100)
+    >>> marks = percentage_marks([20, 50, 90], [24, None, 70], ["a", "b", "c"], Resampling(draws=100))
     >>> [(mark.metric.name, mark.part, round(mark.estimate.value, 3), mark.estimate.n) for mark in marks[:2]]
     [('percentage_error', '', 24.667, 3), ('percentage_error', 'answered only', 12.0, 2)]
     """
@@ -222,8 +218,8 @@ def percentage_marks(
     error = np.abs(said - truth)
     near = np.nan_to_num(error, nan=np.inf) <= WITHIN_POINTS
     worst = np.maximum(truth, 100 - truth)
-    share = mean_interval(near, groups, **(options | Options(bounds=(0, 1))))
-    return [*error_marks(PERCENTAGE_ERROR, error, worst, groups, **options), MetricEstimate(WITHIN, share)]
+    share = mean_interval(near, groups, plan.within(0, 1))
+    return [*error_marks(PERCENTAGE_ERROR, error, worst, groups, plan=plan), MetricEstimate(WITHIN, share)]
 
 
 JACCARD = Metric("jaccard", "Jaccard index", percent=True, formats=("classes",))
@@ -237,7 +233,7 @@ def set_marks(
     references: Sequence[Sequence[str]],
     predictions: Sequence[Sequence[str] | None],
     groups: Groups,
-    **options: Unpack[Options],
+    plan: Resampling = Resampling(),
 ) -> list[MetricEstimate]:
     """The mean Jaccard index of the answers, then precision, recall and F1 of every class that occurs.
 
@@ -257,11 +253,10 @@ def set_marks(
     if not len(references) == len(predictions) == len(groups):
         found = f"{len(references)}, {len(predictions)} and {len(groups)}"
         raise InputError(None, "sets", found=found, expected="as many references as predictions and groups")
-    share = Options(bounds=(0, 1))
     truths = [frozenset(one) for one in references]
     said = [None if one is None else frozenset(one) for one in predictions]
     agreement = [_jaccard(truth, answer) for truth, answer in zip(truths, said, strict=True)]
-    marks = [MetricEstimate(JACCARD, mean_interval(agreement, groups, **(options | share)))]
+    marks = [MetricEstimate(JACCARD, mean_interval(agreement, groups, plan.within(0, 1)))]
     for name in sorted(frozenset().union(*truths, *(answer or () for answer in said))):
         columns = np.array(
             [
@@ -272,7 +267,9 @@ def set_marks(
             dtype=np.float64,
         )
         for metric, statistic in _PER_CLASS:
-            marks.append(MetricEstimate(metric, sums_interval(columns, groups, statistic, **(options | share)), name))
+            marks.append(
+                MetricEstimate(metric, sums_interval(columns, groups, statistic, plan=plan.within(0, 1)), name)
+            )
     return marks
 
 
@@ -349,7 +346,7 @@ def time_marks(
     *,
     tolerances: Sequence[float] = TOLERANCES_S,
     spans: Sequence[tuple[float, float] | None] | None = None,
-    **options: Unpack[Options],
+    plan: Resampling = Resampling(),
 ) -> list[MetricEstimate]:
     """The mean absolute error of matched times (`error_marks`), then recall, precision and F1 at every tolerance.
 
@@ -374,14 +371,13 @@ def time_marks(
     errors = np.array([_error(*pair) for pair in zip(references, said, strict=True)], dtype=np.float64)
     shown = [None] * len(references) if spans is None else spans
     worst = np.array([_worst_time(*pair) for pair in zip(references, shown, strict=True)], dtype=np.float64)
-    share = Options(bounds=(0, 1))
-    marks = error_marks(TIME_ERROR, errors, worst, groups, **options)
+    marks = error_marks(TIME_ERROR, errors, worst, groups, plan=plan)
     for tolerance in tolerances:
         hits = [len(match_times(truth, times, tolerance)) for truth, times in zip(references, said, strict=True)]
         counts = [(hit, len(truth), len(times)) for hit, truth, times in zip(hits, references, said, strict=True)]
         columns = np.array(counts, dtype=np.float64).reshape(len(counts), 3)
         for metric, statistic in ((TIME_RECALL, _time_recall), (TIME_PRECISION, _time_precision), (TIME_F1, _time_f1)):
-            one = sums_interval(columns, groups, statistic, **(options | share))
+            one = sums_interval(columns, groups, statistic, plan=plan.within(0, 1))
             marks.append(MetricEstimate(metric, one, f"{tolerance:g} s"))
     return marks
 

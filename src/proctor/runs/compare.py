@@ -16,7 +16,7 @@ from proctor.runs.missing import Marked, load_marked, policies
 from proctor.runs.results import BOTH, Options, chosen_runs, facet_cells
 from proctor.runs.store import Run, Store
 from proctor.runs.table import ItemTable, load_items, load_labels
-from proctor.stats import Difference, cross_table, holm, paired_difference
+from proctor.stats import Difference, Resampling, cross_table, holm, paired_difference
 
 BLIND = "text-only"
 _PAIRS = "two conditions of one system, or two systems and one --condition, or runs named SYSTEM/CONDITION (--system, --against)"
@@ -303,9 +303,7 @@ def _compare(
             a[units],
             b[units],
             items.group[units],
-            draws=options.draws,
-            seed=options.seed,
-            bounds=(metric.low, metric.high),
+            Resampling(draws=options.draws, seed=options.seed, bounds=(metric.low, metric.high)),
         )
 
     excluded = read(FailedPolicy.EXCLUDE)

@@ -15,7 +15,7 @@ from proctor.runs import schema
 from proctor.runs.results import chosen_runs
 from proctor.runs.store import Run, Store
 from proctor.runs.table import load_items, load_raw_series
-from proctor.stats import Estimate, krippendorff_alpha
+from proctor.stats import Estimate, Resampling, krippendorff_alpha
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,7 @@ def judge_agreement(
         [(run, place) for _, run, place in flat],
         [items.groups[items.group[place]] for _, _, place in flat],
         "nominal",
-        draws=draws,
-        seed=seed,
+        plan=Resampling(draws=draws, seed=seed),
     )
     pairs = (_pair(first, second, votes) for first, second in combinations(judges, 2))
     return JudgeAgreement(tuple(judges), tuple(pairs), alpha)

@@ -14,7 +14,7 @@ from proctor.runs.missing import Marked, load_marked, policies
 from proctor.runs.results import BOTH, Options, chosen_runs
 from proctor.runs.store import Run, Store
 from proctor.runs.table import CODE, ItemTable, load_items
-from proctor.stats import Estimate, Rank, mean_interval, rank_systems
+from proctor.stats import Estimate, Rank, Resampling, mean_interval, rank_systems
 
 Mask = NDArray[np.bool_]
 
@@ -239,10 +239,12 @@ class _Board:
             list(values),
             self.items.group[common],
             higher_is_better=self.metric.higher_is_better,
-            draws=draws or self.options.draws,
-            level=self.options.level,
-            seed=self.options.seed,
-            bounds=(self.metric.low, self.metric.high),
+            plan=Resampling(
+                draws=draws or self.options.draws,
+                level=self.options.level,
+                seed=self.options.seed,
+                bounds=(self.metric.low, self.metric.high),
+            ),
         )
 
     def _estimate(self, values: NDArray[np.float64]) -> Estimate:
@@ -252,8 +254,10 @@ class _Board:
         return mean_interval(
             values[places],
             self.items.group[places],
-            draws=self.options.draws,
-            level=self.options.level,
-            seed=self.options.seed,
-            bounds=(self.metric.low, self.metric.high),
+            Resampling(
+                draws=self.options.draws,
+                level=self.options.level,
+                seed=self.options.seed,
+                bounds=(self.metric.low, self.metric.high),
+            ),
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from proctor.runs.contestants import Contest, Entry, Lacking, disqualified, rank
 from proctor.runs.missing import policies
 from proctor.runs.store import Store
 from proctor.runs.table import CODE, ItemTable, load_items
-from proctor.stats import Correction, RankingOptions, RankingPlan, Standing, Standings, rank_buckets
+from proctor.stats import Correction, RankingPlan, Standing, Standings, rank_buckets
 
 Mask = NDArray[np.bool_]
 
@@ -107,7 +106,7 @@ def rank_runs(
     contest: Contest | None = None,
     *,
     by: Sequence[str] = (),
-    **options: Unpack[RankingOptions],
+    plan: RankingPlan = RankingPlan(),
 ) -> list[Board]:
     """The boards of a benchmark: "technical" over all questions and, where the benchmark says which are
     relevant, "clinical" over these.
@@ -126,7 +125,7 @@ def rank_runs(
     if card.relevance:
         relevant = [values == ("yes",) for values in items.facet(card.relevance)]
         boards.append(("clinical", f"Questions of {card.relevance} relevance", np.array(relevant)))
-    maker = _Maker(entries, items.group, codes, names, policies(contest.failed, card), options)
+    maker = _Maker(entries, items.group, codes, names, policies(contest.failed, card), plan)
     out = disqualified(store, card, contest)
     made = [replace(maker.board(name, title, asked), disqualified=out) for name, title, asked in boards]
     return advancing(made)
@@ -141,7 +140,7 @@ class _Maker:
     codes: NDArray[np.int64]
     buckets: list[str]
     policies: tuple[FailedPolicy, ...]
-    options: RankingOptions
+    plan: RankingPlan
 
     def board(self, name: str, title: str, asked: Mask) -> Board:
         markable = self.entries[0].marked.markable
@@ -156,7 +155,6 @@ class _Maker:
             (self._baseline(one, marks, here) for one in entries if one.baseline),
             key=lambda one: (-(one.mean or 0.0), one.name),
         )
-        plan = RankingPlan(**self.options)
         lacking = {one.name: one.lacking(here) for one in ranked}
         return Board(
             name=name,
@@ -167,13 +165,13 @@ class _Maker:
             ],
             items=len(inside),
             left_out=int(np.sum(asked & ~markable & (self.codes >= 0))),
-            alpha=plan.alpha,
+            alpha=self.plan.alpha,
             marks=marks,
             judge=next((one.scorer for one in entries if one.scorer != CODE), CODE),
             baselines=tuple(baselines),
             unranked=tuple(self._range(one, here) for one in unranked),
             unbucketed=int(np.sum(asked & (self.codes < 0))),
-            correction=plan.correction,
+            correction=self.plan.correction,
             policies=self.policies,
             timed=entries[0].timed,
         )
@@ -200,7 +198,7 @@ class _Maker:
     ) -> list[dict[str, int]]:
         """The places under every reading of what runs lack: left out, wrong or right in all of them, and wrong or right
         in one alone."""
-        quick = RankingOptions(**{**self.options, "stability": 0})
+        quick = replace(self.plan, stability=0)
         fills = [{one.name: np.nan for one in open_ones}]
         for most, least in ((ACCURACY.worst, ACCURACY.high), (ACCURACY.high, ACCURACY.worst)):
             everyone = {one.name: most for one in open_ones}
@@ -215,13 +213,13 @@ class _Maker:
 
     def _standings(self, entries: list[Entry], inside: NDArray[np.int64], policy: FailedPolicy) -> Standings:
         right = [one.under(policy).right[inside] for one in entries]
-        return self._ranked(right, [one.name for one in entries], inside, self.options)
+        return self._ranked(right, [one.name for one in entries], inside, self.plan)
 
     def _ranked(
-        self, right: list[NDArray[np.float64]], names: list[str], inside: NDArray[np.int64], options: RankingOptions
+        self, right: list[NDArray[np.float64]], names: list[str], inside: NDArray[np.int64], plan: RankingPlan
     ) -> Standings:
         table = np.array(right).reshape(len(names), len(inside))
-        return rank_buckets(table, names, self.group[inside], self.codes[inside], self.buckets, **options)
+        return rank_buckets(table, names, self.group[inside], self.codes[inside], self.buckets, plan)
 
     def _baseline(self, entry: Entry, marks: Marks, here: Mask) -> BaselineRun:
         scores = _scores(marks.right[entry.name], marks.bucket, len(self.buckets))

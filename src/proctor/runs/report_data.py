@@ -27,6 +27,7 @@ from proctor.runs.baselines import FLOOR
 from proctor.runs.rows import answer_from_row
 from proctor.runs.store import Run, Store
 from proctor.runs.table import ItemTable, Outcomes, load_outcomes, load_series
+from proctor.stats import Resampling
 
 TIMES = ("model", "media", "queue", "retry")
 
@@ -194,7 +195,7 @@ class OrderedRun:
 
     def whole(self, *, draws: int = 2000, seed: int = 0) -> list[MetricEstimate]:
         """The metrics of orders over all of them, with intervals by group."""
-        return order_marks(list(self._counted.values()), self.groups, draws=draws, seed=seed)
+        return order_marks(list(self._counted.values()), self.groups, plan=Resampling(draws=draws, seed=seed))
 
     @property
     def invalid(self) -> int:
@@ -203,7 +204,7 @@ class OrderedRun:
 
     def partial(self, *, draws: int = 2000, seed: int = 0) -> MetricEstimate:
         """Pairwise accuracy with partial credit for invalid orders: the pairs that they have in order count."""
-        mark = order_marks(list(self.compared.values()), self.groups, draws=draws, seed=seed)[1]
+        mark = order_marks(list(self.compared.values()), self.groups, plan=Resampling(draws=draws, seed=seed))[1]
         return MetricEstimate(PARTIAL, mark.estimate)
 
     @property
@@ -215,8 +216,8 @@ class OrderedRun:
     ) -> list[MetricEstimate]:
         """Mean F1, the overall score, and whether F1 goes with the order, by one of the scorers in `f1`."""
         f1, orders = self.f1[scorer], self._counted
-        marks = rationale_marks(orders, self.groups, f1, weights=weights, draws=draws, seed=seed)
-        return [*marks, tracking_mark(orders, self.groups, f1, draws=draws, seed=seed)]
+        marks = rationale_marks(orders, self.groups, f1, weights=weights, plan=Resampling(draws=draws, seed=seed))
+        return [*marks, tracking_mark(orders, self.groups, f1, plan=Resampling(draws=draws, seed=seed))]
 
 
 def load_orders(

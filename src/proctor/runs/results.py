@@ -18,7 +18,7 @@ from proctor.runs.cards import BenchmarkCard
 from proctor.runs.missing import Marked, marked, policies, unresolved_by_scorer
 from proctor.runs.store import Run, Store
 from proctor.runs.table import CODE, ItemTable, Outcomes, Series, load_items, load_labels, load_outcomes, load_series
-from proctor.stats import Estimate, slice_means
+from proctor.stats import Estimate, Resampling, slice_means
 
 BOTH = "both"
 """The policy of a number that is a range."""
@@ -313,11 +313,13 @@ class _Numbers:
             items.group[where],
             np.repeat(self.slices.codes[pairs], times),
             len(self.slices.facets),
-            draws=options.draws,
-            level=options.level,
-            seed=options.seed,
-            two_level=options.two_level,
-            bounds=(metric.low, metric.high),
+            Resampling(
+                draws=options.draws,
+                level=options.level,
+                seed=options.seed,
+                two_level=options.two_level,
+                bounds=(metric.low, metric.high),
+            ),
         )
 
 

@@ -1,22 +1,19 @@
-"""How far raters agree beyond chance."""
+"""How far two or more raters of the same items agree: counts of pairs of labels, and agreement beyond chance."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError
-from proctor.stats.association import Resamples
+from proctor.stats.bootstrap import CHUNK, Estimate, Resampling
 from proctor.stats.clusters import Floats, Ints, Values, finite, group_codes
-from proctor.stats.estimate import Estimate
-from proctor.stats.options import Options
+from proctor.stats.correlation import Resamples
 
 Scale = Literal["nominal", "ordinal", "interval"]
-
-_CHUNK = 4_000_000
 
 
 def krippendorff_alpha(
@@ -24,7 +21,7 @@ def krippendorff_alpha(
     items: Sequence[Hashable] | NDArray[Any],
     groups: Sequence[str],
     scale: Scale = "ordinal",
-    **options: Unpack[Options],
+    plan: Resampling = Resampling(),
 ) -> Estimate:
     """Krippendorff's α of ratings: 1 is full agreement, 0 is that of chance, below 0 is worse than chance.
 
@@ -38,9 +35,9 @@ def krippendorff_alpha(
     Edges: None where no item has two ratings, or all are the same (nothing could have differed).
     Raises `InputError` for values that are not finite, for lengths that differ and for another scale.
 
-    >>> krippendorff_alpha([1, 1, 2, 2, 3, 3], list("aabbcc"), list("aabbcc"), draws=50).value
+    >>> krippendorff_alpha([1, 1, 2, 2, 3, 3], list("aabbcc"), list("aabbcc"), plan=Resampling(draws=50)).value
     1.0
-    >>> krippendorff_alpha([1, 2], ["a", "a"], ["a", "a"], "nominal", draws=50).value
+    >>> krippendorff_alpha([1, 2], ["a", "a"], ["a", "a"], "nominal", plan=Resampling(draws=50)).value
     0.0
     """
     if scale not in ("nominal", "ordinal", "interval"):
@@ -53,7 +50,7 @@ def krippendorff_alpha(
     if not kept.size:
         return Estimate(None, None, None, 0, 0)
     labels = [groups[place] for place in kept.tolist()]
-    samples = Resamples(labels, **options)
+    samples = Resamples(labels, plan=plan)
     unit, count = samples.units(labels), int((times > 1).sum())
     alphas = _alphas(numbers[kept], code[kept], unit, samples.weights, scale)
     return samples.sampled(alphas, unit, n=count, groups=len(set(labels))).estimate()
@@ -66,7 +63,7 @@ def _alphas(values: Floats, item: Ints, unit: Ints, weights: Floats, scale: Scal
     first, second = _pairs(item)
     margins = np.zeros((weights.shape[1], len(levels)))
     np.add.at(margins, (unit, level), 1.0)
-    step = max(1, _CHUNK // max(len(first), len(levels)))
+    step = max(1, CHUNK // max(len(first), len(levels)))
     parts = []
     for start in range(0, len(weights), step):
         some = weights[start : start + step]
@@ -96,3 +93,29 @@ def _pairs(item: Ints) -> tuple[Ints, Ints]:
         first.append(places[one])
         second.append(places[other])
     return np.concatenate(first).astype(np.int64), np.concatenate(second).astype(np.int64)
+
+
+def cross_table(
+    a_labels: Sequence[Hashable], b_labels: Sequence[Hashable], levels: Sequence[Hashable]
+) -> NDArray[np.int64]:
+    """Counts of every pair of labels: rows are a's levels, columns b's, in the order of `levels`.
+
+    Labels are paired by position. Raises `InputError` for lengths that differ, a level given twice, and
+    a label that is no level.
+
+    >>> cross_table([1, 1, 0], [1, 0, 0], levels=[1, 0]).tolist()
+    [[1, 1], [0, 1]]
+    """
+    if len(a_labels) != len(b_labels):
+        raise InputError(None, "labels", found=f"{len(a_labels)} and {len(b_labels)}", expected="pairs")
+    position = {level: number for number, level in enumerate(levels)}
+    if len(position) != len(levels):
+        raise InputError(None, "levels", found=str(list(levels)), expected="each level once")
+    table = np.zeros((len(levels), len(levels)), dtype=np.int64)
+    for number, pair in enumerate(zip(a_labels, b_labels, strict=True)):
+        for label in pair:
+            if label not in position:
+                expected = "one of " + ", ".join(str(level) for level in levels)
+                raise InputError(None, f"label of item {number}", found=repr(label), expected=expected)
+        table[position[pair[0]], position[pair[1]]] += 1
+    return table

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError
+from proctor.stats.bootstrap import group_units, ratio
 from proctor.stats.clusters import Floats, Groups, Ints, finite, group_codes, scrambled
-from proctor.stats.multiplicity import holm
-from proctor.stats.resampling import group_units, ratio
+from proctor.stats.paired import holm
+from proctor.stats.ranking import significant_ranks
 from proctor.stats.signflip import common_measures, sign_flip
 from proctor.stats.special import ndtr
-from proctor.stats.ties import ordered_ranks
 
 Correction = Literal["holm", "holm-board", "none"]
 """For the many tests: Holm over the pairs of a bucket, over the pairs of all buckets, or none."""
@@ -213,7 +212,7 @@ def bucket_ranks(sums: BucketSums, *, alpha: float = 0.05, correction: Correctio
         adjusted[tested] = np.array([holm(row) for row in plain[tested]]).reshape(len(tested), len(first))
     family = {"none": 1, "holm": len(first), "holm-board": len(first) * len(tested)}[correction]
     better = np.where(adjusted <= alpha, np.sign(lead), 0.0)
-    ranks = _ranked(better[None], sums.scores()[None], first, second)[0]
+    ranks = significant_ranks(better, sums.scores())
     ranks[groups == 0] = np.nan
     p_values = np.ones((n_buckets, n_systems, n_systems))
     p_values[:, first, second] = p_values[:, second, first] = adjusted
@@ -222,16 +221,6 @@ def bucket_ranks(sums: BucketSums, *, alpha: float = 0.05, correction: Correctio
         p_values,
         tuple(min(1.0, family * 2.0 ** (1 - int(size))) if len(first) and size else None for size in groups),
     )
-
-
-def _ranked(better: Floats, scores: Floats, first: Ints, second: Ints) -> Floats:
-    """Ranks of samples × buckets × systems, from who is significantly better (1 the first, −1 the second) in samples ×
-    buckets × pairs."""
-    names = np.eye(scores.shape[-1])
-    counts = 1.0 + np.maximum(better, 0.0) @ names[second] + np.maximum(-better, 0.0) @ names[first]
-    ranks = ordered_ranks(counts, np.where(np.isnan(scores), -np.inf, scores))
-    nothing = np.isnan(scores)
-    return np.where(nothing & ~nothing.all(axis=-1, keepdims=True), np.nan, ranks)
 
 
 def resampled_ranks(
@@ -259,7 +248,7 @@ def resampled_ranks(
         for bucket in filled.tolist():
             better[:, bucket] = _held(p[:, bucket], alpha) if correction == "holm" else p[:, bucket] <= alpha
     scores = sums.scores(drawn)
-    ranks = _ranked(better * lead, scores, first, second)
+    ranks = significant_ranks(better * lead, scores)
     ranks[:, ~sums.filled().any(axis=1)] = np.nan
     return ranks, scores
 
@@ -289,11 +278,3 @@ def _held(p: Floats, alpha: float) -> NDArray[np.bool_]:
     last = np.where(held[:, 0], held.sum(axis=1) - 1, 0)
     limit = np.where(held[:, 0], ordered[np.arange(len(p)), last], -1.0)
     return np.asarray(p <= limit[:, None])
-
-
-def check_systems(names: Sequence[str], n_systems: int) -> None:
-    """Raises `InputError` where names are not one per system, each once."""
-    if len(names) != n_systems:
-        raise InputError(None, "names", found=str(len(names)), expected=f"{n_systems}, one per system")
-    if len(set(names)) != len(names):
-        raise InputError(None, "names", found=", ".join(names), expected="each name once")

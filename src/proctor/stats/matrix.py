@@ -10,13 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError
+from proctor.stats.bootstrap import CHUNK, Resampling, group_units, item_picks, ratio, weights
 from proctor.stats.clusters import Floats, Groups, Ints, Sums, cell_hash, finite, group_codes, scrambled, summed
-from proctor.stats.options import Resampling
-from proctor.stats.resampling import group_units, item_picks, ratio, weights
 
 Matrix = Sequence[Sequence[float]] | NDArray[Any]
-
-_CHUNK = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,7 @@ class SystemTable:
         ordered, n = np.ascontiguousarray(self.matrix.T), self.matrix.shape[1]
         parts = []
         for rows, row, place in item_picks(self.counts.astype(np.int64), plan):
-            for some in np.array_split(np.arange(rows), -(-rows * n // _CHUNK)):
+            for some in np.array_split(np.arange(rows), -(-rows * n // CHUNK)):
                 inside = (row >= some[0]) & (row <= some[-1])
                 cell = (row[inside] - some[0]) * n + place[inside]
                 times = np.bincount(cell, minlength=len(some) * n).reshape(len(some), n).astype(np.float64)

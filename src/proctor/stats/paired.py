@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Unpack
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from proctor.core import InputError
+from proctor.stats.bootstrap import CHUNK, Estimate, Resampling, group_units, ratio, weights
 from proctor.stats.clusters import Floats, Groups, Ints, Values, cell_hash, finite
-from proctor.stats.estimate import Estimate
-from proctor.stats.intervals import check_bounds, estimates
 from proctor.stats.matrix import Matrix, SystemTable, dense_sums, system_table
-from proctor.stats.multiplicity import holm
-from proctor.stats.options import Options, Resampling
-from proctor.stats.resampling import group_units, ratio, weights
+from proctor.stats.means import check_bounds, estimates
 from proctor.stats.signflip import sign_flip
-
-_CHUNK = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +54,10 @@ class Pair:
     p_holm: float | None
 
 
-def paired_difference(a: Values, b: Values, groups: Groups, **options: Unpack[Options]) -> Difference:
+def paired_difference(a: Values, b: Values, groups: Groups, plan: Resampling = Resampling()) -> Difference:
     """The mean of a − b, its clustered interval and its p.
 
-    Values are paired by position; `groups` and options as in `mean_interval` (`bounds` are those of a and b). The
+    Values are paired by position; `groups` and `plan` as in `mean_interval` (`bounds` are those of a and b). The
     interval is that of `mean_interval` for the differences; with `bounds` it also reaches what the groups may not
     have shown (see there) where at most five of them, and at most half, differ. So two systems with the same
     marks have an interval. p comes from flipping the signs of the groups'
@@ -76,10 +73,10 @@ def paired_difference(a: Values, b: Values, groups: Groups, **options: Unpack[Op
     first, second = finite(a, "a's value"), finite(b, "b's value")
     if len(first) != len(second):
         raise InputError(None, "values", found=f"{len(first)} and {len(second)}", expected="pairs")
-    return paired_differences(np.stack([first, second]), groups, **options)[0].difference
+    return paired_differences(np.stack([first, second]), groups, plan)[0].difference
 
 
-def paired_differences(matrix: Matrix, groups: Groups, **options: Unpack[Options]) -> list[Pair]:
+def paired_differences(matrix: Matrix, groups: Groups, plan: Resampling = Resampling()) -> list[Pair]:
     """`paired_difference` of every two rows of `matrix` (systems × items), with Holm's adjusted p.
 
     Pairs come in the order (0, 1), (0, 2), … (1, 2), …; each has the interval and p that it would have alone (with `two_level`, samples are shared).
@@ -89,7 +86,6 @@ def paired_differences(matrix: Matrix, groups: Groups, **options: Unpack[Options
     >>> [(pair.difference.value, pair.difference.p, pair.p_holm) for pair in pairs]
     [(1.0, 0.0078125, 0.0234375), (1.0, 0.0078125, 0.0234375), (0.0, 1.0, 1.0)]
     """
-    plan = Resampling(**options)
     table = system_table(matrix, groups)
     for row in table.matrix:
         check_bounds(row, plan.bounds)
@@ -125,7 +121,7 @@ def _intervals(table: SystemTable, plan: Resampling, first: Ints, second: Ints) 
     means = table.means(plan) if plan.two_level else None
     products = table.matrix @ table.matrix.T
     squares = np.diag(products)
-    step = max(1, _CHUNK // max(table.n_groups, plan.draws))
+    step = max(1, CHUNK // max(table.n_groups, plan.draws))
     result: list[Estimate] = []
     for start in range(0, len(first), step):
         i, j = first[start : start + step], second[start : start + step]
@@ -177,7 +173,7 @@ def _tests(table: SystemTable, first: Ints, second: Ints) -> tuple[list[float] |
     if table.n_groups < 2:
         nothing = [None] * len(first)
         return nothing, nothing
-    step = max(1, _CHUNK // table.n_groups)
+    step = max(1, CHUNK // table.n_groups)
     parts = [
         sign_flip(table.totals[:, first[k : k + step]] - table.totals[:, second[k : k + step]])
         for k in range(0, len(first), step)
@@ -194,3 +190,27 @@ def _wins(matrix: Floats) -> tuple[Ints, Ints]:
         above[i, i + 1 :] = (row > matrix[i + 1 :]).sum(axis=1)
         below[i, i + 1 :] = (row < matrix[i + 1 :]).sum(axis=1)
     return above, below
+
+
+def holm(p_values: Sequence[float] | NDArray[Any]) -> Floats:
+    """Holm's step-down adjusted p values (Holm 1979, Scandinavian Journal of Statistics 6:65), in order.
+
+    In ascending order, adjusted p of rank i of m is the greatest (m − j + 1) · p of the ranks j ≤ i, at
+    most 1. Rejecting those up to α keeps the chance of any false rejection at α, however they depend.
+    Raises `InputError` for a p outside 0 to 1.
+
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    >>> holm([]).tolist()
+    []
+    """
+    p = finite(p_values, "p value")
+    wrong = np.flatnonzero((p < 0) | (p > 1))
+    if wrong.size:
+        place = int(wrong[0])
+        raise InputError(None, f"p value {place}", found=f"{p[place]:g}", expected="a number from 0 to 1")
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted

@@ -1,21 +1,24 @@
-"""Ranks that hold: differences that are not real share a rank."""
+"""Ranks that hold: differences that are not significant share a rank; and from several rankings to one order.
+
+A table of ranks is buckets × systems, 1 best, systems that do not differ significantly sharing a rank; NaN where a
+system has no rank in a bucket, which counts as behind all that have one. Both rules of social choice, `copeland` and
+`borda`, give a score per system, higher is better (Rofin et al. 2023, Vote'n'Rank, EACL, 670).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from proctor.core import InputError
-from proctor.stats.clusters import Floats, Groups
-from proctor.stats.estimate import Estimate
-from proctor.stats.intervals import check_bounds, estimates
+from proctor.stats.bootstrap import Estimate, Resampling
+from proctor.stats.clusters import Floats, Groups, Ints
 from proctor.stats.matrix import Matrix, system_table
-from proctor.stats.options import Options, Resampling
-from proctor.stats.paired import Pair, all_pairs
-from proctor.stats.ties import ordered_ranks, rank_intervals
+from proctor.stats.means import check_bounds, estimates
+from proctor.stats.paired import all_pairs, holm
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class Rank:
 
     `rank` is 1 + the number of systems that are significantly better, and never better than that of a system with a
     better mean. `rank_low` to `rank_high` is the simultaneous confidence interval of its rank by the true mean
-    (`proctor.stats.ties.rank_intervals`), which holds `rank`, too. `place_low` to `place_high` is how its place spreads
+    (`rank_intervals`), which holds `rank`, too. `place_low` to `place_high` is how its place spreads
     over bootstrap samples and `p_best` the share of them in which its mean is the best: no confidence interval, since
     samples repeat the luck of the data. None where these can't be known (no items, or fewer than two groups).
 
@@ -49,13 +52,13 @@ def rank_systems(
     *,
     higher_is_better: bool = True,
     alpha: float = 0.05,
-    **options: Unpack[Options],
+    plan: Resampling = Resampling(),
 ) -> list[Rank]:
     """Ranks the rows of `matrix` (systems × items) by their means; best first, then by name.
 
     A system is significantly better than another where its mean is better and the paired clustered
     test (see `sign_flip`), adjusted by Holm over all pairs, gives p ≤ `alpha`. Ranks are shared by what can't be
-    told apart, a worse mean never has the better rank (`proctor.stats.ties.ordered_ranks`), and with no groups to tell
+    told apart, a worse mean never has the better rank (`ordered_ranks`), and with no groups to tell
     by (fewer than two) all share rank 1. The confidence intervals of the ranks come from the same tests. A sample in
     which k systems have the same best mean counts 1/k for each of them; a place in a sample is 1 + the number of
     better means, and `place_low`, `place_high` are its quantiles at the interval's `level`.
@@ -67,13 +70,9 @@ def rank_systems(
     >>> [(one.name, one.rank) for one in ranks]
     [('high', 1), ('next', 1), ('low', 3)]
     """
-    plan = Resampling(**options)
     if not 0 < alpha < 1:
         raise InputError(None, "alpha", found=str(alpha), expected="a share between 0 and 1")
-    if len(names) != len(matrix):
-        raise InputError(None, "names", found=str(len(names)), expected=f"{len(matrix)}, one per system")
-    if len(set(names)) != len(names):
-        raise InputError(None, "names", found=", ".join(names), expected="each name once")
+    check_systems(names, len(matrix))
     table = system_table(matrix, groups, names)
     for row in table.matrix:
         check_bounds(row, plan.bounds)
@@ -84,28 +83,19 @@ def rank_systems(
     found = estimates(table.sums(), means, plan)
     scores = np.array([sign * (one.value or 0.0) for one in found])
     pairs = all_pairs(table, plan)
-    ranks = _significant_ranks(pairs, scores, sign, alpha)
+    lead = np.array([sign * (pair.difference.value or 0.0) for pair in pairs])
+    adjusted = np.array([1.0 if pair.p_holm is None else pair.p_holm for pair in pairs])
+    ranks = significant_ranks(np.where(adjusted <= alpha, np.sign(lead), 0.0), scores).astype(np.int64).tolist()
     if table.n_groups < 2:
         result = [Rank(names[k], one, ranks[k], None, None, None) for k, one in enumerate(found)]
     else:
-        p = np.array([1.0 if pair.difference.p is None else pair.difference.p for pair in pairs])
-        lead = np.array([sign * (pair.difference.value or 0.0) for pair in pairs])
+        p = np.array([pair.difference.p for pair in pairs], dtype=np.float64)
         lows, highs = (side.tolist() for side in rank_intervals(p, lead, len(names), plan.level))
-        places = _places(sign * means, plan)
         result = [
-            Rank(names[k], one, ranks[k], lows[k], highs[k], places[k][2], places[k][0], places[k][1])
-            for k, one in enumerate(found)
+            Rank(names[k], one, ranks[k], lows[k], highs[k], chance, low, high)
+            for k, (one, (low, high, chance)) in enumerate(zip(found, _places(sign * means, plan), strict=True))
         ]
     return sorted(result, key=lambda one: (-sign * (one.estimate.value or 0.0), one.name))
-
-
-def _significant_ranks(pairs: list[Pair], scores: Floats, sign: float, alpha: float) -> list[int]:
-    counts = np.ones(len(scores))
-    for pair in pairs:
-        value = pair.difference.value
-        if pair.p_holm is not None and pair.p_holm <= alpha and value:
-            counts[pair.second if sign * value > 0 else pair.first] += 1
-    return [int(rank) for rank in ordered_ranks(counts, scores)]
 
 
 def _places(means: Floats, plan: Resampling) -> list[tuple[int, int, float]]:
@@ -122,3 +112,146 @@ def _places(means: Floats, plan: Resampling) -> list[tuple[int, int, float]]:
     low = np.quantile(places, tail, axis=0, method="inverted_cdf")
     high = np.quantile(places, 1 - tail, axis=0, method="inverted_cdf")
     return [(int(one), int(other), float(share)) for one, other, share in zip(low, high, chance, strict=True)]
+
+
+def check_systems(names: Sequence[str], n_systems: int) -> None:
+    """Raises `InputError` where names are not one per system, each once."""
+    if len(names) != n_systems:
+        raise InputError(None, "names", found=str(len(names)), expected=f"{n_systems}, one per system")
+    if len(set(names)) != len(names):
+        raise InputError(None, "names", found=", ".join(names), expected="each name once")
+
+
+def ordered_ranks(counts: Floats, scores: Floats) -> Floats:
+    """Ranks that follow the scores: each system's is the highest of the `counts` of all that score at least as much.
+
+    Counts are 1 + the number of significantly better systems. Counting alone would put an erratic system, which few
+    beat because its results vary, before a better and steadier one; so no lower score ever has the better rank, and
+    equal scores share theirs. Leading axes (buckets, samples) are kept.
+
+    >>> ordered_ranks(np.array([1.0, 1.0, 2.0]), np.array([0.78, 0.46, 0.58])).tolist()
+    [1.0, 2.0, 2.0]
+    """
+    rounded = np.round(scores, 12)  # a crumb of rounding decides no rank
+    above = rounded[..., None, :] >= rounded[..., :, None]
+    found: Floats = np.where(above, counts[..., None, :], 0.0).max(axis=-1, initial=0.0)
+    return found
+
+
+def significant_ranks(better: Floats, scores: Floats) -> Floats:
+    """Ranks from who is significantly better: 1 the first, −1 the second of each pair in the order of
+    `np.triu_indices`. `better` is … × pairs, `scores` … × systems, NaN where a system has none, and so no rank."""
+    first, second = np.triu_indices(scores.shape[-1], 1)
+    names = np.eye(scores.shape[-1])
+    counts = 1.0 + np.maximum(better, 0.0) @ names[second] + np.maximum(-better, 0.0) @ names[first]
+    nothing = np.isnan(scores)
+    ranks = ordered_ranks(counts, np.where(nothing, -np.inf, scores))
+    return np.where(nothing & ~nothing.all(axis=-1, keepdims=True), np.nan, ranks)
+
+
+def rank_intervals(p_values: Floats, signs: Floats, count: int, level: float = 0.95) -> tuple[Ints, Ints]:
+    """The lowest and highest rank of each of `count` systems, with a simultaneous confidence of `level`.
+
+    `p_values` are the two-sided p of the pairs in the order of `np.triu_indices(count, 1)`, unadjusted; `signs` say
+    who is ahead (1 the first, −1 the second). Each pair stands for two one-sided hypotheses (a is no better than b,
+    b is no better than a); Holm over all of them rejects none that is true with probability `level`. A system is then
+    ranked below those shown to be better and above those shown to be worse, and the intervals of all systems hold
+    their true ranks at once; where true scores are equal, every rank that they share (Mogstad, Romano, Shaikh and
+    Wilhelm 2024, Review of Economic Studies 91:476; Klein, Wright and Wieczorek 2020, Journal of the Royal Statistical
+    Society C 69:589). A bootstrap of ranks does not: it repeats the luck of the sample where systems are close.
+
+    >>> low, high = rank_intervals(np.array([0.5, 0.001, 0.001]), np.array([1.0, 1.0, 1.0]), 3)
+    >>> low.tolist(), high.tolist()
+    ([1, 1, 3], [2, 2, 3])
+    """
+    first, second = np.triu_indices(count, 1)
+    one_sided = np.concatenate([np.asarray(p_values) / 2, np.ones(len(first))])
+    shown = np.where(holm(one_sided)[: len(first)] <= 1 - level + 1e-12, np.sign(signs), 0.0)
+    better = np.bincount(first[shown < 0], minlength=count) + np.bincount(second[shown > 0], minlength=count)
+    worse = np.bincount(first[shown > 0], minlength=count) + np.bincount(second[shown < 0], minlength=count)
+    return 1 + better, count - worse
+
+
+def tie_groups(count: int, different: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
+    """The largest sets of 0 … `count` − 1 in which no two are `different`, by their first members.
+
+    Everyone is in at least one; who is in two stands between them. "Not different" is no equality: of
+    three, the outer two may differ while neither differs from the middle one (insert and absorb: Piepho
+    2004, Journal of Computational and Graphical Statistics 13:456). Raises `InputError` for a pair that
+    is not of two numbers in the range.
+
+    >>> tie_groups(3, [(0, 2)])
+    [(0, 1), (1, 2)]
+    >>> tie_groups(2, [])
+    [(0, 1)]
+    """
+    sets = [frozenset(range(count))] if count else []
+    for first, second in different:
+        if first == second or not (0 <= first < count and 0 <= second < count):
+            raise InputError(None, "pair", found=f"{first}, {second}", expected=f"two of 0 to {count - 1}")
+        split: set[frozenset[int]] = set()
+        for one in sets:
+            both = {first, second} <= one
+            split |= {one - {first}, one - {second}} if both else {one}
+        sets = [one for one in split if not any(one < other for other in split)]
+    return sorted(tuple(sorted(one)) for one in sets)
+
+
+def duels(ranks: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """In how many buckets each system is ahead of each other, and behind it: systems × systems each.
+
+    Leading axes before buckets × systems are kept. Raises `InputError` for ranks below 1.
+
+    >>> ahead, behind = duels(np.array([[1.0, 2.0], [1.0, 1.0]]))
+    >>> ahead.tolist(), behind.tolist()
+    ([[0, 1], [0, 0]], [[0, 0], [1, 0]])
+    """
+    table = np.where(np.isnan(ranks), np.inf, ranks)
+    if table.ndim < 2:
+        raise InputError(None, "ranks", found=f"{table.ndim} dimensions", expected="buckets × systems")
+    if table.size and table.min() < 1:
+        raise InputError(None, "ranks", found=f"{table.min():g}", expected="1 or more")
+    ahead = (table[..., :, None] < table[..., None, :]).sum(axis=-3)
+    return ahead, np.swapaxes(ahead, -1, -2)
+
+
+def copeland(ranks: Floats) -> Floats:
+    """How many systems each one beats, less how many it loses to; one beats another that it is ahead of in
+    more buckets than behind (Copeland 1951; Saari and Merlin 1996, Economic Theory 8:51).
+
+    A cycle of three scores 0 for all of them:
+
+    >>> copeland(np.array([[1.0, 2.0, 3.0], [2.0, 3.0, 1.0], [3.0, 1.0, 2.0]])).tolist()
+    [0.0, 0.0, 0.0]
+    >>> copeland(np.array([[1.0, 1.0, 3.0]])).tolist()
+    [1.0, 1.0, -2.0]
+    """
+    ahead, behind = duels(ranks)
+    score: Floats = np.sign(ahead - behind).sum(axis=-1).astype(np.float64)
+    return score
+
+
+def borda(ranks: Floats) -> Floats:
+    """Over all buckets: systems it is ahead of, less systems it is behind (Borda 1781, for shared ranks).
+
+    >>> borda(np.array([[1.0, 2.0, 3.0], [1.0, 1.0, 3.0]])).tolist()
+    [3.0, 1.0, -4.0]
+    """
+    ahead, behind = duels(ranks)
+    score: Floats = (ahead - behind).sum(axis=-1).astype(np.float64)
+    return score
+
+
+def places(scores: Floats) -> NDArray[np.int64]:
+    """1 + the number of higher scores; equal ones share a place. Scores may carry leading axes.
+
+    >>> places(np.array([0.5, 2.0, 0.5])).tolist()
+    [2, 1, 2]
+    """
+    rounded = np.round(scores, 9)  # a crumb of rounding decides no place
+    found: NDArray[np.int64] = 1 + (rounded[..., None, :] > rounded[..., :, None]).sum(axis=-1)
+    return found
+
+
+RANK_RULES: dict[str, Callable[[Floats], Floats]] = {"copeland": copeland, "borda": borda}
+"""The rules that need nothing but the table of ranks."""

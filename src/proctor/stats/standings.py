@@ -4,41 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, generator
-from proctor.stats.buckets import BucketSums, Correction, bucket_ranks, bucket_sums, check_systems, resampled_ranks
+from proctor.stats.bootstrap import weights
+from proctor.stats.buckets import BucketSums, Correction, bucket_ranks, bucket_sums, resampled_ranks
 from proctor.stats.clusters import Floats, Groups, Ints
-from proctor.stats.resampling import weights
+from proctor.stats.ranking import RANK_RULES, check_systems, duels, places, rank_intervals
 from proctor.stats.signflip import sign_flip
-from proctor.stats.ties import rank_intervals
-from proctor.stats.voting import RANK_RULES, duels, places
 
-Rule = Literal["copeland", "borda", "minimax", "dowdall", "mean", "win-rate"]
-RULES: tuple[Rule, ...] = ("copeland", "borda", "minimax", "dowdall", "mean", "win-rate")
+Rule = Literal["copeland", "borda", "mean"]
+RULES: tuple[Rule, ...] = ("copeland", "borda", "mean")
 
 _BROKEN_UP_TO = 3  # ties are broken in the first three places
 _INNER_DRAWS = 200  # samples of a sample, to break its ties
 _EQUAL_BOARDS, _EQUAL_SAMPLES = 10, 40  # for the τ of equal systems
-
-
-class RankingOptions(TypedDict, total=False):
-    """The keywords of `rank_buckets`; `RankingPlan` explains them.
-
-    >>> RankingPlan(**RankingOptions(rule="borda")).rule
-    'borda'
-    """
-
-    rule: Rule
-    alpha: float
-    correction: Correction
-    draws: int
-    stability: int
-    level: float
-    seed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +35,7 @@ class RankingPlan:
 
     >>> RankingPlan(rule="best")
     Traceback (most recent call last):
-    proctor.core.errors.InputError: rule: found 'best', expected one of copeland, borda, minimax, dowdall, mean, win-rate
+    proctor.core.errors.InputError: rule: found 'best', expected one of copeland, borda, mean
     """
 
     rule: Rule = "copeland"
@@ -104,7 +87,7 @@ class Standing:
     against each other system. `stability` is None where it was not asked for or can't be known.
 
     `mean_rank` is the rank by the mean over buckets alone, and `rank_low` to `rank_high` its simultaneous confidence
-    interval from the paired tests of these means (`proctor.stats.ties.rank_intervals`); None with fewer than two groups.
+    interval from the paired tests of these means (`rank_intervals`); None with fewer than two groups.
 
     >>> Standing("a", 1, 2.0, (0.5,), (1,), 0.5, 0.9).tie_broken
     False
@@ -137,7 +120,7 @@ class Standings:
     `p_values` has the adjusted p of every bucket, systems in the order of `systems`; `bucket_groups` the number of groups
     in each bucket, and `reach` the smallest adjusted p that this many groups allow.
 
-    >>> rank_buckets([[1, 1], [0, 0]], ["a", "b"], ["v1", "v2"], [0, 0], ["all"], draws=100).empty
+    >>> rank_buckets([[1, 1], [0, 0]], ["a", "b"], ["v1", "v2"], [0, 0], ["all"], RankingPlan(draws=100)).empty
     ()
     """
 
@@ -168,17 +151,16 @@ def rank_buckets(
     groups: Groups,
     buckets: Sequence[int] | NDArray[Any],
     bucket_names: Sequence[str],
-    **options: Unpack[RankingOptions],
+    plan: RankingPlan = RankingPlan(),
 ) -> Standings:
-    """Ranks the rows of `matrix` (systems × items, higher is better) over buckets of items; options: `RankingPlan`.
+    """Ranks the rows of `matrix` (systems × items, higher is better) over buckets of items.
 
     1. In each bucket the rank is 1 + the number of significantly better systems, and never better than that of a
-    system with a higher score (`bucket_ranks`). 2. The
-    rule makes one score of these ranks ("mean": of the bucket means; "win-rate": of the win rates). 3. Ties
-    that begin in the first three places are broken by the mean over buckets of the win rate: the share of
-    bootstrap samples of groups (`draws`) in which a system has the best mean *of those tied*, k equal ones
-    counting 1/k each. What is equal then too shares its place. With `stability` samples the whole is done
-    again on samples of groups (step 1 by `resampled_ranks`, step 3 with 200 samples of each sample).
+    system with a higher score (`bucket_ranks`). 2. The rule makes one score of these ranks ("mean": of the bucket
+    means). 3. Ties that begin in the first three places are broken by the mean over buckets of the win rate: the share
+    of bootstrap samples of groups (`draws`) in which a system has the best mean *of those tied*, k equal ones counting
+    1/k each. What is equal then too shares its place. With `stability` samples the whole is done again on samples of
+    groups (step 1 by `resampled_ranks`, step 3 with 200 samples of each sample).
 
     The same whatever systems, groups and items are called and however they are ordered. An item that a system has no
     value for (NaN) is left out of its own scores, and of the tests of its pairs, but of no other's. Edges: one system
@@ -186,23 +168,21 @@ def rank_buckets(
     values, lengths that differ, names given twice.
 
     >>> right = [[1] * 8, [0] * 8, [1] * 8]
-    >>> found = rank_buckets(right, ["a", "b", "c"], list("stuvwxyz"), [0] * 8, ["all"], draws=100)
+    >>> found = rank_buckets(right, ["a", "b", "c"], list("stuvwxyz"), [0] * 8, ["all"], RankingPlan(draws=100))
     >>> [(one.name, one.place, one.score) for one in found.systems]
     [('a', 1, 1.0), ('c', 1, 1.0), ('b', 3, -2.0)]
     """
-    plan = RankingPlan(**options)
-    rule, seed = plan.rule, plan.seed
     check_systems(names, len(matrix))
     values = np.asarray(matrix, dtype=np.float64)
     codes = np.asarray(buckets, dtype=np.int64)
-    sums = bucket_sums(values, groups, codes, len(bucket_names), seed)
+    sums = bucket_sums(values, groups, codes, len(bucket_names), plan.seed)
     tests = bucket_ranks(sums, alpha=plan.alpha, correction=plan.correction)
     n_units = sums.counts.shape[1]
-    drawn = np.concatenate(list(weights(n_units, plan.draws, seed))) if n_units else np.zeros((0, 0))
+    drawn = np.concatenate(list(weights(n_units, plan.draws, plan.seed))) if n_units else np.zeros((0, 0))
     sampled = sums.scores(drawn) if n_units else np.zeros((0, len(bucket_names), len(names)))
     scores = sums.scores()
     rates = _win_rates(sampled)
-    score = _rule(rule, tests.ranks, scores, rates)
+    score = _rule(plan.rule, tests.ranks, scores)
     place, broken, duel = _broken(score, sampled)
     moved = _moved(sums, plan) if plan.stability and n_units > 1 else None
     own = [names[system] for system in sums.order]
@@ -212,7 +192,7 @@ def rank_buckets(
     tau = _taus(place, moved) if moved is not None else np.zeros(0)
     groups_in = sums.filled().sum(axis=1)
     return Standings(
-        rule=rule,
+        rule=plan.rule,
         buckets=tuple(bucket_names),
         systems=tuple(found.standing(k) for k in order),
         items=int(np.sum(codes >= 0)),
@@ -271,9 +251,9 @@ class _Numbers:
         )
 
 
-def _rule(rule: Rule, ranks: Floats, scores: Floats, rates: Floats) -> Floats:
+def _rule(rule: Rule, ranks: Floats, scores: Floats) -> Floats:
     """The score of every system."""
-    return RANK_RULES[rule](ranks) if rule in RANK_RULES else _mean(scores if rule == "mean" else rates)
+    return RANK_RULES[rule](ranks) if rule in RANK_RULES else _mean(scores)
 
 
 def _mean(table: Floats) -> Floats:
@@ -359,10 +339,7 @@ def _place(
 ) -> Ints:
     """The places in one sample, whose ties are broken by samples of it."""
     n_units = len(drawn)
-    if rule == "win-rate":
-        sampled = sums.scores(rng.multinomial(n_units, drawn / n_units, size=_INNER_DRAWS).astype(np.float64))
-        return _broken(_mean(_win_rates(sampled)), sampled)[0]
-    score = _rule(rule, ranks, scores, scores)
+    score = _rule(rule, ranks, scores)
     first = places(score)
     tied = np.flatnonzero((first <= _BROKEN_UP_TO) & (np.bincount(first)[first] > 1))
     if not len(tied):

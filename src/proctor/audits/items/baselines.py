@@ -13,7 +13,7 @@ from proctor.audits.items.options import FEATURES, OptionTable, p_above_chance, 
 from proctor.core import Item, TagValue, generator
 from proctor.core.formats import option_letters
 from proctor.metrics import Constants, is_right
-from proctor.stats import Estimate, holm, mean_interval
+from proctor.stats import Estimate, Resampling, holm, mean_interval
 
 _Rows = NDArray[np.int64]
 
@@ -162,7 +162,9 @@ class BaselineComparison:
         """The accuracy over the items (or these rows), with its clustered interval."""
         places = np.arange(len(self.items)) if rows is None else rows
         return mean_interval(
-            hits[places].astype(np.float64), self.groups[places], draws=self.draws, seed=self.seed, bounds=(0.0, 1.0)
+            hits[places].astype(np.float64),
+            self.groups[places],
+            Resampling(draws=self.draws, seed=self.seed, bounds=(0.0, 1.0)),
         )
 
     def mean_chance(self, rows: _Rows | None = None) -> float | None:

@@ -16,7 +16,7 @@ from scipy.stats import binom, chi2
 
 from proctor.core import InputError, Item, generator
 from proctor.core.formats import option_letters
-from proctor.stats import Estimate, holm, mean_interval
+from proctor.stats import Estimate, Resampling, holm, mean_interval
 
 _WORD = re.compile(r"[^\W_]+")
 
@@ -413,7 +413,7 @@ def _contrasts(table: OptionTable, right: NDArray[np.bool_], *, draws: int, seed
             label=feature.label,
             right=float(of_right[:, index].mean()),
             wrong=float(of_wrong[:, index].mean()),
-            difference=mean_interval(apart[:, index], groups, draws=draws, seed=seed),
+            difference=mean_interval(apart[:, index], groups, Resampling(draws=draws, seed=seed)),
             p=p[index],
             p_holm=adjusted[index],
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import factorial
-from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from proctor.core.formats import OrderingFormat
 from proctor.metrics.marks import MetricEstimate
 from proctor.metrics.ordering.comparison import OrderComparison, compare_orders
 from proctor.metrics.text import RATIONALE_F1
-from proctor.stats import Floats, Groups, Options, correlation, mean_interval, sums_interval
+from proctor.stats import Floats, Groups, Resampling, correlation, mean_interval, sums_interval
 
 PAIR_CHANCE = 0.5
 """The pairwise accuracy of a random order."""
@@ -85,7 +84,7 @@ def overall_score(
 
 
 def order_marks(
-    comparisons: Sequence[OrderComparison], groups: Groups, **options: Unpack[Options]
+    comparisons: Sequence[OrderComparison], groups: Groups, plan: Resampling = Resampling()
 ) -> list[MetricEstimate]:
     """All `ORDERING_METRICS`, in this order, over many items, with intervals clustered by group.
 
@@ -116,11 +115,10 @@ def order_marks(
         (EITHER_WAY, [float(one.up_to_reversal) for one in comparisons]),
     )
     marks = [
-        MetricEstimate(metric, mean_interval(values, groups, **(options | Options(bounds=(metric.low, metric.high)))))
+        MetricEstimate(metric, mean_interval(values, groups, plan.within(metric.low, metric.high)))
         for metric, values in columns
     ]
-    share = options | Options(bounds=(0, 1))
-    pairwise = replace(mean_interval(right[place], of_pair, **share), n=len(comparisons))
+    pairwise = replace(mean_interval(right[place], of_pair, plan.within(0, 1)), n=len(comparisons))
     marks.insert(1, MetricEstimate(PAIR, pairwise))
     return marks
 
@@ -158,8 +156,7 @@ def rationale_marks(
     f1: Mapping[str, float],
     *,
     weights: tuple[float, float] = WEIGHTS,
-    draws: int = 2000,
-    seed: int = 0,
+    plan: Resampling = Resampling(),
 ) -> list[MetricEstimate]:
     """The mean F1 of some items and their overall score (see `overall_score`; `weights` are α and β), with intervals
     clustered by `groups`; none where no item has an F1. Items without one count for their order alone.
@@ -173,7 +170,7 @@ def rationale_marks(
     if not scored:
         return []
     values, theirs = zip(*scored, strict=True)
-    mean = mean_interval(values, theirs, draws=draws, seed=seed, bounds=(0, 1))
+    mean = mean_interval(values, theirs, plan.within(0, 1))
     columns = np.array(
         [
             (one.exact, 1, one.adjacent_right, one.frames - 1, f1.get(name, 0.0), name in f1)
@@ -188,7 +185,7 @@ def rationale_marks(
         alpha, beta = weights
         return np.asarray(100 * (beta * (alpha * task + (1 - alpha) * pair) + (1 - beta) * f1_mean))
 
-    whole = sums_interval(columns, groups, overall, draws=draws, seed=seed, bounds=(0, 100))
+    whole = sums_interval(columns, groups, overall, plan=plan.within(0, 100))
     return [MetricEstimate(RATIONALE_F1, mean), MetricEstimate(OVERALL, whole)]
 
 
@@ -196,9 +193,7 @@ def tracking_mark(
     compared: Mapping[str, OrderComparison],
     groups: Sequence[str],
     f1: Mapping[str, float],
-    *,
-    draws: int = 2000,
-    seed: int = 0,
+    plan: Resampling = Resampling(),
 ) -> MetricEstimate:
     """Whether better rationales go with better orders, over the answered items: Spearman's correlation of F1 and the
     share of pairs in order, −1 to 1. The task's paper remarks that they need not. Edges: the value is None with fewer
@@ -207,7 +202,7 @@ def tracking_mark(
     >>> from proctor.metrics.ordering import compare_orders
     >>> found = {name: compare_orders("ABCD", said) for name, said in (("q1", "ABCD"), ("q2", "ABDC"), ("q3", "DCBA"))}
     >>> f1 = {"q1": 0.9, "q2": 0.6, "q3": 0.5}
-    >>> round(tracking_mark(found, ["v1", "v2", "v3"], f1, draws=100).estimate.value, 2)
+    >>> round(tracking_mark(found, ["v1", "v2", "v3"], f1, plan=Resampling(draws=100)).estimate.value, 2)
     1.0
     """
     rows = [
@@ -216,7 +211,7 @@ def tracking_mark(
         if name in f1 and one.answered
     ]
     scores, orders, theirs = zip(*rows, strict=True) if rows else ((), (), ())
-    return MetricEstimate(TRACKING, correlation(scores, orders, theirs, "spearman", draws=draws, seed=seed))
+    return MetricEstimate(TRACKING, correlation(scores, orders, theirs, "spearman", plan=plan))
 
 
 RUN_METRICS = (*ORDERING_METRICS[1:], PARTIAL, VALID)

@@ -77,13 +77,12 @@ def comparison_section(source: AuditSource) -> Section | None:
             table = metric_pairs_table(board)
             blocks.append(table if len(table.rows) <= _MOST_PAIRS_DRAWN else _folded(table))
         tables = tuple(metric_pairs_table(source.board(language, one)) for one in source.dimensions(language))
-        blocks += [Folded("Each dimension, with the tests of the textbooks", tables)] if len(tables) > 1 else tables
+        blocks += [Folded("Each dimension", tables)] if len(tables) > 1 else tables
     return Section(
         key="pairs",
         title="Metrics compared in pairs",
         lead="The difference of two metrics' mean correlation on the same answers, from the same samples of groups, "
-        f"with its {source.level} interval; p is adjusted for all pairs of a table (Holm). Williams and Steiger "
-        "compare two Pearson correlations as if all answers were independent: they are printed for reference.",
+        f"with its {source.level} interval; p is adjusted for all pairs of a table (Holm).",
         blocks=blocks,
     )
 

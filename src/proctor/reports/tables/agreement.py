@@ -259,12 +259,10 @@ def metric_board_table(board: MetricRanking, *, level: str = "95 %") -> Table:
 
 def metric_pairs_table(board: MetricRanking) -> Table:
     """Every pair of metrics."""
-    textbook = bool(board.dimension)
     rows: list[Row] = []
     for one in board.comparisons:
         shown, _ = contrast_cells(one.difference)
         sure = one.p_holm is not None and one.p_holm <= 0.05
-        tests = [None if test is None else test.p for test in (one.williams, one.steiger)]
         rows.append(
             (
                 Cell(one.first),
@@ -273,11 +271,9 @@ def metric_pairs_table(board: MetricRanking) -> Table:
                 number_interval(one.difference.ci_low, one.difference.ci_high),
                 p_value(one.difference.p),
                 p_value(one.p_holm),
-                *(p_value(p) for p in (tests if textbook else ())),
             )
         )
-    tail = (">Williams p", ">Steiger p") if textbook else ()
-    heads = columns("Metric", "Minus", ">Difference", ">95 % CI", ">p", ">p (Holm)", *tail)
+    heads = columns("Metric", "Minus", ">Difference", ">95 % CI", ">p", ">p (Holm)")
     what = plain_name(board.dimension) or "mean over the dimensions"
     title = f"{spoken_language(board.language)}, {what}: differences of the mean correlation"
     return Table(f"{title}. Bold where the adjusted p is at most 0.05.", heads, tuple(rows), title=title)

@@ -35,7 +35,7 @@ from proctor.runs.missing import policies
 from proctor.runs.ranking import Board, rank_runs
 from proctor.runs.store import Run, Store
 from proctor.runs.table import CODE, ItemTable, load_items, load_labels
-from proctor.stats import Options
+from proctor.stats import RankingPlan, Resampling
 
 _OPEN = {TIE, VOTE_MISSING}
 _LABELS = "capabilities"
@@ -84,7 +84,7 @@ def analyse(
     `context`, else its other facets. Raises `InputError` as `rank_runs` does.
     """
     stability, seed = options.get("stability", 1000), options.get("seed", 0)
-    drawn = Options(draws=options.get("draws", 2000), seed=seed, two_level=options.get("two_level", False))
+    drawn = Resampling(draws=options.get("draws", 2000), seed=seed, two_level=options.get("two_level", False))
     contest = Contest(
         condition=condition,
         systems=tuple(systems),
@@ -93,7 +93,7 @@ def analyse(
         failed=options.get("failed"),
         latency=options.get("latency"),
     )
-    boards = rank_runs(store, benchmark, contest, stability=stability, seed=seed)
+    boards = rank_runs(store, benchmark, contest, plan=RankingPlan(stability=stability, seed=seed))
     card = store.card(benchmark)
     items = load_items(store, card, all_items=all_items)
     entries = [entry.supported() for entry in ranked_entries(store, card, items, contest)]
@@ -108,7 +108,7 @@ def analyse(
         labels=labels,
         factors=factors,
         facets=tuple(dict.fromkeys((*factors, *(name for name in card.facets if name in items.facet_names())))),
-        options=drawn,
+        plan=drawn,
         policy=policy,
     )
     data.marked()
@@ -148,10 +148,10 @@ def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
     return written
 
 
-def _settings(drawn: Options, stability: int, board: Board, policy: FailedPolicy) -> list[Row]:
+def _settings(drawn: Resampling, stability: int, board: Board, policy: FailedPolicy) -> list[Row]:
     """What the numbers of the other tables were drawn with."""
-    said: Row = {"draws": drawn["draws"], "two_level": drawn["two_level"], "stability": stability}
-    said |= {"seed": drawn["seed"], "alpha": board.alpha, "marked_by": board.judge, "failed": policy.value}
+    said: Row = {"draws": drawn.draws, "two_level": drawn.two_level, "stability": stability}
+    said |= {"seed": drawn.seed, "alpha": board.alpha, "marked_by": board.judge, "failed": policy.value}
     return [{"setting": name, "value": value} for name, value in said.items()]
 
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Unpack
 
 import numpy as np
 
 from proctor.core import InputError
 from proctor.runs.analysis.performance import Row
 from proctor.runs.ranking import Board
-from proctor.stats import RANK_RULES, RULES, Options, Standing, holm, paired_difference, places
+from proctor.stats import RANK_RULES, RULES, Resampling, Standing, holm, paired_difference, places
 
 TOO_FEW = "too few groups"
 """The verdict where no p could be significant, whatever the answers."""
-
-_UNIT = Options(bounds=(0.0, 1.0))
 
 
 def ranking_rows(boards: Sequence[Board]) -> list[Row]:
@@ -94,11 +91,8 @@ def rule_rows(boards: Sequence[Board]) -> list[Row]:
         shape = (len(systems), len(board.standings.buckets))
         ranks = np.array([one.ranks for one in systems], dtype=np.float64).reshape(shape).T
         for rule in RULES:
-            if rule in RANK_RULES:
-                scores = RANK_RULES[rule](ranks)
-            else:
-                values = [one.mean if rule == "mean" else one.win_rate for one in systems]
-                scores = np.array([0.0 if value is None else value for value in values])
+            means = np.array([one.mean or 0.0 for one in systems])
+            scores = RANK_RULES[rule](ranks) if rule in RANK_RULES else means
             rows += [
                 {"board": board.name, "system": one.name, "rule": rule, "score": float(score), "place": int(place)}
                 for one, score, place in zip(systems, scores, places(scores), strict=True)
@@ -166,14 +160,14 @@ def tau_rows(boards: Sequence[Board]) -> list[Row]:
     return rows
 
 
-def lead_rows(board: Board, system: str, against: Sequence[str] = (), **options: Unpack[Options]) -> list[Row]:
+def lead_rows(board: Board, system: str, against: Sequence[str] = (), plan: Resampling = Resampling()) -> list[Row]:
     """Bucket by bucket, and on all questions, how far one system is ahead of others (default: of the baselines,
     without any of all others), with interval and p, on the questions that both have a mark for.
 
     `p` is that of the one comparison; `p_adjusted` is adjusted by Holm over the buckets against the same system, unless
     the board's tests are not adjusted, and decides the verdict. The comparison on all questions stands alone: its two p
-    are equal. A bucket whose groups are too few for any p to be significant says so. Options are those of the intervals
-    (`proctor.stats.Resampling`); tests draw whole groups whatever they say. Raises `InputError` for a system that is not
+    are equal. A bucket whose groups are too few for any p to be significant says so. `plan` is that of the intervals;
+    tests draw whole groups whatever it says. Raises `InputError` for a system that is not
     on the board, or has no rank there since its run is incomplete.
     """
     ranked = [one.standing.name for one in board.runs]
@@ -188,17 +182,17 @@ def lead_rows(board: Board, system: str, against: Sequence[str] = (), **options:
     own = [one.name for one in board.baselines]
     rows = []
     for other in [name for name in against or own or ranked if name != system]:
-        found = [_lead(board, system, other, number, options) for number in range(-1, len(board.standings.buckets))]
+        found = [_lead(board, system, other, number, plan) for number in range(-1, len(board.standings.buckets))]
         rows += _judged(board, [row for row in found if row["n"]])
     return rows
 
 
-def _lead(board: Board, system: str, other: str, number: int, options: Options) -> Row:
+def _lead(board: Board, system: str, other: str, number: int, plan: Resampling) -> Row:
     """One comparison in one bucket, or on all questions (−1)."""
     marks = board.marks
     first, second = marks.right[system], marks.right[other]
     here = ((marks.bucket == number) | (number < 0)) & ~np.isnan(first) & ~np.isnan(second)
-    one = paired_difference(first[here], second[here], marks.group[here], **(options | _UNIT))
+    one = paired_difference(first[here], second[here], marks.group[here], plan.within(0, 1))
     return {
         "board": board.name,
         "system": system,
@@ -210,7 +204,7 @@ def _lead(board: Board, system: str, other: str, number: int, options: Options) 
         "ci_low": one.ci_low,
         "ci_high": one.ci_high,
         "p": one.p,
-        "two_level": options.get("two_level", False),
+        "two_level": plan.two_level,
     }
 
 

@@ -26,7 +26,7 @@ from proctor.metrics import (
 )
 from proctor.runs.contestants import Entry
 from proctor.runs.table import ItemTable
-from proctor.stats import Estimate, Floats, Options, mean_interval, paired_difference
+from proctor.stats import Estimate, Floats, Resampling, mean_interval, paired_difference
 
 Row = dict[str, Any]
 
@@ -48,7 +48,7 @@ class Gathered:
     """The chosen systems on the items that count, each with its own marks: what one lacks is lacking in no other's
     numbers. `labels` is the tag that an item may carry several values
     of (its capabilities), `factors` are the tags that stand in the regression, `facets` all that results are split by;
-    `options` say how intervals are drawn, `policy` what becomes of what a run lacks."""
+    `plan` says how intervals are drawn, `policy` what becomes of what a run lacks."""
 
     items: ItemTable
     whole: dict[str, Item]
@@ -58,7 +58,7 @@ class Gathered:
     labels: str
     factors: tuple[str, ...]
     facets: tuple[str, ...]
-    options: Options
+    plan: Resampling
     policy: FailedPolicy = FailedPolicy.WRONG
 
     @property
@@ -178,17 +178,17 @@ def _marks(kind: str, pairs: list[tuple[Item, JsonValue]], data: Gathered) -> li
     truth: list[Any] = [item.reference.answer if item.reference else None for item, _ in pairs]
     said: list[Any] = [value for _, value in pairs]
     groups = [item.group for item, _ in pairs]
-    options = data.options
+    plan = data.plan
     if kind == "count":
-        return count_marks(truth, said, groups, **options)
+        return count_marks(truth, said, groups, plan=plan)
     if kind == "timestamps":
-        return time_marks(truth, said, groups, spans=[_span(item) for item, _ in pairs], **options)
+        return time_marks(truth, said, groups, spans=[_span(item) for item, _ in pairs], plan=plan)
     if kind == "percentage":
-        return percentage_marks(truth, said, groups, **options)
+        return percentage_marks(truth, said, groups, plan=plan)
     if kind == "classes":
-        return set_marks(truth, said, groups, **options)
+        return set_marks(truth, said, groups, plan=plan)
     if kind in {"binary", "choice"}:
-        return nominal_marks(truth, said, groups, **options)
+        return nominal_marks(truth, said, groups, plan=plan)
     return []
 
 
@@ -271,7 +271,6 @@ def _sums(data: Gathered, right: Floats, inside: NDArray[np.bool_]) -> tuple[NDA
 
 BEST, VOTE_OF_ALL, BOUND = "best", "vote of all", "any right (upper bound)"
 _FEW = 3
-_UNIT = Options(bounds=(0.0, 1.0))
 
 
 def vote(item: Item, values: Sequence[JsonValue]) -> JsonValue:
@@ -336,14 +335,14 @@ def ensemble_rows(data: Gathered) -> list[Row]:
         best = made[0][2][inside]
         for name, systems, right in made:
             row: Row = {"ensemble": name, "format": kind, "systems": " + ".join(systems)}
-            one = mean_interval(right[inside], groups, **(data.options | _UNIT))
+            one = mean_interval(right[inside], groups, data.plan.within(0, 1))
             rows.append(row | numbers(one) | _gain(right[inside], best, groups, data))
             rows[-1]["left_out"] = len(data.items.ids) - len(here) if kind == "all" else 0
     return rows
 
 
 def _gain(right: Floats, best: Floats, groups: NDArray[np.int64], data: Gathered) -> Row:
-    one = paired_difference(right, best, groups, **(data.options | _UNIT))
+    one = paired_difference(right, best, groups, data.plan.within(0, 1))
     return {"gain": one.value, "gain_low": one.ci_low, "gain_high": one.ci_high, "p": one.p}
 
 

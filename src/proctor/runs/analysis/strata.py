@@ -9,19 +9,8 @@ from numpy.typing import NDArray
 
 from proctor.runs.analysis.performance import Gathered, Row, numbers
 from proctor.runs.contestants import Entry
-from proctor.stats import (
-    Difference,
-    Floats,
-    Options,
-    holm,
-    logistic,
-    paired_difference,
-    ratio,
-    slice_means,
-    sums_interval,
-)
+from proctor.stats import Difference, Floats, holm, logistic, paired_difference, ratio, slice_means, sums_interval
 
-_UNIT = Options(bounds=(0.0, 1.0))
 _MOST_VALUES = 24  # a tag with more values than this is a name, not a facet
 _LEAST = 10  # questions below which a stratum of two labels says too little to be listed
 
@@ -47,7 +36,7 @@ def capability_rows(data: Gathered) -> list[Row]:
             data.items.group[marked],
             np.stack([mask[marked] for _, _, mask in slices], axis=1),
             len(slices),
-            **(data.options | _UNIT),
+            data.plan.within(0, 1),
         )
         for (label, stratum, _), one in zip(slices, found, strict=True):
             rows.append({"system": entry.name, "label": label, "stratum": stratum} | numbers(one))
@@ -68,7 +57,7 @@ def factor_rows(data: Gathered) -> list[Row]:
                 data.items.group[marked],
                 np.stack([mask[marked] for mask in carriers.values()], axis=1),
                 len(carriers),
-                **(data.options | _UNIT),
+                data.plan.within(0, 1),
             )
             rows += [
                 {"system": entry.name, "factor": factor, "value_of": value} | numbers(one)
@@ -140,7 +129,7 @@ def gap_rows(data: Gathered) -> list[Row]:
             marked = np.flatnonzero(~np.isnan(entry.right) & (ones | others))
             right, inside, outside = entry.right[marked], ones[marked], others[marked]
             sums = np.stack([right * inside, inside, right * outside, outside], axis=1)
-            one = sums_interval(sums, data.items.group[marked], _gap, **(data.options | Options(bounds=(-1.0, 1.0))))
+            one = sums_interval(sums, data.items.group[marked], _gap, plan=data.plan.within(-1.0, 1.0))
             rows.append({"system": entry.name, "factor": factor, "first": first, "second": second} | numbers(one))
     return rows
 
@@ -186,4 +175,4 @@ def pair_rows(data: Gathered) -> list[Row]:
 
 def _difference(data: Gathered, first: Entry, second: Entry) -> Difference:
     both = np.flatnonzero(~np.isnan(first.right) & ~np.isnan(second.right))
-    return paired_difference(first.right[both], second.right[both], data.items.group[both], **(data.options | _UNIT))
+    return paired_difference(first.right[both], second.right[both], data.items.group[both], data.plan.within(0, 1))

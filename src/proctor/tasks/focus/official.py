@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from proctor.core import OfficialFigure
-from proctor.stats import Estimate, group_mean_slices, mean_interval
+from proctor.stats import Estimate, Resampling, group_mean_slices, mean_interval
 from proctor.tasks.focus.taxonomy import GROUPS
 
 MENDED = (
@@ -54,7 +54,7 @@ def figures(
         estimates = _as_the_toolkit(values, groups, masks, draws, seed)
     else:
         inside = np.stack(masks, axis=1)
-        estimates = group_mean_slices(values, groups, inside, draws=draws, seed=seed, bounds=(0, 1))
+        estimates = group_mean_slices(values, groups, inside, Resampling(draws=draws, seed=seed, bounds=(0, 1)))
     found = [
         OfficialFigure(level, name, one.value, one.ci_low, one.ci_high, one.n)
         for (level, name, _), one in zip(named, estimates, strict=True)
@@ -90,7 +90,7 @@ def _pre_evaluation(
     moved = np.full(len(values), mean)
     for mask in there:
         moved[mask] += (values[mask] - values[mask].mean()) * len(values) / (len(there) * mask.sum())
-    one = mean_interval(moved, groups, draws=draws, seed=seed)
+    one = mean_interval(moved, groups, Resampling(draws=draws, seed=seed))
     return OfficialFigure("pre_evaluation", "SCORE", mean, one.ci_low, one.ci_high, len(there))
 
 

@@ -1,31 +1,37 @@
-"""Means with clustered intervals."""
+"""Means with clustered intervals: of all items, of slices of them, and of groups that all count alike."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Unpack
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError
-from proctor.stats.clusters import Floats, Groups, Ints, Sums, Values, finite, group_codes, tabulate
-from proctor.stats.ends import bca_ends, percentile_ends
-from proctor.stats.estimate import Estimate
-from proctor.stats.moments import Moments, divide, moments
-from proctor.stats.options import Options, Resampling
-from proctor.stats.resampling import resampled_means
+from proctor.stats.bootstrap import (
+    Estimate,
+    Resampling,
+    bca_ends,
+    group_units,
+    item_picks,
+    percentile_ends,
+    ratio,
+    weights,
+)
+from proctor.stats.clusters import Floats, Groups, Ints, Items, Sums, Values, finite, group_codes, summed, tabulate
 from proctor.stats.special import expit, logit, stdtrit
 
 _FEW_OFF_BOUND = 9  # groups away from the bound where most are: so few may not show all there is
 _FEW_DIFFERING = 5  # the same for differences; with no more groups that differ no p is below 0.05
 
 
-def mean_interval(values: Values, groups: Groups, **options: Unpack[Options]) -> Estimate:
+def mean_interval(values: Values, groups: Groups, plan: Resampling = Resampling()) -> Estimate:
     """The mean of all values, with a clustered bootstrap interval.
 
     `values` are one number per item, `groups` the item's group (any hashable label or whole number):
-    what shares a group is resampled together. Options: see `Resampling`.
+    what shares a group is resampled together. `plan`: see `Resampling`.
 
     The mean is the sum of all values over their number (a ratio of sums over groups, so a big group
     counts by its size). Its interval is the BCa interval (Efron 1987, Journal of the American
@@ -51,18 +57,18 @@ def mean_interval(values: Values, groups: Groups, **options: Unpack[Options]) ->
 
     Raises `InputError` for a value that is not finite or out of bounds, and where lengths differ.
 
-    >>> mean_interval([1, 1, 0, 1, 0, 0], ["v1", "v1", "v1", "v2", "v2", "v3"], bounds=(0, 1)).value
+    >>> mean_interval([1, 1, 0, 1, 0, 0], ["v1", "v1", "v1", "v2", "v2", "v3"], Resampling(bounds=(0, 1))).value
     0.5
     >>> mean_interval([1, 0], ["v1", "v1"])
     Estimate(value=0.5, ci_low=None, ci_high=None, n=2, groups=1)
     >>> mean_interval([], [])
     Estimate(value=None, ci_low=None, ci_high=None, n=0, groups=0)
     """
-    return slice_means(values, groups, np.zeros(len(values), dtype=np.int64), 1, **options)[0]
+    return slice_means(values, groups, np.zeros(len(values), dtype=np.int64), 1, plan)[0]
 
 
 def slice_means(
-    values: Values, groups: Groups, slices: Sequence[int] | NDArray[Any], n_slices: int, **options: Unpack[Options]
+    values: Values, groups: Groups, slices: Sequence[int] | NDArray[Any], n_slices: int, plan: Resampling = Resampling()
 ) -> list[Estimate]:
     """The mean and interval of every slice, as `mean_interval` gives them, from the same samples.
 
@@ -81,7 +87,6 @@ def slice_means(
     >>> [one.n for one in slice_means([1, 0, 1], ["a", "a", "b"], inside, 2)]
     [3, 2]
     """
-    plan = Resampling(**options)
     numbers = finite(values)
     check_bounds(numbers, plan.bounds)
     code, where = group_codes(groups, len(numbers)), np.asarray(slices)
@@ -187,3 +192,139 @@ def _unseen(
         np.where(few, np.fmin(low, known.mean - share * (known.mean - least)), low),
         np.where(few, np.fmax(high, known.mean + share * (most - known.mean)), high),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """One entry per slice each. With eg = total − mean · size and hg = size / n of group g:
+
+    `spread` = √(Σ eg²) / n, the error that a bootstrap of whole groups sees; `error` = √(Σ eg² / (1 − hg)) / n
+    (CR2: Bell and McCaffrey 2002, Survey Methodology 28:169, for a mean); `skew` = Σ eg³ / (Σ eg²)^1.5;
+    `df` the degrees of freedom of `error`², at least 1 (see `moments`).
+    """
+
+    n: Floats
+    groups: Floats
+    mean: Floats
+    spread: Floats
+    error: Floats
+    skew: Floats
+    df: Floats
+
+
+def moments(sums: Sums) -> Moments:
+    """The moments of every slice; 0 where there is nothing to divide by.
+
+    Degrees of freedom are Satterthwaite's, (tr Q)² / tr Q², for Q the covariance of eg / √(1 − hg) if
+    values in a group correlate by ρ, estimated from the data and kept in 0 to 1 (Imbens and Kolesár
+    2016, Review of Economics and Statistics 98:701). They are groups − 1 for groups of equal size and
+    fewer for unequal ones.
+    """
+
+    def add(per_cell: Floats) -> Floats:
+        return summed(sums.slice_, per_cell, sums.n_slices)
+
+    size = sums.count
+    n = add(size)
+    mean = divide(add(sums.total), n)
+    off = sums.total - mean[sums.slice_] * size
+    share = size / n[sums.slice_]
+    leverage = divide(np.ones_like(share), 1 - share)
+    squared = add(off**2)
+    # Where all group means are the same, rounding leaves crumbs; they are no spread.
+    squared[squared <= 1e-24 * sums.squares * n] = 0.0
+    deviation = divide(sums.squares, n) - mean**2
+    correlation = np.clip(divide(divide(squared, deviation) - n, add(size * (size - 1))), 0, 1)
+    variance = size * (1 + correlation[sums.slice_] * (size - 1))
+    return Moments(
+        n=n,
+        groups=np.bincount(sums.slice_, minlength=sums.n_slices).astype(np.float64),
+        mean=mean,
+        spread=divide(np.sqrt(squared), n),
+        error=np.where(squared > 0, divide(np.sqrt(add(off**2 * leverage)), n), 0.0),
+        skew=divide(add(off**3), squared**1.5),
+        df=np.maximum(_satterthwaite(add, share, leverage, variance), 1.0),
+    )
+
+
+def _satterthwaite(add: Callable[[Floats], Floats], share: Floats, leverage: Floats, variance: Floats) -> Floats:
+    """(tr Q)² / tr Q² of Q = A V Aᵀ with A = diag(1 − h)^(−½) (I − h 1ᵀ) and V = diag(variance).
+
+    Written out into sums over groups, so that Q (groups × groups) is never made.
+    """
+    whole = add(variance)
+    a, b, c = add(leverage * share**2), add(leverage * share * variance), add(leverage * variance**2)
+    trace = add(leverage * variance) - 2 * b + a * whole
+    outside = 2 * a * c + (a * whole) ** 2 + 2 * b**2 - 4 * whole * a * b
+    twice = leverage**2 * variance
+    diagonal = add(twice * variance) - 4 * add(twice * share * variance) + 2 * whole * add(twice * share**2)
+    return divide(trace**2, outside + diagonal)
+
+
+def divide(top: Floats, bottom: Floats) -> Floats:
+    """top / bottom, and 0 where bottom is not above 0."""
+    return np.divide(top, bottom, out=np.zeros(np.shape(top)), where=bottom > 0)
+
+
+def resampled_means(items: Items, plan: Resampling, sets: Floats | None = None) -> Floats:
+    """The mean of every slice in every bootstrap sample: draws × slices, NaN where a sample has none.
+
+    With two levels, and with `sets` (0 or 1: slices of `items` × wider slices), those of the wider slices.
+    """
+    return _two_level(items, plan, sets) if plan.two_level else _one_level(items.sums, plan)
+
+
+def _one_level(sums: Sums, plan: Resampling) -> Floats:
+    """Whole groups are drawn."""
+    unit, n_units = group_units(sums.n_groups, plan.seed)
+    cell = unit[sums.group] * sums.n_slices + sums.slice_
+    shape = (n_units, sums.n_slices)
+    counts = summed(cell, sums.count, n_units * sums.n_slices).reshape(shape)
+    totals = summed(cell, sums.total, n_units * sums.n_slices).reshape(shape)
+    parts = [ratio(part @ totals, part @ counts) for part in weights(n_units, plan.draws, plan.seed)]
+    return np.concatenate(parts)
+
+
+def _two_level(items: Items, plan: Resampling, sets: Floats | None) -> Floats:
+    """Groups are drawn, and within each as many of its items as it has, whichever slice they are in."""
+    order = np.argsort(items.group, kind="stable")
+    values, slices = items.values[order], items.slice_[order]
+    n_slices = items.sums.n_slices
+    parts = []
+    for rows, row, place in item_picks(np.bincount(items.group), plan):
+        cell = row * n_slices + slices[place]
+        counts = np.bincount(cell, minlength=rows * n_slices).astype(np.float64).reshape(rows, n_slices)
+        totals = summed(cell, values[place], rows * n_slices).reshape(rows, n_slices)
+        parts.append(ratio(totals, counts) if sets is None else ratio(totals @ sets, counts @ sets))
+    return np.concatenate(parts)
+
+
+def group_mean_slices(
+    values: Values, groups: Groups, inside: NDArray[np.bool_], plan: Resampling = Resampling()
+) -> list[Estimate]:
+    """For every slice the mean over its groups of each group's mean there, with an interval.
+
+    `inside` (items × slices) says which slices an item is in. The interval is that of
+    `mean_interval` for the groups' means, one value a group. Edges: no item: value None; one group: no interval. Raises
+    `InputError` for shapes that differ, and for two levels.
+
+    >>> right, videos = [1, 1, 1, 0], ["a", "a", "a", "b"]
+    >>> group_mean_slices(right, videos, np.ones((4, 1), dtype=bool))[0].value
+    0.5
+    """
+    if plan.two_level:
+        raise InputError(None, "two_level", found="True", expected="False for means of groups")
+    numbers = finite(values)
+    code = group_codes(groups, len(numbers))
+    if inside.ndim != 2 or len(inside) != len(numbers):
+        raise InputError(None, "inside", found=str(inside.shape), expected=f"{len(numbers)} items × slices")
+    n_slices = inside.shape[1]
+    item, slice_ = np.nonzero(inside)
+    n_groups = int(code.max()) + 1 if len(code) else 0
+    cell = slice_ * n_groups + code[item]
+    count = summed(cell, np.ones(len(cell)), n_slices * n_groups)
+    total = summed(cell, numbers[item], n_slices * n_groups)
+    used = np.flatnonzero(count)
+    slices, of_group = np.divmod(used, max(1, n_groups))
+    found = slice_means(total[used] / count[used], of_group, slices, n_slices, plan)
+    return [replace(one, n=int(size)) for one, size in zip(found, inside.sum(axis=0), strict=True)]
