@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
+# Two processes that test use two cores: threads of the linear algebra below them would only wait for each other.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
 .PHONY: help core install demo test simulations check lint types layers doctests bench docs clean
 
 help: ## What there is
@@ -31,10 +34,10 @@ demo: core ## The main job on simulated procedures, offline: demo/report.html
 	$(BIN)/proctor demo --out demo
 
 simulations: install ## The simulations of statistics in their full size
-	PROCTOR_SIMULATIONS=full $(BIN)/python -m pytest --numprocesses 2 -m simulation
+	PROCTOR_SIMULATIONS=full $(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 -m simulation
 
 test: install ## All tests
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
 
 check: lint types layers doctests ## Lint, types, layers, doctests
 
