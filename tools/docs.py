@@ -227,7 +227,10 @@ def _names() -> str:
     parts = [f"## Benchmarks\n\n{_table(['Name', 'What it is'], benchmarks)}"]
     for title, registry in (("Systems", SYSTEMS), ("Judges", JUDGES)):
         known: Any = registry
-        rows = [[f"`{name}`", _one_line(inspect.getdoc(known.get(name)) or "")] for name in known.names()]
+        told = {name: inspect.getdoc(known.get(name)) or "" for name in known.names()}
+        if registry is SYSTEMS:
+            told = {name: text.partition("\n\n")[0] for name, text in told.items()}
+        rows = [[f"`{name}`", _one_line(text)] for name, text in told.items()]
         parts.append(f"## {title}\n\n{_table(['Name', 'What it does'], rows)}")
     return "\n\n".join(parts)
 

@@ -26,7 +26,7 @@ from proctor.core.formats import (
     RatingsFormat,
 )
 from proctor.metrics import AccuracyScorer
-from proctor.systems.baselines import build_shortest
+from proctor.systems.baselines import ShortestOption
 
 WORDS = tuple(
     word
@@ -136,7 +136,7 @@ def test_the_shortest_option_is_found_in_real_data(data: Path) -> None:
 
 
 def test_the_system_scores_what_the_audit_says(data: Path) -> None:
-    system, scorer = build_shortest(), AccuracyScorer()
+    system, scorer = ShortestOption(), AccuracyScorer()
     items = rexsonovqa(data)
     marks = [scorer.mark(item, asyncio.run(system.answer(item.as_asked(), Blind()))) for item in items]
     assert sum(mark.value for mark in marks) == 191

@@ -17,7 +17,7 @@ from proctor.core import Answer, Benchmark, Item
 from proctor.media import MediaLibrary, view
 from proctor.models import ModelClient, ModelSpec
 from proctor.runs import ask
-from proctor.systems import METHODS
+from proctor.systems import build_system
 from proctor.tasks.clinicalskillqa import READER
 from proctor.tasks.clinicalskillqa.construction import InstancePlan, build_instances
 from proctor.tasks.clinicalskillqa.methods.workflow import Workflow, built_in
@@ -185,7 +185,7 @@ def run_method(
             for model in models
         ]
         try:
-            system = METHODS.get(name)(clients, seed=0, options=options)
+            system = build_system(name, clients, seed=0, options=options)
             return [
                 await ask(system, item, lambda one: view(one, condition, instances.library)) for item in instances.items
             ]

@@ -22,9 +22,9 @@ from proctor.core.formats import (
     TimestampsFormat,
 )
 from proctor.media import MediaLibrary, view
-from proctor.systems import SYSTEMS
+from proctor.systems import build_system
 from proctor.tasks.simulated import CLASSES, ObjectClass, Renderer, Script, draw_script, observe, offers, simulate
-from proctor.tasks.simulated.classical_vision import ClassicalVision, answer_from, build, understood
+from proctor.tasks.simulated.classical_vision import ClassicalVision, answer_from, understood
 from proctor.tasks.simulated.pictures import sprite
 from proctor.tasks.simulated.reader import READER
 from proctor.tasks.simulated.vision import LOOKS, Detection, SeenPicture, detect, follow
@@ -76,7 +76,7 @@ def answers(benchmark_data: Benchmark) -> dict[str, list[tuple[Item, Answer]]]:
 
     async def ask() -> dict[str, list[tuple[Item, Answer]]]:
         library = MediaLibrary(benchmark_data.media_root)
-        system = build()
+        system = ClassicalVision()
         found = defaultdict(list)
         for condition in benchmark_data.conditions:
             for item in benchmark_data.items:
@@ -124,9 +124,9 @@ def test_it_answers_alike_when_asked_again(
     benchmark_data: Benchmark, answers: dict[str, list[tuple[Item, Answer]]]
 ) -> None:
     item, before = answers["text-only"][0]
-    again = asyncio.run(build().answer(item.as_asked(), Frames([], span=None)))
+    again = asyncio.run(ClassicalVision().answer(item.as_asked(), Frames([], span=None)))
     assert again == before
-    texts = {asyncio.run(build(seed=seed).answer(item.as_asked(), Frames([]))).text for seed in range(8)}
+    texts = {asyncio.run(ClassicalVision(seed=seed).answer(item.as_asked(), Frames([]))).text for seed in range(8)}
     assert len(texts) > 1
 
 
@@ -144,7 +144,7 @@ def test_it_understands_every_question_of_the_simulator() -> None:
 def test_an_unknown_wording_is_guessed_without_looking() -> None:
     item = Item(id="q", group="v", question="Is the surgeon tired?", answer=BinaryFormat())
     seen = Frames([])
-    answer = asyncio.run(build().answer(item, seen))
+    answer = asyncio.run(ClassicalVision().answer(item, seen))
     assert answer.parsed in (True, False)
     assert answer.extra == {"evidence": "guess", "because": "the wording is not one that it knows"}
     assert seen.asked == 0
@@ -164,7 +164,7 @@ def test_what_was_not_found_is_guessed_with_the_reason() -> None:
     )
     empty = Renderer(Script("v", 8.0, ()), (256, 144), 0)
     frames = [Frame(jpeg(empty.picture(time).pixels), time, "") for time in (0.0, 0.2, 0.4, 0.6)]
-    answer = asyncio.run(build().answer(item, Frames(frames)))
+    answer = asyncio.run(ClassicalVision().answer(item, Frames(frames)))
     assert answer.extra == {"evidence": "guess", "because": "what it asks for was not found"}
 
 
@@ -180,11 +180,11 @@ def test_what_was_not_found_is_guessed_with_the_reason() -> None:
     ],
 )
 def test_supported_formats(form: ChoiceFormat | FreeTextFormat, supported: bool) -> None:
-    assert build().supports(Item(id="q", group="v", question="?", answer=form)) is supported
+    assert ClassicalVision().supports(Item(id="q", group="v", question="?", answer=form)) is supported
 
 
 def test_its_name_and_settings() -> None:
-    system = SYSTEMS.get("classical-vision")(seed=3)
+    system = build_system("classical-vision", seed=3)
     assert isinstance(system, ClassicalVision)
     assert system.name == "classical-vision"
     assert system.settings == {"version": "2", "fps": 6.0, "seed": 3}

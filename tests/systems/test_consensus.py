@@ -22,7 +22,7 @@ from proctor.core import (
 )
 from proctor.core.formats import OrderingFormat
 from proctor.models import ModelClient, ModelSpec
-from proctor.systems import METHODS
+from proctor.systems import build_system
 from proctor.tasks.clinicalskillqa.methods.consensus import ConsensusOfSystems, members
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.key_frame_model import Instances, KeyFrameModel, run_method
@@ -205,7 +205,7 @@ def test_items_that_one_member_does_not_support() -> None:
 
 def built(*models: str, seed: int = 0, **options: Any) -> Any:
     clients = [ModelClient(ModelSpec(name=name, base_url="http://localhost:9/v1")) for name in models]
-    return METHODS.get("consensus")(clients, seed=seed, options=options)
+    return build_system("consensus", clients, seed=seed, options=options)
 
 
 def test_names_and_settings() -> None:
@@ -241,7 +241,7 @@ def test_names_and_settings() -> None:
         (
             ["openai:m"],
             {"over": "pairwise-vote", "samples": 2, "pairwise-vote.sample": 1},
-            "pairwise-vote: option 'sample': Extra inputs are not permitted (its options: samples,",
+            "pairwise-vote: option 'sample': Extra inputs are not permitted (its options: scenario, workflow, samples",
         ),
     ],
 )

@@ -14,7 +14,7 @@ import pytest
 from proctor.core import ConfigurationError, Frame, InputError, Item, Status, generator
 from proctor.core.formats import BinaryFormat, OrderingFormat
 from proctor.models import ModelClient, ModelSpec
-from proctor.systems import METHODS
+from proctor.systems import build_system
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.key_frame_model import Instances, KeyFrameModel, made_instances, run_method, sent
 from tests.support.program import proctor
@@ -269,8 +269,8 @@ def test_a_model_that_breaks_every_time_in_another_way_crashes_nothing(
 
 
 def built(name: str, **options: Any) -> Any:
-    return METHODS.get(name)(
-        [ModelClient(ModelSpec(name="openai:m", base_url="http://localhost:9/v1"))], options=options
+    return build_system(
+        name, [ModelClient(ModelSpec(name="openai:m", base_url="http://localhost:9/v1"))], options=options
     )
 
 
@@ -303,7 +303,7 @@ def test_options_that_it_does_not_have(options: dict[str, Any], text: str) -> No
         built("evidence-flow-m", **options)
     assert str(caught.value).startswith(text)
     with pytest.raises(ConfigurationError, match="evidence-flow-m: found 0 models, expected one"):
-        METHODS.get("evidence-flow-m")([], options={})
+        build_system("evidence-flow-m", [], options={})
     with pytest.raises(InputError, match=r"no\.yaml: found no such file"):
         built("evidence-flow-m", workflow="no.yaml")
 
@@ -325,7 +325,7 @@ def test_the_prompts_are_frozen(shown: str) -> None:
 
     async def run(url: str) -> None:
         client = ModelClient(ModelSpec(name="openai:m", base_url=url))
-        await METHODS.get("evidence-flow-m")([client], options={}).answer(item, Shown(frames))
+        await build_system("evidence-flow-m", [client], options={}).answer(item, Shown(frames))
         await client.aclose()
 
     with FaultyServer(model) as server:

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
-from proctor.core import Answer, Frame, InputError, Item, generator
+from proctor.core import Answer, ConfigurationError, Frame, Item, generator
 from proctor.core.formats import BinaryFormat, OrderingFormat
-from proctor.systems import SYSTEMS, shortest_path
+from proctor.systems import build_system, shortest_path
 from proctor.systems.seriation import MOST_EXACT, Seriation
 from tests.support.virtual_time import steps_of
 
@@ -53,7 +53,7 @@ def item(labels: str = "ABCD") -> Item:
 
 def asked(name: str, steps: dict[str, bytes], **more: Any) -> Answer:
     view = Shown([Frame(jpeg, None, label) for label, jpeg in steps.items()])
-    return asyncio.run(SYSTEMS.get(name)(**more).answer(item("".join(steps)), view))
+    return asyncio.run(build_system(name, options=more).answer(item("".join(steps)), view))
 
 
 def test_as_given_answers_with_the_labels_as_they_are() -> None:
@@ -73,8 +73,8 @@ def test_the_direction_is_the_stated_prior() -> None:
     assert asked("seriation", steps, start="plainer").parsed == list("CABD")
     assert asked("seriation", steps, start="busier").parsed == list("DBAC")
     assert asked("seriation", steps, start="given").parsed == list("CABD")
-    with pytest.raises(InputError, match=r"^start: found 'left', expected one of given, plainer, busier"):
-        SYSTEMS.get("seriation")(start="left")
+    with pytest.raises(ConfigurationError, match=r"^seriation: option 'start': .*'given', 'plainer' or 'busier'"):
+        build_system("seriation", options={"start": "left"})
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_where_there_is_nothing_to_see_it_guesses(frames: dict[str, bytes], beca
 @pytest.mark.parametrize("name", ["as-given", "seriation"])
 def test_orderings_alone_are_answered(name: str) -> None:
     other = Item(id="q1", group="v1", question="Is it?", answer=BinaryFormat())
-    system = SYSTEMS.get(name)(seed=1)
+    system = build_system(name, seed=1)
     assert system.supports(item())
     assert not system.supports(other)
     assert system.name == name

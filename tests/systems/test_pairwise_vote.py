@@ -12,7 +12,7 @@ import pytest
 from proctor.core import ConfigurationError, Item, Status, generator
 from proctor.core.formats import OrderingFormat
 from proctor.models import ModelClient, ModelSpec
-from proctor.systems import METHODS
+from proctor.systems import build_system
 from proctor.tasks.clinicalskillqa.methods.pairwise_vote import Ballot, VoteTally, read_choice
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.key_frame_model import Instances, KeyFrameModel, run_method, sent
@@ -157,7 +157,7 @@ def test_votes_by_hand() -> None:
 
 def built(**options: Any) -> Any:
     client = ModelClient(ModelSpec(name="openai:m", base_url="http://localhost:9/v1"))
-    return METHODS.get("pairwise-vote")([client], options=options)
+    return build_system("pairwise-vote", [client], options=options)
 
 
 def test_settings_and_options() -> None:

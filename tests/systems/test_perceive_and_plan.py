@@ -21,7 +21,7 @@ from proctor.core import Answer, ConfigurationError, Frame, InputError, Item, St
 from proctor.core.formats import OrderingFormat
 from proctor.media import MediaLibrary, ShowsOriginals, view
 from proctor.models import ModelClient, ModelSpec
-from proctor.systems import METHODS
+from proctor.systems import build_system
 from proctor.tasks.clinicalskillqa import READER
 from proctor.tasks.clinicalskillqa.methods.perceive_and_plan import PerceiveAndPlan, looks_at
 from tests.media.test_pose_files import CATEGORIES, image, numbers
@@ -420,7 +420,7 @@ def test_settings_and_options() -> None:
     client = ModelClient(ModelSpec(name="openai:m", base_url="http://localhost:9/v1"))
 
     def system(**options: Any) -> PerceiveAndPlan:
-        built = METHODS.get(NAME)([client], seed=0, options=options)
+        built = build_system(NAME, [client], seed=0, options=options)
         assert isinstance(built, PerceiveAndPlan)
         return built
 
@@ -431,7 +431,9 @@ def test_settings_and_options() -> None:
     assert set(plain["workflows"]) == {"cpr", "aed", "bmv"}  # type: ignore[arg-type]
     assert set(system(scenario="bmv").settings["workflows"]) == {"bmv"}  # type: ignore[arg-type]
     assert system(chest="0,0,1,1").settings["chest"] == {"x": 0, "y": 0, "width": 1, "height": 1}
-    with pytest.raises(ConfigurationError, match=r"perceive-and-plan: option 'rename'.*\(its options: insets, pose"):
+    with pytest.raises(
+        ConfigurationError, match=r"perceive-and-plan: option 'rename'.*\(its options: scenario, workflow, insets, pose"
+    ):
         system(rename="none")
 
 
@@ -471,7 +473,7 @@ def test_the_prompts_are_frozen() -> None:
     async def run(url: str) -> None:
         client = ModelClient(ModelSpec(name="openai:m", base_url=url))
         try:
-            await METHODS.get(NAME)([client], seed=0, options={}).answer(one, Shown(frames))
+            await build_system(NAME, [client], seed=0, options={}).answer(one, Shown(frames))
         finally:
             await client.aclose()
 

@@ -16,7 +16,7 @@ from proctor.core import Answer, ConfigurationError, Frame, InputError, Item, St
 from proctor.core.formats import OrderingFormat
 from proctor.media import view
 from proctor.models import ModelClient, ModelSpec
-from proctor.systems import METHODS, Demonstrations
+from proctor.systems import Demonstrations, build_system
 from proctor.tasks.clinicalskillqa.methods.prompted_order import (
     FORMULATIONS,
     Names,
@@ -272,7 +272,7 @@ def test_some_predicates_may_be_left_out(instances: Instances, tmp_path: Path) -
     assert "Nearest" not in said["A"]
     client = ModelClient(ModelSpec(name="openai:m", base_url="http://localhost:9/v1"))
     with pytest.raises(ConfigurationError, match=r"option 'predicates': found 'sitting', expected full, or some"):
-        METHODS.get(NAME)([client], seed=0, options={"predicates": "kneeling,sitting"})
+        build_system(NAME, [client], seed=0, options={"predicates": "kneeling,sitting"})
 
 
 def test_pictures_may_stand_in_a_drawn_order(instances: Instances) -> None:
@@ -440,7 +440,7 @@ def test_names_are_drawn_alike_for_all_and_go_back() -> None:
 
 def system(**options: Any) -> PromptedOrder:
     client = ModelClient(ModelSpec(name="openai:m", base_url="http://localhost:9/v1"))
-    built = METHODS.get(NAME)([client], seed=4, options=options)
+    built = build_system(NAME, [client], seed=4, options=options)
     assert isinstance(built, PromptedOrder)
     return built
 
@@ -470,10 +470,13 @@ def test_options_that_it_does_not_have() -> None:
         ConfigurationError, match=r"prompted-order: option 'rename': Input should be 'none' or 'random'"
     ):
         system(rename="some")
-    with pytest.raises(ConfigurationError, match=r"option 'shot'.*\(its options: formulation, rename, demonstrations"):
+    with pytest.raises(
+        ConfigurationError,
+        match=r"option 'shot'.*\(its options: scenario, workflow, formulation, rename, demonstrations",
+    ):
         system(shot=1)
     with pytest.raises(ConfigurationError, match="prompted-order: found 0 models, expected one"):
-        METHODS.get(NAME)([], seed=0, options={})
+        build_system(NAME, [], seed=0, options={})
     with pytest.raises(InputError, match="chest: found '1', expected four fractions"):
         system(chest="1")
 
@@ -500,7 +503,7 @@ def test_the_prompts_are_frozen(formulation: str, tmp_path: Path) -> None:
     async def run(url: str) -> None:
         client = ModelClient(ModelSpec(name="openai:m", base_url=url))
         try:
-            built = METHODS.get(NAME)([client], seed=0, options={"formulation": formulation, **options})
+            built = build_system(NAME, [client], seed=0, options={"formulation": formulation, **options})
             await built.answer(one, Shown(frames))
         finally:
             await client.aclose()

@@ -13,7 +13,7 @@ from PIL import Image
 
 from proctor.core import ConfigurationError, Frame, generator
 from proctor.models import ModelClient, ModelSpec
-from proctor.systems import METHODS
+from proctor.systems import build_system
 from proctor.systems.seriation import LearnedStart, Seriation, learned, moved
 from tests.support.key_frame_model import Instances, made_instances
 from tests.support.program import proctor
@@ -116,7 +116,7 @@ def test_options_that_make_no_sense(instances: Instances) -> None:
     client = ModelClient(ModelSpec(name="openai:m", base_url="http://localhost:9/v1"))
 
     def built(clients: list[Any], **options: Any) -> Any:
-        return METHODS.get(NAME)(clients, seed=0, options=options)
+        return build_system(NAME, clients, seed=0, options=options)
 
     assert built([], start="busier").settings["start"] == "busier"
     with pytest.raises(ConfigurationError, match="seriation-directed: found 1 models, expected none"):

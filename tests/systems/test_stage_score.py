@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from proctor.core import ConfigurationError, Status, generator
 from proctor.media import view
 from proctor.models import ModelClient, ModelSpec
-from proctor.systems import METHODS
+from proctor.systems import build_system
 from proctor.tasks.clinicalskillqa.methods.stage_score import (
     NO_FACTS,
     MultimodalEncoder,
@@ -271,7 +271,7 @@ def test_pictures_of_any_size_have_as_many_points() -> None:
 
 def built(**options: Any) -> Any:
     client = ModelClient(ModelSpec(name="openai:m", base_url="http://localhost:9/v1"))
-    return METHODS.get("stage-score")([client], options=options)
+    return build_system("stage-score", [client], options=options)
 
 
 def test_settings_and_options() -> None:

@@ -26,17 +26,16 @@ from proctor.core.formats import (
     option_letters,
 )
 from proctor.metrics.constants import best_constant
-from proctor.systems import SYSTEMS, say
+from proctor.systems import build_system, say
 from proctor.systems.baselines import (
     DEFAULT_SPAN_S,
+    LongestOption,
     Majority,
     OptionLength,
-    build_longest,
-    build_majority,
-    build_random,
-    build_shortest,
+    RandomGuess,
+    ShortestOption,
+    TextSimilarity,
 )
-from proctor.systems.baselines import build_text_similarity as build_similarity
 
 
 class NoFrames:
@@ -107,7 +106,7 @@ def test_every_percentage_is_read_back(value: float) -> None:
     assert form.parse(say(form, value)) == pytest.approx(value, abs=5.1e-5)
 
 
-@pytest.mark.parametrize("build", [build_random, build_majority, build_longest, build_shortest, build_similarity])
+@pytest.mark.parametrize("build", [RandomGuess, Majority, LongestOption, ShortestOption, TextSimilarity])
 def test_every_system_answers_every_format_in_its_words(build: type[System]) -> None:
     system = build()
     items = [
@@ -130,17 +129,17 @@ def test_every_system_answers_every_format_in_its_words(build: type[System]) -> 
 
 def test_random_is_the_same_in_any_order_and_differs_by_seed_and_item() -> None:
     items = [make(ChoiceFormat(), name=f"q{n}", options=("a", "b", "c", "d")) for n in range(40)]
-    forwards = {item.id: ask(build_random(seed=1), item).parsed for item in items}
-    backwards = {item.id: ask(build_random(seed=1), item).parsed for item in reversed(items)}
-    other = {item.id: ask(build_random(seed=2), item).parsed for item in items}
+    forwards = {item.id: ask(RandomGuess(seed=1), item).parsed for item in items}
+    backwards = {item.id: ask(RandomGuess(seed=1), item).parsed for item in reversed(items)}
+    other = {item.id: ask(RandomGuess(seed=2), item).parsed for item in items}
     assert forwards == backwards
     assert forwards != other
     assert set(forwards.values()) == {"A", "B", "C", "D"}
-    assert build_random(seed=2).settings == {"seed": 2}
+    assert RandomGuess(seed=2).settings == {"seed": 2}
 
 
 def test_random_draws_uniformly() -> None:
-    system = build_random()
+    system = RandomGuess()
     letters = Counter(
         ask(system, make(ChoiceFormat(), name=f"q{n}", options=("a", "b", "c", "d"))).parsed for n in range(1200)
     )
@@ -153,27 +152,27 @@ def test_random_times_lie_in_the_span() -> None:
     for number in range(50):
         item = make(TimestampsFormat(several=True), name=f"q{number}")
         (low, high) = (600.5, 602.5)
-        shown = ask(build_random(), item, (low, high)).parsed
-        blind = ask(build_random(), item).parsed
+        shown = ask(RandomGuess(), item, (low, high)).parsed
+        blind = ask(RandomGuess(), item).parsed
         assert isinstance(shown, list)
         assert isinstance(blind, list)
         assert all(low <= float(str(moment)) <= high for moment in shown)
         assert all(DEFAULT_SPAN_S[0] <= float(str(moment)) <= DEFAULT_SPAN_S[1] for moment in blind)
 
 
-@pytest.mark.parametrize("build", [build_random, build_majority, build_longest, build_shortest])
+@pytest.mark.parametrize("build", [RandomGuess, Majority, LongestOption, ShortestOption])
 def test_free_text_needs_words(build: type[System]) -> None:
     assert not build().supports(make(FreeTextFormat(), "a clip"))
 
 
 def test_option_length_counts_characters_and_takes_the_first_of_equals() -> None:
     item = make(ChoiceFormat(), options=("bb", "a", "ccc", "d", "eee"))
-    assert ask(build_shortest(), item).parsed == "B"
-    assert ask(build_longest(), item).parsed == "C"
-    assert ask(build_longest(), item).extra == {}
+    assert ask(ShortestOption(), item).parsed == "B"
+    assert ask(LongestOption(), item).parsed == "C"
+    assert ask(LongestOption(), item).extra == {}
 
 
-@pytest.mark.parametrize("build", [build_longest, build_shortest])
+@pytest.mark.parametrize("build", [LongestOption, ShortestOption])
 def test_option_length_skips_orders(build: type[System]) -> None:
     """An order has no options: all that would be left is the row of `random` once more, three times in all."""
     assert not build().supports(make(OrderingFormat(labels=("A", "B", "C")), ["C", "A", "B"]))
@@ -181,8 +180,8 @@ def test_option_length_skips_orders(build: type[System]) -> None:
 
 def test_option_length_without_options_answers_as_random_and_says_so() -> None:
     item = make(CountFormat(), name="q7")
-    answer = ask(build_shortest(seed=3), item)
-    assert answer.parsed == ask(build_random(seed=3), item).parsed
+    answer = ask(ShortestOption(seed=3), item)
+    assert answer.parsed == ask(RandomGuess(seed=3), item).parsed
     assert answer.extra == {"fallback": "random"}
 
 
@@ -252,7 +251,7 @@ def test_similarity_takes_the_option_nearest_to_the_question() -> None:
         question="Why is the probe rotated over the left kidney?",
         options=("To find the aorta", "To see the left kidney lengthwise", "To add gel"),
     )
-    system = build_similarity()
+    system = TextSimilarity()
     assert isinstance(system, NeedsReferences)
     system.learn([item])
     assert ask(system, item).parsed == "B"
@@ -260,7 +259,7 @@ def test_similarity_takes_the_option_nearest_to_the_question() -> None:
 
 def test_similarity_without_a_common_word_takes_the_first() -> None:
     item = make(ChoiceFormat(), "B", question="Why?", options=("x1", "x2"))
-    system = build_similarity()
+    system = TextSimilarity()
     assert isinstance(system, NeedsReferences)
     system.learn([item])
     assert ask(system, item).parsed == "A"
@@ -273,7 +272,7 @@ def test_similarity_borrows_from_another_group_only() -> None:
         make(CountFormat(), 4, name="near", group="v2", question="How many clips are on the artery?"),
         make(CountFormat(), 5, name="far", group="v3", question="Sponges: what number?"),
     ]
-    system = build_similarity()
+    system = TextSimilarity()
     assert isinstance(system, NeedsReferences)
     system.learn(items)
     answer = ask(system, items[0])
@@ -286,7 +285,7 @@ def test_similarity_borrows_only_what_the_item_can_say() -> None:
         make(ClassesFormat(classes=("bag",)), ["bag"], name="q2", group="v2", question="Which are seen?"),
         make(ClassesFormat(classes=("clip", "bag")), ["clip"], name="q3", group="v3", question="Which clips?"),
     ]
-    system = build_similarity()
+    system = TextSimilarity()
     assert isinstance(system, NeedsReferences)
     system.learn(items)
     assert ask(system, items[0]).extra == {"donor": "q3"}
@@ -297,7 +296,7 @@ def test_similarity_answers_free_text_within_its_limit() -> None:
         make(FreeTextFormat(max_chars=10), "short", name="q1", group="v1", question="What moves?"),
         make(FreeTextFormat(), "The probe slides caudally.", name="q2", group="v2", question="What moves?"),
     ]
-    system = build_similarity()
+    system = TextSimilarity()
     assert isinstance(system, NeedsReferences)
     system.learn(items)
     assert ask(system, items[0]).text == "The probe"
@@ -306,7 +305,7 @@ def test_similarity_answers_free_text_within_its_limit() -> None:
 
 def test_similarity_with_one_group_declines() -> None:
     items = [make(CountFormat(), number, name=f"q{number}") for number in (1, 2)]
-    system = build_similarity()
+    system = TextSimilarity()
     with pytest.raises(ConfigurationError, match="text-similarity has to learn the questions before item 'q1'"):
         ask(system, items[0])
     assert isinstance(system, NeedsReferences)
@@ -318,9 +317,9 @@ def test_similarity_with_one_group_declines() -> None:
 
 def test_random_supports_up_to_26_options() -> None:
     item = make(ChoiceFormat(), options=[f"option {n}" for n in range(26)])
-    assert ask(build_random(), item).parsed in option_letters(26)
+    assert ask(RandomGuess(), item).parsed in option_letters(26)
 
 
 @pytest.mark.parametrize("name", ["random", "majority", "longest-option", "shortest-option", "text-similarity"])
 def test_the_registry_finds_them_under_their_names(name: str) -> None:
-    assert SYSTEMS.get(name)(seed=3).name == name
+    assert build_system(name, seed=3).name == name

@@ -89,7 +89,7 @@ def build_systems(
 
     Raises `InputError` where nothing is named, something twice, or what does not go together.
     """
-    from proctor.systems import METHODS
+    from proctor.systems import SYSTEMS, asks_models
 
     if not systems and not models:
         raise InputError(None, "system and model", found="neither", expected="what is to answer")
@@ -97,7 +97,7 @@ def build_systems(
         twice = next((one for one in given if list(given).count(one) > 1), None)
         if twice is not None:
             raise InputError(None, what, found=f"{twice} twice", expected="each once")
-    methods = [one for one in systems if isinstance(one, str) and one in METHODS.names()]
+    methods = [one for one in systems if isinstance(one, str) and one in SYSTEMS.names() and asks_models(one)]
     if name and len(systems) + len(models) != 1 and not methods:
         raise InputError(None, "name", found=f"{name!r} for several systems", expected="a name for one alone")
     if prompt and (methods or not models):
@@ -107,9 +107,13 @@ def build_systems(
         if len(systems) > 1:
             raise InputError(None, "system", found=", ".join(map(str, systems)), expected="one method alone")
         return [_method(methods[0], models, access, name=name, seed=seed, options=options)]
-    if options:
-        raise InputError(None, "options", found=", ".join(options), expected="none: only methods have options")
-    built = [_system(one, name=name, seed=seed) for one in systems]
+    if options and (
+        len(systems) + len(models) > 1
+        or not isinstance(one := [*systems, *models][0], str)
+        or one not in SYSTEMS.names()
+    ):
+        raise InputError(None, "options", found=", ".join(options), expected="one named system alone, which has them")
+    built = [_system(one, name=name, seed=seed, options=options) for one in systems]
     return built + _prompted(models, access, benchmark, prompt, name=name, video_as=more.get("video_as", "frames"))
 
 
@@ -134,7 +138,7 @@ def listed(given: Any) -> list[Any]:
     return list(given) if isinstance(given, list | tuple | set | frozenset) else [given]
 
 
-def _system(given: SystemLike, *, name: str, seed: int) -> System:
+def _system(given: SystemLike, *, name: str, seed: int, options: Mapping[str, JsonValue]) -> System:
     from proctor.systems import FunctionSystem, Renamed, build_system, is_file_address, is_system, system_in_file
 
     if isinstance(given, FunctionSystem):
@@ -142,9 +146,10 @@ def _system(given: SystemLike, *, name: str, seed: int) -> System:
     if isinstance(given, str):
         if is_file_address(given):
             return system_in_file(given, name=name)
-        if name:
+        if name and not options:
             raise InputError(None, "name", found=f"{name!r} for {given}", expected="none: it keeps its own name")
-        return build_system(given, seed=seed)
+        built = build_system(given, options=options, seed=seed)
+        return Renamed(built, name) if name else built
     if not is_system(given):
         return FunctionSystem(given, name=name)
     return Renamed(given, name) if name else given
@@ -159,10 +164,10 @@ def _method(
     seed: int,
     options: Mapping[str, JsonValue],
 ) -> System:
-    from proctor.systems import METHODS, Renamed
+    from proctor.systems import Renamed, build_system
 
     clients = [access.client(model) for model in models]
-    built = METHODS.get(method)(clients, seed=seed, options=options)
+    built = build_system(method, clients, options, seed=seed)
     return Renamed(built, name) if name else built
 
 

@@ -78,7 +78,12 @@ def _rows(kind: Kind, store: str) -> tuple[list[str], list[list[str]]]:
     registry = _registry(kind)
     if registry is None:
         return _stored(kind, store)
-    return ["name", "summary"], [[name, _summary(registry.get(name))] for name in registry.names()]
+    names = registry.names()
+    if kind in {Kind.SYSTEMS, Kind.METHODS}:
+        from proctor.systems import asks_models
+
+        names = [name for name in names if asks_models(name) is (kind is Kind.METHODS)]
+    return ["name", "summary"], [[name, _summary(registry.get(name))] for name in names]
 
 
 def _registry(kind: Kind) -> Registry[Any] | None:
@@ -96,9 +101,9 @@ def _registry(kind: Kind) -> Registry[Any] | None:
 
         return JUDGES
     if kind in {Kind.SYSTEMS, Kind.METHODS}:
-        from proctor.systems import METHODS, SYSTEMS
+        from proctor.systems import SYSTEMS
 
-        return SYSTEMS if kind is Kind.SYSTEMS else METHODS
+        return SYSTEMS
     return None
 
 

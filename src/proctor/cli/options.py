@@ -28,9 +28,9 @@ def benchmark_names() -> list[str]:
 
 def system_names() -> list[str]:
     """The built-in systems and methods."""
-    from proctor.systems import METHODS, SYSTEMS
+    from proctor.systems import SYSTEMS
 
-    return [*SYSTEMS.names(), *METHODS.names()]
+    return SYSTEMS.names()
 
 
 def judge_names() -> list[str]:

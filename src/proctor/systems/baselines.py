@@ -1,14 +1,14 @@
-"""`as-given`: the frames in the order in which they are given. What a shuffle that leaks would reward."""
+"""The baselines: systems that never look at what is shown, and what a blind guess or a constant scores."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import JsonValue
 
-from proctor.core import Answer, ConfigurationError, Item, ParseError, RefusalError, System, View, generator
+from proctor.core import Answer, ConfigurationError, Item, ParseError, RefusalError, View, generator
 from proctor.core.formats import (
     BinaryFormat,
     ChoiceFormat,
@@ -27,20 +27,13 @@ from proctor.systems.replies import reply
 
 
 class AsGiven:
-    """Answers with the labels in the order of the item, without a look at the frames. Orderings alone.
+    """Frames in the order in which they are given; no look at them.
 
-    On well-mixed instances it scores at chance: more says that the mixing leaks.
+    Orderings alone. On well-mixed instances it scores at chance: more says that the mixing leaks.
     """
 
-    @property
-    def name(self) -> str:
-        """As on the command line."""
-        return "as-given"
-
-    @property
-    def settings(self) -> dict[str, JsonValue]:
-        """Nothing changes its answers."""
-        return {}
+    name = "as-given"
+    settings: ClassVar[dict[str, JsonValue]] = {}
 
     def supports(self, item: Item) -> bool:
         """Orderings alone."""
@@ -54,15 +47,6 @@ class AsGiven:
         return reply(item, list(item.answer.labels))
 
 
-def build_as_given(*, seed: int = 0) -> System:
-    """Frames in the order in which they are given; no look at them.
-
-    It draws nothing, so the seed changes nothing.
-    """
-    del seed
-    return AsGiven()
-
-
 class OptionLength:
     """The option with the most (or fewest) characters; of several as long, the first.
 
@@ -71,20 +55,12 @@ class OptionLength:
     not supported: of orders alone, all that is left would be the row of `random` once more.
     """
 
-    def __init__(self, *, longest: bool, seed: int = 0) -> None:
-        self._longest = longest
-        self._seed = seed
+    name: str
+    sign: int
+
+    def __init__(self, seed: int = 0) -> None:
+        self.settings: dict[str, JsonValue] = {"seed": seed}
         self._otherwise = RandomGuess(seed)
-
-    @property
-    def name(self) -> str:
-        """As on the command line."""
-        return "longest-option" if self._longest else "shortest-option"
-
-    @property
-    def settings(self) -> dict[str, JsonValue]:
-        """The seed, which matters only where there are no options."""
-        return {"seed": self._seed}
 
     def supports(self, item: Item) -> bool:
         """All formats but free text and orders."""
@@ -92,24 +68,22 @@ class OptionLength:
 
     async def answer(self, item: Item, view: View) -> Answer:
         """Counts characters; asks the view for nothing where there are options."""
-        if isinstance(item.answer, ChoiceFormat):
-            return reply(item, self._pick(item.options))
-        return reply(item, self._otherwise.draw(item, view.span), fallback=self._otherwise.name)
-
-    def _pick(self, options: tuple[str, ...]) -> str:
-        sign = -1 if self._longest else 1
-        place = min(range(len(options)), key=lambda index: sign * len(options[index]))
-        return option_letters(len(options))[place]
+        if not isinstance(item.answer, ChoiceFormat):
+            return reply(item, self._otherwise.draw(item, view.span), fallback=self._otherwise.name)
+        number = min(range(len(item.options)), key=lambda index: self.sign * len(item.options[index]))
+        return reply(item, option_letters(len(item.options))[number])
 
 
-def build_longest(*, seed: int = 0) -> System:
+class LongestOption(OptionLength):
     """The option with the most characters; a rule that reads no question."""
-    return OptionLength(longest=True, seed=seed)
+
+    name, sign = "longest-option", -1
 
 
-def build_shortest(*, seed: int = 0) -> System:
+class ShortestOption(OptionLength):
     """The option with the fewest characters; a rule that reads no question."""
-    return OptionLength(longest=False, seed=seed)
+
+    name, sign = "shortest-option", 1
 
 
 DEFAULT_SPAN_S = (0.0, 600.0)
@@ -122,9 +96,9 @@ _MOST_MOMENTS = 3  # where several times may be named, one to three are
 
 
 class RandomGuess:
-    """Every valid random answer; the draw belongs to (seed, item), so that an item gets the same
-    answer whenever and in whichever order it is asked.
+    """A valid random answer: what blind luck scores.
 
+    The draw belongs to (seed, item), so that an item gets the same answer whenever and in whichever order it is asked.
     Choice: each option alike. Ordering: each permutation alike. Binary: a fair coin. Count: 0 to
     `HIGHEST_COUNT` alike. Percentage: a whole number from 0 to 100. Classes: each class with
     probability 1/2. Timestamps: uniform over the view's span (`DEFAULT_SPAN_S` where it has none), one
@@ -132,18 +106,11 @@ class RandomGuess:
     and texts of a pattern can't be drawn at random and are not supported.
     """
 
+    name = "random"
+
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
-
-    @property
-    def name(self) -> str:
-        """As on the command line."""
-        return "random"
-
-    @property
-    def settings(self) -> dict[str, JsonValue]:
-        """The seed; nothing else changes the answers."""
-        return {"seed": self._seed}
+        self.settings: dict[str, JsonValue] = {"seed": seed}
 
     def supports(self, item: Item) -> bool:
         """All formats but free text and patterns."""
@@ -187,31 +154,19 @@ def _number(
     raise ValueError(f"an answer of the format {form.kind} can't be drawn at random")
 
 
-def build_random(*, seed: int = 0) -> System:
-    """A valid random answer: what blind luck scores."""
-    return RandomGuess(seed)
-
-
 class Majority:
-    """The constant answer that serves each answer format best.
+    """The best constant answer of each format, chosen by the reference answers: an oracle baseline.
 
-    It is found on the very items that it then answers, so it is an optimistic floor: what the
-    distribution of the answers alone is worth, never a contestant (see `Constants` for what shares a
+    It is found on the very items that it then answers, so it is optimistic: what the
+    distribution of the answers alone is worth (see `Constants` for what shares a
     constant). Free text has no majority and is not supported.
     """
 
+    name = "majority"
+    settings: ClassVar[dict[str, JsonValue]] = {"learned_from": "the references of the same items"}
+
     def __init__(self) -> None:
         self._constants: Constants | None = None
-
-    @property
-    def name(self) -> str:
-        """As on the command line."""
-        return "majority"
-
-    @property
-    def settings(self) -> dict[str, JsonValue]:
-        """Nothing can be set; what it learned is decided by the benchmark."""
-        return {"learned_from": "the references of the same items"}
 
     def supports(self, item: Item) -> bool:
         """All formats but free text; once it has learned, only those of which it saw a reference."""
@@ -231,39 +186,27 @@ class Majority:
         return reply(item, self._constants.answer(item))
 
 
-def build_majority(*, seed: int = 0) -> System:
-    """The best constant answer of each format, chosen with the key in hand: a floor, no contestant.
-
-    It draws nothing, so the seed changes nothing.
-    """
-    del seed
-    return Majority()
-
-
 class TextSimilarity:
-    """Words alone (TF-IDF over single words and pairs, cosine similarity).
+    """The option, or the answer to another question, with the most similar words (TF-IDF).
 
-    A choice gets the option that is most similar to the question; of equals the first. Here the key is
+    Words alone: TF-IDF over single words and pairs, cosine similarity.
+    A choice gets the option that is most similar to the question; of equals the first. Here the reference is
     never used: all that it learns are the words' weights. Every other format gets the reference of the
     most similar question of the same format in *another* group (never in its own, where the same
     moments are asked about again): of equals the first in the benchmark's order, and of the references
     only those that are a valid answer to the item (a class that it does not know can't be said).
     """
 
+    name = "text-similarity"
+    settings: ClassVar[dict[str, JsonValue]] = {
+        "words": "TF-IDF, 1 and 2 words, sublinear",
+        "donors": "other groups only",
+    }
+
     def __init__(self) -> None:
         self._vectorizer: Any = None
         self._donors: dict[str, list[Item]] = {}
         self._matrices: dict[str, Any] = {}
-
-    @property
-    def name(self) -> str:
-        """As on the command line."""
-        return "text-similarity"
-
-    @property
-    def settings(self) -> dict[str, JsonValue]:
-        """How words are weighed."""
-        return {"words": "TF-IDF, 1 and 2 words, sublinear", "donors": "other groups only"}
 
     def supports(self, item: Item) -> bool:
         """All formats; once it has learned, only where another group offers a reference."""
@@ -334,12 +277,3 @@ def _borrowed(item: Item, donor: Item) -> Answer | None:
         return reply(item, value, donor=donor.id)
     except ParseError:
         return None
-
-
-def build_text_similarity(*, seed: int = 0) -> System:
-    """The option, or the answer to another question, with the most similar words (TF-IDF).
-
-    It draws nothing, so the seed changes nothing.
-    """
-    del seed
-    return TextSimilarity()

@@ -8,18 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import JsonValue
 
-from proctor.core import Answer, ConfigurationError, Frame, InputError, Item, System, View
+from proctor.core import Answer, ConfigurationError, Frame, Item, View
 from proctor.core.formats import OrderingFormat
-from proctor.models import ModelClient
 from proctor.systems.baselines import RandomGuess
 from proctor.systems.demonstrations import Demonstrations
-from proctor.systems.registry import method_options
+from proctor.systems.registry import NO_OPTIONS, SystemOptions, read_options
 from proctor.systems.replies import reply
 
 Look = NDArray[np.float64]
@@ -213,15 +212,16 @@ def learned(solved: Iterable[tuple[str, bytes, bytes]]) -> LearnedStart:
     return LearnedStart(votes)
 
 
+DIRECTED = "seriation-directed"
+"""The name of answers with a stated or learned direction: another system than the one without."""
+
 VERSION = "3"
 """Changes whenever the same frames may give another answer."""
 
 
-class SeriationOptions(BaseModel):
+class SeriationOptions(SystemOptions):
     """`start` is the end that comes first (`given`, `plainer`, `busier`); `learn` a file or folder of solved instances
     that say so instead."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     start: Start | None = None
     learn: str | None = None
@@ -243,18 +243,11 @@ class Seriation:
     """
 
     def __init__(self, *, seed: int = 0, start: Start = "given", prior: LearnedStart | None = None) -> None:
-        if start not in get_args(Start):
-            expected = f"one of {', '.join(get_args(Start))}"
-            raise InputError(None, "start", found=repr(start), expected=expected)
         self._start: Start = start
         self._prior = prior
         self._seed = seed
         self._guess = RandomGuess(seed)
-
-    @property
-    def name(self) -> str:
-        """As on the command line."""
-        return "seriation" if self._start == "given" and self._prior is None else "seriation-directed"
+        self.name = "seriation" if start == "given" and prior is None else DIRECTED
 
     @property
     def settings(self) -> dict[str, JsonValue]:
@@ -311,24 +304,14 @@ def _together(*tables: NDArray[np.float64]) -> NDArray[np.float64]:
     return together
 
 
-def build(*, seed: int = 0, start: Start = "given") -> System:
-    """Frames strung together by how alike they are; which end comes first is not known.
+def build(options: Mapping[str, JsonValue] = NO_OPTIONS, seed: int = 0, name: str = "seriation") -> Seriation:
+    """Frames strung together by how alike they are; which end comes first is not known, or said by an option.
 
-    `start` is the end that comes first: the one `given` earlier, the `plainer` or the `busier` one.
+    `start` is the end that comes first: the one `given` earlier, the `plainer` or the `busier` one; `learn` takes it from
+    solved instances. Under its former name `seriation-directed` it needs one of them. Raises `ConfigurationError`.
     """
-    return Seriation(seed=seed, start=start)
-
-
-def build_directed(clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[str, JsonValue]) -> System:
-    """Frames strung together by how alike they are; a stated or learned prior says which end comes first (no model).
-
-    Raises `ConfigurationError` where models are given, or not exactly one of `start` and `learn`.
-    """
-    name = "seriation-directed"
-    if clients:
-        raise ConfigurationError(f"{name}: found {len(clients)} models, expected none: it asks no model")
-    chosen = method_options(name, SeriationOptions, options)
-    if (chosen.start is None) == (chosen.learn is None):
+    chosen = read_options(name, SeriationOptions, options)
+    if (chosen.start is not None and chosen.learn is not None) or (name == DIRECTED and chosen == SeriationOptions()):
         raise ConfigurationError(f"{name}: expected one of the options start and learn")
     if chosen.learn is None:
         return Seriation(seed=seed, start=chosen.start or "given")
@@ -337,3 +320,8 @@ def build_directed(clients: Sequence[ModelClient], *, seed: int = 0, options: Ma
         seed=seed,
         prior=learned((one.id, one.frames[one.order[0]].jpeg, one.frames[one.order[-1]].jpeg) for one in solved),
     )
+
+
+def build_directed(options: Mapping[str, JsonValue] = NO_OPTIONS, seed: int = 0) -> Seriation:
+    """The former name of `seriation` with an option that says which end comes first."""
+    return build(options, seed, DIRECTED)

@@ -6,13 +6,13 @@ import asyncio
 import hashlib
 import re
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
-from proctor.core import Answer, Frame, Item, System, View
+from proctor.core import Answer, Frame, Item, View
 from proctor.core.formats import FreeTextFormat, OrderingFormat, RatingsFormat, option_letters
-from proctor.systems import RandomGuess, reply
+from proctor.systems import NO_OPTIONS, RandomGuess, SystemOptions, read_options, reply
 from proctor.tasks.simulated.vision import LOOKS, Life, SeenPicture, Story, detect, follow, in_order
 
 Asked = re.Match[str]
@@ -206,11 +206,17 @@ _MOST_FRAMES = 3600
 _REMEMBERED = 20_000  # pictures; each remembers a few numbers only
 
 
-class ClassicalVision:
-    """Colour segmentation and tracking, made for the looks and the questions of the simulated procedures.
+class VisionOptions(SystemOptions):
+    """`fps` is how many frames a second are read."""
 
-    It reads `fps` frames a second (at most 3600, then spread evenly), in the order in which the view shows
-    them and at the times that the view tells, so disorder in the frames is disorder in its answers. Still
+    fps: float = Field(default=6.0, gt=0)
+
+
+class ClassicalVision:
+    """Colour and motion from the frames, made for the simulated procedures; elsewhere it guesses.
+
+    The option `fps` is how many frames a second it reads (at most 3600, then spread evenly), in the order in which the
+    view shows them and at the times that the view tells, so disorder in the frames is disorder in its answers. Still
     pictures that are to be put in order, whatever the wording, are strung together by how far objects move. Where
     it has no frames, or black ones (`text-only`, `black`), or a question whose wording it does not know, it
     answers by a seeded guess that is valid for the format, and so scores at chance. `Answer.extra` says
@@ -218,22 +224,14 @@ class ClassicalVision:
     free text and ratings.
     """
 
-    def __init__(self, *, seed: int = 0, fps: float = 6.0) -> None:
-        self._seed = seed
-        self._fps = fps
+    name = "classical-vision"
+
+    def __init__(self, options: Mapping[str, JsonValue] = NO_OPTIONS, seed: int = 0) -> None:
+        self._fps = read_options(self.name, VisionOptions, options).fps
+        self.settings: dict[str, JsonValue] = {"version": VERSION, "fps": self._fps, "seed": seed}
         self._guess = RandomGuess(seed)
         self._known: dict[bytes, SeenPicture] = {}
         self._lock = threading.Lock()
-
-    @property
-    def name(self) -> str:
-        """As on the command line."""
-        return "classical-vision"
-
-    @property
-    def settings(self) -> dict[str, JsonValue]:
-        """Version, frame rate and the seed of its guesses."""
-        return {"version": VERSION, "fps": self._fps, "seed": self._seed}
 
     def supports(self, item: Item) -> bool:
         """Every format but free text and ratings."""
@@ -284,11 +282,3 @@ class ClassicalVision:
 
     def _guessed(self, item: Item, view: View, because: str) -> Answer:
         return reply(item, self._guess.draw(item, view.span), evidence="guess", because=because)
-
-
-def build(*, seed: int = 0, fps: float = 6.0) -> System:
-    """Colour and motion from the frames, made for the simulated procedures; elsewhere it guesses.
-
-    `fps` is how many frames a second it reads.
-    """
-    return ClassicalVision(seed=seed, fps=fps)

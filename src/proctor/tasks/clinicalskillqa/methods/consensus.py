@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from proctor.core import (
     Answer,
@@ -20,16 +20,11 @@ from proctor.core import (
     Usage,
     View,
 )
+from proctor.core.formats import OrderingFormat
 from proctor.metrics.ordering import MOST_LABELS, Consensus, kemeny
 from proctor.models import ModelClient
-from proctor.systems import METHODS, SYSTEMS, ModelSystem, build_system, method_options
-from proctor.tasks.clinicalskillqa.methods.keyframes import (
-    clipped,
-    order_answer,
-    ordering_labels,
-    orders_frames,
-    read_labels,
-)
+from proctor.systems import NO_OPTIONS, SYSTEMS, ModelSystem, SystemOptions, asks_models, build_system, read_options
+from proctor.tasks.clinicalskillqa.methods.keyframes import clipped, order_answer, ordering_labels, read_labels
 
 METHOD = "consensus"
 
@@ -37,36 +32,34 @@ PLAIN = "model"
 """In `over`: the model itself, with the prompt that it is asked all questions with."""
 
 
-class ConsensusOptions(BaseModel):
+class ConsensusOptions(SystemOptions):
     """`over` names systems and methods, joined by commas (`model` is the model itself, with its plain prompt);
     `samples` is how often each model, and each method with each model, votes. An option of a method among them is
     written with its name before: `pairwise-vote.samples=1`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     over: str = PLAIN
     samples: int = Field(default=1, ge=1, le=100)
 
 
-def members(clients: Sequence[ModelClient], *, seed: int, options: Mapping[str, JsonValue]) -> list[tuple[str, System]]:
+def members(models: Sequence[ModelClient], *, seed: int, options: Mapping[str, JsonValue]) -> list[tuple[str, System]]:
     """The voters with a name each; the k-th sample has the seed `seed` + k.
 
     Raises `ConfigurationError` for unknown names, a name twice, options of methods that do not vote, a method
     without a model, models that nobody asks, and fewer than two votes.
     """
     own = {key: value for key, value in options.items() if "." not in key}
-    chosen = method_options(METHOD, ConsensusOptions, own)
+    chosen = read_options(METHOD, ConsensusOptions, own)
     names = [name.strip() for name in chosen.over.split(",")]
-    _check(names, clients)
+    _check(names, models)
     apart = _options_of(names, options)
     voters: list[tuple[str, System]] = []
     for name in names:
-        if name in SYSTEMS.names():  # it asks no model: a second vote would be the first one again
+        if not _asks(name):  # a second vote would be the first one again
             voters.append((name, build_system(name, seed=seed)))
             continue
-        for client in clients:
+        for model in models:
             for sample in range(chosen.samples):
-                system = _with(client, name, seed + sample, apart.get(name, {}))
+                system = _with(model, name, seed + sample, apart.get(name, {}))
                 mark = f"#{sample + 1}" if chosen.samples > 1 else ""
                 voters.append((f"{system.name}{mark}", system))
     if len(voters) < 2:
@@ -76,28 +69,32 @@ def members(clients: Sequence[ModelClient], *, seed: int, options: Mapping[str, 
     return voters
 
 
-def _with(client: ModelClient, name: str, seed: int, options: Mapping[str, JsonValue]) -> System:
+def _asks(name: str) -> bool:
+    return name == PLAIN or asks_models(name)
+
+
+def _with(model: ModelClient, name: str, seed: int, options: Mapping[str, JsonValue]) -> System:
     if name == PLAIN:
-        return ModelSystem(client)
+        return ModelSystem(model)
     if name == "stage-score":  # an order that rests on looks alone is no vote
         options = {"unseen": "none", **options}
-    return METHODS.get(name)([client], seed=seed, options=options)
+    return build_system(name, [model], options, seed=seed)
 
 
-def _check(names: Sequence[str], clients: Sequence[ModelClient]) -> None:
-    known = {PLAIN, *SYSTEMS.names(), *METHODS.names()} - {METHOD}
+def _check(names: Sequence[str], models: Sequence[ModelClient]) -> None:
+    known = {PLAIN, *SYSTEMS.names()} - {METHOD}
     for place, name in enumerate(names):
         if name not in known:
             expected = ", ".join(sorted(known))
             raise ConfigurationError(f"{METHOD}: option 'over': found {name!r}, expected one of {expected}")
         if name in names[:place]:
             raise ConfigurationError(f"{METHOD}: option 'over': found {name!r} twice, expected each once")
-    asking = [name for name in names if name not in SYSTEMS.names()]
-    if asking and not clients:
+    asking = [name for name in names if _asks(name)]
+    if asking and not models:
         raise ConfigurationError(f"{METHOD}: found no model for {asking[0]}, expected one or more (--model)")
-    if clients and not asking:
-        raise ConfigurationError(f"{METHOD}: found {len(clients)} models that nobody in 'over' asks")
-    if len({client.name for client in clients}) != len(clients):
+    if models and not asking:
+        raise ConfigurationError(f"{METHOD}: found {len(models)} models that nobody in 'over' asks")
+    if len({model.name for model in models}) != len(models):
         raise ConfigurationError(f"{METHOD}: found a model twice, expected each once (samples repeats them)")
 
 
@@ -108,7 +105,7 @@ def _options_of(names: Sequence[str], options: Mapping[str, JsonValue]) -> dict[
         name, dot, rest = key.partition(".")
         if not dot:
             continue
-        if name not in names or name in SYSTEMS.names() or name == PLAIN:
+        if name not in names or name == PLAIN or not asks_models(name):
             raise ConfigurationError(f"{METHOD}: option {key!r}: found no method {name!r} among those in 'over'")
         found.setdefault(name, {})[rest] = value
     return found
@@ -169,7 +166,7 @@ class ConsensusOfSystems:
 
     def supports(self, item: Item) -> bool:
         """Orderings of up to `MOST_LABELS` labels that every member supports."""
-        fits = orders_frames(item) and len(ordering_labels(item)) <= MOST_LABELS
+        fits = isinstance(item.answer, OrderingFormat) and len(item.answer.labels) <= MOST_LABELS
         return fits and all(system.supports(item) for _, system in self._voters)
 
     async def answer(self, item: Item, view: View) -> Answer:
@@ -257,9 +254,11 @@ def _nearest(votes: Sequence[_Vote], found: Consensus | None) -> _Vote | None:
     return min((vote for vote in votes if vote.order and vote.rationale), key=apart, default=None)
 
 
-def build(clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[str, JsonValue]) -> System:
+def build(
+    models: Sequence[ModelClient], options: Mapping[str, JsonValue] = NO_OPTIONS, seed: int = 0
+) -> ConsensusOfSystems:
     """The order that several models, samples, systems or methods agree on most, by exact Kemeny.
 
     The k-th sample of a method draws with `seed` + k.
     """
-    return ConsensusOfSystems(members(clients, seed=seed, options=options), seed)
+    return ConsensusOfSystems(members(models, seed=seed, options=options), seed)

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import combinations, pairwise, permutations
-from typing import Literal
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
-from proctor.core import Answer, Item, System, View
 from proctor.metrics.ordering import MOST_LABELS, nearest_order
-from proctor.models import ModelClient, Prompt, load_prompt
-from proctor.systems import method_options, only_client
 from proctor.tasks.clinicalskillqa.methods.keyframes import (
-    Asking,
-    KeyFrames,
+    FoundOrder,
+    KeyFrameMethod,
     LabelList,
+    MethodOptions,
+    OrderingTask,
     OrderReply,
     ReplyForm,
     clipped,
     in_turn,
-    key_frames,
-    order_answer,
-    orders_frames,
-    prompt_path,
     read_labels,
     spelled,
 )
-from proctor.tasks.clinicalskillqa.methods.workflow import Lasting, Workflow, WorkflowChoice
+from proctor.tasks.clinicalskillqa.methods.workflow import Lasting, Workflow
 
 
 class OverviewReply(ReplyForm):
@@ -83,13 +78,7 @@ class FrameEvidence:
 
     def told(self) -> dict[str, JsonValue]:
         """For an answer's `extra`."""
-        return {
-            "seen": self.seen,
-            "step": self.step,
-            "certain": self.certain,
-            "true_facts": [*self.true_facts],
-            "false_facts": [*self.false_facts],
-        }
+        return asdict(self) | {"true_facts": [*self.true_facts], "false_facts": [*self.false_facts]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +156,6 @@ class Constraint:
     kind: Literal["step", "lasting", "pair"]
     why: str
 
-    def told(self) -> dict[str, JsonValue]:
-        """For an answer's `extra`."""
-        return {"earlier": self.earlier, "later": self.later, "kind": self.kind, "why": self.why}
-
 
 @dataclass(frozen=True, slots=True)
 class Correction:
@@ -188,8 +173,8 @@ class Correction:
 
     def told(self, own: Sequence[str]) -> dict[str, JsonValue]:
         """For an answer's `extra`, violation by violation; `own` is the model's order."""
-        violations: list[JsonValue] = [{**one.told(), "mended": one not in self.broken} for one in self.violated]
-        given_up: list[JsonValue] = [one.told() for one in self.broken if one not in self.violated]
+        violations: list[JsonValue] = [{**asdict(one), "mended": one not in self.broken} for one in self.violated]
+        given_up: list[JsonValue] = [asdict(one) for one in self.broken if one not in self.violated]
         return {
             "model_order": [*own],
             "violations": violations,
@@ -263,24 +248,13 @@ def _may_be_over(lasts: Lasting, one: FrameEvidence, workflow: Workflow) -> bool
     return not one.certain or one.step is None or not workflow.precedes(one.step, lasts.until)
 
 
-VERSION = "1"
-"""Changes whenever the same replies may give another answer; prompts have hashes of their own."""
+class EvidenceFlowOptions(MethodOptions):
+    """`pairs` says which are compared: `all`, or only neighbours in the order that the overview `draft`s."""
 
-PROMPTS = ("overview", "frame", "pair", "decision")
-
-
-class EvidenceFlowOptions(BaseModel):
-    """`scenario` (cpr, aed, bmv) or `workflow` (a file) say what the procedure is; `pairs` which are compared:
-    `all`, or only neighbours in the order that the overview `draft`s."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    scenario: str | None = None
-    workflow: str | None = None
     pairs: Literal["all", "draft"] = "all"
 
 
-class EvidenceFlow:
+class EvidenceFlow(KeyFrameMethod):
     """Orders key frames by evidence that is gathered step by step; `ruled` has rules correct the model's order.
 
     For n frames shown (n ≥ 1) it makes 2 + n + p calls with 3·n + 2·p images: an overview (n images), a note on each
@@ -298,117 +272,85 @@ class EvidenceFlow:
     with each label at its first place.
     """
 
-    def __init__(self, client: ModelClient, options: EvidenceFlowOptions, *, ruled: bool) -> None:
-        self._client = client
-        self._options = options
-        self._ruled = ruled
-        self._method = f"evidence-flow-{'r' if ruled else 'm'}"
-        self._offer = WorkflowChoice(self._method, scenario=options.scenario, workflow=options.workflow)
-        self._prompts: dict[str, Prompt] = {
-            name: load_prompt(prompt_path("evidence_flow", f"{name}.txt.j2")) for name in PROMPTS
-        }
+    version, folder, files = "1", "evidence_flow", ("overview", "frame", "pair", "decision")
+    form = EvidenceFlowOptions
+    options: EvidenceFlowOptions
+    ruled: ClassVar[bool] = False
 
-    @property
-    def name(self) -> str:
-        """With the model, since another model is another system."""
-        return f"{self._method}[{self._client.name}]"
+    def details(self) -> dict[str, JsonValue]:
+        """The pairs."""
+        return {"pairs": self.options.pairs}
 
-    @property
-    def settings(self) -> dict[str, JsonValue]:
-        """The model, the prompts by hash, the workflows by hash, the pairs."""
-        return {
-            **self._client.settings,
-            **self._offer.settings,
-            "version": VERSION,
-            "pairs": self._options.pairs,
-            "prompts_sha256": {name: prompt.sha256 for name, prompt in self._prompts.items()},
-        }
-
-    def supports(self, item: Item) -> bool:
-        """Orderings alone."""
-        return orders_frames(item)
-
-    async def answer(self, item: Item, view: View) -> Answer:
-        """Raises `InfrastructureError` and `RefusalError` where a call ends so, `ValueError` for another format."""
-        frames = await key_frames(item, view)
-        workflows = self._offer.of(item.question)
-        asking = Asking(self._client)
-        evidence = await self._gather(asking, frames, item.question, workflows) if frames.frames else Evidence()
-        decided = await self._decide(asking, frames, item.question, workflows, evidence)
-        said = read_labels(decided.order, frames.labels)
-        extra: dict[str, JsonValue] = {"evidence": evidence.told(), **asking.counts()}
+    async def find(self, task: OrderingTask) -> FoundOrder:
+        """Evidence, the model's decision, and with rules what they correct."""
+        evidence = await self._gather(task) if task.frames.frames else Evidence()
+        decided = await self._decide(task, evidence)
+        said = read_labels(decided.order, task.frames.labels)
+        extra: dict[str, JsonValue] = {"evidence": evidence.told()}
         order, rationale = said.said, decided.rationale
-        if self._ruled:
+        if self.ruled:
             correction = correct(said.known, constraints(evidence))
             order = correction.order
             extra["correction"] = correction.told(said.said)
             if correction.moved:
                 rationale = assembled(evidence, correction)
-        return order_answer(item, order, rationale=rationale, usage=asking.usage, extra=extra)
+        return FoundOrder(order, rationale, extra)
 
-    async def _gather(
-        self, asking: Asking, frames: KeyFrames, question: str, workflows: Sequence[Workflow]
-    ) -> Evidence:
-        first = await asking.ask(
-            self._prompts["overview"],
-            OverviewReply,
-            frames.captioned(),
-            question=question,
-            labels=frames.shown,
-            unseen=frames.unseen,
-            workflows=workflows,
+    async def _gather(self, task: OrderingTask) -> Evidence:
+        frames, ask = task.frames, task.asking.ask
+        shown = {"labels": frames.shown, "unseen": frames.unseen, "workflows": task.workflows}
+        first = await ask(
+            self.prompts["overview"], OverviewReply, frames.captioned(), question=task.item.question, **shown
         )
-        workflow, overview = named(first.procedure, workflows), clipped(first.summary, 600)
+        workflow, overview = named(first.procedure, task.workflows), clipped(first.summary, 600)
         draft = tuple(one for one in read_labels(first.order, frames.labels).known if one in frames.shown)
         notes: dict[str, FrameEvidence] = {}
         for label in frames.shown:
-            note = await asking.ask(
-                self._prompts["frame"],
-                FrameReply,
-                frames.captioned([label]),
-                label=label,
-                workflow=workflow,
-                overview=overview,
-            )
+            told = {"label": label, "workflow": workflow, "overview": overview}
+            note = await ask(self.prompts["frame"], FrameReply, frames.captioned([label]), **told)
             notes[label] = FrameEvidence.of(note, workflow)
         pairs: list[PairEvidence] = []
         for one, other in self._pairs(frames.shown, draft):
-            seen = await asking.ask(
-                self._prompts["pair"],
-                PairReply,
-                frames.captioned([one, other]),
-                first=one,
-                second=other,
-                overview=overview,
-            )
+            compared = {"first": one, "second": other, "overview": overview}
+            seen = await ask(self.prompts["pair"], PairReply, frames.captioned([one, other]), **compared)
             pairs.append(PairEvidence.of(one, other, seen))
         return Evidence(workflow, overview, draft, notes, tuple(pairs))
 
     def _pairs(self, shown: Sequence[str], draft: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Which are compared, each in the order in which its frames are given: the draft is not to be told."""
-        if self._options.pairs == "all":
+        if self.options.pairs == "all":
             yield from combinations(shown, 2)
             return
         for one, other in pairwise(draft):
             yield (one, other) if shown.index(one) < shown.index(other) else (other, one)
 
-    async def _decide(
-        self, asking: Asking, frames: KeyFrames, question: str, workflows: Sequence[Workflow], evidence: Evidence
-    ) -> OrderReply:
-        chosen = (evidence.workflow,) if evidence.workflow is not None else workflows
-        return await asking.ask(
-            self._prompts["decision"],
+    async def _decide(self, task: OrderingTask, evidence: Evidence) -> OrderReply:
+        frames = task.frames
+        return await task.asking.ask(
+            self.prompts["decision"],
             OrderReply,
             frames.captioned(),
-            question=question,
+            question=task.item.question,
             labels=frames.labels,
             shown=frames.shown,
             unseen=frames.unseen,
-            workflows=chosen,
+            workflows=(evidence.workflow,) if evidence.workflow is not None else task.workflows,
             overview=evidence.overview,
             frames=evidence.frames,
             pairs=evidence.pairs,
         )
+
+
+class EvidenceFlowM(EvidenceFlow):
+    """Overview, evidence per frame and pair, order by the model (DLNLP's EvidenceFlow-M)."""
+
+    method = "evidence-flow-m"
+
+
+class EvidenceFlowR(EvidenceFlow):
+    """The same, its order corrected by rules with the evidence for each (DLNLP's EvidenceFlow-R)."""
+
+    method, ruled = "evidence-flow-r", True
 
 
 def assembled(evidence: Evidence, correction: Correction) -> str:
@@ -424,26 +366,3 @@ def assembled(evidence: Evidence, correction: Correction) -> str:
         if rule not in correction.broken
     ]
     return " ".join([turns, *mended])
-
-
-def build_m(clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[str, JsonValue]) -> System:
-    """Overview, evidence per frame and pair, order by the model (DLNLP's EvidenceFlow-M).
-
-    It draws nothing, so the seed changes nothing.
-    """
-    del seed
-    return _built("evidence-flow-m", clients, options, ruled=False)
-
-
-def build_r(clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[str, JsonValue]) -> System:
-    """The same, its order corrected by rules with the evidence for each (DLNLP's EvidenceFlow-R).
-
-    It draws nothing, so the seed changes nothing.
-    """
-    del seed
-    return _built("evidence-flow-r", clients, options, ruled=True)
-
-
-def _built(method: str, clients: Sequence[ModelClient], options: Mapping[str, JsonValue], *, ruled: bool) -> System:
-    client = only_client(method, clients)
-    return EvidenceFlow(client, method_options(method, EvidenceFlowOptions, options), ruled=ruled)

@@ -1,20 +1,22 @@
-"""What methods that order key frames with a model share: the frames by label, replies, and the answer."""
+"""What methods that order key frames with a model share: the frames by label, replies, the answer, and their base."""
 
 from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from proctor.core import Answer, Frame, InputError, Item, ParseError, Usage, View
 from proctor.core.formats import OrderingFormat
-from proctor.models import ModelClient, Part, Prompt
-from proctor.systems import say
+from proctor.models import ModelClient, Part, Prompt, load_prompt
+from proctor.systems import NO_OPTIONS, SystemOptions, only_model, read_options, say
+from proctor.tasks.clinicalskillqa.methods.workflow import Workflow, WorkflowChoice
 
 _ENDING = re.compile(r"\.(?:jpe?g|png|webp|bmp|gif|tiff?)$", re.IGNORECASE)
 _WORD = re.compile(r"^(?:key[ _-]?frame|frame|image|picture|photo|img|pic|label)[ _:#-]*", re.IGNORECASE)
@@ -105,11 +107,6 @@ class KeyFrames:
         """
         known = {frame.label: frame for frame in self.frames}
         return [replace(known[label], label=f"Picture {label}") for label in (self.shown if labels is None else labels)]
-
-
-def orders_frames(item: Item) -> bool:
-    """Whether an order is asked for."""
-    return isinstance(item.answer, OrderingFormat)
 
 
 def ordering_labels(item: Item) -> tuple[str, ...]:
@@ -250,6 +247,89 @@ def _stated(item: Item, order: list[str]) -> tuple[str, JsonValue, str]:
     return json.dumps(order, ensure_ascii=False), value, ""
 
 
-def prompt_path(method: str, file: str) -> Path:
-    """A template of one of the methods."""
-    return Path(__file__).with_name("prompts") / method / file
+class MethodOptions(SystemOptions):
+    """What every method knows: `scenario` (cpr, aed, bmv) or `workflow` (a file) say what the procedure is."""
+
+    scenario: str | None = None
+    workflow: str | None = None
+
+
+@dataclass(frozen=True)
+class OrderingTask:
+    """What a method has to answer: the item, its key frames, the workflows that are offered for it, the view, and the
+    model, whose calls are counted."""
+
+    item: Item
+    frames: KeyFrames
+    workflows: tuple[Workflow, ...]
+    view: View
+    asking: Asking
+
+
+@dataclass(frozen=True)
+class FoundOrder:
+    """The order that a method found, why, and what an answer's `extra` keeps beside them."""
+
+    order: Sequence[str]
+    rationale: str
+    extra: Mapping[str, JsonValue]
+
+
+class KeyFrameMethod(ABC):
+    """A published method that orders key frames with one model behind it: its steps (`find`) and its prompts.
+
+    A subclass names its `method`, its `version` (another one whenever the same replies may give another answer; prompts
+    have hashes of their own), its prompts (`files` in `prompts/FOLDER`), and the form of its options.
+    """
+
+    method: ClassVar[str]
+    version: ClassVar[str]
+    folder: ClassVar[str]
+    files: ClassVar[tuple[str, ...]]
+    form: ClassVar[type[MethodOptions]] = MethodOptions
+
+    def __init__(
+        self, models: Sequence[ModelClient], options: Mapping[str, JsonValue] = NO_OPTIONS, seed: int = 0
+    ) -> None:
+        self.client = only_model(self.method, models)
+        self.options = read_options(self.method, self.form, options)
+        self.seed = seed
+        self.workflows = WorkflowChoice(self.method, scenario=self.options.scenario, workflow=self.options.workflow)
+        prompts = Path(__file__).with_name("prompts") / self.folder
+        self.prompts: dict[str, Prompt] = {name: load_prompt(prompts / f"{name}.txt.j2") for name in self.files}
+
+    @property
+    def name(self) -> str:
+        """With the model, since another model is another system."""
+        return f"{self.method}[{self.client.name}]"
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """The model, the prompts and the workflows by hash, and what else changes the answers."""
+        return {
+            **self.client.settings,
+            **self.workflows.settings,
+            "version": self.version,
+            "prompts_sha256": {name: prompt.sha256 for name, prompt in self.prompts.items()},
+            **self.details(),
+        }
+
+    def details(self) -> dict[str, JsonValue]:
+        """The settings of this method alone."""
+        return {}
+
+    def supports(self, item: Item) -> bool:
+        """Orderings alone."""
+        return isinstance(item.answer, OrderingFormat)
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        """Raises `InfrastructureError` and `RefusalError` where a call ends so, `InputError` for a picture that can't be
+        used, `ValueError` for another format."""
+        frames, asking = await key_frames(item, view), Asking(self.client)
+        found = await self.find(OrderingTask(item, frames, self.workflows.of(item.question), view, asking))
+        extra = {**found.extra, **asking.counts()}
+        return order_answer(item, found.order, rationale=found.rationale, usage=asking.usage, extra=extra)
+
+    @abstractmethod
+    async def find(self, task: OrderingTask) -> FoundOrder:
+        """The method's steps."""

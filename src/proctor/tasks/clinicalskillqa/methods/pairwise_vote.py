@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
-from proctor.core import Answer, Frame, Item, System, View
+from proctor.core import Frame, Item
+from proctor.core.formats import OrderingFormat
 from proctor.metrics.ordering import MOST_LABELS, Consensus, kemeny_of_votes
-from proctor.models import ModelClient, load_prompt
-from proctor.systems import method_options, only_client
 from proctor.tasks.clinicalskillqa.methods.keyframes import (
-    Asking,
-    KeyFrames,
+    FoundOrder,
+    KeyFrameMethod,
+    MethodOptions,
+    OrderingTask,
     ReplyForm,
     clipped,
-    key_frames,
-    order_answer,
-    ordering_labels,
-    orders_frames,
-    prompt_path,
 )
-from proctor.tasks.clinicalskillqa.methods.workflow import Workflow, WorkflowChoice
 
 _ANSWER = re.compile(r"(?:picture|image|frame|number|no\.?)?[\s#:]*([12])(?:st|nd)?", re.IGNORECASE)
 _WORDS = {"first": 1, "the first": 1, "second": 2, "the second": 2, "one": 1, "two": 2}
@@ -121,21 +116,10 @@ class VoteTally:
         }
 
 
-VERSION = "1"
-"""Changes whenever the same replies may give another answer; the prompt has a hash of its own."""
-
-METHOD = "pairwise-vote"
-
-
-class PairwiseVoteOptions(BaseModel):
-    """`samples` is how often each pair is asked each way round; `scenario` (cpr, aed, bmv) or `workflow` (a file) say
-    what the procedure is."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class PairwiseVoteOptions(MethodOptions):
+    """`samples` is how often each pair is asked each way round."""
 
     samples: int = Field(default=2, ge=1, le=25)
-    scenario: str | None = None
-    workflow: str | None = None
 
 
 class VoteReply(ReplyForm):
@@ -145,8 +129,8 @@ class VoteReply(ReplyForm):
     earlier: str = Field(default="", description="1, 2 or unclear.", coerce_numbers_to_str=True)
 
 
-class PairwiseVote:
-    """Orders key frames by votes on pairs: the exact Kemeny consensus.
+class PairwiseVote(KeyFrameMethod):
+    """Which of two frames comes first, asked both ways round; the consensus by exact Kemeny.
 
     For n frames shown it makes n·(n − 1)·samples calls with two images each, one after the other; fewer than two
     frames, no calls. Both frames of a pair are shown in both orders, under the numbers 1 and 2, never under their
@@ -165,43 +149,23 @@ class PairwiseVote:
     `pairs_decided_both_ways` and how many of them `pairs_decided_alike`), `calls`, `images`.
     """
 
-    def __init__(self, client: ModelClient, options: PairwiseVoteOptions) -> None:
-        self._client = client
-        self._samples = options.samples
-        self._offer = WorkflowChoice(METHOD, scenario=options.scenario, workflow=options.workflow)
-        self._prompt = load_prompt(prompt_path("pairwise_vote", "vote.txt.j2"))
+    method, version, folder, files = "pairwise-vote", "1", "pairwise_vote", ("vote",)
+    form = PairwiseVoteOptions
+    options: PairwiseVoteOptions
 
-    @property
-    def name(self) -> str:
-        """With the model, since another model is another system."""
-        return f"{METHOD}[{self._client.name}]"
-
-    @property
-    def settings(self) -> dict[str, JsonValue]:
-        """The model, the prompt and the workflows by hash, the samples."""
-        return {
-            **self._client.settings,
-            **self._offer.settings,
-            "version": VERSION,
-            "samples": self._samples,
-            "prompts_sha256": {"vote": self._prompt.sha256},
-        }
+    def details(self) -> dict[str, JsonValue]:
+        """The samples."""
+        return {"samples": self.options.samples}
 
     def supports(self, item: Item) -> bool:
         """Orderings of up to `MOST_LABELS` labels."""
-        return orders_frames(item) and len(ordering_labels(item)) <= MOST_LABELS
+        return isinstance(item.answer, OrderingFormat) and len(item.answer.labels) <= MOST_LABELS
 
-    async def answer(self, item: Item, view: View) -> Answer:
-        """Raises `InfrastructureError` and `RefusalError` where a call ends so, `ValueError` for another format."""
-        frames = await key_frames(item, view)
-        asking = Asking(self._client)
-        workflows = self._offer.of(item.question)
-        ballots = [
-            await self._vote(asking, frames, pair, workflows)
-            for _ in range(self._samples)
-            for pair in permutations(frames.shown, 2)
-        ]
-        tally = VoteTally(frames.shown, ballots)
+    async def find(self, task: OrderingTask) -> FoundOrder:
+        """Votes on each pair, one call after the other."""
+        shown = task.frames.shown
+        ballots = [await self._vote(task, pair) for _ in range(self.options.samples) for pair in permutations(shown, 2)]
+        tally = VoteTally(shown, ballots)
         found = tally.consensus()
         order = found.order if found is not None else ()
         extra: dict[str, JsonValue] = {
@@ -209,17 +173,15 @@ class PairwiseVote:
             "against": found.against if found is not None else None,
             "even": [[*pair] for pair in tally.even(order)],
             "voting": tally.told(),
-            **asking.counts(),
         }
-        return order_answer(item, order, rationale=_rationale(order, tally), usage=asking.usage, extra=extra)
+        return FoundOrder(order, _rationale(order, tally), extra)
 
-    async def _vote(
-        self, asking: Asking, frames: KeyFrames, pair: tuple[str, str], workflows: Sequence[Workflow]
-    ) -> Ballot:
+    async def _vote(self, task: OrderingTask, pair: tuple[str, str]) -> Ballot:
         shown = [
-            Frame(frame.jpeg, None, f"Picture {number}") for number, frame in enumerate(frames.captioned(pair), start=1)
+            Frame(frame.jpeg, None, f"Picture {number}")
+            for number, frame in enumerate(task.frames.captioned(pair), start=1)
         ]
-        said = await asking.ask(self._prompt, VoteReply, shown, workflows=workflows)
+        said = await task.asking.ask(self.prompts["vote"], VoteReply, shown, workflows=task.workflows)
         return Ballot(pair, read_choice(said.earlier), clipped(said.reason, 200))
 
 
@@ -237,12 +199,3 @@ def _rationale(order: Sequence[str], tally: VoteTally) -> str:
         named = ", ".join(f"picture {number} is {label}" for number, label in enumerate(reason.shown, 1))
         lines.append(f"{counted}: {reason.reason.rstrip('.')} ({named}).")
     return " ".join(lines)
-
-
-def build(clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[str, JsonValue]) -> System:
-    """Which of two frames comes first, asked both ways round; the consensus by exact Kemeny.
-
-    It draws nothing, so the seed changes nothing.
-    """
-    del seed
-    return PairwiseVote(only_client(METHOD, clients), method_options(METHOD, PairwiseVoteOptions, options))

@@ -6,29 +6,29 @@ import asyncio
 import io
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
-from proctor.core import Answer, Frame, InputError, Item, Region, System, View, content_hash
+from proctor.core import Frame, InputError, Item, Region, content_hash
 from proctor.media import ShowsOriginals
-from proctor.models import ModelClient, Prompt, load_prompt
-from proctor.systems import Demonstration, Demonstrations, method_options, only_client
+from proctor.models import ModelClient
+from proctor.systems import NO_OPTIONS, Demonstration, Demonstrations
 from proctor.tasks.clinicalskillqa.methods.keyframes import (
     Asking,
+    FoundOrder,
+    KeyFrameMethod,
     KeyFrames,
     LabelList,
+    MethodOptions,
+    OrderingTask,
     OrderReply,
     ReplyForm,
     clipped,
-    key_frames,
-    order_answer,
-    orders_frames,
-    prompt_path,
     read_labels,
 )
-from proctor.tasks.clinicalskillqa.methods.workflow import Workflow, WorkflowChoice
 from proctor.tasks.clinicalskillqa.pose import Pose, marked_regions, open_pose
 from proctor.tasks.clinicalskillqa.pose.saliency import COLOURS, Detail, details_of, enlarged, saliency
 
@@ -199,37 +199,26 @@ class CheckReply(ReplyForm):
     order: LabelList = Field(default_factory=list, description="The changed order, all labels; else empty.")
 
 
-VERSION = "2"
-"""Changes whenever the same replies may give another answer; prompts have hashes of their own."""
-
-METHOD = "perceive-and-plan"
-PROMPTS = ("perceive", "plan", "check")
-
 _MOST_STEPS = 26
 _MOST_PROBLEMS = 12
 _MOST_REASON = 4000  # characters of the plan's rationale that the check is told
 
 
-class PerceiveAndPlanOptions(BaseModel):
-    """`insets` whether details are enlarged ("both": what stands out beside head and chest); `pose` a network or a file of keypoints that tells where head and chest
-    are, `head` and `chest` marked places instead (x,y,width,height in fractions); `scenario` (cpr, aed, bmv) or
-    `workflow` (a file) say what the procedure is; `demonstrations` a file or folder of solved instances, of which
-    `shots` are shown to the plan."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class PerceiveAndPlanOptions(MethodOptions):
+    """`insets` whether details are enlarged ("both": what stands out beside head and chest); `pose` a network or a file
+    of keypoints that tells where head and chest are, `head` and `chest` marked places instead (x,y,width,height in
+    fractions); `demonstrations` a file or folder of solved instances, of which `shots` are shown to the plan."""
 
     insets: Insets = True
     pose: str | None = None
     head: str | None = None
     chest: str | None = None
-    scenario: str | None = None
-    workflow: str | None = None
     demonstrations: str | None = None
     shots: int = Field(default=2, ge=1, le=8)
 
 
-class PerceiveAndPlan:
-    """Describes each frame, plans the order from the descriptions, checks the plan.
+class PerceiveAndPlan(KeyFrameMethod):
+    """Each frame described by itself, with details enlarged; then a plan without pictures, checked once (ZZUNLP).
 
     For n frames shown it makes n + 2 calls with n images: n descriptions of 1 picture each, then, without any picture,
     the plan and its check. Each picture is sent with two details enlarged beside it (see `proctor.tasks.clinicalskillqa.pose.saliency`), in
@@ -248,60 +237,41 @@ class PerceiveAndPlan:
     `plan`, `check` (problems, `revised`), `calls`, `images`, `demonstrations` (ids shown) and `passed_over`; `labels` where the order misses, repeats or invents.
     """
 
-    def __init__(self, client: ModelClient, options: PerceiveAndPlanOptions) -> None:
-        self._client = client
-        self._options = options
-        self._offer = WorkflowChoice(METHOD, scenario=options.scenario, workflow=options.workflow)
-        self._pose = None if options.pose is None else open_pose(Path(options.pose))
-        self._marked = marked_regions({"head": options.head, "chest": options.chest})
-        given = options.demonstrations
-        self._examples = None if given is None else Examples(Path(given), options.shots)
-        self._rules = prompt_path("perceive_and_plan", "rules.txt").read_text(encoding="utf-8").strip()
-        self._prompts: dict[str, Prompt] = {
-            name: load_prompt(prompt_path("perceive_and_plan", f"{name}.txt.j2")) for name in PROMPTS
-        }
+    method, version, folder, files = "perceive-and-plan", "2", "perceive_and_plan", ("perceive", "plan", "check")
+    form = PerceiveAndPlanOptions
+    options: PerceiveAndPlanOptions
 
-    @property
-    def name(self) -> str:
-        """With the model, since another model is another system."""
-        return f"{METHOD}[{self._client.name}]"
+    def __init__(
+        self, models: Sequence[ModelClient], options: Mapping[str, JsonValue] = NO_OPTIONS, seed: int = 0
+    ) -> None:
+        super().__init__(models, options, seed)
+        chosen = self.options
+        self._pose = None if chosen.pose is None else open_pose(Path(chosen.pose))
+        self._marked = marked_regions({"head": chosen.head, "chest": chosen.chest})
+        self._examples = None if chosen.demonstrations is None else Examples(Path(chosen.demonstrations), chosen.shots)
+        self._rules = files(__package__).joinpath("prompts", self.folder, "rules.txt").read_text("utf-8").strip()
 
-    @property
-    def settings(self) -> dict[str, JsonValue]:
-        """The model, the prompts and workflows by hash, and how details are found."""
+    def details(self) -> dict[str, JsonValue]:
+        """How details are found, the rules by hash, and what is shown beside."""
+        shown = self._examples
         return {
-            **self._client.settings,
-            **self._offer.settings,
-            "version": VERSION,
-            "insets": self._options.insets,
+            "insets": self.options.insets,
             **({} if self._pose is None else self._pose.settings),
             **{name: region.model_dump(mode="json") for name, region in self._marked.items()},
-            "prompts_sha256": {name: prompt.sha256 for name, prompt in self._prompts.items()},
             "rules_sha256": content_hash(self._rules),
-            **(
-                {}
-                if self._examples is None
-                else {"demonstrations": self._examples.sha256, "shots": self._options.shots}
-            ),
+            **({} if shown is None else {"demonstrations": shown.sha256, "shots": self.options.shots}),
         }
 
-    def supports(self, item: Item) -> bool:
-        """Orderings alone."""
-        return orders_frames(item)
-
-    async def answer(self, item: Item, view: View) -> Answer:
-        """Raises `InfrastructureError` and `RefusalError` where a call ends so, `InputError` for an image that the
-        keypoints lack, `ValueError` for another format."""
-        frames = await key_frames(item, view)
-        large = await view.originals() if self._options.insets and isinstance(view, ShowsOriginals) else []
+    async def find(self, task: OrderingTask) -> FoundOrder:
+        """Descriptions, the plan, its check."""
+        item, frames, view = task.item, task.frames, task.view
+        large = await view.originals() if self.options.insets and isinstance(view, ShowsOriginals) else []
         poses = await asyncio.to_thread(self._poses, item, frames, view.condition)
         looks = await asyncio.to_thread(self._looks, frames.frames, poses, large)
-        asking = Asking(self._client)
-        described = await self._perceive(asking, frames.shown, looks)
-        examples, passed_over = await self._shown(asking, item, frames)
-        workflows = self._offer.of(item.question)
-        plan = await self._plan(asking, item, frames, _Told(described, workflows, examples))
-        check = await self._check(asking, item, frames.labels, described, workflows, plan)
+        described = await self._perceive(task.asking, frames.shown, looks)
+        examples, passed_over = await self._shown(task)
+        plan = await self._plan(task, described, examples)
+        check = await self._check(task, described, plan)
         revised = _revises(check, plan, frames.labels)
         extra: dict[str, JsonValue] = {
             "described": {label: {**parts} for label, parts in described.items()},
@@ -311,92 +281,73 @@ class PerceiveAndPlan:
             },
             "plan": {"order": list(_said(plan.order, frames.labels)), "steps": _steps(plan)},
             "check": {"problems": _problems(check), "revised": revised},
-            **asking.counts(),
             **({"demonstrations": [one.id for one in examples]} if self._examples is not None else {}),
             **({"passed_over": {**passed_over}} if passed_over else {}),
         }
         order = check.order if revised else plan.order
         rationale = check.rationale if revised and check.rationale else plan.rationale
-        return order_answer(item, _said(order, frames.labels), rationale=rationale, usage=asking.usage, extra=extra)
+        return FoundOrder(_said(order, frames.labels), rationale, extra)
 
     def _poses(self, item: Item, frames: KeyFrames, condition: str) -> list[Pose | None]:
-        if self._options.insets and self._pose is not None and (self._pose.sees or condition == "video"):
+        if self.options.insets and self._pose is not None and (self._pose.sees or condition == "video"):
             return [self._pose.look(frame.jpeg, f"{item.id}/{frame.label}") for frame in frames.frames]
         return [None] * len(frames.frames)
 
     def _looks(
         self, frames: Sequence[Frame], poses: Sequence[Pose | None], originals: Sequence[Frame] = ()
     ) -> list[SentPicture]:
-        return looks_at(frames, poses, self._marked, insets=self._options.insets, originals=originals)
+        return looks_at(frames, poses, self._marked, insets=self.options.insets, originals=originals)
 
-    async def _shown(self, asking: Asking, item: Item, frames: KeyFrames) -> tuple[list[Example], Mapping[str, str]]:
+    async def _shown(self, task: OrderingTask) -> tuple[list[Example], Mapping[str, str]]:
         """Without a frame nothing is shown: what a blind run may not see, an example may tell."""
-        if self._examples is None or not frames.frames:
+        if self._examples is None or not task.frames.frames:
             return [], {}
 
         async def describe(one: Demonstration) -> dict[str, dict[str, str]]:
             pictures = list(one.frames.values())
-            sees = self._pose is not None and self._pose.sees and bool(self._options.insets)
-            poses = [
-                self._pose.look(picture.jpeg, "") if sees and self._pose is not None else None for picture in pictures
-            ]
+            pose = self._pose if self.options.insets and self._pose is not None and self._pose.sees else None
+            poses = [None if pose is None else pose.look(picture.jpeg, "") for picture in pictures]
             looks = await asyncio.to_thread(self._looks, pictures, poses)
-            return await self._perceive(asking, list(one.frames), looks)
+            return await self._perceive(task.asking, list(one.frames), looks)
 
-        return await self._examples.of(item.id, frames.frames, describe)
+        return await self._examples.of(task.item.id, task.frames.frames, describe)
 
     async def _perceive(
         self, asking: Asking, labels: Sequence[str], looks: Sequence[SentPicture]
     ) -> dict[str, dict[str, str]]:
         described = {}
         for label, look in zip(labels, looks, strict=True):
-            said = await asking.ask(self._prompts["perceive"], Description, [look.frame], insets=look.insets)
+            said = await asking.ask(self.prompts["perceive"], Description, [look.frame], insets=look.insets)
             described[label] = said.parts()
         return described
 
-    async def _plan(self, asking: Asking, item: Item, frames: KeyFrames, told: _Told) -> PlanReply:
-        return await asking.ask(
-            self._prompts["plan"],
+    async def _plan(self, task: OrderingTask, described: Described, examples: Sequence[Example]) -> PlanReply:
+        return await task.asking.ask(
+            self.prompts["plan"],
             PlanReply,
-            question=item.question,
-            labels=frames.labels,
-            unseen=frames.unseen,
-            described=told.described,
-            workflows=told.workflows,
-            examples=told.examples,
+            question=task.item.question,
+            labels=task.frames.labels,
+            unseen=task.frames.unseen,
+            described=described,
+            workflows=task.workflows,
+            examples=examples,
             rules=self._rules,
         )
 
-    async def _check(
-        self,
-        asking: Asking,
-        item: Item,
-        labels: Sequence[str],
-        described: Mapping[str, Mapping[str, str]],
-        workflows: Sequence[Workflow],
-        plan: PlanReply,
-    ) -> CheckReply:
-        return await asking.ask(
-            self._prompts["check"],
+    async def _check(self, task: OrderingTask, described: Described, plan: PlanReply) -> CheckReply:
+        labels = task.frames.labels
+        return await task.asking.ask(
+            self.prompts["check"],
             CheckReply,
-            question=item.question,
+            question=task.item.question,
             labels=labels,
             described=described,
-            workflows=workflows,
+            workflows=task.workflows,
             rules=self._rules,
             order=_said(plan.order, labels),
             steps=_steps(plan),
             rationale=clipped(plan.rationale, _MOST_REASON),
         )
-
-
-@dataclass(frozen=True)
-class _Told:
-    """What a plan is made from."""
-
-    described: Mapping[str, Mapping[str, str]]
-    workflows: Sequence[Workflow]
-    examples: Sequence[Example]
 
 
 def _said(order: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
@@ -414,12 +365,3 @@ def _steps(plan: PlanReply) -> list[JsonValue]:
 
 def _problems(check: CheckReply) -> list[JsonValue]:
     return [problem.told() for problem in check.problems[:_MOST_PROBLEMS]]
-
-
-def build(clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[str, JsonValue]) -> System:
-    """Each frame described by itself, with details enlarged; then a plan without pictures, checked once (ZZUNLP).
-
-    It draws nothing, so the seed changes nothing.
-    """
-    del seed
-    return PerceiveAndPlan(only_client(METHOD, clients), method_options(METHOD, PerceiveAndPlanOptions, options))

@@ -10,23 +10,21 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
-from proctor.core import Answer, ConfigurationError, Frame, Item, System, View, generator
-from proctor.models import ModelClient, Part, load_prompt
-from proctor.systems import Demonstration, Demonstrations, Picked, method_options, only_client
+from proctor.core import ConfigurationError, Frame, Item, generator
+from proctor.models import ModelClient, Part
+from proctor.systems import NO_OPTIONS, Demonstration, Demonstrations, Picked
 from proctor.tasks.clinicalskillqa.methods.keyframes import (
-    Asking,
+    FoundOrder,
+    KeyFrameMethod,
     KeyFrames,
+    MethodOptions,
+    OrderingTask,
     OrderReply,
     clipped,
-    key_frames,
-    order_answer,
-    orders_frames,
-    prompt_path,
     read_labels,
 )
-from proctor.tasks.clinicalskillqa.methods.workflow import WorkflowChoice
 from proctor.tasks.clinicalskillqa.pose import PREDICATES, PictureFacts, facts_of, marked_regions, open_pose, sentences
 
 _LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
@@ -107,11 +105,6 @@ def drawn_names(labels: Sequence[str], rng: np.random.Generator) -> Names:
     return Names(dict(zip(labels, names, strict=True)))
 
 
-VERSION = "1"
-"""Changes whenever the same replies may give another answer; prompts have hashes of their own."""
-
-METHOD = "prompted-order"
-
 FORMULATIONS = {"direct": "direct", "stepwise": "stepwise", "clinical-rules": "clinical_rules"}
 """Ways to word the question, and the file of each: asked at once, worked out in steps, by the procedure's rules."""
 
@@ -121,13 +114,11 @@ NEAREST = "nearest"
 _MOST_POSE = 700  # characters of the sentences on one picture
 
 
-class PromptedOrderOptions(BaseModel):
+class PromptedOrderOptions(MethodOptions):
     """`formulation` is the wording; `rename` whether frames get random names; `demonstrations` a file or folder of
     solved instances, of which `shots` are shown; `pose` a network or a file of keypoints, `head`, `chest` and `device`
     marked places (x,y,width,height in fractions); `predicates` which of the joints' findings are told: `full`, or some
-    by name, joined by commas; `pictures` whether they are shown in the labels' order or in a drawn one; `scenario` or `workflow` whose rules are told (clinical-rules)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    by name, joined by commas; `pictures` whether they are shown in the labels' order or in a drawn one."""
 
     formulation: Literal["direct", "stepwise", "clinical-rules"] = "direct"
     rename: Literal["none", "random"] = "random"
@@ -139,12 +130,10 @@ class PromptedOrderOptions(BaseModel):
     device: str | None = None
     predicates: str = "full"
     pictures: Literal["as-given", "random"] = "as-given"
-    scenario: str | None = None
-    workflow: str | None = None
 
 
-class PromptedOrder:
-    """Asks once for the order of all frames.
+class PromptedOrder(KeyFrameMethod):
+    """One question with all frames: a choice of wordings, random names, demonstrations, pose (FBK).
 
     For n frames and demonstrations of d₁ … dₖ frames it makes 1 call with n + d₁ + … + dₖ images; k is `shots`, 0
     without demonstrations, and fewer where not enough are left once the item itself is passed over. Without frames it
@@ -159,57 +148,47 @@ class PromptedOrder:
     sentences), `demonstrations` (ids shown) and `passed_over`; `labels` where the order misses, repeats or invents.
     """
 
-    def __init__(self, client: ModelClient, options: PromptedOrderOptions, *, seed: int = 0) -> None:
-        self._client = client
-        self._options = options
-        self._seed = seed
-        self._offer = WorkflowChoice(METHOD, scenario=options.scenario, workflow=options.workflow)
-        file = f"{FORMULATIONS[options.formulation]}.txt.j2"
-        self._prompt = load_prompt(prompt_path("prompted_order", file))
-        self._pose = None if options.pose is None else open_pose(Path(options.pose))
-        self._marked = marked_regions({"head": options.head, "chest": options.chest, "device": options.device})
-        self._predicates = _chosen(options.predicates)
-        given = options.demonstrations
-        self._demonstrations = None if given is None else Demonstrations(Path(given))
+    method, version, folder, files = "prompted-order", "1", "prompted_order", tuple(FORMULATIONS.values())
+    form = PromptedOrderOptions
+    options: PromptedOrderOptions
 
-    @property
-    def name(self) -> str:
-        """With the model, since another model is another system."""
-        return f"{METHOD}[{self._client.name}]"
+    def __init__(
+        self, models: Sequence[ModelClient], options: Mapping[str, JsonValue] = NO_OPTIONS, seed: int = 0
+    ) -> None:
+        super().__init__(models, options, seed)
+        chosen = self.options
+        self._prompt = self.prompts[FORMULATIONS[chosen.formulation]]
+        self._pose = None if chosen.pose is None else open_pose(Path(chosen.pose))
+        self._marked = marked_regions({"head": chosen.head, "chest": chosen.chest, "device": chosen.device})
+        self._predicates = _chosen(chosen.predicates)
+        given = chosen.demonstrations
+        self._demonstrations = None if given is None else Demonstrations(Path(given))
 
     @property
     def settings(self) -> dict[str, JsonValue]:
         """The model, the wording by name and hash, the renaming with its seed, and by hash what is shown beside."""
-        options, shown = self._options, self._demonstrations
+        options, shown, pose = self.options, self._demonstrations, self._pose
         return {
-            **self._client.settings,
-            "version": VERSION,
+            **self.client.settings,
+            "version": self.version,
             "formulation": options.formulation,
             "prompt_sha256": self._prompt.sha256,
             "rename": options.rename,
-            "seed": self._seed,
+            "seed": self.seed,
             "pictures": options.pictures,
             **({} if shown is None else {"demonstrations": shown.sha256, "shots": options.shots}),
-            **(
-                {} if self._pose is None else {**self._pose.settings, "predicates": ", ".join(sorted(self._predicates))}
-            ),
+            **({} if pose is None else {**pose.settings, "predicates": ", ".join(sorted(self._predicates))}),
             **{name: region.model_dump(mode="json") for name, region in self._marked.items()},
-            **(self._offer.settings if options.formulation == "clinical-rules" else {}),
+            **(self.workflows.settings if options.formulation == "clinical-rules" else {}),
         }
 
-    def supports(self, item: Item) -> bool:
-        """Orderings alone."""
-        return orders_frames(item)
-
-    async def answer(self, item: Item, view: View) -> Answer:
-        """Raises `InfrastructureError` and `RefusalError` where the call ends so, `InputError` for an image that the
-        keypoints lack and a demonstration that can't be read, `ValueError` for another format."""
-        frames = self._turned(item, await key_frames(item, view))
+    async def find(self, task: OrderingTask) -> FoundOrder:
+        """One question with all frames, under other names where that is asked for."""
+        item, frames = task.item, self._turned(task.item, task.frames)
         names = self._names(frames.labels, item.id)
-        poses = await asyncio.to_thread(self._told, item, frames, view.condition)
+        poses = await asyncio.to_thread(self._told, item, frames, task.view.condition)
         picked = await asyncio.to_thread(self._picked, item, frames)
-        asking = Asking(self._client)
-        said = await asking.ask(
+        said = await task.asking.ask(
             self._prompt,
             OrderReply,
             [*self._examples(picked), *_renamed(frames, names)],
@@ -219,9 +198,9 @@ class PromptedOrder:
             unseen=names.of(frames.unseen),
             examples=len(picked.shown),
             poses={names.by_label[label]: text for label, text in poses.items()},
-            workflows=self._offer.of(item.question),
+            workflows=task.workflows,
         )
-        extra: dict[str, JsonValue] = {**asking.counts()}
+        extra: dict[str, JsonValue] = {}
         if names.changed:
             extra["names"] = {**names.by_label}
         if poses:
@@ -229,20 +208,19 @@ class PromptedOrder:
         if self._demonstrations is not None:
             extra["demonstrations"] = [one.id for one in picked.shown]
             extra["passed_over"] = {**picked.passed_over}
-        order, rationale = names.order(said.order), names.told(said.rationale)
-        return order_answer(item, order, rationale=rationale, usage=asking.usage, extra=extra)
+        return FoundOrder(names.order(said.order), names.told(said.rationale), extra)
 
     def _turned(self, item: Item, frames: KeyFrames) -> KeyFrames:
         """The frames in the order in which they are shown."""
-        if self._options.pictures == "as-given":
+        if self.options.pictures == "as-given":
             return frames
-        drawn = generator(self._seed, METHOD, "pictures", item.id).permutation(len(frames.frames))
+        drawn = generator(self.seed, self.method, "pictures", item.id).permutation(len(frames.frames))
         return replace(frames, frames=tuple(frames.frames[int(place)] for place in drawn))
 
     def _names(self, labels: Sequence[str], *where: str) -> Names:
-        if self._options.rename == "none":
+        if self.options.rename == "none":
             return kept_names(labels)
-        return drawn_names(labels, generator(self._seed, METHOD, "names", *where))
+        return drawn_names(labels, generator(self.seed, self.method, "names", *where))
 
     def _told(self, item: Item, frames: KeyFrames, condition: str) -> dict[str, str]:
         """What the joints in each picture say; what they don't decide is left out. A file of keypoints is silent
@@ -259,7 +237,7 @@ class PromptedOrder:
     def _picked(self, item: Item, frames: KeyFrames) -> Picked:
         if self._demonstrations is None or not frames.frames:
             return Picked((), {})
-        return self._demonstrations.pick(item.id, frames.frames, self._options.shots)
+        return self._demonstrations.pick(item.id, frames.frames, self.options.shots)
 
     def _examples(self, picked: Picked) -> list[Part]:
         parts: list[Part] = []
@@ -280,7 +258,7 @@ def _chosen(predicates: str) -> frozenset[str]:
     for name in names:
         if name not in known:
             raise ConfigurationError(
-                f"{METHOD}: option 'predicates': found {name!r}, expected full, or some of {', '.join(known)}"
+                f"prompted-order: option 'predicates': found {name!r}, expected full, or some of {', '.join(known)}"
             )
     return frozenset(names)
 
@@ -303,8 +281,3 @@ def _renamed(frames: KeyFrames, names: Names) -> list[Frame]:
         replace(frame, label=f"Picture {names.by_label[label]}")
         for label, frame in zip(frames.shown, frames.frames, strict=True)
     ]
-
-
-def build(clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[str, JsonValue]) -> System:
-    """One question with all frames: a choice of wordings, random names, demonstrations, pose (FBK)."""
-    return PromptedOrder(only_client(METHOD, clients), method_options(METHOD, PromptedOrderOptions, options), seed=seed)

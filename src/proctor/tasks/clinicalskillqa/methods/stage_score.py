@@ -7,28 +7,27 @@ import io
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
-from proctor.core import Answer, ConfigurationError, Item, System, View
-from proctor.models import ModelClient, load_prompt
-from proctor.systems import look, method_options, only_client
+from proctor.core import ConfigurationError
+from proctor.systems import look
 from proctor.tasks.clinicalskillqa.methods.keyframes import (
-    Asking,
+    FoundOrder,
+    KeyFrameMethod,
     KeyFrames,
+    MethodOptions,
+    OrderingTask,
     ReplyForm,
     clipped,
     in_turn,
-    key_frames,
-    order_answer,
-    orders_frames,
-    prompt_path,
     spelled,
 )
-from proctor.tasks.clinicalskillqa.methods.workflow import Workflow, WorkflowChoice
+from proctor.tasks.clinicalskillqa.methods.workflow import Workflow
 
 Vectors = NDArray[np.float64]
 
@@ -211,25 +210,15 @@ def _directed(
     return (places if places[0] <= 0 else -places), "given"
 
 
-VERSION = "2"
-"""Changes whenever the same replies may give another answer; prompts have hashes of their own."""
-
-METHOD = "stage-score"
-
 NO_FACTS = "no frame shows a fact: all are tied, and ordered by the first component alone"
 """In an answer's `extra["fallback"]`: its order rests on looks, and its direction on nothing."""
 
 
-class StageScoreOptions(BaseModel):
-    """`scenario` (cpr, aed, bmv) or `workflow` (a file) say what the procedure is; `encoder` is a model of pictures and
-    texts (a folder or an id) whose vectors break ties, instead of the pictures' colours; `unseen` says what becomes of
-    an instance of which no frame shows a fact: all are tied ("component", as the paper's system always orders), or
-    there is no order ("none")."""
+class StageScoreOptions(MethodOptions):
+    """`encoder` is a model of pictures and texts (a folder or an id) whose vectors break ties, instead of the pictures'
+    colours; `unseen` says what becomes of an instance of which no frame shows a fact: all are tied ("component", as the
+    paper's system always orders), or there is no order ("none")."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    scenario: str | None = None
-    workflow: str | None = None
     encoder: str | None = None
     unseen: Literal["component", "none"] = "component"
 
@@ -256,8 +245,8 @@ class _Seen:
     state: State
 
 
-class StageScore:
-    """Sorts key frames by the stage of the procedure that each shows.
+class StageScore(KeyFrameMethod):
+    """Facts per frame from the model, a stage by rules, frames sorted by stage (VerbaNexAI).
 
     For n frames shown it makes n calls with one image each; where neither the options nor the question name the
     procedure, one call more, with all n images, in which the model chooses among all that are known (where it chooses
@@ -274,79 +263,56 @@ class StageScore:
     `step`, `done`, `stage`), `ties` (`features`, `groups`, `direction`), `borrowed`, `calls`, `images`.
     """
 
-    def __init__(self, client: ModelClient, options: StageScoreOptions) -> None:
-        self._client = client
-        self._unseen = options.unseen
-        self._offer = WorkflowChoice(METHOD, scenario=options.scenario, workflow=options.workflow)
-        self._encoder = MultimodalEncoder(options.encoder) if options.encoder is not None else None
-        self._procedure = load_prompt(prompt_path("stage_score", "procedure.txt.j2"))
-        self._frame = load_prompt(prompt_path("stage_score", "frame.txt.j2"))
+    method, version, folder, files = "stage-score", "2", "stage_score", ("procedure", "frame")
+    form = StageScoreOptions
+    options: StageScoreOptions
 
-    @property
-    def name(self) -> str:
-        """With the model, since another model is another system."""
-        return f"{METHOD}[{self._client.name}]"
+    @cached_property
+    def _encoder(self) -> MultimodalEncoder | None:
+        return MultimodalEncoder(self.options.encoder) if self.options.encoder is not None else None
 
-    @property
-    def settings(self) -> dict[str, JsonValue]:
-        """The model, the prompts by hash, the workflows by hash, the features."""
-        return {
-            **self._client.settings,
-            **self._offer.settings,
-            "version": VERSION,
-            "features": self._features,
-            "unseen": self._unseen,
-            "prompts_sha256": {"procedure": self._procedure.sha256, "frame": self._frame.sha256},
-        }
+    def details(self) -> dict[str, JsonValue]:
+        """The features, and what becomes of instances without facts."""
+        return {"features": self.options.encoder or APPEARANCE, "unseen": self.options.unseen}
 
-    @property
-    def _features(self) -> str:
-        return self._encoder.where if self._encoder is not None else APPEARANCE
-
-    def supports(self, item: Item) -> bool:
-        """Orderings alone."""
-        return orders_frames(item)
-
-    async def answer(self, item: Item, view: View) -> Answer:
-        """Raises `InfrastructureError` and `RefusalError` where a call ends so, `ValueError` for another format."""
-        frames = await key_frames(item, view)
-        asking = Asking(self._client)
-        workflow = await self._chosen(asking, frames, self._offer.of(item.question))
+    async def find(self, task: OrderingTask) -> FoundOrder:
+        """The procedure, the facts that each frame shows, and the order that follows."""
+        workflow = await self._chosen(task)
         seen: dict[str, _Seen] = {}
         if workflow is not None:
-            for label in frames.shown:
-                seen[label] = await self._look(asking, frames, label, workflow)
-        found = await asyncio.to_thread(self._sorted, frames, seen)
+            for label in task.frames.shown:
+                seen[label] = await self._look(task, label, workflow)
+        found = await asyncio.to_thread(self._sorted, task.frames, seen)
         extra: dict[str, JsonValue] = {
             "evidence": _told(workflow, seen),
             "ties": {
-                "features": self._features,
+                "features": self.options.encoder or APPEARANCE,
                 "groups": [[*group] for group in found.tied],
                 "direction": found.direction,
             },
             "borrowed": {**found.borrowed},
-            **asking.counts(),
-            **({"fallback": NO_FACTS} if frames.frames and _stageless(seen) else {}),
+            **({"fallback": NO_FACTS} if task.frames.frames and _stageless(seen) else {}),
         }
-        rationale = _rationale(found, seen, workflow)
-        return order_answer(item, found.order, rationale=rationale, usage=asking.usage, extra=extra)
+        return FoundOrder(found.order, _rationale(found, seen, workflow), extra)
 
-    async def _chosen(self, asking: Asking, frames: KeyFrames, workflows: Sequence[Workflow]) -> Workflow | None:
+    async def _chosen(self, task: OrderingTask) -> Workflow | None:
+        frames, workflows = task.frames, task.workflows
         if not frames.frames or len(workflows) == 1:
             return workflows[0] if len(workflows) == 1 else None
-        said = await asking.ask(
-            self._procedure, ProcedureReply, frames.captioned(), labels=frames.shown, workflows=workflows
+        said = await task.asking.ask(
+            self.prompts["procedure"], ProcedureReply, frames.captioned(), labels=frames.shown, workflows=workflows
         )
         names = spelled([said.procedure])
         return next((one for one in workflows if one.name in names), None)
 
-    async def _look(self, asking: Asking, frames: KeyFrames, label: str, workflow: Workflow) -> _Seen:
-        said = await asking.ask(self._frame, StageReply, frames.captioned([label]), label=label, workflow=workflow)
+    async def _look(self, task: OrderingTask, label: str, workflow: Workflow) -> _Seen:
+        shown = task.frames.captioned([label])
+        said = await task.asking.ask(self.prompts["frame"], StageReply, shown, label=label, workflow=workflow)
         facts = tuple(name for name in spelled(said.true_facts) if name in workflow.facts)
         return _Seen(clipped(said.seen), facts, state_of(facts, workflow))
 
     def _sorted(self, frames: KeyFrames, seen: Mapping[str, _Seen]) -> Sorted:
-        if not frames.frames or (self._unseen == "none" and _stageless(seen)):
+        if not frames.frames or (self.options.unseen == "none" and _stageless(seen)):
             return Sorted((), {}, (), "")
         jpegs = [frame.jpeg for frame in frames.frames]
         words = [seen[label].words if label in seen else "" for label in frames.shown]
@@ -384,12 +350,3 @@ def _title(state: State, workflow: Workflow) -> str:
     past = [workflow.step(name) for name in state.done]
     after = ", ".join(passed.title for passed in past if passed is not None)
     return step.title if step is not None else f"after: {after}" if after else ""
-
-
-def build(clients: Sequence[ModelClient], *, seed: int = 0, options: Mapping[str, JsonValue]) -> System:
-    """Facts per frame from the model, a stage by rules, frames sorted by stage (VerbaNexAI).
-
-    It draws nothing, so the seed changes nothing.
-    """
-    del seed
-    return StageScore(only_client(METHOD, clients), method_options(METHOD, StageScoreOptions, options))
