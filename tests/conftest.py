@@ -49,7 +49,7 @@ def _patience() -> Iterator[None]:
     time-outs have a clock of their own (`tests.support.virtual_time`)."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("proctor.models.provider._CONNECT_S", 600.0)
-        patch.setattr("proctor.models.probe._PATIENCE_S", 600.0)
+        patch.setattr("proctor.models.provider._PATIENCE_S", 600.0)
         patch.setattr("proctor.judges.retrieval.documents._PDF_PATIENCE_S", 600)
         yield
 

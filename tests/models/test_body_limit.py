@@ -42,6 +42,7 @@ def raw_deflate(data: bytes) -> bytes:
         ("deflate", zlib.compress(GOOD)),
         ("deflate", raw_deflate(GOOD)),
     ],
+    ids=["plain", "gzip", "x-gzip", "deflate", "raw deflate"],  # packed bytes carry the time of day
 )
 def test_a_packed_reply_is_read(encoding: str, body: bytes) -> None:
     with raw_server(lambda _: body, headers={"Content-Encoding": encoding}) as url:

@@ -361,9 +361,9 @@ def _weights(folder: Path) -> list[Path]:
 
 
 def _read_weights(folder: Path) -> object:
-    from proctor.judges.embedded.judge import read_arrays
+    from proctor.judges.embedded.judge import read_weights
 
-    return read_arrays(folder / "w.npz")
+    return read_weights(folder / "w.npz")
 
 
 def _store(folder: Path) -> list[Path]:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.core.arrays import Arrays, read_arrays, write_arrays
     from proctor.core.clock import Stopwatch, aside, rebook
     from proctor.core.errors import (
         ConfigurationError,
@@ -45,8 +44,20 @@ if TYPE_CHECKING:
     from proctor.core.functions import PlainFunction, object_in_file
     from proctor.core.hashes import content_hash, fingerprint, generator
     from proctor.core.item import Excerpt, Image, Item, Media, Reference, Region, Reliability, TagValue, VideoClip
-    from proctor.core.metric import ACCURACY, Metric, MetricOptions, PublishedCrossing, PublishedRow, PublishedTable
-    from proctor.core.plugins import COMMANDS, VALIDATORS, PluginReport, PluginTable, Steps, ValidationRequest
+    from proctor.core.metric import (
+        ACCURACY,
+        HUMAN,
+        DerivedDimension,
+        Dimension,
+        Metric,
+        MetricOptions,
+        PublishedCrossing,
+        PublishedRow,
+        PublishedTable,
+        RatingRule,
+        RatingScheme,
+        human,
+    )
     from proctor.core.protocols import (
         Benchmark,
         BenchmarkReader,
@@ -68,10 +79,31 @@ if TYPE_CHECKING:
         View,
         VoteBook,
     )
-    from proctor.core.rating import HUMAN, DerivedDimension, Dimension, RatingRule, RatingScheme, human
     from proctor.core.records import NO_ANSWER, Answer, FailedPolicy, Score, Status, Timing, Usage, Vote
-    from proctor.core.registry import BENCHMARKS, Registry, UnknownNameError, briefing_of, one_of, reader_of
-    from proctor.core.tables import CsvTable, TableFault, TableRow, cell_number, read_table
+    from proctor.core.registry import (
+        BENCHMARKS,
+        COMMANDS,
+        VALIDATORS,
+        PluginReport,
+        PluginTable,
+        Registry,
+        Steps,
+        UnknownNameError,
+        ValidationRequest,
+        briefing_of,
+        one_of,
+        reader_of,
+    )
+    from proctor.core.tables import (
+        Arrays,
+        CsvTable,
+        TableFault,
+        TableRow,
+        cell_number,
+        read_arrays,
+        read_table,
+        write_arrays,
+    )
     from proctor.core.text import (
         NUMBER_WORDS,
         KeptJson,

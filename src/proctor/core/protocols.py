@@ -12,8 +12,7 @@ from pydantic import JsonValue
 from proctor.core.errors import InputError
 from proctor.core.hashes import fingerprint
 from proctor.core.item import Excerpt, Item
-from proctor.core.metric import Metric, PublishedTable
-from proctor.core.rating import RatingScheme
+from proctor.core.metric import Metric, PublishedTable, RatingScheme
 from proctor.core.records import Answer, FailedPolicy, Score, Vote
 
 

@@ -5,17 +5,14 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.media.cache import KeptEntry, damaged, kept, prune
-    from proctor.media.catalogue import cache_folder
     from proctor.media.clips import ClipFile
     from proctor.media.conditions import CONDITIONS, Condition
     from proctor.media.duplicates import Leak, Looked, Tolerance, distances, find_leaks, hashes, look_at, write_page
-    from proctor.media.entries import drop
+    from proctor.media.entries import KeptEntry, damaged, drop, kept, prune
     from proctor.media.excerpts import Excerpts, MediaAs
+    from proctor.media.files import VIDEO_EXTENSIONS, cache_folder, locate
     from proctor.media.library import MediaLibrary, MediaProblem, Picture
-    from proctor.media.names import VIDEO_EXTENSIONS, locate
-    from proctor.media.pictures import encode, read_image
-    from proctor.media.sampling import MediaSettings
+    from proctor.media.pictures import MediaSettings, encode, read_image
     from proctor.media.video import VideoInfo
     from proctor.media.views import ShowsFiles, ShowsOriginals, view, viewer
 else:

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from proctor.core import InputError, Item, ProctorError, Region
 from proctor.media.entries import Made, key_of
-from proctor.media.pictures import FrameEncoder
-from proctor.media.sampling import MediaSettings
+from proctor.media.pictures import FrameEncoder, MediaSettings
 from proctor.media.video import FrameIndex, open_video, pixel_aspect, seek
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, clock_text, write_whole
+from proctor.media.files import EXTENSIONS, IMAGE_EXTENSIONS
 from proctor.media.library import MediaLibrary, Picture
-from proctor.media.names import EXTENSIONS, IMAGE_EXTENSIONS
-from proctor.media.sampling import MediaSettings, sample_times
+from proctor.media.pictures import MediaSettings, sample_times
 
 if TYPE_CHECKING:
     from PIL.Image import Image

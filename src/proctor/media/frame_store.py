@@ -20,9 +20,20 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from proctor.core import ConfigurationError
-from proctor.media.cache import Pins, prune
-from proctor.media.catalogue import unwritable
-from proctor.media.entries import LOCK, ByteRange, Key, Made, Shelf, drop, read_manifest, read_pictures, write_entry
+from proctor.media.entries import (
+    LOCK,
+    ByteRange,
+    Key,
+    Made,
+    Pins,
+    Shelf,
+    drop,
+    prune,
+    read_manifest,
+    read_pictures,
+    write_entry,
+)
+from proctor.media.files import unwritable
 
 Make = Callable[[Sequence[Key], Container[Key]], Iterable[Made]]
 """Gets the keys that are missing and those that the shelf has."""

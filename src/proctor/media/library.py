@@ -14,15 +14,13 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from proctor.core import Image, InputError, Item, Region, VideoClip, clock_text, content_hash
-from proctor.media.catalogue import Catalogue, cache_folder
 from proctor.media.clips import cut, from_jpegs
 from proctor.media.decode import Decoding, Texts
 from proctor.media.entries import Key, Made, Shelf, key_of
 from proctor.media.excerpts import Excerpts
+from proctor.media.files import Catalogue, cache_folder, find, locate
 from proctor.media.frame_store import FrameStore, Make
-from proctor.media.names import find, locate
-from proctor.media.pictures import encode, read_image
-from proctor.media.sampling import MediaSettings
+from proctor.media.pictures import MediaSettings, encode, read_image
 from proctor.media.video import FrameIndex, VideoInfo, probe
 
 K = TypeVar("K")

@@ -12,7 +12,7 @@ from proctor.media.clips import ClipFile
 from proctor.media.conditions import CONDITIONS, Condition, ConditionContext, FrameSlot, SingleFrame, time_label
 from proctor.media.decode import LookAhead, Request
 from proctor.media.library import MediaLibrary, Picture
-from proctor.media.sampling import sample_times
+from proctor.media.pictures import sample_times
 
 _USUAL_RATE = 25.0
 _MOST_PICTURES = 20_000

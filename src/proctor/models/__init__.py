@@ -7,9 +7,9 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.models.client import ModelClient, Part
     from proctor.models.faults import rejection
-    from proctor.models.local_weights import Footage
-    from proctor.models.probe import reachable
+    from proctor.models.local import Footage
     from proctor.models.prompts import Prompt, chosen_prompt, load_prompt, prompt_file
+    from proctor.models.provider import reachable
     from proctor.models.reply import Reply, Token
     from proctor.models.spec import ModelSpec, parse_settings
 else:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, JsonValue
 from proctor.core import Frame, InfrastructureError, RefusalError, SystemFaultError, Usage, aside, generator, rebook
 from proctor.media import ClipFile
 from proctor.models.faults import Fault, understand
-from proctor.models.local_weights import Footage
+from proctor.models.local import Footage
 from proctor.models.provider import build_model, http_client
 from proctor.models.reply import Reply, Token, UnreadableReplyError, read_tokens, read_usage, read_value
 from proctor.models.spec import ModelSpec, weights_hash

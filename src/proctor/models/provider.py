@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import ipaddress
 import os
 import re
 import sys
 import warnings
+from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_type_hints
 from urllib.parse import urlsplit
 
+from openai.types.chat import ChatCompletionContentPartParam
 from pydantic import TypeAdapter, ValidationError
+from pydantic_ai.messages import BinaryContent
+from pydantic_ai.models.openai import OpenAIChatModel
 from typing_extensions import is_typeddict
 
 from proctor.core import ConfigurationError, first_problem, one_of
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     import httpx2
     from pydantic_ai.models import Model
     from pydantic_ai.providers import Provider
+
 
 _CONNECT_S = 10.0
 _PROVIDERS = ("openai", "anthropic", "google", "groq", "mistral", "cohere", "azure", "bedrock", "transformers")
@@ -81,7 +87,7 @@ def _compatible(spec: ModelSpec, http: httpx2.AsyncClient) -> Model | None:
     from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-    from proctor.models.compatible import CompatibleModel
+    from proctor.models.provider import CompatibleModel
 
     key = os.environ.get("OPENAI_API_KEY")
     if not key and not _is_local(spec.base_url):
@@ -199,3 +205,74 @@ def _no_retries(model: Model) -> None:
     client: Any = getattr(model, "client", None)
     if hasattr(client, "max_retries"):
         client.max_retries = 0
+
+
+class _VideoUrl(TypedDict):
+    url: str
+
+
+class _VideoPart(TypedDict):
+    type: Literal["video_url"]
+    video_url: _VideoUrl
+
+
+class CompatibleModel(OpenAIChatModel):
+    """Sends a video file as a `video_url` part with the bytes in it, which these servers know and OpenAI's own
+    protocol does not."""
+
+    _unsupported_file_inputs = frozenset()
+
+    async def _map_binary_content_item(self, item: BinaryContent) -> ChatCompletionContentPartParam:
+        if not item.is_video:
+            return await super()._map_binary_content_item(item)
+        part: _VideoPart = {"type": "video_url", "video_url": {"url": item.data_uri}}
+        return cast("ChatCompletionContentPartParam", part)
+
+
+_PATIENCE_S = 15.0
+_REFUSED = {401, 403}
+_NOT_FOUND = 404
+
+
+async def reachable(base_urls: Iterable[str | None]) -> None:
+    """Asks each OpenAI-compatible server for its list of models, which costs nothing.
+
+    Raises `ConfigurationError`, with the address, where nobody listens, where the key is refused, and where the list
+    is below `/v1` of the address instead. Any other reply will do: not every server has such a list.
+    """
+    urls = list(dict.fromkeys(url for url in base_urls if url is not None))
+    await asyncio.gather(*(_check(url) for url in urls))
+
+
+async def _check(url: str) -> None:
+    status, said = await _listed(url)
+    if status in _REFUSED:
+        key = "another OPENAI_API_KEY" if os.environ.get("OPENAI_API_KEY") else "OPENAI_API_KEY to be set"
+        raise ConfigurationError(f"{url} refuses access (HTTP {status}{said}): expected {key}")
+    if status == _NOT_FOUND and not url.endswith("/v1"):
+        below, _ = await _listed(f"{url}/v1")
+        if below == 200 or below in _REFUSED:
+            raise ConfigurationError(f"nothing at {url} (HTTP 404): did you mean --base-url {url}/v1?")
+
+
+async def _listed(url: str) -> tuple[int, str]:
+    """The status of a server's list of models, 0 where it sent none, and its words in case of an error."""
+    import httpx2
+
+    key = os.environ.get("OPENAI_API_KEY")
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    async with http_client(_PATIENCE_S) as http:
+        try:
+            reply = await http.get(f"{url}/models", headers=headers)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            raise ConfigurationError(
+                f"nobody answers at {url} ({_reason(error)}): is the server running, and is --base-url right?"
+            ) from error
+        except httpx2.HTTPError:
+            return 0, ""  # somebody is there
+    said = one_line(reply.text)[:200] if reply.status_code in _REFUSED else ""
+    return reply.status_code, f": {said}" if said else ""
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__

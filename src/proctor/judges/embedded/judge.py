@@ -14,8 +14,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from proctor.core import Arrays, InputError, content_hash, read_model, write_arrays
-from proctor.core import arrays as files
+from proctor.core import Arrays, InputError, content_hash, read_arrays, read_model, write_arrays
 from proctor.judges.dimensions import (
     Case,
     DimensionJudge,
@@ -59,9 +58,9 @@ def arrays_of(learned: Mapping[str, Learned]) -> Arrays:
     return found
 
 
-def read_arrays(file: Path) -> Arrays:
-    """The arrays of a file of weights. Raises `InputError` as `proctor.core.arrays` does."""
-    return files.read_arrays(file, "weights", _EXPECTED)
+def read_weights(file: Path) -> Arrays:
+    """The arrays of a file of weights. Raises `InputError` as `proctor.core.tables` does."""
+    return read_arrays(file, "weights", _EXPECTED)
 
 
 def learned_from(file: Path, arrays: Arrays, levels: Mapping[str, Mapping[str, object]]) -> dict[str, Learned]:
@@ -269,7 +268,7 @@ def load_model(folder: Path) -> tuple[dict[str, Learned], Manifest]:
     not fit each other.
     """
     manifest = _manifest(folder / MANIFEST)
-    arrays = read_arrays(folder / WEIGHTS)
+    arrays = read_weights(folder / WEIGHTS)
     if hash_of(arrays) != manifest.weights_sha256:
         raise InputError(folder / WEIGHTS, found="other weights", expected="those that the manifest names")
     levels = {language: one.levels for language, one in manifest.languages.items()}
