@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from proctor.core import generator
-from proctor.judges.dimensions.choosing import read_choice
+from proctor.judges.dimensions.fitted import read_choice
 from proctor.runs import Store, judges_of
 from tests.support.faulty_server import FaultyServer
 from tests.support.program import within
@@ -74,7 +74,7 @@ def test_examples_are_searched_and_judges_chosen_and_run(tmp_path: Path) -> None
         code, said = within(*search)
         assert (code, server.count) == (0, 8)
         score = ("score", "mediqa-eval", "--store", store, *asked)
-        option = ("--option", f"exemplars={examples}")
+        option = ("--option", f"examples={examples}")
         for judge, more in (("few-shot-judge", option), ("mediqa-judge", ())):
             code, said = within(*score, "--judge", judge, *more)
             assert code == 0, said
@@ -96,7 +96,7 @@ def test_examples_are_searched_and_judges_chosen_and_run(tmp_path: Path) -> None
             "--option",
             "judges=few-shot-judge,mediqa-judge",
             "--option",
-            f"few-shot-judge.exemplars={examples}",
+            f"few-shot-judge.examples={examples}",
         )
         code, said = within("score", "mediqa-eval", "--store", other, *asked, *live, "--rated", store)
         assert code == 0, said  # run now, in a store that has no scores by them

@@ -10,7 +10,7 @@ import pytest
 
 from proctor.audits import CorrelationSettings, MetricScores, Rating, RatingsTable
 from proctor.core import InputError, generator
-from proctor.judges.dimensions.choosing import ChosenFor, DimensionChoice, agreement, choose_judges, read_choice
+from proctor.judges.dimensions.fitted import DimensionChoice, PerFold, agreement, choose_judges, read_choice
 from tests.support.rated_pool import CHINESE
 
 NO_DRAWS = CorrelationSettings(draws=0)
@@ -210,6 +210,6 @@ def _choice(folds: dict[str, int] | None = None, **by: str) -> DimensionChoice:
         judges=sorted(set(by.values())),
         seed=0,
         folds=folds if folds is not None else {"iiyi/E7": 1},
-        chosen={name: ChosenFor(everything=one, without=[one, one]) for name, one in chosen.items()},
+        chosen={name: PerFold(everything=one, without=[one, one]) for name, one in chosen.items()},
         honest=[],
     )

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from proctor.core import ConfigurationError, InputError
 from proctor.judges.dimensions import Case, DimensionScores
-from proctor.judges.dimensions.ensemble import Ensemble, pooled
+from proctor.judges.dimensions.ensemble import median_ensemble, pooled
 from tests.support.dimension_cases import case, judged, rating
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.votes import Votes
@@ -37,7 +37,7 @@ class Says:
 
 
 def pool(*members: Mapping[str, float], quorum: int | None = None, language: str = "en") -> DimensionScores:
-    ensemble = Ensemble("e", [Says(f"m{n}", one) for n, one in enumerate(members)], quorum=quorum)
+    ensemble = median_ensemble("e", [Says(f"m{n}", one) for n, one in enumerate(members)], quorum=quorum)
     return asyncio.run(ensemble.judge(case(language=language)))
 
 
@@ -170,7 +170,7 @@ def test_the_result_is_held_to_the_rules_again() -> None:
 def test_what_can_not_get_better_ends_it_and_no_group_of_errors_is_seen() -> None:
     members = [Says("a", full(0, 1)), Says("b", {}, ConfigurationError("no access")), Says("c", full(0, 1))]
     with pytest.raises(ConfigurationError, match="no access"):
-        asyncio.run(Ensemble("e", members).judge(case()))
+        asyncio.run(median_ensemble("e", members).judge(case()))
 
 
 @given(

@@ -10,8 +10,8 @@ import pytest
 
 from proctor.core import InputError
 from proctor.judges.dimensions import DimensionScores
-from proctor.judges.dimensions.looking_up import CITES_UNSEEN, INJECTION_IN_PASSAGE
 from proctor.judges.retrieval import index
+from proctor.judges.retrieval.retriever import CITES_UNSEEN, INJECTION_IN_PASSAGE
 from tests.support.dimension_cases import case, picture
 from tests.support.faulty_server import Fault, Request
 from tests.support.rated_pool import Model, document_folder, one_judged, scores

@@ -14,16 +14,19 @@ import pytest
 
 from proctor.core import ConfigurationError, InputError, ProctorError
 from proctor.judges.dimensions import Case, DimensionScores, RatedCase
-from proctor.judges.dimensions.exemplars import (
-    CoveringExemplars,
-    Exemplars,
+from proctor.judges.dimensions.few_shot import (
+    CoveringExamples,
+    Examples,
+    ExampleSearch,
     RatedPool,
-    SimilarExemplars,
+    SearchedExamples,
+    SearchPlan,
+    SimilarExamples,
     case_mark,
+    search_examples,
     shown,
+    without_own,
 )
-from proctor.judges.dimensions.few_shot import without_own
-from proctor.judges.dimensions.searching import ExemplarSearch, SearchedExemplars, SearchPlan, search_exemplars
 from tests.support.dimension_cases import case, picture, rating
 from tests.support.faulty_server import Fault, Request
 from tests.support.mediqa_store import rated_in
@@ -48,7 +51,7 @@ def encounters_of(chosen: tuple[RatedCase, ...]) -> list[str]:
 class ByLength:
     """A judge without a model: what it says depends on its exemplars and on the length of the answer."""
 
-    def __init__(self, exemplars: Exemplars, missing: frozenset[str] = frozenset()) -> None:
+    def __init__(self, exemplars: Examples, missing: frozenset[str] = frozenset()) -> None:
         self.name = "by-length"
         self.settings: dict[str, Any] = {}
         self._exemplars = exemplars
@@ -65,17 +68,17 @@ class ByLength:
         return DimensionScores(values=values)
 
 
-def searched(pool: RatedPool, plan: SearchPlan, **more: Any) -> ExemplarSearch:
+def searched(pool: RatedPool, plan: SearchPlan, **more: Any) -> ExampleSearch:
     missing = more.pop("missing", frozenset())
-    return asyncio.run(search_exemplars(pool, plan, lambda chosen: ByLength(chosen, missing), **more))
+    return asyncio.run(search_examples(pool, plan, lambda chosen: ByLength(chosen, missing), **more))
 
 
-def choosers(pool: RatedPool, plan: SearchPlan) -> dict[str, Exemplars]:
+def choosers(pool: RatedPool, plan: SearchPlan) -> dict[str, Examples]:
     return {
-        "similar": SimilarExemplars(pool, 4),
-        "meaning": SimilarExemplars(pool, 4, fake_encoder),
-        "coverage": CoveringExemplars(pool, 4, seed=0),
-        "searched": SearchedExemplars(pool, searched(pool, plan)),
+        "similar": SimilarExamples(pool, 4),
+        "meaning": SimilarExamples(pool, 4, fake_encoder),
+        "coverage": CoveringExamples(pool, 4, seed=0),
+        "searched": SearchedExamples(pool, searched(pool, plan)),
     }
 
 
@@ -121,18 +124,18 @@ def test_what_is_sent_holds_nothing_of_the_own_encounter() -> None:
 def test_a_chooser_that_shows_the_own_encounter_is_stopped() -> None:
     chosen = (RATED[0],)
     other_language = replace(RATED[0].case, id="iiyi/E1/zh", language="zh")
-    with pytest.raises(ProctorError, match=r"^j: iiyi/E1/zh: an exemplar of its own encounter \(iiyi/E1/en\)$"):
+    with pytest.raises(ProctorError, match=r"^j: iiyi/E1/zh: an example of its own encounter \(iiyi/E1/en\)$"):
         without_own(chosen, other_language, "j")
     assert without_own(chosen, case(encounter="iiyi/E99"), "j") == chosen
 
 
 def test_similar_ones_are_the_most_alike_the_best_last_one_of_each_encounter() -> None:
     judged = case("Answer 0 on scabies.", encounter="new", query="Is this scabies?")
-    chosen = SimilarExemplars(RatedPool(RATED), 3).of(judged)
+    chosen = SimilarExamples(RatedPool(RATED), 3).of(judged)
     assert encounters_of(chosen)[-1] in {"iiyi/E2", "iiyi/E12"}  # both are about scabies
     assert encounters_of(chosen)[-2] in {"iiyi/E2", "iiyi/E12"}
     assert len(set(encounters_of(chosen))) == 3
-    shuffled = SimilarExemplars(RatedPool(RATED[::-1]), 3).of(judged)
+    shuffled = SimilarExamples(RatedPool(RATED[::-1]), 3).of(judged)
     assert shuffled == chosen  # whatever the order of the file
 
 
@@ -145,9 +148,9 @@ def test_similar_by_words_against_hand_worked_tf_idf() -> None:
     judged = case("wart foot", query="", encounter="new")
     rare, common = np.log(4 / 2) + 1, np.log(4 / 3) + 1  # ln((1 + n) / (1 + df)) + 1
     cosine = common * common / (rare**2 + common**2)
-    likeness = SimilarExemplars(pool, 1)._likeness("\nwart foot")
+    likeness = SimilarExamples(pool, 1)._likeness("\nwart foot")
     assert likeness.tolist() == pytest.approx([cosine, 1.0, 0.0])
-    assert [one.case.candidate for one in SimilarExemplars(pool, 3).of(judged)] == ["arm", "foot sore", "wart foot"]
+    assert [one.case.candidate for one in SimilarExamples(pool, 3).of(judged)] == ["arm", "foot sore", "wart foot"]
 
 
 def test_covering_ones_spread_over_the_scale() -> None:
@@ -160,11 +163,11 @@ def test_covering_ones_spread_over_the_scale() -> None:
 
     pool = RatedPool([*(rated(k, 1.0) for k in range(9)), rated(9, 0.0), rated(10, 0.5)])
     for seed in range(5):
-        chosen = CoveringExemplars(pool, 3, seed).of(case(encounter="new"))
+        chosen = CoveringExamples(pool, 3, seed).of(case(encounter="new"))
         assert Counter(of.values["overall"] for of in chosen) == {0.0: 1, 0.5: 1, 1.0: 1}
-    again = CoveringExemplars(pool, 3, 1).of(case(encounter="new"))
-    assert again == CoveringExemplars(RatedPool(pool.rated[::-1]), 3, 1).of(case(encounter="new"))
-    assert {CoveringExemplars(pool, 3, seed).of(case(encounter="new"))[0].case.id for seed in range(9)} != {
+    again = CoveringExamples(pool, 3, 1).of(case(encounter="new"))
+    assert again == CoveringExamples(RatedPool(pool.rated[::-1]), 3, 1).of(case(encounter="new"))
+    assert {CoveringExamples(pool, 3, seed).of(case(encounter="new"))[0].case.id for seed in range(9)} != {
         again[0].case.id
     }
 
@@ -183,8 +186,8 @@ def test_too_few_others_are_told() -> None:
         ({"select": "best"}, "option 'select': found 'best', expected Input should be 'similar' or 'coverage'"),
         ({"shots": "0"}, "option 'shots': found '0'"),
         ({"select": "coverage", "encoder": "x"}, "option 'encoder': expected none with select=coverage"),
-        ({"exemplars": "no.json", "shots": "2"}, "option 'shots': expected none beside exemplars"),
-        ({"exemplars": "no.json"}, "no.json: found no such file, expected exemplars"),
+        ({"examples": "no.json", "shots": "2"}, "option 'shots': expected none beside examples"),
+        ({"examples": "no.json"}, "no.json: found no such file, expected examples"),
         ({"encoder": "no-folder"}, "no-folder: found no such folder, expected a sentence encoder"),
     ):
         with pytest.raises(InputError, match=message):

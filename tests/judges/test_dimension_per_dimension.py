@@ -11,8 +11,8 @@ import pytest
 
 from proctor.core import ConfigurationError, InputError
 from proctor.judges.dimensions import IMAGES_BROKEN, Case, ClientPool, DimensionScores
-from proctor.judges.dimensions.choosing import ChosenFor, DimensionChoice
-from proctor.judges.dimensions.per_dimension import PerDimensionJudge
+from proctor.judges.dimensions.ensemble import per_dimension
+from proctor.judges.dimensions.fitted import DimensionChoice, PerFold
 from proctor.judges.embedded import EmbeddedJudge, Recipe, read_rated
 from proctor.models import ModelSpec
 from tests.support.dimension_cases import built_from, case, judged, rating, setup
@@ -32,7 +32,7 @@ def _choice(folds: dict[str, int] | None = None, **by: str) -> DimensionChoice:
         judges=sorted(set(by.values())),
         seed=0,
         folds=folds if folds is not None else {"iiyi/E7": 1},
-        chosen={name: ChosenFor(everything=one, without=[one, one]) for name, one in chosen.items()},
+        chosen={name: PerFold(everything=one, without=[one, one]) for name, one in chosen.items()},
         honest=[],
     )
 
@@ -55,7 +55,7 @@ class Says:
 
 def test_each_score_is_from_the_judge_that_was_chosen() -> None:
     first, second, third = Says("x", 0.75), Says("y", 0.25), Says("z", 0.0)
-    judge = PerDimensionJudge(_choice(a="x", writing_style="y"), {"x": first, "y": second, "z": third})
+    judge = per_dimension(_choice(a="x", writing_style="y"), {"x": first, "y": second, "z": third})
     said = asyncio.run(judge.judge(case()))
     assert said.values == dict.fromkeys(ENGLISH, 0.75) | {"writing-style": 0.25}
     assert said.votes == ("x", "y")
@@ -69,23 +69,23 @@ def test_each_score_is_from_the_judge_that_was_chosen() -> None:
 def test_an_encounter_that_was_learned_from_gets_the_choice_of_the_other_folds() -> None:
     choice = _choice(a="x").model_copy(
         update={
-            "chosen": {f"en/{name}": ChosenFor(everything="x", without=["x", "y"]) for name in ENGLISH},
+            "chosen": {f"en/{name}": PerFold(everything="x", without=["x", "y"]) for name in ENGLISH},
             "judges": ["x", "y"],
         }
     )
-    judge = PerDimensionJudge(choice, {"x": Says("x", 1.0), "y": Says("y", 0.0)})
+    judge = per_dimension(choice, {"x": Says("x", 1.0), "y": Says("y", 0.0)})
     assert asyncio.run(judge.judge(case(encounter="iiyi/E7"))).values["overall"] == 0.0
     assert asyncio.run(judge.judge(case(encounter="iiyi/E8"))).values["overall"] == 1.0
 
 
 def test_a_score_that_is_missing_is_taken_from_nobody_else() -> None:
-    judge = PerDimensionJudge(_choice(a="x", overall="y"), {"x": Says("x", 1.0), "y": Says("y", None)})
+    judge = per_dimension(_choice(a="x", overall="y"), {"x": Says("x", 1.0), "y": Says("y", None)})
     said = asyncio.run(judge.judge(case()))
     assert said.missing == {"overall": "y is silent"}
     assert "overall" not in said.values
     assert said.flags == ("quiet",)
     with pytest.raises(InputError, match="per-dimension: found the judges x, expected y too, as chosen"):
-        PerDimensionJudge(_choice(a="x", overall="y"), {"x": Says("x", 1.0)})
+        per_dimension(_choice(a="x", overall="y"), {"x": Says("x", 1.0)})
 
 
 def test_judges_that_are_run_now_ask_the_model_and_break_rules_aloud(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from proctor.core import ConfigurationError, InputError
 from proctor.judges.dimensions import DimensionScores
-from proctor.judges.dimensions.looking_up import CITES_UNSEEN, INJECTION_IN_PASSAGE
 from proctor.judges.retrieval import index
+from proctor.judges.retrieval.retriever import CITES_UNSEEN, INJECTION_IN_PASSAGE
 from tests.support.dimension_cases import case, picture
 from tests.support.faulty_server import Fault, Request
 from tests.support.rated_pool import Model, document_folder, one_judged, rated_answers, scores
@@ -254,8 +254,8 @@ def test_examples_need_rated_answers(documents: dict[str, str]) -> None:
         ConfigurationError, match=r"^retrieval-judge: option 'shots' needs rated answers \(--rated FILE\)$"
     ):
         looked_up(options=documents | {"shots": "2"})
-    with pytest.raises(InputError, match=r"option 'exemplars': expected none with shots=0"):
-        looked_up(options=documents | {"shots": "0", "exemplars": "x.json"}, rated=rated_answers(3))
+    with pytest.raises(InputError, match=r"option 'examples': expected none with shots=0"):
+        looked_up(options=documents | {"shots": "0", "examples": "x.json"}, rated=rated_answers(3))
     said = looked_up(options=documents | {"shots": "2"}, rated=rated_answers(4))
     assert len(said.evidence[0]["exemplars"]) == 2  # type: ignore[arg-type]
     assert "exemplars" not in looked_up(options=documents | {"shots": "0"}, rated=rated_answers(4)).evidence[0]

@@ -33,7 +33,7 @@ from proctor.judges.retrieval import (
     read_document,
 )
 from proctor.judges.retrieval.index import Match, Opened
-from proctor.judges.retrieval.reranking import PairReranker, Sought
+from proctor.judges.retrieval.retriever import PairReranker, Sought
 from proctor.metrics.text import tokens
 from tests.support.program import within
 from tests.support.rated_pool import document_folder

@@ -44,7 +44,7 @@ def calibrate(
 
     Example: proctor judge calibrate mediqa-eval --scorer logprob-judge[openai:gpt-4o] --out calibration.json
     """
-    from proctor.judges.dimensions.calibration import fit_calibration, rated_scores
+    from proctor.judges.dimensions.fitted import fit_calibration, rated_scores
     from proctor.runs import Store, compared
 
     refuse_unwritable(out)

@@ -15,7 +15,7 @@ from proctor.cli.results import DEFAULT_STORE
 from proctor.core import write_whole
 
 if TYPE_CHECKING:
-    from proctor.judges.dimensions.choosing import HonestRow
+    from proctor.judges.dimensions.fitted import HonestRow
 
 
 def choose(
@@ -40,7 +40,7 @@ def choose(
     Example: proctor judge choose mediqa-eval --store runs.db --out choice.json
     """
     from proctor.audits import CorrelationSettings
-    from proctor.judges.dimensions.choosing import choose_judges
+    from proctor.judges.dimensions.fitted import choose_judges
     from proctor.runs import Store, compared
 
     refuse_unwritable(out)

@@ -18,8 +18,7 @@ from proctor.core import write_whole
 
 if TYPE_CHECKING:
     from proctor.judges.dimensions import DimensionJudge
-    from proctor.judges.dimensions.exemplars import Exemplars
-    from proctor.judges.dimensions.searching import ExemplarSearch
+    from proctor.judges.dimensions.few_shot import Examples, ExampleSearch
 
 
 def examples(
@@ -45,15 +44,13 @@ def examples(
 ) -> None:
     """Try rated answers as few-shot examples.
 
-    The result is for few-shot-judge with exemplars=FILE. The model is asked sets × held-out times in each language, said before it starts. The file keeps all that
+    The result is for few-shot-judge with examples=FILE. The model is asked sets × held-out times in each language, said before it starts. The file keeps all that
     was seen: an encounter that took part is judged with a set without it, chosen by other encounters.
 
     Example: proctor judge examples mediqa-eval --model openai:gpt-5.2 --store runs.db --out examples.json
     """
     from proctor.judges.dimensions import ClientPool
-    from proctor.judges.dimensions.exemplars import RatedPool
-    from proctor.judges.dimensions.few_shot import FewShotJudge
-    from proctor.judges.dimensions.searching import SearchPlan, draw, search_exemplars
+    from proctor.judges.dimensions.few_shot import RatedPool, SearchPlan, draw, few_shot_judge, search_examples
     from proctor.runs import PaidVotes, Store
 
     refuse_unwritable(out)
@@ -69,13 +66,13 @@ def examples(
     note(f"at most {calls} answers to rate ({parts}); those that {opened.shown} has are not asked for again")
     paid, prompts = PaidVotes(opened), judge_prompts_of(benchmark)
 
-    def make(chosen: Exemplars) -> DimensionJudge:
-        return FewShotJudge(client, paid, chosen, prompts)
+    def make(chosen: Examples) -> DimensionJudge:
+        return few_shot_judge(client, paid, chosen, prompts)
 
-    async def searching() -> ExemplarSearch:
+    async def searching() -> ExampleSearch:
         try:
             with stopping() as stop, show_trials(calls, paid) as update:
-                return await search_exemplars(
+                return await search_examples(
                     pool, plan, make, allow_missing=allow_missing, concurrency=concurrency, stop=stop, on_change=update
                 )
         finally:
@@ -88,7 +85,7 @@ def examples(
         note(f"{paid.count} new votes, {cost_of(paid.usage)}, kept in {opened.shown}")
 
 
-def _tell(found: ExemplarSearch, out: Path) -> None:
+def _tell(found: ExampleSearch, out: Path) -> None:
     rows = []
     for language, tried in found.languages.items():
         merits = [tried.merit(number) for number in range(len(tried.sets))]

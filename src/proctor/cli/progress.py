@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from proctor.core import Status, Usage
 
 if TYPE_CHECKING:
-    from proctor.judges.dimensions.searching import Progress as Trials
+    from proctor.judges.dimensions.few_shot import Progress as Trials
     from proctor.runs import JudgeTally, PaidVotes, Tally
 
 _REASON = 60  # characters of a failure beside the bar

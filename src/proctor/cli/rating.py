@@ -118,7 +118,7 @@ def score_by_text(answers: Answers, names: Sequence[str], how: How) -> None:
 
 def _scheme(store: Store, benchmark: str, file: Path | None) -> tuple[RatingScheme | None, Path | None]:
     """What is rated, by a file or as the store knows it, and the folder of the task's own prompts."""
-    from proctor.judges.dimensions.scheme_file import read_scheme
+    from proctor.judges.dimensions.case import read_scheme
 
     if file is None:
         return store.card(benchmark).rating, judge_prompts_of(benchmark)

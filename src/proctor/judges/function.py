@@ -24,7 +24,7 @@ from proctor.core import (
     VoteBook,
     content_hash,
 )
-from proctor.judges.asked_once import AskedOnce
+from proctor.judges.cached_model import CachedModel, as_said
 from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN, INJECTION_FLAG, has_injection, sanitize
 from proctor.metrics import cause_of, declared_metric, in_range
 
@@ -79,7 +79,7 @@ class FunctionJudge:
     def __init__(self, made: JudgeFunction, client: ModelClient, votes: VoteBook) -> None:
         self._made = made
         self._client = client
-        self._asked = AskedOnce(self.name, client, votes)
+        self._asked = CachedModel(self.name, client, votes)
 
     @property
     def name(self) -> str:
@@ -134,7 +134,7 @@ class FunctionJudge:
 class _Question:
     """What a function asks about one answer."""
 
-    def __init__(self, asked: AskedOnce, item_id: str, text: str) -> None:
+    def __init__(self, asked: CachedModel, item_id: str, text: str) -> None:
         self._asked = asked
         self._item_id = item_id
         self._flags = (INJECTION_FLAG,) if has_injection(text) else ()
@@ -143,7 +143,7 @@ class _Question:
     async def ask(self, prompt: str, form: type[T]) -> T:
         system = _SYSTEM.format(open=FENCE_OPEN, close=FENCE_CLOSE)
         reply, vote = await self._asked.ask(
-            form,
+            as_said(form),
             [prompt],
             system=system,
             item_id=self._item_id,

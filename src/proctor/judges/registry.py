@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from proctor.core import Briefing, Frame, InputError, Item, RatingScheme, Registry, Scorer, VoteBook
-from proctor.judges.dimensions.protocol import JudgeSetup, RatesDimensions
-from proctor.judges.dimensions.scorer import DimensionScorer
+from proctor.judges.dimensions.scorer import DimensionScorer, JudgeSetup, RatesDimensions
 from proctor.models import ModelClient, prompt_file
 
 FramesOf = Callable[[Item], Awaitable[Sequence[Frame]]]

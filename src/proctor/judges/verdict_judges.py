@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from proctor.core import Answer, Briefing, Frame, Item, Score, Scorer, Status, Vote, VoteBook
 from proctor.core.formats import FreeTextFormat, OrderingFormat
-from proctor.judges.asked_once import AskedOnce
+from proctor.judges.cached_model import CachedModel, as_said
 from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN, INJECTION_FLAG, has_injection, sanitize
 from proctor.judges.registry import FramesOf
 from proctor.judges.verdicts import (
@@ -105,7 +105,7 @@ class VerdictJudge(Generic[V]):
         self.variant = f"{prompt.mark}{variant}"
         self.name = f"{self.kind}{self.variant}[{client.name}]"
         self._client, self._votes, self._prompt, self._form = client, votes, prompt, form
-        self._asked = AskedOnce(self.name, client, votes, give_up_after=give_up_after)
+        self._asked = CachedModel(self.name, client, votes, give_up_after=give_up_after)
 
     @property
     def settings(self) -> dict[str, JsonValue]:
@@ -125,7 +125,7 @@ class VerdictJudge(Generic[V]):
         another form. Raises `InfrastructureError` where there is none: no reply, none of the form, or a model that declines."""
         system, user = self._prompt.render(**{**content, **shown}, fence_open=FENCE_OPEN, fence_close=FENCE_CLOSE)
         return await self._asked.ask(
-            self._form,
+            as_said(self._form),
             [*frames, user],
             system=system,
             item_id=item.id,

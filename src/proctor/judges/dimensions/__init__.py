@@ -10,16 +10,17 @@ from proctor.judges.dimensions.case import (
     ReferenceAnswer,
     case_of,
 )
-from proctor.judges.dimensions.protocol import (
+from proctor.judges.dimensions.scorer import (
     ClientPool,
     DimensionJudge,
+    DimensionScorer,
     JudgesAll,
     JudgeSetup,
     RatesDimensions,
     RecordedBy,
+    candidate_of,
     read_options,
 )
-from proctor.judges.dimensions.scorer import DimensionScorer, candidate_of
 
 __all__ = [
     "IMAGES_ABSENT",

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from proctor.core import Dimension, Image, InputError, Item, ProctorError, RatingScheme
+from proctor.core import Dimension, Image, InputError, Item, ProctorError, RatingScheme, read_bytes
 from proctor.judges.prompt_injection import INJECTION_FLAG, has_injection
 
 
@@ -192,3 +192,28 @@ def speaks_to_judge(text: str, dimensions: Sequence[Dimension]) -> bool:
     (True, False)
     """
     return has_injection(text, [one.name for one in dimensions])
+
+
+def read_scheme(file: Path) -> RatingScheme:
+    """The scheme in a YAML file with the fields of `RatingScheme`. Raises `InputError`, with the place, for anything else."""
+    import yaml
+
+    try:
+        given = yaml.safe_load(read_bytes(file).decode("utf-8"))
+        return RatingScheme.model_validate(given)
+    except OSError as error:
+        reason = InputError(file, found=error.strerror or "an unreadable file", expected="a file of dimensions")
+    except UnicodeDecodeError as error:
+        reason = InputError(file, f"byte {error.start}", found="text that is not UTF-8", expected="UTF-8")
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"line {mark.line + 1}" if mark else ""
+        reason = InputError(file, place, found=str(error.problem), expected="YAML")
+    except (yaml.YAMLError, RecursionError):
+        reason = InputError(file, found="what can't be read", expected="YAML")
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(step) for step in first["loc"])
+        found = "nothing" if first["type"] == "missing" else repr(first["input"])[:80]
+        reason = InputError(file, f"field {place!r}" if place else "", found=found, expected=first["msg"])
+    raise reason

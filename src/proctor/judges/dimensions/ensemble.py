@@ -1,62 +1,80 @@
-"""Judges made of judges: the median of their scores, the majority of their flags, and how far they are apart.
+"""Judges made of judges. The median of their scores, the majority of their flags, and how far they are apart; or each
+dimension by the judge that did best on rated answers.
 
 `temperature-ensemble` and `persona-ensemble` are the organisers' (Ben Abacha and Yim 2026, section 4.3);
-`model-ensemble` asks several models. Each member's votes are its own.
+`model-ensemble` asks several models. Each member's judgements are its own. `per-dimension` is after SUAT-BMI's final system
+(Peng et al. 2026, in section 6.1 of the overview), which took one dimension's scores from a trained classifier, another's from
+retrieval, the others' from examples.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import JsonValue
 
-from proctor.core import ConfigurationError, Dimension, ProctorError
-from proctor.judges.dimensions.case import Case, DimensionScores
-from proctor.judges.dimensions.protocol import DimensionJudge, JudgeSetup, RatesDimensions, read_options
-from proctor.judges.dimensions.rating import PERSONAS, RatingJudge
-from proctor.models import ModelSpec
+from proctor.core import ConfigurationError, Dimension, InputError, ProctorError, content_hash
+from proctor.judges.dimensions.case import Case, DimensionScores, injection_flags
+from proctor.judges.dimensions.fitted import DimensionChoice
+from proctor.judges.dimensions.scorer import DimensionJudge
 
-TEMPERATURES = (0.0, 0.3, 0.7)
+Said = Mapping[str, DimensionScores]
 
 
 class Ensemble:
-    """Asks every member about every case. A member without a score has no vote on that dimension; with
-    fewer than `quorum` votes (by default more than half of the members) the score is missing.
+    """Asks its members about every case, or those that `asked` names for it, and makes one judge's scores of theirs."""
+
+    def __init__(
+        self,
+        name: str,
+        members: Mapping[str, DimensionJudge],
+        reduce: Callable[[Case, Said], DimensionScores],
+        settings: Mapping[str, JsonValue],
+        *,
+        asked: Callable[[Case], Sequence[str]] | None = None,
+    ) -> None:
+        self.name = name
+        self.settings = dict(settings)
+        self._members = dict(members)
+        self._reduce = reduce
+        self._asked = asked or (lambda _: list(self._members))
+
+    async def judge(self, case: Case) -> DimensionScores:
+        """The scores of one answer (see `DimensionJudge`); each member's own are in the evidence."""
+        names = self._asked(case)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                judged = [tasks.create_task(self._members[name].judge(case)) for name in names]
+        except* ProctorError as errors:
+            raise errors.exceptions[0] from None
+        return self._reduce(case, {name: task.result() for name, task in zip(names, judged, strict=True)})
+
+
+def median_ensemble(name: str, members: Sequence[DimensionJudge], *, quorum: int | None = None) -> Ensemble:
+    """The members' median (see `pooled`). With fewer than `quorum` scores (by default more than half of the members) a score
+    is missing.
 
     Raises `ConfigurationError` for an even number of members, which can be split over a flag, and for a
     quorum that they can't reach or that half of them would make.
     """
-
-    def __init__(self, name: str, members: Sequence[DimensionJudge], *, quorum: int | None = None) -> None:
-        count = len(members)
-        if count % 2 == 0:
-            raise ConfigurationError(f"{name}: expected an odd number of members, found {count}")
-        self.name = name
-        self._members = tuple(members)
-        self._quorum = count // 2 + 1 if quorum is None else quorum
-        if not count // 2 < self._quorum <= count:
-            expected = f"expected a quorum of {count // 2 + 1} to {count}"
-            raise ConfigurationError(f"{name}: {expected}, found {self._quorum}")
-
-    @property
-    def settings(self) -> dict[str, JsonValue]:
-        """Those of all members, by their names."""
-        return {"quorum": self._quorum, "members": {one.name: one.settings for one in self._members}}
-
-    async def judge(self, case: Case) -> DimensionScores:
-        """The scores of one answer (see `DimensionJudge`); each member's own are in the evidence."""
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                asked = [tasks.create_task(one.judge(case)) for one in self._members]
-        except* ProctorError as errors:
-            raise errors.exceptions[0] from None
-        said = {one.name: task.result() for one, task in zip(self._members, asked, strict=True)}
-        return pooled(case, said, self._quorum)
+    count = len(members)
+    if count % 2 == 0:
+        raise ConfigurationError(f"{name}: expected an odd number of members, found {count}")
+    least = count // 2 + 1
+    needed = least if quorum is None else quorum
+    if not least <= needed <= count:
+        raise ConfigurationError(f"{name}: expected a quorum of {least} to {count}, found {needed}")
+    by_name = {one.name: one for one in members}
+    settings: dict[str, JsonValue] = {
+        "quorum": needed,
+        "members": {name: one.settings for name, one in by_name.items()},
+    }
+    return Ensemble(name, by_name, lambda case, said: pooled(case, said, needed), settings)
 
 
-def pooled(case: Case, said: Mapping[str, DimensionScores], quorum: int) -> DimensionScores:
+def pooled(case: Case, said: Said, quorum: int) -> DimensionScores:
     """The members' scores as one: per dimension the median, of a flag the majority, and as disagreement
     the distance from the lowest to the highest score, of a flag the share of the minority.
 
@@ -77,15 +95,7 @@ def pooled(case: Case, said: Mapping[str, DimensionScores], quorum: int) -> Dime
             missing[one.name] = f"the {len(votes)} members that gave a score are split evenly"
         else:
             values[one.name] = float(median(votes))  # of 0 and 1 without a tie: the majority
-    return DimensionScores(
-        values=values,
-        missing=missing,
-        breaks=case.breaks(values),
-        flags=tuple(dict.fromkeys(flag for scores in said.values() for flag in scores.flags)),
-        disagreement=apart,
-        evidence=tuple(_told(name, scores) for name, scores in said.items()),
-        votes=tuple(key for scores in said.values() for key in scores.votes),
-    )
+    return _joined(case, said, values, missing, apart, [_told(name, scores) for name, scores in said.items()])
 
 
 def _apart(one: Dimension, votes: Sequence[float]) -> float:
@@ -95,63 +105,84 @@ def _apart(one: Dimension, votes: Sequence[float]) -> float:
     return min(yes, 1 - yes)
 
 
-def _told(name: str, scores: DimensionScores) -> Mapping[str, JsonValue]:
-    own: list[JsonValue] = [dict(one) for one in scores.evidence]
-    breaks: list[JsonValue] = [*scores.breaks]
+def _told(name: str, scores: DimensionScores) -> dict[str, JsonValue]:
     return {
         "member": name,
         "values": dict(scores.values),
         "missing": dict(scores.missing),
-        "breaks": breaks,
-        "evidence": own,
+        "breaks": [*scores.breaks],
+        "evidence": [dict(one) for one in scores.evidence],
     }
 
 
-class _Options(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    quorum: int | None = Field(default=None, ge=1)
-
-
-@RatesDimensions
-def build_temperatures(setup: JudgeSetup) -> DimensionJudge:
-    """Three temperatures (0.0, 0.3, 0.7) of each model: the median of the scores, the majority of the flag.
-
-    Raises `ConfigurationError` where the settings name a temperature.
-    """
-    name = "temperature-ensemble"
-    specs = setup.clients.some(name)
-    if any("temperature" in one.settings for one in specs):
-        raise ConfigurationError(f"{name}: the temperatures are its own: leave temperature out of the settings")
-    members = [_member(setup, spec, one, variant=f"temperature-{one:g}") for spec in specs for one in TEMPERATURES]
-    return _built(name, setup, members)
-
-
-@RatesDimensions
-def build_personas(setup: JudgeSetup) -> DimensionJudge:
-    """Three readers of each model (diagnostic consistency, clinical safety, professional communication)."""
-    name = "persona-ensemble"
-    members = [_member(setup, spec, 0.0, persona=one) for spec in setup.clients.some(name) for one in PERSONAS]
-    return _built(name, setup, members)
+def _joined(
+    case: Case,
+    said: Said,
+    values: Mapping[str, float],
+    missing: Mapping[str, str],
+    apart: Mapping[str, float],
+    evidence: Sequence[Mapping[str, JsonValue]],
+) -> DimensionScores:
+    return DimensionScores(
+        values=values,
+        missing=missing,
+        breaks=case.breaks(values),
+        flags=tuple(dict.fromkeys(flag for scores in said.values() for flag in scores.flags)),
+        disagreement=apart,
+        evidence=tuple(evidence),
+        votes=tuple(key for scores in said.values() for key in scores.votes),
+    )
 
 
-@RatesDimensions
-def build_models(setup: JudgeSetup) -> DimensionJudge:
-    """Several models, an odd number of them, each as in rating-judge."""
-    name = "model-ensemble"
-    members = [_member(setup, spec, 0.0) for spec in setup.clients.some(name)]
-    return _built(name, setup, members)
+class RecordedJudge:
+    """A judge that says again what it gave before."""
+
+    def __init__(self, name: str, given: Mapping[Case, Mapping[str, float]]) -> None:
+        self.name = name
+        self._given = given
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """How many answers it scored, and a hash of the scores."""
+        told: list[JsonValue] = [[case.id, case.candidate, dict(one)] for case, one in self._given.items()]
+        return {"recorded": len(told), "scores_sha256": content_hash(told)}
+
+    async def judge(self, case: Case) -> DimensionScores:
+        """The scores that were given (see `DimensionJudge`); missing is what it gave no score for."""
+        given = self._given.get(case, {})
+        return DimensionScores(
+            values={one.name: given[one.name] for one in case.dimensions if one.name in given},
+            missing={one.name: f"{self.name} has no score" for one in case.dimensions if one.name not in given},
+            flags=injection_flags(case),
+        )
 
 
-def _member(
-    setup: JudgeSetup, spec: ModelSpec, temperature: float, *, persona: str = "", variant: str = ""
-) -> RatingJudge:
-    """One reader of an ensemble: the benchmark's own judge by one model."""
-    client = setup.clients.client(spec, {"temperature": temperature})
-    return RatingJudge(client, setup.votes, kind=setup.own, persona=persona, variant=variant, folder=setup.prompts)
+def per_dimension(choice: DimensionChoice, judges: Mapping[str, DimensionJudge]) -> Ensemble:
+    """Each dimension's score from the judge that was chosen for it, by its name in the choice. A judge that was chosen for
+    none of a case's dimensions is not asked about it; the evidence says who gave which. Raises `InputError` where one that was
+    chosen is not there."""
+    lacking = [name for name in choice.needed if name not in judges]
+    if lacking:
+        given = ", ".join(judges) or "none"
+        raise InputError("per-dimension", found=f"the judges {given}", expected=f"{', '.join(lacking)} too, as chosen")
 
+    def by(case: Case) -> dict[str, str]:
+        return {one.name: choice.judge_for(case.encounter, case.language, one.name) for one in case.dimensions}
 
-def _built(name: str, setup: JudgeSetup, members: Sequence[DimensionJudge]) -> DimensionJudge:
-    options = read_options(name, _Options, setup.options)
-    models = "+".join(one.name for one in setup.clients.specs)
-    return Ensemble(f"{name}[{models}]", members, quorum=options.quorum)
+    def taken(case: Case, said: Said) -> DimensionScores:
+        chosen = by(case)
+        values = {one: said[name].values[one] for one, name in chosen.items() if one in said[name].values}
+        missing = {one: said[name].missing[one] for one, name in chosen.items() if one not in values}
+        apart = {one: said[name].disagreement[one] for one, name in chosen.items() if one in said[name].disagreement}
+        evidence: list[Mapping[str, JsonValue]] = [{"given by": dict(chosen)}]
+        for name, scores in said.items():
+            own: list[JsonValue] = [dict(one) for one in scores.evidence]
+            evidence += [{"judge": name, "evidence": own}] if own else []
+        return _joined(case, said, values, missing, apart, evidence)
+
+    settings: dict[str, JsonValue] = {
+        "choice_sha256": choice.sha256,
+        "judges": {name: judges[name].settings for name in choice.needed},
+    }
+    name = f"per-dimension[{choice.sha256[:8]}]"
+    return Ensemble(name, judges, taken, settings, asked=lambda case: list(dict.fromkeys(by(case).values())))

@@ -1,4 +1,4 @@
-"""The judge `logprob-judge`: the score that a model expects, from the probabilities of what it could have said.
+"""The scale of `logprob-judge`: the score that a model expects, from the probabilities of what it could have said.
 
 After MedAware (Hao and Liu 2026, in section 6.3 of the overview): all dimensions in one short reply, and of
 each the mean of its levels under the model's own probabilities instead of the level that was drawn. Levels
@@ -9,27 +9,18 @@ gave on rated data (isotonic; never on the encounter that is judged).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
-from types import MappingProxyType
-from typing import ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from proctor.core import ConfigurationError, Dimension, InfrastructureError, VoteBook
-from proctor.judges.dimensions.asking import CaseAsker, Rated, load_prompts, rating_form
-from proctor.judges.dimensions.calibration import Calibration, read_calibration
+from proctor.core import ConfigurationError, Dimension, InfrastructureError
+from proctor.judges.cached_model import Stored
 from proctor.judges.dimensions.case import Case, DimensionScores
-from proctor.judges.dimensions.protocol import DimensionJudge, JudgeSetup, RatesDimensions, read_options
-from proctor.models import ModelClient, Part, Reply
+from proctor.judges.dimensions.fitted import Calibration
+from proctor.judges.dimensions.model_judge import Rated, Scale, rating_form
+from proctor.models import Reply
 
 NAME = "logprob-judge"
 
-T = TypeVar("T", bound=BaseModel)
-
-_SCALE: dict[str, JsonValue] = {"low": "0", "middle": "1", "high": "2", "whole": True, "with_reason": False}
-_LIKES: dict[str, JsonValue] = {"temperature": 0.0, "openai_logprobs": True, "openai_top_logprobs": 20}
 _ENOUGH = 0.5  # with less of the probability on the levels, their mean says nothing of what the model means
 _CERTAIN = 0.99  # what is as good as certain needs no alternative
 _LEVEL = re.compile(rb'[\s":]*(\d)[\s,}]*')
@@ -41,106 +32,58 @@ class Chances(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    asked: ClassVar[type[Rated]]
-    counts: ClassVar[Mapping[str, int]]
     chances: dict[str, list[float]]
     drawn: dict[str, int]
 
 
-@lru_cache(maxsize=64)
-def _chances_form(dimensions: tuple[Dimension, ...]) -> type[Chances]:
-    class OfDimensions(Chances):
-        asked = rating_form(dimensions, whole=True, reason=False)
-        counts = MappingProxyType({one.name: len(one.levels) for one in dimensions})
+def _stored(model: str, dimensions: tuple[Dimension, ...]) -> Stored[Chances]:
+    """A reply kept as the chances of each level. Raises `ConfigurationError` where the model gives none."""
+    counts = {one.name: len(one.levels) for one in dimensions}
 
-    return OfDimensions
+    def dump(reply: Reply[Rated]) -> dict[str, JsonValue]:
+        if not reply.tokens:
+            raise ConfigurationError(
+                f"{NAME}: {model} gives no token probabilities: expected a server that lists them "
+                "(logprobs), and a reply that is no tool call (--structured native or prompted)"
+            )
+        drawn = {name: int(level) for name, level in reply.value.scores.items()}
+        chances = {name: level_chances(reply, name, counts[name]) for name in drawn}
+        return Chances(chances=chances, drawn=drawn).model_dump(mode="json")
+
+    return Stored(rating_form(dimensions, whole=True, reason=False), dump, Chances.model_validate)
 
 
-class LogprobJudge:
-    """Asks one model for a level on each dimension, and takes the mean of the levels it could have given."""
+def logprob_scale(model: str, calibration: Calibration | None = None) -> Scale:
+    """The mean of the levels that the model could have given, mapped by a calibration where there is one.
 
-    def __init__(
-        self, client: ModelClient, votes: VoteBook, calibration: Calibration | None = None, folder: Path | None = None
-    ) -> None:
-        self._client = client
-        self._calibration = calibration
-        asks = _AsksForChances(client)
-        self._asker = CaseAsker(NAME, self.name, asks, votes, load_prompts("rubric", folder), _SCALE)
+    A dimension on whose levels the server lists less than half of the probability is missing.
+    """
 
-    @property
-    def name(self) -> str:
-        """With the model, and whether it is calibrated."""
-        return f"{NAME}{'/calibrated' if self._calibration else ''}[{self._client.name}]"
-
-    @property
-    def settings(self) -> dict[str, JsonValue]:
-        """The model's, the prompts, and the calibration's hash."""
-        calibration = self._calibration.sha256 if self._calibration else None
-        return {**self._client.settings, **self._asker.settings, "calibration_sha256": calibration}
-
-    async def judge(self, case: Case) -> DimensionScores:
-        """The scores of one answer (see `DimensionJudge`). A dimension on whose levels the server lists less
-        than half of the probability is missing. Raises `ConfigurationError` where it lists none at all."""
-        heard = await self._asker.ask(case, _chances_form(case.dimensions))
-        if heard.value is None or heard.vote is None:
-            return DimensionScores.none(case, heard.reason, flags=heard.flags)
+    def read(case: Case, said: Chances) -> DimensionScores:
         expected: dict[str, float] = {}
         missing: dict[str, str] = {}
         for one in case.dimensions:
-            chances = heard.value.chances[one.name]
+            chances = said.chances[one.name]
             covered = sum(chances)
             if covered < _ENOUGH:
                 missing[one.name] = f"only {covered:.2f} of the probability is on the levels"
             else:
                 mean = sum(level * chance for level, chance in zip(one.levels, chances, strict=True)) / covered
                 expected[one.name] = min(max(mean, one.levels[0]), one.levels[-1])
-        values = {name: self._mapped(case, name, value) for name, value in expected.items()}
-        told: dict[str, JsonValue] = {"judge": self.name, **heard.value.model_dump(mode="json")}
-        return DimensionScores(
-            values=values,
-            missing=missing,
-            breaks=case.breaks(expected),
-            flags=heard.flags,
-            evidence=({**told, "expected": dict(expected), **heard.pictures.evidence},),
-            votes=(heard.vote.key,),
-        )
+        values = {name: mapped(case, name, value) for name, value in expected.items()}
+        told: dict[str, JsonValue] = {**said.model_dump(mode="json"), "expected": dict(expected)}
+        return DimensionScores(values, missing, breaks=case.breaks(expected), evidence=(told,))
 
-    def _mapped(self, case: Case, dimension: str, value: float) -> float:
-        if self._calibration is None:
-            return value
-        return self._calibration.mapped(case.encounter, case.language, dimension, value)
+    def mapped(case: Case, dimension: str, value: float) -> float:
+        return calibration.mapped(case.encounter, case.language, dimension, value) if calibration else value
 
-
-class _AsksForChances:
-    """Puts the question to the model, and makes of its reply the chances of each level."""
-
-    def __init__(self, client: ModelClient) -> None:
-        self._client = client
-        self.name = client.name
-
-    @property
-    def settings(self) -> dict[str, JsonValue]:
-        return self._client.settings
-
-    async def ask(self, parts: Sequence[Part], *, system: str = "", schema: type[T]) -> Reply[T]:
-        if not issubclass(schema, Chances):
-            raise TypeError(f"{schema.__name__} is no form of chances")
-        reply = await self._client.ask(parts, system=system, schema=schema.asked)
-        if not reply.tokens:
-            raise ConfigurationError(
-                f"{NAME}: {self.name} gives no token probabilities: expected a server that lists them "
-                "(logprobs), and a reply that is no tool call (--structured native or prompted)"
-            )
-        drawn = {name: int(level) for name, level in reply.value.scores.items()}
-        chances = {name: level_chances(reply, name, schema.counts[name]) for name in drawn}
-        return Reply(
-            reply.text,
-            schema(chances=chances, drawn=drawn),
-            reply.usage,
-            reply.finish_reason,
-            reply.model,
-            reply.tokens,
-        )
+    return Scale(
+        "rubric",
+        {"low": "0", "middle": "1", "high": "2", "whole": True, "with_reason": False},
+        lambda dimensions, _: _stored(model, dimensions),
+        read,
+        settings={"calibration_sha256": calibration.sha256 if calibration else None},
+    )
 
 
 def level_chances(reply: Reply[Rated], name: str, count: int) -> list[float]:
@@ -167,31 +110,3 @@ def level_chances(reply: Reply[Rated], name: str, count: int) -> list[float]:
         if found and int(found[1]) < count:
             chances[int(found[1])] += chance
     return chances
-
-
-class _Options(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    calibration: Path | None = None
-
-
-@RatesDimensions
-def build(setup: JudgeSetup) -> DimensionJudge:
-    """The score that the model expects, from the probabilities of its tokens; calibrated where a file says how.
-
-    The option `calibration` is a file made by `proctor judge calibrate`. Raises `ConfigurationError` unless
-    there is exactly one model, and it is asked by OpenAI's protocol.
-    """
-    options = read_options(NAME, _Options, setup.options)
-    spec = setup.clients.only(NAME)
-    calibration = read_calibration(options.calibration) if options.calibration else None
-    try:
-        client = setup.clients.client(spec, _LIKES)
-    except ConfigurationError as error:
-        if "unknown model setting 'openai_" not in str(error):
-            raise
-    else:
-        return LogprobJudge(client, setup.votes, calibration, setup.prompts)
-    raise ConfigurationError(
-        f"{NAME}: {spec.name} gives no token probabilities: expected a model asked by OpenAI's protocol"
-    )

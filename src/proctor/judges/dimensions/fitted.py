@@ -1,4 +1,5 @@
-"""Which of several judges is best on each dimension, and how good it is to choose so.
+"""What is learned from rated answers for each dimension, and never used on an encounter that it was learned from: curves from a
+judge's scores to what clinicians give (`judge calibrate`), and which of several judges is best (`judge choose`).
 
 Choosing the best of many on some answers and stating how good it was on these very answers flatters: among
 equally good judges the luckiest one wins. So the choice is made in folds that part no encounter: chosen on the
@@ -8,10 +9,11 @@ here, the inner step needs no folds of its own: each judge's agreement on the ot
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +21,162 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from proctor.audits import ALL, KINDS, CorrelationSettings, MetricScores, RatingCell, RatingCells, RatingsTable, paired
 from proctor.core import InputError, content_hash, generator, read_model
-from proctor.stats import Estimate, Floats, Resamples, Sampled, average
+from proctor.stats import Floats, Resamples, Sampled, average
 
-_KINDS: tuple[Literal["kendall", "pearson", "spearman"], ...] = ("kendall", "pearson", "spearman")
+T = TypeVar("T")
+Places = NDArray[np.int64]
+
+_FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class PerFold(BaseModel, Generic[T]):
+    """What was learned of a language's dimension: from everything, and without each fold."""
+
+    model_config = _FROZEN
+
+    everything: T
+    without: list[T]
+
+
+def _learned_for(
+    what: tuple[str, str], learned: Mapping[str, PerFold[T]], folds: Mapping[str, int], place: str, encounter: str
+) -> T:
+    """What was learned of "en/overall" without the fold of an encounter, which is everything for one that was not learned
+    from. So no encounter's own ratings help to judge it, in either language. Raises `InputError` for an unknown place."""
+    found = learned.get(place)
+    if found is None:
+        raise InputError(what[0], found=f"{what[1]} {place}", expected=f"one of {', '.join(learned)}")
+    fold = folds.get(encounter)
+    return found.everything if fold is None else found.without[fold]
+
+
+def _covers(folds: Mapping[str, int], learned: Iterable[PerFold[T]]) -> bool:
+    last = max(folds.values(), default=-1)
+    return min(folds.values(), default=0) >= 0 and all(len(one.without) > last for one in learned)
+
+
+def _dealt(encounters: set[str], folds: int, seed: int, name: str, place: str) -> dict[str, int]:
+    """The fold of each encounter, drawn. Raises `InputError` for fewer encounters than folds."""
+    known = sorted(encounters)
+    if len(known) < folds:
+        raise InputError(None, place, found=f"{len(known)} encounters", expected=f"{folds} or more")
+    order = generator(seed, name).permutation(len(known))
+    return {known[int(at)]: number % folds for number, at in enumerate(order)}
+
+
+@dataclass(frozen=True, slots=True)
+class RatedScore:
+    """What a judge gave an answer on a dimension, and what a clinician gave."""
+
+    encounter: str
+    language: str
+    dimension: str
+    score: float
+    rating: float
+
+
+class Curve(BaseModel):
+    """A rising line through points; level before the first and after the last.
+
+    >>> Curve(scores=[0.2, 0.6], ratings=[0.0, 1.0]).at(0.4), Curve(scores=[0.2], ratings=[0.5]).at(0.9)
+    (0.5, 0.5)
+    """
+
+    model_config = _FROZEN
+
+    scores: list[float] = Field(min_length=1)
+    ratings: list[float] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _rises(self) -> Curve:
+        if len(self.scores) != len(self.ratings):
+            raise ValueError("as many ratings as scores are expected")
+        if self.scores != sorted(set(self.scores)) or self.ratings != sorted(self.ratings):
+            raise ValueError("scores and ratings that rise are expected")
+        return self
+
+    def at(self, score: float) -> float:
+        """The rating that goes with a score."""
+        return round(float(np.interp(score, self.scores, self.ratings)), 12)
+
+
+class Calibration(BaseModel):
+    """Curves by language and dimension ("en/overall"), and the fold of each encounter that they were
+    learned from: it is judged by the curve that was learned without its fold, any other encounter by the
+    one learned from everything. So no encounter is ever judged by its own ratings, in either language.
+    """
+
+    model_config = _FROZEN
+
+    kind: Literal["proctor calibration 1"] = "proctor calibration 1"
+    judge: str
+    seed: int
+    folds: dict[str, int]
+    curves: dict[str, PerFold[Curve]]
+
+    @model_validator(mode="after")
+    def _every_fold_has_a_curve(self) -> Calibration:
+        if not _covers(self.folds, self.curves.values()):
+            raise ValueError("a curve for every fold is expected")
+        return self
+
+    @property
+    def sha256(self) -> str:
+        """Of its content, for the record."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+
+    def mapped(self, encounter: str, language: str, dimension: str, score: float) -> float:
+        """The rating that goes with a score. Raises `InputError` for a dimension it was not fitted on."""
+        place = f"{language}/{dimension}"
+        return _learned_for(("calibration", "no curve for"), self.curves, self.folds, place, encounter).at(score)
+
+
+def fit_calibration(rated: Sequence[RatedScore], *, judge: str, folds: int = 5, seed: int = 0) -> Calibration:
+    """The least-squares rising curve (isotonic regression, Ayer et al. 1955) from scores to ratings, for
+    each language and dimension, from everything and without each of `folds` drawn parts of the encounters.
+
+    Raises `InputError` for fewer encounters than folds, and for a dimension that was rated in one fold only.
+    """
+    fold_of = _dealt({one.encounter for one in rated}, folds, seed, "calibration", "calibration")
+    by_dimension: dict[str, list[RatedScore]] = {}
+    for one in rated:
+        by_dimension.setdefault(f"{one.language}/{one.dimension}", []).append(one)
+    curves = {}
+    for name, inside in by_dimension.items():
+        if len({fold_of[one.encounter] for one in inside}) < 2:
+            raise InputError(None, f"calibration of {name}", found="ratings in one fold", expected="in two or more")
+        without = [_curve([one for one in inside if fold_of[one.encounter] != fold]) for fold in range(folds)]
+        curves[name] = PerFold(everything=_curve(inside), without=without)
+    return Calibration(judge=judge, seed=seed, folds=dict(sorted(fold_of.items())), curves=curves)
+
+
+def rated_scores(scores: MetricScores, table: RatingsTable) -> list[RatedScore]:
+    """Each rating with the score of the same answer, to learn a calibration from. What the scores opt out of
+    is left out. Raises `InputError` where that leaves nothing."""
+    found = [
+        RatedScore(one.cluster, one.language, one.dimension, value, one.value)
+        for one in table.ratings
+        if (value := scores.scores[one.key]) is not None
+    ]
+    if not found:
+        raise InputError(scores.name, found="no scores", expected="one or more")
+    return found
+
+
+def read_calibration(file: Path) -> Calibration:
+    """A calibration from its JSON. Raises `InputError`, with the field, for anything else."""
+    return read_model(file, Calibration, "a calibration")
+
+
+def _curve(points: Sequence[RatedScore]) -> Curve:
+    from sklearn.isotonic import IsotonicRegression
+
+    scores = np.array([one.score for one in points])
+    ratings = np.array([one.rating for one in points])
+    fitted = IsotonicRegression(out_of_bounds="clip").fit(scores, ratings)
+    # Rounding may not let what rises fall: the same decimals for all.
+    rises = [round(float(one), 12) for one in fitted.y_thresholds_]
+    return Curve(scores=[float(one) for one in fitted.X_thresholds_], ratings=rises)
 
 
 def agreement(scores: Sequence[float], ratings: Sequence[float]) -> float | None:
@@ -33,22 +188,8 @@ def agreement(scores: Sequence[float], ratings: Sequence[float]) -> float | None
     """
     each = [str(place) for place in range(len(scores))]
     samples = Resamples(each, drawing=False)
-    found = [samples.correlation(kind, list(scores), list(ratings), each) for kind in _KINDS]
+    found = [samples.correlation(kind, list(scores), list(ratings), each) for kind in KINDS]
     return sum(one.whole for one in found) / len(found) if all(one.defined for one in found) else None
-
-
-Places = NDArray[np.int64]
-
-_FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class ChosenFor(BaseModel):
-    """The judge chosen for a dimension on all rated answers, and on those outside each fold."""
-
-    model_config = _FROZEN
-
-    everything: str
-    without: list[str]
 
 
 class HonestRow(BaseModel):
@@ -86,17 +227,15 @@ class DimensionChoice(BaseModel):
     judges: list[str] = Field(min_length=1)
     seed: int
     folds: dict[str, int]
-    chosen: dict[str, ChosenFor]
+    chosen: dict[str, PerFold[str]]
     honest: list[HonestRow]
 
     @model_validator(mode="after")
     def _complete(self) -> DimensionChoice:
-        last = max(self.folds.values(), default=-1)
-        for one in self.chosen.values():
-            if min(self.folds.values(), default=0) < 0 or len(one.without) <= last:
-                raise ValueError("a choice for every fold is expected")
-            if {one.everything, *one.without} - set(self.judges):
-                raise ValueError("choices among the judges are expected")
+        if not _covers(self.folds, self.chosen.values()):
+            raise ValueError("a choice for every fold is expected")
+        if any({one.everything, *one.without} - set(self.judges) for one in self.chosen.values()):
+            raise ValueError("choices among the judges are expected")
         return self
 
     @property
@@ -112,12 +251,7 @@ class DimensionChoice(BaseModel):
 
     def judge_for(self, encounter: str, language: str, dimension: str) -> str:
         """The name of the judge. Raises `InputError` for a dimension that nothing was chosen for."""
-        found = self.chosen.get(f"{language}/{dimension}")
-        if found is None:
-            known = ", ".join(self.chosen)
-            raise InputError("choice", found=f"none for {language}/{dimension}", expected=f"one of {known}")
-        fold = self.folds.get(encounter)
-        return found.everything if fold is None else found.without[fold]
+        return _learned_for(("choice", "none for"), self.chosen, self.folds, f"{language}/{dimension}", encounter)
 
 
 @dataclass(frozen=True)
@@ -168,13 +302,9 @@ def choose_judges(
     names = [one.name for one in judges]
     if len(names) < 2 or len(set(names)) != len(names):
         raise InputError(None, "judges", found=", ".join(names) or "none", expected="two or more, each once")
-    encounters = sorted({one.cluster for one in table.ratings})
-    if len(encounters) < folds:
-        raise InputError(None, "ratings", found=f"{len(encounters)} encounters", expected=f"{folds} or more")
-    order = generator(seed, "per-dimension").permutation(len(encounters))
-    fold_of = {encounters[int(place)]: number % folds for number, place in enumerate(order)}
+    fold_of = _dealt({one.cluster for one in table.ratings}, folds, seed, "per-dimension", "ratings")
     frame = RatingCells(table, settings or CorrelationSettings(seed=seed))
-    chosen: dict[str, ChosenFor] = {}
+    chosen: dict[str, PerFold[str]] = {}
     honest: list[HonestRow] = []
     for language in dict.fromkeys(language for language, _ in table.dimensions):
         rows, sampled = [], []
@@ -182,7 +312,7 @@ def choose_judges(
             if (cell.dataset, cell.language) != (ALL, language):
                 continue
             rated = _rated(cell, judges, fold_of)
-            one = ChosenFor(everything=rated.best(), without=[rated.best(leaving=fold) for fold in range(folds)])
+            one = PerFold(everything=rated.best(), without=[rated.best(leaving=fold) for fold in range(folds)])
             chosen[f"{language}/{cell.dimension}"] = one
             sampled.append(_within_folds(frame, rated, one.without))
             flattering = _within_folds(frame, rated, [one.everything] * folds)
@@ -221,9 +351,9 @@ def _within_folds(frame: RatingCells, rated: _Rated, names: Sequence[str]) -> Sa
     )
 
 
-def _row(rated: _Rated, chosen: ChosenFor, sampled: Sampled, flattering: Sampled) -> HonestRow:
+def _row(rated: _Rated, chosen: PerFold[str], sampled: Sampled, flattering: Sampled) -> HonestRow:
     name = chosen.everything
-    estimate: Estimate = sampled.estimate()
+    estimate = sampled.estimate()
     return HonestRow(
         language=rated.cell.language,
         dimension=rated.cell.dimension,

@@ -10,20 +10,22 @@ import pytest
 
 from proctor.core import InfrastructureError, InputError
 from proctor.judges.dimensions import Case, DimensionScores, RatedCase
-from proctor.judges.dimensions.choosing import agreement
-from proctor.judges.dimensions.exemplars import Exemplars, RatedPool, case_mark
-from proctor.judges.dimensions.few_shot import FewShotJudge
-from proctor.judges.dimensions.searching import (
-    ExemplarSearch,
-    FixedExemplars,
+from proctor.judges.dimensions.few_shot import (
+    Examples,
+    ExampleSearch,
+    FixedExamples,
     HeldOutAnswer,
     LanguageSearch,
-    SearchedExemplars,
+    RatedPool,
+    SearchedExamples,
     SearchPlan,
+    case_mark,
     draw,
+    few_shot_judge,
     read_search,
-    search_exemplars,
+    search_examples,
 )
+from proctor.judges.dimensions.fitted import agreement
 from tests.support.dimension_cases import case
 from tests.support.rated_pool import CHINESE, Model, one_judged, rated_answers
 from tests.support.votes import Votes
@@ -43,7 +45,7 @@ def encounters_of(chosen: tuple[RatedCase, ...]) -> list[str]:
 class ByLength:
     """A judge without a model: what it says depends on its exemplars and on the length of the answer."""
 
-    def __init__(self, exemplars: Exemplars, missing: frozenset[str] = frozenset()) -> None:
+    def __init__(self, exemplars: Examples, missing: frozenset[str] = frozenset()) -> None:
         self.name = "by-length"
         self.settings: dict[str, Any] = {}
         self._exemplars = exemplars
@@ -60,9 +62,9 @@ class ByLength:
         return DimensionScores(values=values)
 
 
-def searched(pool: RatedPool, plan: SearchPlan, **more: Any) -> ExemplarSearch:
+def searched(pool: RatedPool, plan: SearchPlan, **more: Any) -> ExampleSearch:
     missing = more.pop("missing", frozenset())
-    return asyncio.run(search_exemplars(pool, plan, lambda chosen: ByLength(chosen, missing), **more))
+    return asyncio.run(search_examples(pool, plan, lambda chosen: ByLength(chosen, missing), **more))
 
 
 def test_what_is_drawn_parts_held_out_encounters_from_those_shown() -> None:
@@ -93,11 +95,11 @@ def test_the_number_of_calls_is_what_was_said() -> None:
     with FaultyServer(model) as server:
         spec = ModelSpec(name="openai:judge", base_url=server.url, retries=0)
 
-        async def run() -> ExemplarSearch:
+        async def run() -> ExampleSearch:
             clients = ClientPool([spec])
             try:
                 client = clients.client(spec)
-                return await search_exemplars(pool, plan, lambda chosen: FewShotJudge(client, votes, chosen))
+                return await search_examples(pool, plan, lambda chosen: few_shot_judge(client, votes, chosen))
             finally:
                 await clients.aclose()
 
@@ -147,7 +149,7 @@ def test_an_encounters_own_ratings_do_not_choose_its_examples() -> None:
             update={"languages": {**found.languages, "en": tried.model_copy(update={"held_out": rows})}}
         )
         judged = next(one.case for one in RATED if case_mark(one.case) == row.mark)
-        assert SearchedExemplars(pool, changed).of(judged) == SearchedExemplars(pool, found).of(judged)
+        assert SearchedExamples(pool, changed).of(judged) == SearchedExamples(pool, found).of(judged)
 
 
 def test_the_best_set_serves_new_encounters_and_the_file_says_it_again(tmp_path: Path) -> None:
@@ -158,13 +160,13 @@ def test_the_best_set_serves_new_encounters_and_the_file_says_it_again(tmp_path:
     assert read_search(file) == found
     tried = found.languages["en"]
     best = max(range(5), key=tried.merit)
-    chosen = SearchedExemplars(pool, read_search(file)).of(case(encounter="new"))
+    chosen = SearchedExamples(pool, read_search(file)).of(case(encounter="new"))
     assert [case_mark(one.case) for one in chosen] == tried.sets[best]
-    said = few(case(encounter="new"), options={"exemplars": str(file)})
+    said = few(case(encounter="new"), options={"examples": str(file)})
     assert said.evidence[0]["exemplars"] == [{"item": one.case.id, "mark": case_mark(one.case)} for one in chosen]
     fewer = [one for one in RATED if one.case.encounter != "iiyi/E1"]
     with pytest.raises(InputError, match="found a search on other rated answers, expected one on those of --rated"):
-        few(rated=fewer, options={"exemplars": str(file)})
+        few(rated=fewer, options={"examples": str(file)})
     file.write_text('{"kind": "x"}')
     with pytest.raises(
         InputError, match=r"exemplars\.json: field 'kind': found 'x', expected Input should be 'proctor exemplars 1'"
@@ -192,4 +194,4 @@ def test_too_small_a_rated_set_is_told_before_anything_is_asked() -> None:
 
 
 def test_fixed_ones_are_the_same_for_all() -> None:
-    assert FixedExemplars(RATED[:1]).of(case(encounter="new")) == tuple(RATED[:1])
+    assert FixedExamples(RATED[:1]).of(case(encounter="new")) == tuple(RATED[:1])

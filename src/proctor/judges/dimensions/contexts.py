@@ -1,0 +1,269 @@
+"""What judges of dimensions read beside the case: passages of documents, or the candidate's claims with what speaks for and
+against each.
+
+Passages after the retrieval of SUAT-BMI (passages that go with each reference answer) and SloCal-Net, claims after
+SloCal-Net: retrieve, ground, reason, score (Peng et al., Kocbek et al. 2026; sections 6.1 and 6.2 of the overview).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+
+from proctor.core import ProctorError, VoteBook
+from proctor.judges.cached_model import CachedModel, as_said, load_prompts, prompt_for, prompt_hashes
+from proctor.judges.dimensions.case import Case, injection_flags
+from proctor.judges.dimensions.model_judge import Context, with_passages
+from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN, sanitize
+from proctor.judges.retrieval.index import Match
+from proctor.judges.retrieval.retriever import (
+    CITES_UNSEEN,
+    Retriever,
+    Sought,
+    passage_flags,
+    passages_shown,
+    passages_told,
+)
+from proctor.models import ModelClient
+
+_REFERENCES = 5  # the most reliable ones: each of them is looked up
+_LONGEST = 400
+_STRICT = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+def _speaking(case: Case, matches: Sequence[Match]) -> tuple[str, ...]:
+    return passage_flags(matches, [one.name for one in case.dimensions])
+
+
+class Passages:
+    """Passages of documents, which the reply cites. What is looked up follows from the question and the references alone:
+    all answers to a question are rated beside the same passages, and none can choose its own."""
+
+    cites = True
+
+    def __init__(self, retriever: Retriever) -> None:
+        self._retriever = retriever
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """What is looked up where."""
+        return self._retriever.settings
+
+    async def context(self, case: Case, judge: str) -> Context:
+        """See `ContextProvider`."""
+        del judge
+        references = [one.text for one in case.sorted_references[:_REFERENCES]]
+        text = "\n".join([case.query, *(f"- {one}" for one in references)])
+        found = await self._retriever.find([case.query, *references], Sought(text, case.language, case.id))
+        shown: dict[str, JsonValue] = {"passages": passages_shown(found.matches)}
+        return Context(shown, flags=_speaking(case, found.matches), votes=found.votes, passages=found.matches)
+
+
+class ClaimList(BaseModel):
+    """What the candidate claims."""
+
+    model_config = _STRICT
+
+    claims: list[str]
+
+
+@lru_cache(maxsize=16)
+def _claims_form(most: int) -> type[ClaimList]:
+    class Claims(ClaimList):
+        __doc__ = ClaimList.__doc__
+
+        claims: list[Annotated[str, Field(min_length=1, max_length=_LONGEST)]] = Field(max_length=most)
+
+    return Claims
+
+
+class Grounding(BaseModel):
+    """What was found of the claim."""
+
+    model_config = _STRICT
+
+    reason: str = Field(description="One sentence that gives the reason.")
+    verdict: Literal["supported", "contradicted", "not-found"]
+    references: list[int] = Field(max_length=20, description="The numbers of references that say so.")
+    passages: list[int] = Field(max_length=20, description="The numbers of passages that say so.")
+
+    @model_validator(mode="after")
+    def _has_sources(self) -> Self:
+        if (self.verdict == "not-found") != (not self.references and not self.passages):
+            raise ValueError("supported and contradicted need a reference or passage, not-found has none")
+        return self
+
+    @property
+    def cited(self) -> tuple[int, ...]:
+        """The passages, each once."""
+        return tuple(dict.fromkeys(self.passages))
+
+
+@dataclass(frozen=True)
+class GroundedClaim:
+    """A claim with what was found of it, and the keys of the judgements that say so. `matches` are the passages that were
+    shown, `references` and `cited` what was named and shown; where that is nothing, the `verdict` is "not-found"."""
+
+    claim: str
+    said: Grounding
+    matches: tuple[Match, ...]
+    references: tuple[int, ...]
+    votes: tuple[str, ...]
+    flags: tuple[str, ...]
+
+    @property
+    def cited(self) -> list[Match]:
+        """The passages that were named and shown."""
+        return [self.matches[one - 1] for one in self.said.cited if 1 <= one <= len(self.matches)]
+
+    @property
+    def verdict(self) -> str:
+        """As said; not found where everything that was named was never shown."""
+        return self.said.verdict if self.references or self.cited else "not-found"
+
+    @property
+    def told(self) -> JsonValue:
+        """For the record."""
+        return {
+            "claim": self.claim,
+            "verdict": self.verdict,
+            "said": self.said.verdict,
+            "reason": self.said.reason,
+            "references": [*self.references],
+            "passages": passages_told(self.matches, self.said.cited),
+            "vote": self.votes[-1],
+        }
+
+
+class Claims:
+    """The candidate's claims, and of each by itself what references and passages say. Every step is a judgement of its own.
+
+    The calls for a case are 1 + n · (1 + m): one that splits the candidate into n claims (`most` of them), one that grounds
+    each claim, one more for each claim where the model puts its passages in order (m = 1 with rerank=model, else 0). A
+    candidate without a letter or digit claims nothing, and takes none.
+    """
+
+    cites = False
+
+    def __init__(
+        self,
+        judge: str,
+        client: ModelClient,
+        votes: VoteBook,
+        retriever: Retriever,
+        *,
+        most: int = 8,
+        prompts: Path | None = None,
+    ) -> None:
+        self._most = most
+        self._retriever = retriever
+        self._splitting = CachedModel(f"{judge}/claims[{client.name}]", client, votes)
+        self._grounding = CachedModel(f"{judge}/grounding[{client.name}]", client, votes)
+        self._split, self._ground = load_prompts("claims", prompts), load_prompts("grounding", prompts)
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """The prompts, how many claims are looked at, and what is looked up where."""
+        return {
+            "claims": self._most,
+            "claims_sha256": prompt_hashes(self._split),
+            "grounding_sha256": prompt_hashes(self._ground),
+            **self._retriever.settings,
+        }
+
+    async def context(self, case: Case, judge: str) -> Context:
+        """See `ContextProvider`."""
+        del judge
+        found, votes = await self._grounded(case)
+        cited = _each_once([one for claim in found for one in claim.cited])
+        number = {match.passage.id: place for place, match in enumerate(cited, start=1)}
+        claims: list[JsonValue] = [
+            {
+                "claim": one.claim,
+                "verdict": one.verdict,
+                "sources": [
+                    *(f"R{place}" for place in one.references),
+                    *(f"P{number[match.passage.id]}" for match in one.cited),
+                ],
+            }
+            for one in found
+        ]
+        return Context(
+            {"passages": passages_shown(cited), "claims": claims},
+            {"claims": [one.told for one in found]},
+            tuple(dict.fromkeys(flag for one in found for flag in one.flags)),
+            votes,
+        )
+
+    async def _grounded(self, case: Case) -> tuple[list[GroundedClaim], tuple[str, ...]]:
+        """The claims with what was found of each, and the keys of all judgements behind that."""
+        if not any(char.isalnum() for char in case.candidate):
+            return [], ()
+        claims, key = await self._claims(case)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                asked = [tasks.create_task(self._checked(case, claim)) for claim in claims]
+        except* ProctorError as errors:
+            raise errors.exceptions[0] from None
+        found = [task.result() for task in asked]
+        return found, (key, *(vote for one in found for vote in one.votes))
+
+    async def _claims(self, case: Case) -> tuple[list[str], str]:
+        """What the candidate claims, each once, and the key of the judgement."""
+        prompt = prompt_for(self._split, case.id, case.language)
+        asked: dict[str, JsonValue] = {"most": self._most, "query": case.query, "candidate": case.candidate}
+        system, user = prompt.render(
+            query=sanitize(case.query),
+            candidate=sanitize(case.candidate),
+            most=self._most,
+            fence_open=FENCE_OPEN,
+            fence_close=FENCE_CLOSE,
+        )
+        value, vote = await self._splitting.ask(
+            as_said(_claims_form(self._most)),
+            [user],
+            system=system,
+            item_id=case.id,
+            content={"judge": "claims", "prompt_sha256": prompt.sha256, **asked},
+            flags=lambda _: injection_flags(case),
+        )
+        return list(dict.fromkeys(sanitize(one) for one in value.claims)), vote.key
+
+    async def _checked(self, case: Case, claim: str) -> GroundedClaim:
+        """What the references and the passages that are found for it say of a claim."""
+        ranked = await self._retriever.find([claim], Sought(claim, case.language, case.id))
+        prompt = prompt_for(self._ground, case.id, case.language)
+        references: list[JsonValue] = [sanitize(one.text) for one in case.sorted_references]
+        filled: dict[str, JsonValue] = {
+            "query": sanitize(case.query),
+            "references": references,
+            "passages": passages_shown(ranked.matches),
+            "claim": claim,
+        }
+        system, user = prompt.render(**filled)
+
+        def flags(said: Grounding) -> tuple[str, ...]:
+            odd = any(not 1 <= one <= len(references) for one in said.references)
+            odd = odd or any(not 1 <= one <= len(ranked.matches) for one in said.cited)
+            return (*_speaking(case, ranked.matches), *((CITES_UNSEEN,) if odd else ()))
+
+        said, vote = await self._grounding.ask(
+            with_passages(Grounding, ranked.matches),
+            [user],
+            system=system,
+            item_id=case.id,
+            content={"judge": "grounding", "prompt_sha256": prompt.sha256, **filled},
+            flags=flags,
+        )
+        named = tuple(one for one in dict.fromkeys(said.references) if 1 <= one <= len(references))
+        return GroundedClaim(claim, said, ranked.matches, named, (*ranked.votes, vote.key), flags(said))
+
+
+def _each_once(matches: Sequence[Match]) -> list[Match]:
+    return list({one.passage.id: one for one in reversed(matches)}.values())[::-1]

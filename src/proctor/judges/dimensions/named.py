@@ -1,0 +1,326 @@
+"""The judges of dimensions that can be named, each as a factory: what it is made of, and its options."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from proctor.core import ConfigurationError, InputError
+from proctor.judges.cached_model import load_prompts
+from proctor.judges.dimensions.contexts import Claims, Passages
+from proctor.judges.dimensions.ensemble import RecordedJudge, median_ensemble
+from proctor.judges.dimensions.ensemble import per_dimension as judge_per_dimension
+from proctor.judges.dimensions.few_shot import (
+    CoveringExamples,
+    Examples,
+    RatedPool,
+    SearchedExamples,
+    SimilarExamples,
+    few_shot_judge,
+    read_search,
+)
+from proctor.judges.dimensions.fitted import read_calibration, read_choice
+from proctor.judges.dimensions.logprob import logprob_scale
+from proctor.judges.dimensions.model_judge import RATING, RUBRIC, ContextProvider, ModelJudge
+from proctor.judges.dimensions.scorer import DimensionJudge, JudgesAll, JudgeSetup, RatesDimensions, read_options
+from proctor.judges.retrieval.documents import Chunking
+from proctor.judges.retrieval.index import IndexSettings, load_pair_scorer, load_sentence_encoder, open_index
+from proctor.judges.retrieval.retriever import ModelReranker, PairReranker, Retriever
+from proctor.metrics.text import EMBEDDED_ENCODER
+from proctor.models import ModelClient, ModelSpec
+
+TEMPERATURES = (0.0, 0.3, 0.7)
+PERSONAS = ("diagnostic-consistency", "clinical-safety", "professional-communication")
+"""With what eye a judge of a panel looks at every dimension."""
+
+_LIKES: dict[str, JsonValue] = {"temperature": 0.0, "openai_logprobs": True, "openai_top_logprobs": 20}
+
+
+class NoOptions(BaseModel):
+    """The form of the options of a judge that has none."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _client(name: str, setup: JudgeSetup) -> ModelClient:
+    """The one model, at temperature 0 where its settings name no other."""
+    return setup.clients.client(setup.clients.only(name), {"temperature": 0.0})
+
+
+def rating_judge(name: str, setup: JudgeSetup) -> DimensionJudge:
+    """The rating judge under this name, at temperature 0 where the model's settings name no other. Raises
+    `ConfigurationError` unless there is exactly one model."""
+    read_options(name, NoOptions, setup.options)
+    return ModelJudge(name, _client(name, setup), setup.votes, prompts=setup.prompts)
+
+
+@RatesDimensions
+def rating(setup: JudgeSetup) -> DimensionJudge:
+    """Every dimension in one reply, pictures first, by the task's rules."""
+    return rating_judge("rating-judge", setup)
+
+
+@RatesDimensions
+def rubric(setup: JudgeSetup) -> DimensionJudge:
+    """Three described levels (0, 0.5, 1) per dimension; overall and disagreement are derived.
+
+    Temperature 0 where the model's settings name no other. Raises `ConfigurationError` unless there is
+    exactly one model.
+    """
+    # After hgkai26 (Gangavarapu 2026, in section 6.5 of the overview): a discrete scale of 0, 0.5 and 1 with a rubric, and an
+    # overall score and an indicator of disagreement that are derived. The overview does not say how. In the scheme of
+    # MEDIQA-EVAL overall is the lower of completeness and factual accuracy, which keeps both of the task's rules (and is what
+    # clinicians gave in 330 of 363 ratings of the validation data), and a candidate disagrees with the references where its
+    # factual accuracy is 0 (327 of 363). Unlike that system it is shown the references.
+    name = "rubric-judge"
+    read_options(name, NoOptions, setup.options)
+    return ModelJudge(name, _client(name, setup), setup.votes, scale=RUBRIC, prompts=setup.prompts)
+
+
+class _LogprobOptions(NoOptions):
+    calibration: Path | None = None
+
+
+@RatesDimensions
+def logprob(setup: JudgeSetup) -> DimensionJudge:
+    """The score that the model expects, from the probabilities of its tokens; calibrated where a file says how.
+
+    The option `calibration` is a file made by `proctor judge calibrate`. Raises `ConfigurationError` unless
+    there is exactly one model, and it is asked by OpenAI's protocol.
+    """
+    name = "logprob-judge"
+    options = read_options(name, _LogprobOptions, setup.options)
+    spec = setup.clients.only(name)
+    calibration = read_calibration(options.calibration) if options.calibration else None
+    try:
+        client = setup.clients.client(spec, _LIKES)
+    except ConfigurationError as error:
+        if "unknown model setting 'openai_" not in str(error):
+            raise
+        expected = "expected a model asked by OpenAI's protocol"
+        raise ConfigurationError(f"{name}: {spec.name} gives no token probabilities: {expected}") from error
+    scale = logprob_scale(client.name, calibration)
+    variant = "calibrated" if calibration else ""
+    return ModelJudge(name, client, setup.votes, scale=scale, variant=variant, prompts=setup.prompts)
+
+
+class ExampleOptions(NoOptions):
+    """How few-shot examples are chosen: `select` among the rated answers, or as `examples` says, a file that
+    `proctor judge examples` wrote. `encoder` (a name as in `load_sentence_encoder`) compares meanings
+    instead of words."""
+
+    select: Literal["similar", "coverage"] = "similar"
+    shots: int = Field(default=4, ge=1, le=24)
+    examples: Path | None = None
+    encoder: str = ""
+    seed: int = 0
+
+
+def _examples(judge: str, setup: JudgeSetup, options: ExampleOptions) -> Examples:
+    """The few-shot examples. Raises `ConfigurationError` without rated answers, `InputError` for options that contradict
+    each other and for a file that is not of these rated answers."""
+    if not setup.rated:
+        raise ConfigurationError(f"{judge}: expected rated answers to learn from, found none (--rated FILE)")
+    pool = RatedPool(setup.rated)
+    if options.examples is not None:
+        set_too = sorted({"select", "shots", "encoder", "seed"} & options.model_fields_set)
+        if set_too:
+            raise InputError(judge, f"option {set_too[0]!r}", expected="none beside examples, which says it")
+        return SearchedExamples(pool, read_search(options.examples), options.examples)
+    if options.select == "coverage":
+        if options.encoder:
+            raise InputError(judge, "option 'encoder'", expected="none with select=coverage")
+        return CoveringExamples(pool, options.shots, options.seed)
+    return SimilarExamples(pool, options.shots, load_sentence_encoder(options.encoder) if options.encoder else None)
+
+
+@RatesDimensions
+def few_shot(setup: JudgeSetup) -> DimensionJudge:
+    """Every dimension in one reply, after rated examples of other encounters (needs --rated).
+
+    Options: select=similar or coverage, shots=4, encoder, seed, or examples=FILE (a search's result).
+    Temperature 0 where the model's settings name no other. Raises `ConfigurationError` unless there is
+    exactly one model and there are rated answers.
+    """
+    name = "few-shot-judge"
+    options = read_options(name, ExampleOptions, setup.options)
+    client = _client(name, setup)
+    return few_shot_judge(client, setup.votes, _examples(name, setup, options), setup.prompts)
+
+
+class RetrievalOptions(NoOptions):
+    """Where passages come from: `documents` is a folder, `index` the place of its index (beside it, where none
+    is named). `passages` are shown. `rerank` is "model", "none", or a folder with a cross-encoder."""
+
+    documents: Path
+    index: Path | None = None
+    passages: int = Field(default=4, ge=1, le=12)
+    rerank: str = "model"
+    encoder: str = ""
+    size: int = Field(default=160, ge=8, le=2000)
+    overlap: int | None = Field(default=None, ge=0)
+
+
+def _retriever(judge: str, setup: JudgeSetup, client: ModelClient, options: RetrievalOptions) -> Retriever:
+    """Opens the index, building it where the documents are new. Raises as `open_index`."""
+    if options.overlap is not None and options.overlap > options.size // 2:
+        raise InputError(judge, "option 'overlap'", found=str(options.overlap), expected="at most half of size")
+    chunking = Chunking.of(options.size, options.overlap)
+    reranker: ModelReranker | PairReranker | None = None
+    if options.rerank == "model":
+        reranker = ModelReranker(judge, client, setup.votes, load_prompts("rerank", setup.prompts))
+    elif options.rerank != "none":
+        reranker = PairReranker(load_pair_scorer(options.rerank), options.rerank)
+    settings = IndexSettings(chunking=chunking, encoder=options.encoder or EMBEDDED_ENCODER)
+    return Retriever(open_index(options.documents, options.index, settings), options.passages, reranker)
+
+
+class _PassageOptions(RetrievalOptions, ExampleOptions):
+    shots: int = Field(default=4, ge=0, le=24)
+
+
+@RatesDimensions
+def retrieval(setup: JudgeSetup) -> DimensionJudge:
+    """Every dimension in one reply, beside passages of documents; with --rated after rated examples too.
+
+    Options: documents=FOLDER, index, passages=4, rerank=model (or none, or a cross-encoder's folder), encoder,
+    size=160, overlap=32 (words), and those of few-shot-judge. One more call for each question where the model puts
+    passages in order. Raises `ConfigurationError` unless there is exactly one model, and without the extra
+    `retrieval`; `InputError` for documents or an index that can't be read.
+    """
+    name = "retrieval-judge"
+    options = read_options(name, _PassageOptions, setup.options)
+    client = _client(name, setup)
+    asked = sorted({"shots", "select", "examples", "seed"} & options.model_fields_set)
+    contexts: list[ContextProvider] = []
+    if setup.rated and options.shots:
+        contexts.append(_examples(name, setup, options))
+    elif asked and not setup.rated:
+        raise ConfigurationError(f"{name}: option {asked[0]!r} needs rated answers (--rated FILE)")
+    elif options.examples is not None:
+        raise InputError(name, "option 'examples'", expected="none with shots=0")
+    contexts.append(Passages(_retriever(name, setup, client, options)))
+    return ModelJudge(name, client, setup.votes, contexts=contexts, prompts=setup.prompts)
+
+
+class _ClaimOptions(RetrievalOptions):
+    claims: int = Field(default=8, ge=1, le=24)
+    passages: int = Field(default=3, ge=1, le=12)
+    rerank: str = "none"
+
+
+@RatesDimensions
+def evidence(setup: JudgeSetup) -> DimensionJudge:
+    """Splits the candidate into claims, holds each against references and passages, then scores.
+
+    Options: documents=FOLDER, claims=8, passages=3 (for each claim), rerank=none (or model, or a cross-encoder's
+    folder), index, encoder, size, overlap. 2 + claims calls for an answer. Raises as `retrieval-judge`.
+    """
+    name = "evidence-judge"
+    options = read_options(name, _ClaimOptions, setup.options)
+    client = _client(name, setup)
+    retriever = _retriever(name, setup, client, options)
+    claims = Claims(name, client, setup.votes, retriever, most=options.claims, prompts=setup.prompts)
+    return ModelJudge(name, client, setup.votes, contexts=[claims], prompts=setup.prompts)
+
+
+class _EnsembleOptions(NoOptions):
+    quorum: int | None = Field(default=None, ge=1)
+
+
+@RatesDimensions
+def temperature_ensemble(setup: JudgeSetup) -> DimensionJudge:
+    """Three temperatures (0.0, 0.3, 0.7) of each model: the median of the scores, the majority of the flag.
+
+    Raises `ConfigurationError` where the settings name a temperature.
+    """
+    name = "temperature-ensemble"
+    specs = setup.clients.some(name)
+    if any("temperature" in one.settings for one in specs):
+        raise ConfigurationError(f"{name}: the temperatures are its own: leave temperature out of the settings")
+    return _ensemble(
+        name, setup, [_member(setup, spec, one, f"temperature-{one:g}") for spec in specs for one in TEMPERATURES]
+    )
+
+
+@RatesDimensions
+def persona_ensemble(setup: JudgeSetup) -> DimensionJudge:
+    """Three readers of each model (diagnostic consistency, clinical safety, professional communication)."""
+    name = "persona-ensemble"
+    specs = setup.clients.some(name)
+    return _ensemble(name, setup, [_member(setup, spec, 0.0, one, one) for spec in specs for one in PERSONAS])
+
+
+@RatesDimensions
+def model_ensemble(setup: JudgeSetup) -> DimensionJudge:
+    """Several models, an odd number of them, each as in rating-judge."""
+    name = "model-ensemble"
+    return _ensemble(name, setup, [_member(setup, spec, 0.0) for spec in setup.clients.some(name)])
+
+
+def _member(setup: JudgeSetup, spec: ModelSpec, temperature: float, variant: str = "", persona: str = "") -> ModelJudge:
+    """One reader of an ensemble: the benchmark's own judge by one model."""
+    client = setup.clients.client(spec, {"temperature": temperature})
+    scale = replace(RATING, fill={"persona": persona})
+    return ModelJudge(setup.own, client, setup.votes, scale=scale, variant=variant, prompts=setup.prompts)
+
+
+def _ensemble(name: str, setup: JudgeSetup, members: list[ModelJudge]) -> DimensionJudge:
+    options = read_options(name, _EnsembleOptions, setup.options)
+    models = "+".join(one.name for one in setup.clients.specs)
+    return median_ensemble(f"{name}[{models}]", members, quorum=options.quorum)
+
+
+class _ChoiceOptions(NoOptions):
+    choice: Path
+    judges: str = ""
+
+
+@RatesDimensions
+def per_dimension(setup: JudgeSetup) -> DimensionJudge:
+    """Each dimension by the judge that did best on rated answers (`proctor judge choose`).
+
+    Options: choice=FILE; judges=few-shot-judge,rubric-judge, run now, with JUDGE.OPTION=VALUE for theirs. All others
+    that were chosen have scored the answers before. Raises `InputError` where a judge that was chosen is in neither,
+    and for a file that can't be read; `ConfigurationError` for a judge that takes all answers at once.
+    """
+    judge = "per-dimension"
+    own = {name: value for name, value in setup.options.items() if "." not in name}
+    options = read_options(judge, _ChoiceOptions, own)
+    choice = read_choice(options.choice)
+    live = [one.strip() for one in options.judges.split(",") if one.strip()]
+    for key in setup.options:
+        if "." in key and key.partition(".")[0] not in live:
+            raise InputError(judge, f"option {key!r}", expected="options of the judges that are run now")
+    if len(set(live)) < len(live):
+        raise InputError(judge, "option 'judges'", found=options.judges, expected="each judge once")
+    found: dict[str, DimensionJudge] = {}
+    for name in live:
+        one = _run_now(judge, name, setup)
+        chosen = one.name if one.name in choice.needed else name
+        if chosen in choice.needed:  # of others nothing would be taken
+            found[chosen] = one
+    for name in choice.needed:
+        if name not in found and setup.recorded is not None and (given := setup.recorded(name)):
+            found[name] = RecordedJudge(name, given)
+    return judge_per_dimension(choice, found)
+
+
+def _run_now(judge: str, name: str, setup: JudgeSetup) -> DimensionJudge:
+    """A judge that is run now. Raises `InputError` for one that does not rate dimensions."""
+    from proctor.judges.registry import JUDGES
+
+    start = f"{name}."
+    theirs = {key.removeprefix(start): value for key, value in setup.options.items() if key.startswith(start)}
+    factory = JUDGES.get(name)
+    if not isinstance(factory, RatesDimensions):
+        raise InputError(judge, "option 'judges'", found=repr(name), expected="judges of dimensions")
+    made = factory(replace(setup, options=theirs))
+    if isinstance(made, JudgesAll):
+        raise ConfigurationError(
+            f"{judge}: {name} takes all answers at once: score with it first, and leave it out of judges"
+        )
+    return made
