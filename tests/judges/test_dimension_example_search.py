@@ -11,8 +11,8 @@ import pytest
 from proctor.core import InfrastructureError, InputError
 from proctor.judges.dimensions import Case, DimensionScores, RatedCase
 from proctor.judges.dimensions.few_shot import (
-    Examples,
     ExampleSearch,
+    FewShotExamples,
     FixedExamples,
     HeldOutAnswer,
     LanguageSearch,
@@ -45,7 +45,7 @@ def encounters_of(chosen: tuple[RatedCase, ...]) -> list[str]:
 class ByLength:
     """A judge without a model: what it says depends on its exemplars and on the length of the answer."""
 
-    def __init__(self, exemplars: Examples, missing: frozenset[str] = frozenset()) -> None:
+    def __init__(self, exemplars: FewShotExamples, missing: frozenset[str] = frozenset()) -> None:
         self.name = "by-length"
         self.settings: dict[str, Any] = {}
         self._exemplars = exemplars

@@ -16,8 +16,8 @@ from proctor.core import ConfigurationError, InputError, ProctorError
 from proctor.judges.dimensions import Case, DimensionScores, RatedCase
 from proctor.judges.dimensions.few_shot import (
     CoveringExamples,
-    Examples,
     ExampleSearch,
+    FewShotExamples,
     RatedPool,
     SearchedExamples,
     SearchPlan,
@@ -51,7 +51,7 @@ def encounters_of(chosen: tuple[RatedCase, ...]) -> list[str]:
 class ByLength:
     """A judge without a model: what it says depends on its exemplars and on the length of the answer."""
 
-    def __init__(self, exemplars: Examples, missing: frozenset[str] = frozenset()) -> None:
+    def __init__(self, exemplars: FewShotExamples, missing: frozenset[str] = frozenset()) -> None:
         self.name = "by-length"
         self.settings: dict[str, Any] = {}
         self._exemplars = exemplars
@@ -73,7 +73,7 @@ def searched(pool: RatedPool, plan: SearchPlan, **more: Any) -> ExampleSearch:
     return asyncio.run(search_examples(pool, plan, lambda chosen: ByLength(chosen, missing), **more))
 
 
-def choosers(pool: RatedPool, plan: SearchPlan) -> dict[str, Examples]:
+def choosers(pool: RatedPool, plan: SearchPlan) -> dict[str, FewShotExamples]:
     return {
         "similar": SimilarExamples(pool, 4),
         "meaning": SimilarExamples(pool, 4, fake_encoder),

@@ -18,7 +18,7 @@ from proctor.core import write_whole
 
 if TYPE_CHECKING:
     from proctor.judges.dimensions import DimensionJudge
-    from proctor.judges.dimensions.few_shot import Examples, ExampleSearch
+    from proctor.judges.dimensions.few_shot import ExampleSearch, FewShotExamples
 
 
 def examples(
@@ -66,7 +66,7 @@ def examples(
     note(f"at most {calls} answers to rate ({parts}); those that {opened.shown} has are not asked for again")
     paid, prompts = PaidVotes(opened), judge_prompts_of(benchmark)
 
-    def make(chosen: Examples) -> DimensionJudge:
+    def make(chosen: FewShotExamples) -> DimensionJudge:
         return few_shot_judge(client, paid, chosen, prompts)
 
     async def searching() -> ExampleSearch:

@@ -34,7 +34,7 @@ _OF_THE_MODEL = ("base_url", "weights_sha256", "structured", "model_settings")
 
 
 @dataclass(frozen=True)
-class Stored(Generic[T]):
+class StoredReply(Generic[T]):
     """How a reply is kept: a model is asked for `form`, `dump` makes of its reply what a judgement keeps, and `load` of
     that what the judge goes on with (raising pydantic's `ValidationError` where it is something else)."""
 
@@ -43,9 +43,9 @@ class Stored(Generic[T]):
     load: Callable[[Mapping[str, JsonValue]], T]
 
 
-def as_said(form: type[M]) -> Stored[M]:
+def as_said(form: type[M]) -> StoredReply[M]:
     """A reply kept as it came."""
-    return Stored(form, lambda reply: reply.value.model_dump(mode="json"), form.model_validate)
+    return StoredReply(form, lambda reply: reply.value.model_dump(mode="json"), form.model_validate)
 
 
 class CachedModel:
@@ -67,7 +67,7 @@ class CachedModel:
 
     async def ask(
         self,
-        stored: Stored[T],
+        stored: StoredReply[T],
         parts: Sequence[Part],
         *,
         content: Mapping[str, JsonValue],
@@ -93,14 +93,14 @@ class CachedModel:
                 vote = self._votes.get(key) or new  # another process may have been first: its judgement stays
         return self._loaded(stored, vote.reply, key), vote
 
-    def _loaded(self, stored: Stored[T], kept: Mapping[str, JsonValue], key: str) -> T:
+    def _loaded(self, stored: StoredReply[T], kept: Mapping[str, JsonValue], key: str) -> T:
         try:
             return stored.load(kept)
         except ValidationError:
             pass  # the error holds the reply's text, which belongs in no message
         raise InfrastructureError(f"{self.judge}: the recorded vote {key} is not a verdict")
 
-    async def _replied(self, stored: Stored[T], parts: Sequence[Part], system: str) -> Reply[BaseModel]:
+    async def _replied(self, stored: StoredReply[T], parts: Sequence[Part], system: str) -> Reply[BaseModel]:
         if self._give_up_after is not None and self._in_a_row >= self._give_up_after:
             raise InfrastructureError(f"{self.judge}: not asked any more after {self._in_a_row} faults in a row")
         try:

@@ -37,7 +37,7 @@ _QUERY, _REFERENCE, _CANDIDATE = 600, 200, 800  # characters of each that an exa
 _REFERENCES = 3
 
 
-class Examples(ABC):
+class FewShotExamples(ABC):
     """Chooses rated answers to show before a case is judged; a context of a judge."""
 
     cites = False
@@ -68,7 +68,9 @@ def without_own(chosen: tuple[RatedCase, ...], case: Case, judge: str) -> tuple[
     return chosen
 
 
-def few_shot_judge(client: ModelClient, votes: VoteBook, examples: Examples, prompts: Path | None = None) -> ModelJudge:
+def few_shot_judge(
+    client: ModelClient, votes: VoteBook, examples: FewShotExamples, prompts: Path | None = None
+) -> ModelJudge:
     """The judge that rates after these examples."""
     return ModelJudge("few-shot-judge", client, votes, contexts=[examples], prompts=prompts)
 
@@ -118,7 +120,7 @@ def shown(one: RatedCase) -> dict[str, JsonValue]:
     }
 
 
-class SimilarExamples(Examples):
+class SimilarExamples(FewShotExamples):
     """The rated answers whose question and answer are most like the case's, the most similar last; at most
     one to each encounter.
 
@@ -141,7 +143,7 @@ class SimilarExamples(Examples):
         return {"exemplars": how, "shots": self._shots, "rated_sha256": self._pool.sha256}
 
     def of(self, case: Case) -> tuple[RatedCase, ...]:
-        """See `Examples`."""
+        """See `FewShotExamples`."""
         likeness = self._likeness(_text(case))
         ordered = sorted(self._pool.others(case), key=lambda one: -likeness[self._place[id(one)]])
         best: dict[str, RatedCase] = {}
@@ -163,7 +165,7 @@ def _by_meaning(texts: Sequence[str], encoder: Encoder) -> Callable[[str], Rows]
     return lambda text: np.round(table @ encoder([text])[0], 6)  # beyond, a text's company changes it
 
 
-class CoveringExamples(Examples):
+class CoveringExamples(FewShotExamples):
     """Rated answers that spread over the scale: one after the other the one whose ratings are least like those
     already chosen, at most one to each encounter.
 
@@ -186,7 +188,7 @@ class CoveringExamples(Examples):
         return {**mine, "rated_sha256": self._pool.sha256}
 
     def of(self, case: Case) -> tuple[RatedCase, ...]:
-        """See `Examples`."""
+        """See `FewShotExamples`."""
         left = sorted(self._pool.others(case), key=lambda one: self._turn[id(one)])
         seen: Counter[tuple[str, float]] = Counter()
         found: list[RatedCase] = []
@@ -319,7 +321,7 @@ class Drawn:
         return len(self.sets) * len(self.held_out)
 
 
-class FixedExamples(Examples):
+class FixedExamples(FewShotExamples):
     """The same examples for every case."""
 
     def __init__(self, chosen: Sequence[RatedCase]) -> None:
@@ -331,12 +333,12 @@ class FixedExamples(Examples):
         return {"exemplars": [case_mark(one.case) for one in self._chosen]}
 
     def of(self, case: Case) -> tuple[RatedCase, ...]:
-        """See `Examples`; nobody looks whether they are fit for the case."""
+        """See `FewShotExamples`; nobody looks whether they are fit for the case."""
         del case
         return self._chosen
 
 
-class SearchedExamples(Examples):
+class SearchedExamples(FewShotExamples):
     """The set that served best in a search, for each case without its encounter. Raises `InputError`, naming
     `file`, where the search was not of these rated answers."""
 
@@ -357,7 +359,7 @@ class SearchedExamples(Examples):
         return {"exemplars": "searched", "search_sha256": content_hash(self._search)}
 
     def of(self, case: Case) -> tuple[RatedCase, ...]:
-        """See `Examples`."""
+        """See `FewShotExamples`."""
         tried = self._search.languages.get(case.language)
         if tried is None:
             known = ", ".join(self._search.languages)
@@ -410,7 +412,7 @@ def draw(pool: RatedPool, plan: SearchPlan) -> dict[str, Drawn]:
 async def search_examples(
     pool: RatedPool,
     plan: SearchPlan,
-    make: Callable[[Examples], DimensionJudge],
+    make: Callable[[FewShotExamples], DimensionJudge],
     *,
     allow_missing: bool = False,
     concurrency: int = 8,

@@ -13,10 +13,10 @@ import re
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from proctor.core import ConfigurationError, Dimension, InfrastructureError
-from proctor.judges.cached_model import Stored
+from proctor.judges.cached_model import StoredReply
 from proctor.judges.dimensions.case import Case, DimensionScores
 from proctor.judges.dimensions.fitted import Calibration
-from proctor.judges.dimensions.model_judge import Rated, Scale, rating_form
+from proctor.judges.dimensions.model_judge import Rated, RatingScale, rating_form
 from proctor.models import Reply
 
 NAME = "logprob-judge"
@@ -36,7 +36,7 @@ class Chances(BaseModel):
     drawn: dict[str, int]
 
 
-def _stored(model: str, dimensions: tuple[Dimension, ...]) -> Stored[Chances]:
+def _stored(model: str, dimensions: tuple[Dimension, ...]) -> StoredReply[Chances]:
     """A reply kept as the chances of each level. Raises `ConfigurationError` where the model gives none."""
     counts = {one.name: len(one.levels) for one in dimensions}
 
@@ -50,10 +50,10 @@ def _stored(model: str, dimensions: tuple[Dimension, ...]) -> Stored[Chances]:
         chances = {name: level_chances(reply, name, counts[name]) for name in drawn}
         return Chances(chances=chances, drawn=drawn).model_dump(mode="json")
 
-    return Stored(rating_form(dimensions, whole=True, reason=False), dump, Chances.model_validate)
+    return StoredReply(rating_form(dimensions, whole=True, reason=False), dump, Chances.model_validate)
 
 
-def logprob_scale(model: str, calibration: Calibration | None = None) -> Scale:
+def logprob_scale(model: str, calibration: Calibration | None = None) -> RatingScale:
     """The mean of the levels that the model could have given, mapped by a calibration where there is one.
 
     A dimension on whose levels the server lists less than half of the probability is missing.
@@ -77,7 +77,7 @@ def logprob_scale(model: str, calibration: Calibration | None = None) -> Scale:
     def mapped(case: Case, dimension: str, value: float) -> float:
         return calibration.mapped(case.encounter, case.language, dimension, value) if calibration else value
 
-    return Scale(
+    return RatingScale(
         "rubric",
         {"low": "0", "middle": "1", "high": "2", "whole": True, "with_reason": False},
         lambda dimensions, _: _stored(model, dimensions),

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Protocol
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, create_model
 
 from proctor.core import Dimension, Frame, InfrastructureError, InputError, VoteBook
-from proctor.judges.cached_model import CachedModel, Stored, as_said, load_prompts, prompt_for, prompt_hashes
+from proctor.judges.cached_model import CachedModel, StoredReply, as_said, load_prompts, prompt_for, prompt_hashes
 from proctor.judges.dimensions.case import IMAGES_ABSENT, IMAGES_BROKEN, Case, DimensionScores, injection_flags
 from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN, sanitize
 from proctor.judges.retrieval.index import Match
@@ -106,7 +106,7 @@ def _number(one: Dimension, *, only_levels: bool, whole: bool) -> tuple[Any, Map
 
 
 @dataclass(frozen=True)
-class Scale:
+class RatingScale:
     """On what scale a model rates, and what becomes of its reply: `template` is the kind of prompt, `fill` what it is
     filled with for every case, `asked` the dimensions of a case that the model is asked for, `stored` the form of its reply
     on these (whether it names passages, too), `read` makes scores of the reply, with what it says in `evidence`, `breaks`
@@ -114,7 +114,7 @@ class Scale:
 
     template: str
     fill: Filled
-    stored: Callable[[tuple[Dimension, ...], bool], Stored[Any]]
+    stored: Callable[[tuple[Dimension, ...], bool], StoredReply[Any]]
     read: Callable[[Case, Any], DimensionScores]
     asked: Callable[[Case], tuple[Dimension, ...]] = lambda case: case.dimensions
     breaks: Callable[[Case, Any], tuple[str, ...]] = lambda _case, _said: ()
@@ -139,7 +139,7 @@ def _derived(case: Case, said: Rated) -> DimensionScores:
     )
 
 
-RATING = Scale(
+RATING = RatingScale(
     "rating",
     {"persona": ""},
     lambda dimensions, cites: as_said(rating_form(dimensions, cites=cites)),
@@ -149,7 +149,7 @@ RATING = Scale(
 """Any number on each dimension, rounded to the task's grid; rules are checked on the scores that are handed in (the
 judgement's flags on what the model said), and a break is counted and corrects nothing."""
 
-RUBRIC = Scale(
+RUBRIC = RatingScale(
     "rubric",
     {"low": "0", "middle": "0.5", "high": "1", "whole": False, "with_reason": True},
     lambda dimensions, _: as_said(rating_form(dimensions, only_levels=True)),
@@ -179,7 +179,7 @@ class Context:
             self.passages if other.passages is None else other.passages,
         )
 
-    def stored(self, said: Stored[Any]) -> Stored[Any]:
+    def stored(self, said: StoredReply[Any]) -> StoredReply[Any]:
         """A reply, kept with the passages that it was given and what it cites of them."""
         passages = self.passages
         return said if passages is None else with_passages(said.form, passages)
@@ -193,13 +193,13 @@ class Context:
         return replace(self, told=told | dict(self.told), flags=(*self.flags, *((CITES_UNSEEN,) if unseen else ())))
 
 
-def with_passages(form: type[Any], passages: Sequence[Match]) -> Stored[Any]:
+def with_passages(form: type[Any], passages: Sequence[Match]) -> StoredReply[Any]:
     """A reply that names passages in `cited`, kept with these."""
 
     def dump(reply: Reply[Any]) -> dict[str, JsonValue]:
         return {"reply": reply.value.model_dump(mode="json"), "passages": passages_told(passages, reply.value.cited)}
 
-    return Stored(form, dump, lambda kept: form.model_validate(kept.get("reply")))
+    return StoredReply(form, dump, lambda kept: form.model_validate(kept.get("reply")))
 
 
 class ContextProvider(Protocol):
@@ -228,7 +228,7 @@ class ModelJudge:
         client: ModelClient,
         votes: VoteBook,
         *,
-        scale: Scale = RATING,
+        scale: RatingScale = RATING,
         contexts: Sequence[ContextProvider] = (),
         variant: str = "",
         prompts: Path | None = None,

@@ -15,7 +15,7 @@ from proctor.judges.dimensions.ensemble import RecordedJudge, median_ensemble
 from proctor.judges.dimensions.ensemble import per_dimension as judge_per_dimension
 from proctor.judges.dimensions.few_shot import (
     CoveringExamples,
-    Examples,
+    FewShotExamples,
     RatedPool,
     SearchedExamples,
     SimilarExamples,
@@ -119,7 +119,7 @@ class ExampleOptions(NoOptions):
     seed: int = 0
 
 
-def _examples(judge: str, setup: JudgeSetup, options: ExampleOptions) -> Examples:
+def _examples(judge: str, setup: JudgeSetup, options: ExampleOptions) -> FewShotExamples:
     """The few-shot examples. Raises `ConfigurationError` without rated answers, `InputError` for options that contradict
     each other and for a file that is not of these rated answers."""
     if not setup.rated:
