@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from proctor.construction import OBJECTS
-from proctor.core import BENCHMARKS, NO_ANSWER, Benchmark, HasBriefing, InputError, Item, RecordedAnswers, Score, Status
+from proctor.core import BENCHMARKS, NO_ANSWER, Benchmark, InputError, Item, RecordedAnswers, Score, Status
 from proctor.core.formats import ChoiceFormat, ClassesFormat, FreeTextFormat, PatternFormat, TimestampsFormat
 from proctor.metrics import AccuracyScorer
 from proctor.tasks.focus import (
@@ -147,7 +147,7 @@ def test_the_mended_summary_has_the_same_scores(benchmark: Benchmark, marks: dic
     assert score.ci_high is not None
     assert score.value is not None
     assert score.ci_low < score.value < score.ci_high
-    assert len(READER.mended()) == 3
+    assert len(READER.corrections) == 3
 
 
 def test_an_empty_bucket_leaves_the_mended_score_empty() -> None:
@@ -346,12 +346,12 @@ def test_classes_that_only_references_name_are_known_once(tmp_path: Path) -> Non
 
 
 def test_models_and_judges_are_told_what_the_words_mean() -> None:
-    assert isinstance(READER, HasBriefing)
-    told = READER.briefing()
+    told = READER.briefing
+    assert told is not None
     assert list(told.definitions) == ["Foreign object", *OBJECTS]
     assert told.definitions["Foreign object"] == FOREIGN_OBJECT
     assert told.own_clock
-    assert READER.rubric_judge() == "panel"
+    assert READER.rubric_judge == "panel"
 
 
 def drop(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:

@@ -107,7 +107,7 @@ def test_dealing_is_even_and_loses_nothing() -> None:
 
 
 def test_there_are_no_recorded_answers_and_no_judge(pristine: Path) -> None:
-    assert READER.rubric_judge() is None
+    assert READER.rubric_judge is None
     with pytest.raises(InputError, match="no native format for recorded answers"):
         READER.read_recorded(pristine / "answers.json", READER.load(pristine))
 

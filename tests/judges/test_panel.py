@@ -319,7 +319,7 @@ def test_the_prompt_of_focus_is_frozen() -> None:
 
     async def run(server: FaultyServer) -> None:
         client = ModelClient(ModelSpec(name="openai:a", base_url=server.url))
-        for one, briefing in ((full, READER.briefing()), (item(), None)):
+        for one, briefing in ((full, READER.briefing), (item(), None)):
             await build_judge("panel", [client], Votes(), briefing=briefing).score(one, said("Aside."))
         await client.aclose()
 

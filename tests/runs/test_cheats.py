@@ -21,6 +21,7 @@ from proctor.core import (
     ACCURACY,
     Answer,
     Benchmark,
+    BenchmarkReader,
     FailedPolicy,
     InfrastructureError,
     Item,
@@ -306,8 +307,13 @@ def test_an_analysis_gives_no_cheat_a_better_accuracy_by_default(store: Store) -
         assert rows[cheat, "yes"]["value"] < rows["honest", "yes"]["value"]
 
 
-class Mean:
+class Mean(BenchmarkReader):
     """A benchmark's own program whose summary is the mean."""
+
+    name, summary = "cheats", "Made up"
+
+    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
+        raise NotImplementedError
 
     def figures(
         self,
@@ -321,9 +327,6 @@ class Mean:
         seed: int,
     ) -> list[OfficialFigure]:
         return [OfficialFigure("overall", "MEAN", sum(right) / len(right), None, None, len(right))]
-
-    def mended(self) -> tuple[str, ...]:
-        return ()
 
 
 def test_the_official_summary_counts_what_failed_as_the_policy_says(store: Store, ruled: Store) -> None:

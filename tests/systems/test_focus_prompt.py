@@ -74,7 +74,7 @@ def asked(item: Item, *, empty: bool = False, condition: str = "video") -> Reque
     async def run(server: FaultyServer) -> None:
         client = ModelClient(ModelSpec(name="openai:m", base_url=server.url))
         prompt = prompt_for_benchmark("focus")
-        system = ModelSystem(client, prompt, briefing=READER.briefing())
+        system = ModelSystem(client, prompt, briefing=READER.briefing)
         await system.answer(item.as_asked(), Shown(empty, condition))
         await client.aclose()
 
@@ -108,7 +108,7 @@ def test_frames_have_the_recording_s_own_clock_as_the_questions_do(name: str, tm
 
 def test_other_definitions_are_other_settings() -> None:
     client = ModelClient(ModelSpec(name="openai:m", base_url="http://localhost:9/v1"))
-    told, bare = ModelSystem(client, briefing=READER.briefing()), ModelSystem(client)
+    told, bare = ModelSystem(client, briefing=READER.briefing), ModelSystem(client)
     assert told.settings == bare.settings | {"briefing_sha256": told.settings["briefing_sha256"]}
     asyncio.run(client.aclose())
 

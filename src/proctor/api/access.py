@@ -182,9 +182,9 @@ def _prompted(
 ) -> list[System]:
     if not models:
         return []
-    from proctor.core import briefing_of
+    from proctor.core import reader_or_default
     from proctor.systems import ModelSystem, Sampling, prompt_for_benchmark
 
     template = prompt_for_benchmark(benchmark, prompt)
-    sampling, briefing = Sampling(video_as=video_as), briefing_of(benchmark)
+    sampling, briefing = Sampling(video_as=video_as), reader_or_default(benchmark).briefing
     return [ModelSystem(access.client(model), template, name or None, sampling, briefing) for model in models]

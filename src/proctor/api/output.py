@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from proctor.api.access import listed
 from proctor.api.loop import wait_for
 from proctor.api.sources import Evaluation, Stored, check_options, stored
-from proctor.core import BENCHMARKS, InputError, Item
+from proctor.core import InputError, Item, reader_or_default
 
 if TYPE_CHECKING:
     from proctor.core import FailedPolicy
@@ -185,11 +185,11 @@ def _library(where: Stored, media: Path, media_as: str | None) -> tuple[MediaLib
 
 
 def _submission(where: Stored, out: Path, form: str) -> int:
-    from proctor.runs import WritesSubmissions, chosen_runs
+    from proctor.runs import chosen_runs
 
-    reader: object = BENCHMARKS.get(where.benchmark) if where.benchmark in BENCHMARKS.names() else None
-    own = reader.submission_formats if isinstance(reader, WritesSubmissions) else ()
-    if not isinstance(reader, WritesSubmissions) or form not in own:
+    reader = reader_or_default(where.benchmark)
+    own = reader.submission_formats
+    if form not in own:
         raise InputError(None, "format", found=repr(form), expected=f"one of {', '.join((*TABLE_FORMATS, *own))}")
     runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
     if len(runs) != 1:

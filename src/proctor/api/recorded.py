@@ -10,7 +10,7 @@ from proctor.api.folders import Folders, recalled, remember
 from proctor.api.loop import wait_for
 from proctor.api.running import loaded_from, skipped_baselines
 from proctor.api.sources import Evaluation, check_options, open_store
-from proctor.core import Benchmark, InputError, ReadsRatings, reader_of
+from proctor.core import Benchmark, InputError, reader_of
 
 if TYPE_CHECKING:
     from proctor.core import RecordedAnswers
@@ -51,7 +51,7 @@ async def import_answers_async(
         folders = recalled(benchmark, folders, store)
     reader = reader_of(benchmark if isinstance(benchmark, str) else benchmark.name, folders.track)
     loaded = loaded_from(benchmark, folders.data, track=folders.track, seed=options.get("seed", 0))
-    if isinstance(reader, ReadsRatings):
+    if reader.ratings:
         if name:
             raise InputError(None, "name", found=repr(name), expected="none: the file names its systems")
         found = reader.read_ratings(Path(path), loaded, answers_only=answers_only)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from proctor.api.access import ModelAccess, listed
 from proctor.api.loop import wait_for
 from proctor.api.sources import Evaluation, Stored, check_options, stored
-from proctor.core import BENCHMARKS, InputError, Item, Scorer, briefing_of
+from proctor.core import InputError, Item, Scorer, reader_or_default
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -113,7 +113,7 @@ def prepare_judge(
             return judge(_only_one(judge.name, asked), paid)
         name = judge or _own_judge(where.benchmark)
         template = judge_prompt(name, prompt) if prompt else None
-        briefing = briefing_of(where.benchmark)
+        briefing = reader_or_default(where.benchmark).briefing
         return build_judge(name, asked, paid, prompt=template, briefing=briefing, frames=frames)
 
     scorer = made(clients)
@@ -248,7 +248,7 @@ def _only_one(judge: str, clients: Sequence[ModelClient]) -> ModelClient:
 
 
 def _own_judge(benchmark: str) -> str:
-    own = BENCHMARKS.get(benchmark).rubric_judge() if benchmark in BENCHMARKS.names() else None
+    own = reader_or_default(benchmark).rubric_judge
     if own is None:
         raise InputError(None, "judge", found="none", expected=f"a name: {benchmark} has no judge of its own")
     return own

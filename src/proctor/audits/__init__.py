@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         recorded_by_system,
         scored,
     )
-    from proctor.audits.report import AuditReport, NamesAuditFigures, agreement_rows, to_json
+    from proctor.audits.report import AuditReport, agreement_rows, to_json
 else:
     export_lazily(__name__)
 
@@ -53,7 +53,6 @@ __all__ = [
     "MetricProfile",
     "MetricRanking",
     "MetricScores",
-    "NamesAuditFigures",
     "RankedMetric",
     "Rating",
     "RatingCell",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, fields, is_dataclass
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -63,14 +63,6 @@ class AuditReport:
     def discrepancies(self) -> dict[str, dict[Key, float]]:
         """Where each metric and the raters disagree, by its name (see `rank_discrepancies`)."""
         return {one.name: rank_discrepancies(self.table, one) for one in self.metrics}
-
-
-@runtime_checkable
-class NamesAuditFigures(Protocol):
-    """A benchmark's reader whose organisers publish an audit under keys of their own."""
-
-    def official_audit(self, audit: Audit) -> dict[str, float | None]:
-        """One metric's figures under these keys; None where there is no correlation."""
 
 
 _KINDS = {"kendall": "kendalltau", "pearson": "pearson", "spearman": "spearman", "mean": "mean"}

@@ -154,11 +154,10 @@ def _refuse_old(benchmark: str, more: Sequence[str]) -> None:
 
 def _official(benchmark: str) -> Any:
     """The benchmark's reader, where it has figures of its own."""
-    from proctor.audits import NamesAuditFigures
-    from proctor.core import BENCHMARKS
+    from proctor.core import reader_or_default
 
-    reader: object = BENCHMARKS.get(benchmark) if benchmark in BENCHMARKS.names() else None
-    if not isinstance(reader, NamesAuditFigures):
+    reader = reader_or_default(benchmark)
+    if not reader.audit_figures:
         raise typer.BadParameter("name a benchmark that has one", param_hint="--protocol official")
     return reader.official_audit
 

@@ -12,7 +12,7 @@ import typer
 from proctor.cli.options import AllItems, BenchmarkName, Conditions, StoreUrl, Systems
 from proctor.cli.output import console, note
 from proctor.cli.results import DEFAULT_STORE
-from proctor.core import InputError, reader_of, write_whole
+from proctor.core import InputError, reader_or_default, write_whole
 
 if TYPE_CHECKING:
     from proctor.runs import Run, Store
@@ -58,21 +58,21 @@ def export(
     Example: proctor export rexsonovqa --store runs.db --format parquet --out rexsonovqa.parquet
     """
     from proctor.core import VALIDATORS
-    from proctor.runs import Store, WritesScores, WritesSubmissions, chosen_runs, scored_answers
+    from proctor.runs import Store, chosen_runs, scored_answers
     from proctor.runs import export as write
 
     opened = Store(store, create=False)
     if form == JUDGEMENTS:
         _export_judgements(opened, benchmark, scorer, out, tuple(systems or ()), tuple(conditions or ()))
         return
-    reader: object = reader_of(benchmark) if form not in _TABLES else None
-    if isinstance(reader, WritesScores) and form in reader.score_formats:
+    reader = reader_or_default(benchmark)
+    if form in reader.score_formats:
         runs = _scored_runs(opened, benchmark, tuple(systems or ()), tuple(conditions or ()))
         scored = scored_answers(opened, benchmark, runs, _scorer(opened, benchmark, scorer))
         count = reader.write_scores(form, scorer, scored, out, template=template, allow_missing=allow_missing)
         console.print(f"{count} rows in {out}", markup=False, highlight=False)
         return
-    if isinstance(reader, WritesSubmissions) and form in reader.submission_formats:
+    if form in reader.submission_formats:
         runs = chosen_runs(opened, benchmark, tuple(systems or ()), tuple(conditions or ()))
         if len(runs) != 1:
             found = ", ".join(f"{run.system} / {run.condition}" for run in runs) or "no run"
@@ -83,8 +83,7 @@ def export(
             note(f"Next: proctor validate {benchmark} {out} --data FOLDER")
         return
     if form not in _TABLES:
-        own = (JUDGEMENTS, *(reader.submission_formats if isinstance(reader, WritesSubmissions) else ()))
-        own += reader.score_formats if isinstance(reader, WritesScores) else ()
+        own = (JUDGEMENTS, *reader.submission_formats, *reader.score_formats)
         raise typer.BadParameter(f"expected one of {', '.join((*_TABLES, *own))}", param_hint="--format")
     rows = write(
         opened,

@@ -54,12 +54,11 @@ def import_recorded(
     Example: proctor import rexsonovqa results/gemini-3-pro --data rexsonovqa --name gemini-3-pro
     """
     from proctor.api import import_answers
-    from proctor.core import ReadsRatings
 
     if scorer:
         _import_scores(benchmark, path, scorer, store)
         return
-    rated = isinstance(reader_of(benchmark, track), ReadsRatings)
+    rated = reader_of(benchmark, track).ratings
     if rated and name:
         raise typer.BadParameter("the file names its systems", param_hint="--name")
     if answers_only and not rated:
@@ -84,11 +83,10 @@ def import_recorded(
 
 
 def _import_scores(benchmark: str, path: Path, scorer: str, store: str) -> None:
-    from proctor.core import ReadsScores
     from proctor.runs import Store, add_recorded_scores, answer_keys
 
     reader = reader_of(benchmark)
-    if not isinstance(reader, ReadsScores):
+    if not reader.ratings:
         raise typer.BadParameter(f"files of {benchmark} hold no scores", param_hint="--scorer")
     opened = Store(store, create=False)
     found = reader.read_scores(path, answer_keys(opened, benchmark))

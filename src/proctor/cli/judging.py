@@ -16,7 +16,7 @@ from proctor.cli.options import OutputFormat
 from proctor.cli.output import console, note, print_json, print_table
 from proctor.cli.predicting import SimilarityOptions
 from proctor.cli.progress import cost_of, show_judging, stopping
-from proctor.core import InputError, briefing_of
+from proctor.core import InputError, reader_or_default
 
 if TYPE_CHECKING:
     from proctor.core import Frame, Item, Scorer
@@ -90,7 +90,7 @@ def judge_answers(answers: Answers, clients: Sequence[ModelClient], how: How) ->
     if how.media is not None:
         excerpts = excerpts_of(store.card(answers.benchmark).excerpts, how.media_as)
         frames = _frames_of(how.media, excerpts)
-    briefing = briefing_of(answers.benchmark)
+    briefing = reader_or_default(answers.benchmark).briefing
     prompt = judge_prompt(name, how.prompt) if how.prompt else None
     scorer = build_judge(name, clients, paid, prompt=prompt, briefing=briefing, frames=frames)
     check_servers([*clients, *how.fallback])

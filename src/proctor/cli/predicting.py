@@ -49,10 +49,9 @@ class Marking:
 def mark_file(benchmark: str, predictions: Path, marking: Marking) -> None:
     """Marks and prints. Raises `InputError` for a benchmark whose predictions come as runs alone."""
     from proctor.core import BENCHMARKS
-    from proctor.runs import ScoresPredictions
 
     reader = BENCHMARKS.get(benchmark)
-    if not isinstance(reader, ScoresPredictions):
+    if not reader.prediction_weights:
         raise InputError(
             predictions,
             f"benchmark {benchmark!r}",

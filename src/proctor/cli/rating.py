@@ -15,7 +15,7 @@ from proctor.cli.models import check_servers
 from proctor.cli.options import OutputFormat
 from proctor.cli.output import console, note, print_json, print_table
 from proctor.cli.progress import cost_of, show_judging, stopping
-from proctor.core import reader_of
+from proctor.core import reader_or_default
 
 if TYPE_CHECKING:
     from proctor.core import RatingScheme, Scorer
@@ -130,10 +130,7 @@ def _scheme(store: Store, benchmark: str, file: Path | None) -> tuple[RatingSche
 
 def judge_prompts_of(benchmark: str) -> Path | None:
     """The folder of a benchmark's own prompts for judges, if it has one."""
-    from proctor.core import BENCHMARKS, HasJudgePrompts
-
-    reader: object = BENCHMARKS.get(benchmark) if benchmark in BENCHMARKS.names() else None
-    return reader.judge_prompts if isinstance(reader, HasJudgePrompts) else None
+    return reader_or_default(benchmark).judge_prompts
 
 
 def refuse_unwritable(out: Path) -> None:
@@ -148,10 +145,9 @@ def refuse_unwritable(out: Path) -> None:
 
 def _own_judge(benchmark: str) -> str:
     """The name of the benchmark's own judge of dimensions, which an ensemble asks too."""
-    from proctor.core import BENCHMARKS
     from proctor.judges import rates_dimensions
 
-    name = reader_of(benchmark).rubric_judge() if benchmark in BENCHMARKS.names() else None
+    name = reader_or_default(benchmark).rubric_judge
     return name if name and rates_dimensions(name) else "rating-judge"
 
 

@@ -249,7 +249,7 @@ def _score(
 
 def _judge(benchmark: str, judge: str) -> str:
     """The judge's name, or that of the benchmark's own."""
-    name = judge or reader_of(benchmark).rubric_judge()
+    name = judge or reader_of(benchmark).rubric_judge
     if name is None:
         raise typer.BadParameter(f"{benchmark} names no judge of its own", param_hint="--judge")
     return name

@@ -9,7 +9,7 @@ import typer
 from proctor.cli.options import BenchmarkName, Conditions, Output, OutputFormat, StoreUrl, Systems
 from proctor.cli.output import console, note, print_json
 from proctor.cli.results import DEFAULT_STORE
-from proctor.core import briefing_of
+from proctor.core import reader_or_default
 
 if TYPE_CHECKING:
     from proctor.core import Item, VideoClip
@@ -106,7 +106,11 @@ def _prompt(benchmark: str, item: Item) -> list[str]:
     if clips:
         note("Numbers of frames in the prompt are for one frame a second, at most 64.")
     texts = prompt_text(
-        prompt_for_benchmark(benchmark), item, briefing_of(benchmark), pictures=pictures, timed=bool(clips)
+        prompt_for_benchmark(benchmark),
+        item,
+        reader_or_default(benchmark).briefing,
+        pictures=pictures,
+        timed=bool(clips),
     )
     return [text for text in texts if text]
 

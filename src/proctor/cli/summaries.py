@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.cli.options import OutputFormat
 from proctor.cli.output import console, note, print_csv, print_json, print_table
-from proctor.core import ACCURACY, FailedPolicy, HasOfficialFigures, InputError, interval, reader_of, value
+from proctor.core import ACCURACY, FailedPolicy, InputError, interval, reader_of, value
 from proctor.metrics.ordering import OVERALL
 from proctor.metrics.text import RATIONALE_F1
-from proctor.runs import ScoresPredictions
 
 if TYPE_CHECKING:
     from proctor.metrics import MetricEstimate
@@ -36,13 +35,13 @@ def show_summaries(asked: Asked, kind: str, output: OutputFormat) -> None:
         raise InputError(None, "--protocol", found=repr(kind), expected=" or ".join(_KINDS))
     store, benchmark = asked.store, asked.benchmark
     reader = reader_of(benchmark)
-    if isinstance(reader, ScoresPredictions):
+    if reader.prediction_weights:
         if kind != "official":
             raise InputError(None, "--protocol", found=repr(kind), expected="official: there is nothing to correct")
         weights = reader.prediction_weights
         _show_orders(asked, (weights["alpha"], weights["beta"]), output)
         return
-    if not isinstance(reader, HasOfficialFigures):
+    if not reader.corrections:
         raise InputError(
             None, "--protocol", found=repr(kind), expected=f"no --protocol: {benchmark} has no summary of its own"
         )
@@ -55,7 +54,7 @@ def show_summaries(asked: Asked, kind: str, output: OutputFormat) -> None:
     else:
         _tables(summaries)
     if kind == "corrected":
-        for line in reader.mended():
+        for line in reader.corrections:
             note(line)
 
 

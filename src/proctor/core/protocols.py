@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
@@ -14,6 +16,9 @@ from proctor.core.hashes import fingerprint
 from proctor.core.item import Excerpt, Item
 from proctor.core.metric import Metric, PublishedTable, RatingScheme
 from proctor.core.records import Answer, FailedPolicy, Score, Vote
+
+if TYPE_CHECKING:
+    from proctor.core.registry import PluginReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,55 +208,6 @@ class RecordedScores:
     notes: tuple[str, ...] = ()
 
 
-class BenchmarkReader(Protocol):
-    """One benchmark's module, found by the entry point group `proctor.benchmarks`.
-
-    A class that inherits from it needs a name, a summary and `load`; the rest has defaults.
-    """
-
-    @property
-    def name(self) -> str:
-        """As on the command line."""
-
-    @property
-    def summary(self) -> str:
-        """One line for `proctor list`."""
-
-    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
-        """Reads the native files. Raises `InputError` before anything is half done."""
-
-    def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
-        """Reads answers in the benchmark's native format for results. By default there is none: `InputError`."""
-        raise InputError(
-            path,
-            f"benchmark {benchmark.name!r}",
-            found="recorded answers",
-            expected="a run: it has no native format for recorded answers",
-        )
-
-    def rubric_judge(self) -> str | None:
-        """The judge (by registry name) that its free-text answers are made for; by default none."""
-        return None
-
-    def media_help(self, data: Path, missing: Sequence[str]) -> str:
-        """How a person gets the media files that are missing."""
-        return (
-            f"{len(missing)} media files are missing: get them from where {data.name} came from, into the media folder."
-        )
-
-
-@runtime_checkable
-class HasTracks(Protocol):
-    """A reader whose benchmark comes in several tracks, which differ in media and budget."""
-
-    @property
-    def tracks(self) -> tuple[str, ...]:
-        """Their names; the last one is read where none is chosen."""
-
-    def on_track(self, track: str) -> BenchmarkReader:
-        """The reader of one track. Raises `InputError` that lists them for an unknown one."""
-
-
 @dataclass(frozen=True)
 class Briefing:
     """What holds for all questions of a benchmark and stands in none of them: for the models that answer, and
@@ -266,52 +222,6 @@ class Briefing:
 
     definitions: Mapping[str, str] = field(default_factory=dict)
     own_clock: bool = False
-
-
-@runtime_checkable
-class HasBriefing(Protocol):
-    """A reader whose questions need a briefing."""
-
-    def briefing(self) -> Briefing:
-        """The same for all items; it gives away nothing of any."""
-
-
-@runtime_checkable
-class HasPrompts(Protocol):
-    """A reader whose questions have a prompt of their own: NAME.txt.j2, and named ones as NAME.paper.txt.j2."""
-
-    @property
-    def prompts(self) -> Path:
-        """The folder of the templates."""
-
-
-@runtime_checkable
-class HasJudgePrompts(Protocol):
-    """A reader whose benchmark words the prompts of judges of dimensions itself."""
-
-    @property
-    def judge_prompts(self) -> Path:
-        """The folder of the templates: KIND_LANGUAGE.txt.j2, and KIND.txt.j2 for all other languages."""
-
-
-@runtime_checkable
-class ReadsScores(Protocol):
-    """A reader of files that hold an automatic scorer's scores of answers that a store has."""
-
-    def read_scores(self, path: Path, rated: Mapping[tuple[str, str, str], str]) -> RecordedScores:
-        """The scores in a file. `rated` are the texts of the answers by item, system and dimension, of which each
-        must have one. Raises `InputError`, with the row, for anything else."""
-
-
-@runtime_checkable
-class ReadsRatings(Protocol):
-    """A reader of files that hold several systems' answers, and people's ratings of them."""
-
-    def read_ratings(
-        self, path: Path, benchmark: Benchmark, *, answers_only: bool = False
-    ) -> tuple[RecordedAnswers, ...]:
-        """The answers of each system that the file names, with people's ratings as scores by `human(rater)`; where
-        `answers_only`, ratings are not looked at. Raises `InputError`, with the row, for anything else."""
 
 
 @dataclass(frozen=True)
@@ -330,9 +240,99 @@ class OfficialFigure:
     n: int
 
 
-@runtime_checkable
-class HasOfficialFigures(Protocol):
-    """A reader whose benchmark has a program of its own with a summary of its own."""
+class BenchmarkReader(ABC):
+    """One benchmark's module, found by the entry point group `proctor.benchmarks`.
+
+    A subclass needs a `name` (as on the command line), a `summary` (one line for `proctor list`) and `load`. The rest has
+    defaults: what a benchmark brings beside its items it states by the attributes here, and by overriding the methods
+    that belong to them.
+    """
+
+    name: str
+    summary: str
+    tracks: tuple[str, ...] = ()
+    """The tracks, which differ in media and budget (see `on_track`); the last one is read where none is chosen."""
+    prompts: Path | None = None
+    """The folder of its prompts for models that answer: NAME.txt.j2, and named ones as NAME.paper.txt.j2."""
+    judge_prompts: Path | None = None
+    """The folder of its prompts for judges of dimensions: KIND_LANGUAGE.txt.j2, and KIND.txt.j2 for other languages."""
+    briefing: Briefing | None = None
+    """What its models and judges are told; the same for all items, and gives away nothing of any."""
+    rubric_judge: str | None = None
+    """The judge (by registry name) that its free-text answers are made for."""
+    ratings: bool = False
+    """Whether its recorded files hold several systems' answers and people's ratings (`read_ratings`), and a scorer's
+    scores of them (`read_scores`)."""
+    submission_formats: tuple[str, ...] = ()
+    """The formats that `write_submission` writes."""
+    score_formats: tuple[str, ...] = ()
+    """The formats that `write_scores` writes."""
+    prediction_weights: Mapping[str, float] = MappingProxyType({})
+    """Where predictions can be marked from two files alone (`mark_predictions`): the weights of the overall score, with
+    their defaults."""
+    corrections: tuple[str, ...] = ()
+    """Where it has a program of its own with a summary of its own (`figures`): what is corrected in it, in sentences."""
+    audit_figures: bool = False
+    """Whether its organisers publish an audit under keys of their own (`official_audit`)."""
+
+    @abstractmethod
+    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
+        """Reads the native files. Raises `InputError` before anything is half done."""
+
+    def on_track(self, track: str) -> BenchmarkReader:
+        """The reader of one track. Raises `InputError` that lists them for an unknown one."""
+        raise InputError(None, "--track", found=repr(track), expected=f"no track, {self.name} has none")
+
+    def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
+        """Reads answers in the benchmark's native format for results. By default there is none: `InputError`."""
+        raise InputError(
+            path,
+            f"benchmark {benchmark.name!r}",
+            found="recorded answers",
+            expected="a run: it has no native format for recorded answers",
+        )
+
+    def read_ratings(
+        self, path: Path, benchmark: Benchmark, *, answers_only: bool = False
+    ) -> tuple[RecordedAnswers, ...]:
+        """The answers of each system that the file names, with people's ratings as scores by `human(rater)`; where
+        `answers_only`, ratings are not looked at. Raises `InputError`, with the row, for anything else."""
+        raise NotImplementedError
+
+    def read_scores(self, path: Path, rated: Mapping[tuple[str, str, str], str]) -> RecordedScores:
+        """The scores in a file. `rated` are the texts of the answers by item, system and dimension, of which each
+        must have one. Raises `InputError`, with the row, for anything else."""
+        raise NotImplementedError
+
+    def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
+        """Writes the answers that there are as the organisers take them and returns how many: what failed, or is
+        missing, is left out. Raises `InputError` where the file can't be written."""
+        raise NotImplementedError
+
+    def write_scores(
+        self, form: str, scorer: str, scored: Sequence[Any], file: Path, *, template: Path | None, allow_missing: bool
+    ) -> int:
+        """Writes a scorer's scores (`proctor.runs.ScoredAnswer`) and returns the number of rows; those of a template,
+        where one is given, in its order. Raises `InputError` for a missing score unless `allow_missing`, and where the
+        file can't be written."""
+        raise NotImplementedError
+
+    def mark_predictions(
+        self,
+        predictions: Path,
+        references: Path,
+        *,
+        weights: Mapping[str, float],
+        draws: int,
+        seed: int,
+        strict: bool = False,
+        **more: Any,
+    ) -> PluginReport:
+        """Marks a file; a weight that is not named has its default. Raises `InputError` for what can't be read, for a
+        weight that it does not know, and with `strict` for an answer that is missing or not valid, which
+        is else wrong and counted. Of `more`, `similarity` says how texts are compared with texts, and `invalid` whether
+        an answer that is not valid is "wrong" in every figure or counts as far as it goes ("partial")."""
+        raise NotImplementedError
 
     def figures(
         self,
@@ -345,9 +345,17 @@ class HasOfficialFigures(Protocol):
         draws: int,
         seed: int,
     ) -> list[OfficialFigure]:
-        """That summary of one run, of each question its group, its tags and whether it was answered right.
+        """Its own summary of one run, of each question its group, its tags and whether it was answered right.
 
-        `official`: exactly as that program computes it; else the same figures with its weaknesses mended."""
+        `official`: exactly as its own program computes it; else the same figures with its weaknesses corrected."""
+        raise NotImplementedError
 
-    def mended(self) -> tuple[str, ...]:
-        """What is mended, in sentences."""
+    def official_audit(self, audit: Any) -> dict[str, float | None]:
+        """One metric's figures (of an `Audit`) under the organisers' keys; None where there is no correlation."""
+        raise NotImplementedError
+
+    def media_help(self, data: Path, missing: Sequence[str]) -> str:
+        """How a person gets the media files that are missing."""
+        return (
+            f"{len(missing)} media files are missing: get them from where {data.name} came from, into the media folder."
+        )

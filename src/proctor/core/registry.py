@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import JsonValue
 
 from proctor.core.errors import InputError, MissingOptionError, ProctorError
-from proctor.core.protocols import BenchmarkReader, Briefing, HasBriefing, HasTracks
+from proctor.core.protocols import Benchmark, BenchmarkReader
 
 T = TypeVar("T")
 
@@ -126,23 +126,30 @@ def reader_of(benchmark: str, track: str = "") -> BenchmarkReader:
     proctor.core.errors.InputError: --track: found 'frame', expected no track, rexsonovqa has none
     """
     reader = BENCHMARKS.get(benchmark)
-    if not track:
-        return reader
-    if not isinstance(reader, HasTracks):
-        raise InputError(None, "--track", found=repr(track), expected=f"no track, {benchmark} has none")
-    return reader.on_track(track)
+    return reader.on_track(track) if track else reader
 
 
-def briefing_of(benchmark: str) -> Briefing | None:
-    """What a benchmark has models and judges told, if anything.
+class _Unknown(BenchmarkReader):
+    """Of a benchmark that a store has and no installed package: nothing but the defaults."""
 
-    >>> briefing_of("focus").own_clock
-    True
-    >>> briefing_of("rexsonovqa") is None
-    True
+    summary = "not installed"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
+        del data, media, seed
+        return BENCHMARKS.get(self.name).load(Path())  # says which there are
+
+
+def reader_or_default(benchmark: str) -> BenchmarkReader:
+    """A benchmark's reader, or where no installed package has it one with the defaults alone.
+
+    >>> briefing = reader_or_default("focus").briefing
+    >>> briefing is not None and briefing.own_clock, reader_or_default("somebody's").briefing
+    (True, None)
     """
-    reader: object = BENCHMARKS.get(benchmark) if benchmark in BENCHMARKS.names() else None
-    return reader.briefing() if isinstance(reader, HasBriefing) else None
+    return BENCHMARKS.get(benchmark) if benchmark in BENCHMARKS.names() else _Unknown(benchmark)
 
 
 Steps = Callable[[str, int], AbstractContextManager[Callable[[int, int], None]]]

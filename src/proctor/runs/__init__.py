@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         scored_cases,
         similarity_scores,
     )
-    from proctor.runs.recorded import ScoresPredictions, WritesSubmissions, import_answers, import_systems
+    from proctor.runs.recorded import import_answers, import_systems
     from proctor.runs.report_data import (
         Consumption,
         OrderedRun,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from proctor.runs.rulings import disqualify, reinstate
     from proctor.runs.scoring import score_answers
     from proctor.runs.store import Run, Store
-    from proctor.runs.submissions import ScoredAnswer, WritesScores, scored_answers
+    from proctor.runs.submissions import ScoredAnswer, scored_answers
     from proctor.runs.table import CODE, ItemTable, load_items
 else:
     export_lazily(__name__)
@@ -104,13 +104,10 @@ __all__ = [
     "Run",
     "RunEstimate",
     "ScoredAnswer",
-    "ScoresPredictions",
     "Side",
     "Store",
     "Tally",
     "UnrankedRun",
-    "WritesScores",
-    "WritesSubmissions",
     "add_floor",
     "add_recorded_scores",
     "analyse",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from proctor.core import FailedPolicy, HasOfficialFigures, OfficialFigure, Status
+from proctor.core import BenchmarkReader, FailedPolicy, OfficialFigure, Status
 from proctor.runs.missing import load_marked_accuracy, policies
 from proctor.runs.results import Options, chosen_runs
 from proctor.runs.store import Store
@@ -37,7 +37,7 @@ class OfficialSummary:
 
 
 def official_summaries(
-    store: Store, benchmark: str, reader: HasOfficialFigures, *, official: bool, options: Options | None = None
+    store: Store, benchmark: str, reader: BenchmarkReader, *, official: bool, options: Options | None = None
 ) -> list[OfficialSummary]:
     """The summary of every chosen run, from the marks that the store keeps; of a run that lacks some and where nothing
     is decided, one under each policy. Of `options` count systems, conditions, `failed`, draws and seed."""

@@ -2,53 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from collections.abc import Sequence
 
-from proctor.core import Answer, Benchmark, InputError, PluginReport, RecordedAnswers, Score, Scorer, Status
-from proctor.metrics.text import BertScoreSettings
+from proctor.core import Benchmark, InputError, RecordedAnswers, Score, Scorer, Status
 from proctor.runs.store import Run, Store
-
-
-@runtime_checkable
-class WritesSubmissions(Protocol):
-    """A reader that writes a run's answers as the benchmark's organisers take them."""
-
-    @property
-    def submission_formats(self) -> tuple[str, ...]:
-        """The names of the formats."""
-
-    def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
-        """Writes the answers that there are and returns how many: what failed, or is missing, is left out.
-        Raises `InputError` where the file can't be written."""
-
-
-@runtime_checkable
-class ScoresPredictions(Protocol):
-    """A reader whose benchmark's predictions can be marked from two files alone."""
-
-    @property
-    def prediction_weights(self) -> Mapping[str, float]:
-        """The weights that its overall score has, with their defaults."""
-
-    def mark_predictions(
-        self,
-        predictions: Path,
-        references: Path,
-        *,
-        weights: Mapping[str, float],
-        draws: int,
-        seed: int,
-        strict: bool = False,
-        similarity: BertScoreSettings | None = None,
-        invalid: Literal["wrong", "partial"] = "wrong",
-    ) -> PluginReport:
-        """Marks a file; a weight that is not named has its default, and so has `similarity`, by which texts are held
-        against texts. Raises `InputError` for what can't be read,
-        for a weight that it does not know, and with `strict` for an answer that is missing or not valid, which
-        is else wrong and counted. An answer that is not valid is wrong in every figure, or counts as far as it
-        goes (`invalid`)."""
 
 
 async def import_answers(

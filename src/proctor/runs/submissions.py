@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from proctor.core import Item, Status
 from proctor.runs.judgements import judgements_of
@@ -20,28 +18,6 @@ class ScoredAnswer:
     system: str
     text: str
     values: Mapping[str, float]
-
-
-@runtime_checkable
-class WritesScores(Protocol):
-    """A reader whose organisers take scores of answers."""
-
-    @property
-    def score_formats(self) -> tuple[str, ...]:
-        """The names of the formats."""
-
-    def write_scores(
-        self,
-        form: str,
-        scorer: str,
-        scored: Sequence[ScoredAnswer],
-        file: Path,
-        *,
-        template: Path | None = None,
-        allow_missing: bool = False,
-    ) -> int:
-        """Writes the scores and returns the number of rows; those of a template, where one is given, in its order.
-        Raises `InputError` for a missing score unless `allow_missing`, and where the file can't be written."""
 
 
 def scored_answers(store: Store, benchmark: str, runs: Sequence[Run], scorer: str) -> list[ScoredAnswer]:

@@ -11,16 +11,15 @@ from typing import Literal
 from pydantic import JsonValue
 
 from proctor.core import (
-    BENCHMARKS,
     Answer,
     Briefing,
     ConfigurationError,
     Frame,
-    HasPrompts,
     Item,
     View,
     clock_text,
     content_hash,
+    reader_or_default,
 )
 from proctor.core.formats import OrderingFormat, TimestampsFormat, option_letters
 from proctor.media import CONDITIONS, ClipFile, ShowsFiles
@@ -46,14 +45,9 @@ class Sampling:
 def prompt_for_benchmark(name: str, choice: str = "") -> Prompt:
     """The prompt that a benchmark brings, else the general one; or another one by choice: the name of one
     (`paper` is BENCHMARK.paper.txt.j2) or a file. Raises `InputError` for a choice that is neither."""
-    folder = _own_prompts(name)
+    folder = reader_or_default(name).prompts
     usual = _GENERAL if folder is None else folder / f"{name}.txt.j2"
     return chosen_prompt(usual, prompt_file(folder or _PROMPTS, name, choice) if choice else None)
-
-
-def _own_prompts(benchmark: str) -> Path | None:
-    reader: object = BENCHMARKS.get(benchmark) if benchmark in BENCHMARKS.names() else None
-    return reader.prompts if isinstance(reader, HasPrompts) else None
 
 
 def prompt_text(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from proctor.core import (
     ACCURACY,
@@ -71,8 +73,6 @@ def _answer(item: Item, prediction: NativePrediction | None) -> Answer:
     return Answer(item_id=item.id, text=text, parsed=[*parsed], extra={**extra})
 
 
-WEIGHTS = {"alpha": 0.7, "beta": 0.8}
-
 _SIMULATED = " (of rendered videos, not real)"
 _REFERENCES = ("references.json", "references.jsonl")
 
@@ -80,20 +80,11 @@ _REFERENCES = ("references.json", "references.jsonl")
 class ClinicalSkillQA(BenchmarkReader):
     """Reads a folder of instances with their references; see `BenchmarkReader`."""
 
-    @property
-    def name(self) -> str:
-        """As on the command line."""
-        return "clinicalskillqa"
-
-    @property
-    def summary(self) -> str:
-        """One line for `proctor list`."""
-        return "ClinicalSkillQA: shuffled key frames of CPR, AED and BMV, to be put in order"
-
-    @property
-    def prompts(self) -> Path:
-        """Where the templates lie."""
-        return Path(__file__).parent / "prompts"
+    name = "clinicalskillqa"
+    summary = "ClinicalSkillQA: shuffled key frames of CPR, AED and BMV, to be put in order"
+    prompts = Path(__file__).parent / "prompts"
+    submission_formats = (SUBMISSION,)
+    prediction_weights = MappingProxyType({"alpha": 0.7, "beta": 0.8})  # of the overall score, as the task sets them
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
         """Reads instances (see `find_instances`) and `references.json` or `references.jsonl`, where `data` has one;
@@ -132,11 +123,6 @@ class ClinicalSkillQA(BenchmarkReader):
         """Predictions as JSON, JSON lines or CSV."""
         return read_recorded(path, benchmark)
 
-    @property
-    def prediction_weights(self) -> Mapping[str, float]:
-        """Of the overall score (see `overall_score`), as the task sets them."""
-        return dict(WEIGHTS)
-
     def mark_predictions(
         self,
         predictions: Path,
@@ -148,13 +134,15 @@ class ClinicalSkillQA(BenchmarkReader):
         strict: bool = False,
         similarity: BertScoreSettings | None = None,
         invalid: InvalidOrders = "wrong",
+        **more: Any,
     ) -> PluginReport:
         """The task's own figures and those beyond; rationales by BERTScore."""
-        unknown = sorted(weights.keys() - WEIGHTS.keys())
+        del more
+        unknown = sorted(weights.keys() - self.prediction_weights.keys())
         if unknown:
-            expected = f"one of {', '.join(WEIGHTS)}"
+            expected = f"one of {', '.join(self.prediction_weights)}"
             raise InputError(None, "weight", found=repr(unknown[0]), expected=expected)
-        chosen = WEIGHTS | dict(weights)
+        chosen = {**self.prediction_weights, **weights}
         scored = score_predictions(
             predictions,
             references,
@@ -166,11 +154,6 @@ class ClinicalSkillQA(BenchmarkReader):
             invalid=invalid,
         )
         return report(scored, predictions, references)
-
-    @property
-    def submission_formats(self) -> tuple[str, ...]:
-        """One: id, order and rationale of each answer, as predictions are read."""
-        return (SUBMISSION,)
 
     def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
         """See `submitting.write_submission`."""

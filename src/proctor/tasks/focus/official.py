@@ -1,4 +1,4 @@
-"""The toolkit's own summary, figure by figure; and the same figures with its weaknesses mended."""
+"""The toolkit's own summary, figure by figure; and the same figures with its weaknesses corrected."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from proctor.core import OfficialFigure
 from proctor.stats import Estimate, Resampling, group_mean_slices, mean_interval
 from proctor.tasks.focus.taxonomy import GROUPS
 
-MENDED = (
+CORRECTIONS = (
     (
         "Intervals: expanded BCa over whole videos; the toolkit's percentile interval of a two-level bootstrap counts the "
         "spread within a video twice, and is too narrow for few videos besides."

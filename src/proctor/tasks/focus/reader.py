@@ -41,7 +41,7 @@ from proctor.tasks.focus.native import (
     read_rows,
     without_reference,
 )
-from proctor.tasks.focus.official import MENDED, figures
+from proctor.tasks.focus.official import CORRECTIONS, figures
 from proctor.tasks.focus.submission import SUBMISSIONS, read_recorded, write_submission
 from proctor.tasks.focus.taxonomy import CAPABILITIES, FOREIGN_OBJECT, GROUP_OF, leaf_of
 
@@ -106,18 +106,18 @@ _KNOWN_TAGS = {*_FACETS, "track", "secondary", "capabilities"}
 _MOST_VALUES = 24  # a field with more values than this is a name
 
 
-class _Reader:
+class _Reader(BenchmarkReader):
     name = "focus"
     summary = "FOCUS: foreign objects in surgical video, on a frame, a segment or a whole procedure (--track)"
     prompts = Path(__file__).parent / "prompts"
+    tracks = tuple(TRACKS)
+    briefing = Briefing({_ANY: FOREIGN_OBJECT, **OBJECTS}, own_clock=True)
+    rubric_judge = "panel"  # up to three models decide by majority; until then free text is unmarked, and shown so
+    submission_formats = SUBMISSIONS
+    corrections = CORRECTIONS
 
     def __init__(self, track: str = "procedure") -> None:
         self._track = track
-
-    @property
-    def tracks(self) -> tuple[str, ...]:
-        """The tracks; without a choice it is the last."""
-        return tuple(TRACKS)
 
     def on_track(self, track: str) -> BenchmarkReader:
         """The reader of one track."""
@@ -173,22 +173,9 @@ class _Reader:
         """Reads `responses.json` or `answer.json`."""
         return read_recorded(path, benchmark)
 
-    @property
-    def submission_formats(self) -> tuple[str, ...]:
-        """The container's `answer.json`, and the toolkit's `responses.json`, which has latencies."""
-        return SUBMISSIONS
-
     def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
         """One of the two files; what is read from it again are the same answers."""
         return write_submission(form, answers, file)
-
-    def rubric_judge(self) -> str | None:
-        """Up to three models decide by majority; until then free text is unmarked, and shown so."""
-        return "panel"
-
-    def briefing(self) -> Briefing:
-        """The classes of foreign objects with their definitions; questions name times by the video's own clock."""
-        return Briefing({_ANY: FOREIGN_OBJECT, **OBJECTS}, own_clock=True)
 
     def figures(
         self,
@@ -201,12 +188,8 @@ class _Reader:
         draws: int,
         seed: int,
     ) -> list[OfficialFigure]:
-        """The toolkit's summary, as it is or mended."""
+        """The toolkit's summary, as it is or corrected."""
         return figures(groups, tags, right, late, official=official, draws=draws, seed=seed)
-
-    def mended(self) -> tuple[str, ...]:
-        """What is mended in it."""
-        return MENDED
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         """Where the videos come from."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from proctor.audits import ALL, Agreement, Audit, Key, recorded_by_system
 from proctor.core import (
     Benchmark,
+    BenchmarkReader,
     Image,
     InputError,
     Item,
@@ -34,13 +35,18 @@ from proctor.tasks.mediqa_eval.submission import write_scores
 from proctor.tasks.mediqa_eval.task import SCHEME
 
 _ENCOUNTERS = "encounters.jsonl"
+NAME = "mediqa-judge"
 
 
-class MediqaReader:
+class MediqaReader(BenchmarkReader):
     """MEDIQA-EVAL 2026 (see `proctor.core.BenchmarkReader`)."""
 
     name = "mediqa-eval"
     summary = "MEDIQA-EVAL 2026: answers to patients' questions, rated by clinicians, in English and Chinese"
+    judge_prompts = Path(__file__).parent / "prompts"
+    rubric_judge = NAME
+    ratings = audit_figures = True
+    score_formats = ("submission",)
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
         """The questions of `encounters.jsonl`, which is `data` or lies in it; `media` holds the images. Nothing is
@@ -61,7 +67,7 @@ class MediqaReader:
     def read_ratings(
         self, path: Path, benchmark: Benchmark, *, answers_only: bool = False
     ) -> tuple[RecordedAnswers, ...]:
-        """The answers of each system in a file of ratings, with them as scores (see `ReadsRatings`). A file whose
+        """The answers of each system in a file of ratings, with them as scores (see `BenchmarkReader`). A file whose
         column `value` is empty or absent is a template: its answers are read alone."""
         rows = read_table(path, LOOKED_AT).checked(path)
         if answers_only or not any(row.cells.get("value", "").strip() for row in rows):
@@ -78,10 +84,8 @@ class MediqaReader:
         return recorded
 
     def read_scores(self, path: Path, rated: Mapping[Key, str]) -> RecordedScores:
-        """The scores of a submission (see `ReadsScores`)."""
+        """The scores of a submission (see `BenchmarkReader`)."""
         return read_scores(path, rated)
-
-    score_formats = ("submission",)
 
     def write_scores(
         self,
@@ -90,8 +94,8 @@ class MediqaReader:
         scored: Sequence[ScoredAnswer],
         file: Path,
         *,
-        template: Path | None = None,
-        allow_missing: bool = False,
+        template: Path | None,
+        allow_missing: bool,
     ) -> int:
         """A submission of a judge's scores (see `write_scores`)."""
         del form
@@ -101,11 +105,6 @@ class MediqaReader:
         """The 98 figures of the task's own script."""
         return official(audit)
 
-    @property
-    def judge_prompts(self) -> Path:
-        """In English and Chinese."""
-        return Path(__file__).parent / "prompts"
-
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
         """The answers of the one system that the file names. Raises `InputError` for several."""
         found = self.read_ratings(path, benchmark)
@@ -113,10 +112,6 @@ class MediqaReader:
             names = ", ".join(one.system for one in found)
             raise InputError(path, found=f"answers of {names}", expected="those of one system")
         return found[0]
-
-    def rubric_judge(self) -> str | None:
-        """The organisers' judge."""
-        return "mediqa-judge"
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         """The organisers hand out the pictures."""
@@ -174,9 +169,6 @@ def _of(row: Agreement, kind: str) -> Estimate:
 
 def _key(*parts: str) -> str:
     return "-".join(part for part in parts if part)
-
-
-NAME = "mediqa-judge"
 
 
 @RatesDimensions

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from proctor.core import (
     ACCURACY,
     Benchmark,
+    BenchmarkReader,
     Excerpt,
     InputError,
     Item,
@@ -56,10 +57,11 @@ _NOTES = (
 )
 
 
-class _Reader:
+class _Reader(BenchmarkReader):
     name = "rexsonovqa"
     summary = "ReXSonoVQA: ultrasound procedures, 249 choice and 265 free-response questions on clips"
     prompts = Path(__file__).parent / "prompts"
+    rubric_judge = "three-level"
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
         """Reads `benchmark_questions/` and `video_metadata_new.json` below `data`; videos, named as in the
@@ -102,10 +104,6 @@ class _Reader:
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
         """Reads one model's recorded tree."""
         return read_recorded(path, benchmark)
-
-    def rubric_judge(self) -> str | None:
-        """The paper's rubric."""
-        return "three-level"
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         """How to get the videos that are missing: one download command a video."""

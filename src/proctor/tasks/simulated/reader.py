@@ -93,15 +93,8 @@ class QuestionFile(_Strict):
 class _Reader(BenchmarkReader):
     """Reads the folder; see `BenchmarkReader`."""
 
-    @property
-    def name(self) -> str:
-        """As on the command line."""
-        return "simulated"
-
-    @property
-    def summary(self) -> str:
-        """One line for `proctor list`."""
-        return "SIMULATED procedure videos with exact ground truth: a unit test for models"
+    name = "simulated"
+    summary = "SIMULATED procedure videos with exact ground truth: a unit test for models"
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
         """Reads and checks `manifest.json` and `questions.json`; options are reshuffled by `seed`."""
