@@ -10,7 +10,17 @@ from typing import Any
 
 import pytest
 
-from proctor.core import Answer, InfrastructureError, InputError, Item, NoVerdictError, Reference, Score, Status, Vote
+from proctor.core import (
+    Answer,
+    InfrastructureError,
+    InputError,
+    Item,
+    Judgement,
+    NoVerdictError,
+    Reference,
+    Score,
+    Status,
+)
 from proctor.core.formats import ChoiceFormat, FreeTextFormat
 from proctor.judges import VERDICT_METRICS, build_judge, judge_prompt
 from proctor.judges.verdict_judges import ThreeLevelJudge, three_level
@@ -137,7 +147,7 @@ def test_whatever_changes_the_verdict_is_another_vote(changed: dict[str, Any], t
 
 def test_a_vote_that_another_process_cast_first_stays() -> None:
     class Shared(Votes):
-        def put(self, vote: Vote) -> None:
+        def put(self, vote: Judgement) -> None:
             theirs = {"explanation": "", "error_type": "both", "score": 0}
             super().put(vote.model_copy(update={"reply": theirs}))
             super().put(vote)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proctor.core import ACCURACY, Answer, Benchmark, Item, Reference, Score, Timing, Vote
+from proctor.core import ACCURACY, Answer, Benchmark, Item, Judgement, Reference, Score, Timing
 from proctor.core.formats import ChoiceFormat
 from proctor.reports import ReportSummary, write_report
 from proctor.reports.page import embedded_json
@@ -77,7 +77,7 @@ def hostile_store(folder: Path) -> Store:
 
 def _answered(store: Store, item: Item, text: str) -> tuple[Answer, list[Score]]:
     key = f"vote-{item.id[:20].encode().hex()}"
-    store.put(Vote(key=key, judge=text[:90], item_id=item.id, reply={text[:50]: text}, flags=(text[:30],)))
+    store.put(Judgement(key=key, judge=text[:90], item_id=item.id, reply={text[:50]: text}, flags=(text[:30],)))
     answer = Answer(item_id=item.id, text=text, problem=text[:200], extra={"said": text}, timing=Timing(model_s=1))
     return answer, [Score(item_id=item.id, metric="accuracy", value=0, label=text[:30], vote_key=key)]
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from proctor.core import Answer, InputError, Score, Vote
+from proctor.core import Answer, InputError, Judgement, Score
 from proctor.runs import Options, Store, check_store, compare, load_answers, load_items, load_scores, rank_runs, results
 from proctor.stats import RankingPlan
 from tests.runs.test_store import a_benchmark, a_run
 from tests.support.program import proctor
 
-VOTE = Vote(key="a" * 64, judge="j", item_id="q0", reply={"score": 2})
+VOTE = Judgement(key="a" * 64, judge="j", item_id="q0", reply={"score": 2})
 
 
 @pytest.fixture(scope="module")

@@ -16,11 +16,11 @@ from proctor.core import (
     FailedPolicy,
     InputError,
     Item,
+    Judgement,
     Reference,
     Score,
     Status,
     Usage,
-    Vote,
 )
 from proctor.core.formats import CountFormat, FreeTextFormat
 from proctor.judges import JUDGE_VOTE, PANEL_ACCURACY, UNRESOLVED
@@ -278,7 +278,7 @@ def test_flagged_votes_come_with_their_answers(store: Store) -> None:
     run = add(store, "one", answers(right=4))
     for number, flags in ((1, ("steering",)), (0, ("steering", "contradiction")), (2, ())):
         key = f"{number}" * 64
-        store.put(Vote(key=key, judge="j", item_id=f"text{number}", reply={"verdict": "right"}, flags=flags))
+        store.put(Judgement(key=key, judge="j", item_id=f"text{number}", reply={"verdict": "right"}, flags=flags))
         mark = Score(item_id=f"text{number}", metric="judge_vote", value=1, scorer="j", vote_key=key)
         store.add_scores(run, [mark])
     found = flagged_votes(store, "mixed")
@@ -293,7 +293,7 @@ def test_flagged_votes_come_with_their_answers(store: Store) -> None:
 
 def test_what_votes_cost_is_added_up_once(store: Store) -> None:
     paid = PaidVotes(store)
-    vote = Vote(key="0" * 64, judge="j", item_id="text0", reply={}, usage=Usage(requests=1, cost_usd=0.5))
+    vote = Judgement(key="0" * 64, judge="j", item_id="text0", reply={}, usage=Usage(requests=1, cost_usd=0.5))
     assert paid.get(vote.key) is None
     paid.put(vote)
     assert paid.get(vote.key) == store.get(vote.key) == vote

@@ -14,7 +14,19 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Reference, Score, Status, Timing, Usage, Vote
+from proctor.core import (
+    ACCURACY,
+    Answer,
+    Benchmark,
+    InputError,
+    Item,
+    Judgement,
+    Reference,
+    Score,
+    Status,
+    Timing,
+    Usage,
+)
 from proctor.core.formats import CountFormat
 from proctor.runs import Run, Store
 
@@ -128,8 +140,8 @@ def test_only_a_failed_answer_is_replaced(url: str) -> None:
 
 def test_a_vote_is_kept_once(url: str) -> None:
     store = Store(url)
-    store.put(Vote(key="k", judge="j", item_id="q0", reply={"score": 2}, flags=("steering",)))
-    store.put(Vote(key="k", judge="j", item_id="q0", reply={"score": 0}))
+    store.put(Judgement(key="k", judge="j", item_id="q0", reply={"score": 2}, flags=("steering",)))
+    store.put(Judgement(key="k", judge="j", item_id="q0", reply={"score": 0}))
     vote = store.get("k")
     assert vote is not None
     assert vote.reply == {"score": 2}

@@ -11,6 +11,7 @@ from proctor.core import (
     Answer,
     Benchmark,
     Item,
+    Judgement,
     Metric,
     Reference,
     Score,
@@ -18,7 +19,6 @@ from proctor.core import (
     TagValue,
     Timing,
     Usage,
-    Vote,
     content_hash,
     generator,
 )
@@ -129,7 +129,7 @@ def _accuracy(item: Item, value: float) -> Score:
 def _judged(store: Store, run: Run, item: Item, right: bool, base: Answer) -> tuple[Answer, list[Score]]:
     text = "A clip is placed." if right else "Nothing happens."
     value = 2 if right else 0
-    vote = Vote(
+    vote = Judgement(
         key=content_hash({"run": f"{run.system}/{run.condition}", "item": item.id}),
         judge="the-judge",
         item_id=item.id,

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         BenchmarkReader,
         Briefing,
         Frame,
+        JudgementCache,
         NeedsReferences,
         OfficialFigure,
         RecordedAnswers,
@@ -70,9 +71,8 @@ if TYPE_CHECKING:
         Scorer,
         System,
         View,
-        VoteBook,
     )
-    from proctor.core.records import NO_ANSWER, Answer, FailedPolicy, Score, Status, Timing, Usage, Vote
+    from proctor.core.records import NO_ANSWER, Answer, FailedPolicy, Judgement, Score, Status, Timing, Usage
     from proctor.core.registry import (
         BENCHMARKS,
         COMMANDS,
@@ -159,6 +159,8 @@ __all__ = [
     "InputError",
     "Item",
     "JsonError",
+    "Judgement",
+    "JudgementCache",
     "KeptJson",
     "KeptObject",
     "KeptText",
@@ -203,8 +205,6 @@ __all__ = [
     "ValidationRequest",
     "VideoClip",
     "View",
-    "Vote",
-    "VoteBook",
     "aside",
     "by_cause",
     "cell_number",

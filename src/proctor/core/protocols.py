@@ -15,7 +15,7 @@ from proctor.core.errors import InputError
 from proctor.core.hashes import fingerprint
 from proctor.core.item import Excerpt, Item
 from proctor.core.metric import Metric, PublishedTable, RatingScheme
-from proctor.core.records import Answer, FailedPolicy, Score, Vote
+from proctor.core.records import Answer, FailedPolicy, Judgement, Score
 
 if TYPE_CHECKING:
     from proctor.core.registry import PluginReport
@@ -104,14 +104,14 @@ class Scorer(Protocol):
         `InfrastructureError`: the answer stays unmarked, and is counted so."""
 
 
-class VoteBook(Protocol):
-    """Where judges keep and find their votes."""
+class JudgementCache(Protocol):
+    """Where judges keep and find their judgements."""
 
-    def get(self, key: str) -> Vote | None:
-        """The vote under this key, if it was ever cast."""
+    def get(self, key: str) -> Judgement | None:
+        """The judgement under this key, if it was ever made."""
 
-    def put(self, vote: Vote) -> None:
-        """Keeps a vote permanently, on disk when this returns; a key that is there already stays as it is."""
+    def put(self, vote: Judgement) -> None:
+        """Keeps a judgement permanently, on disk when this returns; a key that is there already stays as it is."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class RecordedAnswers:
     """
 
     answers: tuple[Answer, ...]
-    votes: tuple[Vote, ...] = ()
+    votes: tuple[Judgement, ...] = ()
     scores: tuple[Score, ...] = ()
     settings: dict[str, JsonValue] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -133,12 +133,12 @@ class Score(_Frozen):
     vote_key: str = ""
 
 
-class Vote(_Frozen):
+class Judgement(_Frozen):
     """One reply of one judge, under a key of its whole content, so that it is never paid twice.
 
     `flags` names what a person should look at (contradictions, attempts to steer the judge).
 
-    >>> Vote(key="0" * 64, judge="three-level[m]", item_id="q1", reply={"score": 2}).flags
+    >>> Judgement(key="0" * 64, judge="three-level[m]", item_id="q1", reply={"score": 2}).flags
     ()
     """
 

@@ -14,11 +14,11 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from proctor.core import (
     InfrastructureError,
     InputError,
+    Judgement,
+    JudgementCache,
     NoVerdictError,
     RefusalError,
     SystemFaultError,
-    Vote,
-    VoteBook,
     content_hash,
 )
 from proctor.models import ModelClient, Part, Prompt, Reply, load_prompt
@@ -57,7 +57,9 @@ class CachedModel:
     more: what waits for several judges does not wait through every retry of one that is down.
     """
 
-    def __init__(self, judge: str, client: ModelClient, votes: VoteBook, *, give_up_after: int | None = None) -> None:
+    def __init__(
+        self, judge: str, client: ModelClient, votes: JudgementCache, *, give_up_after: int | None = None
+    ) -> None:
         self.judge = judge
         self._give_up_after = give_up_after
         self._in_a_row = 0
@@ -74,7 +76,7 @@ class CachedModel:
         item_id: str,
         system: str = "",
         flags: Callable[[T], tuple[str, ...]] = lambda _: (),
-    ) -> tuple[T, Vote]:
+    ) -> tuple[T, Judgement]:
         """The reply and its judgement, kept before or by the model now; `flags` says what of the reply a person should
         look at.
 
@@ -88,7 +90,7 @@ class CachedModel:
                 reply = await self._replied(stored, parts, system)
                 kept = stored.dump(reply)
                 noted = flags(self._loaded(stored, kept, key))
-                new = Vote(key=key, judge=self.judge, item_id=item_id, reply=kept, flags=noted, usage=reply.usage)
+                new = Judgement(key=key, judge=self.judge, item_id=item_id, reply=kept, flags=noted, usage=reply.usage)
                 self._votes.put(new)
                 vote = self._votes.get(key) or new  # another process may have been first: its judgement stays
         return self._loaded(stored, vote.reply, key), vote

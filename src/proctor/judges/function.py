@@ -14,6 +14,7 @@ from proctor.core import (
     ConfigurationError,
     InputError,
     Item,
+    JudgementCache,
     Metric,
     MetricOptions,
     PlainFunction,
@@ -21,7 +22,6 @@ from proctor.core import (
     Score,
     Scorer,
     Status,
-    VoteBook,
     content_hash,
 )
 from proctor.judges.cached_model import CachedModel, as_said
@@ -66,7 +66,7 @@ class JudgeFunction:
         """The metric's."""
         return self.metric.name
 
-    def __call__(self, client: ModelClient, votes: VoteBook, *, prompt: Path | None = None) -> Scorer:
+    def __call__(self, client: ModelClient, votes: JudgementCache, *, prompt: Path | None = None) -> Scorer:
         """The scorer. Raises `InputError` for a template of a prompt: the function writes its own."""
         if prompt is not None:
             raise InputError(prompt, f"judge {self.name}", found="a prompt", expected="none: it writes its own")
@@ -76,7 +76,7 @@ class JudgeFunction:
 class FunctionJudge:
     """The scorer that a `JudgeFunction` makes: the function, with the model that it asks."""
 
-    def __init__(self, made: JudgeFunction, client: ModelClient, votes: VoteBook) -> None:
+    def __init__(self, made: JudgeFunction, client: ModelClient, votes: JudgementCache) -> None:
         self._made = made
         self._client = client
         self._asked = CachedModel(self.name, client, votes)

@@ -19,6 +19,7 @@ from proctor.core import (
     InfrastructureError,
     InputError,
     Item,
+    JudgementCache,
     Metric,
     NoVerdictError,
     RefusalError,
@@ -26,7 +27,6 @@ from proctor.core import (
     Scorer,
     Status,
     SystemFaultError,
-    VoteBook,
 )
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.registry import OfSeveral
@@ -204,7 +204,7 @@ class _Panels(OfSeveral):
     """Short answers right or wrong by the majority of up to three models (FOCUS)."""
 
     def build(
-        self, clients: Sequence[ModelClient], votes: VoteBook, *, prompt: Path | None, briefing: Briefing
+        self, clients: Sequence[ModelClient], votes: JudgementCache, *, prompt: Path | None, briefing: Briefing
     ) -> Scorer:
         wording = chosen_prompt(PROMPTS["binary_vote"], prompt)
         return Panel([BinaryVote(client, votes, wording, briefing, give_up_after=_GIVE_UP_AFTER) for client in clients])

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from proctor.core import Briefing, Frame, InputError, Item, RatingScheme, Registry, Scorer, VoteBook
+from proctor.core import Briefing, Frame, InputError, Item, JudgementCache, RatingScheme, Registry, Scorer
 from proctor.judges.dimensions.scorer import DimensionScorer, JudgeSetup, RatesDimensions
 from proctor.models import ModelClient, prompt_file
 
@@ -27,7 +27,7 @@ class BuildJudge(Protocol):
     """Makes a judge that asks `client` and keeps its votes in `votes`; `prompt` is a template file of
     one's own."""
 
-    def __call__(self, client: ModelClient, votes: VoteBook, *, prompt: Path | None = None) -> Scorer: ...
+    def __call__(self, client: ModelClient, votes: JudgementCache, *, prompt: Path | None = None) -> Scorer: ...
 
 
 class OfSeveral(ABC):
@@ -35,7 +35,7 @@ class OfSeveral(ABC):
 
     @abstractmethod
     def build(
-        self, clients: Sequence[ModelClient], votes: VoteBook, *, prompt: Path | None, briefing: Briefing
+        self, clients: Sequence[ModelClient], votes: JudgementCache, *, prompt: Path | None, briefing: Briefing
     ) -> Scorer:
         """The judge; `briefing` is what the benchmark has its judges told. Raises `InputError` for a number of
         models that it does not take."""
@@ -48,7 +48,7 @@ JUDGES: Registry[BuildJudge | OfSeveral | RatesDimensions] = Registry("judge", g
 def build_judge(
     name: str,
     clients: Sequence[ModelClient],
-    votes: VoteBook,
+    votes: JudgementCache,
     *,
     prompt: Path | None = None,
     briefing: Briefing | None = None,
@@ -73,7 +73,7 @@ def rates_dimensions(name: str) -> bool:
 
 
 def build_dimension_judge(
-    name: str, setup: JudgeSetup, scheme: RatingScheme | None, book: VoteBook, images: Path | None = None
+    name: str, setup: JudgeSetup, scheme: RatingScheme | None, book: JudgementCache, images: Path | None = None
 ) -> DimensionScorer:
     """The judge of dimensions of that name; its judgements are kept in `book`. Raises `InputError` where there are no
     dimensions to rate, and for a judge that rates none."""
@@ -91,7 +91,7 @@ def judge_prompt(judge: str, choice: str) -> Path:
 
 
 def _built(
-    name: str, clients: Sequence[ModelClient], votes: VoteBook, prompt: Path | None, briefing: Briefing
+    name: str, clients: Sequence[ModelClient], votes: JudgementCache, prompt: Path | None, briefing: Briefing
 ) -> Scorer:
     factory = JUDGES.get(name)
     if isinstance(factory, RatesDimensions):

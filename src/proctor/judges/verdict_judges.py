@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from proctor.core import Answer, Briefing, Frame, Item, Score, Scorer, Status, Vote, VoteBook
+from proctor.core import Answer, Briefing, Frame, Item, Judgement, JudgementCache, Score, Scorer, Status
 from proctor.core.formats import FreeTextFormat, OrderingFormat
 from proctor.judges.cached_model import CachedModel, as_said
 from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN, INJECTION_FLAG, has_injection, sanitize
@@ -94,7 +94,7 @@ class VerdictJudge(Generic[V]):
     def __init__(
         self,
         client: ModelClient,
-        votes: VoteBook,
+        votes: JudgementCache,
         prompt: Prompt,
         form: type[V],
         *,
@@ -120,7 +120,7 @@ class VerdictJudge(Generic[V]):
         *,
         frames: Sequence[Frame] = (),
         flags: Callable[[V], tuple[str, ...]],
-    ) -> tuple[V, Vote]:
+    ) -> tuple[V, Judgement]:
         """The verdict and its judgement, found by `content`; the prompt is filled with that and with what is `shown` in
         another form. Raises `InfrastructureError` where there is none: no reply, none of the form, or a model that declines."""
         system, user = self._prompt.render(**{**content, **shown}, fence_open=FENCE_OPEN, fence_close=FENCE_CLOSE)
@@ -162,7 +162,7 @@ class BinaryVote(VerdictJudge[BinaryVerdict]):
     def __init__(
         self,
         client: ModelClient,
-        votes: VoteBook,
+        votes: JudgementCache,
         prompt: Prompt,
         briefing: Briefing,
         *,
@@ -235,7 +235,9 @@ class RationaleJudge(VerdictJudge[RationaleVerdict]):
     kind = "rationale"
     metrics = RATIONALE_METRICS
 
-    def __init__(self, client: ModelClient, votes: VoteBook, prompt: Prompt, frames: FramesOf | None = None) -> None:
+    def __init__(
+        self, client: ModelClient, votes: JudgementCache, prompt: Prompt, frames: FramesOf | None = None
+    ) -> None:
         super().__init__(client, votes, prompt, RationaleVerdict, variant="+frames" if frames else "")
         self._frames = frames
 
@@ -308,7 +310,7 @@ class RationaleJudge(VerdictJudge[RationaleVerdict]):
         }
 
 
-def three_level(client: ModelClient, votes: VoteBook, *, prompt: Path | None = None) -> Scorer:
+def three_level(client: ModelClient, votes: JudgementCache, *, prompt: Path | None = None) -> Scorer:
     """Free responses marked 2, 1 or 0, with the half that is wrong (the rubric of ReXSonoVQA).
 
     Raises `InputError` for a prompt that can't be read.
@@ -317,7 +319,7 @@ def three_level(client: ModelClient, votes: VoteBook, *, prompt: Path | None = N
     return ThreeLevelJudge(client, votes, chosen_prompt(PROMPTS["three_level"], prompt), form)
 
 
-def rationale(client: ModelClient, votes: VoteBook, *, prompt: Path | None = None) -> Scorer:
+def rationale(client: ModelClient, votes: JudgementCache, *, prompt: Path | None = None) -> Scorer:
     """Why frames were put in this order: coverage, grounding, correctness, consistency, each 1 to 5.
 
     Raises `InputError` for a prompt that can't be read.

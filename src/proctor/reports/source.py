@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from proctor.core import ACCURACY, Answer, FailedPolicy, InputError, Item, Metric, Score, Vote, natural
+from proctor.core import ACCURACY, Answer, FailedPolicy, InputError, Item, Judgement, Metric, Score, natural
 from proctor.metrics import chance_level
 from proctor.runs import (
     CODE,
@@ -377,7 +377,7 @@ class Source:
         """A run's scores of the first items, by place."""
         return load_scores(self._store, run, self.table, first)
 
-    def votes(self, keys: Iterable[str]) -> dict[str, Vote]:
+    def votes(self, keys: Iterable[str]) -> dict[str, Judgement]:
         """Judgements by key."""
         return self._store.votes(keys)
 

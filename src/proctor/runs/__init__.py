@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from proctor.runs.housekeeping import check_store, delete_benchmark, delete_runs, rename_system, stored_runs
     from proctor.runs.identity import ORACLE
     from proctor.runs.judge_agreement import FlaggedVote, JudgeAgreement, JudgePair, flagged_votes, judge_agreement
-    from proctor.runs.judgements import Judgement, RatingSummary, judgements_of, rating_summary
+    from proctor.runs.judgements import DimensionJudgement, RatingSummary, judgements_of, rating_summary
     from proctor.runs.judging import JudgeLimits, JudgeTally, PaidVotes, judge_all
     from proctor.runs.leaderboard import Leaderboard, LeaderboardRow, leaderboard
     from proctor.runs.missing import FAILED_POLICIES, policies
@@ -73,6 +73,7 @@ __all__ = [
     "Consumption",
     "Contest",
     "DecisionCounts",
+    "DimensionJudgement",
     "FlaggedVote",
     "GivenAnswer",
     "ItemHistory",
@@ -82,7 +83,6 @@ __all__ = [
     "JudgeLimits",
     "JudgePair",
     "JudgeTally",
-    "Judgement",
     "Lacking",
     "Latency",
     "Leaderboard",

@@ -20,10 +20,10 @@ from proctor.core import (
     Answer,
     InputError,
     Item,
+    Judgement,
     Metric,
     Score,
     TableRow,
-    Vote,
     content_hash,
     human,
     one_of,
@@ -188,7 +188,7 @@ def decide(store: Store, benchmark: str, file: Path, *, by: str, at: str) -> Dec
         chosen[one.key] = (row, one)
     _check_whole(chosen, known, file)
     former = store.votes(one.vote_key for _, one in chosen.values() if one.vote_key)
-    votes: list[Vote] = []
+    votes: list[Judgement] = []
     scores: list[tuple[Run, Score]] = []
     unchanged, again = set(), set()
     given = _metrics_given(store, benchmark)
@@ -214,7 +214,7 @@ def decide(store: Store, benchmark: str, file: Path, *, by: str, at: str) -> Dec
     return DecisionCounts(len(written), len(again), len(unchanged - written), left)
 
 
-def _scores(row: TableRow, one: OpenAnswer, card: BenchmarkCard, vote: Vote, file: Path) -> Iterator[Score]:
+def _scores(row: TableRow, one: OpenAnswer, card: BenchmarkCard, vote: Judgement, file: Path) -> Iterator[Score]:
     """The scores of a decision under the judge's name, and that the answer is open no longer."""
     said = _said(row.cells["value"])
     keys = {"item_id": one.item.id, "scorer": one.judge, "vote_key": vote.key}
@@ -227,7 +227,7 @@ def _scores(row: TableRow, one: OpenAnswer, card: BenchmarkCard, vote: Vote, fil
     yield Score(metric=UNRESOLVED.name, value=0.0, label=label, **keys)
 
 
-def _vote(row: TableRow, one: OpenAnswer, person: str, at: str) -> Vote:
+def _vote(row: TableRow, one: OpenAnswer, person: str, at: str) -> Judgement:
     reply: dict[str, Any] = {
         "value": _said(row.cells["value"]),
         "reason": _plain(row.cells["reason"]),
@@ -240,10 +240,10 @@ def _vote(row: TableRow, one: OpenAnswer, person: str, at: str) -> Vote:
     if one.vote_key:
         reply["replaces"] = one.vote_key
     key = content_hash({"decision": reply, "by": person, "item": one.item.id, "run": one.run.id})
-    return Vote(key=key, judge=human(person), item_id=one.item.id, reply=reply)
+    return Judgement(key=key, judge=human(person), item_id=one.item.id, reply=reply)
 
 
-def _same(before: Vote, now: Vote) -> bool:
+def _same(before: Judgement, now: Judgement) -> bool:
     return before.judge == now.judge and all(before.reply[name] == now.reply[name] for name in _FILLED)
 
 

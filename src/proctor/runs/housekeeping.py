@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from sqlalchemy import Connection, RowMapping, delete, select, text, update
 from sqlalchemy.exc import DBAPIError
 
-from proctor.core import InputError, Item, Vote, first_problem
+from proctor.core import InputError, Item, Judgement, first_problem
 from proctor.runs import schema
 from proctor.runs.cards import BenchmarkCard
 from proctor.runs.database import READING_FAULTS
@@ -156,7 +156,7 @@ def _score(row: RowMapping) -> None:
 
 
 def _vote(row: RowMapping) -> None:
-    vote = Vote.model_validate_json(row["body"])
+    vote = Judgement.model_validate_json(row["body"])
     if vote.key != row["key"]:
         raise ValueError("the judgement in it has another key")
 

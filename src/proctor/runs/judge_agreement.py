@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from proctor.core import Metric, Vote
+from proctor.core import Judgement, Metric
 from proctor.judges import JUDGE_VOTE
 from proctor.runs import schema
 from proctor.runs.results import chosen_runs
@@ -162,5 +162,5 @@ def _votes(store: Store, run: Run) -> set[tuple[str, str]]:
         return {(row.item, row.vote_key) for row in connection.execute(query)}
 
 
-def _flagged(run: Run, item: str, vote: Vote, text: str) -> FlaggedVote:
+def _flagged(run: Run, item: str, vote: Judgement, text: str) -> FlaggedVote:
     return FlaggedVote(run.system, run.condition, item, vote.judge, vote.flags, dict(vote.reply), text)

@@ -15,7 +15,7 @@ from proctor.runs.store import Run, Store
 
 
 @dataclass(frozen=True)
-class Judgement:
+class DimensionJudgement:
     """What one scorer said of one answer: its scores by dimension, the flags of a judge's reply, and the reply itself as
     plain JSON (reasons, broken rules, what is missing and why …; empty where a scorer keeps none)."""
 
@@ -50,12 +50,12 @@ class RatingSummary:
     disagreement: float | None
 
 
-def judgements_of(store: Store, benchmark: str, runs: Sequence[Run], scorer: str) -> list[Judgement]:
+def judgements_of(store: Store, benchmark: str, runs: Sequence[Run], scorer: str) -> list[DimensionJudgement]:
     """What a scorer said of the answers of these runs, by run and in the benchmark's order."""
     order = {item.id: place for place, item in enumerate(store.items(benchmark))}
     metrics = {metric.name for metric in _dimensions(store, benchmark)}
     scores, items = schema.scores, schema.items
-    found: list[Judgement] = []
+    found: list[DimensionJudgement] = []
     for run in runs:
         query = (
             select(items.c.item, scores.c.metric, scores.c.value, scores.c.vote_key)
@@ -73,7 +73,7 @@ def judgements_of(store: Store, benchmark: str, runs: Sequence[Run], scorer: str
         for item in sorted(values, key=lambda name: order[name]):
             vote = votes.get(behind[item])
             found.append(
-                Judgement(
+                DimensionJudgement(
                     item,
                     run.system,
                     run.condition,

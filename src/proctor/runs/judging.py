@@ -12,6 +12,8 @@ from proctor.core import (
     Answer,
     InfrastructureError,
     Item,
+    Judgement,
+    JudgementCache,
     ProctorError,
     RefusalError,
     Score,
@@ -19,8 +21,6 @@ from proctor.core import (
     Status,
     SystemFaultError,
     Usage,
-    Vote,
-    VoteBook,
 )
 from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, PartialScoresError, WithFallback
 from proctor.runs.store import Run, Store
@@ -50,17 +50,17 @@ class JudgeLimits:
 class PaidVotes:
     """A book of votes that adds up what its new votes have cost."""
 
-    def __init__(self, votes: VoteBook) -> None:
+    def __init__(self, votes: JudgementCache) -> None:
         self._votes = votes
         self.count = 0
         self.usage = Usage()
 
-    def get(self, key: str) -> Vote | None:
-        """A vote by its key (see `VoteBook`)."""
+    def get(self, key: str) -> Judgement | None:
+        """A vote by its key (see `JudgementCache`)."""
         return self._votes.get(key)
 
-    def put(self, vote: Vote) -> None:
-        """Keeps a vote (see `VoteBook`), which somebody has just paid."""
+    def put(self, vote: Judgement) -> None:
+        """Keeps a vote (see `JudgementCache`), which somebody has just paid."""
         self._votes.put(vote)
         self.count += 1
         self.usage += vote.usage

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from proctor.core import Answer, InputError, Item, Score, Vote, one_of
+from proctor.core import Answer, InputError, Item, Judgement, Score, one_of
 from proctor.runs import schema
 from proctor.runs.results import chosen_runs
 from proctor.runs.rows import answer_from_row
@@ -24,7 +24,7 @@ class GivenAnswer:
     run: Run
     answer: Answer | None
     scores: tuple[Score, ...]
-    votes: tuple[Vote, ...]
+    votes: tuple[Judgement, ...]
 
     def to_json(self) -> dict[str, Any]:
         """As programs read it."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, insert, select
 
-from proctor.core import Answer, Benchmark, InputError, Item, Score, Status, Timing, Usage, Vote, kept_text, unfit
+from proctor.core import Answer, Benchmark, InputError, Item, Judgement, Score, Status, Timing, Usage, kept_text, unfit
 from proctor.runs import schema
 
 
@@ -78,7 +78,7 @@ def score_row(run_id: int, item_number: int, score: Score) -> dict[str, Any]:
     }
 
 
-def vote_row(vote: Vote) -> dict[str, Any]:
+def vote_row(vote: Judgement) -> dict[str, Any]:
     """The row of a vote."""
     return {"key": vote.key, "judge": vote.judge, "item": vote.item_id, "body": vote.model_dump_json()}
 

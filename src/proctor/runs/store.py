@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
-from proctor.core import Answer, Benchmark, InputError, Item, Metric, Score, Status, Vote, one_of
+from proctor.core import Answer, Benchmark, InputError, Item, Judgement, Metric, Score, Status, one_of
 from proctor.runs import schema
 from proctor.runs.cards import BenchmarkCard, card_of
 from proctor.runs.database import READING_FAULTS, damaged, open_engine, shown_url
@@ -289,7 +289,7 @@ class Store:
             with self.writing() as connection:
                 connection.execute(self._score_upsert, rows)
 
-    def add_decisions(self, votes: Sequence[Vote], scores: Sequence[tuple[Run, Score]]) -> None:
+    def add_decisions(self, votes: Sequence[Judgement], scores: Sequence[tuple[Run, Score]]) -> None:
         """Writes votes and the scores that follow from them: all, or none. The same metric by the same scorer is
         replaced; a vote that is there already stays as it is."""
         rows = [score_row(run.id, self._ids(run.benchmark)[one.item_id], one) for run, one in scores]
@@ -316,33 +316,33 @@ class Store:
         with self.reading() as connection:
             return {names[number] for number in connection.scalars(query)}
 
-    def get(self, key: str) -> Vote | None:
-        """A vote by its key (see `VoteBook`)."""
+    def get(self, key: str) -> Judgement | None:
+        """A vote by its key (see `JudgementCache`)."""
         with self.reading() as connection:
             body = connection.scalar(select(schema.votes.c.body).where(schema.votes.c.key == key))
-        return None if body is None else Vote.model_validate_json(body)
+        return None if body is None else Judgement.model_validate_json(body)
 
-    def put(self, vote: Vote) -> None:
-        """Keeps a vote (see `VoteBook`)."""
+    def put(self, vote: Judgement) -> None:
+        """Keeps a vote (see `JudgementCache`)."""
         self.put_votes([vote])
 
-    def put_votes(self, votes: Sequence[Vote]) -> None:
+    def put_votes(self, votes: Sequence[Judgement]) -> None:
         """Keeps several votes in one transaction; those that are there already stay as they are."""
         if votes:
             statement = self._upsert(schema.votes).on_conflict_do_nothing(index_elements=["key"])
             with self.writing() as connection:
                 connection.execute(statement, [vote_row(vote) for vote in votes])
 
-    def votes(self, keys: Iterable[str]) -> dict[str, Vote]:
+    def votes(self, keys: Iterable[str]) -> dict[str, Judgement]:
         """The votes with these keys."""
         wanted = sorted(set(keys))
-        found: dict[str, Vote] = {}
+        found: dict[str, Judgement] = {}
         with self.reading() as connection:
             for start in range(0, len(wanted), 500):
                 part = wanted[start : start + 500]
                 query = select(schema.votes.c.body).where(schema.votes.c.key.in_(part))
                 for body in connection.scalars(query):
-                    vote = Vote.model_validate_json(body)
+                    vote = Judgement.model_validate_json(body)
                     found[vote.key] = vote
         return found
 

@@ -16,7 +16,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from proctor.core import ProctorError, VoteBook
+from proctor.core import JudgementCache, ProctorError
 from proctor.judges.cached_model import CachedModel, as_said, load_prompts, prompt_for, prompt_hashes
 from proctor.judges.dimensions.case import Case, injection_flags
 from proctor.judges.dimensions.model_judge import Context, with_passages
@@ -155,7 +155,7 @@ class Claims:
         self,
         judge: str,
         client: ModelClient,
-        votes: VoteBook,
+        votes: JudgementCache,
         retriever: Retriever,
         *,
         most: int = 8,

@@ -22,7 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from proctor.core import InfrastructureError, InputError, ProctorError, VoteBook, content_hash, generator, read_model
+from proctor.core import (
+    InfrastructureError,
+    InputError,
+    JudgementCache,
+    ProctorError,
+    content_hash,
+    generator,
+    read_model,
+)
 from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase
 from proctor.judges.dimensions.fitted import agreement
 from proctor.judges.dimensions.model_judge import Context, ModelJudge
@@ -69,7 +77,7 @@ def without_own(chosen: tuple[RatedCase, ...], case: Case, judge: str) -> tuple[
 
 
 def few_shot_judge(
-    client: ModelClient, votes: VoteBook, examples: FewShotExamples, prompts: Path | None = None
+    client: ModelClient, votes: JudgementCache, examples: FewShotExamples, prompts: Path | None = None
 ) -> ModelJudge:
     """The judge that rates after these examples."""
     return ModelJudge("few-shot-judge", client, votes, contexts=[examples], prompts=prompts)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, create_model
 
-from proctor.core import Dimension, Frame, InfrastructureError, InputError, VoteBook
+from proctor.core import Dimension, Frame, InfrastructureError, InputError, JudgementCache
 from proctor.judges.cached_model import CachedModel, StoredReply, as_said, load_prompts, prompt_for, prompt_hashes
 from proctor.judges.dimensions.case import IMAGES_ABSENT, IMAGES_BROKEN, Case, DimensionScores, injection_flags
 from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN, sanitize
@@ -226,7 +226,7 @@ class ModelJudge:
         self,
         kind: str,
         client: ModelClient,
-        votes: VoteBook,
+        votes: JudgementCache,
         *,
         scale: RatingScale = RATING,
         contexts: Sequence[ContextProvider] = (),

@@ -16,12 +16,12 @@ from proctor.core import (
     InfrastructureError,
     InputError,
     Item,
+    Judgement,
+    JudgementCache,
     Metric,
     RatingScheme,
     Score,
     Status,
-    Vote,
-    VoteBook,
     content_hash,
     first_problem,
 )
@@ -124,7 +124,7 @@ class JudgeSetup:
     other judges gave before."""
 
     clients: ClientPool
-    votes: VoteBook
+    votes: JudgementCache
     options: Mapping[str, str] = field(default_factory=dict)
     rated: Sequence[RatedCase] = ()
     recorded: RecordedBy | None = None
@@ -178,7 +178,9 @@ class DimensionScorer:
     answer that its system never gave (refused, too late, an error of its own) has the worst level without a call.
     """
 
-    def __init__(self, judge: DimensionJudge, scheme: RatingScheme, book: VoteBook, images: Path | None = None) -> None:
+    def __init__(
+        self, judge: DimensionJudge, scheme: RatingScheme, book: JudgementCache, images: Path | None = None
+    ) -> None:
         self._judge = judge
         self._scheme = scheme
         self._book = book
@@ -249,7 +251,7 @@ def candidate_of(answer: Answer) -> str:
     return answer.parsed if isinstance(answer.parsed, str) else answer.text
 
 
-def judgement(judge: str, case: Case, said: DimensionScores) -> Vote:
+def judgement(judge: str, case: Case, said: DimensionScores) -> Judgement:
     """Everything that a judge says of an answer, under the hash of just that."""
     reply: dict[str, JsonValue] = {
         "values": dict(said.values),
@@ -263,4 +265,4 @@ def judgement(judge: str, case: Case, said: DimensionScores) -> Vote:
         {"judgement": judge, "item": case.id, "candidate": case.candidate, "flags": [*said.flags], **reply}
     )
     flags = tuple(dict.fromkeys((*said.breaks, *said.flags)))
-    return Vote(key=key, judge=judge, item_id=case.id, reply=reply, flags=flags)
+    return Judgement(key=key, judge=judge, item_id=case.id, reply=reply, flags=flags)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, create_model
 
-from proctor.core import VoteBook
+from proctor.core import JudgementCache
 from proctor.judges.cached_model import CachedModel, Prompts, as_said, prompt_for, prompt_hashes
 from proctor.judges.prompt_injection import has_injection, sanitize
 from proctor.judges.retrieval.documents import Passage
@@ -67,7 +67,7 @@ class ModelReranker:
     """Puts passages in order by the judging model itself, which may find that none helps. What it is asked does not depend on
     the answer that is judged unless `sought` does."""
 
-    def __init__(self, judge: str, client: ModelClient, votes: VoteBook, prompts: Prompts) -> None:
+    def __init__(self, judge: str, client: ModelClient, votes: JudgementCache, prompts: Prompts) -> None:
         self._model = CachedModel(f"{judge}/rerank[{client.name}]", client, votes)
         self._prompts = prompts
         self.settings: dict[str, JsonValue] = {"rerank": "model", "rerank_sha256": prompt_hashes(prompts)}

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from proctor.core import Item, Vote, clean, count_of
+from proctor.core import Item, Judgement, clean, count_of
 
 Thumbnails = Callable[[Item], list[tuple[str, bytes]]]
 """Small JPEGs of an item, each with its label."""
@@ -100,7 +100,7 @@ class Content:
         self.shown.pixels += len(jpeg)
         return [clean(name), base64.b64encode(jpeg).decode("ascii")]
 
-    def vote(self, vote: Vote) -> dict[str, Any]:
+    def vote(self, vote: Judgement) -> dict[str, Any]:
         """What a judge said."""
         reply = {clean(name): self.text(as_text(said)) for name, said in vote.reply.items() if said is not None}
         return {"judge": clean(vote.judge), "reply": reply, "flags": [clean(flag) for flag in vote.flags]}

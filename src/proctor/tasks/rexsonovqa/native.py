@@ -18,6 +18,7 @@ from proctor.core import (
     Benchmark,
     InputError,
     Item,
+    Judgement,
     ParseError,
     RecordedAnswers,
     RefusalError,
@@ -25,7 +26,6 @@ from proctor.core import (
     Status,
     SystemFaultError,
     Timing,
-    Vote,
     content_hash,
     read_json,
     refusal,
@@ -227,7 +227,7 @@ _JUDGE_BROKE = "Evaluation Failed"  # what their script writes, with a score of 
 @dataclass
 class _Found:
     answers: list[Answer] = field(default_factory=list)
-    votes: list[Vote] = field(default_factory=list)
+    votes: list[Judgement] = field(default_factory=list)
     scores: list[Score] = field(default_factory=list)
     read_differently: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
@@ -412,7 +412,7 @@ def _judged(found: _Found, item: Item, result: NativeResult, where: tuple[Path, 
         "answer": result.model_prediction,
         "reply": verdict.model_dump(mode="json"),
     }
-    vote = Vote(
+    vote = Judgement(
         key=content_hash(content),
         judge=JUDGE,
         item_id=item.id,
