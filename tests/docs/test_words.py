@@ -26,7 +26,7 @@ BANNED = {
 }
 ALLOWED = {
     "src/proctor/audits/items/baselines.py": 2,  # the names of two recorded draws
-    "src/proctor/runs/identity.py": 1,  # a setting in stores of the first edition
+    "src/proctor/runs/store.py": 1,  # a setting in stores of the first edition
     "src/proctor/core/formats/numbers.py": 1,  # words of replies that are read
 }
 

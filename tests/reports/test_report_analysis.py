@@ -34,7 +34,8 @@ from proctor.reports.figures import (
 )
 from proctor.reports.pictures import Picture, performance_pictures
 from proctor.reports.pictures.picture import picture
-from proctor.runs import Analysis, Options, Store, analyse
+from proctor.runs import Analysis, Contest, Options, Store, analyse
+from proctor.stats import Resampling
 from tests.support.chromium import open_page
 from tests.support.many_systems import BASE, many_systems
 
@@ -114,7 +115,7 @@ def test_drawings_fit_without_scripts_on_a_screen_and_a_phone(chromium: str, pag
 
 @pytest.fixture(scope="module")
 def analysis(store: Store) -> Analysis:
-    return analyse(store, "focus", baselines=BASE[:1], draws=100, stability=20)
+    return analyse(store, "focus", Contest(baselines=BASE[:1]), stability=20, plan=Resampling(draws=100))
 
 
 def test_pictures_as_files_are_whole_drawings(analysis: Analysis, tmp_path: Path) -> None:

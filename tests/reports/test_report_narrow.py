@@ -16,6 +16,7 @@ from proctor.metrics import AccuracyScorer
 from proctor.reports import write_pictures
 from proctor.reports.figures.axes import value_axis
 from proctor.runs import Analysis, Store, analyse, import_answers, write_tables
+from proctor.stats import Resampling
 from proctor.tasks.focus import READER
 
 LEAVES = ("object_identification", "temporal_localization")
@@ -68,7 +69,7 @@ def analysis(folder: Path, answers: dict[str, str], *, buckets: int = 4, videos:
         asyncio.run(
             import_answers(store, benchmark, recorded, name=name, condition="video", scorers=[AccuracyScorer()])
         )
-    return analyse(store, "focus", draws=100, stability=20)
+    return analyse(store, "focus", stability=20, plan=Resampling(draws=100))
 
 
 CASES: list[tuple[str, dict[str, str], int, int]] = [

@@ -14,10 +14,20 @@ import pytest
 from proctor.core import InputError, Item
 from proctor.core.formats import AnswerFormat, BinaryFormat, ClassesFormat, CountFormat, TimestampsFormat
 from proctor.metrics import AccuracyScorer
-from proctor.runs import Analysis, Board, RankedRun, Store, analyse, import_answers, write_tables
-from proctor.runs.analysis import lead_rows, rule_rows
-from proctor.runs.analysis.boards import place_sd
-from proctor.runs.analysis.performance import box_of, vote
+from proctor.runs import (
+    Analysis,
+    Board,
+    Contest,
+    RankedRun,
+    Store,
+    analyse,
+    import_answers,
+    lead_rows,
+    rule_rows,
+    write_tables,
+)
+from proctor.runs.boards import place_sd
+from proctor.runs.performance import box_of, vote
 from proctor.runs.ranking import Marks
 from proctor.stats import RankingPlan, Resampling, holm, rank_buckets
 from proctor.tasks.focus import READER
@@ -80,7 +90,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 @pytest.fixture(scope="module")
 def found(store: Store) -> Analysis:
-    return analyse(store, "focus", baselines=["mute"], draws=200, stability=20)
+    return analyse(store, "focus", Contest(baselines=("mute",)), stability=20, plan=Resampling(draws=200))
 
 
 def row(found: Analysis, table: str, **wanted: Any) -> dict[str, Any]:

@@ -57,7 +57,7 @@ from proctor.runs import (
     rank_runs,
     results,
 )
-from proctor.stats import RankingPlan
+from proctor.stats import RankingPlan, Resampling
 
 VIDEOS, QUESTIONS = 24, 600
 RATES = {"honest": (0.90, 0.55), "rival": (0.80, 0.45)}
@@ -300,7 +300,7 @@ def test_on_a_board_over_buckets_no_cheat_stands_at_or_above_the_honest(
 
 
 def test_an_analysis_gives_no_cheat_a_better_accuracy_by_default(store: Store) -> None:
-    found = analyse(store, "cheats", condition="text-only", draws=DRAWS, stability=0)
+    found = analyse(store, "cheats", Contest(condition="text-only"), stability=0, plan=Resampling(draws=DRAWS))
     rows = {(row["system"], row["label"]): row for row in found.tables["capabilities"] if row["stratum"] == "all"}
     for cheat in CHEATS:
         assert rows[cheat, "yes"]["n"] == rows["honest", "yes"]["n"] == QUESTIONS // 2

@@ -322,7 +322,7 @@ def test_rank_and_the_official_summary_count_the_decision(focus: Store, tmp_path
 
 
 def marked(store: Store) -> list[Any]:
-    from proctor.runs.missing import load_marked_accuracy
+    from proctor.runs.run_scores import load_marked_accuracy
     from proctor.runs.table import load_items
 
     card = store.card("focus")

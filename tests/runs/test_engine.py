@@ -30,7 +30,7 @@ from proctor.core import (
 from proctor.core.formats import CountFormat
 from proctor.metrics import AccuracyScorer
 from proctor.runs import Job, Limits, Store, Tally, ask, ask_all, load_items
-from proctor.runs.missing import load_marked
+from proctor.runs.run_scores import load_marked
 from proctor.runs.table import load_labels
 from tests.support.virtual_time import run_in_virtual_time
 

@@ -10,8 +10,8 @@ import pytest
 from proctor.core import ACCURACY, FailedPolicy, Status
 from proctor.judges import UNRESOLVED
 from proctor.runs import BenchmarkCard, policies
-from proctor.runs.cards import card_of
-from proctor.runs.missing import Marked, marked
+from proctor.runs.run_scores import Marked, marked
+from proctor.runs.schema import card_of
 from proctor.runs.table import STATUS_CODES, Outcomes, Series
 from tests.support.ledger import ledger_benchmark
 

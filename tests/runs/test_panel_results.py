@@ -43,9 +43,9 @@ from proctor.runs import (
     rank_runs,
     results,
 )
-from proctor.runs.cards import card_of
+from proctor.runs.schema import card_of
 from proctor.runs.table import load_accuracy
-from proctor.stats import RankingPlan
+from proctor.stats import RankingPlan, Resampling
 
 EXCLUDE = FailedPolicy.EXCLUDE
 TWO, THREE = "panel[a, b]", "panel[a, b, c]"
@@ -197,7 +197,7 @@ def test_an_analysis_knows_how_judged_answers_ended(store: Store) -> None:
     store.add_scores(run, [late])
     judge(store, run, TWO, 0.0)  # another panel's marks say nothing here
     add(store, "two", answers(right=3))
-    found = analyse(store, "mixed", draws=100, stability=0)
+    found = analyse(store, "mixed", stability=0, plan=Resampling(draws=100))
     ends = {(row["system"], row["format"], row["cause"]): row["count"] for row in found.tables["failures"]}
     assert ends == {
         ("one", "count", "right"): 4,

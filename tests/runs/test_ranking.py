@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from proctor.core import FailedPolicy, InputError, Status
-from proctor.runs import Board, Contest, Store, analyse, rank_runs
-from proctor.runs.analysis import lead_rows
+from proctor.runs import Board, Contest, Store, analyse, lead_rows, rank_runs
 from proctor.runs.ranking import advancing
 from proctor.stats import RankingPlan, Resampling
 from tests.support.contest import NAME, Given, contest_store, skilled, write_run
@@ -274,7 +273,7 @@ def test_an_analysis_has_no_items_that_a_system_does_not_answer_or_nobody_can_ma
     store = contest_store(tmp_path, texts=120)
     write_run(store, "model", [*[None] * 120, *[True] * 120])
     write_run(store, "random", [*[None] * 120, *(number % 4 == 0 for number in range(120))], condition="text-only")
-    found = analyse(store, NAME, draws=100, stability=0)
+    found = analyse(store, NAME, stability=0, plan=Resampling(draws=100))
     sizes = {
         (row["system"], row["label"]): (row["n"], row["value"])
         for row in found.tables["capabilities"]
@@ -296,7 +295,7 @@ def test_what_a_run_lacks_moves_no_other_number_of_an_analysis(tmp_path: Path) -
     write_run(store, "rival", RIVAL)
 
     def numbers() -> list[Any]:
-        found = analyse(store, NAME, draws=100, stability=0)
+        found = analyse(store, NAME, stability=0, plan=Resampling(draws=100))
         return [
             {name: value for name, value in row.items() if name not in {"place", "p_holm"}}
             for table in ("capabilities", "videos", "groups", "gaps", "pairs", "marks")

@@ -13,6 +13,8 @@ from proctor.api.access import listed
 from proctor.api.sources import Evaluation, Stored, check_options, stored
 from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, RankingTable, ResultsTable
 from proctor.core import FailedPolicy, InputError
+from proctor.runs import Contest
+from proctor.stats import Resampling
 
 if TYPE_CHECKING:
     from proctor.audits import MetricScores, RatingsTable
@@ -152,16 +154,18 @@ def analyze(
     found = analyse(
         where.store,
         where.benchmark,
-        condition=_condition(where, condition),
-        systems=where.systems,
-        baselines=tuple(listed(baselines)),
-        all_items=drawing.get("all_items", False),
-        draws=drawing.get("draws", 2000),
+        Contest(
+            condition=_condition(where, condition),
+            systems=where.systems,
+            baselines=tuple(listed(baselines)),
+            all_items=drawing.get("all_items", False),
+            failed=policy_of(drawing.get("failed")),
+            latency=latency,
+        ),
         stability=stability,
-        seed=drawing.get("seed", 0),
-        two_level=drawing.get("two_level", False),
-        failed=policy_of(drawing.get("failed")),
-        latency=latency,
+        plan=Resampling(
+            draws=drawing.get("draws", 2000), seed=drawing.get("seed", 0), two_level=drawing.get("two_level", False)
+        ),
     )
     return AnalysisTables(found)
 

@@ -122,8 +122,7 @@ def rank(
     from proctor import api
     from proctor.reports.tables import leads_tables
     from proctor.reports.wording import who_advances
-    from proctor.runs import Store, board_json, board_rows, public_copy
-    from proctor.runs.analysis import lead_rows
+    from proctor.runs import Store, board_json, board_rows, lead_rows, public_copy
     from proctor.stats import Resampling
 
     opened = Store(store, create=False)

@@ -19,9 +19,11 @@ from proctor.runs import (
     BenchmarkCard,
     Comparison,
     Consumption,
+    Contest,
     ItemTable,
     Leaderboard,
     LeaderboardRow,
+    NothingMarkedError,
     Options,
     OrderedRun,
     Result,
@@ -42,7 +44,7 @@ from proctor.runs import (
     results,
     status_counts,
 )
-from proctor.runs.analysis import NothingMarkedError
+from proctor.stats import Resampling
 
 BASELINE = "text-only"
 """The condition that others are compared with: without the media, what is left is guessing."""
@@ -341,14 +343,15 @@ class Source:
             return analyse(
                 self._store,
                 self.benchmark,
-                condition=condition,
-                systems=tuple(sorted(asked)),
-                baselines=self.baselines,
-                all_items=self.options.all_items,
-                draws=self.options.draws,
+                Contest(
+                    condition=condition,
+                    systems=tuple(sorted(asked)),
+                    baselines=self.baselines,
+                    all_items=self.options.all_items,
+                    failed=self.options.failed,
+                ),
                 stability=_STABILITY,
-                seed=self.options.seed,
-                failed=self.options.failed,
+                plan=Resampling(draws=self.options.draws, seed=self.options.seed),
             )
         except NothingMarkedError:
             return f"Under {condition} no question has a mark, so that systems can't be compared."

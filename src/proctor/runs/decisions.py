@@ -32,10 +32,10 @@ from proctor.core import (
 )
 from proctor.judges import UNRESOLVED, asked_metrics, decided_by, decided_scores, decided_values, is_decided
 from proctor.runs import schema
-from proctor.runs.cards import BenchmarkCard
 from proctor.runs.export import safe_cell
-from proctor.runs.results import chosen_runs
+from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
+from proctor.runs.table import chosen_runs
 
 _KEY = ("item", "system", "condition", "judge", "metric")
 _TOLD = ("question", "reference", "answer", "state", "values", "answer_id")

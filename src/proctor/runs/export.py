@@ -1,4 +1,4 @@
-"""Export: one row per item, system, condition and metric, for every other tool."""
+"""Export: one row per item, system, condition and metric; a copy to publish; and what organisers take."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,15 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Select, Table, insert, select
 
-from proctor.core import NO_ANSWER, Answer, Item, generator, whole_file
+from proctor.core import NO_ANSWER, Answer, Item, Status, generator, whole_file
 from proctor.judges import DECIDED_BY_A_PERSON, is_decided
 from proctor.runs import schema
-from proctor.runs.baselines import FLOOR
-from proctor.runs.cards import BenchmarkCard, Ruling
-from proctor.runs.identity import ORACLE
-from proctor.runs.results import chosen_runs
-from proctor.runs.store import Run, Store
-from proctor.runs.table import CODE, ItemTable, Series, load_items, load_series
+from proctor.runs.judgements import judgements_of
+from proctor.runs.schema import BenchmarkCard, Ruling
+from proctor.runs.store import ORACLE, Run, Store
+from proctor.runs.table import CODE, FLOOR, ItemTable, Series, chosen_runs, load_items, load_series
 
 ExportFormat = Literal["jsonl", "csv", "parquet"]
 
@@ -276,3 +275,26 @@ def _letters(place: int) -> str:
         place, rest = divmod(place - 1, 26)
         text = chr(ord("A") + rest) + text
     return text
+
+
+@dataclass(frozen=True)
+class ScoredAnswer:
+    """An answer of a system with one scorer's scores by dimension."""
+
+    item: Item
+    system: str
+    text: str
+    values: Mapping[str, float]
+
+
+def scored_answers(store: Store, benchmark: str, runs: Sequence[Run], scorer: str) -> list[ScoredAnswer]:
+    """Every answer of these runs that is there, with the scorer's scores (none, where it gave none), by item and
+    system."""
+    said = {(one.item, one.system): one.values for one in judgements_of(store, benchmark, runs, scorer)}
+    answers = {run.system: store.answers(run) for run in runs}
+    return [
+        ScoredAnswer(item, system, own[item.id].text, said.get((item.id, system), {}))
+        for item in store.items(benchmark)
+        for system, own in sorted(answers.items())
+        if item.id in own and own[item.id].status is not Status.FAILED
+    ]

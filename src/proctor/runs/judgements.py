@@ -1,17 +1,22 @@
-"""What judges of dimensions said of the answers of a store: one by one, and in short."""
+"""What was said of answers: judgements one by one and in short, how far judges agree, and all that is known of an item."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from typing import Any
 
 from sqlalchemy import select
 
-from proctor.core import Item, Metric, Status
+from proctor.core import Answer, InputError, Item, Judgement, Metric, Score, Status, one_of
+from proctor.judges import JUDGE_VOTE
 from proctor.runs import schema
+from proctor.runs.schema import answer_from_row
 from proctor.runs.store import Run, Store
+from proctor.runs.table import chosen_runs, load_items, load_raw_series
+from proctor.stats import Estimate, Resampling, krippendorff_alpha
 
 
 @dataclass(frozen=True)
@@ -126,3 +131,238 @@ def _language(item: Item) -> str:
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
+
+
+@dataclass(frozen=True)
+class JudgePair:
+    """Two judges: on how many answers both voted, on how many they agree, and which of the two says "right" of how
+    many of these."""
+
+    first: str
+    second: str
+    n: int
+    agreeing: int
+    right_by_first: int
+    right_by_second: int
+
+    @property
+    def share(self) -> float | None:
+        """The share of these answers on which they agree; None without any."""
+        return self.agreeing / self.n if self.n else None
+
+
+@dataclass(frozen=True)
+class JudgeAgreement:
+    """All pairs, and Krippendorff's alpha over all votes (nominal; its interval over groups): 1 is full agreement,
+    0 that of chance. None where no answer has two votes, or all votes are the same."""
+
+    judges: tuple[str, ...]
+    pairs: tuple[JudgePair, ...]
+    alpha: Estimate
+
+    def to_json(self) -> dict[str, Any]:
+        """As programs read it."""
+        return {
+            "judges": list(self.judges),
+            "pairs": [asdict(pair) | {"share": pair.share} for pair in self.pairs],
+            "alpha": {
+                "value": self.alpha.value,
+                "ci_low": self.alpha.ci_low,
+                "ci_high": self.alpha.ci_high,
+                "answers": self.alpha.n,
+                "groups": self.alpha.groups,
+            },
+        }
+
+
+def judge_agreement(
+    store: Store,
+    benchmark: str,
+    runs: Sequence[Run],
+    judges: Sequence[str],
+    *,
+    metric: Metric = JUDGE_VOTE,
+    all_items: bool = False,
+    draws: int = 2000,
+    seed: int = 0,
+) -> JudgeAgreement:
+    """The agreement of these judges (by the names of their scores) on the answers of these runs.
+
+    An answer that one of two judges has not voted on is left out of that pair. Answers that needed no vote
+    (late, missing, too long) are left out: on them nobody can disagree.
+    """
+    items = load_items(store, store.card(benchmark), all_items=all_items)
+    votes: dict[str, dict[tuple[int, int], float]] = {judge: {} for judge in judges}
+    for run in runs:
+        for one in load_raw_series(store, run, items):
+            if one.metric == metric.name and one.scorer in votes:
+                votes[one.scorer].update(
+                    {(run.id, place): float(one.values[place]) for place in one.marked.nonzero()[0].tolist()}
+                )
+    flat = [(vote, *key) for by_answer in votes.values() for key, vote in by_answer.items()]
+    alpha = krippendorff_alpha(
+        [vote for vote, _, _ in flat],
+        [(run, place) for _, run, place in flat],
+        [items.groups[items.group[place]] for _, _, place in flat],
+        "nominal",
+        plan=Resampling(draws=draws, seed=seed),
+    )
+    pairs = (_pair(first, second, votes) for first, second in combinations(judges, 2))
+    return JudgeAgreement(tuple(judges), tuple(pairs), alpha)
+
+
+def _pair(first: str, second: str, votes: dict[str, dict[tuple[int, int], float]]) -> JudgePair:
+    one, other = votes[first], votes[second]
+    both = sorted(one.keys() & other.keys())
+    return JudgePair(
+        first=first,
+        second=second,
+        n=len(both),
+        agreeing=sum(one[key] == other[key] for key in both),
+        right_by_first=sum(one[key] == 1 for key in both),
+        right_by_second=sum(other[key] == 1 for key in both),
+    )
+
+
+@dataclass(frozen=True)
+class FlaggedVote:
+    """One flagged vote on one answer of a run: what its judge replied, and the answer as it came."""
+
+    system: str
+    condition: str
+    item: str
+    judge: str
+    flags: tuple[str, ...]
+    reply: dict[str, Any]
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As programs read it."""
+        return asdict(self) | {"flags": list(self.flags)}
+
+
+def flagged_votes(
+    store: Store, benchmark: str, systems: Sequence[str] = (), conditions: Sequence[str] = ()
+) -> list[FlaggedVote]:
+    """All flagged votes behind the scores of the chosen runs, by run, item (in the benchmark's order) and judge.
+
+    Raises `InputError` for an unknown system or condition.
+    """
+    order = {item.id: place for place, item in enumerate(store.items(benchmark))}
+    found = []
+    for run in chosen_runs(store, benchmark, systems, conditions):
+        behind = _votes(store, run)
+        votes = {key: vote for key, vote in store.votes(key for _, key in behind).items() if vote.flags}
+        if not votes:
+            continue
+        answers = store.answers(run)
+        found += [
+            _flagged(run, item, votes[key], answers[item].text)
+            for item, key in sorted(behind, key=lambda one: (order[one[0]], one[1]))
+            if key in votes
+        ]
+    return sorted(found, key=lambda one: (one.system, one.condition, order[one.item], one.judge))
+
+
+def _votes(store: Store, run: Run) -> set[tuple[str, str]]:
+    """Each item with the keys of the votes behind its scores."""
+    scores, items = schema.scores, schema.items
+    query = (
+        select(items.c.item, scores.c.vote_key)
+        .join(items, items.c.id == scores.c.item)
+        .where(scores.c.run == run.id, scores.c.vote_key != "")
+        .distinct()
+    )
+    with store.reading() as connection:
+        return {(row.item, row.vote_key) for row in connection.execute(query)}
+
+
+def _flagged(run: Run, item: str, vote: Judgement, text: str) -> FlaggedVote:
+    return FlaggedVote(run.system, run.condition, item, vote.judge, vote.flags, dict(vote.reply), text)
+
+
+_LISTED = 5
+
+
+@dataclass(frozen=True)
+class GivenAnswer:
+    """What one run has for an item; `answer` is None where it was not asked."""
+
+    run: Run
+    answer: Answer | None
+    scores: tuple[Score, ...]
+    votes: tuple[Judgement, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As programs read it."""
+        return {
+            "system": self.run.system,
+            "condition": self.run.condition,
+            "answer": None if self.answer is None else self.answer.model_dump(mode="json"),
+            "scores": [score.model_dump(mode="json") for score in self.scores],
+            "judgements": [vote.model_dump(mode="json") for vote in self.votes],
+        }
+
+
+@dataclass(frozen=True)
+class ItemHistory:
+    """An item and what each run has for it, by system and condition."""
+
+    item: Item
+    given: tuple[GivenAnswer, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As programs read it."""
+        return {"item": self.item.model_dump(mode="json"), "runs": [one.to_json() for one in self.given]}
+
+
+def item_history(
+    store: Store, benchmark: str, item_id: str, systems: Sequence[str] = (), conditions: Sequence[str] = ()
+) -> ItemHistory:
+    """Raises `InputError` for an unknown item, system or condition; the nearest id is named."""
+    items = {item.id: item for item in store.items(benchmark)}
+    if item_id not in items:
+        raise InputError(store.shown, f"item of {benchmark}", found=repr(item_id), expected=_ids(items, item_id))
+    runs = chosen_runs(store, benchmark, systems, conditions)
+    return ItemHistory(items[item_id], tuple(_given(store, run, item_id) for run in runs))
+
+
+def _ids(items: dict[str, Item], found: str) -> str:
+    """The ids that there are: those that hold what was typed, else the first ones, where there are many."""
+    alike = [name for name in items if found and found in name]
+    shown = (alike or list(items))[:_LISTED]
+    hint = "" if alike else one_of(items, found).partition("; ")[2]
+    more = f" … ({len(items)} in all)" if len(items) > len(shown) else ""
+    return f"one of {', '.join(shown)}{more}" + (f"; {hint}" if hint else "")
+
+
+def _given(store: Store, run: Run, item_id: str) -> GivenAnswer:
+    answers, scores, items = schema.answers, schema.scores, schema.items
+    with store.reading() as connection:
+        number = connection.scalar(
+            select(items.c.id)
+            .join(schema.benchmarks, schema.benchmarks.c.id == items.c.benchmark)
+            .where(schema.benchmarks.c.name == run.benchmark, items.c.item == item_id)
+        )
+        where = (answers.c.run == run.id, answers.c.item == number)
+        row = connection.execute(select(answers).where(*where)).mappings().first()
+        answer = None if row is None else answer_from_row(item_id, row)
+        query = select(scores).where(scores.c.run == run.id, scores.c.item == number)
+        found = tuple(
+            Score(
+                item_id=item_id,
+                metric=one.metric,
+                value=one.value,
+                scorer=one.scorer,
+                label=one.label,
+                vote_key=one.vote_key,
+            )
+            for one in connection.execute(query.order_by(scores.c.scorer, scores.c.metric))
+        )
+    votes = store.votes(score.vote_key for score in found if score.vote_key)
+    while former := {str(one.reply.get("replaces") or "") for one in votes.values()} - {"", *votes}:
+        more = store.votes(former)  # decisions of people that were replaced
+        if not more:
+            break
+        votes |= more
+    return GivenAnswer(run, answer, found, tuple(votes[key] for key in sorted(votes)))

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import FailedPolicy, InputError, Metric
-from proctor.runs.identity import ORACLE
-from proctor.runs.missing import Marked, load_marked, policies
-from proctor.runs.results import BOTH, Options, chosen_runs
-from proctor.runs.store import Run, Store
-from proctor.runs.table import CODE, ItemTable, load_items
+from proctor.runs.results import BOTH, Options
+from proctor.runs.run_scores import Marked, load_marked, policies
+from proctor.runs.store import ORACLE, Run, Store
+from proctor.runs.table import CODE, ItemTable, chosen_runs, load_items
 from proctor.stats import Estimate, Rank, Resampling, mean_interval, rank_systems
 
 Mask = NDArray[np.bool_]

@@ -1,19 +1,24 @@
-"""From names to jobs: which items a run still has to ask, after everything is checked that can be
-checked before the first call is paid."""
+"""From names to jobs: what a run still has to ask, what that takes, and the baselines beside every system.
+
+Everything is checked that can be checked before the first call is paid.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from pydantic import JsonValue
 
 from proctor.core import Benchmark, InputError, Item, NeedsReferences, ProctorError, Scorer, System, VideoClip
-from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, viewer
-from proctor.runs.engine import Job, Limits, Tally, ask_all
-from proctor.runs.identity import ORACLE
-from proctor.runs.store import Run, Store
+from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, view, viewer
+from proctor.runs.engine import Job, Limits, Tally, ask, ask_all
+from proctor.runs.store import ORACLE, Run, Store
+from proctor.runs.table import FLOOR
+from proctor.systems import build_system
 
 
 @dataclass(frozen=True)
@@ -175,3 +180,139 @@ def left_failed(store: Store, plan: Plan) -> int:
 def _first(group: ExceptionGroup[Exception]) -> Exception:
     first = group.exceptions[0]
     return _first(first) if isinstance(first, ExceptionGroup) else first
+
+
+PICTURE_TOKENS = 300
+"""About what models count for a picture of 512 pixels: between 85 and 800, by provider."""
+_PROMPT_TOKENS = 150  # what stands around a question in the prompts that come along
+_LETTERS = 4  # of English text in a token
+
+
+@dataclass(frozen=True)
+class RunEstimate:
+    """One system under one condition: items that are answered `already`, `items` to ask, and about what they take.
+
+    `pictures` is an upper bound; `tokens` are of the input. Both are 0 for systems that ask no model, and of a method
+    with several calls an item they are those of one call.
+    """
+
+    system: str
+    condition: str
+    already: int
+    items: int
+    pictures: int
+    tokens: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As programs read it."""
+        return asdict(self)
+
+
+def estimate_runs(
+    store: Store | None,
+    benchmark: Benchmark,
+    systems: Sequence[System],
+    conditions: Sequence[str],
+    library: MediaLibrary,
+    options: PlanOptions,
+) -> list[RunEstimate]:
+    """Nothing is asked and nothing written. Raises `InputError` for clips that do not lie within their video."""
+    items = chosen_items(benchmark, options)
+    pictures = {item.id: _pictures(item, library) for item in items} if _any_sees(conditions) else {}
+    settled = _settled(store, benchmark.name)
+    found = []
+    for system in systems:
+        asks = "model" in system.settings
+        for condition in conditions:
+            done = settled.get((system.name, condition), set())
+            mine = [item for item in items if system.supports(item)]
+            left = [item for item in mine if item.id not in done]
+            shown = sum(pictures[item.id] for item in left) if CONDITIONS.get(condition).sees and asks else 0
+            words = sum(_words(item) for item in left) if asks else 0
+            found.append(
+                RunEstimate(
+                    system.name, condition, len(mine) - len(left), len(left), shown, words + shown * PICTURE_TOKENS
+                )
+            )
+    return found
+
+
+def _any_sees(conditions: Sequence[str]) -> bool:
+    return any(CONDITIONS.get(name).sees for name in conditions)
+
+
+def _settled(store: Store | None, benchmark: str) -> dict[tuple[str, str], set[str]]:
+    if store is None or benchmark not in store.benchmark_names():
+        return {}
+    return {(run.system, run.condition): store.settled(run) for run in store.runs(benchmark)}
+
+
+def _pictures(item: Item, library: MediaLibrary) -> int:
+    """How many pictures the view of an item holds at most."""
+    count = 0
+    for medium in item.media:
+        if isinstance(medium, VideoClip):
+            start, end = library.span(medium)
+            wanted = math.ceil((end - start) * library.settings.fps)
+            count += min(library.settings.max_frames, max(1, wanted))
+        else:
+            count += 1
+    return count
+
+
+def _words(item: Item) -> int:
+    text = [item.question, *item.options, item.answer.instruction(item.options)]
+    return _PROMPT_TOKENS + sum(len(one) for one in text) // _LETTERS
+
+
+_CONDITION = "text-only"
+
+
+def skipped_floor(benchmark: Benchmark, *, seed: int = 0) -> dict[str, str]:
+    """The baselines that answer none of the items, each with the reason."""
+    items = benchmark.counted()
+    known = any(item.reference is not None for item in items)
+    skipped = {}
+    for name in FLOOR:
+        system = build_system(name, seed=seed)
+        if not any(system.supports(item) for item in items):
+            skipped[name] = "unsupported answer format"
+        elif isinstance(system, NeedsReferences) and not known:
+            system.learn(items)
+            if not any(system.supports(item) for item in items):
+                skipped[name] = "no references"
+    return skipped
+
+
+async def add_floor(store: Store, benchmark: Benchmark, scorers: Sequence[Scorer], *, seed: int = 0) -> list[str]:
+    """Asks the baselines all items that count, as far as the store has not their answers yet.
+
+    They take seconds and cost nothing. Returns the names of those that were asked. A run of that name
+    with other settings (another seed) stays as it is; one that was cut short is completed. Two processes
+    that do this at once write the same answers, of which the first ones stay.
+    """
+    library = MediaLibrary(None)
+    known = {run.system: run for run in store.runs(benchmark.name) if run.condition == _CONDITION}
+    added = []
+    items = benchmark.counted()
+    for name in FLOOR:
+        system = build_system(name, seed=seed)
+        settings = run_settings(system, library, _CONDITION, seed=seed)
+        before = known.get(name)
+        if before is not None and before.settings != settings:
+            continue
+        there = set() if before is None else store.settled(before)
+        if isinstance(system, NeedsReferences):
+            system.learn(items)  # without references it supports nothing, and is skipped
+        mine = [item for item in items if system.supports(item) and item.id not in there]
+        if not mine:
+            continue
+        answers = [await ask(system, item, lambda item: view(item, _CONDITION, library)) for item in mine]
+        marks = [
+            [score for scorer in scorers if scorer.applies(item) for score in await scorer.score(item, answer)]
+            for item, answer in zip(mine, answers, strict=True)
+        ]
+        run = store.start_run(benchmark.name, name, _CONDITION, settings)
+        await asyncio.to_thread(store.write, run, list(zip(answers, marks, strict=True)))
+        added.append(name)
+    return added

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, natural, one_of
-from proctor.runs.cards import BenchmarkCard, Ruling
-from proctor.runs.contestants import Contest, Entry, Lacking, disqualified, ranked_entries
-from proctor.runs.missing import policies
+from proctor.runs.run_scores import Contest, Entry, Lacking, disqualified, policies, ranked_entries
+from proctor.runs.schema import BenchmarkCard, Ruling
 from proctor.runs.store import Store
 from proctor.runs.table import CODE, ItemTable, load_items
 from proctor.stats import Correction, RankingPlan, Standing, Standings, rank_buckets
@@ -103,7 +102,7 @@ class Board:
 def rank_runs(
     store: Store,
     benchmark: str,
-    contest: Contest | None = None,
+    contest: Contest = Contest(),
     *,
     by: Sequence[str] = (),
     plan: RankingPlan = RankingPlan(),
@@ -116,7 +115,6 @@ def rank_runs(
     ranked only where what it lacks can't change any place. Raises `InputError` for an unknown system,
     baseline or tag, and where nothing can be ranked.
     """
-    contest = contest or Contest()
     card = store.card(benchmark)
     items = load_items(store, card, all_items=contest.all_items)
     entries = ranked_entries(store, card, items, contest)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from proctor.core import HUMAN, InputError, Metric, RatingScheme, Score
 from proctor.judges import CONTRADICTION, UNRESOLVED, is_decided
-from proctor.runs.results import chosen_runs
 from proctor.runs.store import Run, Store
-from proctor.runs.table import CODE, load_items, load_labels, load_raw_series
+from proctor.runs.table import CODE, chosen_runs, load_items, load_labels, load_raw_series
 
 if TYPE_CHECKING:
     from proctor.audits import Key, MetricScores, Rating, RatingsTable

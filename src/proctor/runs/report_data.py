@@ -23,10 +23,9 @@ from proctor.metrics.ordering import (
 )
 from proctor.metrics.text import RATIONALE_F1, gives_rationales
 from proctor.runs import schema
-from proctor.runs.baselines import FLOOR
-from proctor.runs.rows import answer_from_row
+from proctor.runs.schema import answer_from_row
 from proctor.runs.store import Run, Store
-from proctor.runs.table import ItemTable, Outcomes, load_outcomes, load_series
+from proctor.runs.table import FLOOR, ItemTable, Outcomes, load_outcomes, load_series
 from proctor.stats import Resampling
 
 TIMES = ("model", "media", "queue", "retry")

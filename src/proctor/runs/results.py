@@ -1,24 +1,37 @@
-"""Results: every metric of every run, with its interval, its denominator and what is missing."""
+"""Results: every metric of every run, with its interval, its denominator and what is missing; a benchmark's own summary."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import ACCURACY, FailedPolicy, InputError, Status, natural, one_of
+from proctor.core import ACCURACY, BenchmarkReader, FailedPolicy, InputError, OfficialFigure, Status, natural, one_of
 from proctor.judges import UNRESOLVED, is_decided
-from proctor.runs.baselines import FLOOR, GUESSABLE, audit_stored, derive_guessable
-from proctor.runs.cards import BenchmarkCard
-from proctor.runs.missing import Marked, marked, policies, unresolved_by_scorer
+from proctor.runs.run_scores import Marked, load_marked_accuracy, marked, policies, unresolved_by_scorer
+from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
-from proctor.runs.table import CODE, ItemTable, Outcomes, Series, load_items, load_labels, load_outcomes, load_series
+from proctor.runs.table import (
+    CODE,
+    FLOOR,
+    ItemTable,
+    Outcomes,
+    Series,
+    chosen_runs,
+    load_items,
+    load_labels,
+    load_outcomes,
+    load_series,
+)
 from proctor.stats import Estimate, Resampling, slice_means
+
+if TYPE_CHECKING:
+    from proctor.audits.items import ItemAudit
 
 BOTH = "both"
 """The policy of a number that is a range."""
@@ -130,25 +143,6 @@ def results(store: Store, benchmark: str, options: Options | None = None) -> Res
             levels = _count_levels(labels, len(items.ids), facets)
             rows.extend(_Numbers(part, items, outcomes, decided[part.scorer], facets, card, options).rows(run, levels))
     return Results(card, options, rows)
-
-
-def chosen_runs(store: Store, benchmark: str, systems: Sequence[str] = (), conditions: Sequence[str] = ()) -> list[Run]:
-    """The runs of a benchmark, of these systems and conditions where any are named."""
-    runs = store.runs(benchmark)
-    for what, names, known in (
-        ("system", systems, {run.system for run in runs}),
-        ("condition", conditions, {run.condition for run in runs}),
-    ):
-        for name in names:
-            if name not in known:
-                raise InputError(
-                    store.shown, found=f"no run with the {what} {name!r}", expected=one_of(sorted(known), name)
-                )
-    return [
-        run
-        for run in runs
-        if (not systems or run.system in systems) and (not conditions or run.condition in conditions)
-    ]
 
 
 @dataclass(frozen=True)
@@ -342,3 +336,93 @@ def _count_levels(labels: dict[int, str], n_items: int, slices: _Slices) -> list
         for code in np.flatnonzero(found := slices.count(labelled == number)):
             counts[code][name] = int(found[code])
     return counts
+
+
+GUESSABLE = "guessable"
+
+
+def audit_stored(
+    store: Store, benchmark: str, *, all_items: bool = False, seed: int = 0, draws: int = 2000
+) -> ItemAudit:
+    """Audits the items of a benchmark that a store has answers to."""
+    from proctor.audits.items import audit_items
+
+    card = store.card(benchmark)
+    items = [item for item in store.items(benchmark) if all_items or card.counts(item)]
+    return audit_items(items, seed=seed, draws=draws)
+
+
+def derive_guessable(store: Store, benchmark: str, audit: ItemAudit) -> None:
+    """Gives the items an audit's flags as long as this store is open; nothing is written."""
+    values = {item: "yes" if guessed else "no" for item, guessed in audit.guessable.items()}
+    store.derived[benchmark, GUESSABLE] = values
+
+
+def flag_guessable(store: Store, benchmark: str, audit: ItemAudit) -> int:
+    """Keeps an audit's flags in the store, for `--by guessable`; returns how many items are flagged "yes"."""
+    values = {item: "yes" if guessed else "no" for item, guessed in audit.guessable.items()}
+    store.set_flags(benchmark, GUESSABLE, values)
+    return sum(audit.guessable.values())
+
+
+@dataclass(frozen=True)
+class OfficialSummary:
+    """One run's summary under one policy for what it lacks: under "wrong" `lacking` questions (failed, not asked, no
+    verdict) count as wrong. `left_out` questions have no mark: those that lack one under "exclude", and those that wait
+    for a judge. `marked_by` is the judge behind the marks that code can't give, or "code"."""
+
+    system: str
+    condition: str
+    figures: list[OfficialFigure]
+    left_out: int
+    marked_by: str
+    policy: str = ""
+    lacking: int = 0
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """One object a figure, as programs read it."""
+        run: dict[str, Any] = {"system": self.system, "condition": self.condition}
+        run |= {"left_out": self.left_out, "marked_by": self.marked_by}
+        run |= {"policy": self.policy, "lacking": self.lacking}
+        return [run | asdict(figure) for figure in self.figures]
+
+
+def official_summaries(
+    store: Store, benchmark: str, reader: BenchmarkReader, *, official: bool, options: Options | None = None
+) -> list[OfficialSummary]:
+    """The summary of every chosen run, from the marks that the store keeps; of a run that lacks some and where nothing
+    is decided, one under each policy. Of `options` count systems, conditions, `failed`, draws and seed."""
+    options = options or Options()
+    card = store.card(benchmark)
+    items = load_items(store, card)
+    found = []
+    runs = chosen_runs(store, benchmark, options.systems, options.conditions)
+    accuracy = load_marked_accuracy(store, runs, items, card)
+    for run in runs:
+        own = accuracy[run.id]
+        lacking = int(own.lacking.sum())
+        late = load_outcomes(store, run, items).where(Status.TIMED_OUT)
+        for policy in policies(options.failed, card) if lacking else (FailedPolicy.EXCLUDE,):
+            right = own.values(policy)
+            there = np.flatnonzero(~np.isnan(right))
+            figures = reader.figures(
+                [items.groups[items.group[place]] for place in there],
+                [items.tags[items.tags_code[place]] for place in there],
+                right[there].tolist(),
+                int(late.sum()),
+                official=official,
+                draws=options.draws,
+                seed=options.seed,
+            )
+            found.append(
+                OfficialSummary(
+                    run.system,
+                    run.condition,
+                    figures,
+                    left_out=len(items.ids) - len(there),
+                    marked_by=own.scorer,
+                    policy=policy.value if lacking else "",
+                    lacking=lacking,
+                )
+            )
+    return found

@@ -1,8 +1,53 @@
-"""The tables of a store. A change to them raises VERSION and writes the step from the old one."""
+"""What a store keeps: its tables, a benchmark's card, and records as rows and back.
+
+A change to the tables raises VERSION and writes the step from the old one.
+"""
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, UniqueConstraint
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+from sqlalchemy import (
+    JSON,
+    Column,
+    Connection,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    RowMapping,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    insert,
+    select,
+)
+
+from proctor.core import (
+    Answer,
+    Benchmark,
+    Excerpt,
+    FailedPolicy,
+    InputError,
+    Item,
+    Judgement,
+    Metric,
+    PublishedTable,
+    RatingScheme,
+    Score,
+    Status,
+    Timing,
+    Usage,
+    kept_text,
+    unfit,
+)
+from proctor.metrics import chance_level
 
 VERSION = 1
 
@@ -103,3 +148,237 @@ votes = Table(
 )
 
 Index("votes_by_item", votes.c.item)
+
+
+class Ruling(BaseModel):
+    """A person's decision that a system is disqualified: why and since when (UTC, ISO 8601). One that was taken back
+    keeps why and when that was."""
+
+    model_config = ConfigDict(frozen=True)
+
+    system: str
+    reason: str
+    since: str
+    lifted: str = ""
+    lifted_because: str = ""
+
+    def __str__(self) -> str:
+        """As tables say it.
+
+        >>> str(Ruling(system="team-a", reason="it addressed the judge", since="2026-08-01T10:00:00+00:00"))
+        'team-a since 2026-08-01 (it addressed the judge)'
+        """
+        why = f" ({self.reason})" if self.reason else ""
+        return f"{self.system} since {self.since[:10]}{why}"
+
+
+class BenchmarkCard(BaseModel):
+    """What results and reports need to know of a benchmark besides its items."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    title: str
+    metrics: tuple[Metric, ...]
+    headline: str
+    facets: tuple[str, ...]
+    conditions: tuple[str, ...]
+    only: dict[str, JsonValue]
+    seeds: dict[str, int]
+    notes: tuple[str, ...]
+    simulated: bool
+    buckets: tuple[str, ...] = ()
+    relevance: str = ""
+    published: PublishedTable | None = None
+    failed: FailedPolicy | None = None
+    excerpts: dict[str, Excerpt] = {}
+    rating: RatingScheme | None = None
+    chance: dict[str, float] = {}  # by metric what random guessing reaches on the items that count, where it is known
+
+    folders: dict[str, str] = {}
+    """Where the files lay on this machine at the last run or import: `data`, `media`; and the `track`."""
+
+    rulings: tuple[Ruling, ...] = ()  # who was disqualified, by a person; also what was taken back
+
+    @property
+    def disqualified(self) -> dict[str, Ruling]:
+        """The systems that are disqualified, each with the decision."""
+        return {one.system: one for one in self.rulings if not one.lifted}
+
+    def metric(self, name: str) -> Metric:
+        """The declaration of a metric; one of an unknown scorer is shown plainly."""
+        known = {metric.name: metric for metric in self.metrics}
+        return known.get(name, Metric(name, name))
+
+    def counts(self, item: Item) -> bool:
+        """Whether an item counts (see `Benchmark.only`)."""
+        return all(item.tags.get(tag) == value for tag, value in self.only.items())
+
+    def with_metrics(self, metrics: Sequence[Metric]) -> BenchmarkCard:
+        """The card with further metrics. A name that it has already stays as it is, but that it marks the formats
+        of both: a judge gives the accuracy of answers that code can't compare."""
+        given = {metric.name: metric for metric in metrics}
+        known = tuple(_widened(metric, given.pop(metric.name, metric)) for metric in self.metrics)
+        return self.model_copy(update={"metrics": (*known, *given.values())})
+
+
+def _widened(metric: Metric, other: Metric) -> Metric:
+    if not metric.formats or not other.formats:
+        return replace(metric, formats=())
+    more = tuple(kind for kind in other.formats if kind not in metric.formats)
+    return replace(metric, formats=metric.formats + more)
+
+
+def card_of(benchmark: Benchmark) -> BenchmarkCard:
+    """The card of a benchmark."""
+    counted = benchmark.counted()
+    known = {metric.name for metric in benchmark.metrics}
+    more = [metric for scorer in benchmark.scorers for metric in scorer.metrics if metric.name not in known]
+    metrics = (*benchmark.metrics, *more)
+    levels = {metric.name: chance_level(metric, counted) for metric in metrics}
+    return BenchmarkCard(
+        name=benchmark.name,
+        title=benchmark.title,
+        metrics=metrics,
+        headline=benchmark.headline,
+        facets=benchmark.facets,
+        conditions=benchmark.conditions,
+        only=benchmark.only,
+        seeds=benchmark.seeds,
+        notes=benchmark.notes,
+        simulated=benchmark.simulated,
+        buckets=benchmark.buckets,
+        relevance=benchmark.relevance,
+        published=benchmark.published,
+        failed=benchmark.failed,
+        excerpts=dict(benchmark.excerpts),
+        rating=benchmark.rating,
+        chance={name: level for name, level in levels.items() if level is not None},
+    )
+
+
+def tags_text(item: Item) -> str:
+    """Tags as canonical JSON, so that items with the same tags have the same text."""
+    return json.dumps(item.model_dump(mode="json")["tags"], sort_keys=True, ensure_ascii=False)
+
+
+def answer_row(run_id: int, item_number: int, answer: Answer) -> dict[str, Any]:
+    """The row of an answer."""
+    timing = answer.timing
+    return {
+        "run": run_id,
+        "item": item_number,
+        "status": answer.status.value,
+        "readable": int(answer.parsed is not None),
+        "text": answer.text,
+        "parsed": json.dumps(answer.parsed),
+        "problem": answer.problem,
+        "reason": answer.reason,
+        "requests": answer.usage.requests,
+        "input_tokens": answer.usage.input_tokens,
+        "output_tokens": answer.usage.output_tokens,
+        "cached_tokens": answer.usage.cached_tokens,
+        "cost_usd": answer.usage.cost_usd,
+        "model_s": timing.model_s if timing else None,
+        "media_s": timing.media_s if timing else None,
+        "queue_s": timing.queue_s if timing else None,
+        "retry_s": timing.retry_s if timing else None,
+        "extra": json.dumps(answer.extra),
+    }
+
+
+def answer_from_row(item_id: str, row: RowMapping) -> Answer:
+    """The answer of a row."""
+    timing = None
+    if row["model_s"] is not None:
+        timing = Timing(model_s=row["model_s"], media_s=row["media_s"], queue_s=row["queue_s"], retry_s=row["retry_s"])
+    return Answer(
+        item_id=item_id,
+        text=row["text"],
+        parsed=json.loads(row["parsed"]),
+        problem=row["problem"],
+        status=Status(row["status"]),
+        reason=row["reason"],
+        usage=Usage(
+            requests=row["requests"],
+            input_tokens=row["input_tokens"],
+            output_tokens=row["output_tokens"],
+            cached_tokens=row["cached_tokens"],
+            cost_usd=row["cost_usd"],
+        ),
+        timing=timing,
+        extra=json.loads(row["extra"]),
+    )
+
+
+def score_row(run_id: int, item_number: int, score: Score) -> dict[str, Any]:
+    """The row of a score."""
+    return {
+        "run": run_id,
+        "item": item_number,
+        "metric": score.metric,
+        "scorer": score.scorer,
+        "value": score.value,
+        "label": score.label,
+        "vote_key": score.vote_key,
+    }
+
+
+def vote_row(vote: Judgement) -> dict[str, Any]:
+    """The row of a vote."""
+    return {"key": vote.key, "judge": vote.judge, "item": vote.item_id, "body": vote.model_dump_json()}
+
+
+def check_text(place: str, text: str) -> None:
+    """Raises `InputError` for a name that some store can't keep: all stores answer alike."""
+    if found := unfit(text):
+        raise InputError(None, place, found=f"{found} in {kept_text(text)!r}", expected="a name that can be kept")
+
+
+def check_texts(benchmark: Benchmark) -> None:
+    """The same for all names of a benchmark, and for half characters anywhere in its items."""
+    check_text("the benchmark's name", benchmark.name)
+    for item in benchmark.items:
+        place = f"item {kept_text(item.id)!r}"
+        for field, text in (("id", item.id), ("group", item.group), *(("tags", name) for name in item.tags)):
+            check_text(f"{place}, field {field!r}", text)
+        try:
+            item.model_dump_json()
+        except ValueError as error:
+            raise InputError(
+                None, place, found="half a character (a lone surrogate)", expected="text that can be kept"
+            ) from error
+
+
+def benchmark_row(connection: Connection, name: str) -> RowMapping | None:
+    table = benchmarks
+    return connection.execute(select(table).where(table.c.name == name)).mappings().first()
+
+
+def insert_benchmark(connection: Connection, benchmark: Benchmark, fingerprint: str, card: dict[str, Any]) -> None:
+    table = benchmarks
+    values = {"name": benchmark.name, "fingerprint": fingerprint, "card": card}
+    number = connection.execute(insert(table).values(values).returning(table.c.id)).scalar_one()
+    rows = [
+        {
+            "benchmark": number,
+            "position": position,
+            "item": item.id,
+            "group_name": item.group,
+            "format": item.answer.kind,
+            "tags": tags_text(item),
+            "body": item.model_dump_json(),
+        }
+        for position, item in enumerate(benchmark.items)
+    ]
+    if rows:
+        connection.execute(insert(items), rows)
+
+
+def difference(connection: Connection, benchmark_id: int, benchmark: Benchmark) -> str:
+    table = items
+    query = select(table.c.item, table.c.body).where(table.c.benchmark == benchmark_id)
+    old = {row.item: row.body for row in connection.execute(query)}
+    new = {item.id: item.model_dump_json() for item in benchmark.items}
+    changed = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+    return f"{len(changed)} items differ, first {changed[0]}" if changed else "in order only"

@@ -1,13 +1,33 @@
-"""Scoring the stored answers of runs by code: at no cost, so repeated each time."""
+"""Scores of stored answers: by code, by judges whose judgements are kept, and recorded ones with their answers."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
-from proctor.core import InputError, Score, Scorer, Status
+from proctor.core import (
+    ACCURACY,
+    Answer,
+    Benchmark,
+    InfrastructureError,
+    InputError,
+    Item,
+    Judgement,
+    JudgementCache,
+    ProctorError,
+    RecordedAnswers,
+    RefusalError,
+    Score,
+    Scorer,
+    Status,
+    SystemFaultError,
+    Usage,
+)
+from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, PartialScoresError, WithFallback
 from proctor.runs.store import Run, Store
+from proctor.runs.table import load_items, load_labels
 
 
 async def score_answers(store: Store, runs: Sequence[Run], scorer: Scorer, *, all_items: bool = False) -> int:
@@ -37,3 +57,280 @@ async def score_answers(store: Store, runs: Sequence[Run], scorer: Scorer, *, al
         await asyncio.to_thread(store.add_scores, run, found)
         scored += len(pairs)
     return scored
+
+
+_WRITE_EVERY = 64
+
+
+@runtime_checkable
+class SeesAnswers(Protocol):
+    """A scorer that is shown all answers before it scores the first one."""
+
+    async def see(self, answers: Sequence[tuple[Item, Answer]]) -> None:
+        """Those of all runs, also the ones that have a score already."""
+
+
+@dataclass(frozen=True)
+class JudgeLimits:
+    """How many answers are judged at once, after how many infrastructure errors in a row the rest is left, and how many
+    answers are judged at `most` (None: all)."""
+
+    concurrency: int = 8
+    give_up_after: int = 50
+    most: int | None = None
+
+
+class PaidVotes:
+    """A book of votes that adds up what its new votes have cost."""
+
+    def __init__(self, votes: JudgementCache) -> None:
+        self._votes = votes
+        self.count = 0
+        self.usage = Usage()
+
+    def get(self, key: str) -> Judgement | None:
+        """A vote by its key (see `JudgementCache`)."""
+        return self._votes.get(key)
+
+    def put(self, vote: Judgement) -> None:
+        """Keeps a vote (see `JudgementCache`), which somebody has just paid."""
+        self._votes.put(vote)
+        self.count += 1
+        self.usage += vote.usage
+
+
+@dataclass
+class JudgeTally:
+    """What has happened so far: of `total` answers, `marked` ones have a score; `unresolved` ones were judged by a
+    panel that came to no majority; `unmarked` ones got no verdict, and are recorded as unresolved. `awaiting` of the first two lack a judge's
+    vote, and are asked again by another pass."""
+
+    total: int = 0
+    marked: int = 0
+    unresolved: int = 0
+    unmarked: int = 0
+    awaiting: int = 0
+    last_reason: str = ""
+
+    @property
+    def done(self) -> int:
+        """How many answers have been judged, with whatever end."""
+        return self.marked + self.unresolved + self.unmarked
+
+    @property
+    def left(self) -> int:
+        """How many another pass would ask again."""
+        return self.total - self.marked - self.unresolved + self.awaiting
+
+    def count(self, scores: Sequence[Score]) -> None:
+        """Counts the scores of one answer."""
+        panel = next((score for score in scores if score.metric == UNRESOLVED.name), None)
+        if panel is not None and panel.value == 1:
+            self.unresolved += 1
+        else:
+            self.marked += 1
+        self.awaiting += panel is not None and panel.label in AWAITING_VOTES
+
+
+async def judge_all(
+    store: Store,
+    runs: Sequence[Run],
+    scorer: Scorer,
+    limits: JudgeLimits | None = None,
+    *,
+    all_items: bool = False,
+    stop: asyncio.Event | None = None,
+    on_change: Callable[[JudgeTally], None] = lambda _: None,
+) -> JudgeTally:
+    """Marks every answer to an item that counts (or to all) that the judge applies to and has not marked,
+    failed ones left out; and those that it left unresolved before, as far as another pass may settle them.
+
+    An answer without a verdict (a refusal, no reply of the form, none at all) is recorded as unresolved, so that it is
+    shown and asked again, and never leaves a denominator in silence. After `give_up_after` infrastructure errors in a
+    row the rest is left for the next call, and so is what is beyond `most`. Raises what the judge raises beside that.
+    """
+    tally, limits = JudgeTally(), limits or JudgeLimits()
+    stop = stop or asyncio.Event()
+    open_before = {run.id: _awaiting(store, run, scorer) for run in runs}
+    work = [
+        (run, item, answer)
+        for run in runs
+        for item, answer in _unmarked(store, run, scorer, open_before[run.id], all_items)
+    ]
+    if isinstance(scorer, SeesAnswers) and work:
+        await scorer.see(_all_answers(store, runs, all_items))
+    tally.total = len(work)
+    work = work[: limits.most]
+    left = iter(work)
+    done: list[tuple[Run, Score]] = []
+    in_a_row = 0
+
+    async def worker() -> None:
+        nonlocal in_a_row
+        for run, item, answer in left:
+            if stop.is_set():
+                return
+            scores, broken = await _judged(scorer, item, answer, item.id in open_before[run.id], tally)
+            done.extend((run, score) for score in scores)
+            in_a_row = in_a_row + 1 if broken else 0
+            if in_a_row >= limits.give_up_after:
+                stop.set()
+            if len(done) >= _WRITE_EVERY:
+                _flush(store, done, scorer)
+            on_change(tally)
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(limits.concurrency):
+                tasks.create_task(worker())
+    except* ProctorError as errors:
+        raise errors.exceptions[0] from None
+    finally:
+        _flush(store, done, scorer)
+    return tally
+
+
+async def _judged(
+    scorer: Scorer, item: Item, answer: Answer, open_before: bool, tally: JudgeTally
+) -> tuple[list[Score], bool]:
+    """What is to be recorded of one answer, and whether the infrastructure broke."""
+    try:
+        scores = await scorer.score(item, answer)
+    except PartialScoresError as error:
+        tally.unmarked += 1
+        tally.last_reason = str(error)
+        return [*error.scores, *([] if open_before else [_state(item, scorer, NO_VERDICT)])], False
+    except (InfrastructureError, RefusalError, SystemFaultError) as error:
+        tally.unmarked += 1
+        tally.last_reason = str(error)
+        state = [] if open_before else [_state(item, scorer, NO_VERDICT)]
+        return state, type(error) is InfrastructureError
+    tally.count(scores)
+    if open_before and all(one.metric != UNRESOLVED.name for one in scores):
+        scores = [*scores, _state(item, scorer, RESOLVED)]
+    return scores, False
+
+
+def _state(item: Item, scorer: Scorer, how: str) -> Score:
+    """That an answer has no verdict, or has one now."""
+    value = float(how == NO_VERDICT)
+    return Score(item_id=item.id, metric=UNRESOLVED.name, value=value, scorer=scorer.name, label=how)
+
+
+def _unmarked(store: Store, run: Run, scorer: Scorer, awaiting: set[str], all_items: bool) -> list[tuple[Item, Answer]]:
+    answers = store.answers(run)
+    card = store.card(run.benchmark)
+    marked = store.marked(run, scorer.name) - awaiting
+    return [
+        (item, answers[item.id])
+        for item in store.items(run.benchmark)
+        if all_items or card.counts(item)
+        if item.id in answers
+        and item.id not in marked
+        and answers[item.id].status is not Status.FAILED
+        and scorer.applies(item)
+    ]
+
+
+def _all_answers(store: Store, runs: Sequence[Run], all_items: bool) -> list[tuple[Item, Answer]]:
+    found = []
+    for run in runs:
+        answers, card = store.answers(run), store.card(run.benchmark)
+        found += [
+            (item, answers[item.id])
+            for item in store.items(run.benchmark)
+            if item.id in answers and (all_items or card.counts(item))
+        ]
+    return found
+
+
+def _awaiting(store: Store, run: Run, scorer: Scorer) -> set[str]:
+    """The items that are to be asked again: those without a verdict, those that lack a vote of a panel, and, where
+    another judge stands in, those on which a panel is tied."""
+    table = load_items(store, store.card(run.benchmark), all_items=True)
+    labels = load_labels(store, run, table, UNRESOLVED.name, scorer.name)
+    again = AWAITING_VOTES | {TIE} if isinstance(scorer, WithFallback) else AWAITING_VOTES
+    return {table.ids[place] for place, label in labels.items() if label in again}
+
+
+def _flush(store: Store, done: list[tuple[Run, Score]], scorer: Scorer) -> None:
+    runs = {run.id: run for run, _ in done}
+    if any(score.metric == UNRESOLVED.name for _, score in done):
+        formats = tuple(dict.fromkeys(kind for metric in scorer.metrics for kind in metric.formats))
+        if any(metric.name == ACCURACY.name for metric in scorer.metrics):
+            formats = UNRESOLVED.formats  # a panel's accuracy is completed by code's, its verdicts are on free text
+        for name in {run.benchmark for run in runs.values()}:
+            store.declare_metrics(name, [replace(UNRESOLVED, formats=formats)])
+    for number, run in runs.items():
+        store.add_scores(run, [score for owner, score in done if owner.id == number])
+    done.clear()
+
+
+async def import_answers(
+    store: Store,
+    benchmark: Benchmark,
+    recorded: RecordedAnswers,
+    *,
+    name: str,
+    condition: str,
+    scorers: Sequence[Scorer],
+) -> Run:
+    """Keeps recorded answers as the run of system `name` under `condition`, marked by `scorers`.
+
+    Importing the same answers again changes nothing; a name that already has other answers is an
+    `InputError`, and nothing is written.
+    """
+    store.add_benchmark(benchmark)
+    items = {item.id: item for item in benchmark.items}
+    marked: dict[str, list[Score]] = {answer.item_id: [] for answer in recorded.answers}
+    for answer in recorded.answers:
+        if answer.status is not Status.FAILED:
+            item = items[answer.item_id]
+            for scorer in scorers:
+                if scorer.applies(item):
+                    marked[answer.item_id].extend(await scorer.score(item, answer))
+    for score in recorded.scores:
+        marked[score.item_id].append(score)
+    _refuse_others(store, benchmark.name, name, condition, recorded)
+    settings = recorded.settings | {"notes": list(recorded.notes)}
+    run = store.start_run(benchmark.name, name, condition, settings)
+    with store.owning([run]):
+        _refuse_others(store, benchmark.name, name, condition, recorded)
+        store.put_votes(recorded.votes)
+        store.write(run, [(answer, marked[answer.item_id]) for answer in recorded.answers])
+    return run
+
+
+async def import_systems(
+    store: Store, benchmark: Benchmark, recorded: Sequence[RecordedAnswers], *, condition: str
+) -> list[Run]:
+    """Keeps the answers of several systems, each under its own name, with the scores that came with them.
+
+    Raises `InputError` where one of these names has other answers already; then nothing is written.
+    """
+    store.add_benchmark(benchmark)
+    for one in recorded:
+        _refuse_others(store, benchmark.name, one.system, condition, one)
+    return [
+        await import_answers(store, benchmark, one, name=one.system, condition=condition, scorers=())
+        for one in recorded
+    ]
+
+
+def _refuse_others(store: Store, benchmark: str, name: str, condition: str, recorded: RecordedAnswers) -> None:
+    """Raises `InputError` where the name has answers already, and any of them is another one."""
+    runs = store.runs(benchmark)
+    given = {answer.item_id: answer for answer in recorded.answers}
+    for run in runs:
+        if (run.system, run.condition) == (name, condition) and store.answers(run) not in ({}, given):
+            raise InputError(
+                store.shown,
+                f"run of {name} under {condition}",
+                found="other answers already",
+                expected=f"the same answers, or a new name: --name {_free(name, {one.system for one in runs})}",
+            )
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name with the first number from 2 that is not taken."""
+    return next(new for number in range(2, len(taken) + 3) if (new := f"{name}-{number}") not in taken)

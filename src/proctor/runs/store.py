@@ -1,4 +1,4 @@
-"""The store: items, runs, answers, scores and votes on disk, shared by as many processes as like."""
+"""The store: items, runs, answers, scores and judgements on disk, shared by any number of processes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from sqlalchemy.exc import DBAPIError
 
 from proctor.core import Answer, Benchmark, InputError, Item, Judgement, Metric, Score, Status, one_of
 from proctor.runs import schema
-from proctor.runs.cards import BenchmarkCard, card_of
-from proctor.runs.database import READING_FAULTS, damaged, open_engine, shown_url
-from proctor.runs.identity import changed_settings, same_run, with_servers
-from proctor.runs.ownership import at_work, claim, release
-from proctor.runs.rows import (
+from proctor.runs.database import READING_FAULTS, at_work, claim, damaged, open_engine, release, shown_url
+from proctor.runs.schema import (
+    BenchmarkCard,
     answer_from_row,
     answer_row,
     benchmark_row,
+    card_of,
     check_text,
     check_texts,
     difference,
@@ -33,6 +32,69 @@ from proctor.runs.rows import (
     score_row,
     vote_row,
 )
+
+ORACLE = "told_the_key"  # the name in stores since the first edition
+"""The setting of a run that says whether its system got the reference answers beforehand."""
+
+_ADDRESS = "base_url"
+_SERVERS = "servers"
+
+
+def same_run(old: dict[str, Any], new: dict[str, Any]) -> bool:
+    """Whether two settings differ at most in the address of a server, which may move.
+
+    >>> same_run({"system": {"model": "m", "base_url": "http://a/v1"}}, {"system": {"model": "m", "base_url": "http://b/v1"}})
+    True
+    >>> same_run({"system": {"model": "m"}}, {"system": {"model": "n"}})
+    False
+    """
+    return bool(_without_addresses(old) == _without_addresses(new))
+
+
+def with_servers(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """The new settings with every address that a run was asked at, in their order, where there were several.
+
+    >>> with_servers({"system": {"base_url": "http://a/v1"}}, {"system": {"base_url": "http://b/v1"}})
+    {'system': {'base_url': 'http://b/v1'}, 'servers': ['http://a/v1', 'http://b/v1']}
+    """
+    known = list(dict.fromkeys([*old.get(_SERVERS, []), *_addresses(old), *_addresses(new)]))
+    plain = {name: value for name, value in new.items() if name != _SERVERS}
+    return plain | ({_SERVERS: known} if len(known) > len(set(_addresses(new))) else {})
+
+
+def changed_settings(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """The settings that differ, by their dotted names, addresses left out.
+
+    >>> changed_settings({"system": {"seed": 0, "model": "m"}}, {"system": {"seed": 1, "model": "m"}})
+    'system.seed 0 then, 1 now'
+    """
+    before, now = _flat(_without_addresses(old)), _flat(_without_addresses(new))
+    names = [name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
+    return "; ".join(f"{name} {before.get(name)!r} then, {now.get(name)!r} now" for name in names[:3])
+
+
+def _without_addresses(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = {name: one for name, one in value.items() if name not in {_ADDRESS, _SERVERS}}
+        return {name: _without_addresses(one) for name, one in kept.items()}
+    return [_without_addresses(one) for one in value] if isinstance(value, list) else value
+
+
+def _addresses(value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [found for one in value for found in _addresses(one)]
+    if not isinstance(value, dict):
+        return []
+    own = value.get(_ADDRESS)
+    below = [found for one in value.values() for found in _addresses(one)]
+    return [own, *below] if isinstance(own, str) else below
+
+
+def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return flat
 
 
 @dataclass(frozen=True)

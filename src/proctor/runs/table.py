@@ -12,14 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Select, case, select
 
-from proctor.core import ACCURACY, NO_ANSWER, InputError, Metric, Status
+from proctor.core import ACCURACY, NO_ANSWER, InputError, Metric, Status, one_of
 from proctor.judges import UNRESOLVED
 from proctor.runs import schema
-from proctor.runs.cards import BenchmarkCard
+from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
 
 CODE = "code"
 """The scorer that asks no model."""
+
+FLOOR = ("random", "majority", "longest-option", "shortest-option", "text-similarity")
+"""The embedded systems that never look; they run under `text-only`."""
 
 STATUS_CODES = {status.value: code for code, status in enumerate(Status)}
 _ABSENT = -1
@@ -145,6 +148,25 @@ class Series:
     def marked(self) -> NDArray[np.bool_]:
         """The items that have a score."""
         return ~np.isnan(self.values)
+
+
+def chosen_runs(store: Store, benchmark: str, systems: Sequence[str] = (), conditions: Sequence[str] = ()) -> list[Run]:
+    """The runs of a benchmark, of these systems and conditions where any are named."""
+    runs = store.runs(benchmark)
+    for what, names, known in (
+        ("system", systems, {run.system for run in runs}),
+        ("condition", conditions, {run.condition for run in runs}),
+    ):
+        for name in names:
+            if name not in known:
+                raise InputError(
+                    store.shown, found=f"no run with the {what} {name!r}", expected=one_of(sorted(known), name)
+                )
+    return [
+        run
+        for run in runs
+        if (not systems or run.system in systems) and (not conditions or run.condition in conditions)
+    ]
 
 
 def load_items(store: Store, card: BenchmarkCard, *, all_items: bool = False) -> ItemTable:

@@ -25,8 +25,7 @@ from proctor.reports.figures import (
     value_axis,
 )
 from proctor.reports.pictures.picture import Picture, gap_text, picture
-from proctor.runs import Analysis
-from proctor.runs.analysis import Row
+from proctor.runs import Analysis, AnalysisRow
 
 _AXIS = value_axis(ACCURACY, 0.0, 1.0, lines=2)
 _FINE_AXIS = value_axis(ACCURACY, 0.0, 1.0)
@@ -59,12 +58,16 @@ def performance_pictures(analysis: Analysis, chance: Chance | None = None) -> li
     return [one for one in found if one is not None]
 
 
-def _dot(row: Row | None) -> Dot:
+def _dot(row: AnalysisRow | None) -> Dot:
     return Dot() if row is None else Dot(row["value"], row["ci_low"], row["ci_high"])
 
 
 def _panels(
-    rows: Sequence[Row], column: str, names: Sequence[str], order: Sequence[str], lot: Callable[[str], float | None]
+    rows: Sequence[AnalysisRow],
+    column: str,
+    names: Sequence[str],
+    order: Sequence[str],
+    lot: Callable[[str], float | None],
 ) -> list[Panel]:
     by = {(row["system"], row[column]): row for row in rows}
     panels = []
@@ -172,18 +175,18 @@ def _gaps(analysis: Analysis, order: Sequence[str]) -> list[Picture]:
     return found
 
 
-def _signed(rows: Sequence[Row], middle: str) -> Axis:
+def _signed(rows: Sequence[AnalysisRow], middle: str) -> Axis:
     ends = [row[name] for row in rows for name in (middle, "ci_low", "ci_high") if row[name] is not None]
     return signed_axis(ACCURACY, min([-0.01, *ends]), max([0.01, *ends]), lines=5)
 
 
-def _box(row: Row, beyond: Sequence[float]) -> Box | None:
+def _box(row: AnalysisRow, beyond: Sequence[float]) -> Box | None:
     if row["median"] is None:
         return None
     return Box(row["whisker_low"], row["q1"], row["median"], row["q3"], row["whisker_high"], beyond)
 
 
-def _beyond(row: Row, values: Sequence[float]) -> list[float]:
+def _beyond(row: AnalysisRow, values: Sequence[float]) -> list[float]:
     """The values outside the whiskers, which may differ from their ends by a crumb of rounding."""
     if row["median"] is None:
         return []
@@ -210,7 +213,7 @@ def _spread(analysis: Analysis, order: Sequence[str], by_lot: float | None) -> P
     return picture("videos", "Variation between groups", "videos", drawn, caption=caption, rows=numbers)
 
 
-def _box_text(row: Row) -> str:
+def _box_text(row: AnalysisRow) -> str:
     spread = "" if row["sd"] is None else f", sd {100 * row['sd']:.1f} pts"
     return f"median {percent(row['median'])}{spread}"
 
@@ -306,7 +309,7 @@ def _pairs(analysis: Analysis, order: Sequence[str]) -> Picture | None:
     return picture("pairs", "Paired differences", "pairs", drawn, caption=caption, rows=rows)
 
 
-def _sizes(rows: Sequence[Row]) -> str:
+def _sizes(rows: Sequence[AnalysisRow]) -> str:
     counts = sorted({row["n"] for row in rows})
     return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
 
@@ -315,7 +318,7 @@ def _is_near(first: int, second: int) -> bool:
     return second == first + 1 or (first == 0 and second < _TOP)
 
 
-def _turned(row: Row, place: dict[str, int]) -> Row:
+def _turned(row: AnalysisRow, place: dict[str, int]) -> AnalysisRow:
     """The better placed first."""
     if place[row["first"]] < place[row["second"]]:
         return row

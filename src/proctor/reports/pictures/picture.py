@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from proctor.core import ACCURACY, difference, interval
 from proctor.reports.blocks import Figure, records_table
-from proctor.runs import safe_cell
-from proctor.runs.analysis import Row
+from proctor.runs import AnalysisRow, safe_cell
 
 _MOST_ROWS = 40  # of a table in the page; more are shown as the lines of a CSV file
 
@@ -28,7 +27,7 @@ class Picture:
 
 
 def picture(
-    name: str, title: str, table: str, svg: str, *, caption: str, rows: Sequence[Row], facet: str = ""
+    name: str, title: str, table: str, svg: str, *, caption: str, rows: Sequence[AnalysisRow], facet: str = ""
 ) -> Picture:
     """A drawing with its caption and its numbers: as a table where they are few, else as CSV."""
     if len(rows) <= _MOST_ROWS:
@@ -36,7 +35,7 @@ def picture(
     return Picture(name, title, table, Figure(svg, caption, csv=_csv(rows)), facet)
 
 
-def _csv(rows: Sequence[Row]) -> str:
+def _csv(rows: Sequence[AnalysisRow]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(list(rows[0]))

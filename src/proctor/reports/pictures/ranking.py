@@ -29,8 +29,7 @@ from proctor.reports.figures import (
     value_axis,
 )
 from proctor.reports.pictures.picture import Picture, gap_text, picture
-from proctor.runs import Analysis, Board
-from proctor.runs.analysis import Row
+from proctor.runs import Analysis, AnalysisRow, Board
 
 _MOST_IN_PANELS = 20  # systems in the small maps of single buckets
 
@@ -47,7 +46,7 @@ def board_pictures(analysis: Analysis, board: Board) -> list[Picture]:
     return found
 
 
-def _of(analysis: Analysis, table: str, board: Board) -> list[Row]:
+def _of(analysis: Analysis, table: str, board: Board) -> list[AnalysisRow]:
     return [row for row in analysis.tables[table] if row["board"] == board.name]
 
 
@@ -127,9 +126,9 @@ def _buckets(analysis: Analysis, board: Board, names: list[str]) -> Picture:
     return picture(key, "Significance in each bucket", "significance", drawn, caption=caption, rows=_wide(rows))
 
 
-def _wide(rows: Sequence[Row]) -> list[Row]:
+def _wide(rows: Sequence[AnalysisRow]) -> list[AnalysisRow]:
     """One row a pair with p of every bucket: a tenth of the long form."""
-    found: dict[tuple[str, str], Row] = {}
+    found: dict[tuple[str, str], AnalysisRow] = {}
     for row in rows:
         pair = found.setdefault((row["first"], row["second"]), {"first": row["first"], "second": row["second"]})
         pair[f"p, {row['bucket']}"] = row["p"]
@@ -155,7 +154,7 @@ def tau_picture(analysis: Analysis) -> Picture | None:
     return picture("tau", "Agreement with rankings of samples", "tau", drawn, caption=caption, rows=rows)
 
 
-def _equal(row: Row) -> str:
+def _equal(row: AnalysisRow) -> str:
     return "" if row["mean_if_equal"] is None else f"equal systems {row['mean_if_equal']:.2f}, "
 
 

@@ -8,8 +8,7 @@ from typing import Any
 from proctor.core import ACCURACY, DASH, difference, interval, number, p_value, percent, rank_range
 from proctor.reports.blocks import Cell, Column, Row, Table, columns
 from proctor.reports.wording import mean_rank, remarks
-from proctor.runs import Board, RankedRun
-from proctor.runs.analysis import duels_of, rule_rows
+from proctor.runs import Board, RankedRun, duels_of, rule_rows
 
 
 def board_tables(board: Board, *, title: str = "") -> list[Table]:

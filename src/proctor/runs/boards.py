@@ -1,21 +1,24 @@
-"""The tables that a board gives: places and how they move, other rules, who is better in which bucket."""
+"""The tables that a board gives: rows for programs, places and how they move, who is better in which bucket."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
 from proctor.core import InputError
-from proctor.runs.analysis.performance import Row
+from proctor.runs.performance import AnalysisRow
 from proctor.runs.ranking import Board
+from proctor.runs.run_scores import Lacking
 from proctor.stats import RANK_RULES, RULES, Resampling, Standing, holm, paired_difference, places
 
 TOO_FEW = "too few groups"
 """The verdict where no p could be significant, whatever the answers."""
 
 
-def ranking_rows(boards: Sequence[Board]) -> list[Row]:
+def ranking_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
     """One row a system and board: its place with its spread and standard deviation over samples, the score of the rule,
     the mean over the buckets with its rank and that rank's confidence interval, and the duels with all other systems that
     it won, lost and tied. A baseline has its mean alone."""
@@ -46,7 +49,7 @@ def ranking_rows(boards: Sequence[Board]) -> list[Row]:
                     "rank_high": standing.rank_high,
                 }
             )
-        nothing: Row = dict.fromkeys(rows[-1]) if rows else {}
+        nothing: AnalysisRow = dict.fromkeys(rows[-1]) if rows else {}
         rows += [
             nothing | {"board": board.name, "system": one.name, "mean": one.mean, "baseline": True}
             for one in board.baselines
@@ -71,7 +74,7 @@ def place_sd(chances: Sequence[float]) -> float:
     return float(np.sqrt(np.average((place - mean) ** 2, weights=chances)))
 
 
-def place_rows(boards: Sequence[Board]) -> list[Row]:
+def place_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
     """The chance of every place, in long form: what a blob plot shows."""
     return [
         {"board": board.name, "system": one.standing.name, "place": place, "chance": chance}
@@ -82,7 +85,7 @@ def place_rows(boards: Sequence[Board]) -> list[Row]:
     ]
 
 
-def rule_rows(boards: Sequence[Board]) -> list[Row]:
+def rule_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
     """Every system's score and place under every rule, from the same ranks in the buckets. Ties are not broken,
     so that the rules alone are compared; "copeland" may therefore share places that the board does not."""
     rows = []
@@ -100,7 +103,7 @@ def rule_rows(boards: Sequence[Board]) -> list[Row]:
     return rows
 
 
-def significance_rows(boards: Sequence[Board]) -> list[Row]:
+def significance_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
     """Every pair in every bucket: who has the better accuracy there, and the adjusted p. `better` is empty where
     p is above the level of the tests, or the bucket is empty: what a significance map shows."""
     rows = []
@@ -129,7 +132,7 @@ def _better(first: Standing, second: Standing, bucket: int, p: float, alpha: flo
     return first.name if one > other else second.name
 
 
-def duel_rows(boards: Sequence[Board]) -> list[Row]:
+def duel_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
     """Every pair: the buckets in which the first has the better rank, the worse, and the same."""
     return [
         {
@@ -146,13 +149,13 @@ def duel_rows(boards: Sequence[Board]) -> list[Row]:
     ]
 
 
-def tau_rows(boards: Sequence[Board]) -> list[Row]:
+def tau_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
     """Kendall's τ-b between the published ranking and those of samples of groups: its spread over samples, and what the
     mean would be if all systems were equal (samples of one benchmark always agree with its own ranking)."""
-    rows: list[Row] = []
+    rows: list[AnalysisRow] = []
     for board in boards:
         taus = board.standings.taus
-        row: Row = {"board": board.name, "samples": len(taus), "mean": board.standings.tau}
+        row: AnalysisRow = {"board": board.name, "samples": len(taus), "mean": board.standings.tau}
         row["mean_if_equal"] = board.standings.tau_equal
         for name, share in (("p2_5", 0.025), ("q1", 0.25), ("median", 0.5), ("q3", 0.75), ("p97_5", 0.975)):
             row[name] = float(np.quantile(taus, share)) if taus else None
@@ -160,7 +163,9 @@ def tau_rows(boards: Sequence[Board]) -> list[Row]:
     return rows
 
 
-def lead_rows(board: Board, system: str, against: Sequence[str] = (), plan: Resampling = Resampling()) -> list[Row]:
+def lead_rows(
+    board: Board, system: str, against: Sequence[str] = (), plan: Resampling = Resampling()
+) -> list[AnalysisRow]:
     """Bucket by bucket, and on all questions, how far one system is ahead of others (default: of the baselines,
     without any of all others), with interval and p, on the questions that both have a mark for.
 
@@ -187,7 +192,7 @@ def lead_rows(board: Board, system: str, against: Sequence[str] = (), plan: Resa
     return rows
 
 
-def _lead(board: Board, system: str, other: str, number: int, plan: Resampling) -> Row:
+def _lead(board: Board, system: str, other: str, number: int, plan: Resampling) -> AnalysisRow:
     """One comparison in one bucket, or on all questions (−1)."""
     marks = board.marks
     first, second = marks.right[system], marks.right[other]
@@ -208,7 +213,7 @@ def _lead(board: Board, system: str, other: str, number: int, plan: Resampling) 
     }
 
 
-def _judged(board: Board, rows: list[Row]) -> list[Row]:
+def _judged(board: Board, rows: list[AnalysisRow]) -> list[AnalysisRow]:
     """The rows against one system with adjusted p and verdict; the first is that of all questions."""
     buckets = [row for row in rows[1:] if row["p"] is not None]
     adjusts = board.correction != "none"
@@ -228,3 +233,95 @@ def _verdict(lead: float | None, p: float | None, alpha: float) -> str:
     if not lead or p is None or p > alpha:
         return "not shown"
     return "ahead" if lead > 0 else "behind"
+
+
+def board_rows(board: Board) -> list[dict[str, Any]]:
+    """One flat row a system, as programs read it: `mean` is the pre-evaluation score with its rank and that rank's
+    confidence interval, `won`, `lost` and `tied` are duels with the others, `place_low` to `place_high` the spread of the
+    place over samples. Baselines and runs that can't be ranked have no place; those have `mean_if_wrong` and
+    `mean_if_excluded` for a mean."""
+    rows = []
+    for one in board.runs:
+        standing = one.standing
+        won, lost, tied = duels_of(standing)
+        stability = standing.stability
+        rows.append(
+            _flat(board, standing.name, one.lacking)
+            | {
+                "place": standing.place,
+                "score": standing.score,
+                "won": won,
+                "lost": lost,
+                "tied": tied,
+                "mean": standing.mean,
+                "rank_by_mean": standing.mean_rank,
+                "rank_low": standing.rank_low,
+                "rank_high": standing.rank_high,
+                "win_rate": standing.win_rate,
+                "tie_broken": standing.tie_broken,
+                "duel_rate": standing.duel_rate,
+                "place_low": None if stability is None else stability.place_low,
+                "place_high": None if stability is None else stability.place_high,
+                "p_first": None if stability is None else stability.chances[0],
+                "below_line": one.below,
+                "advances": one.advances,
+            }
+        )
+    rows += [
+        _flat(board, one.name, one.lacking) | {"mean_if_wrong": one.low, "mean_if_excluded": one.high}
+        for one in board.unranked
+    ]
+    rows += [_flat(board, base.name, base.lacking) | {"mean": base.mean, "baseline": True} for base in board.baselines]
+    return rows
+
+
+_COLUMNS = (
+    *("board", "place", "system", "score", "won", "lost", "tied", "mean", "rank_by_mean", "rank_low", "rank_high"),
+    *("win_rate", "tie_broken", "duel_rate", "place_low", "place_high", "p_first", "baseline", "below_line"),
+    *("advances", "mean_if_wrong", "mean_if_excluded"),
+)
+
+
+def _flat(board: Board, system: str, lacking: Lacking) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(_COLUMNS)
+    return row | {"board": board.name, "system": system, "baseline": False} | asdict(lacking)
+
+
+def board_json(board: Board) -> dict[str, Any]:
+    """One board with all that is known of it, as programs read it."""
+    standings = board.standings
+    details: list[dict[str, Any]] = [
+        {
+            "ranks": dict(zip(standings.buckets, one.standing.ranks, strict=True)),
+            "scores": dict(zip(standings.buckets, one.standing.scores, strict=True)),
+            "buckets_ahead": one.standing.ahead,
+            "buckets_behind": one.standing.behind,
+            "buckets_tied": one.standing.tied,
+            "chances": None if one.standing.stability is None else list(one.standing.stability.chances),
+        }
+        for one in board.runs
+    ]
+    details += [{} for _ in board.unranked]
+    details += [{"scores": dict(zip(standings.buckets, one.scores, strict=True))} for one in board.baselines]
+    return {
+        "board": board.name,
+        "rule": standings.rule,
+        "questions": board.items,
+        "marked_by": board.judge,
+        "failed": [policy.value for policy in board.policies],
+        "latency": "required" if board.timed else "optional",
+        "left_out": board.left_out,
+        "unbucketed": board.unbucketed,
+        "groups": standings.groups,
+        "empty_buckets": list(standings.empty),
+        "bucket_groups": dict(zip(standings.buckets, standings.bucket_groups, strict=True)),
+        "smallest_p": dict(zip(standings.buckets, standings.reach, strict=True)),
+        "too_few_groups": list(board.powerless),
+        "disqualified": [one.model_dump(include={"system", "reason", "since"}) for one in board.disqualified],
+        "tau": standings.tau,
+        "tau_low": standings.tau_low,
+        "tau_if_equal": standings.tau_equal,
+        "rules": [{name: row[name] for name in ("rule", "system", "place", "score")} for row in rule_rows([board])],
+        "systems": [row | more for row, more in zip(board_rows(board), details, strict=True)],
+        "p_values": {name: table.tolist() for name, table in zip(standings.buckets, standings.p_values, strict=True)},
+    }

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError
-from proctor.runs.cards import BenchmarkCard
-from proctor.runs.missing import Marked, load_marked, policies
-from proctor.runs.results import BOTH, Options, chosen_runs, facet_cells
+from proctor.runs.results import BOTH, Options, facet_cells
+from proctor.runs.run_scores import Marked, load_marked, policies
+from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
-from proctor.runs.table import ItemTable, load_items, load_labels
+from proctor.runs.table import ItemTable, chosen_runs, load_items, load_labels
 from proctor.stats import Difference, Resampling, cross_table, holm, paired_difference
 
 BLIND = "text-only"

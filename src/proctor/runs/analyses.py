@@ -1,21 +1,170 @@
-"""Where systems are good and where not: capabilities alone and together, the model of all, the gap, the videos."""
+"""The analysis of a benchmark's runs: tables, each with its clustered intervals, to read and to plot."""
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.runs.analysis.performance import Gathered, Row, numbers
-from proctor.runs.contestants import Entry
-from proctor.stats import Difference, Floats, holm, logistic, paired_difference, ratio, slice_means, sums_interval
+from proctor.core import ACCURACY, FailedPolicy, InputError, whole_file
+from proctor.judges import TIE, UNRESOLVED, VOTE_MISSING
+from proctor.runs.boards import duel_rows, place_rows, ranking_rows, rule_rows, significance_rows, tau_rows
+from proctor.runs.export import safe_cell
+from proctor.runs.performance import (
+    AnalysisRow,
+    Gathered,
+    Said,
+    ensemble_rows,
+    failure_rows,
+    group_rows,
+    mark_rows,
+    numbers,
+    video_rows,
+)
+from proctor.runs.ranking import Board, rank_runs
+from proctor.runs.run_scores import Contest, Entry, policies, ranked_entries
+from proctor.runs.store import Run, Store
+from proctor.runs.table import CODE, ItemTable, load_items, load_labels
+from proctor.stats import (
+    Difference,
+    Floats,
+    RankingPlan,
+    Resampling,
+    holm,
+    logistic,
+    paired_difference,
+    ratio,
+    slice_means,
+    sums_interval,
+)
+
+_OPEN = {TIE, VOTE_MISSING}
+_LABELS = "capabilities"
+_FACTORS = ("distribution", "clinical", "context")
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The tables by name, each a list of rows with the same columns, and the boards of the ranking. `labels` is the
+    tag that stands for capabilities, `reference` the values that the regression holds the others against (of
+    each factor, and the system)."""
+
+    tables: dict[str, list[AnalysisRow]]
+    boards: list[Board]
+    labels: str
+    reference: dict[str, str]
+
+
+def analyse(
+    store: Store,
+    benchmark: str,
+    contest: Contest = Contest(),
+    *,
+    stability: int = 1000,
+    plan: Resampling = Resampling(),
+) -> Analysis:
+    """Analyses the systems that `rank_runs` would rank, and its baselines. Questions whose format a system does not
+    answer, or that no scorer can mark, are in none of its numbers. What a run lacks counts by the policy, else as wrong.
+
+    Labels are the tag `capabilities`, else the benchmark's first facet; factors are `distribution`, `clinical` and
+    `context`, else its other facets. `plan` is that of the intervals, `stability` the samples of the ranking. Raises
+    `InputError` as `rank_runs` does.
+    """
+    boards = rank_runs(store, benchmark, contest, plan=RankingPlan(stability=stability, seed=plan.seed))
+    card = store.card(benchmark)
+    items = load_items(store, card, all_items=contest.all_items)
+    entries = [entry.supported() for entry in ranked_entries(store, card, items, contest)]
+    policy = policies(contest.failed, card)[0]
+    labels, factors = _tags(items, card.facets, store.shown)
+    data = Gathered(
+        items=items,
+        whole={item.id: item for item in store.items(benchmark)},
+        entries=entries,
+        answers={entry.name: _said(store, entry.run) for entry in entries},
+        causes={entry.name: _causes(store, items, entry) for entry in entries},
+        labels=labels,
+        factors=factors,
+        facets=tuple(dict.fromkeys((*factors, *(name for name in card.facets if name in items.facet_names())))),
+        plan=plan,
+        policy=policy,
+    )
+    data.marked()
+    tables = {
+        "capabilities": capability_rows(data),
+        "regression": regression_rows(data),
+        "factors": factor_rows(data),
+        "gaps": gap_rows(data),
+        "videos": video_rows(data),
+        "groups": group_rows(data),
+        "pairs": pair_rows(data),
+        "ranking": ranking_rows(boards),
+        "places": place_rows(boards),
+        "rules": rule_rows(boards),
+        "duels": duel_rows(boards),
+        "significance": significance_rows(boards),
+        "tau": tau_rows(boards),
+        "ensembles": ensemble_rows(data),
+        "failures": failure_rows(data),
+        "marks": mark_rows(data),
+        "settings": _settings(plan, stability, boards[0], policy),
+    }
+    return Analysis(tables, boards, labels, reference_values(data))
+
+
+def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
+    """One CSV file a table, named after it. A text that a spreadsheet would take for a formula gets a leading
+    apostrophe. Raises `InputError` where the folder can't be written."""
+    written = []
+    for name, rows in analysis.tables.items():
+        file = folder / f"{name}.csv"
+        with whole_file(file) as draft, draft.open("w", encoding="utf-8", newline="") as out:
+            writer = csv.writer(out)
+            writer.writerow(list(rows[0]) if rows else [])
+            writer.writerows([[safe_cell(value) for value in row.values()] for row in rows])
+        written.append(file)
+    return written
+
+
+def _settings(plan: Resampling, stability: int, board: Board, policy: FailedPolicy) -> list[AnalysisRow]:
+    """What the numbers of the other tables were drawn with."""
+    said: AnalysisRow = {"draws": plan.draws, "two_level": plan.two_level, "stability": stability}
+    said |= {"seed": plan.seed, "alpha": board.alpha, "marked_by": board.judge, "failed": policy.value}
+    return [{"setting": name, "value": value} for name, value in said.items()]
+
+
+def _said(store: Store, run: Run) -> dict[str, Said]:
+    return {name: Said(one.status, one.parsed) for name, one in store.answers(run).items()}
+
+
+def _causes(store: Store, items: ItemTable, entry: Entry) -> dict[int, str]:
+    """How answers ended, by their place: as code says, and where code can't say, the judge behind the ranking."""
+    found = load_labels(store, entry.run, items, ACCURACY.name, CODE)
+    if entry.scorer == CODE:
+        return found
+    how = load_labels(store, entry.run, items, UNRESOLVED.name, entry.scorer)
+    open_ones = dict.fromkeys((place for place, label in how.items() if label in _OPEN), UNRESOLVED.name)
+    return load_labels(store, entry.run, items, ACCURACY.name, entry.scorer) | open_ones | found
+
+
+def _tags(items: ItemTable, facets: Sequence[str], shown: str) -> tuple[str, tuple[str, ...]]:
+    known = set(items.facet_names())
+    labels = _LABELS if _LABELS in known else next((facet for facet in facets if facet in known), None)
+    if labels is None:
+        raise InputError(shown, found="no facet", expected="one to analyse by")
+    factors = tuple(factor for factor in _FACTORS if factor in known)
+    return labels, factors or tuple(facet for facet in facets if facet in known and facet != labels)
+
 
 _MOST_VALUES = 24  # a tag with more values than this is a name, not a facet
 _LEAST = 10  # questions below which a stratum of two labels says too little to be listed
 
 
-def capability_rows(data: Gathered) -> list[Row]:
+def capability_rows(data: Gathered) -> list[AnalysisRow]:
     """Per system and label: accuracy on all questions that carry it, on those that carry it alone, and on
     those that carry each other label beside it (where there are ten or more)."""
     carriers = data.carriers(data.labels)
@@ -43,7 +192,7 @@ def capability_rows(data: Gathered) -> list[Row]:
     return rows
 
 
-def factor_rows(data: Gathered) -> list[Row]:
+def factor_rows(data: Gathered) -> list[AnalysisRow]:
     """Per system and value of every facet (context length, distribution, leaf of the taxonomy …): its accuracy."""
     rows = []
     for factor in data.facets:
@@ -66,7 +215,7 @@ def factor_rows(data: Gathered) -> list[Row]:
     return rows
 
 
-def regression_rows(data: Gathered) -> list[Row]:
+def regression_rows(data: Gathered) -> list[AnalysisRow]:
     """Logistic regression of right answers on labels, factors and systems, all systems' answers together.
 
     Of each factor, and of the systems, the first value is what the others are compared with. Errors are
@@ -81,7 +230,7 @@ def regression_rows(data: Gathered) -> list[Row]:
     right = [entry.right[here] for entry, here in zip(data.entries, marked, strict=True)]
     groups = np.concatenate([data.items.group[here] for here in marked])
     found = logistic(np.concatenate(right), joined, groups)
-    rows: list[Row] = [
+    rows: list[AnalysisRow] = [
         {
             "term": term.name,
             "odds_ratio": term.odds_ratio,
@@ -95,7 +244,7 @@ def regression_rows(data: Gathered) -> list[Row]:
         }
         for term in found.terms
     ]
-    empty: Row = dict.fromkeys(("odds_ratio", "ci_low", "ci_high", "log_odds", "error", "df", "p"))
+    empty: AnalysisRow = dict.fromkeys(("odds_ratio", "ci_low", "ci_high", "log_odds", "error", "df", "p"))
     rows += [{"term": name} | empty | {"note": "adds nothing to the others"} for name in found.dropped]
     rows += [{"term": name} | empty | {"note": "decided by one group alone"} for name in found.single]
     if found.problem:
@@ -117,7 +266,7 @@ def _columns(data: Gathered) -> dict[str, NDArray[np.bool_]]:
     return found
 
 
-def gap_rows(data: Gathered) -> list[Row]:
+def gap_rows(data: Gathered) -> list[AnalysisRow]:
     """Per system and factor of two values: accuracy on the second less that on the first."""
     rows = []
     for factor in data.factors:
@@ -138,7 +287,7 @@ def _gap(sums: Floats) -> Floats:
     return ratio(sums[:, 2], sums[:, 3]) - ratio(sums[:, 0], sums[:, 1])
 
 
-def pair_rows(data: Gathered) -> list[Row]:
+def pair_rows(data: Gathered) -> list[AnalysisRow]:
     """Every pair of systems, and every system with every baseline, on the questions that both have a mark for: the
     difference of their accuracies. `family` names the comparisons that `p_holm` is adjusted over: those of systems among
     each other, and those with baselines."""

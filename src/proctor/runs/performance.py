@@ -24,11 +24,11 @@ from proctor.metrics import (
     set_marks,
     time_marks,
 )
-from proctor.runs.contestants import Entry
+from proctor.runs.run_scores import Entry
 from proctor.runs.table import ItemTable
 from proctor.stats import Estimate, Floats, Resampling, mean_interval, paired_difference
 
-Row = dict[str, Any]
+AnalysisRow = dict[str, Any]
 
 
 class NothingMarkedError(InputError):
@@ -80,7 +80,7 @@ class Gathered:
         return found
 
 
-def numbers(estimate: Estimate) -> Row:
+def numbers(estimate: Estimate) -> AnalysisRow:
     """An estimate as columns."""
     return {
         "n": estimate.n,
@@ -95,7 +95,7 @@ UNSUPPORTED = "not supported"
 """The cause of an item whose format the system does not answer."""
 
 
-def failure_rows(data: Gathered) -> list[Row]:
+def failure_rows(data: Gathered) -> list[AnalysisRow]:
     """Per system and format: how many questions ended how, whatever the policy. The cause is the label of the mark, by
     code or by the judge behind the ranking (right, wrong, unreadable, timed out, refused, error, missing; for a panel
     without a majority unresolved); right or wrong by the mark where it has none, "not marked" before there is a mark,
@@ -132,7 +132,7 @@ def _cause(data: Gathered, entry: Entry, place: int) -> str:
     return "right" if entry.marked.scores[place] >= 1 else "wrong"
 
 
-def mark_rows(data: Gathered) -> list[Row]:
+def mark_rows(data: Gathered) -> list[AnalysisRow]:
     """Per system and format: the marks beyond accuracy (`proctor.metrics.marks`). Under the policy `wrong` what failed
     or was not asked has the worst mark, as any answer that can't be read has."""
     rows = []
@@ -204,7 +204,7 @@ ALL = "all"
 _REACH = 1.5  # whiskers end at the last value within this many widths of the box (Tukey 1977)
 
 
-def video_rows(data: Gathered) -> list[Row]:
+def video_rows(data: Gathered) -> list[AnalysisRow]:
     """Per system the spread of the groups' accuracies, on all questions and on those that carry each label: the
     standard deviation, and what a box plot shows. Whiskers end at the last group within 1.5 widths of the box."""
     rows = []
@@ -213,13 +213,13 @@ def video_rows(data: Gathered) -> list[Row]:
         for entry in data.entries:
             _, count, total = _sums(data, entry.right, inside)
             means = total / count
-            row: Row = {"system": entry.name, "part": part, "groups": len(means)}
+            row: AnalysisRow = {"system": entry.name, "part": part, "groups": len(means)}
             row["sd"] = float(np.std(means, ddof=1)) if len(means) > 1 else None
             rows.append(row | box_of(means))
     return rows
 
 
-def box_of(means: Floats) -> Row:
+def box_of(means: Floats) -> AnalysisRow:
     """What a box plot shows of the groups' accuracies; all None without a group."""
     names = ("lowest", "whisker_low", "q1", "median", "q3", "whisker_high", "highest")
     if not len(means):
@@ -232,7 +232,7 @@ def box_of(means: Floats) -> Row:
     return dict(zip(names, values, strict=True))
 
 
-def group_rows(data: Gathered) -> list[Row]:
+def group_rows(data: Gathered) -> list[AnalysisRow]:
     """Every system on every group where it has a mark: its accuracy on its own questions, and its place there among the
     systems that are no baselines (equal ones share a place; None for a baseline): what a podium plot shows."""
     everything = np.ones(len(data.items.ids), dtype=np.bool_)
@@ -304,7 +304,7 @@ def vote(item: Item, values: Sequence[JsonValue]) -> JsonValue:
     return next(value for value in said if times[json.dumps(value)] == best)
 
 
-def ensemble_rows(data: Gathered) -> list[Row]:
+def ensemble_rows(data: Gathered) -> list[AnalysisRow]:
     """Accuracy of the best system, of votes of the best three and of all, and of "any of them is right": over all
     formats and for each, with the paired difference to the best system.
 
@@ -334,14 +334,14 @@ def ensemble_rows(data: Gathered) -> list[Row]:
         groups = data.items.group[np.asarray(here, dtype=np.int64)][inside]
         best = made[0][2][inside]
         for name, systems, right in made:
-            row: Row = {"ensemble": name, "format": kind, "systems": " + ".join(systems)}
+            row: AnalysisRow = {"ensemble": name, "format": kind, "systems": " + ".join(systems)}
             one = mean_interval(right[inside], groups, data.plan.within(0, 1))
             rows.append(row | numbers(one) | _gain(right[inside], best, groups, data))
             rows[-1]["left_out"] = len(data.items.ids) - len(here) if kind == "all" else 0
     return rows
 
 
-def _gain(right: Floats, best: Floats, groups: NDArray[np.int64], data: Gathered) -> Row:
+def _gain(right: Floats, best: Floats, groups: NDArray[np.int64], data: Gathered) -> AnalysisRow:
     one = paired_difference(right, best, groups, data.plan.within(0, 1))
     return {"gain": one.value, "gain_low": one.ci_low, "gain_high": one.ci_high, "p": one.p}
 
