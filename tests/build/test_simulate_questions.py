@@ -14,7 +14,17 @@ from proctor.audits.items import audit_items
 from proctor.construction import CandidateQuestion
 from proctor.core import Item, Reference
 from proctor.core.formats import ChoiceFormat
-from proctor.tasks.simulated import CLASSES, QUESTION_TYPES, RULES, Renderer, Truth, ask, draw_script, observe, offers
+from proctor.tasks.simulated import (
+    CLASSES,
+    QUESTION_TYPES,
+    RULES,
+    Renderer,
+    Truth,
+    ask,
+    candidates,
+    draw_script,
+    observe,
+)
 from proctor.tasks.simulated.reader import SimulatedQuestion
 
 SECONDS = 24.0
@@ -95,19 +105,19 @@ def where(files: Files, text: str) -> str:
     return f"{'upper' if y < 0.5 else 'lower'} {'left' if x < 0.5 else 'right'}"
 
 
-def only(offer: CandidateQuestion, names: Iterator[str]) -> str:
+def only(candidate: CandidateQuestion, names: Iterator[str]) -> str:
     """The one option of a choice among these classes."""
     wanted = set(names)
-    (phrase,) = [option for option in offer.options if PHRASES[option] in wanted]
+    (phrase,) = [option for option in candidate.options if PHRASES[option] in wanted]
     return phrase
 
 
-def earliest(offer: CandidateQuestion, order: list[str]) -> str:
-    return min(offer.options, key=lambda option: (order + list(PHRASES.values())).index(PHRASES[option]))
+def earliest(candidate: CandidateQuestion, order: list[str]) -> str:
+    return min(candidate.options, key=lambda option: (order + list(PHRASES.values())).index(PHRASES[option]))
 
 
-def in_order(offer: CandidateQuestion, order: list[str]) -> list[str]:
-    return [name for name in order if name in getattr(offer.format, "labels", ())]
+def in_order(candidate: CandidateQuestion, order: list[str]) -> list[str]:
+    return [name for name in order if name in getattr(candidate.format, "labels", ())]
 
 
 REFERENCES: dict[str, Callable[[Files, CandidateQuestion], Any]] = {
@@ -146,29 +156,29 @@ def test_every_reference_follows_from_the_files(truths: dict[int, dict[str, Trut
     for some in truths.values():
         for truth in some.values():
             files = Files(truth)
-            for offer in offers(truth):
-                expected = REFERENCES[offer.rule](files, offer)
-                if offer.format.kind == "timestamps":
+            for candidate in candidates(truth):
+                expected = REFERENCES[candidate.rule](files, candidate)
+                if candidate.format.kind == "timestamps":
                     expected = [round(time, 1) for time in expected]
-                assert offer.answer == expected, offer
-                checked[offer.rule] += 1
+                assert candidate.answer == expected, candidate
+                checked[candidate.rule] += 1
     assert set(checked) == set(RULES) == set(REFERENCES)
     assert min(checked.values()) >= 3, checked
 
 
 def test_both_answers_of_every_yes_or_no_rule_occur(truths: dict[int, dict[str, Truth]]) -> None:
-    pool = [offer for some in truths.values() for truth in some.values() for offer in offers(truth)]
+    pool = [candidate for some in truths.values() for truth in some.values() for candidate in candidates(truth)]
     for rule in ("seen", "seen-at", "before", "out", "hidden", "moved"):
-        assert {offer.answer for offer in pool if offer.rule == rule} == {True, False}, rule
+        assert {candidate.answer for candidate in pool if candidate.rule == rule} == {True, False}, rule
 
 
 def test_orders_and_firsts_are_a_second_apart(truths: dict[int, dict[str, Truth]]) -> None:
     for some in truths.values():
         for truth in some.values():
             first = truth.first_in()
-            for offer in offers(truth):
-                if offer.rule == "order-seen":
-                    times = [first[str(name)] for name in offer.answer]  # type: ignore[union-attr]
+            for candidate in candidates(truth):
+                if candidate.rule == "order-seen":
+                    times = [first[str(name)] for name in candidate.answer]  # type: ignore[union-attr]
                     assert all(b - a >= 1.0 for a, b in pairwise(times))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proctor.construction import AnnotatedVideo, Annotation, Given, read_annotations, write_annotations
+from proctor.construction import AnnotatedVideo, Annotation, ReadDefaults, read_annotations, write_annotations
 from proctor.construction.annotation import MOST_SIGHTINGS
 from proctor.construction.xml import Node, read_xml
 from proctor.core import InputError
@@ -93,18 +93,18 @@ def test_more_boxes_than_any_video_has_are_refused_while_they_are_read(
     """200,000 tracks took more than a minute and 1.8 GB: each is shown once a second to the end of the video."""
     tracks = [f'<track id="{number}" label="Clip">{box(0)}</track>' for number in range(40)]
     file = write(tmp_path / "many.xml", cvat("".join(tracks)))
-    (whole,) = read_annotations([file], Given(fps=10))
+    (whole,) = read_annotations([file], ReadDefaults(fps=10))
     assert len(whole.sightings) == 400
     monkeypatch.setattr("proctor.construction.cvat.MOST_SIGHTINGS", 100)
     with pytest.raises(InputError) as caught:
-        read_annotations([file], Given(fps=10))
+        read_annotations([file], ReadDefaults(fps=10))
     assert str(caught.value) == (
         f"{file}: line 12, <track> 10: found more than 100 boxes, one for each second of each track, expected several videos"
     )
     one = "".join(box(frame) for frame in range(120))
     keys = write(tmp_path / "keys.xml", cvat(f'<track id="0" label="Clip">{one}</track>'))
     with pytest.raises(InputError, match=r"found more than 100 key frames in a track, expected several videos"):
-        read_annotations([keys], Given(fps=10))
+        read_annotations([keys], ReadDefaults(fps=10))
 
 
 def test_a_file_of_other_tracks_has_the_same_bound(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_tracks_are_forgotten_as_they_are_read() -> None:
 def test_a_broken_file_is_refused_in_one_line(content: object, error: str, tmp_path: Path) -> None:
     file = write(tmp_path / "tracks", content)
     with pytest.raises(InputError) as caught:
-        read_annotations([file], Given(fps=10))
+        read_annotations([file], ReadDefaults(fps=10))
     text = str(caught.value)
     assert text.startswith(f"{file}: ")
     assert "\n" not in text
@@ -167,7 +167,7 @@ def test_without_a_frame_rate_cvat_is_asked_back(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="found no frame rate, CVAT keeps none, expected --fps"):
         read_annotations([file])
     with pytest.raises(InputError, match=r"^fps: found 0, expected 1 to 1000$"):
-        Given(fps=0)
+        ReadDefaults(fps=0)
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from proctor.construction import (
     AnnotatedMoment,
     AnnotatedVideo,
     Annotation,
-    Given,
+    ReadDefaults,
     Sighting,
     TrackFormat,
     read_annotations,
@@ -193,7 +193,7 @@ def test_tracks_of_one_instance_are_one() -> None:
         f'<track id="{number}" label="Sponge">{box(start, inner=name)}{box(start + 15, more=outside)}</track>'
         for number, start in ((0, 0), (1, 50))
     )
-    found = read_cvat(Path("x.xml"), CVAT.format(tracks=tracks).encode(), Given(fps=10))
+    found = read_cvat(Path("x.xml"), CVAT.format(tracks=tracks).encode(), ReadDefaults(fps=10))
     assert [(one.second, one.instance) for one in found.sightings] == [
         (0, "sponge A"), (1, "sponge A"), (5, "sponge A"), (6, "sponge A"),
     ]  # fmt: skip
@@ -220,7 +220,7 @@ def test_the_file_for_cvat_declares_what_it_uses() -> None:
 
 
 def test_the_image_nearest_to_a_second_stands_for_it(tmp_path: Path) -> None:
-    (found,) = read_annotations([write(tmp_path / "case.json", COCO)], Given(fps=25, procedure="appendectomy"))
+    (found,) = read_annotations([write(tmp_path / "case.json", COCO)], ReadDefaults(fps=25, procedure="appendectomy"))
     assert [(one.second, one.instance, one.occluded) for one in found.sightings] == [
         (0, "track-5", False), (1, "track-5", True), (2, "n", False),
     ]  # fmt: skip

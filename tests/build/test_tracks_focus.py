@@ -18,8 +18,8 @@ from proctor.construction import (
     Annotation,
     CandidateQuestion,
     complete,
-    foregone,
-    gives_away,
+    constant_answers,
+    leaks_answer,
     read_annotations,
     write_folder,
 )
@@ -249,45 +249,45 @@ def test_formats_may_take_turns_instead(many: tuple[list[Annotation], dict[str, 
 # What gives answers away
 
 
-def offer(question: str, form: AnswerFormat, answer: Any, options: Sequence[str] = ()) -> CandidateQuestion:
+def candidate(question: str, form: AnswerFormat, answer: Any, options: Sequence[str] = ()) -> CandidateQuestion:
     return CandidateQuestion(question, form, answer, "key", options=tuple(options))
 
 
 @pytest.mark.parametrize(
     ("given", "away"),
     [
-        (offer("Where is the clip?", ChoiceFormat(), "clip", ("clip", "mesh")), True),
-        (offer("Clip or mesh?", ChoiceFormat(), "clip", ("clip", "mesh")), False),
-        (offer("Which is it?", ChoiceFormat(), "clip", ("clip", "mesh")), False),
-        (offer("What came at 00:00:30?", TimestampsFormat(tolerance=2), [31.0]), True),
-        (offer("What came at 00:00:30?", TimestampsFormat(tolerance=2), [40.0]), False),
-        (offer("When?", TimestampsFormat(tolerance=2), [99.0]), True),
-        (offer("How many of the 3 clips?", CountFormat(), 3), True),
-        (offer("How many of the three clips?", CountFormat(), 3), True),
-        (offer("How many at 00:00:03?", CountFormat(), 3), False),
-        (offer("What percentage, if 40 are out?", PercentageFormat(), 40.0), True),
-        (offer("Which row/column, as in 2/3?", PatternFormat(pattern="./."), "2/3"), True),
-        (offer("Which row/column?", PatternFormat(pattern="./."), "2/3"), False),
-        (offer("Which came with the clip?", ClassesFormat(classes=("Clip",)), ["Clip"]), True),
-        (offer("Which came?", ClassesFormat(classes=("Clip",)), ["Clip"]), False),
-        (offer("Which came, or none?", ClassesFormat(classes=("Clip",)), []), False),
-        (offer("Is it in view?", BinaryFormat(), True), False),
+        (candidate("Where is the clip?", ChoiceFormat(), "clip", ("clip", "mesh")), True),
+        (candidate("Clip or mesh?", ChoiceFormat(), "clip", ("clip", "mesh")), False),
+        (candidate("Which is it?", ChoiceFormat(), "clip", ("clip", "mesh")), False),
+        (candidate("What came at 00:00:30?", TimestampsFormat(tolerance=2), [31.0]), True),
+        (candidate("What came at 00:00:30?", TimestampsFormat(tolerance=2), [40.0]), False),
+        (candidate("When?", TimestampsFormat(tolerance=2), [99.0]), True),
+        (candidate("How many of the 3 clips?", CountFormat(), 3), True),
+        (candidate("How many of the three clips?", CountFormat(), 3), True),
+        (candidate("How many at 00:00:03?", CountFormat(), 3), False),
+        (candidate("What percentage, if 40 are out?", PercentageFormat(), 40.0), True),
+        (candidate("Which row/column, as in 2/3?", PatternFormat(pattern="./."), "2/3"), True),
+        (candidate("Which row/column?", PatternFormat(pattern="./."), "2/3"), False),
+        (candidate("Which came with the clip?", ClassesFormat(classes=("Clip",)), ["Clip"]), True),
+        (candidate("Which came?", ClassesFormat(classes=("Clip",)), ["Clip"]), False),
+        (candidate("Which came, or none?", ClassesFormat(classes=("Clip",)), []), False),
+        (candidate("Is it in view?", BinaryFormat(), True), False),
     ],
 )  # fmt: skip
 def test_a_text_that_names_its_answer(given: CandidateQuestion, away: bool) -> None:
-    assert gives_away(given, 100.0) is away
+    assert leaks_answer(given, 100.0) is away
 
 
 def test_what_all_videos_answer_alike_is_foregone() -> None:
     say = focus_templates(["Clip"])
     always = say.yes_no("Is there a clip?", True, "Clip", ("Clip",))
     never = say.yes_no("Is there a clip?", False, "Clip", ("Clip",))
-    assert foregone({"a": [always], "b": [always], "c": [always]}) == {("", ("Clip",))}
-    assert foregone({"a": [always], "b": [always], "c": [never]}) == set()
-    assert foregone({"a": [always], "b": [always]}) == set()
+    assert constant_answers({"a": [always], "b": [always], "c": [always]}) == {("", ("Clip",))}
+    assert constant_answers({"a": [always], "b": [always], "c": [never]}) == set()
+    assert constant_answers({"a": [always], "b": [always]}) == set()
     about = [say.yes_no("Is it there?", True, name, (name,)) for name in ("Clip", "Mesh", "Needle")]
     alike = {name: [one] for name, one in zip("abc", about, strict=True)}
-    assert foregone(alike) == {("", ("Clip",)), ("", ("Mesh",)), ("", ("Needle",))}
+    assert constant_answers(alike) == {("", ("Clip",)), ("", ("Mesh",)), ("", ("Needle",))}
 
 
 def test_an_answer_that_is_too_common_is_thinned_out() -> None:

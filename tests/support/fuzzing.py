@@ -275,9 +275,9 @@ def _tracks(folder: Path) -> list[Path]:
 
 
 def _read_tracks(folder: Path) -> object:
-    from proctor.construction import Given, read_annotations
+    from proctor.construction import ReadDefaults, read_annotations
 
-    return [read_annotations([folder / name], Given(fps=10)) for name in ("cvat.xml", "coco.json")]
+    return [read_annotations([folder / name], ReadDefaults(fps=10)) for name in ("cvat.xml", "coco.json")]
 
 
 def _workflow(folder: Path) -> list[Path]:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from proctor.construction import Annotation, Given, read_cvat
+from proctor.construction import Annotation, ReadDefaults, read_cvat
 
 CVAT = """<?xml version="1.0" encoding="utf-8"?>
 <annotations>
@@ -41,7 +41,7 @@ def attribute(name: str, value: str) -> str:
 
 def from_cvat(*boxes: str, fps: float = 10) -> Annotation:
     tracks = f'<track id="3" label="Sponge" source="manual">{"".join(boxes)}</track>'
-    return read_cvat(Path("x.xml"), CVAT.format(tracks=tracks).encode(), Given(fps=fps))
+    return read_cvat(Path("x.xml"), CVAT.format(tracks=tracks).encode(), ReadDefaults(fps=fps))
 
 
 COCO: dict[str, Any] = {

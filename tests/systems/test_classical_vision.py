@@ -23,7 +23,7 @@ from proctor.core.formats import (
 )
 from proctor.media import MediaLibrary, view
 from proctor.systems import build_system
-from proctor.tasks.simulated import CLASSES, ObjectClass, Renderer, Script, draw_script, observe, offers, simulate
+from proctor.tasks.simulated import CLASSES, ObjectClass, Renderer, Script, candidates, draw_script, observe, simulate
 from proctor.tasks.simulated.classical_vision import ClassicalVision, answer_from, understood
 from proctor.tasks.simulated.pictures import sprite
 from proctor.tasks.simulated.reader import READER
@@ -134,10 +134,12 @@ def test_it_understands_every_question_of_the_simulator() -> None:
     rules = set()
     for seed in range(4):
         script = draw_script(seed, "v", 24.0)
-        for offer in offers(observe(script, Renderer(script, (256, 144), seed))):
-            item = Item(id="q", group="v", question=offer.question, answer=offer.format, options=offer.options)
-            assert understood(item), offer.question
-            rules.add(offer.rule)
+        for candidate in candidates(observe(script, Renderer(script, (256, 144), seed))):
+            item = Item(
+                id="q", group="v", question=candidate.question, answer=candidate.format, options=candidate.options
+            )
+            assert understood(item), candidate.question
+            rules.add(candidate.rule)
     assert len(rules) > 20
 
 

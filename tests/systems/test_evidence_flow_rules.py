@@ -86,7 +86,7 @@ def test_contradictions_stay_and_are_told() -> None:
     assert (found.order, found.violated, found.broken, found.moved) == (("B", "A", "C"), (a,), (a,), ())
     twice = correct(["B", "A", "C"], [a, b, Constraint("A", "B", "lasting", "and again")])
     assert twice.order == ("A", "B", "C")
-    assert twice.told(["B", "A", "C"])["given_up"] == [asdict(b)]
+    assert twice.to_json(["B", "A", "C"])["given_up"] == [asdict(b)]
     assert correct(["B", "A"], [Constraint("A", "Z", "pair", "")]).order == ("B", "A")
 
 

@@ -23,7 +23,7 @@ from proctor.media import MediaLibrary, ShowsOriginals, view
 from proctor.models import ModelClient, ModelSpec
 from proctor.systems import build_system
 from proctor.tasks.clinicalskillqa import READER
-from proctor.tasks.clinicalskillqa.methods.perceive_and_plan import PerceiveAndPlan, looks_at
+from proctor.tasks.clinicalskillqa.methods.perceive_and_plan import PerceiveAndPlan, sent_pictures
 from tests.media.test_pose_files import CATEGORIES, image, numbers
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.figures import kneeler, manikin
@@ -43,7 +43,7 @@ def instances(tmp_path_factory: pytest.TempPathFactory) -> Instances:
     places = dict(made.places)
     for item in made.items:
         frames = asyncio.run(view(item, "video", made.library).frames())
-        for frame, look in zip(frames, looks_at(frames, [None] * len(frames), {}), strict=True):
+        for frame, look in zip(frames, sent_pictures(frames, [None] * len(frames), {}), strict=True):
             place = made.places[hashlib.sha256(frame.jpeg).hexdigest()]
             places[hashlib.sha256(look.frame.jpeg).hexdigest()] = place
     return Instances(made.benchmark, made.library, places)
@@ -440,12 +440,12 @@ def test_settings_and_options() -> None:
 def test_looks_enlarge_what_was_found(instances: Instances) -> None:
     item = one_of(instances).items[0]
     frames = asyncio.run(view(item, "video", instances.library).frames())
-    looks = looks_at(frames, [None] * 4, {})
+    looks = sent_pictures(frames, [None] * 4, {})
     with Image.open(io.BytesIO(looks[0].frame.jpeg)) as opened:
         assert opened.size == (384, 216 + 144)
     assert [look.insets[0] for look in looks] == [("red", "")] * 4
     assert {look.frame.label for look in looks} == {""}
-    assert [look.frame.jpeg for look in looks_at(frames, [None] * 4, {}, insets=False)] == [
+    assert [look.frame.jpeg for look in sent_pictures(frames, [None] * 4, {}, insets=False)] == [
         frame.jpeg for frame in frames
     ]
 

@@ -207,7 +207,7 @@ def _place(one: Sighting) -> tuple[int, str, str, str]:
 
 
 @dataclass(frozen=True)
-class Given:
+class ReadDefaults:
     """What a file may lack and its user knows: frames per second, the kind of procedure. A file's own word
     counts before it."""
 

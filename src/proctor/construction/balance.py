@@ -27,26 +27,26 @@ _WORDS = ("none", *NUMBER_WORDS[1:13])
 _ENOUGH = 3  # videos from which on an answer that is always the same is known beforehand
 
 
-def gives_away(offer: CandidateQuestion, *shown: float) -> bool:
+def leaks_answer(candidate: CandidateQuestion, *shown: float) -> bool:
     """Whether the text names the answer: the right option and no other, the number, a time within tolerance
     (also a time that every question shows: that of asking, and of a segment its start), the pattern's text, the
     class."""
-    text = offer.question.casefold()
-    if isinstance(offer.format, ChoiceFormat):
-        named = [option for option in offer.options if option.casefold() in text]
-        return named == [offer.answer]
-    if isinstance(offer.format, TimestampsFormat) and isinstance(offer.answer, list):
+    text = candidate.question.casefold()
+    if isinstance(candidate.format, ChoiceFormat):
+        named = [option for option in candidate.options if option.casefold() in text]
+        return named == [candidate.answer]
+    if isinstance(candidate.format, TimestampsFormat) and isinstance(candidate.answer, list):
         told = [float(int(h) * 3600 + int(m) * 60 + int(s)) for h, m, s in _TIME.findall(text)]
         told += shown
-        answers = [float(str(time)) for time in offer.answer]
-        return any(abs(one - other) <= offer.format.tolerance for one in told for other in answers)
-    if isinstance(offer.format, CountFormat | PercentageFormat):
-        return float(str(offer.answer)) in _numbers(text)
-    if isinstance(offer.format, PatternFormat):
-        return re.search(rf"(?<!\w){re.escape(str(offer.answer).casefold())}(?!\w)", text) is not None
-    if isinstance(offer.answer, list):
-        return any(str(name).casefold() in text for name in offer.answer)
-    return False  # yes or no: `foregone`
+        answers = [float(str(time)) for time in candidate.answer]
+        return any(abs(one - other) <= candidate.format.tolerance for one in told for other in answers)
+    if isinstance(candidate.format, CountFormat | PercentageFormat):
+        return float(str(candidate.answer)) in _numbers(text)
+    if isinstance(candidate.format, PatternFormat):
+        return re.search(rf"(?<!\w){re.escape(str(candidate.answer).casefold())}(?!\w)", text) is not None
+    if isinstance(candidate.answer, list):
+        return any(str(name).casefold() in text for name in candidate.answer)
+    return False  # yes or no: `constant_answers`
 
 
 def _numbers(text: str) -> set[float]:
@@ -55,16 +55,16 @@ def _numbers(text: str) -> set[float]:
     return digits | {float(number) for number, word in enumerate(_WORDS) if re.search(rf"\b{word}\b", plain)}
 
 
-def foregone(pool: Mapping[str, Sequence[CandidateQuestion]]) -> set[tuple[str, tuple[str, ...]]]:
+def constant_answers(pool: Mapping[str, Sequence[CandidateQuestion]]) -> set[tuple[str, tuple[str, ...]]]:
     """The yes-or-no rules, with the classes that they name, that all of three or more videos answer alike: about
     these classes, or whatever the classes."""
     answers: dict[tuple[str, tuple[str, ...] | None], set[str]] = {}
     videos: dict[tuple[str, tuple[str, ...] | None], set[str]] = {}
     asked = [(v, one) for v, some in pool.items() for one in some if isinstance(one.format, BinaryFormat)]
-    for video, offer in asked:
-        for about in (offer.mentions, None):
-            answers.setdefault((offer.rule, about), set()).add(offer.key)
-            videos.setdefault((offer.rule, about), set()).add(video)
+    for video, candidate in asked:
+        for about in (candidate.mentions, None):
+            answers.setdefault((candidate.rule, about), set()).add(candidate.key)
+            videos.setdefault((candidate.rule, about), set()).add(video)
     known = {key for key, said in answers.items() if len(said) == 1 and len(videos[key]) >= _ENOUGH}
     return {
         (one.rule, one.mentions) for _, one in asked if (one.rule, one.mentions) in known or (one.rule, None) in known
@@ -75,7 +75,7 @@ FORMATS = ("choice", "count", "binary", "classes", "timestamps", "ordering")
 """The formats, in the order in which they take turns."""
 
 
-_Slot = tuple[str, str]  # a kind of offers, and a part of it
+_Slot = tuple[str, str]  # a kind of candidates, and a part of it
 
 
 def choose(
@@ -84,13 +84,13 @@ def choose(
     rng: np.random.Generator,
     *,
     turns: Mapping[str, Sequence[str]] = MappingProxyType({"": FORMATS}),
-    slot_of: Callable[[CandidateQuestion], tuple[str, str]] = lambda offer: ("", offer.format.kind),
+    slot_of: Callable[[CandidateQuestion], tuple[str, str]] = lambda candidate: ("", candidate.format.kind),
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, list[CandidateQuestion]]:
-    """`per_video` questions of each video, the formats taking turns; fewer where there are not enough offers.
+    """`per_video` questions of each video, the formats taking turns; fewer where there are not enough candidates.
 
     Other `turns` may be named: kinds take turns, and within each of them its parts; `slot_of` says of which kind and
-    part an offer is. Where a part has nothing (more) to ask of a video, its turn goes to the next. Among the offers
+    part a candidate is. Where a part has nothing (more) to ask of a video, its turn goes to the next. Among the candidates
     of a part the one is taken that disturbs these balances least, ties at random: answers within a rule and
     within a format, answers given what the text tells, rules, and within a video how often each class is
     named in questions and offered as an option (a class that is asked about more often would be suspected
@@ -99,8 +99,8 @@ def choose(
     chosen: dict[str, list[CandidateQuestion]] = {video: [] for video in pool}
     slots = [(kind, part) for kind, parts in turns.items() for part in parts]
     left = {
-        video: {slot: [one for one in offers if slot_of(one) == slot] for slot in slots}
-        for video, offers in pool.items()
+        video: {slot: [one for one in candidates if slot_of(one) == slot] for slot in slots}
+        for video, candidates in pool.items()
     }
     ledger = _Ledger(pool)
     for turn in range(per_video):
@@ -126,9 +126,9 @@ def _order(turn: int, turns: Mapping[str, Sequence[str]]) -> list[_Slot]:
     ]
 
 
-def _text(offer: CandidateQuestion) -> tuple[str, frozenset[str], float | None]:
+def _text(candidate: CandidateQuestion) -> tuple[str, frozenset[str], float | None]:
     """What makes two questions of one video the same; of two choices with one stem only one is asked."""
-    return offer.question, frozenset(getattr(offer.format, "labels", ())), offer.end
+    return candidate.question, frozenset(getattr(candidate.format, "labels", ())), candidate.end
 
 
 def _best(
@@ -142,7 +142,7 @@ def _best(
         asked = by_slot[slot]
         if asked:
             lots = rng.random(len(asked))
-            costs = [ledger.cost(offer, video) + lot for offer, lot in zip(asked, lots, strict=True)]
+            costs = [ledger.cost(candidate, video) + lot for candidate, lot in zip(asked, lots, strict=True)]
             return asked[int(np.argmin(costs))]
     return None
 
@@ -153,46 +153,47 @@ _RULE, _RULE_IN_VIDEO, _NAMED, _OFFERED, _COMMON = 1.5, 8.0, 2.0, 1.0, 4.0
 
 
 class _Ledger:
-    """What was taken so far, and what one more offer would cost."""
+    """What was taken so far, and what one more candidate would cost."""
 
     def __init__(self, pool: dict[str, list[CandidateQuestion]]) -> None:
         self._used: Counter[tuple[str, ...]] = Counter()
         self._keys: dict[tuple[str, ...], set[str]] = {}
         self._rarest: dict[tuple[str, ...], int] = {}  # by scope; forgotten when an answer is taken in it
-        for offer in (offer for offers in pool.values() for offer in offers):
-            for scope in self._scopes(offer):
-                self._keys.setdefault(scope, set()).add(offer.key)
+        for candidate in (candidate for candidates in pool.values() for candidate in candidates):
+            for scope in self._scopes(candidate):
+                self._keys.setdefault(scope, set()).add(candidate.key)
         available = Counter(pair for some in pool.values() for pair in {(one.rule, one.key) for one in some})
         self._common = {pair: videos / len(pool) for pair, videos in available.items()}
 
     @staticmethod
-    def _scopes(offer: CandidateQuestion) -> list[tuple[str, ...]]:
+    def _scopes(candidate: CandidateQuestion) -> list[tuple[str, ...]]:
         """Within what answers are to be even."""
-        return [("format", offer.format.kind), ("rule", offer.rule), ("cue", offer.rule, offer.cue)]
+        return [("format", candidate.format.kind), ("rule", candidate.rule), ("cue", candidate.rule, candidate.cue)]
 
     @staticmethod
-    def _uses(offer: CandidateQuestion, video: str) -> dict[tuple[str, ...], float]:
+    def _uses(candidate: CandidateQuestion, video: str) -> dict[tuple[str, ...], float]:
         """What else is to be used evenly, with its weight."""
-        uses = {("rule", offer.rule): _RULE, ("rule in video", video, offer.rule): _RULE_IN_VIDEO}
-        uses |= {("named", video, name): _NAMED for name in offer.mentions}
-        return uses | {("offered", video, name): _OFFERED for name in offer.choices}
+        uses = {("rule", candidate.rule): _RULE, ("rule in video", video, candidate.rule): _RULE_IN_VIDEO}
+        uses |= {("named", video, name): _NAMED for name in candidate.mentions}
+        return uses | {("offered", video, name): _OFFERED for name in candidate.choices}
 
-    def add(self, offer: CandidateQuestion, video: str) -> None:
-        for scope in self._scopes(offer):
-            self._used[*scope, offer.key] += 1
+    def add(self, candidate: CandidateQuestion, video: str) -> None:
+        for scope in self._scopes(candidate):
+            self._used[*scope, candidate.key] += 1
             self._rarest.pop(scope, None)
-        self._used.update(self._uses(offer, video).keys())
+        self._used.update(self._uses(candidate, video).keys())
 
-    def cost(self, offer: CandidateQuestion, video: str) -> float:
+    def cost(self, candidate: CandidateQuestion, video: str) -> float:
         """By how much its answer is ahead of the rarest one in each scope, and how used up the rest is.
 
         An answer that few videos can give comes first where it can be had.
         """
         ahead = sum(
-            _WITHIN[scope[0]] * (self._used[*scope, offer.key] - self._least(scope)) for scope in self._scopes(offer)
+            _WITHIN[scope[0]] * (self._used[*scope, candidate.key] - self._least(scope))
+            for scope in self._scopes(candidate)
         )
-        common = _COMMON * self._common[offer.rule, offer.key]
-        return ahead + common + sum(weight * self._used[use] for use, weight in self._uses(offer, video).items())
+        common = _COMMON * self._common[candidate.rule, candidate.key]
+        return ahead + common + sum(weight * self._used[use] for use, weight in self._uses(candidate, video).items())
 
     def _least(self, scope: tuple[str, ...]) -> int:
         """How often the rarest answer within a scope was taken."""

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from proctor.construction.annotation import Given
+from proctor.construction.annotation import ReadDefaults
 from proctor.construction.checks import Completion, complete
 from proctor.construction.files import files_of, read_annotations, write_folder
 from proctor.core import PluginReport, Steps
@@ -56,7 +56,7 @@ def convert(
 
     Example: proctor build convert simulated/tracks --to cvat --out for-cvat
     """
-    completions = completed(tracks, Given(fps, procedure), fill, steps)
+    completions = completed(tracks, ReadDefaults(fps, procedure), fill, steps)
     annotations = [one.annotation for one in completions]
     files = write_folder(annotations, to.value, out)
     filled = sum(len(one.filled) for one in completions)
@@ -65,11 +65,11 @@ def convert(
     return PluginReport({"videos": len(annotations), "files": [*files], "filled": filled}, (line,))
 
 
-def completed(tracks: Sequence[Path], given: Given, fill: int, steps: Steps) -> list[Completion]:
+def completed(tracks: Sequence[Path], defaults: ReadDefaults, fill: int, steps: Steps) -> list[Completion]:
     """The videos of track files, checked, their short gaps filled."""
     files = files_of(tracks)
     with steps("reading tracks", len(files)) as progress:
-        annotations = read_annotations(files, given, progress=progress)
+        annotations = read_annotations(files, defaults, progress=progress)
     with steps("checking tracks", len(annotations)) as progress:
         completions = []
         for number, one in enumerate(annotations, start=1):

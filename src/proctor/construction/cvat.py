@@ -17,8 +17,8 @@ from proctor.construction.annotation import (
     AnnotatedMoment,
     AnnotatedVideo,
     Annotation,
-    Given,
     MomentKind,
+    ReadDefaults,
     Sighting,
 )
 from proctor.construction.xml import Node, read_xml
@@ -56,7 +56,7 @@ class _Track:
         return self.own.get("instance") or f"{self.label}-{self.number}"
 
 
-def read_cvat(file: Path, content: bytes, given: Given) -> Annotation:
+def read_cvat(file: Path, content: bytes, defaults: ReadDefaults) -> Annotation:
     """The annotation in one XML file of CVAT, as the tool itself would show it at every whole second.
 
     Only key frames count. Between two of them a box goes straight from one to the other, whatever the second
@@ -67,14 +67,14 @@ def read_cvat(file: Path, content: bytes, given: Given) -> Annotation:
     lost and found again); without it a track is an instance of its own, `label-id`. Moments: the attribute
     `moment` turns to `insertion` or `retrieval` on a key frame, or `inserted_at`/`retrieved_at` hold seconds
     or hh:mm:ss, several separated by commas. An outside box with `hidden` = true says that the object is
-    there and covered. `given` has what CVAT's file lacks: the frame rate, the procedure.
+    there and covered. `defaults` has what CVAT's file lacks: the frame rate, the procedure.
     """
     root = read_xml(file, content, _is_track)
     if root.tag != "annotations":
         raise InputError(file, f"line {root.line}", found=f"<{root.tag}>", expected="<annotations>, as CVAT writes it")
     if root.find("image") is not None:
         raise InputError(file, found="CVAT for images", expected="CVAT for video 1.1, which has tracks")
-    video, stop = _video(file, root, given)
+    video, stop = _video(file, root, defaults)
     tracks = _Tracks(file, video, stop)
     read_xml(file, content, tracks.ended)
     try:
@@ -125,7 +125,7 @@ class _Tracks:
         self.moments |= set(_moments(self._file, track, self._video))
 
 
-def _video(file: Path, root: Node, given: Given) -> tuple[AnnotatedVideo, int]:
+def _video(file: Path, root: Node, defaults: ReadDefaults) -> tuple[AnnotatedVideo, int]:
     """The video and the last frame of the task."""
     meta = root.find("meta")
     if meta is None:
@@ -133,7 +133,7 @@ def _video(file: Path, root: Node, given: Given) -> tuple[AnnotatedVideo, int]:
     task = next((found for name in ("task", "job") if (found := meta.find(name)) is not None), meta)
     own = meta.find("proctor")
     name = _text(own, "file") or _text(meta, "source") or _text(task, "source") or _text(task, "name")
-    fps = _number(file, own, "fps") or given.fps
+    fps = _number(file, own, "fps") or defaults.fps
     if fps is None:
         raise InputError(file, "<meta>", found="no frame rate, CVAT keeps none", expected="--fps")
     frames = _number(file, task, "size")
@@ -154,7 +154,7 @@ def _video(file: Path, root: Node, given: Given) -> tuple[AnnotatedVideo, int]:
             height=int(height),
             seconds=_number(file, own, "seconds") or (stop + 1) / fps,
             fps=fps,
-            procedure=_text(own, "procedure") or given.procedure,
+            procedure=_text(own, "procedure") or defaults.procedure,
         )
     except ValidationError as error:
         raise refusal(file, "<meta>", error) from error

@@ -17,8 +17,8 @@ from proctor.construction.annotation import (
     AnnotatedMoment,
     AnnotatedVideo,
     Annotation,
-    Given,
     MomentKind,
+    ReadDefaults,
     Sighting,
 )
 from proctor.construction.cvat import read_cvat, to_cvat
@@ -78,11 +78,11 @@ class _CocoBox(_Numbered):
     attributes: dict[str, bool | int | float | str] = Field(default_factory=dict)
 
 
-def read_coco(file: Path, content: dict[str, Any], given: Given) -> list[Annotation]:
+def read_coco(file: Path, content: dict[str, Any], defaults: ReadDefaults) -> list[Annotation]:
     """One annotation for each video of a COCO file.
 
     `images` have `video_id` (not needed where there is one video) and `time` in seconds, or `frame_index` or
-    `frame_id`, which need a frame rate (`videos[].fps`, or `given`). The image nearest to a whole second stands
+    `frame_id`, which need a frame rate (`videos[].fps`, or `defaults`). The image nearest to a whole second stands
     for it, others are not used. `annotations` have an instance: `instance`, or `track_id`, there or among their
     `attributes`. Further attributes: `occluded`, `outside` (it is there and covered), `in_patient`, `filled`,
     `visibility`. `videos` may be missing; they hold `fps`, `duration` in seconds (without it the last image is
@@ -110,7 +110,7 @@ def read_coco(file: Path, content: dict[str, Any], given: Given) -> list[Annotat
             place, found = f"images, entry {number}", f"video_id {image.video_id}"
             raise InputError(file, place, found=found, expected="the id of a video")
     return [
-        _annotation(file, video, [one for one in images if one.video_id == video.id], (by_image, categories), given)
+        _annotation(file, video, [one for one in images if one.video_id == video.id], (by_image, categories), defaults)
         for video in videos
     ]
 
@@ -134,11 +134,11 @@ def _annotation(
     video: _CocoVideo,
     images: Sequence[_CocoImage],
     boxes: tuple[dict[int, list[tuple[int, _CocoBox]]], dict[int, str]],
-    given: Given,
+    defaults: ReadDefaults,
 ) -> Annotation:
     by_image, categories = boxes
     place = f"video {video.name!r}"
-    fps = video.fps or given.fps
+    fps = video.fps or defaults.fps
     nearest = _nearest(file, images, fps)
     width = video.width or next((one.width for one in images if one.width), None)
     height = video.height or next((one.height for one in images if one.height), None)
@@ -155,7 +155,7 @@ def _annotation(
                 height=height,
                 seconds=video.duration or max(nearest, default=0) + 1.0,
                 fps=fps,
-                procedure=video.procedure_type or given.procedure,
+                procedure=video.procedure_type or defaults.procedure,
             ),
             sightings=tuple(
                 _sighting(file, number, box, second, categories)
@@ -315,7 +315,7 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
 
 
 def read_annotations(
-    paths: Sequence[Path], given: Given | None = None, *, progress: Callable[[int, int], None] | None = None
+    paths: Sequence[Path], defaults: ReadDefaults | None = None, *, progress: Callable[[int, int], None] | None = None
 ) -> list[Annotation]:
     """The annotations in files or folders, each video once, in order of the video's name.
 
@@ -325,7 +325,7 @@ def read_annotations(
     found: dict[str, tuple[Path, Annotation]] = {}
     files = files_of(paths)
     for number, file in enumerate(files, start=1):
-        for one in _read(file, given or Given()):
+        for one in _read(file, defaults or ReadDefaults()):
             if one.video.id in found:
                 expected = f"each video once; {found[one.video.id][0].name} has it"
                 raise InputError(file, found=f"video {one.video.id!r} again", expected=expected)
@@ -335,7 +335,7 @@ def read_annotations(
     return [one for _, (_, one) in sorted(found.items())]
 
 
-def _read(file: Path, given: Given) -> list[Annotation]:
+def _read(file: Path, defaults: ReadDefaults) -> list[Annotation]:
     try:
         if file.stat().st_size > _MOST_BYTES:
             raise InputError(file, found=f"{file.stat().st_size} bytes", expected=f"at most {_MOST_BYTES}")
@@ -344,20 +344,20 @@ def _read(file: Path, given: Given) -> list[Annotation]:
         raise InputError(file, found=error.strerror or "an unreadable file", expected=_EXPECTED) from error
     start = content[:200].lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n\x00")
     if start.startswith(b"<"):
-        return [read_cvat(file, content, given)]
+        return [read_cvat(file, content, defaults)]
     if not start.startswith(b"{"):
         found = f"{content[:40]!r}" if content else "an empty file"
         raise InputError(file, found=found, expected=_EXPECTED)
     parsed: dict[str, object] = dict(parse_json(file, content))
     if parsed.get("kind") == "annotated video":
-        return [_own(file, parsed, given)]
+        return [_own(file, parsed, defaults)]
     if "images" in parsed or "annotations" in parsed:
-        return read_coco(file, parsed, given)
+        return read_coco(file, parsed, defaults)
     fields = ", ".join(sorted(parsed)[:6]) or "nothing"
     raise InputError(file, found=f"JSON with {fields}", expected=_EXPECTED)
 
 
-def _own(file: Path, parsed: dict[str, object], given: Given) -> Annotation:
+def _own(file: Path, parsed: dict[str, object], defaults: ReadDefaults) -> Annotation:
     version = parsed.get("format_version")
     if isinstance(version, int) and version > FORMAT_VERSION:
         found = f"{version}, written by a newer version of Proctor"
@@ -366,9 +366,9 @@ def _own(file: Path, parsed: dict[str, object], given: Given) -> Annotation:
         annotation = Annotation.model_validate(parsed)
     except ValidationError as error:
         raise refusal(file, "", error) from error
-    if annotation.video.procedure or not given.procedure:
+    if annotation.video.procedure or not defaults.procedure:
         return annotation
-    video = annotation.video.model_copy(update={"procedure": given.procedure})
+    video = annotation.video.model_copy(update={"procedure": defaults.procedure})
     return annotation.model_copy(update={"video": video})
 
 

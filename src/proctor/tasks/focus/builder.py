@@ -116,21 +116,21 @@ def _official(annotation: Annotation) -> Annotation:
 
 def _files(annotations: dict[str, Annotation], chosen: Chosen, plan: FocusPlan) -> FocusBuilt:
     flat = [
-        (annotations[video], f"{video}-q{number:03d}", offer)
-        for video, offers in chosen.offers.items()
-        for number, offer in enumerate(offers, start=1)
+        (annotations[video], f"{video}-q{number:03d}", candidate)
+        for video, candidates in chosen.candidates.items()
+        for number, candidate in enumerate(candidates, start=1)
     ]
-    choices = [offer for _, _, offer in flat if isinstance(offer.format, ChoiceFormat)]
+    choices = [candidate for _, _, candidate in flat if isinstance(candidate.format, ChoiceFormat)]
     rng = generator(plan.seed, "build focus", "options")
-    decks = iter(deal_options([offer.options for offer in choices], [0] * len(choices), rng))
+    decks = iter(deal_options([candidate.options for candidate in choices], [0] * len(choices), rng))
     requests, references = [], []
     answers: dict[str, Counter[str]] = {}
-    for annotation, name, offer in flat:
-        options, letter = next(decks) if isinstance(offer.format, ChoiceFormat) else ([], "")
-        requests.append(_request(annotation, name, offer, options))
-        reference = _reference(annotation, name, offer, (options, letter), plan)
+    for annotation, name, candidate in flat:
+        options, letter = next(decks) if isinstance(candidate.format, ChoiceFormat) else ([], "")
+        requests.append(_request(annotation, name, candidate, options))
+        reference = _reference(annotation, name, candidate, (options, letter), plan)
         references.append(reference)
-        answers.setdefault(_NATIVE[offer.format.kind], Counter())[reference.answer] += 1
+        answers.setdefault(_NATIVE[candidate.format.kind], Counter())[reference.answer] += 1
     formats = {
         form: (sum(known.values()), max(known.values()) / sum(known.values()))
         for form, known in sorted(answers.items())
@@ -138,52 +138,52 @@ def _files(annotations: dict[str, Annotation], chosen: Chosen, plan: FocusPlan) 
     return FocusBuilt(tuple(requests), tuple(references), formats, chosen.dropped)
 
 
-def _request(annotation: Annotation, name: str, offer: CandidateQuestion, options: Sequence[str]) -> NativeRequest:
+def _request(annotation: Annotation, name: str, candidate: CandidateQuestion, options: Sequence[str]) -> NativeRequest:
     return NativeRequest(
         qID=name,
         videoID=annotation.video.file,
-        start_time=offer.start,
-        end_time=annotation.video.seconds if offer.end is None else offer.end,
+        start_time=candidate.start,
+        end_time=annotation.video.seconds if candidate.end is None else candidate.end,
         procedure_type=annotation.video.procedure or "unknown",
-        question=f"{offer.question} {lettered(options)}" if options else offer.question,
+        question=f"{candidate.question} {lettered(options)}" if options else candidate.question,
     )
 
 
 def _reference(
-    annotation: Annotation, name: str, offer: CandidateQuestion, dealt: tuple[Sequence[str], str], plan: FocusPlan
+    annotation: Annotation, name: str, candidate: CandidateQuestion, dealt: tuple[Sequence[str], str], plan: FocusPlan
 ) -> BuiltReference:
     options, letter = dealt
-    asked = ASKED[offer.rule]
+    asked = ASKED[candidate.rule]
     kwargs: dict[str, JsonValue] = {}
-    if isinstance(offer.format, TimestampsFormat):
-        kwargs["threshold_seconds"] = offer.format.tolerance
-    elif isinstance(offer.format, PercentageFormat):
-        kwargs["threshold_pp"] = offer.format.tolerance
-    elif isinstance(offer.format, PatternFormat):
-        kwargs["pattern"] = offer.format.pattern
-    unseen = plan.unseen(annotation.video.procedure, offer.rule)
+    if isinstance(candidate.format, TimestampsFormat):
+        kwargs["threshold_seconds"] = candidate.format.tolerance
+    elif isinstance(candidate.format, PercentageFormat):
+        kwargs["threshold_pp"] = candidate.format.tolerance
+    elif isinstance(candidate.format, PatternFormat):
+        kwargs["pattern"] = candidate.format.pattern
+    unseen = plan.unseen(annotation.video.procedure, candidate.rule)
     reference = BuiltReference(
         qID=name,
         primary=asked.primary,
-        format=_NATIVE[offer.format.kind],
+        format=_NATIVE[candidate.format.kind],
         format_kwargs=kwargs,
-        answer=letter or _text(offer),
+        answer=letter or _text(candidate),
         secondaries=asked.secondaries,
         ood=unseen != "nothing",
         clinical=asked.clinical,
-        rule=offer.rule,
+        rule=candidate.rule,
         unseen=unseen,
     )
     return reference.model_copy(update={"options": tuple(options)}) if options else reference
 
 
-def _text(offer: CandidateQuestion) -> str:
+def _text(candidate: CandidateQuestion) -> str:
     """The answer as the toolkit writes it."""
-    answer = offer.answer
+    answer = candidate.answer
     if isinstance(answer, bool):
         return "yes" if answer else "no"
     if isinstance(answer, list):
-        if isinstance(offer.format, TimestampsFormat):
+        if isinstance(candidate.format, TimestampsFormat):
             return ", ".join(clock_text(float(str(time))) for time in answer)
         return ", ".join(str(name) for name in answer) or "none"
     return f"{answer:g}" if isinstance(answer, float) else str(answer)

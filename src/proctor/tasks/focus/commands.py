@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from pydantic import JsonValue
 
-from proctor.construction import Completion, Fps, Given, ProcedureName, TrackFiles, completed, counted, files_of
+from proctor.construction import Completion, Fps, ProcedureName, ReadDefaults, TrackFiles, completed, counted, files_of
 from proctor.core import PluginReport, PluginTable, Steps
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def build(
         raise typer.BadParameter("name a new folder, or --check-only", param_hint="--out")
     seen = tuple(in_distribution or SEEN_IN_TRAINING)
     plan = FocusPlan(questions, times, seen, tuple(unseen or ()), even, seed, track, segment_s)
-    completions = completed(tracks, Given(fps, procedure), fill, steps)
+    completions = completed(tracks, ReadDefaults(fps, procedure), fill, steps)
     undecided = sum(len(one.open) for one in completions)
     stop = check_only or (undecided > 0 and not allow_findings)
     built = None

@@ -161,20 +161,6 @@ PERCENT_TOLERANCE = 5.0
 TIME_TOLERANCE_S = 5.0
 """Seconds that a time may be off where the reference names no `threshold_seconds`."""
 
-ARGUMENTS: dict[str, tuple[str, ...]] = {
-    "binary": (),
-    "number": (),
-    "percentage": ("threshold_pp", "tolerance"),
-    "fo_class": ("valid_names",),
-    "time": ("threshold_seconds",),
-    "open_ended": ("max_length",),
-    "matching": ("pattern", "max_length"),
-    "pattern": ("pattern", "max_length"),
-    "multiple_choice": ("max_length", "options", "choices"),
-}
-"""The arguments of each format: the toolkit's, and `tolerance`, `options`, `choices` and the format `pattern`, which
-earlier versions of `build focus` wrote."""
-
 
 class FormQuestion:
     """What a format depends on: the question's own arguments, its options, the known classes."""
@@ -238,11 +224,6 @@ def _time(question: FormQuestion) -> AnswerFormat:
     return TimestampsFormat(tolerance=tolerance, several=True, strict=True)
 
 
-def _percentage(question: FormQuestion) -> AnswerFormat:
-    tolerance = question.number(PERCENT_TOLERANCE, "threshold_pp", "tolerance")
-    return PercentageFormat(tolerance=tolerance, strict=True)
-
-
 def _free(question: FormQuestion) -> AnswerFormat:
     return FreeTextFormat(max_chars=question.max_chars, strict=True)
 
@@ -252,23 +233,28 @@ def _pattern(question: FormQuestion) -> AnswerFormat:
     return PatternFormat(pattern=pattern, max_chars=question.max_chars, strict=True)
 
 
-def _choice(question: FormQuestion) -> AnswerFormat:
+_PERCENTAGE = ("threshold_pp", "tolerance")
+
+FORMATS: dict[str, tuple[tuple[str, ...], Callable[[FormQuestion], AnswerFormat]]] = {
+    "binary": ((), lambda _: BinaryFormat(strict=True)),
+    "number": ((), lambda _: CountFormat(strict=True)),
+    "percentage": (
+        _PERCENTAGE,
+        lambda asked: PercentageFormat(tolerance=asked.number(PERCENT_TOLERANCE, *_PERCENTAGE), strict=True),
+    ),
+    "fo_class": (("valid_names",), _classes),
+    "time": (("threshold_seconds",), _time),
+    "open_ended": (("max_length",), _free),
+    "matching": (("pattern", "max_length"), _pattern),
+    "pattern": (("pattern", "max_length"), _pattern),
     # Options that stand in the question alone can't be compared by code: a judge decides.
-    return ChoiceFormat(strict=True) if question.options else _free(question)
-
-
-FORMATS: dict[str, Callable[[FormQuestion], AnswerFormat]] = {
-    "binary": lambda question: BinaryFormat(strict=True),  # noqa: ARG005 - all take the question
-    "number": lambda question: CountFormat(strict=True),  # noqa: ARG005
-    "percentage": _percentage,
-    "fo_class": _classes,
-    "time": _time,
-    "open_ended": _free,
-    "matching": _pattern,
-    "pattern": _pattern,
-    "multiple_choice": _choice,
+    "multiple_choice": (
+        ("max_length", "options", "choices"),
+        lambda asked: ChoiceFormat(strict=True) if asked.options else _free(asked),
+    ),
 }
-"""The toolkit's names with what makes the format of a question."""
+"""The toolkit's names with the arguments of each format, and what makes the format of a question. `tolerance`, `options`,
+`choices` and the format `pattern` are of earlier versions of `build focus`."""
 
 
 UNKNOWN = "unknown"
@@ -305,7 +291,7 @@ def format_named(request: NativeRequest) -> str:
     """The answer format that a request names beside the toolkit's fields, else `UNKNOWN`."""
     more = request.model_extra or {}
     named = more.get("answer_format", more.get("format"))
-    return named if isinstance(named, str) and named in ARGUMENTS else UNKNOWN
+    return named if isinstance(named, str) and named in FORMATS else UNKNOWN
 
 
 def without_reference(request: NativeRequest) -> NativeReference:

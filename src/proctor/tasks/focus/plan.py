@@ -21,8 +21,8 @@ from proctor.construction import (
     Timeline,
     arrivals,
     choose,
-    foregone,
-    gives_away,
+    constant_answers,
+    leaks_answer,
     official_name,
     orders,
     with_article,
@@ -201,7 +201,7 @@ out of distribution."""
 
 _FORMATS = ("choice", "count", "binary", "percentage", "classes", "timestamps", "pattern")
 _SECONDS_ASKED = 8  # seconds of a video that questions asked at one time may name
-_OF_A_RULE = 24  # offers of one rule of one video among which is chosen
+_OF_A_RULE = 24  # candidates of one rule of one video among which is chosen
 _CALM_S = 1.0  # nothing comes or goes so close to the time at which is asked
 _EARLIEST_S = 8.0
 _APPROACHES = {"laparoscopic", "robotic", "robot-assisted", "minimally-invasive", "thoracoscopic"}
@@ -281,7 +281,7 @@ class _Asking(Timeline):
 class Chosen:
     """The questions of every video by its id, and how many were dropped so that no answer is too common."""
 
-    offers: dict[str, list[CandidateQuestion]]
+    candidates: dict[str, list[CandidateQuestion]]
     dropped: int
 
 
@@ -309,21 +309,21 @@ def choose_questions(
         plan.per_video,
         rng,
         turns=_leaves(pool) if plan.even_capabilities else {"": _FORMATS},
-        slot_of=_leaf if plan.even_capabilities else lambda offer: ("", offer.format.kind),
+        slot_of=_leaf if plan.even_capabilities else lambda candidate: ("", candidate.format.kind),
         progress=lambda done, _: looked(len(annotations) + done),
     )
     return _trimmed(found, generator(plan.seed, "build focus", "trim"))
 
 
-def _leaf(offer: CandidateQuestion) -> tuple[str, str]:
+def _leaf(candidate: CandidateQuestion) -> tuple[str, str]:
     """The capability that a question tests first of all, with its group."""
-    primary = ASKED[offer.rule].primary
+    primary = ASKED[candidate.rule].primary
     return GROUP_OF[primary], primary
 
 
 def _leaves(pool: dict[str, list[CandidateQuestion]]) -> dict[str, list[str]]:
     """The groups of capabilities with those of which there is something to ask."""
-    asked = {_leaf(one) for offers in pool.values() for one in offers}
+    asked = {_leaf(one) for candidates in pool.values() for one in candidates}
     found = {group: [leaf for leaf in GROUPS[group]["leaves"] if (group, leaf) in asked] for group in GROUPS}
     return {group: leaves for group, leaves in found.items() if leaves} or {"": [""]}
 
@@ -331,7 +331,7 @@ def _leaves(pool: dict[str, list[CandidateQuestion]]) -> dict[str, list[str]]:
 def _pool(
     annotations: Sequence[Annotation], plan: FocusPlan, looked: Callable[[int], None]
 ) -> dict[str, list[CandidateQuestion]]:
-    """All offers of every video that give nothing away."""
+    """All candidates of every video that give nothing away."""
     names = sorted({name for one in annotations for name in one.classes})
     inserted = {one.class_name for some in annotations for one in some.moments if one.kind == "insertion"}
     arising = {name for name in names if official_name(name) in ARISING and name not in inserted}
@@ -342,22 +342,27 @@ def _pool(
         say = window_templates(say, plan.segment_s if plan.track == "segment" else 0)
     pool: dict[str, list[CandidateQuestion]] = {}
     for number, one in enumerate(annotations, start=1):
-        pool[one.video.id] = _offers(one, say, arising, plan)
+        pool[one.video.id] = _candidates(one, say, arising, plan)
         looked(number)
-    known = foregone(pool)
-    return {video: [one for one in offers if (one.rule, one.mentions) not in known] for video, offers in pool.items()}
+    known = constant_answers(pool)
+    return {
+        video: [one for one in candidates if (one.rule, one.mentions) not in known]
+        for video, candidates in pool.items()
+    }
 
 
-def _offers(annotation: Annotation, say: FocusTemplates, arising: set[str], plan: FocusPlan) -> list[CandidateQuestion]:
+def _candidates(
+    annotation: Annotation, say: FocusTemplates, arising: set[str], plan: FocusPlan
+) -> list[CandidateQuestion]:
     video = annotation.video.id
     found: list[CandidateQuestion] = []
     for start, end, line in _lines(annotation, plan):
         shown = (end,) if plan.track == "procedure" else (start, end)
         for rule in RULES_OF_TRACK[plan.track]:
-            for offer in FOCUS_RULES[rule](line, say):
-                foreign = ASKED[rule].inserted and arising & {*offer.mentions, *offer.choices}
-                if not foreign and not gives_away(offer, *shown):
-                    found.append(replace(offer, rule=rule, start=start, end=end))
+            for candidate in FOCUS_RULES[rule](line, say):
+                foreign = ASKED[rule].inserted and arising & {*candidate.mentions, *candidate.choices}
+                if not foreign and not leaks_answer(candidate, *shown):
+                    found.append(replace(candidate, rule=rule, start=start, end=end))
     lots = generator(plan.seed, "build focus", "lots", video)
     kept: list[CandidateQuestion] = []
     for rule in FOCUS_RULES:
@@ -401,7 +406,7 @@ def _times(annotation: Annotation, plan: FocusPlan) -> list[float]:
 
 def _trimmed(chosen: dict[str, list[CandidateQuestion]], rng: np.random.Generator) -> Chosen:
     """Without this many of a format's commonest answer that it would be worth giving always."""
-    kept = {video: list(offers) for video, offers in chosen.items()}
+    kept = {video: list(candidates) for video, candidates in chosen.items()}
     dropped = 0
     for form in _FORMATS:
         most = _MOST_SHARE.get(form, _MOST_OF_OTHERS)
@@ -412,7 +417,7 @@ def _trimmed(chosen: dict[str, list[CandidateQuestion]], rng: np.random.Generato
                 break
             key = keys.most_common(1)[0][0]
             common = [pair for pair in asked if pair[1].key == key]
-            video, offer = common[int(rng.integers(len(common)))]
-            kept[video].remove(offer)
+            video, candidate = common[int(rng.integers(len(common)))]
+            kept[video].remove(candidate)
             dropped += 1
     return Chosen(kept, dropped)

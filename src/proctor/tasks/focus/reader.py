@@ -28,7 +28,6 @@ from proctor.core import (
 from proctor.core.formats import AnswerFormat, ChoiceFormat, bare
 from proctor.judges import PANEL_ACCURACY
 from proctor.tasks.focus.native import (
-    ARGUMENTS,
     FORMATS,
     FormQuestion,
     NativeReference,
@@ -283,11 +282,11 @@ def _form(key: NativeReference, question: FormQuestion, data: Path, place: str) 
             found=repr(key.format),
             expected=f"one of {', '.join(FORMATS)}",
         )
-    known = ARGUMENTS[key.format]
+    known, make = FORMATS[key.format]
     try:
         if unknown := sorted(key.format_kwargs.keys() - set(known)):
             raise TypeError(f"unknown: {', '.join(unknown)}")
-        return FORMATS[key.format](question)
+        return make(question)
     except (ValidationError, TypeError, ValueError, OverflowError) as error:
         raise InputError(
             data / "references.json",

@@ -270,9 +270,9 @@ def _rule(meaning: str, *, yes_no: bool = False) -> Rule:
     """The rule for attributes of a meaning: those that are true or false, or the others."""
 
     def rule(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
-        for offer in _at_a_time(line, say, meaning):
-            if isinstance(offer.format, BinaryFormat) is yes_no:
-                yield offer
+        for candidate in _at_a_time(line, say, meaning):
+            if isinstance(candidate.format, BinaryFormat) is yes_no:
+                yield candidate
 
     return rule
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
         EventLog,
         Truth,
         ask,
+        candidates,
         observe,
-        offers,
         simulate,
     )
 else:
@@ -28,5 +28,5 @@ else:
 
 __all__ = [
     "CLASSES", "QUESTION_TYPES", "READER", "RULES", "SIMULATOR_VERSION", "Event", "EventLog", "ObjectClass",
-    "Renderer", "Scene", "Script", "Truth", "ask", "draw_script", "observe", "offers", "simulate",
+    "Renderer", "Scene", "Script", "Truth", "ask", "candidates", "draw_script", "observe", "simulate",
 ]  # fmt: skip

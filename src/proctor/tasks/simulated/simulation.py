@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -38,35 +40,24 @@ from proctor.tasks.simulated.script import SLIDE, Event, Script, draw_script
 
 NAMES = tuple(kind.name for kind in CLASSES)
 
+
+def _asked() -> dict[str, dict[str, str]]:
+    import yaml
+
+    text = files(__package__).joinpath("questions.yaml").read_text(encoding="utf-8")
+    read: dict[str, dict[str, str]] = yaml.safe_load(text)
+    return read
+
+
+_ASKED = _asked()
+
+QUESTION_TYPES = {kind: tuple(rules) for kind, rules in _ASKED.items()}
+"""The taxonomy: question type to its rules; every rule in exactly one."""
+
 WORDS = QuestionTemplates(
     names=NAMES,
     phrases={kind.name: kind.phrase for kind in CLASSES},
-    texts={
-        "seen": "Does {an_a} come into view at any time?",
-        "seen-at": "Is {an_a} in view at {time}?",
-        "kinds-seen": "Which kinds of foreign object come into view at any time?",
-        "kinds-seen-at": "Which kinds of foreign object are in view at {time}?",
-        "never": "Which of these objects never comes into view?",
-        "how-many": "How many times is {an_a} brought into view?",
-        "how-many-at": "How many foreign objects are in view at {time}?",
-        "plural": "Which of these objects is brought into view more than once?",
-        "how-many-out": "How many foreign objects are carried out of view by an instrument?",
-        "when-seen": "When does {an_a} first come into view?",
-        "when-each": "At which times is {an_a} brought into view?",
-        "when-out": "When is {an_a} carried out of view?",
-        "before": "Does {an_a} come into view before the first {b} does?",
-        "first-seen": "Which of these objects comes into view first?",
-        "order-seen": "In which order do these kinds of object first come into view?",
-        "order-out": "In which order are these kinds of object first carried out of view?",
-        "out": "Is {an_a} carried out of view by an instrument?",
-        "kinds-out": "Which kinds of foreign object are carried out of view by an instrument?",
-        "first-out": "Which of these objects is carried out of view first?",
-        "where": "In which part of the picture is the {a} at {time}?",
-        "hidden": "Is the {a} covered completely for a while and then seen again?",
-        "which-hidden": "Which of these objects is covered completely for a while and then seen again?",
-        "moved": "Is the {a} picked up and put down at another place?",
-        "which-moved": "Which of these objects is picked up and put down at another place?",
-    },
+    texts={rule: text for rules in _ASKED.values() for rule, text in rules.items()},
 )
 """The text of every rule: here an insertion is a coming into view, and a retrieval a carrying out of it."""
 
@@ -182,9 +173,9 @@ class Truth(Timeline):
         ]
 
 
-def offers(truth: Truth) -> list[CandidateQuestion]:
+def candidates(truth: Truth) -> list[CandidateQuestion]:
     """All that the rules can ask of one video."""
-    return [replace(offer, rule=name) for name, rule in RULES.items() for offer in rule(truth)]
+    return [replace(candidate, rule=name) for name, rule in RULES.items() for candidate in rule(truth)]
 
 
 def _plain_classes(truth: Truth) -> list[str]:
@@ -218,8 +209,8 @@ def _which_moved(truth: Truth) -> Iterator[CandidateQuestion]:
     yield from _singled_out(WORDS.text("which-moved"), truth, "moved")
 
 
-def _in_our_words(rule: Rule) -> Callable[[Truth], Iterator[CandidateQuestion]]:
-    return lambda truth: rule(truth, WORDS)
+def _asked_by(rule: Rule, truth: Truth) -> Iterator[CandidateQuestion]:
+    return rule(truth, WORDS)
 
 
 _OWN: dict[str, Callable[[Truth], Iterator[CandidateQuestion]]] = {
@@ -229,22 +220,10 @@ _OWN: dict[str, Callable[[Truth], Iterator[CandidateQuestion]]] = {
     "which-moved": _which_moved,
 }
 
-QUESTION_TYPES: dict[str, tuple[str, ...]] = {
-    "presence": ("seen", "seen-at", "kinds-seen", "kinds-seen-at", "never"),
-    "counting": ("how-many", "how-many-at", "plural"),
-    "timing": ("when-seen", "when-each"),
-    "sequence": ("before", "first-seen", "order-seen"),
-    "retrieval": ("how-many-out", "when-out", "order-out", "out", "kinds-out", "first-out"),
-    "occlusion": ("hidden", "which-hidden"),
-    "motion": ("moved", "which-moved"),
-    "location": ("where",),
-}
-"""The taxonomy: question type to its rules; every rule in exactly one."""
-
 # The order decides how lots fall among equals, so it is part of what a seed means.
 _BEFORE = [name for name in TRACK_RULES if name != "where"]
 RULES: dict[str, Callable[[Truth], Iterator[CandidateQuestion]]] = {
-    name: _OWN[name] if name in _OWN else _in_our_words(TRACK_RULES[name]) for name in (*_BEFORE, *_OWN, "where")
+    name: _OWN[name] if name in _OWN else partial(_asked_by, TRACK_RULES[name]) for name in (*_BEFORE, *_OWN, "where")
 }
 """All rules by name."""
 
@@ -330,27 +309,27 @@ def simulate(
 
 def ask(truths: dict[str, Truth], per_video: int, seed: int) -> list[SimulatedQuestion]:
     """The questions of all videos, from their ground truth alone."""
-    pool = {video: offers(truth) for video, truth in truths.items()}
+    pool = {video: candidates(truth) for video, truth in truths.items()}
     chosen = choose(pool, per_video, generator(seed, "simulate", "questions"))
-    flat = [(video, number, offer) for video, some in chosen.items() for number, offer in enumerate(some, 1)]
-    choices = [offer for _, _, offer in flat if isinstance(offer.format, ChoiceFormat)]
+    flat = [(video, number, candidate) for video, some in chosen.items() for number, candidate in enumerate(some, 1)]
+    choices = [candidate for _, _, candidate in flat if isinstance(candidate.format, ChoiceFormat)]
     rng = generator(seed, "simulate", "options")
-    dealt = deal_options([offer.options for offer in choices], [0] * len(choices), rng)
+    dealt = deal_options([candidate.options for candidate in choices], [0] * len(choices), rng)
     decks = iter(dealt)
     types = {rule: kind for kind, rules in QUESTION_TYPES.items() for rule in rules}
     questions = []
-    for video, number, offer in flat:
-        options, answer = next(decks) if isinstance(offer.format, ChoiceFormat) else ([], offer.answer)
+    for video, number, candidate in flat:
+        options, answer = next(decks) if isinstance(candidate.format, ChoiceFormat) else ([], candidate.answer)
         questions.append(
             SimulatedQuestion(
                 id=f"{video}-q{number:02d}",
                 video=video,
-                question=offer.question,
-                format=offer.format,
+                question=candidate.question,
+                format=candidate.format,
                 options=tuple(options),
                 answer=answer,
-                question_type=types[offer.rule],
-                rule=offer.rule,
+                question_type=types[candidate.rule],
+                rule=candidate.rule,
                 objects=len(truths[video].of("inserted")),
             )
         )

@@ -76,7 +76,7 @@ class FrameEvidence:
             false_facts=tuple(name for name in denied if name in known and name not in said),
         )
 
-    def told(self) -> dict[str, JsonValue]:
+    def to_json(self) -> dict[str, JsonValue]:
         """For an answer's `extra`."""
         return asdict(self) | {"true_facts": [*self.true_facts], "false_facts": [*self.false_facts]}
 
@@ -105,7 +105,7 @@ class PairEvidence:
             return None
         return self.second if self.earlier == self.first else self.first
 
-    def told(self) -> dict[str, JsonValue]:
+    def to_json(self) -> dict[str, JsonValue]:
         """For an answer's `extra`."""
         return {
             "pair": [self.first, self.second],
@@ -125,14 +125,14 @@ class Evidence:
     frames: dict[str, FrameEvidence] = field(default_factory=dict)
     pairs: tuple[PairEvidence, ...] = ()
 
-    def told(self) -> dict[str, JsonValue]:
+    def to_json(self) -> dict[str, JsonValue]:
         """For an answer's `extra`: at most 600 characters of the overview, 300 of a frame, 200 of a pair."""
         return {
             "procedure": self.workflow.name if self.workflow is not None else None,
             "overview": self.overview,
             "draft": [*self.draft],
-            "frames": {label: one.told() for label, one in self.frames.items()},
-            "pairs": [one.told() for one in self.pairs],
+            "frames": {label: one.to_json() for label, one in self.frames.items()},
+            "pairs": [one.to_json() for one in self.pairs],
         }
 
 
@@ -171,7 +171,7 @@ class Correction:
     moved: tuple[tuple[str, str], ...] = ()
     because: str = ""
 
-    def told(self, own: Sequence[str]) -> dict[str, JsonValue]:
+    def to_json(self, own: Sequence[str]) -> dict[str, JsonValue]:
         """For an answer's `extra`, violation by violation; `own` is the model's order."""
         violations: list[JsonValue] = [{**asdict(one), "mended": one not in self.broken} for one in self.violated]
         given_up: list[JsonValue] = [asdict(one) for one in self.broken if one not in self.violated]
@@ -286,12 +286,12 @@ class EvidenceFlow(KeyFrameMethod):
         evidence = await self._gather(task) if task.frames.frames else Evidence()
         decided = await self._decide(task, evidence)
         said = read_labels(decided.order, task.frames.labels)
-        extra: dict[str, JsonValue] = {"evidence": evidence.told()}
+        extra: dict[str, JsonValue] = {"evidence": evidence.to_json()}
         order, rationale = said.said, decided.rationale
         if self.ruled:
             correction = correct(said.known, constraints(evidence))
             order = correction.order
-            extra["correction"] = correction.told(said.said)
+            extra["correction"] = correction.to_json(said.said)
             if correction.moved:
                 rationale = assembled(evidence, correction)
         return FoundOrder(order, rationale, extra)

@@ -102,7 +102,7 @@ class VoteTally:
         ]
         return len(pairs), sum((lean[a, b] > 0) != (lean[b, a] > 0) for a, b in pairs)
 
-    def told(self) -> dict[str, JsonValue]:
+    def to_json(self) -> dict[str, JsonValue]:
         """For an answer's `extra`."""
         decided, (pairs, alike) = len(self.decided), self.both_ways()
         return {
@@ -172,7 +172,7 @@ class PairwiseVote(KeyFrameMethod):
             "agreement": found.agreement if found is not None else None,
             "against": found.against if found is not None else None,
             "even": [[*pair] for pair in tally.even(order)],
-            "voting": tally.told(),
+            "voting": tally.to_json(),
         }
         return FoundOrder(order, _rationale(order, tally), extra)
 

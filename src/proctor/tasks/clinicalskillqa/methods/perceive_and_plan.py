@@ -95,7 +95,7 @@ class SentPicture:
         return [(colour, detail.what) for colour, detail in zip(COLOURS, self.details, strict=False)]
 
 
-def looks_at(
+def sent_pictures(
     frames: Sequence[Frame],
     poses: Sequence[Pose | None],
     marked: Mapping[str, Region],
@@ -164,7 +164,7 @@ class PlannedStep(BaseModel):
     step: str = Field(default="", description="The step of the procedure.")
     anchor: str = Field(default="", description="What was seen that puts it there.")
 
-    def told(self) -> dict[str, JsonValue]:
+    def to_json(self) -> dict[str, JsonValue]:
         """For the record."""
         return {"picture": clipped(self.picture, 40), "step": clipped(self.step), "anchor": clipped(self.anchor)}
 
@@ -184,7 +184,7 @@ class Problem(BaseModel):
     pictures: LabelList = Field(default_factory=list, description="The labels of the pictures.")
     evidence: str = Field(default="", description="What was seen that shows it.")
 
-    def told(self) -> dict[str, JsonValue]:
+    def to_json(self) -> dict[str, JsonValue]:
         """For the record."""
         pictures: list[JsonValue] = [clipped(one, 40) for one in self.pictures[:12]]
         return {"rule": clipped(self.rule), "pictures": pictures, "evidence": clipped(self.evidence)}
@@ -296,7 +296,7 @@ class PerceiveAndPlan(KeyFrameMethod):
     def _looks(
         self, frames: Sequence[Frame], poses: Sequence[Pose | None], originals: Sequence[Frame] = ()
     ) -> list[SentPicture]:
-        return looks_at(frames, poses, self._marked, insets=self.options.insets, originals=originals)
+        return sent_pictures(frames, poses, self._marked, insets=self.options.insets, originals=originals)
 
     async def _shown(self, task: OrderingTask) -> tuple[list[Example], Mapping[str, str]]:
         """Without a frame nothing is shown: what a blind run may not see, an example may tell."""
@@ -360,8 +360,8 @@ def _revises(check: CheckReply, plan: PlanReply, labels: Sequence[str]) -> bool:
 
 
 def _steps(plan: PlanReply) -> list[JsonValue]:
-    return [step.told() for step in plan.steps[:_MOST_STEPS]]
+    return [step.to_json() for step in plan.steps[:_MOST_STEPS]]
 
 
 def _problems(check: CheckReply) -> list[JsonValue]:
-    return [problem.told() for problem in check.problems[:_MOST_PROBLEMS]]
+    return [problem.to_json() for problem in check.problems[:_MOST_PROBLEMS]]

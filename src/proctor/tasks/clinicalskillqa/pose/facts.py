@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from statistics import median
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -41,15 +41,19 @@ class Threshold:
         return False if sign * value <= sign * self.no else None
 
 
-def _thresholds() -> dict[str, Threshold]:
+def _data() -> Any:
     import yaml
 
-    text = files(__package__).joinpath("thresholds.yaml").read_text(encoding="utf-8")
-    return {name: Threshold(**said) for name, said in yaml.safe_load(text).items()}
+    return yaml.safe_load(files(__package__).joinpath("pose.yaml").read_text(encoding="utf-8"))
 
 
-THRESHOLDS = _thresholds()
+_DATA = _data()
+
+THRESHOLDS = {name: Threshold(**said) for name, said in _DATA["thresholds"].items()}
 """By measure, with their reasons."""
+
+WORDS: dict[str, tuple[str, str, str]] = {name: tuple(said) for name, said in _DATA["words"].items()}
+"""Of each predicate: how a yes is said, how a no, and what it is called."""
 
 SEGMENTS: dict[tuple[str, str], float] = {
     ("shoulder", "elbow"): 0.186,
@@ -303,42 +307,17 @@ def _lies(body: Body) -> bool:
     return _all([_decided("lying", slope), _decided("flat", body.flatness)]) is True
 
 
-def _kneeling(body: Body, places: Places) -> bool | None:
-    del places
-    return _any([_decided("kneeling", drop) for drop in body.shanks])
-
-
-def _leaning(body: Body, places: Places) -> bool | None:
-    """Sideways in the picture, or towards the camera and away, which shortens the trunk."""
-    del places
-    return _any([_decided("leaning", body.lean), _decided("shortened", body.rise)])
-
-
-def _pressing(body: Body, places: Places) -> bool | None:
+def _pressing(body: Body, _: Places) -> bool | None:
     """Of all arms that are seen: from the side one hides the other."""
-    del places
     seen = [arm for arm in body.arms.values() if arm.elbow is not None or arm.tilt is not None]
     return _all(
         [_decided(name, value) for arm in seen for name, value in (("straight", arm.elbow), ("vertical", arm.tilt))]
     )
 
 
-def _stretching(body: Body, places: Places) -> bool | None:
-    del places
+def _stretching(body: Body, _: Places) -> bool | None:
     arms = body.arms.values()
     return _any([_all([_decided("straight", arm.elbow), _decided("stretched", arm.tilt)]) for arm in arms])
-
-
-def _on_chest(body: Body, places: Places) -> bool | None:
-    return _hand_at(body, places.chest, "hand_at")
-
-
-def _at_head(body: Body, places: Places) -> bool | None:
-    return _hand_at(body, places.head, "hand_at")
-
-
-def _at_device(body: Body, places: Places) -> bool | None:
-    return _hand_at(body, places.device, "reach")
 
 
 def _off(body: Body, places: Places) -> bool | None:
@@ -351,13 +330,14 @@ def _off(body: Body, places: Places) -> bool | None:
 
 
 PREDICATES: dict[str, Callable[[Body, Places], bool | None]] = {
-    "kneeling": _kneeling,
-    "leaning_over": _leaning,
+    "kneeling": lambda body, _: _any([_decided("kneeling", drop) for drop in body.shanks]),
+    # sideways in the picture, or towards the camera and away, which shortens the trunk
+    "leaning_over": lambda body, _: _any([_decided("leaning", body.lean), _decided("shortened", body.rise)]),
     "arms_straight_and_vertical": _pressing,
     "arm_stretched_out": _stretching,
-    "hands_on_chest": _on_chest,
-    "hands_at_head": _at_head,
-    "reaching_for_device": _at_device,
+    "hands_on_chest": lambda body, places: _hand_at(body, places.chest, "hand_at"),
+    "hands_at_head": lambda body, places: _hand_at(body, places.head, "hand_at"),
+    "reaching_for_device": lambda body, places: _hand_at(body, places.device, "reach"),
     "hands_off": _off,
 }
 """What is decided of each rescuer, by name. One hand is enough for "on the chest", "at the head" and "for the device";
@@ -419,22 +399,6 @@ def _around(boxes: Sequence[PersonBox]) -> PersonBox:
         max(box.bottom for box in boxes),
     )
 
-
-WORDS: Mapping[str, tuple[str, str, str]] = {
-    "kneeling": ("kneels", "does not kneel", "kneeling"),
-    "leaning_over": ("leans over", "is upright", "leaning over"),
-    "arms_straight_and_vertical": (
-        "has the arms straight and vertical",
-        "does not have the arms straight and vertical",
-        "arms straight and vertical",
-    ),
-    "arm_stretched_out": ("stretches an arm out", "stretches no arm out", "an arm stretched out"),
-    "hands_on_chest": ("has a hand on the manikin's chest", "has no hand on the manikin's chest", "hands on the chest"),
-    "hands_at_head": ("has a hand at the manikin's head", "has no hand at the manikin's head", "hands at the head"),
-    "reaching_for_device": ("reaches for the device", "does not reach for the device", "reaching for a device"),
-    "hands_off": ("keeps the hands off the manikin", "has hands on the manikin", "hands off"),
-}
-"""Of each predicate: how a yes is said, how a no, and what it is called."""
 
 _NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six")
 
