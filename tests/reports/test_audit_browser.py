@@ -15,9 +15,8 @@ from PIL import Image
 from proctor.audits import AuditReport, CorrelationSettings, MetricScores, Rating, RatingsTable
 from proctor.core import Item, Reference
 from proctor.core.formats import FreeTextFormat
-from proctor.reports import ReportSummary
-from proctor.reports.audits import AuditSource, Question, asked, write_audit_report
-from proctor.reports.audits import Reference as Said
+from proctor.reports import AuditSource, Question, ReportSummary, asked, write_audit_report
+from proctor.reports import Reference as Said
 from proctor.reports.browser import Limits
 from tests.reports.test_report_hostile import TEXTS
 from tests.support.audit_page import FEW, embedded, planted_source, read

@@ -12,8 +12,7 @@ import pytest
 
 from proctor.audits import AuditReport, RatingsTable, to_json
 from proctor.core import InputError, number
-from proctor.reports import ReportSummary
-from proctor.reports.audits import AuditSource, write_audit_report
+from proctor.reports import AuditSource, ReportSummary, write_audit_report
 from tests.support.audit_page import FEW, Tables, embedded, ends, planted_source, read, signed
 from tests.support.planted_metrics import planted
 from tests.support.program import proctor

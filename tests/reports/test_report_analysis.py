@@ -14,26 +14,24 @@ import pytest
 
 from proctor.core import InputError
 from proctor.reports import write_pictures, write_report
+from proctor.reports.analysis import performance_figures
+from proctor.reports.blocks import Figure, recorded_figure
 from proctor.reports.figures import (
+    SHARES,
     Box,
     Dot,
-    Forest,
-    Part,
-    Podium,
-    RankLines,
-    SharePanel,
+    Panel,
+    Series,
+    Stack,
     Verdicts,
-    draw_box_rows,
-    draw_forest,
+    draw_list,
     draw_podium,
     draw_rank_lines,
-    draw_shares,
+    draw_rows,
     draw_verdicts,
     plain_axis,
     ratio_axis,
 )
-from proctor.reports.pictures import Picture, performance_pictures
-from proctor.reports.pictures.picture import picture
 from proctor.runs import Analysis, Contest, Options, Store, analyse
 from proctor.stats import Resampling
 from tests.support.chromium import open_page
@@ -136,10 +134,10 @@ def test_pictures_as_files_are_whole_drawings(analysis: Analysis, tmp_path: Path
 
 def test_few_numbers_are_a_table_and_many_are_csv() -> None:
     rows = [{"system": "=1+1", "value": 0.123456789, "n": k} for k in range(41)]
-    few = picture("a", "A", "t", "<svg/>", caption="c", rows=rows[:40]).figure
+    few = recorded_figure("a", "A", "<svg/>", "c", rows[:40])
     assert few.numbers is not None
     assert few.csv == ""
-    many = picture("a", "A", "t", "<svg/>", caption="c", rows=rows).figure
+    many = recorded_figure("a", "A", "<svg/>", "c", rows)
     assert many.numbers is None
     first = next(csv.DictReader(io.StringIO(many.csv)))
     assert first == {"system": "'=1+1", "value": "0.12346", "n": "0"}
@@ -153,30 +151,29 @@ def test_a_filled_dot_is_an_interval_without_the_mark_and_long_ones_end_in_arrow
     axis = ratio_axis(0.5, 2.0)
     assert axis.labels == ("0.1", "0.2", "0.5", "1", "2", "5", "10")
     dots = [Dot(0.3, 0.1, 0.5), Dot(0.1, -0.1, 0.3), Dot(0.5, -2.0, 3.0), Dot()]
-    forest = Forest(list("abcd"), dots, ["1", "2", "3", "–"], "odds", (0.0, "none"))
-    drawn = draw_forest("k", "t", forest, axis)
+    rows = list(zip("abcd", dots, ["1", "2", "3", "–"], strict=True))
+    drawn = draw_list("k", "t", rows, axis, head="odds", line=(0.0, "none"))
     assert drawn.count("f-paper") == 2  # hollow: the second and the third
     assert drawn.count(" z") >= 2  # two arrows
     assert {"a", "b", "c", "d", "odds", "none"} <= set(texts(drawn))
 
 
 def test_lines_that_share_a_place_stand_apart_and_keep_its_number() -> None:
-    lines = RankLines(["a", "b", "c"], ["one", "two"], [[1, 3], [1, 1], [3, 1]])
-    shown = texts(draw_rank_lines("k", "t", lines))
+    shown = texts(draw_rank_lines("k", "t", ["a", "b", "c"], ["one", "two"], [[1, 3], [1, 1], [3, 1]]))
     assert sorted(text for text in shown if text.isdigit()) == ["1", "1", "1", "1", "3", "3"]
     assert shown.count("a") == 2
 
 
 def test_other_drawings_say_their_numbers_to_those_who_do_not_see_them() -> None:
     verdicts = Verdicts("all", [[None, 1], [-1, None]], [["", "3–0–1"], ["0–3–1", ""]])
-    assert "a better than b" in draw_verdicts("k", "t", ["a", "b"], verdicts)
-    podium = Podium(["a", "b"], [[1.0, 0.5], [0.2, 0.2]], [[1, 2], [1, 1]])
-    assert "a: first on 2, second on 0" in draw_podium("k", "t", podium, plain_axis(0, 1))
-    box = draw_box_rows("k", "t", ["a"], [Box(0, 0.1, 0.2, 0.3, 0.4)], ["x"], plain_axis(0, 1), "h")
-    assert "a median 0.2, quartiles 0.1 and 0.3" in box
-    parts = [Part("R", "right", 0), Part("W", "wrong", 1)]
-    shares = draw_shares("k", "t", ["a", "b"], parts, [SharePanel("count", [[3, 1], [0, 0]])])
-    assert "count, a: 3 right, 1 wrong" in shares
+    assert "a: better than b" in draw_verdicts("k", "t", ["a", "b"], verdicts)
+    podium = draw_podium("k", "t", ["a", "b"], [[1.0, 0.5], [0.2, 0.2]], [[1, 2], [1, 1]], plain_axis(0, 1))
+    assert "a: first on 2, second on 0" in podium
+    box = draw_list("k", "t", [("a", Box(0, 0.1, 0.2, 0.3, 0.4), "median 0.2")], plain_axis(0, 1), head="h")
+    assert "a: median 0.2, quartiles 0.1 and 0.3" in box
+    series = [Series("right", 0, "R"), Series("wrong", 1, "W")]
+    panel = Panel("count", [Stack([3, 1], shares=True), Stack([0, 0], shares=True)])
+    assert "count, a: 3 right, 1 wrong" in draw_rows("k", "t", ["a", "b"], [panel], SHARES, series=series)
 
 
 def test_plain_axes_do_not_round_their_labels_away() -> None:
@@ -190,10 +187,10 @@ def test_what_guessing_reaches_is_a_broken_line_wherever_accuracy_is_drawn(analy
         asked.append((facet, value))
         return 0.25
 
-    def broken(pictures: list[Picture]) -> dict[str, int]:
-        return {one.name: one.figure.svg.count("stroke-dasharray") for one in pictures}
+    def broken(pictures: list[Figure]) -> dict[str, int]:
+        return {one.name: one.svg.count("stroke-dasharray") for one in pictures}
 
-    without, found = broken(performance_pictures(analysis)), broken(performance_pictures(analysis, by_lot))
+    without, found = broken(performance_figures(analysis)), broken(performance_figures(analysis, by_lot))
     more = {name for name in found if found[name] > without[name]}
     assert more == {"capabilities", "length", "videos", "videos-labels"} & found.keys()
     assert "capabilities" in more

@@ -14,7 +14,7 @@ import pytest
 from proctor.core import ACCURACY
 from proctor.metrics import AccuracyScorer
 from proctor.reports import write_pictures
-from proctor.reports.figures.axes import value_axis
+from proctor.reports.figures import value_axis
 from proctor.runs import Analysis, Store, analyse, import_answers, write_tables
 from proctor.stats import Resampling
 from proctor.tasks.focus import READER

@@ -12,8 +12,8 @@ from proctor.core.formats import BinaryFormat, OrderingFormat
 from proctor.metrics import code_scorers
 from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS, overall_score
 from proctor.reports.blocks import Cell, Figure, Table
-from proctor.reports.sections import orders_section
 from proctor.reports.source import Source
+from proctor.reports.subgroups import orders_section
 from proctor.runs import Options, Store, chosen_runs
 
 LABELS = ("A", "B", "C", "D")

@@ -16,8 +16,7 @@ import pytest
 from proctor.audits.items import audit_items
 from proctor.core import Answer, InputError, Item, Status
 from proctor.media import CONDITIONS
-from proctor.reports import ReportSummary, write_report
-from proctor.reports.wording import condition_line
+from proctor.reports import ReportSummary, condition_line, write_report
 from proctor.runs import Options, Store, leaderboard
 from tests.support.report_store import JPEG, a_benchmark, fill
 

@@ -13,7 +13,7 @@ import pytest
 
 from proctor.metrics import AccuracyScorer
 from proctor.reports import write_report
-from proctor.reports.figures import Blobs, draw_blobs
+from proctor.reports.figures import draw_blobs
 from proctor.runs import Store, import_answers
 from proctor.tasks.focus import READER
 
@@ -65,12 +65,12 @@ def test_blobs_of_few_and_many_systems_stay_on_their_drawing(n: int) -> None:
     for _ in range(n):
         weights = [rng.random() ** 4 for _ in range(n)]
         chances.append([weight / sum(weights) for weight in weights])
-    drawn = draw_blobs("k", "Places", Blobs([f"system {k}" for k in range(n)], chances, range(1, n + 1)))
+    drawn = draw_blobs("k", "Places", [f"system {k}" for k in range(n)], chances, range(1, n + 1))
     root = ElementTree.fromstring(drawn)
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
     assert width <= 960
     assert height == 22 * n + 32
-    places = [(float(use.attrib["x"]), float(use.attrib["y"])) for use in root.iter("use") if "x" in use.attrib]
+    places = [(float(one.attrib["cx"]), float(one.attrib["cy"])) for one in root.iter("circle")]
     assert len(places) >= n
     assert all(0 <= x <= width and 0 <= y <= height for x, y in places)
-    assert draw_blobs("k", "Places", Blobs([f"system {k}" for k in range(n)], chances, range(1, n + 1))) == drawn
+    assert draw_blobs("k", "Places", [f"system {k}" for k in range(n)], chances, range(1, n + 1)) == drawn

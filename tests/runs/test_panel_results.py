@@ -25,7 +25,7 @@ from proctor.core import (
 from proctor.core.formats import CountFormat, FreeTextFormat
 from proctor.judges import JUDGE_VOTE, PANEL_ACCURACY, UNRESOLVED
 from proctor.metrics import AccuracyScorer
-from proctor.reports.pictures import together_pictures
+from proctor.reports.analysis import together_figures
 from proctor.runs import (
     Options,
     PaidVotes,
@@ -209,8 +209,8 @@ def test_an_analysis_knows_how_judged_answers_ended(store: Store) -> None:
         ("two", "count", "wrong"): 1,
         ("two", "free_text", "not marked"): 4,
     }
-    drawn = next(one for one in together_pictures(found) if one.name == "failures")
-    assert "unresolved" in drawn.figure.svg
+    drawn = next(one for one in together_figures(found) if one.name == "failures")
+    assert "unresolved" in drawn.svg
 
 
 def test_one_judge_for_all_runs_is_chosen_by_its_marks_then_by_its_size(store: Store) -> None:

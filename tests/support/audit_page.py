@@ -8,9 +8,8 @@ from typing import Any
 
 from proctor.audits import AuditReport, CorrelationSettings
 from proctor.core import number
-from proctor.reports import ReportSummary
-from proctor.reports.audits import AuditSource, Question
-from proctor.reports.audits import Reference as Said
+from proctor.reports import AuditSource, Question, ReportSummary
+from proctor.reports import Reference as Said
 from tests.support.planted_metrics import planted
 
 FEW = CorrelationSettings(draws=200)

@@ -133,7 +133,7 @@ class ResultsTable(FrameLike):
         return draw_intervals(marks, _scale(declared, chance), title=self.title, ax=ax)
 
     def _shown(self, row: Result) -> dict[str, str]:
-        from proctor.reports.wording import score
+        from proctor.reports import score
 
         metric = self.data.card.metric(row.metric)
         return {
@@ -204,7 +204,7 @@ class ComparisonTable(FrameLike):
         return draw_intervals(marks, scale, title=self.title, ax=ax)
 
     def _shown(self, one: Comparison) -> dict[str, str]:
-        from proctor.reports.wording import difference_of
+        from proctor.reports import difference_of
 
         metric, difference = self.data.card.metric(one.metric), one.difference
         return {
@@ -244,7 +244,7 @@ class RankingTable(FrameLike):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the boards should know."""
-        from proctor.reports.wording import board_notes
+        from proctor.reports import board_notes
 
         return tuple(dict.fromkeys(line for board in self.boards for line in board_notes(board)))
 

@@ -64,9 +64,7 @@ def analyze(
     Example: proctor analyze focus --store runs.db --baseline frontier --out analysis
     """
     from proctor import api
-    from proctor.reports import write_pictures
-    from proctor.reports.source import Source
-    from proctor.reports.wording import board_notes
+    from proctor.reports import Source, board_notes, write_pictures
     from proctor.runs import Options, Store, public_copy, write_tables
 
     if output is OutputFormat.CSV and out is None:

@@ -14,7 +14,7 @@ _FEW_PAIRS = 10  # more are in --format json
 
 def print_audit(audit: Audit) -> None:
     """One metric: agreement, raters, systems, lengths."""
-    from proctor.reports.tables.agreement import audit_tables
+    from proctor.reports import audit_tables
 
     for one in audit_tables(audit):
         print_blocks([one])
@@ -23,7 +23,7 @@ def print_audit(audit: Audit) -> None:
 
 def print_board(board: MetricRanking) -> None:
     """Several metrics on one board, and their pairs where these are few."""
-    from proctor.reports.tables.agreement import metric_board_table, metric_pairs_table
+    from proctor.reports import metric_board_table, metric_pairs_table
 
     print_blocks([metric_board_table(board)])
     note(

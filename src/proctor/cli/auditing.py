@@ -179,7 +179,7 @@ def _audit_store(
     media: Path | None,
     wanted: _Wanted,
 ) -> None:
-    from proctor.reports.audits import asked
+    from proctor.reports import asked
     from proctor.runs import Store, compared
 
     scorers, against, all_items, allow_missing = chosen
@@ -225,7 +225,7 @@ def _print(found: Any, dimensions: Sequence[str]) -> None:
 
 
 def _write_report(found: Any, out: Path, made: _Made) -> None:
-    from proctor.reports.audits import AuditSource, write_audit_report
+    from proctor.reports import AuditSource, write_audit_report
 
     source = AuditSource(made.title, found, made.questions(), made.images, made.raters)
     summary = write_audit_report(source, out)

@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleDimensions
 from rich.markup import escape
 
 if TYPE_CHECKING:
-    from proctor.reports.blocks import Block
+    from proctor.reports import Block
 
 _WIDE = 200  # of what is no terminal: nobody wants a table that is wrapped in a file
 
@@ -60,7 +60,7 @@ def print_table(
 ) -> None:
     """A table for people: columns beginning with ">" hold numbers, which are aligned to the right and never
     cut (see `show_table`)."""
-    from proctor.reports.terminal import show_table
+    from proctor.reports import show_table
 
     console.print(escape(title), style="bold", soft_wrap=True)
     show_table(console, columns, rows, wrapped=wrapped)
@@ -68,7 +68,7 @@ def print_table(
 
 def print_blocks(blocks: Sequence[Block | str]) -> None:
     """Tables and prose for people."""
-    from proctor.reports.terminal import show_block
+    from proctor.reports import show_block
 
     for one in blocks:
         show_block(console, one)

@@ -120,8 +120,7 @@ def rank(
     Example: proctor rank focus --store runs.db --baseline frontier --baseline open-weights --mine my-model
     """
     from proctor import api
-    from proctor.reports.tables import leads_tables
-    from proctor.reports.wording import who_advances
+    from proctor.reports import leads_tables, who_advances
     from proctor.runs import Store, board_json, board_rows, lead_rows, public_copy
     from proctor.stats import Resampling
 
@@ -173,8 +172,7 @@ def rank(
 
 def print_board(board: Board, *, detail: bool = False) -> None:
     """One board as tables: ranked systems, runs that can't be ranked, baselines."""
-    from proctor.reports.tables import board_tables, detail_tables
-    from proctor.reports.wording import board_notes
+    from proctor.reports import board_notes, board_tables, detail_tables
 
     print_blocks([*board_tables(board), *(detail_tables(board) if detail else [])])
     for line in board_notes(board):

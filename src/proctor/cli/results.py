@@ -156,7 +156,7 @@ def _results_csv(found: Any) -> None:
 
 
 def _results_table(found: Any) -> None:
-    from proctor.reports.tables import results_tables
+    from proctor.reports import results_tables
 
     for one in results_tables(found):
         print_blocks([one])
@@ -166,7 +166,7 @@ def _results_table(found: Any) -> None:
 
 
 def _policy_note(found: Any) -> None:
-    from proctor.reports.wording import DECIDED_LINE, policy_line
+    from proctor.reports import DECIDED_LINE, policy_line
 
     options = found.options
     if any(row.policy for row in found.rows):
@@ -211,8 +211,7 @@ def compare(
     Example: proctor compare rexsonovqa --store runs.db --condition text-only --condition video
     """
     from proctor import api
-    from proctor.reports.tables import comparison_blocks
-    from proctor.reports.wording import policy_line
+    from proctor.reports import comparison_blocks, policy_line
     from proctor.runs import Store
 
     facets = tuple(name.strip() for name in by.split(",") if name.strip())
@@ -262,7 +261,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 def _parts_tables(found: Any, by: tuple[str, ...]) -> None:
     """Of each pair, metric and scorer one table: a line for each part of the items."""
-    from proctor.reports.tables import differences_table
+    from proctor.reports import differences_table
 
     tables: dict[tuple[str, ...], list[Any]] = {}
     for one in found.comparisons:

@@ -6,6 +6,8 @@ made by `proctor.reports.figures` alone.
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -83,13 +85,17 @@ class Table:
 class Figure:
     """A drawing with what it shows in words; the numbers behind it are folded away: as a table (`numbers`),
     or where they are many as the lines of a CSV file (`csv`). `narrow` is the same drawing for a phone, where
-    one drawing does not do for both."""
+    one drawing does not do for both. One of an analysis has a `name` that makes a file's name, a `title`, and the
+    `facet` that accuracy is split by, where that is all it shows."""
 
     svg: str
     caption: str
     numbers: Table | None = None
     csv: str = ""
     narrow: str = ""
+    name: str = ""
+    title: str = ""
+    facet: str = ""
 
 
 @dataclass(frozen=True)
@@ -154,6 +160,49 @@ def records_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     )
     cells = tuple(tuple(Cell(_shown(row[name]), raw=row[name]) for name in names) for row in rows)
     return Table(title, heads, cells, title=title)
+
+
+_MOST_ROWS = 40  # of a table in the page; more are shown as the lines of a CSV file
+
+
+def recorded_figure(
+    name: str,
+    title: str,
+    svg: str,
+    caption: str,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    facet: str = "",
+    narrow: str = "",
+) -> Figure:
+    """A drawing with the records that it is made from: as a table where they are few, else as CSV."""
+    few = len(rows) <= _MOST_ROWS
+    numbers, lines = (records_table(caption, rows), "") if few else (None, _csv(rows))
+    return Figure(svg, caption, numbers, lines, narrow, name, title, facet)
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    from proctor.runs import safe_cell
+
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(list(rows[0]))
+    for row in rows:
+        writer.writerow([f"{one:.5g}" if isinstance(one, float) else safe_cell(one) for one in row.values()])
+    return out.getvalue()
+
+
+def span_of(
+    axis: tuple[float, float], low: float | None, number: float | None, high: float | None, mark: float | None
+) -> Span | None:
+    """The drawn form of a value with its interval on an axis; None where there is no value."""
+    if number is None or axis[1] <= axis[0]:
+        return None
+
+    def share(at: float | None) -> float | None:
+        return None if at is None else min(1.0, max(0.0, (at - axis[0]) / (axis[1] - axis[0])))
+
+    return Span(share(low), share(number) or 0.0, share(high), share(mark))
 
 
 def _is_number(one: object) -> bool:

@@ -1,39 +1,43 @@
-"""One report: from a store to one HTML file that opens without network, server or further files."""
+"""One report: from a store, or an audit, to one HTML file that opens without network, server or further files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import proctor
 from proctor.audits.items import ItemAudit
-from proctor.core import Item, write_whole
+from proctor.core import InputError, Item, write_whole
+from proctor.reports.analysis import analysis_section
+from proctor.reports.audit_source import AuditSource
 from proctor.reports.blocks import Section, Story
-from proctor.reports.browser import Limits, Shown, browser_data
+from proctor.reports.browser import RATED, Limits, Shown, browser_data, rated_data
+from proctor.reports.comparisons import conditions_section, crossings_section, gains_section
+from proctor.reports.completion import consumption_section, provenance_section, statuses_section
+from proctor.reports.leaderboard import headline_section, published_section
+from proctor.reports.metric_agreement import agreement_section, counts_section, raters_section, systems_section
+from proctor.reports.metric_profile import bias_section, calibration_section
+from proctor.reports.metric_ranking import metric_pairs_section, metrics_section
 from proctor.reports.page import render_page
-from proctor.reports.sections import (
-    analysis_section,
-    audit_section,
-    conditions_section,
-    consumption_section,
-    crossings_section,
-    facets_section,
-    gains_section,
-    headline_section,
-    orders_section,
-    provenance_section,
-    published_section,
-    ranking_section,
-    statuses_section,
-)
+from proctor.reports.ranking import ranking_section
+from proctor.reports.shortcuts import audit_section
 from proctor.reports.source import Source
-from proctor.reports.story import story_of
+from proctor.reports.story import audit_story, story_of
+from proctor.reports.subgroups import facets_section, orders_section
 from proctor.runs import Options, Store, public_copy
 
 _BROWSING = (
     "Every question with its key, what each system answered, how it was scored, and what a judge said of it. Choose on the "
     "left, read on the right, or walk with the arrow keys; the address keeps your filters."
+)
+_BROWSING_RATED = (
+    "Every question with its references and answers: what {raters} gave beside what each metric gave. Each "
+    "answer has a rank by score and a rank by rating among all answers of its language on a dimension; equal "
+    "ones share their ranks. The gap is how far these two are apart, from 0 to 1, with ▲ where the score is the "
+    "higher one. The disagreement of an answer is the mean of its gaps, that of a question the greatest of its "
+    "answers'; filters narrow what counts."
 )
 _WITHHELD = "Withheld from this page: questions, references, answers, names of judges, settings of runs."
 
@@ -86,29 +90,57 @@ def _write(
 ) -> ReportSummary:
     """The page; one from which items are `withheld` says so at its head and has no place for them."""
     source.check()
-    sections, last = _sections(source, audit), provenance_section(source)
-    story = story_of(source)
+    found = [
+        headline_section(source),
+        published_section(source),
+        ranking_section(source),
+        facets_section(source),
+        orders_section(source),
+        analysis_section(source),
+        conditions_section(source),
+        gains_section(source),
+        crossings_section(source),
+        consumption_section(source),
+        statuses_section(source),
+        audit_section(audit),
+    ]
     limits = replace(Limits(), items=max_items)
     data, shown = (None, Shown()) if withheld else browser_data(source, limits, thumbnails)
-    left_out = shown.left_out(limits)
-    page = render_page(
-        story=story,
-        sections=sections,
-        last=last,
-        data=data if max_items else None,
+    return _page(
+        out,
+        story_of(source),
+        [*found, provenance_section(source)],
+        (data if max_items else None, shown, shown.left_out(limits)),
         title=source.card.title,
         simulated=source.card.simulated,
         withheld=[_WITHHELD] if withheld else [],
         browsing=_BROWSING,
+    )
+
+
+def _page(
+    out: Path,
+    story: Story,
+    sections: Sequence[Section | None],
+    browser: tuple[dict[str, Any] | None, Shown, list[str]],
+    **context: Any,
+) -> ReportSummary:
+    """Writes a page: its story, the sections that there are, the browser before the last of them."""
+    (data, shown, left_out), kept = browser, [section for section in sections if section is not None]
+    page = render_page(
+        story=story,
+        sections=kept[:-1],
+        last=kept[-1],
+        data=data,
         shown=shown,
         left_out=left_out,
         version=proctor.__version__,
+        **context,
     )
-    written = write_whole(out, page)
     return ReportSummary(
         path=out,
-        bytes=written,
-        sections=tuple(section.key for section in (*sections, last)),
+        bytes=write_whole(out, page),
+        sections=tuple(section.key for section in kept),
         items=shown.items,
         answers=shown.answers,
         pictures=shown.pictures,
@@ -139,19 +171,25 @@ def write_public_report(
     return _write(source, out, max_items=0, withheld=True)
 
 
-def _sections(source: Source, audit: ItemAudit | None) -> list[Section]:
-    found = [
-        headline_section(source),
-        published_section(source),
-        ranking_section(source),
-        facets_section(source),
-        orders_section(source),
-        analysis_section(source),
-        conditions_section(source),
-        gains_section(source),
-        crossings_section(source),
-        consumption_section(source),
-        statuses_section(source),
-        audit_section(audit),
+def write_audit_report(source: AuditSource, out: Path, limits: Limits = RATED) -> ReportSummary:
+    """Writes the report of an audit; the file appears only when it is whole. The same source gives the same bytes.
+
+    Raises `InputError` without a metric, for a missing score, and where `out` can't be written.
+    """
+    if not source.found.metrics:
+        raise InputError(None, "metrics", found="none", expected="one or more")
+    story = audit_story(source)
+    sections = [
+        metrics_section(source),
+        metric_pairs_section(source),
+        agreement_section(source),
+        raters_section(source),
+        systems_section(source),
+        calibration_section(source),
+        bias_section(source),
+        counts_section(source),
     ]
-    return [section for section in found if section is not None]
+    data, shown = rated_data(source, limits)
+    browser = (data, shown, shown.left_out(limits))
+    browsing = _BROWSING_RATED.format(raters=source.raters)
+    return _page(out, story, sections, browser, title=source.title, simulated=False, withheld=[], browsing=browsing)

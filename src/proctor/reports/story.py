@@ -1,12 +1,19 @@
-"""The first screen of a report: what was evaluated, the answer in three sentences, one picture."""
+"""The first screen of a report, of systems or of an audit: what was evaluated, three answers, one picture."""
 
 from __future__ import annotations
 
-from proctor.core import VideoClip, count_of, difference, interval, p_value, value
+from collections.abc import Callable, Sequence
+
+from proctor.audits import LengthSlope, RankedMetric
+from proctor.core import VideoClip, count_of, difference, interval, number, number_interval, p_value, signed, value
+from proctor.reports.audit_source import AuditSource
 from proctor.reports.blocks import Answer, Figure, Story
-from proctor.reports.figures import Dot, Overview, draw_overview, value_axis
+from proctor.reports.figures import draw_overview, value_axis
+from proctor.reports.leaderboard import score
+from proctor.reports.metric_agreement import spoken_language
+from proctor.reports.metric_ranking import MOST_ON_TOP, metrics_figure
 from proctor.reports.source import BASELINE, Key, Source
-from proctor.reports.wording import score
+from proctor.reports.subgroups import dot_of
 from proctor.runs import BOTH, Comparison, LeaderboardRow
 
 _MOST_LINES = 24  # of the picture
@@ -72,39 +79,33 @@ def _evaluated(source: Source) -> str:
     )
 
 
-def _scored(source: Source, key: Key, row: LeaderboardRow) -> str:
-    metric = source.metric(key.metric)
-    known = row.ci_low is not None
-    level = _ci(source)
-    ends = f" ({level} {interval(metric, row.ci_low, row.ci_high)})" if known else ""
-    return f"{score(metric, row)}{ends}"
-
-
 def _lead(source: Source, key: Key, leader: LeaderboardRow) -> str:
-    condition = source.conditions[0]
-    label, shown = source.label(key), _scored(source, key, leader)
+    condition, label, metric = source.conditions[0], source.label(key), source.metric(key.metric)
+    ends = f" ({_ci(source)} {interval(metric, leader.ci_low, leader.ci_high)})" if leader.ci_low is not None else ""
+    shown, baseline = f"{score(metric, leader)}{ends}", source.is_baseline(leader.system)
     rivals = [row for row in _contestants(source, key) if row.system != leader.system]
+    if not rivals and not baseline:
+        return f"{leader.system} reaches {shown} ({label}, {condition}); no other system was scored."
     said = f"{leader.system} has the best {label.lower() if label == 'Accuracy' else label} under {condition}: {shown}."
-    if source.is_baseline(leader.system):
+    if baseline:
         said = f"No system but baselines was scored; {leader.system} is the best of them under {condition}: {shown}."
     if not rivals:
-        return (
-            said
-            if source.is_baseline(leader.system)
-            else f"{leader.system} reaches {shown} ({label}, {condition}); no other system was scored."
-        )
+        return said
     if leader.rank is None:
         return f"{said} It has no rank, because its run is incomplete."
     tied = [row.system for row in rivals if row.rank is not None and row.rank == leader.rank]
     if tied:
-        names = ", ".join(tied[:3]) + (f" and {len(tied) - 3} more" if len(tied) > 3 else "")
-        return (
-            f"{said} The lead is not sure: {names} {'does' if len(tied) == 1 else 'do'} not score significantly less."
-        )
+        does = "does" if len(tied) == 1 else "do"
+        return f"{said} The lead is not sure: {_first_names(tied)} {does} not score significantly less."
     if leader.rank_high == 1:
         return f"{said} It is significantly better than every other system."
     high = f" to {leader.rank_high}" if leader.rank_high else ""
     return f"{said} It ranks first alone, but the 95 % CI of its rank is 1{high}."
+
+
+def _first_names(names: Sequence[str]) -> str:
+    """Three names, and how many more there are."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _use(source: Source, key: Key, leader: LeaderboardRow) -> str:
@@ -116,43 +117,40 @@ def _use(source: Source, key: Key, leader: LeaderboardRow) -> str:
     if not contests:
         return f"Not known: no system was run both with {_media(source)} and on the text alone."
     own = next((one for one in contests if one.first.system == leader.system), None)
-    gain = [one for one in contests if _better(source, key, one)]
-    many = (
-        f" {len(gain)} of {len(contests)} systems score significantly higher with {_media(source)}."
-        if len(contests) > 1 or own is None
-        else ""
-    )
+    gain = [one for one in contests if _higher(source, key, one)]
+    several = len(contests) > 1 or own is None
+    count = f" {len(gain)} of {len(contests)} systems score significantly higher with {_media(source)}."
+    many = count if several else ""
     if own is None:
         return f"{leader.system} was not run on the text alone.{many}"
     return f"{_gain(source, key, own)}{many}"
 
 
-def _better(source: Source, key: Key, one: Comparison) -> bool:
-    """Whether the first run is significantly better than the second, all comparisons counted."""
-    sure = one.p_holm is not None and one.p_holm <= 1 - source.options.level
-    higher = source.metric(key.metric).higher_is_better
+def _higher(source: Source, key: Key, one: Comparison) -> bool | None:
+    """Whether the first run is better than the second, or worse; None where neither is significant, all comparisons
+    counted."""
+    if one.p_holm is None or one.p_holm > 1 - source.options.level:
+        return None
     low, high = one.difference.ci_low, one.difference.ci_high
-    return sure and ((low is not None and low > 0) if higher else (high is not None and high < 0))
-
-
-def _words(source: Source, key: Key, one: Comparison) -> str:
-    metric = source.metric(key.metric)
-    each = one.difference
-    level = _ci(source)
     return (
-        f"{difference(metric, one.drawn)} ({level} {interval(metric, each.ci_low, each.ci_high)}, "
-        f"p {p_value(one.p_holm)})"
+        (low is not None and low > 0) if source.metric(key.metric).higher_is_better else (high is not None and high < 0)
     )
 
 
+def _words(source: Source, key: Key, one: Comparison) -> str:
+    metric, each = source.metric(key.metric), one.difference
+    ends = interval(metric, each.ci_low, each.ci_high)
+    return f"{difference(metric, one.drawn)} ({_ci(source)} {ends}, p {p_value(one.p_holm)})"
+
+
 def _gain(source: Source, key: Key, one: Comparison) -> str:
-    media, shown = _media(source), _words(source, key, one)
-    if _better(source, key, one):
-        return f"Yes: with {media} {one.first.system} scores higher than on the text alone, by {shown}."
-    sure = one.p_holm is not None and one.p_holm <= 1 - source.options.level
-    if sure:
-        return f"No: with {media} {one.first.system} scores lower than on the text alone, by {shown}."
-    return f"Not shown: with {media} {one.first.system} does not score significantly higher than on the text alone, by {shown}."
+    begin, verb = {
+        True: ("Yes", "scores higher"),
+        False: ("No", "scores lower"),
+        None: ("Not shown", "does not score significantly higher"),
+    }[_higher(source, key, one)]
+    than = f"with {_media(source)} {one.first.system} {verb} than on the text alone"
+    return f"{begin}: {than}, by {_words(source, key, one)}."
 
 
 def _best_blind(source: Source, key: Key, leader: LeaderboardRow) -> tuple[str, float] | None:
@@ -179,28 +177,25 @@ def _above(source: Source, key: Key, leader: LeaderboardRow) -> str:
         said.append("No other system was run on the text alone.")
         return " ".join(said)
     name, number = blind
-    kind = ", a baseline," if source.is_baseline(name) else ""
+    kind = ", a baseline" if source.is_baseline(name) else ""
+    reached = f"The best text-only score is {value(metric, number)} ({name}{kind})"
     found = source.compared((leader.system, source.conditions[0]), (name, BASELINE), key)
-    reached = f"The best text-only score is {value(metric, number)} ({name}{kind.rstrip(',')})"
     if found is None:
         said.append(f"{reached}.")
-    elif _better(source, key, found):
-        said.append(f"{reached}: {leader.system} scores higher, by {_words(source, key, found)}.")
     else:
-        sure = found.p_holm is not None and found.p_holm <= 1 - source.options.level
         shown = _words(source, key, found)
-        if sure:
-            said.append(f"{reached}: {leader.system} scores lower, by {shown}.")
-        else:
-            said.append(f"{reached}: the difference of {leader.system} to it is not significant, {shown}.")
+        told = {
+            True: f"{leader.system} scores higher, by {shown}",
+            False: f"{leader.system} scores lower, by {shown}",
+            None: f"the difference of {leader.system} to it is not significant, {shown}",
+        }[_higher(source, key, found)]
+        said.append(f"{reached}: {told}.")
     return " ".join(said)
 
 
 def _figure(source: Source, key: Key) -> Figure | None:
     metric = source.metric(key.metric)
-    order = [BASELINE, *source.conditions] if BASELINE in source.conditions else [*source.conditions]
-    chosen = set(dict.fromkeys([source.conditions[0], *order])) if order else set()
-    conditions = [name for name in source.conditions if name in chosen][:_MOST_CONDITIONS]
+    conditions = source.conditions[:_MOST_CONDITIONS]
     if BASELINE in source.conditions and BASELINE not in conditions:
         conditions[-1] = BASELINE
     results = {name: source.results_of(key, name) for name in conditions}
@@ -213,18 +208,107 @@ def _figure(source: Source, key: Key) -> Figure | None:
     if not any(row is not None and row.drawn is not None for line in rows for row in line):
         return None
     chance = source.chance(key)
-    axis = value_axis(metric, *source.axis(key))
-    overview = Overview(
-        systems=[f"{name} (baseline)" if source.is_baseline(name) else name for name in names],
-        conditions=conditions,
-        dots=[[Dot() if row is None else Dot(row.drawn, row.ci_low, row.ci_high) for row in line] for line in rows],
-        texts=[["" if row is None else score(metric, row) for row in line] for line in rows],
-        mark=None if chance is None else (chance, f"chance {value(metric, chance)}"),
-    )
+    groups = []
+    for name, own in zip(names, rows, strict=True):
+        parts = [
+            (condition, dot_of(row), "" if row is None else score(metric, row))
+            for condition, row in zip(conditions, own, strict=True)
+        ]
+        groups.append((f"{name} (baseline)" if source.is_baseline(name) else name, parts))
     title = f"{source.label(key)} by system and condition"
     more = len(source.systems) - len(names)
     caption = f"{title}, with {100 * source.options.level:g} % confidence intervals."
     if any(row is not None and row.policy == BOTH for line in rows for row in line):
         caption += " A range is the score of an incomplete run."
     caption += f" {count_of(more, 'more system')} in the leaderboard." if more > 0 else ""
-    return Figure(draw_overview("overview", title, overview, axis), caption)
+    line = None if chance is None else (chance, f"chance {value(metric, chance)}")
+    return Figure(draw_overview("overview", title, groups, value_axis(metric, *source.axis(key)), line=line), caption)
+
+
+def audit_story(source: AuditSource) -> Story:
+    """The story of an audit, language by language; the picture is that of the first one."""
+    answers = (
+        Answer("Which metric agrees best, and how certain is that?", _by_language(source, _best_metric)),
+        Answer("How far do the raters agree?", _ceiling(source)),
+        Answer("Does the best metric favour long answers?", _by_language(source, _length)),
+    )
+    table = source.table
+    groups = len({one.cluster for one in table.ratings})
+    evaluated = (
+        f"{count_of(len(source.found.metrics), 'metric')} compared with {count_of(len(table.ratings), 'rating')} by "
+        f"{source.raters}, in {count_of(groups, 'group')}."
+    )
+    return Story(evaluated, answers, _metrics_figure(source))
+
+
+def _with_correlation(source: AuditSource, language: str) -> list[RankedMetric]:
+    return [place for place in source.main_board(language).metrics if place.mean.value is not None]
+
+
+def _by_language(source: AuditSource, say: Callable[[AuditSource, str], str]) -> str:
+    several = len(source.languages) > 1
+    parts = []
+    for language in source.languages:
+        said = say(source, language)
+        parts.append(f"{spoken_language(language)}: {said}" if several else said)
+    return " ".join(part[0].upper() + part[1:] if part else part for part in parts)
+
+
+def _best_metric(source: AuditSource, language: str) -> str:
+    known = _with_correlation(source, language)
+    if not known:
+        return "no metric has a correlation."
+    best = known[0]
+    spread = number_interval(best.mean.ci_low, best.mean.ci_high)
+    shown = f"{best.metric}, mean correlation {number(best.mean.value)} ({source.level} CI {spread})"
+    if len(known) == 1:
+        return f"{shown}; no other metric was compared."
+    tied = [one.metric for one in known[1:] if one.rank is not None and one.rank == best.rank]
+    if tied:
+        return f"{shown}; {_first_names(tied)} {'is' if len(tied) == 1 else 'are'} not significantly worse."
+    return f"{shown}; it ranks first alone."
+
+
+def _ceiling(source: AuditSource) -> str:
+    known = [one for one in source.found.each[0].ceilings if one.mean.value is not None]
+    if not known:
+        return "Not known: no answer was rated by two raters on the same dimension."
+    values = sorted(one.mean.value or 0.0 for one in known)
+    if len(values) == 1:
+        return f"Two raters correlate by {number(values[0])}."
+    return f"Two raters correlate by {number(values[0])} to {number(values[-1])}, depending on dimension and dataset."
+
+
+def _slope(source: AuditSource, language: str) -> tuple[str, LengthSlope] | None:
+    known = _with_correlation(source, language)
+    if not known:
+        return None
+    dimensions = source.dimensions(language)
+    alone = dimensions[0] if len(dimensions) == 1 else ""
+    profile = next(one for one in source.found.profiles if one.metric == known[0].metric)
+    return known[0].metric, next(
+        one for one in profile.length_slopes if (one.language, one.dimension) == (language, alone)
+    )
+
+
+def _length(source: AuditSource, language: str) -> str:
+    found = _slope(source, language)
+    if found is None or found[1].slope.value is None:
+        return "not known."
+    name, one = found
+    slope = one.slope
+    shown = f"{signed(slope.value)} SD of the score per doubling of the length, at the same rating"
+    if slope.ci_low is None or slope.ci_high is None:
+        return f"{name}: {shown}, without an interval."
+    shown = f"{shown} ({source.level} CI {number_interval(slope.ci_low, slope.ci_high)})"
+    if slope.ci_low > 0:
+        return f"yes, {name}: {shown}."
+    if slope.ci_high < 0:
+        return f"no, {name} favours short ones: {shown}."
+    return f"not shown for {name}: {shown}."
+
+
+def _metrics_figure(source: AuditSource) -> Figure | None:
+    language = source.languages[0]
+    known = _with_correlation(source, language)[:MOST_ON_TOP]
+    return metrics_figure(source, language, known, "overview") if known else None

@@ -1,35 +1,40 @@
-"""From a matplotlib figure to SVG that belongs to a page: no fonts, ids or styles of its own.
+"""Drawings as SVG that belongs to a page, and the axes that they share.
 
-matplotlib places everything; the page's style sheet colours it, so that a drawing follows light, dark
-and print. A strict content security policy forbids `style=` attributes, so they become attributes.
+Shapes have their colour as an attribute and as a class: the page's style sheet colours them, so that a drawing follows
+light, dark and print. All coordinates are pixels. The same calls give the same bytes.
 """
 
 from __future__ import annotations
 
-import io
-import re
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from html import escape
-from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
+from itertools import islice
 
-import numpy as np
+from proctor.core import Metric, clean, shorten, value
 
-from proctor.core import clean
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-INK, FAINT, GRID, PAPER = "#1c1f23", "#6b7280", "#dfe3e8", "#fffffe"
-DARK = "#101418"  # the same in light and dark: text on a light colour
-SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7a5195", "#8c8c8c")
+_SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7a5195", "#8c8c8c")
 """Okabe and Ito's colours that hold for colour-blind readers, and two more; each has a marker too."""
 
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
-MOST_SERIES = len(SERIES)
+COLOURS = {"ink": "#1c1f23", "faint": "#6b7280", "grid": "#dfe3e8", "paper": "#ffffff", "dark": "#101418"} | {
+    f"s{number}": colour for number, colour in enumerate(_SERIES)
+}
+"""By name; `dark` is the same in light and dark: text on a light colour."""
+
+MOST_SERIES = len(_SERIES)
+WIDE, SLIM = 960, 380
+"""Pixels across of a drawing for a screen, and of the same drawing for a phone."""
+
+LABEL, SLIM_LABEL = 30, 16
+"""The most characters of a name beside a drawing, and beside one for a phone; the tables have it in full."""
+
+CHARACTER = 7.2
+"""Pixels of an average letter of 12 pixels."""
+
+_SMALL = 760  # pixels; what is not wider keeps its size
+_NARROW = 460  # and what is not wider than this shrinks to a phone's width
+_MOST_SAID, _MOST_PARTS = 40, 12  # rows of a description, and what is said of each
 
 SHAPES = {
     "square": ((-1, -1), (1, -1), (1, 1), (-1, 1)),
@@ -38,181 +43,264 @@ SHAPES = {
     "left": ((0.8, -1), (0.8, 1), (-0.9, 0)),
     "right": ((-0.8, -1), (-0.8, 1), (0.9, 0)),
     "diamond": ((0, -1), (1, 0), (0, 1), (-1, 0)),
-}
+    "plus": tuple((x / 3, y / 3) for x, y in (
+        (-1, -3), (1, -3), (1, -1), (3, -1), (3, 1), (1, 1), (1, 3), (-1, 3), (-1, 1), (-3, 1), (-3, -1), (-1, -1)
+    )),
+    "hexagon": tuple((math.sin(k * math.pi / 3), -math.cos(k * math.pi / 3)) for k in range(6)),
+}  # fmt: skip
 """Outlines in a box from −1 to 1, y downwards."""
 
-_CLASSES = {INK: "ink", FAINT: "faint", GRID: "grid", PAPER: "paper"} | {
-    colour: f"s{place}" for place, colour in enumerate(SERIES)
-}
-_KEPT = {
-    "fill",
-    "fill-opacity",
-    "font-size",
-    "font-weight",
-    "opacity",
-    "stroke",
-    "stroke-dasharray",
-    "stroke-dashoffset",
-    "stroke-linecap",
-    "stroke-linejoin",
-    "stroke-opacity",
-    "stroke-width",
-    "text-anchor",
-}
-_SETTINGS: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "proctor",
-    "text.parse_math": False,
-    "font.family": "DejaVu Sans",
-    "font.size": 12,
-    "axes.unicode_minus": True,
-    "path.simplify": False,
-    "path.snap": False,
-}
-WIDE, SLIM = 960, 380
-"""Pixels across of a drawing for a screen, and of the same drawing for a phone."""
-_SMALL = 760  # pixels; what is not wider keeps its size
-_NARROW = 460  # and what is not wider than this shrinks to a phone's width
-_DPI = 72  # so that one unit of the drawing is one pixel of the page
+_MARKERS = ("circle", "square", "up", "diamond", "down", "plus", "hexagon", "left")
 
 
-@contextmanager
-def drawing(width: float, height: float) -> Iterator[Figure]:
-    """A figure of a size in pixels to draw on, under settings of its own whatever the machine's are."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(), warnings.catch_warnings():
-        mpl.rcdefaults()
-        mpl.rcParams.update(_SETTINGS)
-        warnings.filterwarnings("ignore", message=".*[Gg]lyph.*missing.*")  # the browser has other fonts
-        yield Figure(figsize=(width / _DPI, height / _DPI), dpi=_DPI, facecolor="none")
+def series_colour(number: int) -> str:
+    """The colour of the series with this number."""
+    return f"s{number % MOST_SERIES}"
 
 
-def bare_axes(figure: Figure, box: tuple[float, float, float, float]) -> Axes:
-    """Axes without frame or ticks; `box` is left, top, width and height in pixels of the figure."""
-    whole_width, whole_height = figure.get_size_inches() * _DPI
-    left, top, width, height = box
-    axes = figure.add_axes(
-        (left / whole_width, 1 - (top + height) / whole_height, width / whole_width, height / whole_height),
-        facecolor="none",
-    )
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for side in axes.spines.values():
-        side.set_visible(False)
-    return axes
+class Drawing:
+    """A drawing of a size in pixels, to which shapes are added from back to front."""
+
+    def __init__(self, width: float, height: float) -> None:
+        self.width, self.height = width, height
+        self._parts: list[str] = []
+
+    def text(
+        self, x: float, y: float, text: str, *, anchor: str = "start", turned: bool = False, **style: object
+    ) -> None:
+        """Text at its middle height; `anchor` is start, middle or end. `turned` text reads upwards. `style`: `fill` (a
+        colour's name), `size` in pixels, `bold`."""
+        fill, size = str(style.get("fill", "ink")), float(str(style.get("size", 12)))
+        given: dict[str, object] = {"x": 0 if turned else x, "y": 0.35 * size + (0 if turned else y), "font-size": size}
+        if turned:
+            given["transform"] = f"translate({_number(x)} {_number(y)}) rotate(-90)"
+        if anchor != "start":
+            given["text-anchor"] = anchor
+        if style.get("bold"):
+            given["font-weight"] = "bold"
+        self._add("text", given, fill=fill, text=_plain(text))
+
+    def line(
+        self,
+        points: Iterable[tuple[float, float]],
+        stroke: str,
+        width: float = 1,
+        *,
+        dashes: str = "",
+        opacity: float = 1,
+    ) -> None:
+        """A line through points."""
+        path = "M " + " L ".join(f"{_number(x)} {_number(y)}" for x, y in points)
+        given: dict[str, object] = {"d": path, "fill": "none", "stroke-width": width}
+        given |= {"stroke-dasharray": dashes} if dashes else {}
+        self._add("path", given | _opaque(opacity), stroke=stroke)
+
+    def rule(
+        self, x: float, top: float, bottom: float, stroke: str = "grid", width: float = 1, dashes: str = ""
+    ) -> None:
+        """An upright line."""
+        self.line([(x, top), (x, bottom)], stroke, width, dashes=dashes)
+
+    def rect(
+        self, x: float, y: float, width: float, height: float, fill: str, *, opacity: float = 1, edge: str = ""
+    ) -> None:
+        """A rectangle, with a thin edge in a colour."""
+        given: dict[str, object] = {"x": x, "y": y, "width": width, "height": height}
+        given |= {"stroke-width": 0.6 if edge == "paper" else 1.2} if edge else {}
+        self._add("rect", given | _opaque(opacity), fill=fill, stroke=edge)
+
+    def circle(self, x: float, y: float, radius: float, fill: str = "", *, edge: str = "", width: float = 0.8) -> None:
+        """A circle; without `fill` a ring."""
+        given: dict[str, object] = {"cx": x, "cy": y, "r": radius}
+        given |= {"stroke-width": width} if edge else {}
+        self._add("circle", given if fill else given | {"fill": "none"}, fill=fill, stroke=edge)
+
+    def shape(
+        self,
+        points: Sequence[tuple[float, float]],
+        kind: str,
+        size: float | tuple[float, float],
+        fill: str,
+        **style: float,
+    ) -> None:
+        """The same shape (a key of `SHAPES`) at all points as one element; `size` is pixels, or width and height; `style`
+        may hold `opacity`."""
+        if not points:
+            return
+        wide, high = size if isinstance(size, tuple) else (size, size)
+        path = " ".join(
+            "M "
+            + " L ".join(f"{_number(x + a * wide / 2)} {_number(y + b * high / 2)}" for a, b in SHAPES[kind])
+            + " z"
+            for x, y in points
+        )
+        self._add("path", {"d": path} | _opaque(style.get("opacity", 1)), fill=fill)
+
+    def marker(self, x: float, y: float, number: int, size: float = 8) -> None:
+        """The marker of the series with this number, in its colour."""
+        kind = _MARKERS[number % MOST_SERIES]
+        if kind == "circle":
+            self.circle(x, y, size / 2, series_colour(number), edge="paper")
+        else:
+            self.shape([(x, y)], kind, size, series_colour(number))
+
+    def legend(self, x: float, y: float, entries: Sequence[tuple[int, str]], room: float) -> None:
+        """The series' markers with their names, in as many lines of 18 pixels as `legend_lines` says."""
+        for line in _legend_lines(entries, room):
+            at = x
+            for number, name in line:
+                self.marker(at + 5, y, number)
+                self.text(at + 14, y, name)
+                at += 30 + CHARACTER * len(name)
+            y += 18
+
+    def svg(self, key: str, title: str, said: Iterable[tuple[str, Iterable[str]]], note: str = "") -> str:
+        """The drawing as inline SVG. `key` is unique on the page; title and what is `said` (of each row its name and
+        parts) are for readers who do not see it."""
+        rows = [
+            f"{shorten(name, 60)}: {', '.join(islice(parts, _MOST_PARTS))}" for name, parts in islice(said, _MOST_SAID)
+        ]
+        description = "; ".join(rows) + ". " + (note or "All numbers stand below.")
+        classes = "drawing" if self.width > _SMALL else "drawing small"
+        classes += " narrow" if self.width <= _NARROW else ""
+        width, height = f"{self.width:.0f}", f"{self.height:.0f}"
+        return (
+            f'<svg class="{classes}" role="img" aria-labelledby="{key}-t {key}-d" viewBox="0 0 {width} {height}" '
+            f'width="{width}" height="{height}"><title id="{key}-t">{_plain(title)}</title>'
+            f'<desc id="{key}-d">{_plain(description)}</desc>{"".join(self._parts)}</svg>'
+        )
+
+    def _add(self, tag: str, given: dict[str, object], *, fill: str = "", stroke: str = "", text: str = "") -> None:
+        painted = [(kind, name) for kind, name in (("fill", fill), ("stroke", stroke)) if name]
+        classes = " ".join(f"{kind[0]}-{name}" for kind, name in painted if name != "dark")
+        given |= {kind: COLOURS[name] for kind, name in painted} | ({"class": classes} if classes else {})
+        shown = "".join(f' {name}="{_number(one)}"' for name, one in given.items())
+        self._parts.append(f"<{tag}{shown}>{text}</{tag}>" if text else f"<{tag}{shown}/>")
 
 
-def put(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
-    """Text as it is written: never a formula, never out of a control character."""
-    merged: dict[str, Any] = {"color": INK, "fontsize": 12, "va": "center_baseline", "clip_on": False} | style
-    axes.text(x, y, clean(text).replace("\n", " "), parse_math=False, **merged)
+def _opaque(opacity: float) -> dict[str, object]:
+    return {} if opacity >= 1 else {"opacity": f"{opacity:.3g}"}
 
 
-def stamp(
-    axes: Axes, points: Sequence[tuple[float, float]], shape: str, size: float | tuple[float, float], **style: Any
-) -> None:
-    """The same shape (a key of `SHAPES`) at all points as one element, however many.
+def _number(one: object) -> str:
+    return f"{one:.2f}".rstrip("0").rstrip(".") if isinstance(one, float) else str(one)
 
-    `points` are data, `size` is pixels (or width and height); `style` is that of a patch.
-    """
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
 
-    if not points:
-        return
-    box = axes.get_window_extent()
-    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-    unit = np.array([(right - left) / box.width, (bottom - top) / box.height]) * np.array(size) / 2
-    outline = np.array(SHAPES[shape])
-    corners = np.array(points)[:, None, :] + (outline * unit)[None]
-    closed = np.concatenate([corners, corners[:, :1]], axis=1)
-    codes = [Path.MOVETO] + [Path.LINETO] * (len(outline) - 1) + [Path.CLOSEPOLY]
-    path = Path(closed.reshape(-1, 2), np.tile(codes, len(points)))
-    axes.add_patch(PathPatch(path, **({"linewidth": 0, "clip_on": False} | style)))
+def _plain(text: str) -> str:
+    return escape(clean(text).replace("\n", " "))
+
+
+def _legend_lines(entries: Sequence[tuple[int, str]], room: float) -> list[list[tuple[int, str]]]:
+    lines: list[list[tuple[int, str]]] = [[]]
+    x = 0.0
+    for number, name in entries:
+        shown = shorten(name, LABEL)
+        size = 30 + CHARACTER * len(shown)
+        if lines[-1] and x + size > room:
+            lines.append([])
+            x = 0.0
+        lines[-1].append((number, shown))
+        x += size
+    return lines
+
+
+def legend_height(entries: Sequence[tuple[int, str]], room: float) -> float:
+    """Pixels that a legend needs."""
+    return 18.0 * len(_legend_lines(entries, room)) if entries else 0.0
+
+
+def label_width(names: Sequence[str]) -> float:
+    """Pixels that the longest of the names needs at the left."""
+    return 14 + CHARACTER * max((len(name) for name in names), default=0)
 
 
 def standalone(drawn: str) -> str:
     """A drawing as a file of its own: on white, in its own colours."""
     head, _, body = drawn.partition(">")
     font = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+    start, end, rest = body.partition("</desc>")
     ground = '<rect width="100%" height="100%" fill="#ffffff"/>'
-    start, end = body.rpartition("</desc>")[:2]
-    rest = body[len(start) + len(end) :]
     return f'{head} xmlns="http://www.w3.org/2000/svg" font-family="{font}">{start}{end}{ground}{rest}\n'
 
 
-def svg(figure: Figure, *, key: str, title: str, description: str) -> str:
-    """The figure as inline SVG. `key` is unique on the page; title and description are for readers who
-    do not see it."""
-    raw = io.BytesIO()
-    figure.savefig(raw, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    root = ElementTree.fromstring(raw.getvalue())  # noqa: S314 - it is our own drawing
-    width, height = (f"{side * _DPI:.0f}" for side in figure.get_size_inches())
-    used = set(re.findall(r"#([\w.-]+)", raw.getvalue().decode()))
-    classes = "drawing" if float(width) > _SMALL else "drawing small"
-    classes += " narrow" if float(width) <= _NARROW else ""
-    body = "".join(_element(child, key, used) for child in root)
-    label = f'<title id="{key}-t">{_text(title)}</title><desc id="{key}-d">{_text(description)}</desc>'
-    return (
-        f'<svg class="{classes}" role="img" aria-labelledby="{key}-t {key}-d" viewBox="0 0 {width} {height}"'
-        f' width="{width}" height="{height}">{label}{body}</svg>'
+_STEPS = (1, 2, 2.5, 5, 10)
+_DECADES, _FINE = 3, 2
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Limits of a value axis, where its lines stand with their labels, and the metric that its values are of."""
+
+    limits: tuple[float, float]
+    ticks: tuple[float, ...] = ()
+    labels: tuple[str, ...] = ()
+    metric: Metric | None = None
+
+    def said(self, number: float) -> str:
+        """A value in words."""
+        return f"{number:.3g}" if self.metric is None else value(self.metric, number)
+
+    def within(self, number: float) -> float:
+        """The value, or the end of the axis beyond which it lies."""
+        return min(max(number, self.limits[0]), self.limits[1])
+
+    def share(self, number: float) -> float:
+        """Where a value stands, 0 at the low end and 1 at the high one."""
+        low, high = self.limits
+        return (number - low) / (high - low)
+
+
+def value_axis(metric: Metric, low: float, high: float, *, lines: int = 4) -> Axis:
+    """An axis from low to high in the metric's own unit."""
+    found = _axis(low, high, lines, 100 if metric.percent else 1, " %" if metric.percent else "", signed=False)
+    return replace(found, metric=metric)
+
+
+def signed_axis(metric: Metric, low: float, high: float, *, lines: int = 6) -> Axis:
+    """An axis of differences: around zero, with signs; of percentages in points."""
+    reach = max(abs(low), abs(high), 1e-9)
+    low, high = min(low, -0.15 * reach), max(high, 0.15 * reach)
+    return _axis(low, high, lines, 100 if metric.percent else 1, " pts" if metric.percent else "", signed=True)
+
+
+def plain_axis(low: float, high: float, *, lines: int = 4) -> Axis:
+    """An axis of plain numbers from low to high."""
+    return _axis(low, high, lines, 1, "", signed=False)
+
+
+def ratio_axis(low: float, high: float) -> Axis:
+    """An axis of ratios on a logarithmic scale, between 1/1000 and 1000; limits and ticks are log10 of them."""
+    first = max(_floor_log10(min(low, 0.5)), -_DECADES)
+    last = min(-_floor_log10(1 / max(high, 2.0)), _DECADES)
+    digits = (1, 2, 5) if last - first <= _FINE else (1,)
+    numbers = [digit * 10.0**power for power in range(first, last + 1) for digit in digits]
+    inside = [one for one in numbers if 10.0**first <= one <= 10.0**last]
+    return Axis((float(first), float(last)), tuple(map(math.log10, inside)), tuple(f"{one:g}" for one in inside))
+
+
+def _axis(low: float, high: float, lines: int, scale: float, unit: str, *, signed: bool) -> Axis:
+    if high <= low:  # one value alone: room on both sides of it
+        room = max(0.05, 0.05 * abs(low))
+        low, high = low - room, high + room
+    span = (high - low) * scale
+    power = 10.0 ** _floor_log10(span / lines)
+    step = next(power * factor for factor in _STEPS if span / (power * factor) <= lines + 1e-9)
+    first, last = _ceil(low * scale / step), _ceil(high * scale / step + 1e-9) - 1
+    if last * step < high * scale - 1e-9 and abs((last + 1) * step - high * scale) < 1e-9:
+        last += 1
+    numbers = [step * number for number in range(first, last + 1)]
+    digits = next((n for n in range(4) if all(abs(round(one, n) - one) < 1e-9 for one in numbers)), 4)
+    sign = "+" if signed else ""
+    labels = tuple(
+        (f"{number:{sign}.{digits}f}" if abs(number) > 1e-12 else "0").replace("-", "−") + unit for number in numbers
     )
+    pad = 0.02 * (high - low)
+    return Axis((low - pad, high + pad), tuple(number / scale for number in numbers), labels)
 
 
-def _element(element: ElementTree.Element, key: str, used: set[str]) -> str:
-    tag = element.tag.rpartition("}")[2]
-    if tag in {"metadata", "style"}:
-        return ""
-    inside = "".join(_element(child, key, used) for child in element)
-    text = _text(element.text) if element.text and element.text.strip() else ""
-    attributes = _attributes(element, key, used)
-    if tag in {"g", "defs"} and not attributes:
-        return inside if tag == "g" or not inside else f"<defs>{inside}</defs>"
-    if (tag == "g" and not inside) or (tag == "path" and _draws_nothing(attributes)):
-        return ""
-    shown = "".join(f' {name}="{escape(value)}"' for name, value in attributes.items())
-    return f"<{tag}{shown}>{text}{inside}</{tag}>"
+def _floor_log10(number: float) -> int:
+    return math.floor(math.log10(number))
 
 
-def _draws_nothing(attributes: dict[str, str]) -> bool:
-    return attributes.get("fill") == "none" and "stroke" not in attributes
-
-
-def _attributes(element: ElementTree.Element, key: str, used: set[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    style = element.get("style", "")
-    pairs = dict(part.split(":", 1) for part in style.split(";") if ":" in part)
-    styled = {name.strip(): value.strip() for name, value in pairs.items()}
-    classes = []
-    for name, value in styled.items():
-        if name in {"fill", "stroke"} and value in _CLASSES:
-            classes.append(f"{name[0]}-{_CLASSES[value]}")
-        if name in _KEPT:
-            found[name] = value.removesuffix("px")
-    for qualified, value in element.attrib.items():
-        name = qualified.rpartition("}")[2]
-        if name == "style" or (name == "id" and value not in used):
-            continue
-        if name == "transform" and re.match(r"rotate\(-?0 ", value):
-            continue
-        found[name] = _renamed(name, value, key)
-    if classes:
-        found["class"] = " ".join(classes)
-    return found
-
-
-def _renamed(name: str, value: str, key: str) -> str:
-    """Ids get the figure's key in front: they must be unique on the page."""
-    if name == "id":
-        return f"{key}-{value}"
-    if name == "href":
-        return f"#{key}-{value[1:]}"
-    if name == "clip-path":
-        return value.replace("#", f"#{key}-")
-    return " ".join(value.split()) if name == "d" else value
-
-
-def _text(text: str) -> str:
-    return escape(clean(text))
+def _ceil(number: float) -> int:
+    return math.ceil(number - 1e-9)

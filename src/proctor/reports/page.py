@@ -62,7 +62,7 @@ def _template() -> Template:
 
 @cache
 def _part(name: str) -> str:
-    return (files("proctor.reports.page") / name).read_text(encoding="utf-8")
+    return (files("proctor.reports") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:

@@ -1,0 +1,474 @@
+"""The figures of an analysis: where systems are good, the model behind it, systems together; as a section and as files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from proctor.core import ACCURACY, difference, interval, p_value, percent, plain_name, shorten, write_whole
+from proctor.reports.blocks import Block, Figure, Prose, Section, recorded_figure
+from proctor.reports.figures import (
+    MOST_ON_PODIUM,
+    SHARES,
+    Axis,
+    Box,
+    Dot,
+    Matrix,
+    Panel,
+    Series,
+    Stack,
+    draw_list,
+    draw_matrix,
+    draw_podium,
+    draw_rows,
+    ratio_axis,
+    signed_axis,
+    standalone,
+    value_axis,
+)
+from proctor.reports.figures.canvas import SLIM
+from proctor.reports.ranking import board_figures, tau_figure
+from proctor.reports.source import Source
+from proctor.runs import Analysis, AnalysisRow
+
+
+_AXIS = value_axis(ACCURACY, 0.0, 1.0, lines=2)
+_LENGTHS = ("context", "duration")
+_SHORT_FIRST = ("short", "medium", "long")
+_MOST_PAIRS = 45  # ten systems; of more, neighbours on the board and the first against those next to it
+_TOP = 10
+_SHORT = 18  # characters of a name in a pair
+
+Chance = Callable[[str, str], float | None]
+"""What random guessing reaches on the questions with a value of a facet ("", "": on all)."""
+
+
+def all_figures(analysis: Analysis, chance: Chance | None = None) -> list[Figure]:
+    """All figures: of every board, then of the performance (with the accuracy of random guessing, where it is known), then
+    of the systems together."""
+    found = [one for board in analysis.boards for one in board_figures(analysis, board)]
+    found += [one for one in (tau_figure(analysis), podium_figure(analysis)) if one is not None]
+    return [*found, *performance_figures(analysis, chance), *together_figures(analysis)]
+
+
+def write_pictures(analysis: Analysis, folder: Path, chance: Chance | None = None) -> list[Path]:
+    """One SVG file a figure, beside the tables; raises `InputError` where the folder can't be written."""
+    files = {folder / f"{one.name}.svg": standalone(one.svg) for one in all_figures(analysis, chance)}
+    for file, drawn in files.items():
+        write_whole(file, drawn)
+    return list(files)
+
+
+def analysis_section(source: Source) -> Section | None:
+    """All figures but those of the ranking, with their numbers."""
+    analysis = source.analysis
+    if analysis is None:
+        return None
+    blocks: list[Block | str] = []
+    if isinstance(analysis, str):
+        blocks.append(Prose(analysis))
+    else:
+        podium = podium_figure(analysis) if source.card.buckets else None
+        figures = [*performance_figures(analysis, source.accuracy_chance), *([podium] if podium else [])]
+        for one in [*figures, *together_figures(analysis)]:
+            if one.facet not in source.facets:  # else the results by subgroup have it
+                blocks += [one.title, one]
+    return Section(
+        key="analysis",
+        title="Analysis",
+        lead=f"Right or wrong under {source.conditions[0]}, looked at from several sides. Intervals are 95 %, over samples of "
+        "whole groups (videos). Systems stand in the order of the ranking. The numbers of a drawing are folded under it, a broken line is the chance level; "
+        "proctor analyze --out writes all of them as files.",
+        blocks=tuple(blocks),
+    )
+
+
+def performance_figures(analysis: Analysis, chance: Chance | None = None) -> list[Figure]:
+    """In the order in which they are read; a figure without numbers is left out. Where the accuracy of random guessing is
+    known, it is a broken line."""
+    guessing: Chance = chance or (lambda _facet, _value: None)
+    order = analysis.boards[0].names
+    found = [
+        _capabilities(analysis, order, guessing),
+        _strata(analysis, order),
+        _length(analysis, order, guessing),
+        *_gaps(analysis, order),
+        _spread(analysis, order, guessing("", "")),
+        _spread_by_label(analysis, order, guessing),
+        _regression(analysis),
+        _pairs(analysis, order),
+    ]
+    return [one for one in found if one is not None]
+
+
+def _dot(row: AnalysisRow | None, middle: str = "value") -> Dot:
+    return Dot() if row is None else Dot(row[middle], row["ci_low"], row["ci_high"])
+
+
+def _chance_line(chance: float | None) -> tuple[float, str] | None:
+    return None if chance is None else (chance, "chance")
+
+
+def _points(middle: float | None, low: float | None, high: float | None) -> str:
+    """A difference of accuracies with its interval, in points."""
+    return f"{difference(ACCURACY, middle)} ({interval(ACCURACY, low, high)})"
+
+
+def _panels(
+    name: str,
+    title: str,
+    order: Sequence[str],
+    panels: Sequence[Panel],
+    caption: str,
+    rows: Sequence[AnalysisRow],
+    facet: str = "",
+) -> Figure:
+    drawn, narrow = (
+        draw_rows(f"{name}{suffix}", title, order, panels, _AXIS, width=width)
+        for suffix, width in (("", 960), ("-slim", SLIM))
+    )
+    return recorded_figure(name, title, drawn, caption, rows, facet=facet, narrow=narrow)
+
+
+def _by_value(
+    rows: Sequence[AnalysisRow], column: str, names: Sequence[str], order: Sequence[str], chance: Callable[[str], float | None]
+) -> list[Panel]:
+    by = {(row["system"], row[column]): row for row in rows}
+    panels = []
+    for name in names:
+        counts = sorted({by[system, name]["n"] for system in order if (system, name) in by})
+        shown = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        dots = [_dot(by.get((system, name))) for system in order]
+        panels.append(Panel(f"{plain_name(name)} (n = {shown})", dots, _chance_line(chance(name))))
+    return panels
+
+
+def _capabilities(analysis: Analysis, order: Sequence[str], chance: Chance) -> Figure | None:
+    rows = [row for row in analysis.tables["capabilities"] if row["stratum"] == "all"]
+    names = list(dict.fromkeys(row["label"] for row in rows))
+    if len(names) < 2:
+        return None
+    title = f"Accuracy by {plain_name(analysis.labels)}"
+    panels = _by_value(rows, "label", names, order, partial(chance, analysis.labels))
+    caption = f"{title}: on all questions that carry the label, with 95 % intervals over groups."
+    return _panels("capabilities", title, order, panels, caption, rows, analysis.labels)
+
+
+def _strata(analysis: Analysis, order: Sequence[str]) -> Figure | None:
+    """Labels alone and beside each other; None where no question carries two."""
+    place: dict[str, int] = {}
+    for row in analysis.tables["capabilities"]:
+        place.setdefault(row["label"], len(place))
+    rows = [
+        row
+        for row in analysis.tables["capabilities"]
+        if row["n"] and row["stratum"] != "all" and _once(row["label"], row["stratum"], place)
+    ]
+    if not any(row["stratum"].startswith("with ") for row in rows):
+        return None
+    strata = list(dict.fromkeys((row["label"], row["stratum"]) for row in rows))
+    by = {(row["system"], row["label"], row["stratum"]): row for row in rows}
+    matrix = Matrix(
+        order,
+        [_stratum(label, stratum) for label, stratum in strata],
+        [[by[name, *one]["value"] if (name, *one) in by else None for one in strata] for name in order],
+        lambda share: f"{100 * share:.0f}",
+        starts=[k for k, (label, _) in enumerate(strata) if k and strata[k - 1][0] != label],
+        counts=[str(max(row["n"] for row in rows if (row["label"], row["stratum"]) == one)) for one in strata],
+    )
+    caption = (
+        f"Accuracy in percent on questions that carry one of the {plain_name(analysis.labels)} alone, and on those that carry "
+        "another beside it (+). The darker, the higher. Intervals stand in the numbers."
+    )
+    title = "Labels alone and together"
+    return recorded_figure("strata", title, draw_matrix("strata", title, matrix), caption, rows)
+
+
+def _once(label: str, stratum: str, place: dict[str, int]) -> bool:
+    """Two labels together are one column, that of the first."""
+    other = stratum.removeprefix("with ")
+    return stratum == "alone" or place[label] < place[other]
+
+
+def _stratum(label: str, stratum: str) -> str:
+    if stratum == "alone":
+        return f"{shorten(plain_name(label), 26)} alone"
+    return f"{shorten(plain_name(label), 20)} + {shorten(plain_name(stratum.removeprefix('with ')), 20)}"
+
+
+def _length(analysis: Analysis, order: Sequence[str], chance: Chance) -> Figure | None:
+    for factor in _LENGTHS:
+        rows = [row for row in analysis.tables["factors"] if row["factor"] == factor]
+        names = list(dict.fromkeys(row["value_of"] for row in rows))
+        if len(names) > 1 and analysis.labels != factor:
+            break
+    else:
+        return None
+    if set(names) <= set(_SHORT_FIRST):
+        names.sort(key=_SHORT_FIRST.index)
+    panels = _by_value(rows, "value_of", names, order, partial(chance, factor))
+    caption = f"Accuracy by length of the context ({plain_name(factor)}), from short to long, with 95 % intervals over groups."
+    return _panels("length", "Length of the context", order, panels, caption, rows, factor)
+
+
+def _signed(rows: Sequence[AnalysisRow], *columns: str) -> Axis:
+    ends = [row[name] for row in rows for name in columns if row[name] is not None]
+    return signed_axis(ACCURACY, min([-0.01, *ends]), max([0.01, *ends]), lines=5)
+
+
+def _gaps(analysis: Analysis, order: Sequence[str]) -> list[Figure]:
+    found: list[Figure] = []
+    table = analysis.tables["gaps"]
+    for factor in dict.fromkeys(row["factor"] for row in table):
+        by = {row["system"]: row for row in table if row["factor"] == factor and row["value"] is not None}
+        names = [name for name in order if name in by]
+        if not names:
+            continue
+        rows, name = [by[system] for system in names], f"gap-{len(found)}"
+        first, second = rows[0]["first"], rows[0]["second"]
+        title = f"{plain_name(factor).capitalize()}: “{second}” minus “{first}”"
+        shown = [(row["system"], _dot(row), _points(row["value"], row["ci_low"], row["ci_high"])) for row in rows]
+        axis = _signed(rows, "value", "ci_low", "ci_high")
+        drawn = draw_list(name, title, shown, axis, head="gap (95 % interval)", line=(0.0, "no gap"))
+        caption = (
+            f"Accuracy where {plain_name(factor)} is “{second}” less that where it is “{first}”, in points, on {rows[0]['n']} "
+            f"questions in {rows[0]['groups']} groups. Filled dot: the 95 % CI excludes 0."
+        )
+        found.append(recorded_figure(name, title, drawn, caption, rows))
+    return found
+
+
+def _box(row: AnalysisRow, values: Sequence[float] = ()) -> Box | None:
+    """With the values outside the whiskers, which may differ from their ends by a crumb of rounding."""
+    if row["median"] is None:
+        return None
+    low, high = row["whisker_low"], row["whisker_high"]
+    beyond = [value for value in values if not low - 1e-9 <= value <= high + 1e-9]
+    return Box(low, row["q1"], row["median"], row["q3"], high, beyond)
+
+
+def _spread(analysis: Analysis, order: Sequence[str], chance: float | None) -> Figure:
+    rows = {row["system"]: row for row in analysis.tables["videos"] if row["part"] == "all"}
+    names = [name for name in order if name in rows]
+    values: dict[str, list[float]] = {name: [] for name in names}
+    for row in analysis.tables["groups"]:
+        values[row["system"]].append(row["value"])
+    shown = []
+    for name in names:
+        sd = "" if rows[name]["sd"] is None else f", sd {100 * rows[name]['sd']:.1f} pts"
+        shown.append((name, _box(rows[name], values[name]), f"median {percent(rows[name]['median'])}{sd}"))
+    count = max(row["groups"] for row in rows.values())
+    title, axis = "Variation between groups", value_axis(ACCURACY, 0.0, 1.0)
+    head = f"accuracy in each of {count} groups"
+    drawn = draw_list("videos", title, shown, axis, head=head, line=_chance_line(chance))
+    caption = (
+        f"How differently a system does from group to group (video to video; {count} groups): the thick line is the median, the box "
+        "holds the middle half, whiskers end at the last group within 1.5 widths of the box, rings are groups beyond."
+    )
+    return recorded_figure("videos", title, drawn, caption, [rows[name] for name in names])
+
+
+def _spread_by_label(analysis: Analysis, order: Sequence[str], chance: Chance) -> Figure | None:
+    rows = [row for row in analysis.tables["videos"] if row["part"] != "all"]
+    parts = list(dict.fromkeys(row["part"] for row in rows))
+    if len(parts) < 2:
+        return None
+    by = {(row["part"], row["system"]): row for row in rows}
+    panels = [
+        Panel(
+            f"{plain_name(part)} ({max(by[part, name]['groups'] for name in order)} groups)",
+            [_box(by[part, name]) for name in order],
+            _chance_line(chance(analysis.labels, part)),
+        )
+        for part in parts
+    ]
+    caption = (
+        f"The same for each value of {plain_name(analysis.labels)}, on the questions that carry it; groups beyond the whiskers "
+        "are not drawn."
+    )
+    return _panels("videos-labels", "Variation between groups by label", order, panels, caption, rows)
+
+
+def _regression(analysis: Analysis) -> Figure | None:
+    rows = [row for row in analysis.tables["regression"] if row["odds_ratio"] is not None]
+    shown = [row for row in rows if row["term"] != "intercept"]
+    if not shown:
+        return None
+    axis = ratio_axis(min(row["ci_low"] for row in shown), max(row["ci_high"] for row in shown))
+    terms = []
+    for row in shown:
+        ratio, low, high = (row[name] for name in ("odds_ratio", "ci_low", "ci_high"))
+        text = f"{_odds(ratio)} ({_odds(low)} to {_odds(high)}), p {p_value(row['p'])}"
+        terms.append((plain_name(row["term"]), Dot(_log(ratio), _log(low), _log(high)), text))
+    head = "odds ratio (95 % interval)"
+    drawn = draw_list("regression", "Odds ratios", terms, axis, head=head, line=(0.0, "no effect"))
+    base = ", ".join(f"{plain_name(name)} {shorten(value, 40)}" for name, value in analysis.reference.items())
+    caption = (
+        "Adjusted odds ratios for a correct answer: from a logistic regression over all systems' answers, "
+        f"errors clustered by group, on a logarithmic scale. Reference category: {base}. "
+        "Filled dot: the 95 % CI excludes 1. p is not adjusted for the number of terms: of 100 that mean nothing, "
+        "about 5 have p below 0.05."
+    )
+    return recorded_figure("regression", "Adjusted odds ratios for a correct answer", drawn, caption, rows)
+
+
+def _odds(ratio: float) -> str:
+    """Two digits behind the point, or two that tell something."""
+    return f"{ratio:.2f}" if 0.095 <= ratio < 1000 else f"{ratio:.2g}"
+
+
+def _log(ratio: float) -> float:
+    return math.log10(min(max(ratio, 1e-9), 1e9))
+
+
+def _pairs(analysis: Analysis, order: Sequence[str]) -> Figure | None:
+    place = {name: number for number, name in enumerate(order)}
+    rows = [
+        row if row["family"] == "baselines" else _turned(row, place)
+        for row in analysis.tables["pairs"]
+        if row["difference"] is not None
+    ]
+    rows.sort(key=lambda row: (place[row["first"]], place[row["second"]]))
+    if not rows:
+        return None
+    shown, limit = rows, ""
+    if len(rows) > _MOST_PAIRS:
+        shown = [row for row in rows if _is_near(place[row["first"]], place[row["second"]])]
+        limit = (
+            f" Drawn are neighbours on the board and the first against the next {_TOP - 1}; all {len(rows)} pairs stand in "
+            "the numbers."
+        )
+    drawn = draw_list(
+        "pairs",
+        "Paired differences",
+        [
+            (
+                f"{shorten(row['first'], _SHORT)} − {shorten(row['second'], _SHORT)}",
+                _dot(row, "difference"),
+                _points(row["difference"], row["ci_low"], row["ci_high"]),
+            )
+            for row in shown
+        ],
+        _signed(shown, "difference", "ci_low", "ci_high"),
+        head="difference (95 % interval)",
+        line=(0.0, "equal"),
+    )
+    counts = sorted({row["n"] for row in rows})
+    sizes = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    caption = (
+        f"Accuracy of the first less that of the second on the questions that both have a mark for ({sizes}), in points; "
+        f"the better placed stands first. A filled dot: the interval leaves 0 out (not adjusted for many pairs; p_holm is, over "
+        f"the pairs of systems and, apart from them, over those with baselines).{limit}"
+    )
+    return recorded_figure("pairs", "Paired differences", drawn, caption, rows)
+
+
+def _is_near(first: int, second: int) -> bool:
+    return second == first + 1 or (first == 0 and second < _TOP)
+
+
+def _turned(row: AnalysisRow, place: dict[str, int]) -> AnalysisRow:
+    """The better placed first."""
+    if place[row["first"]] < place[row["second"]]:
+        return row
+    return row | {
+        "first": row["second"],
+        "second": row["first"],
+        "difference": -row["difference"],
+        "ci_low": None if row["ci_high"] is None else -row["ci_high"],
+        "ci_high": None if row["ci_low"] is None else -row["ci_low"],
+        "only_first_right": row["only_second_right"],
+        "only_second_right": row["only_first_right"],
+    }
+
+
+def podium_figure(analysis: Analysis) -> Figure | None:
+    """The first six systems on every group; None where there is one system alone."""
+    ranked = [one.standing.name for one in analysis.boards[0].runs]
+    names = ranked[:MOST_ON_PODIUM]
+    rows = [row for row in analysis.tables["groups"] if row["system"] in names]
+    value = {(row["group"], row["system"]): row["value"] for row in rows}
+    every = dict.fromkeys(row["group"] for row in rows)
+    groups = [group for group in every if all((group, name) in value for name in names)]
+    if len(names) < 2 or not groups:
+        return None
+    values = [[value[group, name] for name in names] for group in groups]
+    ranks = [[1 + sum(other > one for other in line) for one in line] for line in values]
+    axis = value_axis(ACCURACY, min(map(min, values)), max(map(max, values)), lines=5)
+    drawn = draw_podium("podium", "Podium", names, values, ranks, axis)
+    few = len(names) < len(ranked)
+    limit = f" Places are among the first {len(names)} of {len(ranked)} on the board." if few else ""
+    caption = (
+        f"Every mark is one of {len(groups)} groups (videos), at the system's accuracy there, in the field of the place it "
+        f"has there; equal ones share a place. Lines join the marks of a group.{limit}"
+    )
+    return recorded_figure("podium", "Podium", drawn, caption, rows)
+
+
+_CAUSES = {
+    "right": ("R", 0),
+    "wrong": ("W", 7),
+    "unreadable": ("U", 5),
+    "missing": ("M", 4),
+    "timed out": ("T", 3),
+    "refused": ("X", 6),
+    "error": ("E", 6),
+    "unresolved": ("V", 2),
+    "not marked": ("N", 2),
+    "not supported": ("S", 2),
+    "failed": ("F", 1),
+}
+"""The letter and the colour of every cause; what has no mark has one colour and several letters, as have the two ways in
+which a system itself gives up."""
+
+
+def together_figures(analysis: Analysis) -> list[Figure]:
+    """The ensembles against the best system, and the causes of failure by format."""
+    found = [_ensembles(analysis), _failures(analysis, analysis.boards[0].names)]
+    return [one for one in found if one is not None]
+
+
+def _ensembles(analysis: Analysis) -> Figure | None:
+    rows = analysis.tables["ensembles"]
+    shown = [row for row in rows if row["format"] == "all" and row["value"] is not None]
+    if not shown or shown[0]["systems"] == shown[-1]["systems"]:
+        return None  # one system alone
+    best, gain = shown[0], ("gain", "gain_low", "gain_high")
+    lines = []
+    for row in shown:
+        ends = [row[name] for name in gain]
+        lines.append((f"{row['ensemble']}: {percent(row['value'])}", Dot(*ends), "" if row is best else _points(*ends)))
+    head = "gain over the best alone (95 % interval)"
+    drawn = draw_list("ensembles", "Ensembles", lines, _signed(shown, *gain[1:]), head=head, line=(0.0, "best alone"))
+    left_out = best["left_out"]
+    out = f" {left_out} questions can't be voted on (free text, or a mark is missing)." if left_out else ""
+    caption = (
+        f"Accuracy, and its paired difference to the best system's, on {best['n']} questions in {best['groups']} groups: {best['systems']} alone, votes of several systems, and the share that "
+        "any of them has right, which no vote can pass. Votes: the median of counts, percentages and times, each class that most name, "
+        f"else the most frequent answer. Who is best was chosen on the same questions.{out}"
+    )
+    return recorded_figure("ensembles", "Ensembles", drawn, caption, rows)
+
+
+def _failures(analysis: Analysis, order: Sequence[str]) -> Figure | None:
+    rows = analysis.tables["failures"]
+    if not rows:
+        return None
+    causes = [cause for cause in _CAUSES if any(row["cause"] == cause for row in rows)]
+    counts = {(row["format"], row["system"], row["cause"]): row["count"] for row in rows}
+    panels = []
+    for form in dict.fromkeys(row["format"] for row in rows):
+        lines = [[counts.get((form, name, cause), 0) for cause in causes] for name in order]
+        size = max(map(sum, lines))
+        bars = [Stack(line, shares=True) for line in lines]
+        panels.append(Panel(f"{plain_name(form) or 'no format'} ({size} questions)", bars))
+    series = [Series(cause, number, letter) for cause in causes for letter, number in [_CAUSES[cause]]]
+    title = "Failures by answer format"
+    drawn, narrow = (
+        draw_rows(f"failures{suffix}", title, order, panels, SHARES, series=series, width=width)
+        for suffix, width in (("", 960), ("-slim", SLIM))
+    )
+    caption = "How answers end, by format and cause: the share of a format's questions. Failed, unresolved and unmarked ones are not scored."
+    return recorded_figure("failures", title, drawn, caption, rows, narrow=narrow)

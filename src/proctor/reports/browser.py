@@ -1,0 +1,472 @@
+"""The browser of items: what the page holds to browse in, of a store's answers or of rated ones, within limits.
+
+The data are plain JSON that the page's script shows as text: `runs` (system, condition, whether it is a baseline),
+`facets` (name, words, values), `statuses`, `items` with their `answers`, `votes` (what judges said), and `ratings` (the
+raters' name, metrics, dimensions) where scores stand beside ratings. A text that was shortened is a list: its beginning,
+and how many characters are missing.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from proctor.audits import Key, lengths
+from proctor.core import (
+    Answer,
+    Excerpt,
+    FailedPolicy,
+    InputError,
+    Item,
+    Judgement,
+    Metric,
+    Score,
+    Status,
+    VideoClip,
+
+    clean,
+    count_of,
+    plain_name,
+)
+from proctor.core.formats import ChoiceFormat, OrderingFormat, option_letters
+from proctor.judges import UNRESOLVED
+from proctor.media import MediaSettings, encode, locate, read_image
+from proctor.reports.audit_source import AuditSource, Question
+from proctor.reports.metric_agreement import spoken_language
+from proctor.reports.source import Source
+
+Thumbnails = Callable[[Item], list[tuple[str, bytes]]]
+"""Small JPEGs of an item, each with its label."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much goes into the page. What is beyond is left out, and the page says how much that is.
+
+    `items` at most; `text` characters of each text; `picture` bytes of each picture and `pictures`
+    of all together; `characters` of all answers together.
+    """
+
+    items: int = 2000
+    text: int = 4000
+    picture: int = 8 * 1024
+    pictures: int = 24 * 1024 * 1024
+    characters: int = 48 * 1024 * 1024
+
+
+@dataclass
+class Shown:
+    """What the browser holds, and what it had to leave out. `order` says which items stay, where not all fit."""
+
+    items: int = 0
+    items_left_out: int = 0
+    answers: int = 0
+    texts_cut: int = 0
+    pictures: int = 0
+    pictures_left_out: int = 0
+    unknown_questions: int = 0
+    pixels: int = 0
+    order: str = ""
+
+    def left_out(self, limits: Limits) -> list[str]:
+        """One sentence for each limit that was reached."""
+        said = []
+        if self.items_left_out:
+            said.append(
+                f"{self.items_left_out} of {count_of(self.items + self.items_left_out, 'item')} are left out of the "
+                f"browser{self.order}; the numbers above count them."
+            )
+        if self.texts_cut:
+            said.append(
+                f"{count_of(self.texts_cut, 'text')} shortened to {limits.text} characters (marked where they stand)."
+            )
+        if self.pictures_left_out:
+            said.append(f"{count_of(self.pictures_left_out, 'picture')} left out: too large, no JPEG, or not readable.")
+        if self.unknown_questions:
+            said.append(
+                f"{count_of(self.unknown_questions, 'question')} without a text at hand: the answers stand alone."
+            )
+        return said
+
+
+@dataclass
+class Content:
+    """Makes texts, pictures and judgements fit for the page, and counts them."""
+
+    limits: Limits
+    shown: Shown = field(default_factory=Shown)
+
+    def text(self, text: str) -> str | list[Any]:
+        """The text, or where it is too long its beginning with the number of characters cut."""
+        text = clean(text)
+        if len(text) <= self.limits.text:
+            return text
+        self.shown.texts_cut += 1
+        return [text[: self.limits.text], len(text) - self.limits.text]
+
+    def picture(self, name: str, jpeg: bytes | None) -> list[str]:
+        """The picture's name, with the picture itself where it is a JPEG and fits."""
+        fits = (
+            jpeg is not None
+            and len(jpeg) <= self.limits.picture
+            and self.shown.pixels + len(jpeg) <= self.limits.pictures
+            and jpeg.startswith(b"\xff\xd8\xff")
+        )
+        if jpeg is None or not fits:
+            self.shown.pictures_left_out += 1
+            return [clean(name)]
+        self.shown.pictures += 1
+        self.shown.pixels += len(jpeg)
+        return [clean(name), base64.b64encode(jpeg).decode("ascii")]
+
+    def vote(self, vote: Judgement) -> dict[str, Any]:
+        """What a judge said."""
+        reply = {clean(name): self.text(as_text(said)) for name, said in vote.reply.items() if said is not None}
+        return {"judge": clean(vote.judge), "reply": reply, "flags": [clean(flag) for flag in vote.flags]}
+
+
+def as_text(value: Any) -> str:
+    """A text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+_STRIP = 24  # labels of one order
+_LABEL = 40  # characters of one label
+
+
+def browser_data(source: Source, limits: Limits, thumbnails: Thumbnails | None = None) -> tuple[dict[str, Any], Shown]:
+    """Everything that the browser shows, and what it had to leave out."""
+    maker = _StoredMaker(source, Content(limits), thumbnails)
+    shown = maker.content.shown
+    kept = source.items[: limits.items]
+    columns = {name: source.table.facet(name) for name in source.facets}
+    items = [
+        maker.item(item, {name: list(map(clean, values[place])) for name, values in columns.items() if values[place]})
+        for place, item in enumerate(kept)
+    ]
+    runs = source.ordered_runs
+    answers: list[list[dict[str, Any]]] = [[] for _ in kept]
+    for number, run in enumerate(runs):
+        scores, given = source.scores(run, len(kept)), source.answers(run, len(kept))
+        for place in sorted(given):
+            answers[place].append(maker.answer(number, kept[place], given[place], scores.get(place, [])))
+    whole = _within(answers, limits.characters)
+    shown.items = whole
+    shown.items_left_out = len(source.items) - whole
+    shown.order = " (the export has all)"
+    votes = source.votes(maker.votes)
+    data = {
+        "runs": [
+            {"system": clean(run.system), "condition": clean(run.condition), "baseline": source.is_baseline(run.system)}
+            for run in runs
+        ],
+        "facets": [[name, plain_name(name), list(map(clean, source.values(name)))] for name in source.facets],
+        "statuses": sorted(Counter(one["status"] for given in answers[:whole] for one in given)),
+        "items": [item | {"answers": given} for item, given in zip(items[:whole], answers[:whole], strict=True)],
+        "votes": [maker.content.vote(votes[key]) if key in votes else None for key in maker.votes],
+    }
+    return data, shown
+
+
+@dataclass
+class _StoredMaker:
+    source: Source
+    content: Content
+    thumbnails: Thumbnails | None
+    votes: dict[str, int] = field(default_factory=dict)
+
+    def item(self, item: Item, facets: dict[str, list[str]]) -> dict[str, Any]:
+        text = self.content.text
+        found: dict[str, Any] = {
+            "id": clean(item.id),
+            "group": clean(item.group),
+            "format": plain_name(item.answer.kind),
+            "question": text(item.question),
+            "facets": facets,
+        }
+        if item.options:
+            found["options"] = [text(option) for option in item.options]
+        if item.reference is not None:
+            spoken = [_spoken(item, item.reference.answer), *map(as_text, item.reference.accepted)]
+            found["references"] = [[text(one), ""] for one in spoken]
+            if item.reference.rationale:
+                found["rationale"] = text(item.reference.rationale)
+            if isinstance(item.answer, ChoiceFormat):
+                found["keys"] = [as_text(one) for one in (item.reference.answer, *item.reference.accepted)]
+        known = self.source.card.excerpts
+        clips = [medium for medium in item.media if isinstance(medium, VideoClip)]
+        if clips:
+            found["clips"] = [_where(clip, known.get(clip.source)) for clip in clips]
+        pictures = [
+            picture
+            for label, jpeg in (self.thumbnails(item) if self.thumbnails else ())
+            if len(picture := self.content.picture(label, jpeg)) > 1
+        ]
+        if pictures:
+            found["pictures"] = pictures
+        if isinstance(item.answer, OrderingFormat):
+            found["strip"] = _order(item.answer.labels)
+            if item.reference is not None:
+                found["order"] = _order(item.reference.answer)
+        return found
+
+    def answer(self, run: int, item: Item, answer: Answer, scores: list[Score]) -> dict[str, Any]:
+        text = self.content.text
+        self.content.shown.answers += 1
+        found: dict[str, Any] = {"run": run, "status": answer.status.value, "text": text(answer.text)}
+        read = "" if answer.parsed is None else _spoken(item, answer.parsed)
+        if read and read != answer.text:
+            found["read"] = text(read)
+        for name, said in (("problem", answer.problem), ("reason", answer.reason)):
+            if said:
+                found[name] = text(said)
+        if isinstance(item.answer, OrderingFormat) and isinstance(answer.parsed, list):
+            found["order"] = _order(answer.parsed)
+        found |= self._beside(item, answer)
+        if answer.timing is not None:
+            found["seconds"] = round(answer.timing.model_s, 3)
+        if answer.usage.requests:
+            found["tokens"] = [answer.usage.input_tokens, answer.usage.output_tokens]
+        if scores:
+            found["marks"] = [self._mark(score) for score in scores]
+        found["outcome"] = _outcome(self.source, item, answer, scores)
+        return found
+
+    def _beside(self, item: Item, answer: Answer) -> dict[str, Any]:
+        """What was recorded beside the answer; what people look for first has a place of its own."""
+        found: dict[str, Any] = {}
+        extra = dict(answer.extra)
+        if isinstance(extra.get("rationale"), str):
+            found["why"] = self.content.text(str(extra.pop("rationale")))
+        order = extra.pop("options_shown", None)
+        if isinstance(order, list) and order != list(item.options):
+            found["shown"] = [self.content.text(as_text(option)) for option in order]
+            if own := _own_letter(item, answer, order):
+                found["other"] = f"saw the options in another order: its {own} is {answer.parsed} here"
+        if extra:
+            found["more"] = self.content.text(json.dumps(extra, ensure_ascii=False, indent=1))
+        return found
+
+    def _mark(self, score: Score) -> dict[str, Any]:
+        metric = self.source.metric(score.metric)
+        shown = f"{score.value:.4g}" if not metric.percent else _yes_or_share(metric, score.value)
+        found: dict[str, Any] = {"metric": clean(metric.label), "value": shown, "scorer": clean(score.scorer)}
+        if score.label and metric.percent:
+            found["value"] = clean(score.label)
+        elif score.label and score.label != shown:
+            found["label"] = clean(score.label)
+        if score.vote_key:
+            found["vote"] = self.votes.setdefault(score.vote_key, len(self.votes))
+        return found
+
+
+def _within(answers: list[list[dict[str, Any]]], most: int) -> int:
+    """How many items fit into a number of characters of answers."""
+    spent = 0
+    for place, given in enumerate(answers):
+        spent += sum(len(json.dumps(one, ensure_ascii=False)) for one in given)
+        if spent > most:
+            return place
+    return len(answers)
+
+
+def _order(labels: Any) -> list[str]:
+    """Labels as a strip shows them: short, and no more than a strip holds."""
+    said = labels if isinstance(labels, list | tuple) else []
+    return [clean(as_text(label))[:_LABEL] for label in said[:_STRIP]]
+
+
+def _own_letter(item: Item, answer: Answer, order: list[Any]) -> str:
+    """The letter that the chosen option had in the order that the system saw; "" where that is not known."""
+    if not isinstance(item.answer, ChoiceFormat) or not isinstance(answer.parsed, str):
+        return ""
+    letters = option_letters(len(item.options))
+    if answer.parsed not in letters or sorted(map(str, order)) != sorted(item.options):
+        return ""
+    return letters[order.index(item.options[letters.index(answer.parsed)])]
+
+
+def _where(clip: VideoClip, excerpt: Excerpt | None) -> dict[str, str]:
+    """Start and end of a clip in words, and the address at which its source begins there."""
+    end = "its end" if clip.end is None else f"{clip.end:.1f} s"
+    found = {"text": f"clip: {clip.start:.1f} s to {end} of {clean(clip.source)}"}
+    if excerpt is not None and excerpt.url.startswith("https://"):
+        begins = max(0, int(excerpt.start + clip.start))
+        found["url"] = clean(f"{excerpt.url}{'&' if '?' in excerpt.url else '?'}t={begins}s")
+    return found
+
+
+def _spoken(item: Item, value: Any) -> str:
+    """A value of the item's format in words: an order with its arrows, anything else as it is written."""
+    if isinstance(item.answer, OrderingFormat) and isinstance(value, list):
+        return " > ".join(map(as_text, value))
+    return as_text(value)
+
+
+def _yes_or_share(metric: Metric, value: float) -> str:
+    if value in {metric.low, metric.high}:
+        return "yes" if value == metric.high else "no"
+    return metric.show(value)
+
+
+def _outcome(source: Source, item: Item, answer: Answer, scores: list[Score]) -> str:
+    """How the answer did by the first leading metric that marks this item: right, partly, wrong; not marked where it has
+    no such score. What failed or has no verdict is wrong where the policy says so."""
+    for key in source.leading:
+        metric = source.metric(key.metric)
+        if not metric.marks(item.answer.kind, item.tags.get("language", "")):
+            continue
+        for score in scores:
+            if (score.metric, score.scorer) == (key.metric, key.scorer):
+                best = metric.high if metric.higher_is_better else metric.low
+                return "right" if score.value == best else "wrong" if score.value == metric.worst else "partly"
+    unresolved = any(score.metric == UNRESOLVED.name and score.value == 1 for score in scores)
+    lacking = answer.status is Status.FAILED or unresolved
+    return "wrong" if lacking and source.policies == (FailedPolicy.WRONG,) else "unmarked"
+
+
+RATED = Limits(picture=48 * 1024, pictures=16 * 1024 * 1024, characters=24 * 1024 * 1024)
+"""How much goes into the page where nothing else is asked for."""
+
+_PICTURE = MediaSettings(max_side=320, quality=70)
+
+
+def rated_data(source: AuditSource, limits: Limits = RATED) -> tuple[dict[str, Any], Shown]:
+    """Everything that the browser shows, and what it had to leave out; the questions with
+    the most disagreement come first, and stay where not all fit."""
+    maker = _RatedMaker(source, Content(limits))
+    shown = maker.content.shown
+    answers = maker.answers()
+    first = {one.item: one for one in reversed(source.table.ratings)}
+    apart = {item: _apart(given) for item, given in answers.items()}
+    items: list[dict[str, Any]] = []
+    spent = 0
+    for item in sorted(answers, key=lambda item: -apart[item])[: limits.items]:
+        rating = first[item]
+        facets = {"language": rating.language and spoken_language(rating.language), "dataset": rating.dataset}
+        one = {
+            "id": clean(item),
+            "group": clean(rating.cluster),
+            "facets": {name: [clean(value)] for name, value in facets.items() if value},
+            **maker.question(source.questions.get(item)),
+            "answers": answers[item],
+        }
+        spent += len(json.dumps(one, ensure_ascii=False))
+        if spent > limits.characters:
+            break
+        items.append(one)
+        shown.answers += len(answers[item])
+    shown.items = len(items)
+    shown.items_left_out = len(answers) - len(items)
+    shown.order = ", those with the least disagreement"
+    if not source.questions:
+        shown.unknown_questions = 0
+    dimensions = list(dict.fromkeys(dimension for _, dimension in source.table.dimensions))
+    data = {
+        "runs": [{"system": name, "condition": "", "baseline": False} for name in maker.systems],
+        "facets": [facet for name in ("language", "dataset") if len((facet := _facet(name, items))[2]) > 1],
+        "statuses": [],
+        "votes": [],
+        "ratings": {
+            "raters": clean(source.raters),
+            "metrics": [clean(one.name) for one in source.found.metrics],
+            "dimensions": [plain_name(one) for one in dimensions],
+        },
+        "items": items,
+    }
+    return data, shown
+
+
+def _facet(name: str, items: Sequence[dict[str, Any]]) -> list[Any]:
+    return [name, name, sorted({value for item in items for value in item["facets"].get(name, ())})]
+
+
+def _brief(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
+
+
+def _note(**beside: float | None) -> str:
+    return ", ".join(f"{name} {value:.4g}" for name, value in beside.items() if value is not None)
+
+
+@dataclass
+class _RatedMaker:
+    source: AuditSource
+    content: Content
+    systems: dict[str, int] = field(default_factory=dict)
+
+    def question(self, question: Question | None) -> dict[str, Any]:
+        if question is None:
+            self.content.shown.unknown_questions += 1
+            return {}
+        found: dict[str, Any] = {"question": self.content.text(question.text)}
+        if question.references:
+            found["references"] = [
+                [self.content.text(one.text), _note(frequency=one.frequency, completeness=one.completeness)]
+                for one in question.references
+            ]
+        if question.images:
+            found["pictures"] = [self._picture(name) for name in question.images]
+        return found
+
+    def _picture(self, name: str) -> list[str]:
+        """The picture's name, with the picture itself where it is at hand."""
+        root = self.source.image_root
+        return [clean(name)] if root is None else self.content.picture(name, _jpeg(root, name))
+
+    def answers(self) -> dict[str, list[dict[str, Any]]]:
+        """The answers of each item in the order of the ratings, each with its ratings and scores by dimension."""
+        source = self.source
+        known = lengths(source.table)
+        names = dict.fromkeys(dimension for _, dimension in source.table.dimensions)
+        number = {name: place for place, name in enumerate(names)}
+        given: dict[Key, list[list[Any]]] = {}
+        for one in source.table.ratings:
+            given.setdefault(one.key, []).append([clean(one.rater), _brief(one.value)])
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        for one in source.table.ratings:
+            key = one.item, one.system
+            if key not in found:
+                found[key] = {
+                    "run": self.systems.setdefault(clean(one.system), len(self.systems)),
+                    "text": self.content.text(one.candidate),
+                    "length": known[key],
+                    "rated": {},
+                }
+            found[key]["rated"][number[one.dimension]] = [given[one.key], *self._scores(one.key)]
+        by_item: dict[str, list[dict[str, Any]]] = {}
+        for (item, _), answer in found.items():
+            answer["rated"] = [[place, *marks] for place, marks in sorted(answer["rated"].items())]
+            by_item.setdefault(item, []).append(answer)
+        return by_item
+
+    def _scores(self, key: Key) -> tuple[list[float | None], list[float | None]]:
+        """Each metric's score, and its gap to the ratings."""
+        metrics = self.source.found.metrics
+        gaps = [self.source.found.discrepancies[metric.name].get(key) for metric in metrics]
+        return (
+            [_brief(metric.scores.get(key)) for metric in metrics],
+            [None if gap is None else round(gap, 4) for gap in gaps],
+        )
+
+
+def _jpeg(root: Path, name: str) -> bytes | None:
+    try:
+        return encode(read_image(locate(root, name)), None, _PICTURE)
+    except InputError:
+        return None
+
+
+def _apart(answers: Sequence[dict[str, Any]]) -> float:
+    """The disagreement of the answer with the most: the mean of its gaps, whatever their sign."""
+    means = []
+    for answer in answers:
+        gaps = [abs(gap) for *_, row in answer["rated"] for gap in row if gap is not None]
+        if gaps:
+            means.append(sum(gaps) / len(gaps))
+    return max(means, default=-1.0)

@@ -1,0 +1,272 @@
+"""Paired differences: of two runs in a table and in words, and the report's sections of conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from proctor.core import Metric, difference, interval, p_value, plain_name, thousands
+from proctor.reports.blocks import Block, Cell, Column, Figure, Folded, Prose, Row, Section, Table, columns, span_of
+from proctor.reports.figures import MOST_SERIES, Dot, Panel, Series, signed_axis, value_axis
+from proctor.reports.leaderboard import condition_line, counts_table
+from proctor.reports.source import BASELINE, Key, Paired, Source
+from proctor.reports.subgroups import dot_of, parts_of, rows_figure
+from proctor.runs import BOTH, Comparison
+
+
+def difference_of(metric: Metric, one: Comparison) -> str:
+    """The difference of two runs, or its range where one is incomplete and nothing is decided."""
+    if one.policy != BOTH:
+        return difference(metric, one.difference.value)
+    return f"{difference(metric, one.if_wrong.value)} … {difference(metric, one.if_excluded.value)}"
+
+
+def differences_table(
+    caption: str,
+    metric: Metric,
+    compared: Sequence[Comparison],
+    lead: Mapping[str, Callable[[Comparison], str]],
+    *,
+    what: str = "Difference",
+    level: float = 0.95,
+    axis: tuple[float, float] | None = None,
+) -> Table:
+    """Paired differences, a row each; `lead` names the columns that say which. Bold where Holm's p holds at the level;
+    drawn where there is an axis, and then with the items that one side alone has a score for."""
+    better = "left: worse, right: better" if metric.higher_is_better else "left: better, right: worse"
+    heads = (
+        *columns(*lead),
+        Column(what, numeric=True, name="difference"),
+        Column(f"{100 * level:g} % CI", numeric=True),
+        *([Column(better, drawn=True)] if axis else []),
+        *columns(">p", ">p (Holm)", ">Items", ">Groups", *([">One side only"] if axis else [])),
+    )
+    rows: list[Row] = []
+    for one in compared:
+        each = one.difference
+        sure = one.p_holm is not None and one.p_holm <= 1 - level
+        drawn = span_of(axis, each.ci_low, one.drawn, each.ci_high, 0.0) if axis else None
+        first, *others = (show(one) for show in lead.values())
+        rows.append(
+            (
+                Cell(first),
+                *others,
+                Cell(difference_of(metric, one), strong=sure, raw=each.value),
+                interval(metric, each.ci_low, each.ci_high),
+                *([Cell("", span=drawn)] if axis else []),
+                *(p_value(each.p), p_value(one.p_holm), each.n, each.groups),
+                *([one.only_first + one.only_second] if axis else []),
+            )
+        )
+    return Table(caption, heads, tuple(rows), title=caption)
+
+
+def comparison_blocks(one: Comparison, metric: Metric, *, turned: bool = False) -> list[Block]:
+    """The contingency table of one pair, where there is one, the difference in a sentence, and what is left out;
+    `turned`: its second run, the baseline, in the rows, as papers print it."""
+    blocks: list[Block] = [] if one.table is None else [_contingency(one, metric, turned=turned)]
+    each, holm = one.difference, p_value(one.p_holm)
+    if one.policy and each.value is None and each.p is None:
+        holm += ", undecided: the two readings point different ways"
+    named = "" if one.table is not None else f"{metric.label} ({one.scorer}): "
+    blocks.append(
+        Prose(
+            f"{named}{one.first} minus {one.second} {difference_of(metric, one)} "
+            f"(95 % CI {interval(metric, each.ci_low, each.ci_high)}), p {p_value(each.p)}, Holm {holm}; "
+            f"{each.n} items in {each.groups} groups."
+        )
+    )
+    notes = []
+    if one.recovered is not None and one.recovered[1]:
+        right, wrong = one.recovered
+        rate = f"Recovery rate {right / wrong:.0%}"
+        notes.append(f"{rate}: of {wrong} wrong without the media, {right} are right with them.")
+    if one.other_levels:
+        notes.append(
+            f"{one.other_levels} items with an outcome outside these levels (contradictory verdicts) are not in the table."
+        )
+    if one.only_first or one.only_second:
+        notes.append(
+            f"Only one side has a score for {one.only_first + one.only_second} items ({one.only_first} / {one.only_second}); "
+            "they are left out."
+        )
+    return [*blocks, *([Prose(" ".join(notes), quiet=True)] if notes else [])]
+
+
+def _contingency(one: Comparison, metric: Metric, *, turned: bool) -> Table:
+    counts = [list(line) for line in zip(*(one.table or []), strict=True)] if turned else one.table or []
+    down, across = (one.second, one.first) if turned else (one.first, one.second)
+    same = one.first.system == one.second.system
+    heads = [run.condition if same else run.system for run in (down, across)]
+    caption = f"{down} (rows) and {across} (columns): items by outcome."
+    title = f"{metric.label} ({one.scorer}): {one.first} compared with {one.second}"
+    return counts_table(caption, heads[0], heads[1], one.levels, counts, title=title)
+
+
+def conditions_section(source: Source) -> Section | None:
+    """A drawing of all conditions and one of the differences, for each leading metric."""
+    if len(source.conditions) < 2:
+        return None
+    pairs = source.paired
+    blocks: list[Block | str] = [Prose("The conditions:", tuple(condition_line(name) for name in source.conditions))]
+    for place, key in enumerate(source.leading):
+        blocks += [source.label(key), _scores(source, key, f"conditions-{place}")]
+        if pairs is not None and pairs.of(key):
+            blocks.append(_differences(source, key, pairs, f"differences-{place}"))
+    if pairs is not None and pairs.without:
+        blocks.append(Prose(f"Not compared, as no scorer scored both sides: {', '.join(pairs.without)}."))
+    baseline = pairs.baseline if pairs else BASELINE
+    return Section(
+        key="conditions",
+        title="Is the video used?",
+        lead="A system that uses the video scores less when the video is taken away; one that guesses from the words "
+        f"keeps its score. A difference to {baseline} whose interval reaches zero is no evidence that the video is used.",
+        blocks=blocks,
+    )
+
+
+def _scores(source: Source, key: Key, anchor: str) -> Figure:
+    conditions = source.conditions[:MOST_SERIES]
+    cells = {condition: source.results_of(key, condition) for condition in source.conditions}
+    systems = [name for name in source.systems if any(name in rows for rows in cells.values())]
+    chance = source.chance(key)
+    dots = [[dot_of(cells[condition].get(system)) for condition in conditions] for system in systems]
+    title = f"{source.label(key)} by condition"
+    return rows_figure(
+        anchor,
+        title,
+        systems,
+        [Panel("", dots, None if chance is None else (chance, "chance"))],
+        value_axis(source.metric(key.metric), *source.axis(key)),
+        series=[Series(name, number) for number, name in enumerate(conditions)],
+        caption=f"{title}, with intervals. The leaderboard has the numbers.",
+    )
+
+
+def _differences(source: Source, key: Key, pairs: Paired, anchor: str) -> Figure:
+    metric, found = source.metric(key.metric), pairs.of(key)
+    compared = {
+        (one.first.system, one.first.condition): Dot(one.drawn, one.difference.ci_low, one.difference.ci_high)
+        for one in found
+    }
+    conditions = [name for name in source.conditions if any(condition == name for _, condition in compared)]
+    systems = [name for name in source.systems if any(system == name for system, _ in compared)]
+    ends = [end for dot in compared.values() for end in dot.ends]
+    axis = signed_axis(metric, min(ends, default=0.0), max(ends, default=0.0))
+    dots = [[compared.get((system, name), Dot()) for name in conditions] for system in systems]
+    title = f"{source.label(key)}: difference to {pairs.baseline}"
+    table = differences_table(
+        f"Paired differences to {pairs.baseline}. Holm's p is adjusted for the {len(found)} comparisons of this "
+        "table; differences that hold then are set in bold.",
+        metric,
+        sorted(found, key=lambda one: source.systems.index(one.first.system)),
+        {"System": lambda one: one.first.system, "Condition": lambda one: one.first.condition},
+        what=f"Minus {pairs.baseline}",
+        level=source.options.level,
+        axis=axis.limits,
+    )
+    return rows_figure(
+        anchor,
+        title,
+        systems,
+        [Panel("", dots, (0.0, "no difference"))],
+        axis,
+        series=[Series(f"{name} − {pairs.baseline}", source.conditions.index(name)) for name in conditions],
+        caption=f"{title}, on the items that both have a score for. Right of zero, the value is higher than under "
+        f"{pairs.baseline}.",
+        numbers=table,
+    )
+
+
+def gains_section(source: Source) -> Section | None:
+    """For each facet and leading metric a drawing of the first condition minus the baseline, with its table; the
+    other metrics as tables, folded. None where no system was run under both."""
+    condition, pairs = source.conditions[0], source.paired
+    if pairs is None or condition == pairs.baseline:
+        return None
+    blocks: list[Block | str] = []
+    for number, facet in enumerate(source.facets):
+        found = source.gains(facet)
+        drawn: list[Block] = []
+        beside: list[Block] = []
+        for place, key in enumerate(source.keys):
+            of_key = [one for one in found if (one.metric, one.scorer) == (key.metric, key.scorer)]
+            if len({one.facets[facet] for one in of_key}) < 2:
+                continue
+            table = differences_table(
+                f"{source.label(key)}: paired differences by {plain_name(facet)}.",
+                source.metric(key.metric),
+                sorted(of_key, key=lambda one: source.systems.index(one.first.system)),
+                {
+                    "System": lambda one: one.first.system,
+                    plain_name(facet).capitalize(): lambda one, facet=facet: one.facets[facet],  # type: ignore[misc]
+                },
+                what="Gain",
+                level=source.options.level,
+            )
+            if key in source.leading:
+                drawn.append(_gains(source, facet, key, of_key, table, f"gain-{number}-{place}"))
+            else:
+                beside.append(table)
+        if drawn:
+            blocks += [plain_name(facet).capitalize(), *drawn]
+        if beside:
+            blocks.append(Folded(f"Other metrics by {plain_name(facet)}", tuple(beside)))
+    if not blocks:
+        return None
+    return Section(
+        key="gains",
+        title=f"What {condition} gains over {pairs.baseline}, by kind of question",
+        lead=f"Each dot is the mean over the same items of the score under {condition} minus that under "
+        f"{pairs.baseline}, the line its interval. Holm's p counts all differences of one metric and facet together.",
+        blocks=blocks,
+    )
+
+
+def _gains(source: Source, facet: str, key: Key, found: list[Comparison], table: Table, anchor: str) -> Figure:
+    of = {(one.first.system, one.facets[facet]): one.difference for one in found}
+    systems, values = parts_of(source, facet, of)
+    dots = {where: Dot(one.value, one.ci_low, one.ci_high) for where, one in of.items()}
+    panels = []
+    for name in values:
+        items = thousands(max(one.n for (_, own), one in of.items() if own == name))
+        own = [dots.get((system, name), Dot()) for system in systems]
+        panels.append(Panel(f"{name} ({items} items)", own, (0.0, "no gain")))
+    ends = [end for dot in dots.values() for end in dot.ends]
+    axis = signed_axis(source.metric(key.metric), min(ends, default=0.0), max(ends, default=0.0), lines=2)
+    title = f"{source.label(key)}: gain by {plain_name(facet)}"
+    return rows_figure(anchor, title, systems, panels, axis, numbers=table)
+
+
+_MOST_TABLES = 60
+
+
+def crossings_section(source: Source) -> Section | None:
+    """The tables of the paired conditions; where there is one condition alone, of few systems."""
+    found = [one for one in source.crossed if one.table is not None]
+    if not found:
+        return None
+    blocks: list[Block | str] = []
+    left = _MOST_TABLES
+    for key in source.keys:
+        of_key = [one for one in found if (one.metric, one.scorer) == (key.metric, key.scorer)]
+        tables = tuple(
+            block
+            for one in of_key[: max(left, 0)]
+            for block in comparison_blocks(one, source.metric(one.metric), turned=source.paired is not None)
+        )
+        left -= len(of_key)
+        if not tables:
+            continue
+        if key in source.leading and len(of_key) <= 6:
+            blocks += [source.label(key), *tables]
+        else:
+            blocks.append(Folded(f"{source.label(key)}: {len(of_key)} pairs", tables))
+    if left < 0:
+        blocks.append(Prose(f"{-left} more tables are left out here; proctor compare gives them all."))
+    return Section(
+        key="crossings",
+        title="Item by item: two runs compared",
+        lead="Rows say how an item went in the one run (of two conditions: the baseline), columns how it went in the "
+        "other; on the diagonal both agree. Off it stands what one run could do and the other could not.",
+        blocks=blocks,
+    )

@@ -1,0 +1,184 @@
+"""What was evaluated: completion and failures, time and cost, provenance."""
+
+from __future__ import annotations
+
+import json
+
+from proctor.core import DASH, dollars, plain_name, seconds, thousands
+from proctor.reports.blocks import Cell, Folded, Prose, Row, Section, Table, columns
+from proctor.reports.figures import GREY, Axis, Panel, Series, Stack
+from proctor.reports.source import Source
+from proctor.reports.subgroups import rows_figure
+from proctor.runs import FAILED_POLICIES, Consumption, Run, policies
+
+_STATUSES = (
+    Series("answered", 0),
+    Series("answered, unreadable", 4),
+    Series("not submitted", 2),
+    Series("refused", 5),
+    Series("timed out", 3),
+    Series("error", 1),
+    Series("failed", 6),
+    Series("not asked", 7),
+    Series("unsupported format", GREY),
+)
+"""As `status_counts` counts them: answered in quiet blues, what went wrong in warm colours, what never happened in
+greys."""
+
+
+def statuses_section(source: Source) -> Section | None:
+    """One bar a run, with its numbers in a table."""
+    runs = source.ordered_runs
+    if not runs:
+        return None
+    counts = [list(source.statuses(run).values()) for run in runs]
+    names = [run.system if len(source.conditions) == 1 else f"{run.system} / {run.condition}" for run in runs]
+    rows: list[Row] = [
+        (Cell(run.system), run.condition, *found, sum(found)) for run, found in zip(runs, counts, strict=True)
+    ]
+    heads = columns("System", "Condition", *(f">{one.name.capitalize()}" for one in _STATUSES), ">Items")
+    there = [number for number, column in enumerate(zip(*counts, strict=True)) if any(column)]
+    bars = [Stack([found[number] for number in there]) for found in counts]
+    title = "Completion and failures"
+    figure = rows_figure(
+        "statuses-0",
+        title,
+        names,
+        [Panel("", bars)],
+        Axis((0.0, max(1.0, *map(sum, counts)))),
+        series=[_STATUSES[number] for number in there],
+        caption="Items by run.",
+        numbers=Table("Items by how the question ended.", heads, tuple(rows)),
+    )
+    return Section(
+        key="statuses",
+        title=title,
+        lead="Unreadable, refused and timed-out answers, errors of the system, and answers that a submission lacks are the "
+        "system's own failures and count as wrong. Failed ones are infrastructure errors: they are not answers, and are "
+        "asked again when the run is resumed.",
+        blocks=[figure],
+    )
+
+
+_PARTS = (("model", "Model"), ("media", "Media"), ("queue", "Queue"), ("retry", "Retries"))
+
+
+def consumption_section(source: Source) -> Section | None:
+    """One table of times, one of tokens and cost; only what was recorded."""
+    found = [(run.system, run.condition, source.consumption(run)) for run in source.ordered_runs]
+    blocks = []
+    if any(one.seconds for _, _, one in found):
+        blocks.append(_times(found))
+    if any(one.requests for _, _, one in found):
+        blocks.append(_tokens(found))
+    if not blocks:
+        return None
+    return Section(
+        key="consumption",
+        title="Time and cost",
+        lead="Seconds for one answer: half of the answers took at most the median, nine in ten at most the 90 % value. "
+        "Only the model's time counts against a time limit; media, queue and retries are Proctor's own.",
+        blocks=blocks,
+    )
+
+
+def cost_words(one: Consumption) -> str:
+    """The cost of a run; unknown is not free.
+
+    >>> cost_words(Consumption({}, 3, 10, 10, 0, None, 3))
+    'unknown'
+    """
+    if not one.requests:
+        return DASH
+    if one.cost_usd is None:
+        return "unknown"
+    partly = f" and unknown for {one.unpriced} answers" if one.unpriced else ""
+    return f"{dollars(one.cost_usd)}{partly}"
+
+
+def _times(found: list[tuple[str, str, Consumption]]) -> Table:
+    parts = [(name, label) for name, label in _PARTS if any(name in one.seconds for _, _, one in found)]
+    rows: list[Row] = []
+    for system, condition, one in found:
+        timed = next(iter(one.seconds.values()), None)
+        spent = [one.seconds.get(name) for name, _ in parts]
+        each = (
+            pair for time in spent for pair in ((seconds(time.median), seconds(time.p90)) if time else (DASH, DASH))
+        )
+        rows.append((Cell(system), condition, thousands(timed.n) if timed else DASH, *each))
+    heads = [head for _, label in parts for head in (f">{label}: median s", ">90 % s")]
+    caption = "Seconds for one answer, failed ones left out; a dash where none was recorded."
+    return Table(caption, columns("System", "Condition", ">Answers timed", *heads), tuple(rows))
+
+
+def _tokens(found: list[tuple[str, str, Consumption]]) -> Table:
+    rows: list[Row] = [
+        (
+            Cell(system),
+            condition,
+            *map(thousands, (one.requests or None, one.input_tokens, one.cached_tokens, one.output_tokens)),
+            cost_words(one),
+        )
+        for system, condition, one in found
+    ]
+    heads = columns("System", "Condition", ">Requests", ">Input tokens", ">of them cached", ">Output tokens", ">Cost")
+    caption = "Requests to models with their tokens and cost over the whole run; a dash where no request was recorded."
+    return Table(caption, heads, tuple(rows))
+
+
+def provenance_section(source: Source) -> Section:
+    """The benchmark's notes, and each run's notes and settings."""
+    facts = tuple((Cell(name), shown) for name, shown in _facts(source))
+    blocks: list[Prose | Folded | Table] = [
+        Table("What was evaluated, and how intervals were drawn.", columns("Fact", "Value"), facts)
+    ]
+    if source.card.notes:
+        blocks.append(Prose("Of the benchmark:", source.card.notes))
+    notes = [
+        Prose(f"{run.system} / {run.condition}:", tuple(str(note) for note in said))
+        for run in source.runs
+        if isinstance(said := run.settings.get("notes"), list) and said
+    ]
+    if notes:
+        blocks.append(Folded(f"Notes on {len(notes)} runs", tuple(notes)))
+    if any(run.settings for run in source.runs):  # a public copy of a store has none
+        rows = tuple((Cell(run.system), run.condition, _settings(run)) for run in source.runs)
+        heads = columns("System", "Condition", "Settings")
+        caption = "Everything that was recorded to change a run's answers."
+        blocks.append(Folded(f"Settings of all {len(rows)} runs", (Table(caption, heads, rows),)))
+    return Section(
+        key="provenance",
+        title="Where the numbers come from",
+        lead="What a reader should know before quoting a number.",
+        blocks=blocks,
+    )
+
+
+def _facts(source: Source) -> list[tuple[str, str]]:
+    """Name and value."""
+    card, options = source.card, source.options
+    seeds = [f"{plain_name(name)} {seed}" for name, seed in sorted(card.seeds.items())]
+    seeds.append(f"resampling {options.seed} ({thousands(options.draws)} draws)")
+    kept = ", ".join(f"{name} = {json.dumps(wanted)}" for name, wanted in card.only.items())
+    total, counted = len(source.everything), thousands(len(source.table.ids))
+    if len(source.table.ids) < total:
+        counted += f" of {thousands(total)} (those with {kept})"
+    chosen = policies(options.failed, card)
+    policy = FAILED_POLICIES[chosen[0]]
+    if len(chosen) > 1:
+        policy = "an incomplete run's score is a range: items without one counted as wrong … left out"
+    return [
+        ("Items", counted),
+        ("Groups", f"{thousands(len(source.table.groups))} (resampled together)"),
+        ("Systems", thousands(len(source.systems))),
+        ("Conditions", ", ".join(source.conditions) or "none"),
+        ("Items without a score", policy),
+        ("Newest run", source.newest),
+        ("Seeds", "; ".join(seeds)),
+        ("Fingerprint", source.fingerprint),
+    ]
+
+
+def _settings(run: Run) -> str:
+    settings = {name: value for name, value in run.settings.items() if name != "notes"}
+    return json.dumps(settings, ensure_ascii=False, sort_keys=True)

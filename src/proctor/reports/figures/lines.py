@@ -1,0 +1,232 @@
+"""Lines and columns: ranks under several rules, one number over another, every group's rank, and histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from proctor.core import shorten
+from proctor.reports.figures.canvas import (
+    LABEL,
+    WIDE,
+    Axis,
+    Drawing,
+    label_width,
+    legend_height,
+    plain_axis,
+    series_colour,
+)
+from proctor.reports.figures.rows import Dot
+
+_WIDTH = 760
+_ROW = 23
+_DASHES = ("", "12 4", "4 4")
+_LIGHT = {3, 4, 5, 7}  # series on whose colour dark text is read
+
+
+def draw_rank_lines(
+    key: str, title: str, rows: Sequence[str], columns: Sequence[str], ranks: Sequence[Sequence[int]]
+) -> str:
+    """Rows × columns of ranks, from 1; columns are the rankings. Rows with one rank stand below each other in their order,
+    so that no line hides another; the number in a mark is the rank. Names stand at both ends."""
+    names = [shorten(row, LABEL) for row in rows]
+    if 2 * label_width(names) > 0.62 * _WIDTH:
+        names = [shorten(row, 20) for row in rows]
+    side, last = label_width(names), len(columns) - 1
+    step = (_WIDTH - 2 * side - 24) / max(last, 1)
+    slots = [_slots([row[column] for row in ranks]) for column in range(len(columns))]
+    drawing = Drawing(_WIDTH, 34 + _ROW * len(rows) + 8)
+    for column, name in enumerate(columns):
+        drawing.text(side + 12 + step * column, 18, name, size=11, fill="faint", anchor="middle")
+    paths = [
+        [(side + 12 + step * column, 34 + _ROW * (slots[column][row] + 0.5)) for column in range(len(columns))]
+        for row in range(len(rows))
+    ]
+    numbers = [row if row < 8 else 7 for row in range(len(rows))]
+    for row in reversed(range(len(rows))):
+        colour, dashes = series_colour(numbers[row]), _DASHES[row % len(_DASHES)]
+        drawing.line(paths[row], colour, 2, dashes=dashes, opacity=0.85)
+    for row, (name, path) in enumerate(zip(names, paths, strict=True)):
+        drawing.text(path[0][0] - 12, path[0][1], name, anchor="end")
+        drawing.text(path[-1][0] + 12, path[-1][1], name)
+        for (x, y), rank in zip(path, ranks[row], strict=True):
+            drawing.circle(x, y, 8, series_colour(numbers[row]), edge="paper", width=1)
+            ink = "dark" if numbers[row] in _LIGHT else "paper"
+            drawing.text(x, y, str(rank), size=9, fill=ink, anchor="middle")
+    said = [
+        (name, [f"{column} {rank}" for column, rank in zip(columns, own, strict=True)])
+        for name, own in zip(rows, ranks, strict=True)
+    ]
+    return drawing.svg(key, title, said)
+
+
+def _slots(ranks: Sequence[int]) -> dict[int, int]:
+    order = sorted(range(len(ranks)), key=lambda row: (ranks[row], row))
+    return {row: number for number, row in enumerate(order)}
+
+
+_ACROSS, _HEIGHT, _HEAD, _FOOT, _LEFT, _RIGHT = 3, 150, 30, 44, 46, 18
+_BOLD = 7.8  # pixels of an average bold letter
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One panel: for each point where it stands on the lower axis, and its dot on the left one. `names` stand at the
+    points where these are no numbers; `empty` says why there are no points."""
+
+    name: str
+    places: Sequence[float]
+    dots: Sequence[Dot]
+    names: Sequence[str] = ()
+    empty: str = ""
+
+
+def draw_curves(
+    key: str, title: str, curves: Sequence[Curve], axis: Axis, labels: tuple[str, str], *, mark: float | None = None
+) -> str:
+    """Three panels across. All share the left axis; each has its own lower axis. `labels` name the lower axis
+    and the left one, `mark` is a broken line across every panel."""
+    across = min(_ACROSS, max(1, len(curves)))
+    width, line = WIDE / _ACROSS, _HEAD + _HEIGHT + _FOOT
+    drawing = Drawing(width * across, 22 + line * -(-len(curves) // across))
+    drawing.text(8, 11, f"Upwards: {labels[1]}. To the right: {labels[0]}.", fill="faint", size=11)
+    for number, curve in enumerate(curves):
+        down, right = divmod(number, across)
+        _draw_curve(drawing, curve, axis, (right * width + _LEFT, 22 + down * line + _HEAD), mark)
+    said = []
+    for curve in curves:
+        names = curve.names or [f"{place:.3g}" for place in curve.places]
+        both = zip(names, curve.dots, strict=True)
+        said.append(
+            (curve.name, [f"{name}: {dot.value:.2f}" for name, dot in both if dot.value is not None] or [curve.empty])
+        )
+    return drawing.svg(key, title, [(f"{labels[1]} by {labels[0]}", []), *said])
+
+
+def _draw_curve(drawing: Drawing, curve: Curve, axis: Axis, at: tuple[float, float], mark: float | None) -> None:
+    left, top = at
+    width = WIDE / _ACROSS - _LEFT - _RIGHT
+    low, high = (min(curve.places), max(curve.places)) if curve.places else (0.0, 1.0)
+    pad = (0.07 * (high - low) or 0.5) if curve.places else 0.0
+    below = Axis((low - pad, high + pad))
+
+    def x(place: float) -> float:
+        return left + width * below.share(place)
+
+    def y(value: float) -> float:
+        return top + _HEIGHT * (1 - axis.share(axis.within(value)))
+
+    drawing.text(left, top - 13, shorten(curve.name, int((width + _RIGHT) / _BOLD)), bold=True)
+    for tick, label in zip(axis.ticks, axis.labels, strict=True):
+        drawing.line([(left, y(tick)), (left + width, y(tick))], "grid")
+        drawing.text(left - 6, y(tick), label, fill="faint", size=10, anchor="end")
+    if mark is not None:
+        drawing.line([(left, y(mark)), (left + width, y(mark))], "faint", 1.4, dashes="3 2")
+    if curve.empty:
+        room = int(width / 6.2)
+        drawing.text(left + 6, top + _HEIGHT / 2, shorten(curve.empty, room), fill="faint", size=11)
+        return
+    ticks = plain_axis(*below.limits)
+    inside = [
+        (tick, label) for tick, label in zip(ticks.ticks, ticks.labels, strict=True) if below.within(tick) == tick
+    ]
+    for place, name in zip(curve.places, curve.names, strict=True) if curve.names else inside:
+        drawing.text(x(place), top + _HEIGHT + 12, name, fill="faint", size=10, anchor="middle")
+    known = [(x(place), dot) for place, dot in zip(curve.places, curve.dots, strict=True) if dot.value is not None]
+    drawing.line([(at_x, y(dot.value or 0.0)) for at_x, dot in known], "s0")
+    for at_x, dot in known:
+        if dot.low is not None and dot.high is not None:
+            drawing.line([(at_x, y(dot.low)), (at_x, y(dot.high))], "s0", 2, opacity=0.55)
+        drawing.marker(at_x, y(dot.value or 0.0), 0, 7)
+
+
+MOST_ON_PODIUM = 6
+"""The most systems that a podium plot can show so that marks can be told apart."""
+_FRAME, _PLOT, _BARS, _BETWEEN = 62, 300, 84, 30
+_MOST_LINES = 80  # groups whose marks are joined; more would be a grey field
+
+
+def draw_podium(
+    key: str,
+    title: str,
+    names: Sequence[str],
+    values: Sequence[Sequence[float]],
+    ranks: Sequence[Sequence[int]],
+    axis: Axis,
+) -> str:
+    """At most six systems; `values[group][system]` and `ranks[group][system]` (1 best, equal ones share it).
+
+    A field a rank; in it a mark for each group on which a system had that rank, at its value; a thin line joins
+    the marks of a group. Below, how many groups gave each system each rank."""
+    n = len(names)
+    legend = [(number, shorten(name, 40)) for number, name in enumerate(names)]
+    top = 10 + legend_height(legend, _WIDTH - 14)
+    bottom = top + _PLOT
+    cell = (_WIDTH - _FRAME - 8) / (n * n)
+    drawing = Drawing(_WIDTH, bottom + _BETWEEN + _BARS + 22)
+    drawing.legend(14, 9, legend, _WIDTH - 14)
+
+    def spot(system: int, rank: int, value: float) -> tuple[float, float]:
+        return _FRAME + cell * ((rank - 1) * n + system + 0.5), bottom - _PLOT * axis.share(value)
+
+    for tick, label in zip(axis.ticks, axis.labels, strict=True):
+        y = bottom - _PLOT * axis.share(tick)
+        drawing.line([(_FRAME, y), (_WIDTH - 8, y)], "grid")
+        drawing.text(_FRAME - 6, y, label, size=10, fill="faint", anchor="end")
+    for rank in range(n + 1):
+        drawing.rule(_FRAME + cell * rank * n, top, bottom, width=1.5)
+    groups = [
+        [spot(system, rank, value) for system, (rank, value) in enumerate(zip(own, line, strict=True))]
+        for own, line in zip(ranks, values, strict=True)
+    ]
+    for points in groups[:_MOST_LINES]:
+        drawing.line(sorted(points), "faint", 0.7, opacity=0.35)
+    for system in range(n):
+        for points in groups:
+            drawing.marker(*points[system], system, 6.5)
+    _draw_counts(drawing, ranks, n, (cell, bottom + _BETWEEN))
+    said = []
+    for system, name in enumerate(names):
+        first, second, third = (sum(own[system] == rank for own in ranks) for rank in (1, 2, 3))
+        said.append((name, [f"first on {first}", f"second on {second}", f"third on {third}"]))
+    return drawing.svg(key, title, [(f"{len(values)} groups", []), *said])
+
+
+def _draw_counts(drawing: Drawing, ranks: Sequence[Sequence[int]], n: int, at: tuple[float, float]) -> None:
+    cell, top = at
+    counts = [[sum(own[system] == rank for own in ranks) for system in range(n)] for rank in range(1, n + 1)]
+    most = max(max(row) for row in counts) or 1
+    base = top + _BARS
+    drawing.text(_FRAME - 6, base - 0.4 * _BARS, "groups", size=10, fill="faint", anchor="end")
+    for rank, row in enumerate(counts):
+        for system, count in enumerate(row):
+            if count:
+                x, height = _FRAME + cell * (rank * n + system), _BARS * count / most / 1.25
+                drawing.rect(x + 0.1 * cell, base - height, 0.8 * cell, height, series_colour(system))
+                drawing.text(x + cell / 2, base - height - 7, str(count), size=9, anchor="middle")
+        left = _FRAME + cell * rank * n
+        drawing.line([(left + 0.1 * cell, base), (left + cell * (n - 0.1), base)], "ink")
+        drawing.text(left + cell * n / 2, base + 11, f"place {rank + 1}", size=11, fill="faint", anchor="middle")
+
+
+_PLACE, _COLUMNS, _COLUMNS_HEAD = 56, 110, 24
+
+
+def draw_columns(key: str, title: str, names: Sequence[str], counts: Sequence[int], even: float) -> str:
+    """Columns with their numbers above; `even` is the count to expect if all were alike, a broken line."""
+    width = _PLACE * len(names)
+    highest = max([*counts, even, 1])
+    base = _COLUMNS_HEAD + _COLUMNS
+    drawing = Drawing(width + 98, base + 24)
+    for number, (name, count) in enumerate(zip(names, counts, strict=True)):
+        x, height = 8 + _PLACE * number, _COLUMNS * count / highest
+        drawing.rect(x + 0.15 * _PLACE, base - height, 0.7 * _PLACE, height, "s0")
+        inside = count > 0.2 * highest
+        y = base - height + (10 if inside else -9)
+        drawing.text(x + _PLACE / 2, y, str(count), fill="paper" if inside else "ink", anchor="middle")
+        drawing.text(x + _PLACE / 2, base + 11, name, fill="faint", anchor="middle")
+    y = base - _COLUMNS * even / highest
+    drawing.line([(8, y), (8 + width, y)], "faint", 1.2, dashes="5 4")
+    drawing.text(width + 13, y, f"even: {even:.1f}", fill="faint", size=10)
+    said = [(name, [str(count)]) for name, count in zip(names, counts, strict=True)]
+    return drawing.svg(key, title, said, f"Evenly spread: {even:.1f}.")

@@ -1,0 +1,352 @@
+"""Named rows: values with their intervals, boxes and stacked counts, in panels, in a list, or grouped by system."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from proctor.core import shorten
+from proctor.reports.figures.canvas import (
+    CHARACTER,
+    LABEL,
+    SLIM_LABEL,
+    WIDE,
+    Axis,
+    Drawing,
+    label_width,
+    legend_height,
+    series_colour,
+)
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A value with its interval; all None where there is nothing to draw."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def ends(self) -> list[float]:
+        """The numbers that an axis must hold."""
+        return [one for one in (self.value, self.low, self.high) if one is not None]
+
+
+@dataclass(frozen=True)
+class Box:
+    """Quartiles, the ends of the whiskers, and the values beyond them."""
+
+    low: float
+    q1: float
+    median: float
+    q3: float
+    high: float
+    beyond: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Counts side by side, one for each series, on a scale of counts; with `shares` the bar is the row's whole."""
+
+    counts: Sequence[int]
+    shares: bool = False
+
+
+@dataclass(frozen=True)
+class Series:
+    """What a marker, or a part of a bar, is: its name, the number of its colour, and a letter for where a name does not
+    fit. One numbered `GREY` is of the faintest colour."""
+
+    name: str
+    number: int
+    letter: str = ""
+
+
+GREY = 8
+_DEEP = {0, 1, 6}  # series on whose colour light text can be read
+
+Mark = Dot | Box | Stack | Sequence[Dot] | None
+"""What is drawn in a row: of several dots one is drawn for each series, below each other."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One value of a facet: its name, a mark for each row, and a broken line across with its name (chance, no gain)."""
+
+    name: str
+    marks: Sequence[Mark]
+    line: tuple[float, str] | None = None
+
+
+SHARES = Axis((0.0, 1.0), (0.0, 0.5, 1.0), ("0 %", "50 %", "100 %"))
+"""The axis of stacked shares."""
+
+_ACROSS, _GAP, _FOOT = 3, 40, 28
+_ROW, _STEP = 20, 13  # pixels of a row with one mark, and of each mark where there are several
+_BOLD = 7.8  # pixels of an average bold letter
+
+
+def draw_rows(
+    key: str,
+    title: str,
+    rows: Sequence[str],
+    panels: Sequence[Panel],
+    axis: Axis,
+    *,
+    series: Sequence[Series] = (),
+    width: int = WIDE,
+) -> str:
+    """Panels side by side, at most three on a screen and one on a phone (`SLIM`), then below each other; rows are named
+    at the left, series above."""
+    names = [shorten(row, LABEL if width == WIDE else SLIM_LABEL) for row in rows]
+    left = label_width(names)
+    across = min(_ACROSS, len(panels)) if width == WIDE else 1
+    inner = (width - left - _GAP * across) / across
+    several = any(isinstance(mark, Sequence) for panel in panels for mark in panel.marks)
+    row = _STEP * len(series) + 12 if several else _ROW
+    legend = [(one.number, one.name) for one in series]
+    stacked = any(isinstance(mark, Stack) for panel in panels for mark in panel.marks)
+    top = _stack_legend_height(series, width) if stacked else legend_height(legend, width - 10)
+    named, lined = any(panel.name for panel in panels), any(panel.line for panel in panels)
+    head = (24 if named else 0) + (18 if lined or not named else 6)
+    line = head + row * len(rows) + (_FOOT if axis.ticks else 6)
+    drawing = Drawing(width, top + line * -(-len(panels) // across))
+    if stacked:
+        _stack_legend(drawing, series, width)
+    elif legend:
+        drawing.legend(0, 9, legend, width - 10)
+    for number, panel in enumerate(panels):
+        down, right = divmod(number, across)
+        x, y = left + right * (inner + _GAP), top + down * line + head
+        field = _Field(drawing, axis, x, y, inner, row)
+        field.frame(len(rows), panel.line)
+        drawing.text(x, y - head + 14, shorten(panel.name, int((inner + _GAP - 12) / _BOLD)), bold=True)
+        for place, mark in enumerate(panel.marks):
+            middle = y + row * (place + 0.5)
+            if several and place:
+                drawing.line([(x, y + row * place), (x + inner, y + row * place)], "grid", 0.6)
+            field.mark(middle, mark, series)
+            if right == 0:
+                drawing.text(x - 10, middle, names[place], anchor="end")
+    return drawing.svg(key, title, _said(rows, panels, series, axis))
+
+
+@dataclass(frozen=True)
+class _Field:
+    """Where a panel's values are drawn."""
+
+    drawing: Drawing
+    axis: Axis
+    left: float
+    top: float
+    width: float
+    row: float
+
+    def x(self, value: float) -> float:
+        return self.left + self.width * self.axis.share(value)
+
+    def frame(self, rows: int, line: tuple[float, str] | None) -> None:
+        bottom = self.top + self.row * rows
+        for tick, label in zip(self.axis.ticks, self.axis.labels, strict=True):
+            self.drawing.rule(self.x(tick), self.top, bottom)
+            self.drawing.text(self.x(tick), bottom + 9, label, fill="faint", size=10, anchor="middle")
+        if line is not None:
+            self.drawing.rule(self.x(line[0]), self.top, bottom, "faint", dashes="4 3")
+            self.drawing.text(self.x(line[0]), self.top - 8, line[1], fill="faint", size=10, anchor="middle")
+
+    def mark(self, y: float, mark: Mark, series: Sequence[Series]) -> None:
+        if isinstance(mark, Stack):
+            self._stack(y, mark, series)
+        elif isinstance(mark, Box):
+            self.box(y, mark, 11)
+        elif isinstance(mark, Sequence):
+            ups = [y + (number - (len(mark) - 1) / 2) * _STEP for number in range(len(mark))]
+            there = [(self.x(dot.value), up) for dot, up in zip(mark, ups, strict=True) if dot.value is not None]
+            if len(there) > 1:
+                self.drawing.line(there, "faint", 0.8, opacity=0.7)
+            for dot, up, one in zip(mark, ups, series, strict=True):
+                self.dot(up, dot, one.number)
+        elif mark is None or mark.value is None:
+            self.drawing.text(self.left + 3, y, "no score", fill="faint", size=10)
+        else:
+            self.dot(y, mark, 0)
+
+    def dot(self, y: float, dot: Dot, number: int, *, width: float = 2) -> None:
+        if dot.value is None:
+            return
+        if dot.low is not None and dot.high is not None:
+            ends = [(self.x(self.axis.within(end)), y) for end in (dot.low, dot.high)]
+            self.drawing.line(ends, series_colour(number), width, opacity=0.55)
+        self.drawing.marker(self.x(self.axis.within(dot.value)), y, number, 7.5)
+
+    def box(self, y: float, box: Box, height: float) -> None:
+        low, q1, median, q3, high = (self.x(one) for one in (box.low, box.q1, box.median, box.q3, box.high))
+        self.drawing.line([(low, y), (high, y)], "s0", 1.2)
+        for end in (low, high):
+            self.drawing.rule(end, y - 0.35 * height, y + 0.35 * height, "s0", 1.2)
+        self.drawing.rect(q1, y - height / 2, q3 - q1, height, "s4", edge="s0")
+        self.drawing.rule(median, y - 0.62 * height, y + 0.62 * height, "s0", 3.5)
+        for one in box.beyond:
+            self.drawing.circle(self.x(one), y, 2, "paper", edge="s0")
+
+    def _stack(self, y: float, stack: Stack, series: Sequence[Series]) -> None:
+        total, start = sum(stack.counts), 0.0
+        if not total:
+            self.drawing.rule(self.left, y - 6, y + 6)
+        for one, count in zip(series, stack.counts, strict=True):
+            size = count / total if stack.shares and total else float(count)
+            if count:
+                left, wide = self.x(start), self.x(start + size) - self.x(start)
+                self.drawing.rect(left, y - 7.5, wide, 15, _part_colour(one), edge="paper")
+                text = one.letter or str(count)
+                if wide > CHARACTER * len(text) + 4:
+                    self.drawing.text(left + wide / 2, y, text, fill=_on(one), size=10, anchor="middle")
+            start += size
+
+
+def _part_colour(one: Series) -> str:
+    return "grid" if one.number == GREY else series_colour(one.number)
+
+
+def _on(one: Series) -> str:
+    return "paper" if one.number in _DEEP else "ink" if one.number == GREY else "dark"
+
+
+def _stack_entries(series: Sequence[Series], width: float) -> list[tuple[float, float, Series]]:
+    found, x, y = [], 0.0, 10.0
+    for one in series:
+        size = 38 + CHARACTER * len(one.name)
+        if x and x + size > width:
+            x, y = 0.0, y + 20
+        found.append((x, y, one))
+        x += size
+    return found
+
+
+def _stack_legend_height(series: Sequence[Series], width: float) -> float:
+    return max((y for _, y, _ in _stack_entries(series, width)), default=0.0) + 14
+
+
+def _stack_legend(drawing: Drawing, series: Sequence[Series], width: float) -> None:
+    for x, y, one in _stack_entries(series, width):
+        drawing.rect(x, y - 7, 14, 14, _part_colour(one))
+        drawing.text(x + 7, y, one.letter, fill=_on(one), size=10, anchor="middle")
+        drawing.text(x + 20, y, one.name)
+
+
+def _said(
+    rows: Sequence[str], panels: Sequence[Panel], series: Sequence[Series], axis: Axis
+) -> list[tuple[str, list[str]]]:
+    found = []
+    for panel in panels:
+        for row, mark in zip(rows, panel.marks, strict=True):
+            where = f"{panel.name}, {row}" if panel.name else row
+            dots = [("", mark)] if isinstance(mark, Dot) else []
+            if isinstance(mark, Sequence):
+                dots = [(f"{one.name} ", dot) for one, dot in zip(series, mark, strict=True)]
+            parts = [f"{name}{axis.said(dot.value)}" for name, dot in dots if dot.value is not None]
+            if isinstance(mark, Box):
+                parts = [f"median {mark.median:.3g}, quartiles {mark.q1:.3g} and {mark.q3:.3g}"]
+            if isinstance(mark, Stack):
+                parts = [f"{count} {one.name}" for count, one in zip(mark.counts, series, strict=True) if count]
+            found.append((where, parts or ["nothing"]))
+    return found
+
+
+_LIST, _LIST_ROW, _SIDE, _LIST_HEAD, _LIST_FOOT = 440, 38, 26, 40, 24
+_DIGIT = 6.5  # pixels of a letter of the numbers
+
+
+def draw_list(
+    key: str,
+    title: str,
+    rows: Sequence[tuple[str, Dot | Box | None, str]],
+    axis: Axis,
+    *,
+    head: str,
+    line: tuple[float, str] | None = None,
+) -> str:
+    """One narrow panel, as wide as a phone: each row's name and text stand above its mark, `head` names the texts.
+
+    A dot is filled where its interval leaves `line` (no difference, with its name) out, else hollow. An interval that
+    leaves the axis ends in an arrow. Of a box the thick line is the median.
+    """
+    drawing = Drawing(_LIST, _LIST_HEAD + _LIST_ROW * len(rows) + _LIST_FOOT)
+    field = _Field(drawing, axis, _SIDE, _LIST_HEAD, _LIST - 2 * _SIDE, _LIST_ROW)
+    drawing.text(_LIST - 6, _LIST_HEAD - 30, head, fill="faint", size=11, anchor="end")
+    room = int((_LIST - 18 - _DIGIT * max((len(text) for *_, text in rows), default=0)) / CHARACTER)
+    bottom = _LIST_HEAD + _LIST_ROW * len(rows)
+    for tick, label in zip(axis.ticks, axis.labels, strict=True):
+        drawing.text(field.x(tick), bottom + 11, label, fill="faint", size=10, anchor="middle")
+    if line is not None:
+        drawing.text(field.x(line[0]), _LIST_HEAD - 10, line[1], fill="faint", size=11, anchor="middle")
+    for number, (name, mark, text) in enumerate(rows):
+        top = _LIST_HEAD + _LIST_ROW * number
+        drawing.text(6, top + 7, shorten(name, room))
+        drawing.text(_LIST - 6, top + 7, text, size=11, anchor="end")
+        for tick in axis.ticks:
+            drawing.rule(field.x(tick), top + 15, top + 29)
+        if line is not None:
+            drawing.rule(field.x(line[0]), top + 15, top + 29, "faint", 1.4, "3 2")
+        if isinstance(mark, Box):
+            field.box(top + 22, mark, 13)
+        elif mark is not None:
+            _compared(field, top + 22, mark, line)
+    return drawing.svg(key, title, [(name, _mark_said(mark, text)) for name, mark, text in rows])
+
+
+def _mark_said(mark: Dot | Box | None, text: str) -> list[str]:
+    quartiles = [f"quartiles {mark.q1:.3g} and {mark.q3:.3g}"] if isinstance(mark, Box) else []
+    return [*([text] if text else []), *quartiles]
+
+
+def _compared(field: _Field, y: float, dot: Dot, line: tuple[float, str] | None) -> None:
+    if dot.value is None:
+        return
+    axis, drawing = field.axis, field.drawing
+    apart = False
+    if dot.low is not None and dot.high is not None:
+        apart = line is not None and not dot.low <= line[0] <= dot.high
+        drawing.line([(field.x(axis.within(end)), y) for end in (dot.low, dot.high)], "s0", 2)
+        for beyond, end, arrow in ((dot.low < axis.limits[0], 0, "left"), (dot.high > axis.limits[1], 1, "right")):
+            if beyond:
+                drawing.shape([(field.x(axis.limits[end]), y)], arrow, 9, "s0")
+    edge = "ink" if dot.low is None else "s0"
+    drawing.circle(field.x(axis.within(dot.value)), y, 3.5, "s0" if apart else "paper", edge=edge, width=1.5)
+
+
+_NAME, _LINE, _BETWEEN, _LONGEST = 21, 17, 9, 16
+
+
+def draw_overview(
+    key: str,
+    title: str,
+    groups: Sequence[tuple[str, Sequence[tuple[str, Dot, str]]]],
+    axis: Axis,
+    *,
+    line: tuple[float, str] | None = None,
+) -> str:
+    """Below each group's name (a system) a line for each of its parts (a condition): its name, the interval, the value.
+    A part without a value is left out, but keeps its colour."""
+    parts = [part for _, own in groups for part in own]
+    left = 18 + CHARACTER * 0.9 * max((len(shorten(name, _LONGEST)) for name, *_ in parts), default=0)
+    right = 16 + _DIGIT * max((len(text) for *_, text in parts), default=0)
+    height = sum(_NAME + _LINE * sum(dot.value is not None for _, dot, _ in own) + _BETWEEN for _, own in groups)
+    drawing = Drawing(_LIST, 26 + height + 22)
+    field = _Field(drawing, axis, left, 26, _LIST - left - right, height)
+    field.frame(1, line)
+    y = 26.0
+    for name, own in groups:
+        drawing.text(8, y + _NAME / 2, shorten(name, int((_LIST - 16) / _BOLD)), bold=True)
+        y += _NAME
+        for number, (part, dot, text) in enumerate(own):
+            if dot.value is None:
+                continue
+            drawing.text(8, y + _LINE / 2, shorten(part, _LONGEST), fill="faint", size=11)
+            drawing.text(_LIST - 8, y + _LINE / 2, text, size=11, anchor="end")
+            field.dot(y + _LINE / 2, dot, number, width=3)
+            y += _LINE
+        y += _BETWEEN
+    said = [(name, [f"{part} {text}" for part, dot, text in own if dot.value is not None]) for name, own in groups]
+    return drawing.svg(key, title, said, (f"{line[1]}. " if line else "") + "The leaderboard below has the intervals.")

@@ -1,0 +1,371 @@
+"""Scores: what is said beside them, tables of results, and the report's sections of leaderboards and published rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from proctor.core import (
+    DASH,
+    FailedPolicy,
+    Metric,
+    PublishedRow,
+    PublishedTable,
+    interval,
+    plain_name,
+    rank_range,
+    value,
+)
+from proctor.media import CONDITIONS
+from proctor.reports.blocks import Block, Cell, Column, Folded, Prose, Row, Section, Table, columns, span_of
+from proctor.reports.source import Key, Source
+from proctor.runs import (
+    BOTH,
+    CODE,
+    FAILED_POLICIES,
+    BenchmarkCard,
+    Lacking,
+    Leaderboard,
+    LeaderboardRow,
+    Result,
+    Results,
+    policies,
+)
+
+DECIDED_LINE = "Decided by a person: the judge left the answer unresolved, and a person gave the score in its place."
+
+
+def score(metric: Metric, row: Result | LeaderboardRow) -> str:
+    """The value of a row, or its range where the run is incomplete and nothing is decided."""
+    if row.policy != BOTH:
+        return value(metric, row.value)
+    return f"{value(metric, row.if_wrong)} … {value(metric, row.if_excluded)}"
+
+
+def condition_line(condition: str) -> str:
+    """A condition with what it shows, where it is a known one.
+
+    >>> condition_line("reversed")
+    'reversed: the same pictures from last to first, while times and labels stay'
+    >>> condition_line("of-a-package-that-is-not-installed")
+    'of-a-package-that-is-not-installed'
+    """
+    meaning = CONDITIONS.get(condition).summary if condition in CONDITIONS.names() else ""
+    return f"{condition}: {meaning}" if meaning else condition
+
+
+def policy_line(failed: FailedPolicy | None, card: BenchmarkCard) -> str:
+    """How the items are counted that a run lacks a score for, and how to decide it."""
+    chosen = policies(failed, card)
+    if len(chosen) > 1:
+        return (
+            "A range is the score of an incomplete run: its failed, unasked and unresolved items counted as wrong … left "
+            "out. Run the same command again to ask them, or choose --failed wrong or exclude."
+        )
+    whose = "" if failed else " (the benchmark's rule)"
+    return f"--failed {chosen[0]}{whose}: {FAILED_POLICIES[chosen[0]]}."
+
+
+def remarks(lacking: Lacking) -> list[str]:
+    """What a run lacks, as short as a cell of a table.
+
+    >>> remarks(Lacking(missing=54, untimed=3))
+    ['54 missing', 'no latency 3']
+    """
+    counts = (
+        (lacking.missing, "{} missing"),
+        (lacking.not_asked, "{} not asked"),
+        (lacking.failed, "{} failed"),
+        (lacking.unresolved, "{} unresolved"),
+        (lacking.unmarked, "{} not marked"),
+        (lacking.unsupported, "{} not supported"),
+        (lacking.untimed, "no latency {}"),
+    )
+    return [text.format(count) for count, text in counts if count]
+
+
+_COUNTS = {
+    "answered": "Answered",
+    "failed": "Failed",
+    "timed_out": "Timed out",
+    "refused": "Refused",
+    "error": "Error",
+    "unreadable": "Unreadable",
+    "not_submitted": "Not submitted",
+    "unresolved": "Unresolved",
+    "decided": "Decided by a person",
+    "unmarked": "Unmarked",
+    "missing": "Not asked",
+    "unsupported": "Unsupported format",
+}
+_ALWAYS = {"answered", "failed"}
+
+
+def _counts(rows: Sequence[Result]) -> list[str]:
+    """The counts that tell something of these rows."""
+    return [name for name in _COUNTS if name in _ALWAYS or any(getattr(row, name) for row in rows)]
+
+
+def _tail(metric: Metric, counts: Sequence[str]) -> tuple[Column, ...]:
+    """The columns of how many items, groups and answers stand behind a score."""
+    units = Column(plain_name(metric.per) if metric.per else "Items", numeric=True, name="n")
+    named = (Column(_COUNTS[name], numeric=True, name=name) for name in counts)
+    return (units, Column("Groups", numeric=True, name="groups"), *named)
+
+
+def results_tables(found: Results) -> list[Table]:
+    """A table for each metric and scorer, with what others published below; of a metric with named levels a second one
+    with the answers at each."""
+    tables = []
+    by = found.options.by
+    for name, scorer in dict.fromkeys((row.metric, row.scorer) for row in found.rows):
+        metric = found.card.metric(name)
+        rows = [row for row in found.rows if (row.metric, row.scorer) == (name, scorer)]
+        tables.append(_results_table(found, metric, scorer, rows))
+        title = f"{metric.label}: answers at each level"
+        lead = ("System", "Condition", *(plain_name(facet).capitalize() for facet in by))
+        where: list[Row] = [(Cell(row.system), row.condition, *(row.facets[facet] for facet in by)) for row in rows]
+        levels = _levels_table(f"{title}.", metric, rows, lead, where, title=title)
+        tables += [levels] if levels else []
+    return tables
+
+
+def _results_table(found: Results, metric: Metric, scorer: str, rows: list[Result]) -> Table:
+    card, by = found.card, found.options.by
+    # The chance level is that of all items that count, not of a part of them.
+    split = bool(by or (found.options.all_items and card.only))
+    whose = "" if scorer == CODE else f", by {scorer}" if scorer else ", not marked yet (proctor score)"
+    chance = None if split or scorer != CODE else card.chance.get(metric.name)
+    title = f"{card.title}{' (simulated)' if card.simulated else ''}: {metric.label}{whose}"
+    title += "" if chance is None else f" (chance {value(metric, chance)})"
+    counts = _counts(rows)
+    heads = (
+        Column("System", name="system"),
+        Column("Condition", name="condition"),
+        *(Column(plain_name(facet).capitalize(), name=facet) for facet in by),
+        Column("Score", numeric=True, name="value"),
+        Column(f"{100 * found.options.level:g} % CI", numeric=True),
+        *_tail(metric, counts),
+    )
+    cells: list[Row] = [
+        (
+            Cell(row.system),
+            row.condition,
+            *(row.facets[facet] for facet in by),
+            Cell(score(metric, row), strong=True, raw=row.value),
+            interval(metric, row.ci_low, row.ci_high),
+            *(row.n, row.groups),
+            *(int(getattr(row, name)) for name in counts),
+        )
+        for row in rows
+    ]
+    rest = [DASH] * (len(heads) - 3 - len(by))
+    for one in card.published.split(metric.name, by) if card.published else ():
+        where = f"{one.condition}, published" if one.condition else "published"
+        shown = value(metric, one.values[metric.name])
+        cells.append((Cell(one.system), where, *(one.facets[facet] for facet in by), shown, *rest))
+    return Table(f"{title}.", heads, tuple(cells), title=title)
+
+
+def _levels_table(
+    caption: str, metric: Metric, rows: Sequence[Result], lead: Sequence[str], where: Sequence[Row], *, title: str = ""
+) -> Table | None:
+    """How many answers reached each named level, best first, then those that occur without being declared; `where` are
+    the first cells of each row. None where the metric has no levels."""
+    if not any(row.levels for row in rows):
+        return None
+    levels = list(dict.fromkeys([*metric.levels, *(level for row in rows for level in row.levels)]))
+    cells = [(*head, *(row.levels.get(level, 0) for level in levels)) for head, row in zip(where, rows, strict=True)]
+    return Table(caption, columns(*lead, *(f">{level}" for level in levels)), tuple(cells), title=title)
+
+
+_RANKS = (
+    "The rank is 1 plus the number of systems that are significantly better, and never better than that of a system with a "
+    "higher score. Beside it stands its confidence interval: all of them together hold the true ranks with {level} confidence "
+    "(paired tests, Holm). “Places in samples” is the spread of a system's place over bootstrap samples of the groups, not a "
+    "confidence interval."
+)
+
+
+def headline_section(source: Source) -> Section:
+    """A leaderboard for each condition and leading metric; the other metrics folded below."""
+    blocks: list[Block | str] = []
+    folded: list[Block] = []
+    for key in source.keys:
+        tables = [block for condition in source.conditions for block in _board(source, key, condition)]
+        if key in source.leading and key.scorer:
+            blocks += [source.label(key), *tables]
+        else:
+            folded.append(Folded(source.label(key), tuple(tables)))
+    level = f"{100 * source.options.level:g} %"
+    return Section(
+        key="leaderboard",
+        title="Leaderboard",
+        lead=f"Each score with its {level} confidence interval (CI). Rank 1 includes every system that no other "
+        "significantly outperforms.",
+        blocks=(*blocks, *folded, Folded("How to read ranks", (Prose(_RANKS.format(level=level)),))),
+        opened=True,
+    )
+
+
+def _board(source: Source, key: Key, condition: str) -> list[Block]:
+    results = source.results_of(key, condition)
+    if not results:
+        return []
+    board, metric = source.board(key, condition), source.metric(key.metric)
+    rows = [results[name] for name in source.systems if name in results]
+    caption = f"{source.label(key)}, {condition}: answers at each level."
+    levels = _levels_table(caption, metric, rows, ["System"], [(Cell(row.system),) for row in rows])
+    notes = _notes(source, board, results)
+    found: list[Block] = [_leaderboard_table(source, board, results)]
+    return [*found, *([levels] if levels else []), *([Prose(" ".join(notes), quiet=True)] if notes else [])]
+
+
+def _leaderboard_table(source: Source, board: Leaderboard, results: Mapping[str, Result]) -> Table:
+    """The systems of one condition: rank, score, and how many answers stand behind it; systems without a score come
+    last."""
+    metric, key = board.metric, Key(board.metric.name, board.scorer)
+    axis, chance, counts = source.axis(key), source.chance(key), _counts(list(results.values()))
+    scale, unit = (100, " %") if metric.percent else (1, "")
+    heads = (
+        *columns("System", ">Rank", ">95 % CI of the rank", ">Places in samples"),
+        Column(metric.label, numeric=True, name="value"),
+        Column(f"{100 * source.options.level:g} % CI", numeric=True),
+        Column(f"{scale * axis[0]:.3g} to {scale * axis[1]:.3g}{unit}", drawn=True),
+        *_tail(metric, counts),
+    )
+    rows: list[Row] = []
+    for row in board.rows:
+        if row.system not in results:
+            continue
+        result = results[row.system]
+        # A score over the same items is shown as everywhere else, so that its interval has the same draws.
+        shown = result if (result.n, result.drawn) == (row.n, row.drawn) else row
+        badge = "disqualified" if row.disqualified else "oracle baseline" if row.oracle_baseline else ""
+        rows.append(
+            (
+                Cell(row.system, badge=badge),
+                DASH if row.rank is None else str(row.rank),
+                rank_range(row.rank_low, row.rank_high),
+                rank_range(row.place_low, row.place_high),
+                Cell(score(metric, row), strong=True, raw=row.value),
+                interval(metric, shown.ci_low, shown.ci_high),
+                Cell("", span=span_of(axis, shown.ci_low, shown.drawn, shown.ci_high, chance)),
+                *(row.n, row.groups),
+                *(int(getattr(result, name)) for name in counts),
+            )
+        )
+    ranked = {row.system for row in board.rows}
+    for name in sorted(results.keys() - ranked):
+        own = (int(getattr(results[name], count)) for count in counts)
+        rows.append((Cell(name), DASH, DASH, DASH, Cell(DASH), DASH, Cell("no score"), 0, 0, *own))
+    caption = f"{metric.label}, {condition_line(board.condition)}."
+    return Table(caption, heads, tuple(rows), title=caption)
+
+
+def _notes(source: Source, board: Leaderboard, results: Mapping[str, Result]) -> list[str]:
+    unsupported = ", ".join(f"{row.system} skipped {row.unsupported}" for row in board.rows if row.unsupported)
+    contestants = [row for row in board.rows if not (row.disqualified or row.oracle_baseline or row.unsupported)]
+    out = "; ".join(str(source.card.disqualified[row.system]) for row in board.rows if row.disqualified)
+    chance = source.chance(Key(board.metric.name, board.scorer))
+    notes = (
+        (board.left_out, f"{board.left_out} items that no system has a score for are left out."),
+        (
+            any(row.policy == BOTH for row in board.rows),
+            (
+                "A range is the score of an incomplete run: its failed, unasked and unresolved items counted as wrong … left "
+                "out. It has a rank only if these items can't change any."
+            ),
+        ),
+        (
+            unsupported,
+            f"Items whose answer format a baseline does not support: {unsupported}. It is shown on the others, not ranked.",
+        ),
+        (
+            any(row.rank is None and row.policy != BOTH for row in contestants),
+            "A system without a score for every item has no rank.",
+        ),
+        (out, f"Disqualified, and not ranked: {out}."),
+        (
+            any(row.oracle_baseline for row in board.rows),
+            "An oracle baseline uses the reference answers: it is shown, and enters neither ranks nor tests.",
+        ),
+        (chance is not None, f"The broken line in the bars is the chance level: {value(board.metric, chance)}."),
+        (
+            any(row.unresolved for row in results.values()),
+            (
+                "Unresolved answers have no verdict: the judge declined or gave none of the form asked for, or a panel came "
+                "to no majority. They are asked again by another pass, and lacking until then."
+            ),
+        ),
+        (any(row.decided for row in results.values()), DECIDED_LINE),
+        (
+            any(row.unmarked for row in results.values()),
+            "Unmarked answers wait for their judge: they are in no average.",
+        ),
+    )
+    return [note for there, note in notes if there]
+
+
+def published_section(source: Source) -> Section | None:
+    """The published rows in their own order, then those of parts of the items, then tables of two conditions; None
+    where the benchmark has none."""
+    known = source.card.published
+    if known is None:
+        return None
+    parts = [row for row in known.rows if row.facets]
+    blocks: list[Block | str] = [_published(known, [row for row in known.rows if not row.facets], f"{known.source}.")]
+    if parts:
+        blocks.append(_published(known, parts, "By kind of question, as far as the text gives numbers."))
+    if known.crossings:
+        tables = tuple(
+            counts_table(
+                f"{one.name}: {one.system}, {source.metric(one.metric).label}, as published.",
+                *(one.conditions[0], one.conditions[1], one.levels, one.counts),
+            )
+            for one in known.crossings
+        )
+        blocks.append(Folded(f"Two conditions item by item: {len(tables)} published tables", tables))
+    if known.note:
+        blocks.append(Prose(known.note, quiet=True))
+    return Section(
+        key="published",
+        title="Published results",
+        lead="For orientation: these systems were not run here, so they have no interval and no rank.",
+        blocks=blocks,
+    )
+
+
+def _published(known: PublishedTable, shown: list[PublishedRow], caption: str) -> Table:
+    conditions = any(row.condition for row in shown)
+    facets = list(dict.fromkeys(name for row in shown for name in row.facets))
+    heads = columns(
+        *("System", *(["Condition"] if conditions else []), *(plain_name(name).capitalize() for name in facets)),
+        *(f">{metric.label}" for metric in known.metrics),
+    )
+    rows: list[Row] = [
+        (
+            Cell(row.system, badge="published"),
+            *([row.condition] if conditions else []),
+            *(row.facets.get(name, "") for name in facets),
+            *(value(metric, row.values.get(metric.name)) for metric in known.metrics),
+        )
+        for row in shown
+    ]
+    return Table(caption, heads, tuple(rows))
+
+
+def counts_table(
+    caption: str, down: str, across: str, levels: Sequence[str], counts: Sequence[Sequence[int]], *, title: str = ""
+) -> Table:
+    """A contingency table with its sums; what stands on the diagonal is strong."""
+    sums = [sum(column) for column in zip(*counts, strict=True)]
+    rows: list[Row] = [
+        (
+            Cell(level),
+            *(Cell(str(count), strong=row == column, raw=count) for column, count in enumerate(line)),
+            sum(line),
+        )
+        for row, (level, line) in enumerate(zip(levels, counts, strict=True))
+    ]
+    heads = columns(f"{down} ↓  {across} →", *(f">{level}" for level in levels), ">Total")
+    return Table(caption, heads, tuple(rows), ("Total", *sums, sum(sums)), title=title)

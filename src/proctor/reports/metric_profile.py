@@ -1,0 +1,331 @@
+"""The report's sections on what a metric's score means, and which answers it favours beyond their ratings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proctor.audits import ALL, Bias, LengthBias, LengthSlope, MetricProfile, ScoreCalibration
+from proctor.core import number, number_interval, p_value, plain_name
+from proctor.reports.audit_source import AuditSource
+from proctor.reports.blocks import Block, Cell, Figure, Folded, Prose, Row, Section, Table, columns
+from proctor.reports.figures import Box, Curve, Dot, Panel, Series, draw_curves, plain_axis
+from proctor.reports.metric_agreement import (
+    REASON,
+    contrast_cells,
+    dimension_name,
+    ends_of,
+    lengths_table,
+    spoken_language,
+    with_reasons,
+)
+from proctor.reports.metric_ranking import contrast_axis, contrasts_figure, dot_of
+from proctor.reports.subgroups import rows_figure
+from proctor.stats import Contrast
+
+_MOST_CURVES = 9
+_MOST_MARKS = 4  # beside the ratings' own: more names don't fit above the drawing
+_MOST_IN_FIGURE = 6
+_MOST_SLOPES = 40
+_FACETS = {"dataset": "By dataset", "system": "By answering system"}
+_AS_RATED = "as the ratings"
+
+
+def calibration_section(source: AuditSource) -> Section:
+    """Per language the best metric's curves and boxes; those of the others are folded."""
+    blocks: list[Block | str] = []
+    order = [one.metric for one in source.found.profiles]
+    for number_, language in enumerate(source.languages):
+        blocks.append(spoken_language(language))
+        first, *others = [
+            _of_metric(source, one, language, f"meaning-{number_}-{order.index(one.metric)}")
+            for one in _ranked(source, language)
+        ]
+        blocks += first
+        names = source.ranked(language)[1:]
+        blocks += [Folded(name, tuple(shown)) for name, shown in zip(names, others, strict=True)]
+    return Section(
+        key="calibration",
+        title="Calibration",
+        lead="Answers in bins of about as many, by their score: each dot is the mean rating of a bin, at its mean score, "
+        f"with the {source.level} interval. A line that rises steadily says that the score can be read; a flat one "
+        "that it says nothing there. Below, the other way round: the scores that answers of each rating got.",
+        blocks=blocks,
+    )
+
+
+def _ranked(source: AuditSource, language: str) -> list[MetricProfile]:
+    by_name = {one.metric: one for one in source.found.profiles}
+    return [by_name[name] for name in source.ranked(language)]
+
+
+def _of_metric(source: AuditSource, profile: MetricProfile, language: str, key: str) -> list[Block]:
+    own = [one for one in profile.calibration if one.language == language]
+    name = f"{profile.metric}, {spoken_language(language)}"
+    found: list[Block] = [_curves(own, name, f"{key}-bins")]
+    # Scores of what is better when it is lower lie elsewhere: on one axis with the others they would squeeze them.
+    turned = source.table.lower_is_better
+    for place, part in enumerate([one for one in own if (one.dimension in turned) == apart] for apart in (False, True)):
+        if any(one.levels for one in part):
+            found.append(_boxes(part, name, f"{key}-levels-{place}"))
+    return found
+
+
+def _curves(own: Sequence[ScoreCalibration], name: str, key: str) -> Figure:
+    ratings = [level for one in own for level in one.levels]
+    low, high = min((one.low for one in ratings), default=0.0), max((one.high for one in ratings), default=1.0)
+    curves = [
+        Curve(
+            plain_name(one.dimension),
+            [part.score for part in one.bins],
+            [dot_of(part.rating) for part in one.bins],
+            empty=one.reason,
+        )
+        for one in own
+    ]
+    axis = plain_axis(low, max(high, low + 1e-9), lines=4)
+    title = f"{name}: mean rating by score"
+    rows: list[Row] = [
+        (
+            *(Cell(plain_name(one.dimension)), number_interval(part.low, part.high), number(part.score)),
+            *(number(part.rating.value), ends_of(part.rating), part.rating.n, part.rating.groups),
+        )
+        for one in own
+        for part in one.bins
+    ]
+    heads = columns("Dimension", ">Scores", ">Mean score", ">Mean rating", ">95 % CI", ">Ratings", ">Groups")
+    drawn = draw_curves(key, title, curves, axis, ("score", "mean rating"))
+    return Figure(drawn, f"{title}.", Table("Bins of scores.", heads, tuple(rows)))
+
+
+def _boxes(own: Sequence[ScoreCalibration], name: str, key: str) -> Figure:
+    known = [one for one in own if one.levels]
+    names = [_level(*ends) for ends in sorted({(level.low, level.high) for one in known for level in one.levels})]
+    panels, rows = [], list[Row]()
+    for one in known:
+        by_name: dict[str, Box] = {}
+        for level in one.levels:
+            shown, quartiles = (
+                _level(level.low, level.high),
+                (level.least, level.q1, level.median, level.q3, level.most),
+            )
+            by_name[shown] = Box(*quartiles)
+            rows.append((Cell(plain_name(one.dimension)), shown, *map(number, (level.mean, *quartiles)), level.n))
+        panels.append(Panel(plain_name(one.dimension), [by_name.get(row) for row in names]))
+    ends = [end for one in known for level in one.levels for end in (level.least, level.most)]
+    axis = plain_axis(min(ends), max(*ends, min(ends) + 1e-9), lines=2)
+    title = f"{name}: scores by rating"
+    caption = f"{title}. Boxes are quartiles, a thick line the median, whiskers the middle 90 %."
+    heads = columns(
+        *("Dimension", "Rating", ">Mean score", ">5 %", ">Quartile", ">Median", ">Quartile", ">95 %", ">Ratings")
+    )
+    table = Table("Scores by rating.", heads, tuple(rows))
+    return rows_figure(key, title, [f"rated {row}" for row in names], panels, axis, caption=caption, numbers=table)
+
+
+def _level(low: float, high: float) -> str:
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+
+def bias_section(source: AuditSource) -> Section:
+    """Per language: length (slopes, bins, correlations beside those of the ratings), datasets and systems; then
+    languages against each other."""
+    blocks: list[Block | str] = []
+    for number_, language in enumerate(source.languages):
+        blocks += [spoken_language(language), *_of_language(source, language, f"bias-{number_}")]
+    blocks += _by_language(source)
+    reversed_ = sorted(source.table.lower_is_better)
+    turned = (
+        f" On {', '.join(map(plain_name, reversed_))}, where a lower rating is the better one, signs are turned, so "
+        "that above 0 always means favoured."
+        if reversed_
+        else ""
+    )
+    blocks.append(
+        Prose(
+            "A rating is not an answer's true quality. Where long answers are better and ratings are coarse, a metric "
+            "that sees quality finer than the raters' levels has a slope above 0 too; the correlations with length "
+            "tell the other half, since they do not hold the rating fixed.",
+            quiet=True,
+        )
+    )
+    return Section(
+        key="bias",
+        title="Bias of the metrics",
+        lead="A metric that only follows the ratings gives answers with the same rating the same score, whatever kind "
+        "of answer they are. Shown is what the rating does not say of the score (the residual of the score on the "
+        "rating, in standard deviations of the score), averaged over each kind of answer; above 0 that kind is "
+        f"favoured. With {source.level} intervals over whole groups; p is not adjusted for their number.{turned}",
+        blocks=blocks,
+    )
+
+
+def _of_language(source: AuditSource, language: str, key: str) -> list[Block]:
+    profiles = _ranked(source, language)
+    alone = source.dimensions(language)[0] if len(source.dimensions(language)) == 1 else ""
+    slopes = [
+        (one.metric, slope)
+        for one in profiles
+        for slope in one.length_slopes
+        if (slope.language, slope.dimension) == (language, alone)
+    ]
+    found: list[Block] = [_verdict(slopes), _slopes(profiles, slopes, language, key)]
+    found += _by_length(profiles, language, alone, key)
+    found += _correlations(source, language, key)
+    for facet, title in _FACETS.items():
+        told = [(one.metric, bias) for one in profiles for bias in _of(one, language, facet, alone)]
+        if told:
+            said = f"{spoken_language(language)}: residual of the score {title[0].lower()}{title[1:]}"
+            table = _biases(profiles, language, facet, facet.capitalize())
+            shown = [(f"{bias.value}, {name}", name, bias) for name, bias in told]
+            found.append(_residuals(f"{key}-{facet}", said, shown, table, title))
+    return found
+
+
+def _best(shown: int, of: int) -> str:
+    """What a drawing says that shows the best metrics alone."""
+    return f" Drawn are the best {shown} of {of} metrics; all stand in the table." if shown < of else ""
+
+
+def _verdict(slopes: Sequence[tuple[str, LengthSlope]]) -> Prose:
+    said: dict[int, list[str]] = {1: [], -1: [], 0: []}
+    for name, one in slopes:
+        slope = one.slope
+        if slope.value is None:
+            continue
+        known = slope.ci_low is not None and slope.ci_high is not None
+        sign = 0 if not known else 1 if (slope.ci_low or 0.0) > 0 else -1 if (slope.ci_high or 0.0) < 0 else 0
+        said[sign].append(f"{name} ({contrast_cells(slope)[0].text}, {ends_of(slope)})")
+    words = {
+        1: "Favours long answers beyond their ratings",
+        -1: "Favours short answers beyond their ratings",
+        0: "Neither is shown",
+    }
+    points = tuple(f"{words[sign]}: {'; '.join(said[sign])}." for sign in (1, -1, 0) if said[sign])
+    return Prose(
+        "Length: standard deviations of the score that an answer gains by being twice as long, at the same rating.",
+        points or ("Nothing can be said: no metric has scores that vary.",),
+    )
+
+
+def _slopes(
+    profiles: Sequence[MetricProfile], slopes: Sequence[tuple[str, LengthSlope]], language: str, key: str
+) -> Block:
+    rows: list[Row] = [
+        (
+            *(Cell(profile.metric), dimension_name(one.dimension), *contrast_cells(one.slope)),
+            *(p_value(one.slope.p), one.n, one.groups, one.reason),
+        )
+        for profile in profiles
+        for one in profile.length_slopes
+        if one.language == language
+    ]
+    heads = columns("Metric", "Dimension", ">Slope", ">95 % CI", ">p", ">Ratings", ">Groups", REASON)
+    table = with_reasons("Slope over length, in standard deviations of the score per doubling.", heads, rows)
+    known = [(name, one.slope) for name, one in slopes if one.slope.value is not None]
+    drawn = known[:_MOST_SLOPES]
+    if not drawn:
+        return Folded("Slopes over length", (table,))
+    title = f"{spoken_language(language)}: what length adds to the score"
+    names = ("standard deviations per doubling", _AS_RATED)
+    return contrasts_figure(f"{key}-slopes", title, drawn, names, f".{_best(len(drawn), len(known))}", table)
+
+
+def _of(profile: MetricProfile, language: str, facet: str, dimension: str) -> list[Bias]:
+    return [one for one in profile.bias if (one.language, one.facet, one.dimension) == (language, facet, dimension)]
+
+
+def _by_length(profiles: Sequence[MetricProfile], language: str, alone: str, key: str) -> list[Block]:
+    curves: list[Curve] = []
+    found: list[Contrast] = []
+    for profile in profiles[:_MOST_CURVES]:
+        own = _of(profile, language, "length", alone)
+        known = [one for one in own if one.residual.value is not None]
+        found += [one.residual for one in known]
+        why = "" if known else (own[0].reason if own else "lengths differ too little")
+        places, names = [float(place) for place in range(len(known))], [one.value.replace(" to ", "–") for one in known]
+        curves.append(Curve(profile.metric, places, [dot_of(one.residual) for one in known], names, why))
+    if not found:
+        return []
+    title = f"{spoken_language(language)}: residual of the score by answer length"
+    axes = ("answer length in words (in characters where a script has no spaces)", "residual")
+    drawn = draw_curves(f"{key}-length", title, curves, contrast_axis(found), axes, mark=0.0)
+    caption = f"{title}. The broken line is no bias.{_best(len(curves), len(profiles))}"
+    return [Figure(drawn, caption, _biases(profiles, language, "length", "Length"))]
+
+
+def _correlations(source: AuditSource, language: str, key: str) -> list[Block]:
+    audits = {audit.metric: audit for audit in source.found.each}
+    by_name: dict[str, list[LengthBias]] = {
+        name: [one for one in audits[name].by_length if (one.dataset, one.language) == (ALL, language)]
+        for name in source.ranked(language)
+    }
+    known = [name for name, own in by_name.items() if any(one.scores.value is not None for one in own)]
+    if not known:
+        return []
+    drawn, dimensions, dots = known[:_MOST_MARKS], source.dimensions(language), []
+    for dimension in dimensions:
+        own = [next((one for one in by_name[name] if one.dimension == dimension), None) for name in drawn]
+        rated = next((dot_of(one.ratings) for one in own if one is not None), Dot())
+        dots.append([rated, *(Dot() if one is None else dot_of(one.scores) for one in own)])
+    ends = [end for row in dots for dot in row for end in dot.ends]
+    title = f"{spoken_language(language)}: correlation with the length of the answer"
+    caption = (
+        f"{title} (Spearman's ρ), of the ratings and of each metric's scores. A mark to the right of the ratings' "
+        "likes length more than the raters do"
+    )
+    turned = [plain_name(one) for one in dimensions if one in source.table.lower_is_better]
+    caption += f"; on {', '.join(turned)}, where lower is better, one to the left." if turned else "."
+    return [
+        rows_figure(
+            f"{key}-ranks",
+            title,
+            [plain_name(one) for one in dimensions],
+            [Panel("", dots, (0.0, "no correlation"))],
+            plain_axis(min(0.0, *ends), max(0.0, *ends)),
+            series=[Series(name, number_) for number_, name in enumerate(["the ratings", *drawn])],
+            caption=caption + _best(len(drawn), len(known)),
+            numbers=lengths_table([(name, one) for name, own in by_name.items() for one in own]),
+        )
+    ]
+
+
+def _residuals(key: str, title: str, told: Sequence[tuple[str, str, Bias]], table: Table, folded: str) -> Block:
+    """The residuals (each with its name in the drawing, and its metric) of the best metrics that have any; the table
+    alone where none has."""
+    known = [(name, metric, one.residual) for name, metric, one in told if one.residual.value is not None]
+    metrics = list(dict.fromkeys(metric for _, metric, _ in known))
+    kept = metrics[:_MOST_IN_FIGURE]
+    drawn = [(name, one) for name, metric, one in known if metric in kept]
+    if not drawn:
+        return Folded(folded, (table,))
+    more = f".{_best(len(kept), len(metrics))}"
+    return contrasts_figure(key, title, drawn, ("residual in standard deviations", _AS_RATED), more, table)
+
+
+def _biases(profiles: Sequence[MetricProfile], language: str, facet: str, head: str) -> Table:
+    rows: list[Row] = [
+        (
+            *(Cell(profile.metric), dimension_name(one.dimension), one.value, *contrast_cells(one.residual)),
+            *(p_value(one.residual.p), one.n, one.groups, one.reason),
+        )
+        for profile in profiles
+        for one in profile.bias
+        if (one.language, one.facet) == (language, facet)
+    ]
+    heads = columns("Metric", "Dimension", head, ">Residual", ">95 % CI", ">p", ">Ratings", ">Groups", REASON)
+    return with_reasons("Residual of the score, in standard deviations.", heads, rows)
+
+
+def _by_language(source: AuditSource) -> list[Block | str]:
+    if len(source.languages) < 2:
+        return []
+    profiles = _ranked(source, source.languages[0])
+    told = [(profile.metric, one) for profile in profiles for one in profile.bias if one.facet == "language"]
+    if not told:
+        return [Prose("No dimension was rated in more than one language, so these can't be compared.")]
+    table = _biases(profiles, "", "language", "Language")
+    shared = ", ".join(plain_name(one) for one in dict.fromkeys(one.dimension for _, one in told))
+    lead = Prose(f"Only a dimension that was rated in several languages tells them apart: {shared}.")
+    shown = [(f"{spoken_language(one.value)}, {plain_name(one.dimension)}, {name}", name, one) for name, one in told]
+    title = "Residual of the score by language"
+    return ["By language", lead, _residuals("bias-language", title, shown, table, "The numbers")]

@@ -1,0 +1,372 @@
+"""A ranking over buckets: tables, drawings, what is said beside them, and the report's section."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from proctor.core import (
+    ACCURACY,
+    DASH,
+    FailedPolicy,
+    difference,
+    interval,
+    number,
+    p_value,
+    percent,
+    plain_name,
+    rank_range,
+)
+from proctor.reports.blocks import Block, Cell, Figure, Folded, Prose, Row, Section, Table, columns, recorded_figure
+from proctor.reports.figures import (
+    Box,
+    Verdicts,
+    draw_blobs,
+    draw_list,
+    draw_rank_lines,
+    draw_verdict_panels,
+    draw_verdicts,
+    plain_axis,
+)
+from proctor.reports.leaderboard import remarks
+from proctor.reports.source import Source
+from proctor.runs import FAILED_POLICIES, Analysis, Board, RankedRun
+from proctor.runs import AnalysisRow as Record
+from proctor.runs import duels_of, rule_rows
+
+
+def board_tables(board: Board, *, title: str = "") -> list[Table]:
+    """The ranked systems, then those that can't be ranked, then the baselines."""
+    found = [_ranked_table(board, title)]
+    if board.unranked:
+        rows: list[Row] = [
+            (Cell(one.name), percent(one.low), percent(one.high), ", ".join(remarks(one.lacking)))
+            for one in board.unranked
+        ]
+        caption = "Incomplete runs whose place depends on what they lack: the pre-evaluation score as a range."
+        heads = columns("System", ">Lacking items wrong", ">Lacking items left out", "Remarks")
+        found.append(Table(caption, heads, tuple(rows), title="Not ranked: incomplete"))
+    if board.baselines:
+        rows = [
+            (Cell(one.name, badge="baseline"), percent(one.mean), ", ".join(remarks(one.lacking)))
+            for one in board.baselines
+        ]
+        caption = "Baselines, each on the questions that it answers: in no test and no pairwise comparison."
+        heads = columns("System", ">Pre-evaluation score", "Remarks")
+        found.append(Table(caption, heads, tuple(rows), title="Baselines: not ranked, in no test"))
+    return found
+
+
+def _ranked_table(board: Board, title: str) -> Table:
+    standings = board.standings
+    heads = columns(
+        *("System", ">Place", f">Score ({standings.rule})", ">Won, lost, tied", ">Pre-evaluation score"),
+        *(">Rank by it (95 % CI)", ">Win rate", ">Places in samples", ">First in samples", "Remarks"),
+    )
+    caption = (
+        f"{board.items} questions in {standings.groups} groups, {len(standings.buckets)} buckets. Won, lost and tied are "
+        "pairwise comparisons with each other system; the pre-evaluation score is the mean of the accuracies in the "
+        "buckets, beside it the rank by that score with its simultaneous 95 % confidence interval from the paired tests. "
+        "Places in samples is the spread of the place over bootstrap samples, not a confidence interval; first in samples "
+        "is the share of them in which it is first."
+    )
+    shown = title or f"{board.title} ({board.items} in {standings.groups} groups)"
+    return Table(caption, heads, tuple(map(_ranked_row, board.runs)), title=shown)
+
+
+def _ranked_row(one: RankedRun) -> Row:
+    standing, stability = one.standing, one.standing.stability
+    said = ["tie broken"] if standing.tie_broken else []
+    said += ["not above every baseline"] if one.below else []
+    even = float(standing.score).is_integer()
+    low, high = standing.rank_low, standing.rank_high
+    return (
+        Cell(standing.name),
+        Cell(str(standing.place), strong=True),
+        f"{standing.score:+g}".replace("-", "−") if even else number(standing.score),
+        "–".join(str(count) for count in duels_of(standing)),
+        percent(standing.mean),
+        _rank_by_mean(standing.mean_rank, low, high),
+        percent(standing.win_rate),
+        DASH if stability is None else rank_range(stability.place_low, stability.place_high),
+        DASH if stability is None else percent(stability.chances[0]),
+        ", ".join([*said, *remarks(one.lacking)]),
+    )
+
+
+def _rank_by_mean(rank: int | None, low: int | None, high: int | None) -> str:
+    if rank is None or low is None or high is None:
+        return DASH
+    return f"{rank} ({low} to {high})" if low < high else f"{rank} ({low})"
+
+
+def detail_tables(board: Board) -> list[Table]:
+    """The other rules, bucket by bucket, and system by system; none where nobody is ranked."""
+    if not board.runs:
+        return []
+    found = rule_rows([board])
+    rules = list(dict.fromkeys(row["rule"] for row in found))
+    cells = {(row["system"], row["rule"]): f"{row['place']} ({row['score']:.4g})" for row in found}
+    names = [one.standing.name for one in board.runs]
+    by_rule: list[Row] = [(Cell(name), *(cells[name, rule].replace("-", "−") for rule in rules)) for name in names]
+    rule_caption = "Place (score) under every rule, ties not broken: how far the rule decides."
+    rule_title = "Place (score) under every rule, ties not broken"
+    by_bucket: list[Row] = []
+    for one in board.runs:
+        pairs = zip(one.standing.ranks, one.standing.scores, strict=True)
+        shown = [DASH if rank is None else f"{rank} ({percent(score)})" for rank, score in pairs]
+        by_bucket.append((Cell(one.standing.name), *shown))
+    by_bucket += [(Cell(one.name, badge="baseline"), *map(percent, one.scores)) for one in board.baselines]
+    pairs_rows: list[Row] = []
+    for place, one in enumerate(board.runs, start=1):
+        own = one.standing
+        counts = [f"{own.ahead[n]}–{own.behind[n]}–{own.tied[n]}" if n in own.ahead else "" for n in names]
+        pairs_rows.append((Cell(own.name), str(place), *counts))
+    title = "Buckets won, lost and tied by the row against the column"
+    numbers = (f">{place}" for place in range(1, len(names) + 1))  # fifty names would not fit
+    return [
+        Table(rule_caption, columns("System", *(f">{rule}" for rule in rules)), tuple(by_rule), title=rule_title),
+        Table(
+            "Rank (accuracy) in each bucket.",
+            columns("System", *(f">{bucket}" for bucket in board.standings.buckets)),
+            tuple(by_bucket),
+            title="Rank (accuracy) in each bucket",
+        ),
+        Table(
+            f"{title}; columns are numbered as the rows are.",
+            columns("System", ">Row", *numbers),
+            tuple(pairs_rows),
+            title=title,
+        ),
+    ]
+
+
+def leads_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """Whether one system's lead is real, bucket by bucket; a table for each that it is compared with."""
+    heads = columns("Bucket", ">Questions", ">Groups", ">Lead", ">95 % CI", ">p", ">p adjusted", "Verdict")
+    found = []
+    for other in dict.fromkeys(row["against"] for row in rows):
+        here = [row for row in rows if row["against"] == other]
+        title = f"{here[0]['system']} compared with {other}"
+        cells: list[Row] = [
+            (
+                Cell(row["bucket"]),
+                *(row["n"], row["groups"]),
+                difference(ACCURACY, row["lead"]),
+                interval(ACCURACY, row["ci_low"], row["ci_high"]),
+                *(p_value(row["p"]), p_value(row["p_adjusted"]), row["verdict"]),
+            )
+            for row in here
+        ]
+        found.append(Table(f"{title}.", heads, tuple(cells), title=title))
+    return found
+
+
+def board_notes(board: Board) -> list[str]:
+    """One sentence for everything that a reader of the ranks must know."""
+    standings = board.standings
+    found = [*_policy_notes(board), *_latency_notes(board)]
+    if standings.empty:
+        found.append(f"Buckets without questions count for nothing: {', '.join(standings.empty)}.")
+    groups = dict(zip(standings.buckets, standings.bucket_groups, strict=True))
+    few = [
+        f"{name} ({groups[name]} groups, smallest adjusted p {p_value(least)})"
+        for name, least in board.powerless.items()
+    ]
+    if few:
+        found.append(f"Too few groups for any difference to be significant, so all share rank 1: {'; '.join(few)}.")
+    if board.disqualified:
+        found.append(f"Disqualified, and not ranked: {'; '.join(map(str, board.disqualified))}.")
+    if board.judge != "code":
+        found.append(f"Free text is right or wrong by {board.judge}.")
+    if board.left_out:
+        found.append(f"{board.left_out} questions have no scorer (free text without a judge) and are left out.")
+    if board.unbucketed:
+        found.append(
+            f"{board.unbucketed} questions lack a tag of the buckets, or have two values of it: they are in no bucket and "
+            "count for nobody."
+        )
+    if standings.tau is not None and standings.tau_low is not None:
+        equal = standings.tau_equal
+        said = "" if equal is None else f"; systems that are all equal would give {equal:.2f}"
+        found.append(
+            f"Kendall's tau to the ranking of each sample: mean {standings.tau:.2f}, 2.5 % below {standings.tau_low:.2f}{said}."
+        )
+    return found
+
+
+def _policy_notes(board: Board) -> list[str]:
+    lacks = [one.standing.name for one in board.runs if one.lacking.incomplete]
+    found = []
+    if board.unranked:
+        names = ", ".join(one.name for one in board.unranked)
+        found.append(
+            f"Not ranked, since the run is incomplete and what it lacks may change a place: {names} (running again completes "
+            "it; --failed wrong counts it as wrong)."
+        )
+    if lacks and FailedPolicy.EXCLUDE in board.policies:
+        found.append(f"Incomplete: {', '.join(lacks)}; what they lack can't change any place.")
+    elif lacks or any(one.lacking.incomplete for one in board.baselines):
+        text = FAILED_POLICIES[board.policies[0]]
+        found.append(f"{text[0].upper()}{text[1:]} (--failed {board.policies[0].value}).")
+    return found
+
+
+def _latency_notes(board: Board) -> list[str]:
+    names = ", ".join(f"{one.standing.name} {one.lacking.untimed}" for one in board.runs if one.lacking.untimed)
+    if not names:
+        return []
+    if board.timed:
+        return [f"Answers without a latency count as late, so as wrong (--latency optional lets them in): {names}."]
+    return [f"Answers without a latency count as in time, which nobody knows (--latency required): {names}."]
+
+
+def who_advances(boards: Sequence[Board]) -> str:
+    """Who beats all baselines on at least one board; empty without baselines."""
+    if not any(board.baselines for board in boards):
+        return ""
+    names = sorted({one.standing.name for board in boards for one in board.runs if one.advances})
+    return f"Beats all baselines on at least one board: {', '.join(names) or 'nobody'}."
+
+
+_MOST_IN_PANELS = 20  # systems in the small maps of single buckets
+
+
+def board_figures(analysis: Analysis, board: Board) -> list[Figure]:
+    """Blobs of places, lines over the rules, and the significance maps of one board."""
+    names = [one.standing.name for one in board.runs]
+    found = []
+    if any(one.standing.stability for one in board.runs):
+        found.append(_stability(_of(analysis, "places", board), board, names))
+    if len(names) > 1:
+        found.append(_rules(_of(analysis, "rules", board), board, names))
+        found.append(_duels(_of(analysis, "duels", board), board, names))
+        found.append(_significance(_of(analysis, "significance", board), board, names))
+    return found
+
+
+def _of(analysis: Analysis, table: str, board: Board) -> list[Record]:
+    return [row for row in analysis.tables[table] if row["board"] == board.name]
+
+
+def _stability(rows: list[Record], board: Board, names: list[str]) -> Figure:
+    chances = [one.standing.stability.chances if one.standing.stability else () for one in board.runs]
+    name = f"places-{board.name}"
+    drawn = draw_blobs(name, f"Places: {board.title}", names, chances, [one.standing.place for one in board.runs])
+    caption = (
+        "How often a system has each place (from left to right) in bootstrap samples of the groups: the area of a blob is "
+        "the share of samples; a ring is the place above. This is a spread, not a confidence interval: samples repeat the "
+        "luck of the data where systems are close."
+    )
+    return recorded_figure(name, "Stability of the places", drawn, caption, [row for row in rows if row["chance"] > 0])
+
+
+def _rules(rows: list[Record], board: Board, names: list[str]) -> Figure:
+    rules = list(dict.fromkeys(row["rule"] for row in rows))
+    place = {(row["system"], row["rule"]): row["place"] for row in rows}
+    ranks = [[place[name, rule] for rule in rules] for name in names]
+    caption = (
+        "The place of every system (the number in the mark) under each rule, from the same ranks in the buckets; ties are "
+        "not broken here. Lines that run level do not depend on the rule."
+    )
+    name = f"rules-{board.name}"
+    drawn = draw_rank_lines(name, f"Places by rule: {board.title}", names, rules, ranks)
+    return recorded_figure(name, "Places under other rules", drawn, caption, rows)
+
+
+def _duels(rows: list[Record], board: Board, names: list[str]) -> Figure:
+    row_of = {name: number for number, name in enumerate(names)}
+    signs: list[list[int | None]] = [[None] * len(names) for _ in names]
+    texts = [[""] * len(names) for _ in names]
+    for row in rows:
+        i, j = row_of[row["first"]], row_of[row["second"]]
+        sign = (row["won"] > row["lost"]) - (row["won"] < row["lost"])
+        signs[i][j], signs[j][i] = sign, -sign
+        texts[i][j] = f"{row['won']}–{row['lost']}–{row['tied']}"
+        texts[j][i] = f"{row['lost']}–{row['won']}–{row['tied']}"
+    caption = (
+        "Over all buckets: a triangle up where the row is ahead of the column in more buckets than behind, one down where it "
+        "is behind in more; below it, where there is room, the buckets won, lost and tied. Numbers are rows of the board."
+    )
+    name = f"significance-{board.name}"
+    drawn = draw_verdicts(name, f"Pairwise comparisons: {board.title}", names, Verdicts("all", signs, texts))
+    return recorded_figure(name, "Pairwise comparisons", drawn, caption, rows)
+
+
+def _significance(rows: list[Record], board: Board, names: list[str]) -> Figure:
+    first = names[:_MOST_IN_PANELS]
+    row_of = {name: number for number, name in enumerate(first)}
+    panels = []
+    by_pair: dict[tuple[str, str], Record] = {}  # one row a pair with p of every bucket: a tenth of the long form
+    for row in rows:
+        pair = by_pair.setdefault((row["first"], row["second"]), {"first": row["first"], "second": row["second"]})
+        pair[f"p, {row['bucket']}"] = row["p"]
+    for bucket in board.standings.buckets:
+        if bucket in board.standings.empty:
+            continue
+        signs: list[list[int | None]] = [[None] * len(first) for _ in first]
+        for row in rows:
+            if row["bucket"] == bucket and row["first"] in row_of and row["second"] in row_of:
+                i, j = row_of[row["first"]], row_of[row["second"]]
+                sign = 0 if not row["better"] else 1 if row["better"] == row["first"] else -1
+                signs[i][j], signs[j][i] = sign, -sign
+        few = " (too few groups)" if bucket in board.powerless else ""
+        panels.append(Verdicts(f"{plain_name(bucket)}{few}", signs))
+    limit = f" Drawn for the first {len(first)} of {len(names)}." if len(first) < len(names) else ""
+    caption = (
+        f"In each bucket: who is significantly better (paired test over groups, adjusted for all pairs, level {board.alpha:g}). "
+        f"Numbers are the rows of the board above; where a bucket has too few groups nobody can be.{limit}"
+    )
+    name = f"significance-buckets-{board.name}"
+    drawn = draw_verdict_panels(name, f"Significance in each bucket: {board.title}", first, panels)
+    return recorded_figure(name, "Significance in each bucket", drawn, caption, list(by_pair.values()))
+
+
+def tau_figure(analysis: Analysis) -> Figure | None:
+    """The spread of Kendall's τ over samples, a row a board; None without stability."""
+    rows = [row for row in analysis.tables["tau"] if row["samples"]]
+    if not rows:
+        return None
+    shown = []
+    for row in rows:
+        equal = "" if row["mean_if_equal"] is None else f"equal systems {row['mean_if_equal']:.2f}, "
+        box = Box(row["p2_5"], row["q1"], row["median"], row["q3"], row["p97_5"])
+        shown.append((f"{row['board']} board", box, f"mean {row['mean']:.2f}, {equal}median {row['median']:.2f}"))
+    axis = plain_axis(min([0.0, *(row["p2_5"] for row in rows)]), 1.0)
+    drawn = draw_list("tau", "Kendall's τ", shown, axis, head="Kendall's τ (1: the same order)")
+    caption = (
+        f"Agreement of the ranking with those of {rows[0]['samples']} samples of groups: the box holds half of the samples, "
+        "the whiskers 95 %, the thick line is the median. Samples agree with the ranking of their own benchmark even where all "
+        "systems are equal: what the mean would be then stands beside it."
+    )
+    return recorded_figure("tau", "Agreement with rankings of samples", drawn, caption, rows)
+
+
+def ranking_section(source: Source) -> Section | None:
+    """None where the benchmark has no buckets, or there is no analysis of it."""
+    analysis = source.analysis
+    if not source.card.buckets or not isinstance(analysis, Analysis):
+        return None
+    blocks: list[Block | str] = []
+    for board in analysis.boards:
+        blocks += [f"{board.title}, {source.conditions[0]} ({board.name} board)", *board_tables(board)]
+        if notes := board_notes(board):
+            blocks.append(Prose("Notes:", tuple(notes), quiet=True))
+        blocks += [replace(one, caption=f"{one.title}. {one.caption}") for one in board_figures(analysis, board)]
+        if tables := detail_tables(board):
+            blocks.append(Folded("Other rules, bucket by bucket, and system by system", tuple(tables)))
+    if tau := tau_figure(analysis):
+        blocks += [tau.title, tau]
+    if said := who_advances(analysis.boards):
+        blocks.append(Prose(said))
+    return Section(
+        key="ranking",
+        title="Ranking over buckets",
+        lead="In each bucket a system's rank is 1 plus the number of systems that are significantly better there, and never "
+        "better than that of a system with a higher accuracy. A system beats another that it is ahead of in more buckets "
+        "than behind; the score is systems beaten less systems lost to. Ties in the first three places are broken by how "
+        "often each is best in bootstrap samples of the groups. Baselines enter no test and no pairwise comparison. Tests are adjusted "
+        "within a bucket, not over all of them: of two equal systems one may well get the higher score.",
+        blocks=tuple(blocks),
+    )

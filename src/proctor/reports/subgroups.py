@@ -1,0 +1,209 @@
+"""Results by subgroup: facets, and the positions of an order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from proctor.core import interval, plain_name, thousands, value, whole_percent
+from proctor.metrics.ordering import place_confusion
+from proctor.reports.blocks import Block, Cell, Figure, Folded, Row, Section, Table, columns
+from proctor.reports.figures import Axis, Dot, Matrix, Panel, Series, draw_matrix, draw_rows, value_axis
+from proctor.reports.figures.canvas import SLIM
+from proctor.reports.leaderboard import score
+from proctor.reports.source import Key, Source
+from proctor.runs import OrderedRun, Result
+
+Cells = dict[tuple[str, str], Result]
+"""Numbers by system and value of a facet."""
+
+
+def dot_of(row: Result | None) -> Dot:
+    """A score with its interval."""
+    return Dot() if row is None else Dot(row.drawn, row.ci_low, row.ci_high)
+
+
+def rows_figure(
+    anchor: str,
+    title: str,
+    rows: Sequence[str],
+    panels: Sequence[Panel],
+    axis: Axis,
+    *,
+    series: Sequence[Series] = (),
+    caption: str = "",
+    numbers: Table | None = None,
+) -> Figure:
+    """A drawing of named rows in both widths; without a caption the title is one."""
+    wide = draw_rows(anchor, title, rows, panels, axis, series=series)
+    narrow = draw_rows(f"{anchor}-slim", title, rows, panels, axis, series=series, width=SLIM)
+    return Figure(wide, caption or f"{title}.", numbers, narrow=narrow)
+
+
+def facets_section(source: Source) -> Section | None:
+    """For each facet and leading metric a drawing under the first condition with its table; the other
+    conditions and metrics as tables, folded."""
+    blocks: list[Block | str] = []
+    for number, facet in enumerate(source.facets):
+        rows = source.by(facet)
+        found: list[Block] = []
+        beside: list[Block] = []
+        for place, key in enumerate(source.keys):
+            for condition in source.conditions:
+                of = (key.metric, key.scorer, condition)
+                own = [row for row in rows if (row.metric, row.scorer, row.condition) == of]
+                cells = {(row.system, row.facets[facet]): row for row in own}
+                if len({value for _, value in cells}) < 2:
+                    continue  # split into one part is not split
+                table = _table(source, facet, key, condition, cells)
+                if key in source.leading and condition == source.conditions[0]:
+                    found.append(_figure(source, facet, key, cells, table, f"facet-{number}-{place}"))
+                else:
+                    beside.append(table)
+        if found or beside:
+            blocks += [plain_name(facet).capitalize(), *found]
+        if beside:
+            blocks.append(Folded(f"Other conditions and metrics by {plain_name(facet)}", tuple(beside)))
+    if not blocks:
+        return None
+    return Section(
+        key="facets",
+        title="Results by subgroup",
+        lead="Each dot is a system's score on the items of one kind, the line its interval; short lines stand on many "
+        f"groups, long ones on few. Drawn for the condition {source.conditions[0]}.",
+        blocks=blocks,
+    )
+
+
+def parts_of(source: Source, facet: str, cells: Mapping[tuple[str, str], object]) -> tuple[list[str], list[str]]:
+    """The systems and the values of a facet that there are cells of, in their order."""
+    systems, values = ({key[place] for key in cells} for place in (0, 1))
+    return [name for name in source.systems if name in systems], [
+        name for name in source.values(facet) if name in values
+    ]
+
+
+def _figure(source: Source, facet: str, key: Key, cells: Cells, table: Table, anchor: str) -> Figure:
+    systems, values = parts_of(source, facet, cells)
+    metric, panels = source.metric(key.metric), []
+    for name in values:
+        counts = sorted({row.n for (_, own), row in cells.items() if own == name})
+        many = " to ".join(map(thousands, dict.fromkeys((counts[0], counts[-1]))))
+        chance = source.chance(key, facet, name)
+        dots = [dot_of(cells.get((system, name))) for system in systems]
+        panels.append(Panel(f"{name} ({many} items)", dots, None if chance is None else (chance, "chance")))
+    title = f"{source.label(key)} by {plain_name(facet)}, {source.conditions[0]}"
+    axis = value_axis(metric, *source.axis(key), lines=2)
+    return rows_figure(anchor, title, systems, panels, axis, numbers=table)
+
+
+def _table(source: Source, facet: str, key: Key, condition: str, cells: Cells) -> Table:
+    systems, values = parts_of(source, facet, cells)
+    metric = source.metric(key.metric)
+
+    def cell(one: Result | None) -> Cell | str:
+        if one is None:
+            return "–"
+        failed = f", {one.failed} failed" if one.failed else ""
+        ends = interval(metric, one.ci_low, one.ci_high)
+        return Cell(score(metric, one), below=f"{ends}; {one.n} items, {one.groups} groups{failed}")
+
+    rows = tuple((Cell(system), *(cell(cells.get((system, name))) for name in values)) for system in systems)
+    chances = [source.chance(key, facet, name) for name in values]
+    foot = ("chance", *(value(metric, chance) for chance in chances)) if any(chances) else ()
+    caption = f"{source.label(key)} by {plain_name(facet)}, {condition}: score, below it the interval."
+    return Table(caption, columns("System", *(f">{name}" for name in values)), rows, foot)
+
+
+_MOST_LABELS = 12  # of longer orders a table can't be read
+_MOST_SYSTEMS = 24
+_CHANCE = "chance"
+
+
+def orders_section(source: Source) -> Section | None:
+    """Under the first condition with orders: the share of each place that is right, where the frames of each place were
+    put, and rationales beside orders. None where nothing is to be put in order."""
+    found = source.orders
+    condition = next((name for name in source.conditions if any(one.run.condition == name for one in found)), "")
+    own = [one for one in found if one.run.condition == condition]
+    shown = sorted(own, key=lambda one: source.systems.index(one.run.system))[:_MOST_SYSTEMS]
+    if not shown:
+        return None
+    blocks: list[Block | str] = []
+    for frames in sorted({one.frames for run in shown for one in run.compared.values()}):
+        if frames <= _MOST_LABELS:
+            blocks += [f"{frames} to be put in order", *_places(shown, frames)]
+    scorers = sorted({scorer for run in shown for scorer in run.f1})
+    tables = [_rationales(source, [run for run in shown if scorer in run.f1], scorer) for scorer in scorers]
+    blocks += ["Rationales and orders", *tables] if tables else []
+    return Section(
+        key="orders",
+        title="Orders, position by position",
+        lead="Which positions of an order are right, and where the frames were put instead. "
+        f"Under the condition {condition}.",
+        blocks=blocks,
+    )
+
+
+def _places(runs: Sequence[OrderedRun], frames: int) -> list[Block]:
+    tables = {}
+    for run in runs:
+        of_size = place_confusion([one for one in run.compared.values() if one.frames == frames])
+        if frames in of_size:
+            tables[run.run.system] = of_size[frames]
+    heads = [f"{place}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(place, 'th') }" for place in range(1, frames + 1)]
+    shares = [[float(one) for one in np.diagonal(counts) / counts.sum(axis=1)] for counts in tables.values()]
+    lines = [*shares, [1 / frames] * frames]
+    caption = (
+        f"Of each place of {frames} the share of items, in percent, in which the right one stands there. The last line "
+        f"is what random orders reach: one of {frames}."
+    )
+    matrix = Matrix([*tables, _CHANCE], heads, lines, lambda share: f"{100 * share:.0f}")
+    numbers = Table(
+        caption,
+        columns("System", *(f">{head}" for head in heads), ">Items"),
+        tuple(
+            (system, *map(whole_percent, row), int(tables[system][0].sum()))
+            for system, row in zip(tables, shares, strict=True)
+        ),
+        (_CHANCE, *([whole_percent(1 / frames)] * frames), ""),
+    )
+    first, *others = (_instead(system, counts, heads) for system, counts in tables.items())
+    more = [Folded(f"{len(others)} more systems", tuple(others))] if others else []
+    return [
+        Figure(draw_matrix(f"places-{frames}", f"Right by place, of {frames}", matrix), caption, numbers),
+        first,
+        *more,
+    ]
+
+
+def _instead(system: str, counts: np.ndarray[tuple[int, ...], np.dtype[np.int64]], heads: list[str]) -> Table:
+    caption = (
+        f"{system}: true position (rows) and predicted position (columns), in items; on the "
+        "diagonal it is right. Missing: it stands nowhere in the answer, or there is no order."
+    )
+    rows: list[Row] = [
+        (f"true {head}", *(Cell(str(int(one)), strong=place == row) for place, one in enumerate(counts[row])))
+        for row, head in enumerate(heads)
+    ]
+    return Table(caption, columns("Place", *(f">predicted {head}" for head in heads), ">Missing"), tuple(rows))
+
+
+def _rationales(source: Source, runs: Sequence[OrderedRun], scorer: str) -> Table:
+    options = source.options
+    found = [run.with_rationales(scorer, draws=options.draws, seed=options.seed) for run in runs]
+    caption = (
+        "Rationales beside orders: the mean F1, the overall score (0.8 of the order's part, which is 0.7 task and 0.3 "
+        "pairwise accuracy, and 0.2 of F1), and whether better rationales go with better orders, item by item. Below "
+        f"each its 95 % interval. Rationales by {scorer}."
+    )
+    rows: list[Row] = []
+    for run, own in zip(runs, found, strict=True):
+        cells = [(one.metric, one.estimate) for one in own]
+        shown = (
+            Cell(value(metric, one.value), below=interval(metric, one.ci_low, one.ci_high)) for metric, one in cells
+        )
+        rows.append((run.run.system, *shown, len(run.f1[scorer])))
+    heads = columns("System", *(f">{one.metric.label}" for one in found[0]), ">Rationales")
+    return Table(caption, heads, tuple(rows))
