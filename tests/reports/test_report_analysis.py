@@ -19,9 +19,9 @@ from proctor.reports.blocks import Figure, recorded_figure
 from proctor.reports.figures import (
     SHARES,
     Box,
+    ChartSeries,
     Dot,
     Panel,
-    Series,
     Stack,
     Verdicts,
     draw_list,
@@ -171,7 +171,7 @@ def test_other_drawings_say_their_numbers_to_those_who_do_not_see_them() -> None
     assert "a: first on 2, second on 0" in podium
     box = draw_list("k", "t", [("a", Box(0, 0.1, 0.2, 0.3, 0.4), "median 0.2")], plain_axis(0, 1), head="h")
     assert "a: median 0.2, quartiles 0.1 and 0.3" in box
-    series = [Series("right", 0, "R"), Series("wrong", 1, "W")]
+    series = [ChartSeries("right", 0, "R"), ChartSeries("wrong", 1, "W")]
     panel = Panel("count", [Stack([3, 1], shares=True), Stack([0, 0], shares=True)])
     assert "count, a: 3 right, 1 wrong" in draw_rows("k", "t", ["a", "b"], [panel], SHARES, series=series)
 

@@ -12,21 +12,31 @@ import pytest
 
 from proctor.core import ACCURACY, Metric, difference, interval, value
 from proctor.reports.blocks import Column, Table
-from proctor.reports.figures import Axis, Dot, Panel, Series, Stack, draw_columns, draw_rows, signed_axis, value_axis
+from proctor.reports.figures import (
+    Axis,
+    ChartSeries,
+    Dot,
+    Panel,
+    Stack,
+    draw_columns,
+    draw_rows,
+    signed_axis,
+    value_axis,
+)
 
 NAMES = ["plain", r"$\frac{1}{0$ & <b>", "a\x00b\u202ec", "很长的名字", "x" * 300]
 AXIS = value_axis(ACCURACY, 0.0, 1.0)
 
 
 def bars(parts: list[str], counts: list[list[int]]) -> str:
-    series = [Series(part, number) for number, part in enumerate(parts)]
+    series = [ChartSeries(part, number) for number, part in enumerate(parts)]
     scale = Axis((0.0, max(map(sum, counts))))
     return draw_rows("c", "Bars", NAMES[: len(counts)], [Panel("", list(map(Stack, counts)))], scale, series=series)
 
 
 def all_drawings() -> list[str]:
     dots = [Dot(0.1 * place, 0.05 * place, 0.15 * place) for place in range(1, len(NAMES))]
-    series = [Series(name, number) for number, name in enumerate(NAMES[:4])]
+    series = [ChartSeries(name, number) for number, name in enumerate(NAMES[:4])]
     return [
         draw_rows("a", "Dots", NAMES, [Panel(name, [Dot(), *dots], (0.25, "chance")) for name in NAMES], AXIS),
         draw_rows("b", "Series", NAMES, [Panel("", [dots] * 5, (0.25, "chance"))], AXIS, series=series),

@@ -14,10 +14,10 @@ from proctor.reports.figures import (
     SHARES,
     Axis,
     Box,
+    ChartSeries,
     Dot,
     Matrix,
     Panel,
-    Series,
     Stack,
     draw_list,
     draw_matrix,
@@ -464,7 +464,7 @@ def _failures(analysis: Analysis, order: Sequence[str]) -> Figure | None:
         size = max(map(sum, lines))
         bars = [Stack(line, shares=True) for line in lines]
         panels.append(Panel(f"{plain_name(form) or 'no format'} ({size} questions)", bars))
-    series = [Series(cause, number, letter) for cause in causes for letter, number in [_CAUSES[cause]]]
+    series = [ChartSeries(cause, number, letter) for cause in causes for letter, number in [_CAUSES[cause]]]
     title = "Failures by answer format"
     drawn, narrow = (
         draw_rows(f"failures{suffix}", title, order, panels, SHARES, series=series, width=width)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from proctor.core import Metric, difference, interval, p_value, plain_name, thousands
 from proctor.reports.blocks import Block, Cell, Column, Figure, Folded, Prose, Row, Section, Table, columns, span_of
-from proctor.reports.figures import MOST_SERIES, Dot, Panel, Series, signed_axis, value_axis
+from proctor.reports.figures import MOST_SERIES, ChartSeries, Dot, Panel, signed_axis, value_axis
 from proctor.reports.leaderboard import condition_line, counts_table
 from proctor.reports.source import BASELINE, Key, Paired, Source
 from proctor.reports.subgroups import dot_of, parts_of, rows_figure
@@ -137,7 +137,7 @@ def _scores(source: Source, key: Key, anchor: str) -> Figure:
         systems,
         [Panel("", dots, None if chance is None else (chance, "chance"))],
         value_axis(source.metric(key.metric), *source.axis(key)),
-        series=[Series(name, number) for number, name in enumerate(conditions)],
+        series=[ChartSeries(name, number) for number, name in enumerate(conditions)],
         caption=f"{title}, with intervals. The leaderboard has the numbers.",
     )
 
@@ -170,7 +170,7 @@ def _differences(source: Source, key: Key, pairs: Paired, anchor: str) -> Figure
         systems,
         [Panel("", dots, (0.0, "no difference"))],
         axis,
-        series=[Series(f"{name} − {pairs.baseline}", source.conditions.index(name)) for name in conditions],
+        series=[ChartSeries(f"{name} − {pairs.baseline}", source.conditions.index(name)) for name in conditions],
         caption=f"{title}, on the items that both have a score for. Right of zero, the value is higher than under "
         f"{pairs.baseline}.",
         numbers=table,

@@ -6,21 +6,21 @@ import json
 
 from proctor.core import DASH, dollars, plain_name, seconds, thousands
 from proctor.reports.blocks import Cell, Folded, Prose, Row, Section, Table, columns
-from proctor.reports.figures import GREY, Axis, Panel, Series, Stack
+from proctor.reports.figures import GREY, Axis, ChartSeries, Panel, Stack
 from proctor.reports.source import Source
 from proctor.reports.subgroups import rows_figure
 from proctor.runs import FAILED_POLICIES, Consumption, Run, policies
 
 _STATUSES = (
-    Series("answered", 0),
-    Series("answered, unreadable", 4),
-    Series("not submitted", 2),
-    Series("refused", 5),
-    Series("timed out", 3),
-    Series("error", 1),
-    Series("failed", 6),
-    Series("not asked", 7),
-    Series("unsupported format", GREY),
+    ChartSeries("answered", 0),
+    ChartSeries("answered, unreadable", 4),
+    ChartSeries("not submitted", 2),
+    ChartSeries("refused", 5),
+    ChartSeries("timed out", 3),
+    ChartSeries("error", 1),
+    ChartSeries("failed", 6),
+    ChartSeries("not asked", 7),
+    ChartSeries("unsupported format", GREY),
 )
 """As `status_counts` counts them: answered in quiet blues, what went wrong in warm colours, what never happened in
 greys."""

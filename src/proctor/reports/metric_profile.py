@@ -8,7 +8,7 @@ from proctor.audits import ALL, Bias, LengthBias, LengthSlope, MetricProfile, Sc
 from proctor.core import number, number_interval, p_value, plain_name
 from proctor.reports.audit_source import AuditSource
 from proctor.reports.blocks import Block, Cell, Figure, Folded, Prose, Row, Section, Table, columns
-from proctor.reports.figures import Box, Curve, Dot, Panel, Series, draw_curves, plain_axis
+from proctor.reports.figures import Box, ChartSeries, Curve, Dot, Panel, draw_curves, plain_axis
 from proctor.reports.metric_agreement import (
     REASON,
     contrast_cells,
@@ -282,7 +282,7 @@ def _correlations(source: AuditSource, language: str, key: str) -> list[Block]:
             [plain_name(one) for one in dimensions],
             [Panel("", dots, (0.0, "no correlation"))],
             plain_axis(min(0.0, *ends), max(0.0, *ends)),
-            series=[Series(name, number_) for number_, name in enumerate(["the ratings", *drawn])],
+            series=[ChartSeries(name, number_) for number_, name in enumerate(["the ratings", *drawn])],
             caption=caption + _best(len(drawn), len(known)),
             numbers=lengths_table([(name, one) for name, own in by_name.items() for one in own]),
         )

@@ -9,7 +9,7 @@ import numpy as np
 from proctor.core import interval, plain_name, thousands, value, whole_percent
 from proctor.metrics.ordering import place_confusion
 from proctor.reports.blocks import Block, Cell, Figure, Folded, Row, Section, Table, columns
-from proctor.reports.figures import Axis, Dot, Matrix, Panel, Series, draw_matrix, draw_rows, value_axis
+from proctor.reports.figures import Axis, ChartSeries, Dot, Matrix, Panel, draw_matrix, draw_rows, value_axis
 from proctor.reports.figures.canvas import SLIM
 from proctor.reports.leaderboard import score
 from proctor.reports.source import Key, Source
@@ -31,7 +31,7 @@ def rows_figure(
     panels: Sequence[Panel],
     axis: Axis,
     *,
-    series: Sequence[Series] = (),
+    series: Sequence[ChartSeries] = (),
     caption: str = "",
     numbers: Table | None = None,
 ) -> Figure:

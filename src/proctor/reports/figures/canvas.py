@@ -58,7 +58,7 @@ def series_colour(number: int) -> str:
     return f"s{number % MOST_SERIES}"
 
 
-class Drawing:
+class SvgCanvas:
     """A drawing of a size in pixels, to which shapes are added from back to front."""
 
     def __init__(self, width: float, height: float) -> None:

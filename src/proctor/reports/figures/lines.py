@@ -10,7 +10,7 @@ from proctor.reports.figures.canvas import (
     LABEL,
     WIDE,
     Axis,
-    Drawing,
+    SvgCanvas,
     label_width,
     legend_height,
     plain_axis,
@@ -35,7 +35,7 @@ def draw_rank_lines(
     side, last = label_width(names), len(columns) - 1
     step = (_WIDTH - 2 * side - 24) / max(last, 1)
     slots = [_slots([row[column] for row in ranks]) for column in range(len(columns))]
-    drawing = Drawing(_WIDTH, 34 + _ROW * len(rows) + 8)
+    drawing = SvgCanvas(_WIDTH, 34 + _ROW * len(rows) + 8)
     for column, name in enumerate(columns):
         drawing.text(side + 12 + step * column, 18, name, size=11, fill="faint", anchor="middle")
     paths = [
@@ -88,7 +88,7 @@ def draw_curves(
     and the left one, `mark` is a broken line across every panel."""
     across = min(_ACROSS, max(1, len(curves)))
     width, line = WIDE / _ACROSS, _HEAD + _HEIGHT + _FOOT
-    drawing = Drawing(width * across, 22 + line * -(-len(curves) // across))
+    drawing = SvgCanvas(width * across, 22 + line * -(-len(curves) // across))
     drawing.text(8, 11, f"Upwards: {labels[1]}. To the right: {labels[0]}.", fill="faint", size=11)
     for number, curve in enumerate(curves):
         down, right = divmod(number, across)
@@ -103,7 +103,7 @@ def draw_curves(
     return drawing.svg(key, title, [(f"{labels[1]} by {labels[0]}", []), *said])
 
 
-def _draw_curve(drawing: Drawing, curve: Curve, axis: Axis, at: tuple[float, float], mark: float | None) -> None:
+def _draw_curve(drawing: SvgCanvas, curve: Curve, axis: Axis, at: tuple[float, float], mark: float | None) -> None:
     left, top = at
     width = WIDE / _ACROSS - _LEFT - _RIGHT
     low, high = (min(curve.places), max(curve.places)) if curve.places else (0.0, 1.0)
@@ -163,7 +163,7 @@ def draw_podium(
     top = 10 + legend_height(legend, _WIDTH - 14)
     bottom = top + _PLOT
     cell = (_WIDTH - _FRAME - 8) / (n * n)
-    drawing = Drawing(_WIDTH, bottom + _BETWEEN + _BARS + 22)
+    drawing = SvgCanvas(_WIDTH, bottom + _BETWEEN + _BARS + 22)
     drawing.legend(14, 9, legend, _WIDTH - 14)
 
     def spot(system: int, rank: int, value: float) -> tuple[float, float]:
@@ -192,7 +192,7 @@ def draw_podium(
     return drawing.svg(key, title, [(f"{len(values)} groups", []), *said])
 
 
-def _draw_counts(drawing: Drawing, ranks: Sequence[Sequence[int]], n: int, at: tuple[float, float]) -> None:
+def _draw_counts(drawing: SvgCanvas, ranks: Sequence[Sequence[int]], n: int, at: tuple[float, float]) -> None:
     cell, top = at
     counts = [[sum(own[system] == rank for own in ranks) for system in range(n)] for rank in range(1, n + 1)]
     most = max(max(row) for row in counts) or 1
@@ -217,7 +217,7 @@ def draw_columns(key: str, title: str, names: Sequence[str], counts: Sequence[in
     width = _PLACE * len(names)
     highest = max([*counts, even, 1])
     base = _COLUMNS_HEAD + _COLUMNS
-    drawing = Drawing(width + 98, base + 24)
+    drawing = SvgCanvas(width + 98, base + 24)
     for number, (name, count) in enumerate(zip(names, counts, strict=True)):
         x, height = 8 + _PLACE * number, _COLUMNS * count / highest
         drawing.rect(x + 0.15 * _PLACE, base - height, 0.7 * _PLACE, height, "s0")

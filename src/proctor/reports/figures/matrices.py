@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from proctor.core import shorten
-from proctor.reports.figures.canvas import CHARACTER, LABEL, SLIM_LABEL, WIDE, Drawing, label_width
+from proctor.reports.figures.canvas import CHARACTER, LABEL, SLIM_LABEL, WIDE, SvgCanvas, label_width
 
 _ROW, _CELL, _HEADS = 21, 44, 34
 _DEEP = 0.6  # the opacity of a value of ±1: dark text can still be read on it
@@ -36,7 +36,7 @@ def draw_matrix(key: str, title: str, matrix: Matrix) -> str:
     words = 12 + CHARACTER * max((len(name) for name in heads), default=0)
     head = words + (22 if matrix.bands else 0)
     bottom = head + _ROW * len(names)
-    drawing = Drawing(left + cell * len(heads) + 10, bottom + (22 if matrix.counts else 6))
+    drawing = SvgCanvas(left + cell * len(heads) + 10, bottom + (22 if matrix.counts else 6))
     for column, name in enumerate(heads):
         drawing.text(left + cell * (column + 0.5), head - 6, name, size=11, turned=True)
     for row, (name, values) in enumerate(zip(names, matrix.values, strict=True)):
@@ -95,7 +95,7 @@ def draw_verdicts(key: str, title: str, names: Sequence[str], verdicts: Verdicts
     roomy = _DIGIT * max((len(text) for row in verdicts.texts for text in row), default=0) + 8
     cell = min(max(_MAP_CELL, roomy), max((_MAP - left - 10) / n, _LEAST), (WIDE - left - 10) / n)
     high = min(cell, _MAP_CELL)
-    drawing = Drawing(max(left + cell * n + 10, 360), _MAP_HEAD + high * n + 8)
+    drawing = SvgCanvas(max(left + cell * n + 10, 360), _MAP_HEAD + high * n + 8)
     _draw_key(drawing, 14)
     _draw_map(drawing, verdicts, (left, _MAP_HEAD), (cell, high), texts=bool(verdicts.texts) and cell >= roomy)
     for row, name in enumerate(shown):
@@ -108,7 +108,7 @@ def draw_verdict_panels(key: str, title: str, names: Sequence[str], panels: Sequ
     n = max(1, len(names))
     cell = min(_SMALL_CELL, (_MAP - 24 - _GAP * _ACROSS) / _ACROSS / n)
     step, line, top = max(cell * n + _GAP, 226.0), 44 + cell * n + 12, 46
-    drawing = Drawing(24 + step * min(_ACROSS, len(panels)), top + line * -(-len(panels) // _ACROSS))
+    drawing = SvgCanvas(24 + step * min(_ACROSS, len(panels)), top + line * -(-len(panels) // _ACROSS))
     _draw_key(drawing, 4)
     for number, panel in enumerate(panels):
         down, right = divmod(number, _ACROSS)
@@ -123,7 +123,7 @@ def draw_verdict_panels(key: str, title: str, names: Sequence[str], panels: Sequ
 
 
 def _draw_map(
-    drawing: Drawing, verdicts: Verdicts, at: tuple[float, float], cell: tuple[float, float], *, texts: bool
+    drawing: SvgCanvas, verdicts: Verdicts, at: tuple[float, float], cell: tuple[float, float], *, texts: bool
 ) -> None:
     (left, top), (wide, high) = at, cell
     found: dict[int, list[tuple[float, float]]] = {1: [], -1: [], 0: []}
@@ -146,7 +146,7 @@ def _draw_map(
             drawing.text(left + wide * (number - 0.5), top - 8, str(number), size=9, fill="faint", anchor="middle")
 
 
-def _draw_key(drawing: Drawing, x: float) -> None:
+def _draw_key(drawing: SvgCanvas, x: float) -> None:
     """Two lines, so that a phone shows them whole."""
     for number, (shape, colour, text) in enumerate(_KEY):
         at, y = x + 150 * (number % 2), 14 + 20 * (number // 2)
@@ -174,7 +174,7 @@ def draw_blobs(
     left, n = label_width(names), max((len(row) for row in chances), default=0) or 1
     cell = min(_CELL, (WIDE - left - 10) / n)
     bottom = float(_BLOB_ROW * len(names))
-    drawing = Drawing(max(left + cell * n + 10, 320), bottom + _BLOB_FOOT)
+    drawing = SvgCanvas(max(left + cell * n + 10, 320), bottom + _BLOB_FOOT)
     for rank in range(1, n + 1):
         x = left + cell * (rank - 0.5)
         drawing.rule(x, 0, bottom)

@@ -12,7 +12,7 @@ from proctor.reports.figures.canvas import (
     SLIM_LABEL,
     WIDE,
     Axis,
-    Drawing,
+    SvgCanvas,
     label_width,
     legend_height,
     series_colour,
@@ -54,7 +54,7 @@ class Stack:
 
 
 @dataclass(frozen=True)
-class Series:
+class ChartSeries:
     """What a marker, or a part of a bar, is: its name, the number of its colour, and a letter for where a name does not
     fit. One numbered `GREY` is of the faintest colour."""
 
@@ -94,7 +94,7 @@ def draw_rows(
     panels: Sequence[Panel],
     axis: Axis,
     *,
-    series: Sequence[Series] = (),
+    series: Sequence[ChartSeries] = (),
     width: int = WIDE,
 ) -> str:
     """Panels side by side, at most three on a screen and one on a phone (`SLIM`), then below each other; rows are named
@@ -111,7 +111,7 @@ def draw_rows(
     named, lined = any(panel.name for panel in panels), any(panel.line for panel in panels)
     head = (24 if named else 0) + (18 if lined or not named else 6)
     line = head + row * len(rows) + (_FOOT if axis.ticks else 6)
-    drawing = Drawing(width, top + line * -(-len(panels) // across))
+    drawing = SvgCanvas(width, top + line * -(-len(panels) // across))
     if stacked:
         _stack_legend(drawing, series, width)
     elif legend:
@@ -136,7 +136,7 @@ def draw_rows(
 class _Field:
     """Where a panel's values are drawn."""
 
-    drawing: Drawing
+    drawing: SvgCanvas
     axis: Axis
     left: float
     top: float
@@ -155,7 +155,7 @@ class _Field:
             self.drawing.rule(self.x(line[0]), self.top, bottom, "faint", dashes="4 3")
             self.drawing.text(self.x(line[0]), self.top - 8, line[1], fill="faint", size=10, anchor="middle")
 
-    def mark(self, y: float, mark: Mark, series: Sequence[Series]) -> None:
+    def mark(self, y: float, mark: Mark, series: Sequence[ChartSeries]) -> None:
         if isinstance(mark, Stack):
             self._stack(y, mark, series)
         elif isinstance(mark, Box):
@@ -190,7 +190,7 @@ class _Field:
         for one in box.beyond:
             self.drawing.circle(self.x(one), y, 2, "paper", edge="s0")
 
-    def _stack(self, y: float, stack: Stack, series: Sequence[Series]) -> None:
+    def _stack(self, y: float, stack: Stack, series: Sequence[ChartSeries]) -> None:
         total, start = sum(stack.counts), 0.0
         if not total:
             self.drawing.rule(self.left, y - 6, y + 6)
@@ -205,15 +205,15 @@ class _Field:
             start += size
 
 
-def _part_colour(one: Series) -> str:
+def _part_colour(one: ChartSeries) -> str:
     return "grid" if one.number == GREY else series_colour(one.number)
 
 
-def _on(one: Series) -> str:
+def _on(one: ChartSeries) -> str:
     return "paper" if one.number in _DEEP else "ink" if one.number == GREY else "dark"
 
 
-def _stack_entries(series: Sequence[Series], width: float) -> list[tuple[float, float, Series]]:
+def _stack_entries(series: Sequence[ChartSeries], width: float) -> list[tuple[float, float, ChartSeries]]:
     found, x, y = [], 0.0, 10.0
     for one in series:
         size = 38 + CHARACTER * len(one.name)
@@ -224,11 +224,11 @@ def _stack_entries(series: Sequence[Series], width: float) -> list[tuple[float, 
     return found
 
 
-def _stack_legend_height(series: Sequence[Series], width: float) -> float:
+def _stack_legend_height(series: Sequence[ChartSeries], width: float) -> float:
     return max((y for _, y, _ in _stack_entries(series, width)), default=0.0) + 14
 
 
-def _stack_legend(drawing: Drawing, series: Sequence[Series], width: float) -> None:
+def _stack_legend(drawing: SvgCanvas, series: Sequence[ChartSeries], width: float) -> None:
     for x, y, one in _stack_entries(series, width):
         drawing.rect(x, y - 7, 14, 14, _part_colour(one))
         drawing.text(x + 7, y, one.letter, fill=_on(one), size=10, anchor="middle")
@@ -236,7 +236,7 @@ def _stack_legend(drawing: Drawing, series: Sequence[Series], width: float) -> N
 
 
 def _said(
-    rows: Sequence[str], panels: Sequence[Panel], series: Sequence[Series], axis: Axis
+    rows: Sequence[str], panels: Sequence[Panel], series: Sequence[ChartSeries], axis: Axis
 ) -> list[tuple[str, list[str]]]:
     found = []
     for panel in panels:
@@ -272,7 +272,7 @@ def draw_list(
     A dot is filled where its interval leaves `line` (no difference, with its name) out, else hollow. An interval that
     leaves the axis ends in an arrow. Of a box the thick line is the median.
     """
-    drawing = Drawing(_LIST, _LIST_HEAD + _LIST_ROW * len(rows) + _LIST_FOOT)
+    drawing = SvgCanvas(_LIST, _LIST_HEAD + _LIST_ROW * len(rows) + _LIST_FOOT)
     field = _Field(drawing, axis, _SIDE, _LIST_HEAD, _LIST - 2 * _SIDE, _LIST_ROW)
     drawing.text(_LIST - 6, _LIST_HEAD - 30, head, fill="faint", size=11, anchor="end")
     room = int((_LIST - 18 - _DIGIT * max((len(text) for *_, text in rows), default=0)) / CHARACTER)
@@ -333,7 +333,7 @@ def draw_overview(
     left = 18 + CHARACTER * 0.9 * max((len(shorten(name, _LONGEST)) for name, *_ in parts), default=0)
     right = 16 + _DIGIT * max((len(text) for *_, text in parts), default=0)
     height = sum(_NAME + _LINE * sum(dot.value is not None for _, dot, _ in own) + _BETWEEN for _, own in groups)
-    drawing = Drawing(_LIST, 26 + height + 22)
+    drawing = SvgCanvas(_LIST, 26 + height + 22)
     field = _Field(drawing, axis, left, 26, _LIST - left - right, height)
     field.frame(1, line)
     y = 26.0
