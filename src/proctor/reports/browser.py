@@ -28,7 +28,6 @@ from proctor.core import (
     Score,
     Status,
     VideoClip,
-
     clean,
     count_of,
     plain_name,
