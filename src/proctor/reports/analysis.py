@@ -33,7 +33,6 @@ from proctor.reports.ranking import board_figures, tau_figure
 from proctor.reports.source import Source
 from proctor.runs import Analysis, AnalysisRow
 
-
 _AXIS = value_axis(ACCURACY, 0.0, 1.0, lines=2)
 _LENGTHS = ("context", "duration")
 _SHORT_FIRST = ("short", "medium", "long")
@@ -133,7 +132,11 @@ def _panels(
 
 
 def _by_value(
-    rows: Sequence[AnalysisRow], column: str, names: Sequence[str], order: Sequence[str], chance: Callable[[str], float | None]
+    rows: Sequence[AnalysisRow],
+    column: str,
+    names: Sequence[str],
+    order: Sequence[str],
+    chance: Callable[[str], float | None],
 ) -> list[Panel]:
     by = {(row["system"], row[column]): row for row in rows}
     panels = []

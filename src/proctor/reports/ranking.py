@@ -31,9 +31,8 @@ from proctor.reports.figures import (
 )
 from proctor.reports.leaderboard import remarks
 from proctor.reports.source import Source
-from proctor.runs import FAILED_POLICIES, Analysis, Board, RankedRun
+from proctor.runs import FAILED_POLICIES, Analysis, Board, RankedRun, duels_of, rule_rows
 from proctor.runs import AnalysisRow as Record
-from proctor.runs import duels_of, rule_rows
 
 
 def board_tables(board: Board, *, title: str = "") -> list[Table]:
