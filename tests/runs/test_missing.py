@@ -38,7 +38,7 @@ def test_every_item_that_a_metric_marks_has_a_score_or_one_reason() -> None:
     assert (np.sum(masks, axis=0) == MARKABLE).all()
     assert [np.flatnonzero(mask).tolist() for mask in masks] == [[0, 1], [2], [3], [4], [5]]
     assert np.flatnonzero(one.lacking).tolist() == [2, 3, 4]
-    assert not one.complete
+    assert not one.settled
 
 
 def test_under_wrong_what_is_lacking_has_the_worst_score_and_what_waits_for_a_judge_has_none() -> None:
@@ -53,7 +53,8 @@ def test_whether_a_judge_came_to_a_verdict_is_no_score_of_the_system() -> None:
 
 
 def test_a_run_whose_every_item_has_a_score_is_complete() -> None:
-    assert run([1, 0, 1, 0, 1, 1, NAN]).complete
+    one = run([1, 0, 1, 0, 1, 1, NAN])
+    assert not np.any(one.lacking | one.waiting | one.unsupported)
 
 
 @pytest.fixture

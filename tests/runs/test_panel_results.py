@@ -43,8 +43,8 @@ from proctor.runs import (
     rank_runs,
     results,
 )
+from proctor.runs.run_scores import load_marked_accuracy
 from proctor.runs.schema import card_of
-from proctor.runs.table import load_accuracy
 from proctor.stats import RankingPlan, Resampling
 
 EXCLUDE = FailedPolicy.EXCLUDE
@@ -215,16 +215,17 @@ def test_an_analysis_knows_how_judged_answers_ended(store: Store) -> None:
 
 def test_one_judge_for_all_runs_is_chosen_by_its_marks_then_by_its_size(store: Store) -> None:
     runs = [add(store, system, answers(right=4)) for system in ("one", "two")]
-    items = load_items(store, store.card("mixed"))
-    assert {one.scorer for one in load_accuracy(store, runs, items).values()} == {"code"}
+    card = store.card("mixed")
+    items = load_items(store, card)
+    assert {one.scorer for one in load_marked_accuracy(store, runs, items, card).values()} == {"code"}
     judge(store, runs[0], TWO, 1.0, None, 1.0, 1.0)
     judge(store, runs[0], THREE, 1.0, 0.0, 1.0)
-    equal = load_accuracy(store, runs, items)
+    equal = load_marked_accuracy(store, runs, items, card)
     assert [equal[run.id].scorer for run in runs] == [THREE, "code"]
     judge(store, runs[1], TWO, 0.0)
-    most = load_accuracy(store, runs, items)
+    most = load_marked_accuracy(store, runs, items, card)
     assert [most[run.id].scorer for run in runs] == [TWO, TWO]
-    assert np.isnan(most[runs[1].id].values[5:]).all()
+    assert np.isnan(most[runs[1].id].scores[5:]).all()
 
 
 def test_code_s_marks_never_make_two_panels_agree(store: Store) -> None:

@@ -76,7 +76,6 @@ if TYPE_CHECKING:
         status_counts,
     )
     from proctor.runs.results import (
-        BOTH,
         Options,
         Result,
         Results,
@@ -86,7 +85,7 @@ if TYPE_CHECKING:
         official_summaries,
         results,
     )
-    from proctor.runs.run_scores import FAILED_POLICIES, Contest, Lacking, Latency, chosen_baselines, policies
+    from proctor.runs.run_scores import BOTH, FAILED_POLICIES, Contest, Lacking, Latency, chosen_baselines, policies
     from proctor.runs.schema import BenchmarkCard
     from proctor.runs.scoring import (
         JudgeLimits,

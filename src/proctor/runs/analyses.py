@@ -32,6 +32,7 @@ from proctor.runs.store import Run, Store
 from proctor.runs.table import CODE, ItemTable, load_items, load_labels
 from proctor.stats import (
     Difference,
+    Estimate,
     Floats,
     RankingPlan,
     Resampling,
@@ -164,6 +165,13 @@ _MOST_VALUES = 24  # a tag with more values than this is a name, not a facet
 _LEAST = 10  # questions below which a stratum of two labels says too little to be listed
 
 
+def _estimates(data: Gathered, entry: Entry, masks: Sequence[NDArray[np.bool_]]) -> list[Estimate]:
+    """A system's accuracy on the items of each mask."""
+    marked = np.flatnonzero(~np.isnan(entry.right))
+    inside = np.stack([mask[marked] for mask in masks], axis=1)
+    return slice_means(entry.right[marked], data.items.group[marked], inside, len(masks), data.plan.within(0, 1))
+
+
 def capability_rows(data: Gathered) -> list[AnalysisRow]:
     """Per system and label: accuracy on all questions that carry it, on those that carry it alone, and on
     those that carry each other label beside it (where there are ten or more)."""
@@ -179,14 +187,7 @@ def capability_rows(data: Gathered) -> list[AnalysisRow]:
         ]
     rows = []
     for entry in data.entries:
-        marked = np.flatnonzero(~np.isnan(entry.right))
-        found = slice_means(
-            entry.right[marked],
-            data.items.group[marked],
-            np.stack([mask[marked] for _, _, mask in slices], axis=1),
-            len(slices),
-            data.plan.within(0, 1),
-        )
+        found = _estimates(data, entry, [mask for _, _, mask in slices])
         for (label, stratum, _), one in zip(slices, found, strict=True):
             rows.append({"system": entry.name, "label": label, "stratum": stratum} | numbers(one))
     return rows
@@ -200,14 +201,7 @@ def factor_rows(data: Gathered) -> list[AnalysisRow]:
         if not 1 < len(carriers) <= _MOST_VALUES:
             continue
         for entry in data.entries:
-            marked = np.flatnonzero(~np.isnan(entry.right))
-            found = slice_means(
-                entry.right[marked],
-                data.items.group[marked],
-                np.stack([mask[marked] for mask in carriers.values()], axis=1),
-                len(carriers),
-                data.plan.within(0, 1),
-            )
+            found = _estimates(data, entry, list(carriers.values()))
             rows += [
                 {"system": entry.name, "factor": factor, "value_of": value} | numbers(one)
                 for value, one in zip(carriers, found, strict=True)

@@ -18,42 +18,26 @@ TOO_FEW = "too few groups"
 """The verdict where no p could be significant, whatever the answers."""
 
 
+_PLACES = (
+    *("board", "system", "place", "score", "mean", "win_rate", "place_low", "place_high", "place_sd", "won", "lost"),
+    *("tied", "baseline", "below_line", "tau", "rank_by_mean", "rank_low", "rank_high"),
+)
+
+
 def ranking_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
     """One row a system and board: its place with its spread and standard deviation over samples, the score of the rule,
     the mean over the buckets with its rank and that rank's confidence interval, and the duels with all other systems that
     it won, lost and tied. A baseline has its mean alone."""
     rows = []
     for board in boards:
-        for one in board.runs:
-            standing, moved = one.standing, one.standing.stability
-            won, lost, tied = duels_of(standing)
-            rows.append(
-                {
-                    "board": board.name,
-                    "system": standing.name,
-                    "place": standing.place,
-                    "score": standing.score,
-                    "mean": standing.mean,
-                    "win_rate": standing.win_rate,
-                    "place_low": moved.place_low if moved else None,
-                    "place_high": moved.place_high if moved else None,
-                    "place_sd": place_sd(moved.chances) if moved else None,
-                    "won": won,
-                    "lost": lost,
-                    "tied": tied,
-                    "baseline": False,
-                    "below_line": one.below,
-                    "tau": board.standings.tau,
-                    "rank_by_mean": standing.mean_rank,
-                    "rank_low": standing.rank_low,
-                    "rank_high": standing.rank_high,
-                }
-            )
-        nothing: AnalysisRow = dict.fromkeys(rows[-1]) if rows else {}
-        rows += [
-            nothing | {"board": board.name, "system": one.name, "mean": one.mean, "baseline": True}
-            for one in board.baselines
-        ]
+        moved = {one.standing.name: one.standing.stability for one in board.runs}
+        for row in board_rows(board):
+            if row["place"] is None and not row["baseline"]:
+                continue
+            spread = moved.get(row["system"])
+            more = {"place_sd": place_sd(spread.chances) if spread else None}
+            more["tau"] = None if row["baseline"] else board.standings.tau
+            rows.append({name: (row | more)[name] for name in _PLACES})
     return rows
 
 

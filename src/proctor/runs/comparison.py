@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError
-from proctor.runs.results import BOTH, Options, facet_cells
-from proctor.runs.run_scores import Marked, load_marked, policies
+from proctor.runs.results import Options, facet_cells
+from proctor.runs.run_scores import BOTH, Marked, both_ends, load_marked, policies, policy_of
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
 from proctor.runs.table import ItemTable, chosen_runs, load_items, load_labels
-from proctor.stats import Difference, Resampling, cross_table, holm, paired_difference
+from proctor.stats import Difference, cross_table, holm, paired_difference
 
 BLIND = "text-only"
 _PAIRS = "two conditions of one system, or two systems and one --condition, or runs named SYSTEM/CONDITION (--system, --against)"
@@ -113,12 +113,6 @@ class Comparison:
             "difference_if_excluded": self.if_excluded.value,
             "p_if_excluded": self.if_excluded.p,
         }
-
-
-@dataclass(frozen=True)
-class _Scored:
-    marked: Marked
-    labels: dict[int, str]
 
 
 @dataclass(frozen=True)
@@ -247,7 +241,14 @@ def _on_items(
     options: Options,
     metrics: Sequence[str],
 ) -> list[Comparison]:
-    scored = {run.id: _scored(store, run, items, card, metrics) for pair in pairs for run in pair}
+    scored = {
+        run.id: {
+            (one.metric.name, one.scorer): one
+            for one in load_marked(store, run, items, card)
+            if not metrics or one.metric.name in metrics
+        }
+        for run in {run.id: run for pair in pairs for run in pair}.values()
+    }
     found: list[Comparison] = []
     for first, second in pairs:
         common = sorted(scored[first.id].keys() & scored[second.id].keys())
@@ -259,10 +260,8 @@ def _on_items(
                 expected="runs that the same scorer has marked (proctor score)",
             )
         for key in common:
-            pair = (scored[first.id][key], scored[second.id][key])
-            compared = _compare(items, pair, policies(options.failed, card), options)
-            sides = (Side(first.system, first.condition), Side(second.system, second.condition))
-            found.append(replace(compared, first=sides[0], second=sides[1]))
+            levels = [_Levels(store, run, items, scored[run.id][key]) for run in (first, second)]
+            found.append(_compare(items, levels, policies(options.failed, card), options))
     return found
 
 
@@ -275,50 +274,58 @@ def condition_pairs(runs: Sequence[Run], order: Sequence[str]) -> list[tuple[Run
     return [pair for system in sorted(by_system) for pair in combinations(by_system[system], 2)]
 
 
-def _scored(
-    store: Store, run: Run, items: ItemTable, card: BenchmarkCard, metrics: Sequence[str]
-) -> dict[tuple[str, str], _Scored]:
-    return {
-        (one.metric.name, one.scorer): _Scored(
-            one, load_labels(store, run, items, one.metric.name, one.scorer) if one.metric.levels else {}
-        )
-        for one in load_marked(store, run, items, card)
-        if not metrics or one.metric.name in metrics
-    }
+@dataclass(frozen=True)
+class _Levels:
+    """The scores of one side, and their levels in words."""
+
+    store: Store
+    run: Run
+    items: ItemTable
+    marked: Marked
+
+    def of(self, values: NDArray[np.float64], both: NDArray[np.intp]) -> list[str]:
+        """The levels of these items."""
+        if self.marked.metric.name == ACCURACY.name:
+            return [_RIGHT_OR_WRONG[0 if values[row] == 1 else 1] for row in both]
+        labels = load_labels(self.store, self.run, self.items, self.marked.metric.name, self.marked.scorer)
+        return [labels.get(int(row), "") for row in both]
+
+    @property
+    def side(self) -> Side:
+        return Side(self.run.system, self.run.condition)
 
 
 def _compare(
-    items: ItemTable, scored: tuple[_Scored, _Scored], chosen: tuple[FailedPolicy, ...], options: Options
+    items: ItemTable, sides: Sequence[_Levels], chosen: tuple[FailedPolicy, ...], options: Options
 ) -> Comparison:
-    """The comparison of two runs, whose sides are still to be named."""
-    metric, scorer = scored[0].marked.metric, scored[0].marked.scorer
-    lacking = bool(np.any(scored[0].marked.lacking | scored[1].marked.lacking))
-    policy = "" if not lacking else BOTH if len(chosen) > 1 else chosen[0].value
+    first, second = (side.marked for side in sides)
+    metric = first.metric
+    policy = policy_of(not (first.settled and second.settled), chosen)
 
     def read(reading: FailedPolicy) -> Difference:
-        a, b = (side.marked.values(reading) for side in scored)
+        a, b = first.values(reading), second.values(reading)
         both = np.flatnonzero(~np.isnan(a) & ~np.isnan(b))
         units = np.repeat(both, items.units(metric, both))
-        return paired_difference(
-            a[units],
-            b[units],
-            items.group[units],
-            Resampling(draws=options.draws, seed=options.seed, bounds=(metric.low, metric.high)),
-        )
+        return paired_difference(a[units], b[units], items.group[units], options.plan(metric))
 
     excluded = read(FailedPolicy.EXCLUDE)
-    wrong = read(FailedPolicy.WRONG) if lacking else excluded
+    wrong = read(FailedPolicy.WRONG) if policy else excluded
     difference = {BOTH: _either(wrong, excluded), FailedPolicy.WRONG.value: wrong}.get(policy, excluded)
     shown = FailedPolicy.WRONG if policy == FailedPolicy.WRONG else FailedPolicy.EXCLUDE
-    values = tuple(side.marked.values(shown) for side in scored)
+    values = [side.marked.values(shown) for side in sides]
     a, b = (~np.isnan(one) for one in values)
     levels = metric.levels or (_RIGHT_OR_WRONG if metric.name == ACCURACY.name else ())
-    table, other = _counts(metric.name, levels, scored, values, np.flatnonzero(a & b))
+    table, other = None, 0
+    if levels:
+        named = [side.of(own, np.flatnonzero(a & b)) for side, own in zip(sides, values, strict=True)]
+        inside = [pair for pair in zip(*named, strict=True) if set(pair) <= set(levels)]
+        table = cross_table([one for one, _ in inside], [one for _, one in inside], levels).tolist()
+        other = len(named[0]) - len(inside)
     return Comparison(
         metric=metric.name,
-        scorer=scorer,
-        first=Side("", ""),
-        second=Side("", ""),
+        scorer=first.scorer,
+        first=sides[0].side,
+        second=sides[1].side,
         difference=difference,
         levels=levels,
         table=table,
@@ -333,44 +340,20 @@ def _compare(
 
 def _either(wrong: Difference, excluded: Difference) -> Difference:
     """What holds under both readings: no value, an interval that holds both, the larger p where they agree."""
-    ends = (wrong.ci_low, excluded.ci_low, wrong.ci_high, excluded.ci_high)
-    known = [end for end in ends if end is not None]
-    whole = len(known) == len(ends)
+    low, high = both_ends(wrong.ci_low, excluded.ci_low, wrong.ci_high, excluded.ci_high)
     agree = (wrong.value or 0) * (excluded.value or 0) > 0
     p = max(wrong.p, excluded.p) if agree and wrong.p is not None and excluded.p is not None else None
-    return replace(wrong, value=None, ci_low=min(known) if whole else None, ci_high=max(known) if whole else None, p=p)
-
-
-def _counts(
-    metric: str,
-    levels: tuple[str, ...],
-    scored: tuple[_Scored, _Scored],
-    values: tuple[NDArray[np.float64], ...],
-    both: NDArray[np.intp],
-) -> tuple[list[list[int]] | None, int]:
-    if not levels:
-        return None, 0
-    named = [
-        [_level(metric, side, own, int(place)) for place in both] for side, own in zip(scored, values, strict=True)
-    ]
-    inside = [(first, second) for first, second in zip(*named, strict=True) if first in levels and second in levels]
-    counts = cross_table([first for first, _ in inside], [second for _, second in inside], levels)
-    return [[int(count) for count in row] for row in counts], len(both) - len(inside)
-
-
-def _level(metric: str, side: _Scored, values: NDArray[np.float64], place: int) -> str:
-    if metric == ACCURACY.name:
-        return _RIGHT_OR_WRONG[0 if values[place] == 1 else 1]
-    return side.labels.get(place, "")
+    return replace(wrong, value=None, ci_low=low, ci_high=high, p=p)
 
 
 def _adjusted(found: list[Comparison]) -> list[Comparison]:
     """Holm over all comparisons of one metric and scorer that have a p."""
-    adjusted: dict[int, float] = {}
+    p_holm: dict[int, float] = {}
     for key in {(one.metric, one.scorer) for one in found}:
-        places = [
-            place for place, one in enumerate(found) if (one.metric, one.scorer) == key and one.difference.p is not None
+        own = [
+            (k, p)
+            for k, one in enumerate(found)
+            if (one.metric, one.scorer) == key and (p := one.difference.p) is not None
         ]
-        values = holm([p for place in places if (p := found[place].difference.p) is not None])
-        adjusted |= {place: float(value) for place, value in zip(places, values, strict=True)}
-    return [Comparison(**{**one.__dict__, "p_holm": adjusted.get(place)}) for place, one in enumerate(found)]
+        p_holm |= dict(zip([k for k, _ in own], holm([p for _, p in own]).tolist(), strict=True))
+    return [replace(one, p_holm=p_holm.get(k)) for k, one in enumerate(found)]

@@ -325,15 +325,10 @@ def _by_key(rows: Sequence[OpenAnswer]) -> dict[tuple[str, ...], OpenAnswer]:
 
 def _states(store: Store, run: Run) -> dict[tuple[str, str], tuple[float, str]]:
     """By judge and item: what is open (1) or was decided by a person (0), with its label."""
-    scores, items = schema.scores, schema.items
-    query = (
-        select(scores.c.scorer, items.c.item, scores.c.value, scores.c.label)
-        .join(items, items.c.id == scores.c.item)
-        .where(scores.c.run == run.id, scores.c.metric == UNRESOLVED.name)
-    )
-    with store.reading() as connection:
-        rows = connection.execute(query).all()
-    return {(row.scorer, row.item): (row.value, row.label) for row in rows if row.value == 1 or is_decided(row.label)}
+    rows = store.score_rows(run, metric=UNRESOLVED.name)
+    return {
+        (row.scorer, row.item_id): (row.value, row.label) for row in rows if row.value == 1 or is_decided(row.label)
+    }
 
 
 def _scores_given(
@@ -341,20 +336,11 @@ def _scores_given(
 ) -> dict[tuple[str, str, str], str | None]:
     """By judge, item and metric the scores that these answers have: the vote of the person who decided, or None where
     the judge itself gave it (some of several scores came), which nobody overrules."""
-    scores, items = schema.scores, schema.items
-    query = (
-        select(scores.c.scorer, items.c.item, scores.c.metric, scores.c.vote_key)
-        .join(items, items.c.id == scores.c.item)
-        .where(scores.c.run == run.id, scores.c.scorer.in_(sorted({judge for judge, _ in states})))
-    )
-    with store.reading() as connection:
-        rows = [row for row in connection.execute(query) if (row.scorer, row.item) in states]
-    people = {
-        key
-        for key, vote in store.votes(row.vote_key for row in rows if row.vote_key).items()
-        if vote.judge.startswith(HUMAN)
-    }
-    return {(row.scorer, row.item, row.metric): row.vote_key if row.vote_key in people else None for row in rows}
+    judges = sorted({judge for judge, _ in states})
+    found = [row for judge in judges for row in store.score_rows(run, scorer=judge) if (judge, row.item_id) in states]
+    votes = store.votes(row.vote_key for row in found if row.vote_key)
+    people = {key for key, vote in votes.items() if vote.judge.startswith(HUMAN)}
+    return {(row.scorer, row.item_id, row.metric): row.vote_key if row.vote_key in people else None for row in found}
 
 
 def _metrics_given(store: Store, benchmark: str) -> dict[str, set[str]]:

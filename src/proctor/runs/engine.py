@@ -356,6 +356,11 @@ async def ask(
     return _parsed(item, answer.model_copy(update={"item_id": item.id, "timing": timing}))
 
 
+async def scores_of(scorers: Sequence[Scorer], item: Item, answer: Answer) -> list[Score]:
+    """The scores of an answer by all scorers that apply."""
+    return [score for scorer in scorers if scorer.applies(item) for score in await scorer.score(item, answer)]
+
+
 def _parsed(item: Item, answer: Answer) -> Answer:
     if answer.status is not Status.ANSWERED or answer.parsed is not None:
         return answer

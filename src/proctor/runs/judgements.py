@@ -59,35 +59,19 @@ def judgements_of(store: Store, benchmark: str, runs: Sequence[Run], scorer: str
     """What a scorer said of the answers of these runs, by run and in the benchmark's order."""
     order = {item.id: place for place, item in enumerate(store.items(benchmark))}
     metrics = {metric.name for metric in _dimensions(store, benchmark)}
-    scores, items = schema.scores, schema.items
     found: list[DimensionJudgement] = []
     for run in runs:
-        query = (
-            select(items.c.item, scores.c.metric, scores.c.value, scores.c.vote_key)
-            .join(items, items.c.id == scores.c.item)
-            .where(scores.c.run == run.id, scores.c.scorer == scorer)
-        )
-        with store.reading() as connection:
-            rows = [row for row in connection.execute(query) if row.metric in metrics]
+        rows = [row for row in store.score_rows(run, scorer=scorer) if row.metric in metrics]
         votes = store.votes(row.vote_key for row in rows if row.vote_key)
         values: dict[str, dict[str, float]] = {}
         behind: dict[str, str] = {}
         for row in rows:
-            values.setdefault(row.item, {})[row.metric] = float(row.value)
-            behind[row.item] = row.vote_key
+            values.setdefault(row.item_id, {})[row.metric] = float(row.value)
+            behind[row.item_id] = row.vote_key
         for item in sorted(values, key=lambda name: order[name]):
             vote = votes.get(behind[item])
-            found.append(
-                DimensionJudgement(
-                    item,
-                    run.system,
-                    run.condition,
-                    scorer,
-                    values[item],
-                    vote.flags if vote else (),
-                    vote.reply if vote else {},
-                )
-            )
+            flags, reply = (vote.flags, vote.reply) if vote else ((), {})
+            found.append(DimensionJudgement(item, run.system, run.condition, scorer, values[item], flags, reply))
     return found
 
 
@@ -251,34 +235,25 @@ def flagged_votes(
     order = {item.id: place for place, item in enumerate(store.items(benchmark))}
     found = []
     for run in chosen_runs(store, benchmark, systems, conditions):
-        behind = _votes(store, run)
+        behind = {(row.item_id, row.vote_key) for row in store.score_rows(run, judged=True)}
         votes = {key: vote for key, vote in store.votes(key for _, key in behind).items() if vote.flags}
         if not votes:
             continue
         answers = store.answers(run)
         found += [
-            _flagged(run, item, votes[key], answers[item].text)
+            FlaggedVote(
+                run.system,
+                run.condition,
+                item,
+                votes[key].judge,
+                votes[key].flags,
+                dict(votes[key].reply),
+                answers[item].text,
+            )
             for item, key in sorted(behind, key=lambda one: (order[one[0]], one[1]))
             if key in votes
         ]
     return sorted(found, key=lambda one: (one.system, one.condition, order[one.item], one.judge))
-
-
-def _votes(store: Store, run: Run) -> set[tuple[str, str]]:
-    """Each item with the keys of the votes behind its scores."""
-    scores, items = schema.scores, schema.items
-    query = (
-        select(items.c.item, scores.c.vote_key)
-        .join(items, items.c.id == scores.c.item)
-        .where(scores.c.run == run.id, scores.c.vote_key != "")
-        .distinct()
-    )
-    with store.reading() as connection:
-        return {(row.item, row.vote_key) for row in connection.execute(query)}
-
-
-def _flagged(run: Run, item: str, vote: Judgement, text: str) -> FlaggedVote:
-    return FlaggedVote(run.system, run.condition, item, vote.judge, vote.flags, dict(vote.reply), text)
 
 
 _LISTED = 5
@@ -337,7 +312,7 @@ def _ids(items: dict[str, Item], found: str) -> str:
 
 
 def _given(store: Store, run: Run, item_id: str) -> GivenAnswer:
-    answers, scores, items = schema.answers, schema.scores, schema.items
+    answers, items = schema.answers, schema.items
     with store.reading() as connection:
         number = connection.scalar(
             select(items.c.id)
@@ -347,18 +322,8 @@ def _given(store: Store, run: Run, item_id: str) -> GivenAnswer:
         where = (answers.c.run == run.id, answers.c.item == number)
         row = connection.execute(select(answers).where(*where)).mappings().first()
         answer = None if row is None else answer_from_row(item_id, row)
-        query = select(scores).where(scores.c.run == run.id, scores.c.item == number)
-        found = tuple(
-            Score(
-                item_id=item_id,
-                metric=one.metric,
-                value=one.value,
-                scorer=one.scorer,
-                label=one.label,
-                vote_key=one.vote_key,
-            )
-            for one in connection.execute(query.order_by(scores.c.scorer, scores.c.metric))
-        )
+    rows = sorted(store.score_rows(run, item=item_id), key=lambda row: (row.scorer, row.metric))
+    found = tuple(Score(**row._asdict()) for row in rows)
     votes = store.votes(score.vote_key for score in found if score.vote_key)
     while former := {str(one.reply.get("replaces") or "") for one in votes.values()} - {"", *votes}:
         more = store.votes(former)  # decisions of people that were replaced

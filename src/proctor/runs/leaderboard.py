@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import FailedPolicy, InputError, Metric
-from proctor.runs.results import BOTH, Options
-from proctor.runs.run_scores import Marked, load_marked, policies
+from proctor.runs.results import FacetSlices, Options, PartResults
+from proctor.runs.run_scores import BOTH, Marked, load_marked, policies, policy_of, readings
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.table import CODE, ItemTable, chosen_runs, load_items
-from proctor.stats import Estimate, Rank, Resampling, mean_interval, rank_systems
+from proctor.stats import Rank, rank_systems
 
 Mask = NDArray[np.bool_]
 
@@ -125,7 +126,7 @@ def leaderboard(
     items = load_items(store, card, all_items=options.all_items)
     chosen = policies(options.failed, card)
     entries = [
-        _Entry(run, one, _policy(one, chosen), run.system in card.disqualified)
+        _Entry(run, one, policy_of(not one.settled, chosen), run.system in card.disqualified)
         for run in chosen_runs(store, benchmark, options.systems, (condition,))
         for one in load_marked(store, run, items, card)
         if one.metric.name == declared.name and (scorer is None or one.scorer == scorer)
@@ -137,7 +138,7 @@ def leaderboard(
     contests = [entry for entry in entries if not entry.disqualified and not entry.oracle_baseline]
     known = [~np.isnan(one.marked.values(FailedPolicy.WRONG)) for one in contests]
     common = np.logical_or.reduce([np.zeros_like(markable), *known]) & markable
-    board = _Board(items, declared, common, options)
+    board = _Board(items, declared, common, chosen, options)
     decided = [entry for entry in contests if entry.complete_on(common)]
     undecided = [entry for entry in contests if entry.policy == BOTH and entry.settled_on(common)]
     ranked = [*decided, *board.rankable(decided, undecided)]
@@ -152,12 +153,6 @@ def leaderboard(
     )
 
 
-def _policy(marked: Marked, chosen: Sequence[FailedPolicy]) -> str:
-    if not np.any(marked.lacking):
-        return ""
-    return BOTH if len(chosen) > 1 else chosen[0].value
-
-
 @dataclass(frozen=True)
 class _Board:
     """What the rows are made with: the items that count for all, and how intervals are drawn."""
@@ -165,6 +160,7 @@ class _Board:
     items: ItemTable
     metric: Metric
     common: Mask
+    policies: tuple[FailedPolicy, ...]
     options: Options
 
     def rows(self, entries: Sequence[_Entry]) -> list[LeaderboardRow]:
@@ -183,50 +179,44 @@ class _Board:
     def _ranks_hold(self, decided: Sequence[_Entry], undecided: Sequence[_Entry]) -> bool:
         """Whether all ranks are the same with every undecided system's lacking items at their worst, at their best, and
         with each system's alone at the other end."""
-        worst = self.metric.worst
-        best = self.metric.high if self.metric.higher_is_better else self.metric.low
-        known = {one.run.system: one.marked.scores for one in decided}
-        known |= {one.run.system: one.filled(worst) for one in decided if one.policy}
+        known = {one.run.system: one.filled(self.metric.worst) for one in decided}
         found: list[dict[str, int]] = []
-        for most, least in ((worst, best), (best, worst)):
-            for alone in (None, *undecided):
-                filled = {one.run.system: one.filled(least if one is alone else most) for one in undecided}
-                found.append({one.name: one.rank for one in self._ranks(known | filled, draws=_FEW)})
+        for fill in readings([one.run.system for one in undecided], self.metric):
+            filled = {one.run.system: one.filled(fill[one.run.system]) for one in undecided}
+            found.append({one.name: one.rank for one in self._ranks(known | filled, draws=_FEW)})
         return all(one == found[0] for one in found)
 
     def row(self, entry: _Entry, rank: Rank | None) -> LeaderboardRow:
         """One system's row; without a rank where it can't be known."""
-        marked = entry.marked
-        wrong, excluded = (self._estimate(marked.values(policy)) for policy in FailedPolicy)
-        shown = wrong if entry.policy in {FailedPolicy.WRONG, BOTH} else excluded
-        value, low, high = shown.value, shown.ci_low, shown.ci_high
-        if entry.policy == BOTH:
-            value = None
-            ends = [wrong.ci_low, excluded.ci_low, wrong.ci_high, excluded.ci_high]
-            known = [end for end in ends if end is not None]
-            low, high = (min(known), max(known)) if len(known) == len(ends) else (None, None)
+        one = next(iter(self.results(entry.marked).rows(entry.run)))
+        shown = (
+            "value",
+            "ci_low",
+            "ci_high",
+            "n",
+            "groups",
+            "missing",
+            "unsupported",
+            "policy",
+            "if_wrong",
+            "if_excluded",
+        )
+        ranks = ("rank", "rank_low", "rank_high", "place_low", "place_high", "p_best")
+        found: dict[str, Any] = {name: getattr(one, name) for name in shown}
+        found |= {name: None if rank is None else getattr(rank, name) for name in ranks}
         return LeaderboardRow(
-            system=entry.run.system,
-            rank=None if rank is None else rank.rank,
-            rank_low=None if rank is None else rank.rank_low,
-            rank_high=None if rank is None else rank.rank_high,
-            place_low=None if rank is None else rank.place_low,
-            place_high=None if rank is None else rank.place_high,
-            p_best=None if rank is None else rank.p_best,
-            value=value,
-            ci_low=low,
-            ci_high=high,
-            n=shown.n,
-            groups=shown.groups,
-            missing=int(np.sum(marked.not_asked)),
+            system=one.system,
             oracle_baseline=entry.oracle_baseline,
             disqualified=entry.disqualified,
-            lacking=int(np.sum(marked.lacking | marked.waiting | marked.unsupported)),
-            unsupported=int(np.sum(marked.unsupported)),
-            policy=entry.policy,
-            if_wrong=wrong.value,
-            if_excluded=excluded.value,
+            lacking=one.failed + one.missing + one.unresolved + one.unmarked + one.unsupported,
+            **found,
         )
+
+    def results(self, marked: Marked) -> PartResults:
+        """The same numbers as in `results`."""
+        nothing = np.zeros_like(self.common)
+        slices = FacetSlices.of(self.items, (), "")
+        return PartResults(marked, self.items, nothing, slices, self.policies, replace(self.options, two_level=False))
 
     def _ranks(self, values: dict[str, NDArray[np.float64]], draws: int = 0) -> list[Rank]:
         if not values:
@@ -238,25 +228,5 @@ class _Board:
             list(values),
             self.items.group[common],
             higher_is_better=self.metric.higher_is_better,
-            plan=Resampling(
-                draws=draws or self.options.draws,
-                level=self.options.level,
-                seed=self.options.seed,
-                bounds=(self.metric.low, self.metric.high),
-            ),
-        )
-
-    def _estimate(self, values: NDArray[np.float64]) -> Estimate:
-        """The same interval as in `results`, where the items are the same."""
-        places = np.flatnonzero(~np.isnan(values))
-        places = np.repeat(places, self.items.units(self.metric, places))
-        return mean_interval(
-            values[places],
-            self.items.group[places],
-            Resampling(
-                draws=self.options.draws,
-                level=self.options.level,
-                seed=self.options.seed,
-                bounds=(self.metric.low, self.metric.high),
-            ),
+            plan=replace(self.options.plan(self.metric), draws=draws or self.options.draws),
         )

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from proctor.core import Benchmark, InputError, Item, NeedsReferences, ProctorError, Scorer, System, VideoClip
 from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, view, viewer
-from proctor.runs.engine import Job, Limits, Tally, ask, ask_all
+from proctor.runs.engine import Job, Limits, Tally, ask, ask_all, scores_of
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.table import FLOOR
 from proctor.systems import build_system
@@ -218,33 +218,26 @@ def estimate_runs(
 ) -> list[RunEstimate]:
     """Nothing is asked and nothing written. Raises `InputError` for clips that do not lie within their video."""
     items = chosen_items(benchmark, options)
-    pictures = {item.id: _pictures(item, library) for item in items} if _any_sees(conditions) else {}
-    settled = _settled(store, benchmark.name)
+    pictures = (
+        {item.id: _pictures(item, library) for item in items}
+        if any(CONDITIONS.get(name).sees for name in conditions)
+        else {}
+    )
+    stored = store.runs(benchmark.name) if store is not None and benchmark.name in store.benchmark_names() else []
+    runs = {(run.system, run.condition): run for run in stored}
     found = []
     for system in systems:
         asks = "model" in system.settings
         for condition in conditions:
-            done = settled.get((system.name, condition), set())
+            run = runs.get((system.name, condition))
+            done = store.settled(run) if store is not None and run is not None else set()
             mine = [item for item in items if system.supports(item)]
             left = [item for item in mine if item.id not in done]
             shown = sum(pictures[item.id] for item in left) if CONDITIONS.get(condition).sees and asks else 0
             words = sum(_words(item) for item in left) if asks else 0
-            found.append(
-                RunEstimate(
-                    system.name, condition, len(mine) - len(left), len(left), shown, words + shown * PICTURE_TOKENS
-                )
-            )
+            tokens = words + shown * PICTURE_TOKENS
+            found.append(RunEstimate(system.name, condition, len(mine) - len(left), len(left), shown, tokens))
     return found
-
-
-def _any_sees(conditions: Sequence[str]) -> bool:
-    return any(CONDITIONS.get(name).sees for name in conditions)
-
-
-def _settled(store: Store | None, benchmark: str) -> dict[tuple[str, str], set[str]]:
-    if store is None or benchmark not in store.benchmark_names():
-        return {}
-    return {(run.system, run.condition): store.settled(run) for run in store.runs(benchmark)}
 
 
 def _pictures(item: Item, library: MediaLibrary) -> int:
@@ -308,11 +301,8 @@ async def add_floor(store: Store, benchmark: Benchmark, scorers: Sequence[Scorer
         if not mine:
             continue
         answers = [await ask(system, item, lambda item: view(item, _CONDITION, library)) for item in mine]
-        marks = [
-            [score for scorer in scorers if scorer.applies(item) for score in await scorer.score(item, answer)]
-            for item, answer in zip(mine, answers, strict=True)
-        ]
+        scores = [await scores_of(scorers, item, answer) for item, answer in zip(mine, answers, strict=True)]
         run = store.start_run(benchmark.name, name, _CONDITION, settings)
-        await asyncio.to_thread(store.write, run, list(zip(answers, marks, strict=True)))
+        await asyncio.to_thread(store.write, run, list(zip(answers, scores, strict=True)))
         added.append(name)
     return added

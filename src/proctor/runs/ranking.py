@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, natural, one_of
-from proctor.runs.run_scores import Contest, Entry, Lacking, disqualified, policies, ranked_entries
+from proctor.runs.run_scores import Contest, Entry, Lacking, disqualified, policies, ranked_entries, readings
 from proctor.runs.schema import BenchmarkCard, Ruling
 from proctor.runs.store import Store
 from proctor.runs.table import CODE, ItemTable, load_items
@@ -148,7 +148,8 @@ class _Maker:
         ranked, unranked = self._settled(ranked, here)
         entries = [one.under(self.policies[0]) for one in self.entries]
         marks = Marks({one.name: one.right[inside] for one in entries}, self.group[inside], self.codes[inside])
-        standings = self._standings(ranked, inside, self.policies[0])
+        right = [one.under(self.policies[0]).right for one in ranked]
+        standings = self._ranked(ranked, right, inside, self.plan)
         baselines = sorted(
             (self._baseline(one, marks, here) for one in entries if one.baseline),
             key=lambda one: (-(one.mean or 0.0), one.name),
@@ -197,26 +198,19 @@ class _Maker:
         """The places under every reading of what runs lack: left out, wrong or right in all of them, and wrong or right
         in one alone."""
         quick = replace(self.plan, stability=0)
-        fills = [{one.name: np.nan for one in open_ones}]
-        for most, least in ((ACCURACY.worst, ACCURACY.high), (ACCURACY.high, ACCURACY.worst)):
-            everyone = {one.name: most for one in open_ones}
-            alone = [everyone | {one.name: least} for one in open_ones] if len(open_ones) > 1 else []
-            fills += [everyone, *alone]
+        names = [one.name for one in open_ones]
         found = []
-        for fill in fills:
+        for fill in (dict.fromkeys(names, np.nan), *readings(names, ACCURACY)):
             right = [one.filled(fill[one.name]) if one.name in fill else one.right for one in entries]
-            standings = self._ranked([row[inside] for row in right], [one.name for one in entries], inside, quick)
+            standings = self._ranked(entries, right, inside, quick)
             found.append({one.name: one.place for one in standings.systems})
         return found
 
-    def _standings(self, entries: list[Entry], inside: NDArray[np.int64], policy: FailedPolicy) -> Standings:
-        right = [one.under(policy).right[inside] for one in entries]
-        return self._ranked(right, [one.name for one in entries], inside, self.plan)
-
     def _ranked(
-        self, right: list[NDArray[np.float64]], names: list[str], inside: NDArray[np.int64], plan: RankingPlan
+        self, entries: list[Entry], right: list[NDArray[np.float64]], inside: NDArray[np.int64], plan: RankingPlan
     ) -> Standings:
-        table = np.array(right).reshape(len(names), len(inside))
+        table = np.array([row[inside] for row in right]).reshape(len(entries), len(inside))
+        names = [one.name for one in entries]
         return rank_buckets(table, names, self.group[inside], self.codes[inside], self.buckets, plan)
 
     def _baseline(self, entry: Entry, marks: Marks, here: Mask) -> BaselineRun:

@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import ACCURACY, BenchmarkReader, FailedPolicy, InputError, OfficialFigure, Status, natural, one_of
+from proctor.core import BenchmarkReader, FailedPolicy, InputError, Metric, OfficialFigure, Status, natural, one_of
 from proctor.judges import UNRESOLVED, is_decided
-from proctor.runs.run_scores import Marked, load_marked_accuracy, marked, policies, unresolved_by_scorer
+from proctor.runs.run_scores import BOTH, Marked, both_ends, load_marked, load_marked_accuracy, policies, policy_of
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
-from proctor.runs.table import (
-    CODE,
-    FLOOR,
-    ItemTable,
-    Outcomes,
-    Series,
-    chosen_runs,
-    load_items,
-    load_labels,
-    load_outcomes,
-    load_series,
-)
+from proctor.runs.table import ItemTable, chosen_runs, load_items, load_labels
 from proctor.stats import Estimate, Resampling, slice_means
 
 if TYPE_CHECKING:
     from proctor.audits.items import ItemAudit
-
-BOTH = "both"
-"""The policy of a number that is a range."""
 
 Mask = NDArray[np.bool_]
 
@@ -53,6 +38,10 @@ class Options:
     two_level: bool = False
     systems: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
+
+    def plan(self, metric: Metric) -> Resampling:
+        """How intervals of a metric are drawn: whole groups."""
+        return Resampling(self.draws, self.level, self.seed, bounds=(metric.low, metric.high))
 
 
 @dataclass(frozen=True)
@@ -129,24 +118,30 @@ def results(store: Store, benchmark: str, options: Options | None = None) -> Res
     if GUESSABLE in options.by and GUESSABLE not in items.flags:
         derive_guessable(store, benchmark, audit_stored(store, benchmark, all_items=options.all_items))
         items = load_items(store, card, all_items=options.all_items)
-    facets = _Slices.of(items, options.by, store.shown)
+    facets = FacetSlices.of(items, options.by, store.shown)
     rows: list[Result] = []
     declared = {metric.name: place for place, metric in enumerate(card.metrics)}
     for run in chosen_runs(store, benchmark, options.systems, options.conditions):
-        outcomes = load_outcomes(store, run, items)
-        series = load_series(store, run, items)
-        decided = _decided_by_scorer(store, run, items, series)
-        parts = _parts(run, series, card, items, outcomes)
+        parts = load_marked(store, run, items, card, unscored=True)
+        labels = {
+            (one.metric.name, one.scorer): load_labels(store, run, items, one.metric.name, one.scorer)
+            for one in parts
+            if one.metric.levels or one.metric.name == UNRESOLVED.name
+        }
         for part in sorted(parts, key=lambda one: declared.get(one.metric.name, len(declared))):
-            name = part.metric.name
-            labels = load_labels(store, run, items, name, part.scorer) if part.metric.levels else {}
-            levels = _count_levels(labels, len(items.ids), facets)
-            rows.extend(_Numbers(part, items, outcomes, decided[part.scorer], facets, card, options).rows(run, levels))
+            decided = np.zeros(len(items.ids), dtype=np.bool_)
+            how = labels.get((UNRESOLVED.name, part.scorer), {})
+            decided[[number for number, label in how.items() if is_decided(label)]] = True
+            own = labels.get((part.metric.name, part.scorer), {}) if part.metric.levels else {}
+            levels = _count_levels(own, len(items.ids), facets)
+            rows.extend(
+                PartResults(part, items, decided, facets, policies(options.failed, card), options).rows(run, levels)
+            )
     return Results(card, options, rows)
 
 
 @dataclass(frozen=True)
-class _Slices:
+class FacetSlices:
     """Facet combinations: which (item, slice) pairs there are; an item may be in several slices."""
 
     facets: list[dict[str, str]]
@@ -154,7 +149,7 @@ class _Slices:
     codes: NDArray[np.int64]
 
     @classmethod
-    def of(cls, items: ItemTable, by: Sequence[str], shown: str) -> _Slices:
+    def of(cls, items: ItemTable, by: Sequence[str], shown: str) -> FacetSlices:
         known = items.facet_names()
         for name in by:
             if name not in known:
@@ -182,7 +177,7 @@ class _Slices:
 
 def facet_cells(items: ItemTable, by: Sequence[str], shown: str) -> list[tuple[dict[str, str], Mask]]:
     """Each combination of the facets' values, in their natural order, with the items that have it."""
-    slices = _Slices.of(items, by, shown)
+    slices = FacetSlices.of(items, by, shown)
     cells = []
     for code, facets in enumerate(slices.facets):
         mask = np.zeros(len(items.ids), dtype=np.bool_)
@@ -196,55 +191,21 @@ def _cell_order(cell: tuple[str, ...]) -> tuple[list[list[tuple[int, float, str]
     return [natural(value) for value in cell], cell
 
 
-def _decided_by_scorer(store: Store, run: Run, items: ItemTable, series: Sequence[Series]) -> defaultdict[str, Mask]:
-    """The answers that a person decided in a judge's place; none of every other scorer."""
-    found: defaultdict[str, Mask] = defaultdict(lambda: np.zeros(len(items.ids), dtype=np.bool_))
-    for one in series:
-        if one.metric == UNRESOLVED.name:
-            labels = load_labels(store, run, items, one.metric, one.scorer)
-            found[one.scorer][[place for place, label in labels.items() if is_decided(label)]] = True
-    return found
-
-
-def _parts(run: Run, series: list[Series], card: BenchmarkCard, items: ItemTable, outcomes: Outcomes) -> list[Marked]:
-    """The scores of a run, and what nobody has marked: answers of a format (all failed, or waiting for a judge)
-    that no score of the run speaks of are shown under the first metric that marks it, or nobody would miss them."""
-    nothing = np.full(len(items.ids), np.nan)
-    unresolved, none_open = unresolved_by_scorer(series), np.zeros(len(items.ids), dtype=np.bool_)
-    baseline = run.system in FLOOR
-    found = []
-    for one in series:
-        metric = card.metric(one.metric)
-        markable = items.markable(metric, one.scorer)
-        open_ones = unresolved.get(one.scorer, none_open)
-        found.append(marked(metric, one, markable, outcomes, open_ones, baseline=baseline))
-    for metric in card.metrics:
-        for scorer in (CODE, "") if metric.name == ACCURACY.name else ("",):
-            spoken_for = np.logical_or.reduce([none_open, *(part.markable for part in found)])
-            waiting = items.markable(metric, scorer) & ~spoken_for
-            if np.any(waiting & outcomes.asked):
-                empty = Series(metric.name, scorer, nothing)
-                found.append(marked(metric, empty, waiting, outcomes, none_open, baseline=baseline))
-    return found
-
-
 @dataclass(frozen=True)
-class _Numbers:
-    """The numbers of one metric by one scorer in one run, split by facets."""
+class PartResults:
+    """The results of one metric by one scorer in one run, split by facets."""
 
     part: Marked
     items: ItemTable
-    outcomes: Outcomes
     decided: Mask
-    slices: _Slices
-    card: BenchmarkCard
+    slices: FacetSlices
+    policies: tuple[FailedPolicy, ...]
     options: Options
 
-    def rows(self, run: Run, levels: list[dict[str, int]]) -> list[Result]:
-        """One row for each slice that has an answer."""
+    def rows(self, run: Run, levels: Sequence[dict[str, int]] = ()) -> list[Result]:
+        """One row for each slice that has an answer; `levels` counts labels by slice."""
         counts, unscored = self._counts(), not self.part.scorer
         lacking = self.slices.count(self.part.lacking & (not unscored))
-        chosen = policies(self.options.failed, self.card)
         excluded_ones = self._estimates(FailedPolicy.EXCLUDE)
         # Before a judge is asked there is no number under any policy: not even a wrong answer has one.
         wrong_ones = self._estimates(FailedPolicy.WRONG) if lacking.any() else excluded_ones
@@ -253,9 +214,11 @@ class _Numbers:
             if not counts["answered"][code] + counts["failed"][code]:
                 continue
             wrong, excluded = wrong_ones[code], excluded_ones[code]
-            policy = "" if not lacking[code] else BOTH if len(chosen) > 1 else chosen[0].value
-            shown = _range(wrong, excluded) if policy == BOTH else excluded
-            shown = wrong if policy == FailedPolicy.WRONG else shown
+            policy = policy_of(lacking[code] > 0, self.policies)
+            shown = wrong if policy == FailedPolicy.WRONG else excluded
+            if policy == BOTH:
+                low, high = both_ends(wrong.ci_low, wrong.ci_high, excluded.ci_low, excluded.ci_high)
+                shown = Estimate(None, low, high, wrong.n, wrong.groups)
             found.append(
                 Result(
                     system=run.system,
@@ -271,14 +234,14 @@ class _Numbers:
                     policy=policy,
                     if_wrong=wrong.value,
                     if_excluded=excluded.value,
-                    levels=levels[code],
+                    levels=levels[code] if levels else {},
                     **{name: int(count[code]) for name, count in counts.items()},
                 )
             )
         return found
 
     def _counts(self) -> dict[str, NDArray[np.int64]]:
-        part, outcomes = self.part, self.outcomes
+        part, outcomes = self.part, self.part.outcomes
         unread = outcomes.where(Status.ANSWERED) & ~outcomes.readable
         masks = {
             "answered": outcomes.answered,
@@ -307,26 +270,11 @@ class _Numbers:
             items.group[where],
             np.repeat(self.slices.codes[pairs], times),
             len(self.slices.facets),
-            Resampling(
-                draws=options.draws,
-                level=options.level,
-                seed=options.seed,
-                two_level=options.two_level,
-                bounds=(metric.low, metric.high),
-            ),
+            replace(options.plan(metric), two_level=options.two_level),
         )
 
 
-def _range(wrong: Estimate, excluded: Estimate) -> Estimate:
-    """No value, but an interval that holds those of both."""
-    ends = (wrong.ci_low, wrong.ci_high, excluded.ci_low, excluded.ci_high)
-    known = [end for end in ends if end is not None]
-    whole = len(known) == len(ends)
-    low, high = (min(known), max(known)) if whole else (None, None)
-    return Estimate(None, low, high, n=wrong.n, groups=wrong.groups)
-
-
-def _count_levels(labels: dict[int, str], n_items: int, slices: _Slices) -> list[dict[str, int]]:
+def _count_levels(labels: dict[int, str], n_items: int, slices: FacetSlices) -> list[dict[str, int]]:
     counts: list[dict[str, int]] = [{} for _ in slices.facets]
     names = list(dict.fromkeys(labels.values()))
     numbers = {name: number for number, name in enumerate(names)}
@@ -401,7 +349,7 @@ def official_summaries(
     for run in runs:
         own = accuracy[run.id]
         lacking = int(own.lacking.sum())
-        late = load_outcomes(store, run, items).where(Status.TIMED_OUT)
+        late = own.outcomes.where(Status.TIMED_OUT)
         for policy in policies(options.failed, card) if lacking else (FailedPolicy.EXCLUDE,):
             right = own.values(policy)
             there = np.flatnonzero(~np.isnan(right))

@@ -7,6 +7,7 @@ where it is the same under every policy in question (`policies`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -25,12 +26,13 @@ from proctor.runs.table import (
     Outcomes,
     Series,
     chosen_runs,
-    load_accuracy,
     load_outcomes,
-    load_raw_series,
     load_series,
     load_timed,
 )
+
+BOTH = "both"
+"""The policy of a number that is a range."""
 
 FAILED_POLICIES: dict[FailedPolicy, str] = {
     FailedPolicy.WRONG: "items that failed, were not asked or have no verdict count as wrong",
@@ -68,6 +70,7 @@ class Marked:
     unresolved: Mask
     waiting: Mask
     unsupported: Mask
+    outcomes: Outcomes
 
     @property
     def lacking(self) -> Mask:
@@ -75,9 +78,9 @@ class Marked:
         return self.failed | self.not_asked | self.unresolved
 
     @property
-    def complete(self) -> bool:
-        """Whether every item that the metric marks has a score."""
-        return not bool(np.any(self.lacking | self.waiting | self.unsupported))
+    def settled(self) -> bool:
+        """Whether nothing is a matter of the policy."""
+        return not np.any(self.lacking)
 
     def values(self, policy: FailedPolicy) -> NDArray[np.float64]:
         """The scores under a policy; NaN where an item has none.
@@ -110,50 +113,88 @@ def marked(
         unresolved=answered & unresolved,
         waiting=answered & ~unresolved,
         unsupported=not_asked if baseline else nothing,
+        outcomes=outcomes,
     )
 
 
-def unresolved_by_scorer(series: Sequence[Series]) -> dict[str, Mask]:
+def policy_of(lacking: bool | np.bool_, chosen: Sequence[FailedPolicy]) -> str:
+    """What is said of a number about how items count that lack a score: the policy, `BOTH`, or nothing."""
+    return "" if not lacking else BOTH if len(chosen) > 1 else chosen[0].value
+
+
+def both_ends(*ends: float | None) -> tuple[float | None, float | None]:
+    """An interval that holds several intervals, from all their ends; none where one of them has none."""
+    known = [end for end in ends if end is not None]
+    return (min(known), max(known)) if len(known) == len(ends) else (None, None)
+
+
+def readings(names: Sequence[str], metric: Metric) -> list[dict[str, float]]:
+    """By name what stands in for the items that a run lacks, in every reading that a rank has to hold under: the worst
+    score or the best in all runs, and the other one in a single run."""
+    best = metric.high if metric.higher_is_better else metric.low
+    found = []
+    for most, least in ((metric.worst, best), (best, metric.worst)):
+        everyone = dict.fromkeys(names, most)
+        found += [everyone, *(everyone | {name: least} for name in names if len(names) > 1)]
+    return found
+
+
+def load_marked(
+    store: Store, run: Run, items: ItemTable, card: BenchmarkCard, *, unscored: bool = False
+) -> list[Marked]:
+    """Every metric and scorer of a run, with what it lacks.
+
+    With `unscored` also what nobody has scored: answers of a format (all failed, or waiting for a judge) that no score
+    of the run speaks of are shown under the first metric that marks it, or nobody would miss them.
+    """
+    outcomes, series = load_outcomes(store, run, items), load_series(store, run, items)
+    unresolved = _unresolved(series)
+    nothing, baseline = np.zeros(len(items.ids), dtype=np.bool_), run.system in FLOOR
+    found = []
+    for one in series:
+        metric = card.metric(one.metric)
+        open_ones = unresolved.get(one.scorer, nothing)
+        found.append(marked(metric, one, items.markable(metric, one.scorer), outcomes, open_ones, baseline=baseline))
+    for metric in card.metrics if unscored else ():
+        for scorer in (CODE, "") if metric.name == ACCURACY.name else ("",):
+            spoken_for = np.logical_or.reduce([nothing, *(part.markable for part in found)])
+            waiting = items.markable(metric, scorer) & ~spoken_for
+            if np.any(waiting & outcomes.asked):
+                empty = Series(metric.name, scorer, np.full(len(items.ids), np.nan))
+                found.append(marked(metric, empty, waiting, outcomes, nothing, baseline=baseline))
+    return found
+
+
+def _unresolved(series: Sequence[Series]) -> dict[str, Mask]:
     """The answers that each judge left without a verdict, of the judges that left any."""
     return {one.scorer: one.values == 1 for one in series if one.metric == UNRESOLVED.name}
 
 
-def load_marked(store: Store, run: Run, items: ItemTable, card: BenchmarkCard) -> list[Marked]:
-    """Every metric and scorer of a run, with what it lacks."""
-    outcomes, found = load_outcomes(store, run, items), load_series(store, run, items)
-    unresolved = unresolved_by_scorer(found)
-    nothing = np.zeros(len(items.ids), dtype=np.bool_)
-    return [
-        marked(
-            card.metric(one.metric),
-            one,
-            items.markable(card.metric(one.metric), one.scorer),
-            outcomes,
-            unresolved.get(one.scorer, nothing),
-            baseline=run.system in FLOOR,
-        )
-        for one in found
-    ]
-
-
 def load_marked_accuracy(store: Store, runs: Sequence[Run], items: ItemTable, card: BenchmarkCard) -> dict[int, Marked]:
-    """Whether each answer is right, of several runs (by their number) and all by the same judge (`load_accuracy`).
+    """Whether each answer is right, of several runs (by their number) and all by one judge, where one has marked what
+    code can't: that with the most marks, of equals the one with the most models, then the first by name.
 
-    Where no judge has marked any of the runs, only what code can compare is markable. Else a run that the judge has
-    not marked has its free text `waiting`.
+    A run that it has not marked has code's marks alone, and its free text `waiting`. Where no judge has marked any of
+    the runs, only what code can compare is markable.
     """
-    chosen = load_accuracy(store, runs, items)
-    judge = next((one.scorer for one in chosen.values() if one.scorer != CODE), CODE)
+    series = {run.id: load_series(store, run, items) for run in runs}
+    of_run = {run: {one.scorer: one for one in found if one.metric == ACCURACY.name} for run, found in series.items()}
+    marks: Counter[str] = Counter()
+    for by_scorer in of_run.values():
+        marks.update({name: int(one.marked.sum()) for name, one in by_scorer.items() if name != CODE})
+    judge = min(marks, key=lambda name: (-marks[name], -name.count(","), name), default=CODE)
     metric = card.metric(ACCURACY.name)
+    nothing, none = (
+        np.zeros(len(items.ids), dtype=np.bool_),
+        Series(ACCURACY.name, CODE, np.full(len(items.ids), np.nan)),
+    )
     markable = items.markable(metric, judge)
-    nothing = np.zeros(len(items.ids), dtype=np.bool_)
     found = {}
     for run in runs:
-        unresolved = unresolved_by_scorer(load_raw_series(store, run, items))
+        own = of_run[run.id].get(judge) or of_run[run.id].get(CODE, none)
+        open_ones = _unresolved(series[run.id]).get(judge, nothing)
         outcomes = load_outcomes(store, run, items)
-        found[run.id] = marked(
-            metric, chosen[run.id], markable, outcomes, unresolved.get(judge, nothing), baseline=run.system in FLOOR
-        )
+        found[run.id] = marked(metric, own, markable, outcomes, open_ones, baseline=run.system in FLOOR)
     return found
 
 
@@ -313,7 +354,7 @@ def disqualified(store: Store, card: BenchmarkCard, contest: Contest) -> tuple[R
 
 
 def _entry(store: Store, run: Run, items: ItemTable, marked: Marked, *, baseline: bool) -> Entry:
-    outcomes = load_outcomes(store, run, items)
+    outcomes = marked.outcomes
     never = np.bincount(items.format, outcomes.asked, minlength=len(items.formats)) == 0
     unsupported = never[items.format] if outcomes.asked.any() else np.zeros(len(items.ids), dtype=np.bool_)
     judged = run.settings.get("budget_s") is not None

@@ -236,23 +236,11 @@ def card_of(benchmark: Benchmark) -> BenchmarkCard:
     more = [metric for scorer in benchmark.scorers for metric in scorer.metrics if metric.name not in known]
     metrics = (*benchmark.metrics, *more)
     levels = {metric.name: chance_level(metric, counted) for metric in metrics}
+    same = set(BenchmarkCard.model_fields) - {"metrics", "excerpts", "chance", "folders", "rulings"}
     return BenchmarkCard(
-        name=benchmark.name,
-        title=benchmark.title,
+        **{name: getattr(benchmark, name) for name in same},
         metrics=metrics,
-        headline=benchmark.headline,
-        facets=benchmark.facets,
-        conditions=benchmark.conditions,
-        only=benchmark.only,
-        seeds=benchmark.seeds,
-        notes=benchmark.notes,
-        simulated=benchmark.simulated,
-        buckets=benchmark.buckets,
-        relevance=benchmark.relevance,
-        published=benchmark.published,
-        failed=benchmark.failed,
         excerpts=dict(benchmark.excerpts),
-        rating=benchmark.rating,
         chance={name: level for name, level in levels.items() if level is not None},
     )
 
@@ -264,7 +252,6 @@ def tags_text(item: Item) -> str:
 
 def answer_row(run_id: int, item_number: int, answer: Answer) -> dict[str, Any]:
     """The row of an answer."""
-    timing = answer.timing
     return {
         "run": run_id,
         "item": item_number,
@@ -274,15 +261,8 @@ def answer_row(run_id: int, item_number: int, answer: Answer) -> dict[str, Any]:
         "parsed": json.dumps(answer.parsed),
         "problem": answer.problem,
         "reason": answer.reason,
-        "requests": answer.usage.requests,
-        "input_tokens": answer.usage.input_tokens,
-        "output_tokens": answer.usage.output_tokens,
-        "cached_tokens": answer.usage.cached_tokens,
-        "cost_usd": answer.usage.cost_usd,
-        "model_s": timing.model_s if timing else None,
-        "media_s": timing.media_s if timing else None,
-        "queue_s": timing.queue_s if timing else None,
-        "retry_s": timing.retry_s if timing else None,
+        **answer.usage.model_dump(),
+        **(dict.fromkeys(Timing.model_fields) if answer.timing is None else answer.timing.model_dump()),
         "extra": json.dumps(answer.extra),
     }
 
@@ -291,7 +271,7 @@ def answer_from_row(item_id: str, row: RowMapping) -> Answer:
     """The answer of a row."""
     timing = None
     if row["model_s"] is not None:
-        timing = Timing(model_s=row["model_s"], media_s=row["media_s"], queue_s=row["queue_s"], retry_s=row["retry_s"])
+        timing = Timing(**{name: row[name] for name in Timing.model_fields})
     return Answer(
         item_id=item_id,
         text=row["text"],
@@ -299,13 +279,7 @@ def answer_from_row(item_id: str, row: RowMapping) -> Answer:
         problem=row["problem"],
         status=Status(row["status"]),
         reason=row["reason"],
-        usage=Usage(
-            requests=row["requests"],
-            input_tokens=row["input_tokens"],
-            output_tokens=row["output_tokens"],
-            cached_tokens=row["cached_tokens"],
-            cost_usd=row["cost_usd"],
-        ),
+        usage=Usage(**{name: row[name] for name in Usage.model_fields}),
         timing=timing,
         extra=json.loads(row["extra"]),
     )
@@ -313,15 +287,7 @@ def answer_from_row(item_id: str, row: RowMapping) -> Answer:
 
 def score_row(run_id: int, item_number: int, score: Score) -> dict[str, Any]:
     """The row of a score."""
-    return {
-        "run": run_id,
-        "item": item_number,
-        "metric": score.metric,
-        "scorer": score.scorer,
-        "value": score.value,
-        "label": score.label,
-        "vote_key": score.vote_key,
-    }
+    return {"run": run_id, "item": item_number, **score.model_dump(exclude={"item_id"})}
 
 
 def vote_row(vote: Judgement) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from proctor.core import (
     Usage,
 )
 from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, PartialScoresError, WithFallback
+from proctor.runs.engine import scores_of
 from proctor.runs.store import Run, Store
 from proctor.runs.table import load_items, load_labels
 
@@ -38,18 +39,13 @@ async def score_answers(store: Store, runs: Sequence[Run], scorer: Scorer, *, al
     """
     scored = 0
     for run in runs:
-        card, answers = store.card(run.benchmark), store.answers(run)
+        card = store.card(run.benchmark)
         for metric in scorer.metrics:
             known = {one.name: one for one in card.metrics}.get(metric.name, metric)
             if replace(known, label="", formats=(), chance=None) != replace(metric, label="", formats=(), chance=None):
                 expected = "the same range and direction, or another name"
                 raise InputError(store.shown, f"metric {metric.name}", found="another declaration", expected=expected)
-        items = [item for item in store.items(run.benchmark) if all_items or card.counts(item)]
-        pairs = [
-            (item, answers[item.id])
-            for item in items
-            if item.id in answers and answers[item.id].status is not Status.FAILED and scorer.applies(item)
-        ]
+        pairs = [pair for pair in _answered(store, run, all_items=all_items) if scorer.applies(pair[0])]
         found: list[Score] = []
         for item, answer in pairs:
             found += await scorer.score(item, answer)
@@ -152,13 +148,13 @@ async def judge_all(
     tally, limits = JudgeTally(), limits or JudgeLimits()
     stop = stop or asyncio.Event()
     open_before = {run.id: _awaiting(store, run, scorer) for run in runs}
-    work = [
-        (run, item, answer)
-        for run in runs
-        for item, answer in _unmarked(store, run, scorer, open_before[run.id], all_items)
-    ]
+    work = []
+    for run in runs:
+        marked = store.marked(run, scorer.name) - open_before[run.id]
+        own = _answered(store, run, all_items=all_items)
+        work += [(run, *pair) for pair in own if pair[0].id not in marked and scorer.applies(pair[0])]
     if isinstance(scorer, SeesAnswers) and work:
-        await scorer.see(_all_answers(store, runs, all_items))
+        await scorer.see([pair for run in runs for pair in _answered(store, run, all_items=all_items, failed=True)])
     tally.total = len(work)
     work = work[: limits.most]
     left = iter(work)
@@ -196,15 +192,12 @@ async def _judged(
     """What is to be recorded of one answer, and whether the infrastructure broke."""
     try:
         scores = await scorer.score(item, answer)
-    except PartialScoresError as error:
+    except (PartialScoresError, InfrastructureError, RefusalError, SystemFaultError) as error:
         tally.unmarked += 1
         tally.last_reason = str(error)
-        return [*error.scores, *([] if open_before else [_state(item, scorer, NO_VERDICT)])], False
-    except (InfrastructureError, RefusalError, SystemFaultError) as error:
-        tally.unmarked += 1
-        tally.last_reason = str(error)
+        came = error.scores if isinstance(error, PartialScoresError) else ()
         state = [] if open_before else [_state(item, scorer, NO_VERDICT)]
-        return state, type(error) is InfrastructureError
+        return [*came, *state], type(error) is InfrastructureError
     tally.count(scores)
     if open_before and all(one.metric != UNRESOLVED.name for one in scores):
         scores = [*scores, _state(item, scorer, RESOLVED)]
@@ -217,31 +210,16 @@ def _state(item: Item, scorer: Scorer, how: str) -> Score:
     return Score(item_id=item.id, metric=UNRESOLVED.name, value=value, scorer=scorer.name, label=how)
 
 
-def _unmarked(store: Store, run: Run, scorer: Scorer, awaiting: set[str], all_items: bool) -> list[tuple[Item, Answer]]:
-    answers = store.answers(run)
-    card = store.card(run.benchmark)
-    marked = store.marked(run, scorer.name) - awaiting
+def _answered(store: Store, run: Run, *, all_items: bool, failed: bool = False) -> list[tuple[Item, Answer]]:
+    """The answers of a run to items that count (or to all), without the failed ones or with them."""
+    answers, card = store.answers(run), store.card(run.benchmark)
     return [
         (item, answers[item.id])
         for item in store.items(run.benchmark)
-        if all_items or card.counts(item)
         if item.id in answers
-        and item.id not in marked
-        and answers[item.id].status is not Status.FAILED
-        and scorer.applies(item)
+        and (all_items or card.counts(item))
+        and (failed or answers[item.id].status is not Status.FAILED)
     ]
-
-
-def _all_answers(store: Store, runs: Sequence[Run], all_items: bool) -> list[tuple[Item, Answer]]:
-    found = []
-    for run in runs:
-        answers, card = store.answers(run), store.card(run.benchmark)
-        found += [
-            (item, answers[item.id])
-            for item in store.items(run.benchmark)
-            if item.id in answers and (all_items or card.counts(item))
-        ]
-    return found
 
 
 def _awaiting(store: Store, run: Run, scorer: Scorer) -> set[str]:
@@ -285,10 +263,7 @@ async def import_answers(
     marked: dict[str, list[Score]] = {answer.item_id: [] for answer in recorded.answers}
     for answer in recorded.answers:
         if answer.status is not Status.FAILED:
-            item = items[answer.item_id]
-            for scorer in scorers:
-                if scorer.applies(item):
-                    marked[answer.item_id].extend(await scorer.score(item, answer))
+            marked[answer.item_id] += await scores_of(scorers, items[answer.item_id], answer)
     for score in recorded.scores:
         marked[score.item_id].append(score)
     _refuse_others(store, benchmark.name, name, condition, recorded)

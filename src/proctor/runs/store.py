@@ -378,6 +378,21 @@ class Store:
         with self.reading() as connection:
             return {names[number] for number in connection.scalars(query)}
 
+    def score_rows(
+        self, run: Run, *, scorer: str = "", metric: str = "", item: str = "", judged: bool = False
+    ) -> list[Any]:
+        """The scores of a run as rows with the fields of `Score`: all, or those of one scorer, metric or item, or those
+        with a judgement behind them."""
+        scores, items = schema.scores, schema.items
+        fields = (scores.c.metric, scores.c.value, scores.c.scorer, scores.c.label, scores.c.vote_key)
+        query = select(items.c.item.label("item_id"), *fields).join(items, items.c.id == scores.c.item)
+        query = query.where(scores.c.run == run.id)
+        for column, name in ((scores.c.scorer, scorer), (scores.c.metric, metric), (items.c.item, item)):
+            query = query.where(column == name) if name else query
+        query = query.where(scores.c.vote_key != "") if judged else query
+        with self.reading() as connection:
+            return list(connection.execute(query))
+
     def get(self, key: str) -> Judgement | None:
         """A vote by its key (see `JudgementCache`)."""
         with self.reading() as connection:

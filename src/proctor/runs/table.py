@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -266,22 +265,6 @@ def _without_verdict(store: Store, run: Run, found: Sequence[Series]) -> list[Se
             names = sorted(connection.scalars(query.distinct()))
         empty += [Series(name, one.scorer, np.full(len(one.values), np.nan)) for name in names]
     return empty
-
-
-def load_accuracy(store: Store, runs: Sequence[Run], items: ItemTable) -> dict[int, Series]:
-    """Whether each answer is right, of several runs (by their number) and all by one judge, where one has marked
-    what code can't: that with the most marks, of equals the one with the most models, then the first by name.
-    A run that it has not marked has code's marks alone."""
-    found = {
-        run.id: {one.scorer: one for one in load_series(store, run, items) if one.metric == ACCURACY.name}
-        for run in runs
-    }
-    marks: Counter[str] = Counter()
-    for by_scorer in found.values():
-        marks.update({name: int(one.marked.sum()) for name, one in by_scorer.items() if name != CODE})
-    chosen = min(marks, key=lambda name: (-marks[name], -name.count(","), name), default=CODE)
-    nothing = Series(ACCURACY.name, CODE, np.full(len(items.ids), np.nan))
-    return {run: by_scorer.get(chosen) or by_scorer.get(CODE, nothing) for run, by_scorer in found.items()}
 
 
 def load_raw_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
