@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from proctor.core import InputError
+from proctor.judges import passage_index
 from proctor.judges.dimensions import DimensionScores
-from proctor.judges.retrieval import index
-from proctor.judges.retrieval.retriever import CITES_UNSEEN, INJECTION_IN_PASSAGE
+from proctor.judges.dimensions.contexts import INJECTION_IN_PASSAGE
+from proctor.judges.passage_index import CITES_UNSEEN
 from tests.support.dimension_cases import case, picture
 from tests.support.faulty_server import Fault, Request
 from tests.support.rated_pool import Model, document_folder, one_judged, scores
@@ -30,7 +31,7 @@ def light_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
         table = np.array([[text.lower().count(one) for one in "abcdeghimnorstu"] + [1] for text in texts])
         return (table / np.linalg.norm(table, axis=1, keepdims=True)).astype(np.float32)
 
-    monkeypatch.setattr(index, "load_sentence_encoder", lambda _: letters)
+    monkeypatch.setattr(passage_index, "load_sentence_encoder", lambda _: letters)
 
 
 @pytest.fixture

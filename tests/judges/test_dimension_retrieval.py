@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from proctor.core import ConfigurationError, InputError
+from proctor.judges import passage_index
 from proctor.judges.dimensions import DimensionScores
-from proctor.judges.retrieval import index
-from proctor.judges.retrieval.retriever import CITES_UNSEEN, INJECTION_IN_PASSAGE
+from proctor.judges.dimensions.contexts import INJECTION_IN_PASSAGE
+from proctor.judges.passage_index import CITES_UNSEEN
 from tests.support.dimension_cases import case, picture
 from tests.support.faulty_server import Fault, Request
 from tests.support.rated_pool import Model, document_folder, one_judged, rated_answers, scores
@@ -29,7 +30,7 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 def light_encoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Letters counted instead of the real encoder, but where a test is about that."""
     if "real_encoder" not in request.keywords and "real_encoder" not in request.fixturenames:
-        monkeypatch.setattr(index, "load_sentence_encoder", lambda _: letters)
+        monkeypatch.setattr(passage_index, "load_sentence_encoder", lambda _: letters)
 
 
 @pytest.fixture

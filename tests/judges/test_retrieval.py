@@ -18,22 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.core import ConfigurationError, InputError
-from proctor.judges.retrieval import (
-    Chunking,
-    IndexSettings,
-    Passage,
-    Words,
-    cut,
-    default_folder,
-    document_hashes,
-    fused,
-    index,
-    open_index,
-    passages_of,
-    read_document,
-)
-from proctor.judges.retrieval.index import Match, Opened
-from proctor.judges.retrieval.retriever import PairReranker, Sought
+from proctor.judges import passage_index
+from proctor.judges.dimensions.contexts import PairReranker, Sought
+from proctor.judges.documents import Chunking, Passage, cut, document_hashes, passages_of, read_document
+from proctor.judges.passage_index import IndexSettings, Match, Opened, Words, default_folder, fused, open_index
 from proctor.metrics.text import tokens
 from tests.support.program import within
 from tests.support.rated_pool import document_folder
@@ -44,7 +32,7 @@ from tests.support.tiny_pdf import tiny_pdf
 def light_encoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Letters counted instead of the real encoder, but where a test is about that."""
     if "real_encoder" not in request.keywords and "real_encoder" not in request.fixturenames:
-        monkeypatch.setattr(index, "load_sentence_encoder", lambda _: letters)
+        monkeypatch.setattr(passage_index, "load_sentence_encoder", lambda _: letters)
 
 
 @pytest.fixture
@@ -310,19 +298,19 @@ def test_it_is_built_once_and_again_when_documents_or_settings_change(tmp_path: 
 
 def test_nothing_half_built_is_ever_taken_for_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = document_folder(tmp_path)
-    whole = index._write
+    whole = passage_index._write
 
     def breaks(*arguments: Any) -> None:
         whole(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(index, "_write", breaks)
+    monkeypatch.setattr(passage_index, "_write", breaks)
     with pytest.raises(KeyboardInterrupt):
         open_index(folder)
     place = default_folder(folder)
     assert [one.name for one in place.iterdir()] == [".lock"]
     (place / ".building-killed").mkdir()  # what a process leaves that is killed
-    monkeypatch.setattr(index, "_write", whole)
+    monkeypatch.setattr(passage_index, "_write", whole)
     assert open_index(folder).built
     assert min(one.name for one in place.iterdir()) == ".lock"
     assert not (place / ".building-killed").exists()
@@ -353,7 +341,7 @@ def test_a_damaged_index_or_another_folder_is_told(tmp_path: Path) -> None:
     [
         ("bm25s", lambda _: Words(["a"])),
         ("pypdf", lambda folder: read_document(folder, "a.pdf", document_hashes(folder))),
-        ("sentence_transformers", lambda folder: index._loaded(_needs, str(folder), "an encoder")),
+        ("sentence_transformers", lambda folder: passage_index._loaded(_needs, str(folder), "an encoder")),
     ],
 )
 def test_without_the_extra_it_is_said(
@@ -399,15 +387,15 @@ def test_a_cross_encoder_and_an_encoder_are_loaded_from_folders(tmp_path: Path, 
     BertTokenizerFast(vocab_file=str(tmp_path / "vocab.txt")).save_pretrained(tiny)
     size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
     BertForSequenceClassification(BertConfig(vocab_size=8, num_labels=1, **size)).save_pretrained(tiny)
-    found = index.load_pair_scorer(str(tiny))("ice", ["burn", "skin", "burn"])
+    found = passage_index.load_pair_scorer(str(tiny))("ice", ["burn", "skin", "burn"])
     assert found.shape == (3,)
     assert found[0] == found[2]
     assert np.isfinite(found).all()
-    by_folder = index.load_sentence_encoder(str(get_model_path()))(["A burn."])
-    assert by_folder == pytest.approx(index.load_sentence_encoder()(["A burn."]), abs=1e-5)
+    by_folder = passage_index.load_sentence_encoder(str(get_model_path()))(["A burn."])
+    assert by_folder == pytest.approx(passage_index.load_sentence_encoder()(["A burn."]), abs=1e-5)
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"empty: found what can't be loaded .*, expected a cross-encoder"):
-        index.load_pair_scorer(str(tmp_path / "empty"))
+        passage_index.load_pair_scorer(str(tmp_path / "empty"))
 
 
 def test_the_index_on_the_command_line(tmp_path: Path, real_encoder: None) -> None:

@@ -347,7 +347,7 @@ def _documents(folder: Path) -> list[Path]:
 
 
 def _read_documents(folder: Path) -> object:
-    from proctor.judges.retrieval.documents import document_hashes, read_document
+    from proctor.judges.documents import document_hashes, read_document
 
     known = document_hashes(folder)
     return [read_document(folder, source, known) for source in known]

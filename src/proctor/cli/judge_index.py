@@ -44,7 +44,8 @@ def index(
     Example: proctor judge index guidelines --query "Can I put ice on a burn?"
     """
     from proctor.core import InputError
-    from proctor.judges.retrieval import Chunking, IndexSettings, default_folder, open_index
+    from proctor.judges.documents import Chunking
+    from proctor.judges.passage_index import IndexSettings, default_folder, open_index
 
     if overlap is not None and overlap > size // 2:
         raise InputError(None, "--overlap", found=str(overlap), expected=f"at most half of --size, {size // 2}")

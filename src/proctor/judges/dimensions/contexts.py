@@ -12,24 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, create_model, model_validator
 
 from proctor.core import JudgementCache, ProctorError
-from proctor.judges.cached_model import CachedModel, as_said, load_prompts, prompt_for, prompt_hashes
+from proctor.judges.cached_model import CachedModel, Prompts, as_said, load_prompts, prompt_for, prompt_hashes
 from proctor.judges.dimensions.case import Case, injection_flags
 from proctor.judges.dimensions.model_judge import Context, with_passages
-from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN, sanitize
-from proctor.judges.retrieval.index import Match
-from proctor.judges.retrieval.retriever import (
-    CITES_UNSEEN,
-    Retriever,
-    Sought,
-    passage_flags,
-    passages_shown,
-    passages_told,
-)
+from proctor.judges.passage_index import CITES_UNSEEN, Match, Opened, PairScorer, passages_shown, passages_told
+from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN, has_injection, sanitize
 from proctor.models import ModelClient
 
 _REFERENCES = 5  # the most reliable ones: each of them is looked up
@@ -37,8 +30,130 @@ _LONGEST = 400
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
+INJECTION_IN_PASSAGE = "steering-passage"
+"""Flag: a passage that was shown speaks to the judge. It was fenced in like every other."""
+
+_FOR_RERANKING = 3  # this many times the passages shown are read by the reranker
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What passages are to help with, in which language, and for which item."""
+
+    text: str
+    language: str
+    item_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The passages that help, best first, and the keys of the judgements that say so."""
+
+    matches: tuple[Match, ...]
+    votes: tuple[str, ...] = ()
+
+
+class PairReranker:
+    """Puts passages in order by a cross-encoder's score of each pair; equal ones stay in their order."""
+
+    def __init__(self, scorer: PairScorer, name: str) -> None:
+        self._scorer = scorer
+        self._lock = asyncio.Lock()
+        self.settings: dict[str, JsonValue] = {"rerank": name}
+
+    async def ranked(self, sought: Sought, matches: Sequence[Match], most: int) -> Ranked:
+        """At most this many of the matches, best first."""
+        if not matches:
+            return Ranked(())
+        texts = [one.passage.text for one in matches]
+        async with self._lock:  # it is not made for threads
+            scores = await asyncio.to_thread(self._scorer, sought.text, texts)
+        order = np.argsort(-scores, kind="stable")[:most]
+        return Ranked(tuple(matches[int(place)] for place in order))
+
+
+class ModelReranker:
+    """Puts passages in order by the judging model itself, which may find that none helps. What it is asked does not depend on
+    the answer that is judged unless `sought` does."""
+
+    def __init__(self, judge: str, client: ModelClient, votes: JudgementCache, prompts: Prompts) -> None:
+        self._model = CachedModel(f"{judge}/rerank[{client.name}]", client, votes)
+        self._prompts = prompts
+        self.settings: dict[str, JsonValue] = {"rerank": "model", "rerank_sha256": prompt_hashes(prompts)}
+
+    async def ranked(self, sought: Sought, matches: Sequence[Match], most: int) -> Ranked:
+        """At most this many of the matches, best first. Raises `InfrastructureError` where the model does not say."""
+        if not matches:
+            return Ranked(())
+        prompt = prompt_for(self._prompts, sought.item_id, sought.language)
+        filled: dict[str, JsonValue] = {
+            "sought": sanitize(sought.text),
+            "passages": passages_shown(matches),
+            "most": most,
+        }
+        system, user = prompt.render(**filled)
+        value, vote = await self._model.ask(
+            as_said(_order_form(len(matches), most)),
+            [user],
+            system=system,
+            item_id=sought.item_id,
+            content={"judge": "rerank", "prompt_sha256": prompt.sha256, **filled},
+        )
+        best: list[int] = value.model_dump()["best"]
+        return Ranked(tuple(matches[number - 1] for number in best), (vote.key,))
+
+
+class _Order(BaseModel):
+    """The passages that help."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+@lru_cache(maxsize=64)
+def _order_form(count: int, most: int) -> type[_Order]:
+    def known(best: list[int]) -> list[int]:
+        if len(set(best)) != len(best) or any(not 1 <= one <= count for one in best) or len(best) > most:
+            raise ValueError(f"at most {most} different numbers from 1 to {count} are expected")
+        return best
+
+    fields: dict[str, Any] = {"best": (Annotated[list[int], AfterValidator(known)], ...)}
+    form: type[_Order] = create_model("Order", __base__=_Order, __doc__=_Order.__doc__, **fields)
+    return form
+
+
+class Retriever:
+    """Finds the passages to show. Raises `InfrastructureError` where a model that is to put them in order does not:
+    nothing is shown in another order instead."""
+
+    def __init__(self, opened: Opened, shown: int, reranker: PairReranker | ModelReranker | None) -> None:
+        self._opened = opened
+        self._shown = shown
+        self._reranker = reranker
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """The documents by hash, the index, and how passages are put in order."""
+        return {
+            "documents": dict(self._opened.documents),
+            "index": self._opened.mark,
+            "passages": self._shown,
+            **({"rerank": "none"} if self._reranker is None else self._reranker.settings),
+        }
+
+    async def find(self, queries: Sequence[str], sought: Sought) -> Ranked:
+        """The passages that are best for any of the queries and help with what is sought, best first."""
+        most = self._shown * (_FOR_RERANKING if self._reranker else 1)
+        matches = await asyncio.to_thread(self._opened.index.search, queries, most)
+        if self._reranker is None:
+            return Ranked(tuple(matches))
+        return await self._reranker.ranked(sought, matches, self._shown)
+
+
 def _speaking(case: Case, matches: Sequence[Match]) -> tuple[str, ...]:
-    return passage_flags(matches, [one.name for one in case.dimensions])
+    """The flag of passages of which one speaks to a judge of these dimensions, or nothing."""
+    names = [one.name for one in case.dimensions]
+    texts = (text for one in matches for text in (one.passage.text, one.passage.source))
+    return (INJECTION_IN_PASSAGE,) if any(has_injection(text, names) for text in texts) else ()
 
 
 class Passages:

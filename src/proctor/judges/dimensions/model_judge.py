@@ -15,9 +15,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from proctor.core import Dimension, Frame, InfrastructureError, InputError, JudgementCache
 from proctor.judges.cached_model import CachedModel, StoredReply, as_said, load_prompts, prompt_for, prompt_hashes
 from proctor.judges.dimensions.case import IMAGES_ABSENT, IMAGES_BROKEN, Case, DimensionScores, injection_flags
+from proctor.judges.passage_index import CITES_UNSEEN, Match, passages_told
 from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN, sanitize
-from proctor.judges.retrieval.index import Match
-from proctor.judges.retrieval.retriever import CITES_UNSEEN, passages_told
 from proctor.media import MediaSettings, encode, locate, read_image
 from proctor.models import ModelClient, Reply
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from proctor.core import ConfigurationError, InputError
 from proctor.judges.cached_model import load_prompts
-from proctor.judges.dimensions.contexts import Claims, Passages
+from proctor.judges.dimensions.contexts import Claims, ModelReranker, PairReranker, Passages, Retriever
 from proctor.judges.dimensions.ensemble import RecordedJudge, median_ensemble
 from proctor.judges.dimensions.ensemble import per_dimension as judge_per_dimension
 from proctor.judges.dimensions.few_shot import (
@@ -26,9 +26,8 @@ from proctor.judges.dimensions.fitted import read_calibration, read_choice
 from proctor.judges.dimensions.logprob import logprob_scale
 from proctor.judges.dimensions.model_judge import RATING, RUBRIC, ContextProvider, ModelJudge
 from proctor.judges.dimensions.scorer import DimensionJudge, JudgesAll, JudgeSetup, RatesDimensions, read_options
-from proctor.judges.retrieval.documents import Chunking
-from proctor.judges.retrieval.index import IndexSettings, load_pair_scorer, load_sentence_encoder, open_index
-from proctor.judges.retrieval.retriever import ModelReranker, PairReranker, Retriever
+from proctor.judges.documents import Chunking
+from proctor.judges.passage_index import IndexSettings, load_pair_scorer, load_sentence_encoder, open_index
 from proctor.metrics.text import EMBEDDED_ENCODER
 from proctor.models import ModelClient, ModelSpec
 

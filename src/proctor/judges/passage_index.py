@@ -10,7 +10,7 @@ import fcntl
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from proctor.core import ConfigurationError, InputError, content_hash, read_text
-from proctor.judges.retrieval.documents import Chunking, Passage, document_hashes, passages_of, read_document
+from proctor.judges.documents import Chunking, Passage, document_hashes, passages_of, read_document
+from proctor.judges.prompt_injection import sanitize
 from proctor.metrics.text import EMBEDDED_ENCODER, Encoder, default_encoder, tokens
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+CITES_UNSEEN = "cites-unseen-passage"
+"""Flag: the judge names a passage that it was not shown."""
 
 PairScorer = Callable[[str, Sequence[str]], NDArray[np.float32]]
 """From a query and texts to how well each of them goes with it; higher is better."""
@@ -335,3 +339,33 @@ def _refuse_inside(documents: Path, folder: Path) -> None:
     inside, outside = documents.resolve(), folder.resolve()
     if outside == inside or inside in outside.parents:
         raise InputError(folder, found="a place inside the documents", expected="one beside them")
+
+
+def _shown(passage: Passage) -> dict[str, JsonValue]:
+    """A passage as a prompt shows it: nothing in it can end its fence, its source is one line."""
+    source = " ".join(sanitize(passage.source).split())
+    return {"source": source, "page": passage.page, "text": sanitize(passage.text)}
+
+
+def passages_shown(matches: Sequence[Match]) -> list[JsonValue]:
+    """Passages as a prompt is filled with them."""
+    return [_shown(one.passage) for one in matches]
+
+
+def passages_told(matches: Sequence[Match], cited: Iterable[int]) -> list[JsonValue]:
+    """The passages that were shown, for the record: number, id, source, page, text, how they were found, and
+    whether they were cited."""
+    named = set(cited)
+    return [
+        {
+            "number": number,
+            "id": one.passage.id,
+            **_shown(one.passage),
+            "start": one.passage.start,
+            "score": round(one.score, 6),
+            "rank_by_words": one.by_words,
+            "rank_by_meaning": one.by_meaning,
+            "cited": number in named,
+        }
+        for number, one in enumerate(matches, start=1)
+    ]

@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from proctor.core import ConfigurationError, InputError, content_hash, input_bytes, kept_text, load_json
-from proctor.judges.retrieval import pdf_pages
+from proctor.judges import pdf_pages
 from proctor.metrics.text import tokens
 
 SUFFIXES = (".txt", ".md", ".markdown", ".pdf")
