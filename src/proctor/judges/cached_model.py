@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -17,6 +17,7 @@ from proctor.core import (
     Judgement,
     JudgementCache,
     NoVerdictError,
+    ProctorError,
     RefusalError,
     SystemFaultError,
     content_hash,
@@ -153,3 +154,13 @@ def prompt_for(prompts: Prompts, item_id: str, language: str) -> Prompt:
 def prompt_hashes(prompts: Prompts) -> dict[str, JsonValue]:
     """The hashes of prompts, for the record."""
     return {name: one.sha256 for name, one in prompts.items()}
+
+
+async def together(tasks: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of what is done at once, in order. The first `ProctorError` is raised by itself, and ends the others."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            started = [group.create_task(one) for one in tasks]
+    except* ProctorError as errors:
+        raise errors.exceptions[0] from None
+    return [one.result() for one in started]

@@ -17,8 +17,8 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, create_model, model_validator
 
-from proctor.core import JudgementCache, ProctorError
-from proctor.judges.cached_model import CachedModel, Prompts, as_said, load_prompts, prompt_for, prompt_hashes
+from proctor.core import JudgementCache
+from proctor.judges.cached_model import CachedModel, Prompts, as_said, load_prompts, prompt_for, prompt_hashes, together
 from proctor.judges.dimensions.case import Case, injection_flags
 from proctor.judges.dimensions.model_judge import Context, with_passages
 from proctor.judges.passage_index import CITES_UNSEEN, Match, Opened, PairScorer, passages_shown, passages_told
@@ -321,12 +321,7 @@ class Claims:
         if not any(char.isalnum() for char in case.candidate):
             return [], ()
         claims, key = await self._claims(case)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                asked = [tasks.create_task(self._checked(case, claim)) for claim in claims]
-        except* ProctorError as errors:
-            raise errors.exceptions[0] from None
-        found = [task.result() for task in asked]
+        found = await together(self._checked(case, claim) for claim in claims)
         return found, (key, *(vote for one in found for vote in one.votes))
 
     async def _claims(self, case: Case) -> tuple[list[str], str]:

@@ -9,13 +9,13 @@ retrieval, the others' from examples.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
 from pydantic import JsonValue
 
-from proctor.core import ConfigurationError, Dimension, InputError, ProctorError, content_hash
+from proctor.core import ConfigurationError, Dimension, InputError, content_hash
+from proctor.judges.cached_model import together
 from proctor.judges.dimensions.case import Case, DimensionScores, injection_flags
 from proctor.judges.dimensions.fitted import DimensionChoice
 from proctor.judges.dimensions.scorer import DimensionJudge
@@ -44,12 +44,8 @@ class Ensemble:
     async def judge(self, case: Case) -> DimensionScores:
         """The scores of one answer (see `DimensionJudge`); each member's own are in the evidence."""
         names = self._asked(case)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                judged = [tasks.create_task(self._members[name].judge(case)) for name in names]
-        except* ProctorError as errors:
-            raise errors.exceptions[0] from None
-        return self._reduce(case, {name: task.result() for name, task in zip(names, judged, strict=True)})
+        said = await together(self._members[name].judge(case) for name in names)
+        return self._reduce(case, dict(zip(names, said, strict=True)))
 
 
 def median_ensemble(name: str, members: Sequence[DimensionJudge], *, quorum: int | None = None) -> Ensemble:

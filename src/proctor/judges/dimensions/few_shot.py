@@ -31,6 +31,7 @@ from proctor.core import (
     generator,
     read_model,
 )
+from proctor.judges.cached_model import together
 from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase
 from proctor.judges.dimensions.fitted import agreement
 from proctor.judges.dimensions.model_judge import Context, ModelJudge
@@ -49,11 +50,7 @@ class FewShotExamples(ABC):
     """Chooses rated answers to show before a case is judged; a context of a judge."""
 
     cites = False
-
-    @property
-    @abstractmethod
-    def settings(self) -> dict[str, JsonValue]:
-        """What decides the choice."""
+    settings: dict[str, JsonValue]
 
     @abstractmethod
     def of(self, case: Case) -> tuple[RatedCase, ...]:
@@ -139,19 +136,13 @@ class SimilarExamples(FewShotExamples):
     def __init__(self, pool: RatedPool, shots: int, encoder: Encoder | None = None) -> None:
         self._pool = pool
         self._shots = shots
-        self._by = "words" if encoder is None else "meaning"
         self._place = {id(one): k for k, one in enumerate(pool.rated)}
         texts = [_text(one.case) for one in pool.rated]
         self._likeness = _by_words(texts) if encoder is None else _by_meaning(texts, encoder)
-
-    @property
-    def settings(self) -> dict[str, JsonValue]:
-        """What decides the choice."""
-        how = f"similar by {self._by}"
-        return {"exemplars": how, "shots": self._shots, "rated_sha256": self._pool.sha256}
+        how = f"similar by {'words' if encoder is None else 'meaning'}"
+        self.settings = {"exemplars": how, "shots": shots, "rated_sha256": pool.sha256}
 
     def of(self, case: Case) -> tuple[RatedCase, ...]:
-        """See `FewShotExamples`."""
         likeness = self._likeness(_text(case))
         ordered = sorted(self._pool.others(case), key=lambda one: -likeness[self._place[id(one)]])
         best: dict[str, RatedCase] = {}
@@ -184,19 +175,12 @@ class CoveringExamples(FewShotExamples):
     def __init__(self, pool: RatedPool, shots: int, seed: int) -> None:
         self._pool = pool
         self._shots = shots
-        self._seed = seed
+        self.settings = {"exemplars": "coverage", "shots": shots, "seed": seed, "rated_sha256": pool.sha256}
         order = generator(seed, "exemplars", "coverage").permutation(len(pool.rated))
         self._turn = {id(one): int(order[k]) for k, one in enumerate(pool.rated)}
         self._levels = {id(one): _levels(one) for one in pool.rated}
 
-    @property
-    def settings(self) -> dict[str, JsonValue]:
-        """What decides the choice."""
-        mine: dict[str, JsonValue] = {"exemplars": "coverage", "shots": self._shots, "seed": self._seed}
-        return {**mine, "rated_sha256": self._pool.sha256}
-
     def of(self, case: Case) -> tuple[RatedCase, ...]:
-        """See `FewShotExamples`."""
         left = sorted(self._pool.others(case), key=lambda one: self._turn[id(one)])
         seen: Counter[tuple[str, float]] = Counter()
         found: list[RatedCase] = []
@@ -334,14 +318,9 @@ class FixedExamples(FewShotExamples):
 
     def __init__(self, chosen: Sequence[RatedCase]) -> None:
         self._chosen = tuple(chosen)
-
-    @property
-    def settings(self) -> dict[str, JsonValue]:
-        """Their marks."""
-        return {"exemplars": [case_mark(one.case) for one in self._chosen]}
+        self.settings = {"exemplars": [case_mark(one.case) for one in chosen]}
 
     def of(self, case: Case) -> tuple[RatedCase, ...]:
-        """See `FewShotExamples`; nobody looks whether they are fit for the case."""
         del case
         return self._chosen
 
@@ -360,14 +339,9 @@ class SearchedExamples(FewShotExamples):
             raise InputError(file, found="examples that nobody rated", expected="rated answers")
         self._best: dict[tuple[str, str], int] = {}
         self._file = file
-
-    @property
-    def settings(self) -> dict[str, JsonValue]:
-        """The hash of the search."""
-        return {"exemplars": "searched", "search_sha256": content_hash(self._search)}
+        self.settings = {"exemplars": "searched", "search_sha256": content_hash(search)}
 
     def of(self, case: Case) -> tuple[RatedCase, ...]:
-        """See `FewShotExamples`."""
         tried = self._search.languages.get(case.language)
         if tried is None:
             known = ", ".join(self._search.languages)
@@ -473,23 +447,17 @@ async def _rated(
     judge: DimensionJudge, cases: Sequence[Case], concurrency: int, stop: asyncio.Event | None
 ) -> list[DimensionScores]:
     """The scores of each case; those whose turn did not come before `stop` have none."""
-    said: dict[int, DimensionScores] = {}
-    left = iter(enumerate(cases))
+    turns = asyncio.Semaphore(concurrency)
 
-    async def worker() -> None:
-        for place, case in left:
+    async def rated(case: Case) -> DimensionScores:
+        async with turns:
             if stop is not None and stop.is_set():
-                return
-            said[place] = await judge.judge(case)
-            said[place].check(case, judge.name)
+                return DimensionScores.none(case, _STOPPED)
+            said = await judge.judge(case)
+            said.check(case, judge.name)
+            return said
 
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(concurrency):
-                tasks.create_task(worker())
-    except* ProctorError as errors:
-        raise errors.exceptions[0] from None
-    return [said.get(place) or DimensionScores.none(case, _STOPPED) for place, case in enumerate(cases)]
+    return await together(rated(case) for case in cases)
 
 
 def read_search(file: Path) -> ExampleSearch:
