@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -22,7 +22,10 @@ from proctor.core import (
     SystemFaultError,
     content_hash,
 )
-from proctor.models import ModelClient, Part, Prompt, Reply, load_prompt
+from proctor.models import load_prompt
+
+if TYPE_CHECKING:
+    from proctor.models import ModelClient, Part, Prompt, Reply
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -126,7 +129,7 @@ class CachedModel:
         return content_hash({"model": self._client.name, **asked, **content})
 
 
-Prompts = Mapping[str, Prompt]
+Prompts = Mapping[str, "Prompt"]
 """The prompts of a judge, by language."""
 
 

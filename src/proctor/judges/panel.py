@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
@@ -42,7 +43,10 @@ from proctor.judges.verdicts import (
     VOTE_MISSING,
 )
 from proctor.metrics import cause_of
-from proctor.models import ModelClient, chosen_prompt
+from proctor.models import chosen_prompt
+
+if TYPE_CHECKING:
+    from proctor.models import ModelClient
 
 _NO_VERDICT = (InfrastructureError, RefusalError, SystemFaultError)
 

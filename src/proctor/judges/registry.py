@@ -5,11 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from proctor.core import Briefing, Frame, InputError, Item, JudgementCache, RatingScheme, Registry, Scorer
 from proctor.judges.dimensions.scorer import DimensionScorer, JudgeSetup, RatesDimensions
-from proctor.models import ModelClient, prompt_file
+from proctor.models import prompt_file
+
+if TYPE_CHECKING:
+    from proctor.models import ModelClient
 
 FramesOf = Callable[[Item], Awaitable[Sequence[Frame]]]
 """Gives an item's frames with their labels, in the item's order; none where they are not at hand."""

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -31,7 +31,10 @@ from proctor.judges.verdicts import (
     verdict_scores,
 )
 from proctor.metrics.text import NO_RATIONALE, rationale_of
-from proctor.models import ModelClient, Prompt, chosen_prompt
+from proctor.models import chosen_prompt
+
+if TYPE_CHECKING:
+    from proctor.models import ModelClient, Prompt
 
 _HERE = Path(__file__).parent
 PROMPTS = {name: _HERE / f"{name}.txt.j2" for name in ("binary_vote", "three_level", "rationale")}

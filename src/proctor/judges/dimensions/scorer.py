@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
@@ -28,7 +28,10 @@ from proctor.core import (
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase, case_of
 from proctor.judges.verdicts import PartialScoresError
-from proctor.models import ModelClient, ModelSpec
+from proctor.models import ModelSpec
+
+if TYPE_CHECKING:
+    from proctor.models import ModelClient
 
 
 class ClientPool:
@@ -66,6 +69,8 @@ class ClientPool:
 
     def client(self, spec: ModelSpec, likes: Mapping[str, JsonValue] | None = None) -> ModelClient:
         """Access to a model; `likes` are settings that hold where the specification says nothing else."""
+        from proctor.models import ModelClient
+
         settings = {**(likes or {}), **spec.settings}
         wanted = ModelSpec.model_validate(spec.model_dump() | {"settings": settings})
         key = content_hash(wanted)
