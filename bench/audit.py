@@ -137,7 +137,7 @@ def _truth() -> dict[str, float]:
     for _ in range(30):
         ratings, one, _, groups = clinic(rng, 700)
         samples = Resamples(groups, drawing=False)
-        rows.append([samples.correlation(kind, one, ratings, groups).whole for kind in KINDS])
+        rows.append([samples.correlation(kind, one, ratings, groups).observed for kind in KINDS])
     means = np.array(rows).mean(axis=0)
     return dict(zip((*KINDS, "mean"), [*means.tolist(), float(means.mean())], strict=True))
 

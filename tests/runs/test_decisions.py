@@ -322,12 +322,12 @@ def test_rank_and_the_official_summary_count_the_decision(focus: Store, tmp_path
 
 
 def marked(store: Store) -> list[Any]:
-    from proctor.runs.run_scores import load_marked_accuracy
+    from proctor.runs.run_scores import load_accuracy
     from proctor.runs.table import load_items
 
     card = store.card("focus")
     runs = [one for one in store.runs("focus") if one.system == "team-red"]
-    return list(load_marked_accuracy(store, runs, load_items(store, card), card).values())
+    return list(load_accuracy(store, runs, load_items(store, card), card).values())
 
 
 def test_a_published_page_names_nobody_who_decided(focus: Store, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from proctor.core import (
 from proctor.core.formats import CountFormat
 from proctor.metrics import AccuracyScorer
 from proctor.runs import Job, Limits, Store, Tally, ask, ask_all, load_items
-from proctor.runs.run_scores import load_marked
+from proctor.runs.run_scores import load_run_scores
 from proctor.runs.table import load_labels
 from tests.support.virtual_time import run_in_virtual_time
 
@@ -233,7 +233,7 @@ def test_a_systems_own_error_is_its_answer_wrong_and_never_asked_again(store: St
     assert store.failed(first.run) == set()
     card = store.card("toy")
     items = load_items(store, card)
-    (accuracy,) = (one for one in load_marked(store, first.run, items, card) if one.metric.name == "accuracy")
+    (accuracy,) = (one for one in load_run_scores(store, first.run, items, card) if one.metric.name == "accuracy")
     assert not np.any(accuracy.lacking | accuracy.waiting | accuracy.unsupported)
     assert accuracy.scores[[1, 4]].tolist() == [0.0, 0.0]
     assert set(load_labels(store, first.run, items, "accuracy", "code").values()) == {"right", "error"}

@@ -10,7 +10,7 @@ import pytest
 from proctor.core import ACCURACY, FailedPolicy, Status
 from proctor.judges import UNRESOLVED
 from proctor.runs import BenchmarkCard, policies
-from proctor.runs.run_scores import Marked, marked
+from proctor.runs.run_scores import RunScores, run_scores
 from proctor.runs.schema import card_of
 from proctor.runs.table import STATUS_CODES, Outcomes, Series
 from tests.support.ledger import ledger_benchmark
@@ -23,13 +23,13 @@ MARKABLE = np.array([True, True, True, True, True, True, False])
 UNRESOLVED_ONES = np.array([False, False, False, False, True, False, False])
 
 
-def run(values: list[float] | None = None, metric: str = "accuracy") -> Marked:
+def run(values: list[float] | None = None, metric: str = "accuracy") -> RunScores:
     codes = [-1 if status is None else STATUS_CODES[status.value] for status in LINES]
     everything = np.ones(len(LINES), dtype=np.bool_)
     outcomes = Outcomes(np.array(codes), everything, everything)
     series = Series(metric, "judge", np.array(VALUES if values is None else values))
     declared = ACCURACY if metric == "accuracy" else UNRESOLVED
-    return marked(declared, series, MARKABLE, outcomes, UNRESOLVED_ONES)
+    return run_scores(declared, series, MARKABLE, outcomes, UNRESOLVED_ONES)
 
 
 def test_every_item_that_a_metric_marks_has_a_score_or_one_reason() -> None:

@@ -43,7 +43,7 @@ from proctor.runs import (
     rank_runs,
     results,
 )
-from proctor.runs.run_scores import load_marked_accuracy
+from proctor.runs.run_scores import load_accuracy
 from proctor.runs.schema import card_of
 from proctor.stats import RankingPlan, Resampling
 
@@ -217,13 +217,13 @@ def test_one_judge_for_all_runs_is_chosen_by_its_marks_then_by_its_size(store: S
     runs = [add(store, system, answers(right=4)) for system in ("one", "two")]
     card = store.card("mixed")
     items = load_items(store, card)
-    assert {one.scorer for one in load_marked_accuracy(store, runs, items, card).values()} == {"code"}
+    assert {one.scorer for one in load_accuracy(store, runs, items, card).values()} == {"code"}
     judge(store, runs[0], TWO, 1.0, None, 1.0, 1.0)
     judge(store, runs[0], THREE, 1.0, 0.0, 1.0)
-    equal = load_marked_accuracy(store, runs, items, card)
+    equal = load_accuracy(store, runs, items, card)
     assert [equal[run.id].scorer for run in runs] == [THREE, "code"]
     judge(store, runs[1], TWO, 0.0)
-    most = load_marked_accuracy(store, runs, items, card)
+    most = load_accuracy(store, runs, items, card)
     assert [most[run.id].scorer for run in runs] == [TWO, TWO]
     assert np.isnan(most[runs[1].id].scores[5:]).all()
 

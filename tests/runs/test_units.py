@@ -119,7 +119,7 @@ def test_the_official_figures_have_the_intervals_of_results_where_orders_are_inv
     rows = {row.metric: row for row in results(store, "frames", Options(draws=500, failed=policy)).rows}
     table, items = load_items(store, store.card("frames")), {item.id: item for item in loaded.items}
     (official,) = load_orders(store, [run], table, items, policy)
-    for mark in (*official.whole(draws=500), official.partial(draws=500)):
+    for mark in (*official.metrics(draws=500), official.partial(draws=500)):
         name = "accuracy" if mark.metric.name == "task_accuracy" else mark.metric.name
         assert (mark.estimate.value, mark.estimate.ci_low, mark.estimate.ci_high) == (
             rows[name].value,

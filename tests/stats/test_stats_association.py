@@ -220,7 +220,7 @@ def test_the_mean_of_three_is_covered_with_clusters_of_three() -> None:
     truths = []
     for seed in range(20):
         ratings, scores, _, groups = clinic(50_000 + seed, 300)
-        truths.append(mean_of_three(Resamples(groups, drawing=False), scores, ratings, groups).whole)
+        truths.append(mean_of_three(Resamples(groups, drawing=False), scores, ratings, groups).observed)
     truth, held = float(np.mean(truths)), 0
     repetitions = simulated(300)
     for seed in range(repetitions):

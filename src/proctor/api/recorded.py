@@ -39,7 +39,7 @@ async def import_answers_async(
     """The async twin of `import_answers`."""
     from proctor.media import CONDITIONS
     from proctor.metrics import code_scorers
-    from proctor.runs import add_floor
+    from proctor.runs import add_baselines
     from proctor.runs import import_answers as bring
 
     check_options("import_answers", dict(options), ImportOptions)
@@ -70,7 +70,7 @@ async def import_answers_async(
     scorers, opened = code_scorers(loaded), open_store(store)
     made = await bring(opened, loaded, recorded, name=name, condition=condition, scorers=scorers)
     remember(opened, loaded.name, folders)
-    await add_floor(opened, loaded, scorers, seed=options.get("seed", 0))
+    await add_baselines(opened, loaded, scorers, seed=options.get("seed", 0))
     done = f"{len(recorded.answers)} answers and {len(recorded.votes)} votes as {name} / {condition} in {opened.shown}"
     notes = (*skipped_baselines(loaded), *recorded.notes)
     return Evaluation(opened, loaded.name, (made,), None, notes, (done,))

@@ -169,7 +169,7 @@ async def prepare_run(
 ) -> PreparedRun:
     """The first half of `run_async`: everything but asking. `proctor run` shows its notes before it goes on."""
     from proctor.metrics import code_scorers
-    from proctor.runs import Limits, add_floor, plan
+    from proctor.runs import Limits, add_baselines, plan
 
     folders = Folders(data, media, options.get("track", ""))
     made = _arranged(benchmark, listed(system), listed(model), conditions, folders, options, name=name, store=store)
@@ -179,7 +179,7 @@ async def prepare_run(
     planned = plan(opened, loaded, made.systems, made.conditions, made.library, scorers=scorers, options=made.chosen)
     remember(opened, loaded.name, made.folders)
     if options.get("baselines", True):
-        await add_floor(opened, loaded, scorers, seed=made.chosen.seed)
+        await add_baselines(opened, loaded, scorers, seed=made.chosen.seed)
     limits = Limits(options.get("concurrency", 8), made.chosen.budget_s, options.get("give_up_after", 50))
     return PreparedRun(loaded, opened, planned, limits, made.access, (*plan_notes(planned), *skipped_baselines(loaded)))
 
@@ -354,8 +354,8 @@ def plan_notes(planned: Plan) -> tuple[str, ...]:
 
 def skipped_baselines(benchmark: Benchmark) -> tuple[str, ...]:
     """Which baselines do not stand in the tables, and why."""
-    from proctor.runs import skipped_floor
+    from proctor.runs import skipped_baselines
 
-    skipped = skipped_floor(benchmark)
+    skipped = skipped_baselines(benchmark)
     named = ", ".join(f"{name} ({reason})" for name, reason in skipped.items())
     return (f"Baselines skipped: {named}.",) if skipped else ()

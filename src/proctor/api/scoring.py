@@ -104,7 +104,7 @@ def prepare_judge(
     """The judge of that name (the benchmark's own, where none is named) and the answers that it can score: baselines
     only where they are named. `proctor score` shows its notes before it goes on."""
     from proctor.judges import RATIONALE_METRICS, WithFallback, build_judge, judge_prompt
-    from proctor.runs import FLOOR, PaidVotes, chosen_runs
+    from proctor.runs import BASELINES, PaidVotes, chosen_runs
 
     paid = PaidVotes(where.store)
 
@@ -120,7 +120,7 @@ def prepare_judge(
     asked = WithFallback(scorer, made(fallback)) if fallback else scorer
     runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
     if not where.systems:
-        runs = [run for run in runs if run.system not in FLOOR]  # nobody pays a judge for baselines unasked
+        runs = [run for run in runs if run.system not in BASELINES]  # nobody pays a judge for baselines unasked
     notes: tuple[str, ...] = ()
     if set(scorer.metrics) <= set(RATIONALE_METRICS):
         runs, notes = with_rationales(where.store, runs)

@@ -242,7 +242,7 @@ def _length_bias(
         with_scores.estimate(),
         with_ratings.estimate(),
         contrast(with_scores, with_ratings),
-        None if flat else _partial(agreement.whole, with_scores.whole, with_ratings.whole),
+        None if flat else _partial(agreement.observed, with_scores.observed, with_ratings.observed),
         f"all {flat[0]} are the same" if flat else "",
     )
 

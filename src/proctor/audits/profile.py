@@ -220,7 +220,7 @@ _Found = tuple[Contrast, int, int, str]
 
 
 def _known(sampled: Sampled) -> _Found:
-    nothing = replace(sampled, whole=0.0, drawn=np.zeros_like(sampled.drawn), without=np.zeros_like(sampled.without))
+    nothing = replace(sampled, observed=0.0, drawn=np.zeros_like(sampled.drawn), without=np.zeros_like(sampled.without))
     return contrast(sampled, nothing), sampled.n, sampled.groups, ""
 
 

@@ -105,14 +105,14 @@ def compare(
 
 
 def _entry(name: str, measured: Correlations) -> _Entry:
-    kinds = tuple(one.whole if one.defined else None for one in measured.kinds)
+    kinds = tuple(one.observed if one.defined else None for one in measured.kinds)
     return _Entry(name, measured.mean, measured.reason, measured.note, kinds)
 
 
 def _board(language: str, dimension: str, entries: Sequence[_Entry], alpha: float) -> MetricRanking:
     ordered = sorted(
         entries,
-        key=lambda one: (not one.sampled.defined, -one.sampled.whole if one.sampled.defined else 0.0, one.metric),
+        key=lambda one: (not one.sampled.defined, -one.sampled.observed if one.sampled.defined else 0.0, one.metric),
     )
     pairs = list(combinations(ordered, 2))
     differences = [contrast(one.sampled, other.sampled) for one, other in pairs]
@@ -129,7 +129,7 @@ def _board(language: str, dimension: str, entries: Sequence[_Entry], alpha: floa
     for _, lower in told:
         counts[lower] += 1
     defined = [entry for entry in ordered if entry.sampled.defined]  # they stand first
-    ranks = ordered_ranks(counts[: len(defined)], np.array([entry.sampled.whole for entry in defined]))
+    ranks = ordered_ranks(counts[: len(defined)], np.array([entry.sampled.observed for entry in defined]))
     ranked = tuple(
         entry.ranked(
             int(ranks[row]) if entry.sampled.defined else None,

@@ -110,9 +110,9 @@ def _scorer(store: Store, benchmark: str, scorer: str) -> str:
 
 def _scored_runs(store: Store, benchmark: str, systems: Sequence[str], conditions: Sequence[str]) -> list[Run]:
     """The runs whose answers were scored: baselines only where they are named; each system under one condition."""
-    from proctor.runs import FLOOR, chosen_runs
+    from proctor.runs import BASELINES, chosen_runs
 
-    runs = [run for run in chosen_runs(store, benchmark, systems, conditions) if systems or run.system not in FLOOR]
+    runs = [run for run in chosen_runs(store, benchmark, systems, conditions) if systems or run.system not in BASELINES]
     names = [run.system for run in runs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:

@@ -81,7 +81,7 @@ def judge_answers(answers: Answers, clients: Sequence[ModelClient], how: How) ->
     """Judges what is not judged yet, prints what came of it, and exits with `UNMARKED_EXIT` where another pass
     would have something to ask."""
     from proctor.judges import RATIONALE_METRICS, WithFallback, build_judge, judge_prompt
-    from proctor.runs import FLOOR, PaidVotes, Store, chosen_runs
+    from proctor.runs import BASELINES, PaidVotes, Store, chosen_runs
 
     name = how.judge
     store = Store(answers.store, create=False)
@@ -100,7 +100,7 @@ def judge_answers(answers: Answers, clients: Sequence[ModelClient], how: How) ->
         asked = WithFallback(scorer, other)
     runs = chosen_runs(store, answers.benchmark, answers.systems, answers.conditions)
     if not answers.systems:
-        runs = [run for run in runs if run.system not in FLOOR]  # nobody pays a judge for baselines unasked
+        runs = [run for run in runs if run.system not in BASELINES]  # nobody pays a judge for baselines unasked
     if set(scorer.metrics) <= set(RATIONALE_METRICS):
         runs = _with_rationales(store, runs)
     store.declare_metrics(answers.benchmark, scorer.metrics)

@@ -174,10 +174,10 @@ def _check_images(folder: Path | None) -> None:
 
 
 def _runs(store: Store, answers: Answers) -> list[Run]:
-    from proctor.runs import FLOOR, chosen_runs
+    from proctor.runs import BASELINES, chosen_runs
 
     runs = chosen_runs(store, answers.benchmark, answers.systems, answers.conditions)
-    return runs if answers.systems else [run for run in runs if run.system not in FLOOR]
+    return runs if answers.systems else [run for run in runs if run.system not in BASELINES]
 
 
 def _scored(

@@ -150,7 +150,7 @@ def _order_marks(
 ) -> list[tuple[str, MetricEstimate]]:
     """Each with the scorer of the rationales that it stands on; task and pairwise accuracy stand on none."""
     draws, seed = drawn
-    own = [("", mark) for mark in one.whole(draws=draws, seed=seed)[:2]]
+    own = [("", mark) for mark in one.metrics(draws=draws, seed=seed)[:2]]
     if one.invalid:
         own.append(("", one.partial(draws=draws, seed=seed)))
     return own + [

@@ -31,7 +31,7 @@ from proctor.reports.figures import (
 )
 from proctor.reports.leaderboard import remarks
 from proctor.reports.source import Source
-from proctor.runs import FAILED_POLICIES, Analysis, Board, RankedRun, duels_of, rule_rows
+from proctor.runs import FAILED_POLICIES, Analysis, Board, RankedRun, rule_rows, wins_of
 from proctor.runs import AnalysisRow as Record
 
 
@@ -84,7 +84,7 @@ def _ranked_row(one: RankedRun) -> Row:
         Cell(standing.name),
         Cell(str(standing.place), strong=True),
         f"{standing.score:+g}".replace("-", "−") if even else number(standing.score),
-        "–".join(str(count) for count in duels_of(standing)),
+        "–".join(str(count) for count in wins_of(standing)),
         percent(standing.mean),
         _rank_by_mean(standing.mean_rank, low, high),
         percent(standing.win_rate),

@@ -12,8 +12,8 @@ from functools import cached_property
 from proctor.core import ACCURACY, Answer, FailedPolicy, InputError, Item, Judgement, Metric, Score, natural
 from proctor.metrics import chance_level
 from proctor.runs import (
+    BASELINES,
     CODE,
-    FLOOR,
     ORACLE,
     Analysis,
     BenchmarkCard,
@@ -223,7 +223,7 @@ class Source:
 
     def is_baseline(self, system: str) -> bool:
         """Whether a system is a reference and no contestant."""
-        return system in FLOOR or system in self.baselines or system in self._told
+        return system in BASELINES or system in self.baselines or system in self._told
 
     @cached_property
     def _told(self) -> set[str]:

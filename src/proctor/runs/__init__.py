@@ -6,7 +6,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.runs.analyses import Analysis, analyse, write_tables
-    from proctor.runs.boards import board_json, board_rows, duels_of, lead_rows, rule_rows
+    from proctor.runs.boards import board_json, board_rows, lead_rows, rule_rows, wins_of
     from proctor.runs.comparison import Comparison, Comparisons, Side, compare, compare_runs
     from proctor.runs.decisions import DecisionCounts, decide, open_answers, write_open
     from proctor.runs.engine import Job, Limits, Tally, ask, ask_all
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
         Plan,
         PlanOptions,
         RunEstimate,
-        add_floor,
+        add_baselines,
         chosen_items,
         estimate_runs,
         execute,
         plan,
-        skipped_floor,
+        skipped_baselines,
     )
     from proctor.runs.ranking import Board, RankedRun, rank_runs
     from proctor.runs.ratings import (
@@ -97,23 +97,23 @@ if TYPE_CHECKING:
         score_answers,
     )
     from proctor.runs.store import ORACLE, Run, Store
-    from proctor.runs.table import CODE, FLOOR, ItemTable, chosen_runs, load_items
+    from proctor.runs.table import BASELINES, CODE, ItemTable, chosen_runs, load_items
 else:
     export_lazily(__name__)
 
-__all__ = ["BOTH", "CODE", "COLUMNS", "FAILED_POLICIES", "FLOOR", "ORACLE", "PICTURE_TOKENS", "Analysis"]
+__all__ = ["BASELINES", "BOTH", "CODE", "COLUMNS", "FAILED_POLICIES", "ORACLE", "PICTURE_TOKENS", "Analysis"]
 __all__ += ["AnalysisRow", "BenchmarkCard", "Board", "Comparison", "Comparisons", "Consumption", "Contest"]
 __all__ += ["DecisionCounts", "GivenAnswer", "ItemHistory", "ItemTable", "Job", "JudgeAgreement", "JudgeLimits"]
 __all__ += ["JudgeTally", "Lacking", "Latency", "Leaderboard", "LeaderboardRow", "Limits", "NothingMarkedError"]
 __all__ += ["Options", "OrderedRun", "Outcome", "PaidVotes", "Plan", "PlanOptions", "RankedRun", "Result", "Results"]
-__all__ += ["Run", "RunEstimate", "ScoredAnswer", "Side", "Store", "Tally", "add_floor", "add_recorded_scores"]
+__all__ += ["Run", "RunEstimate", "ScoredAnswer", "Side", "Store", "Tally", "add_baselines", "add_recorded_scores"]
 __all__ += ["analyse", "answer_keys", "ask", "ask_all", "audit_stored", "board_json", "board_rows", "check_store"]
 __all__ += ["chosen_baselines", "chosen_items", "chosen_runs", "compare", "compare_runs", "compared", "decide"]
-__all__ += ["delete_benchmark", "delete_runs", "derive_guessable", "disqualify", "duels_of", "estimate_runs"]
-__all__ += ["execute", "export", "export_rows", "flag_guessable", "flagged_votes", "import_answers", "import_systems"]
-__all__ += ["item_history", "judge_agreement", "judge_all", "judgements_of", "judges_of", "lead_rows", "leaderboard"]
-__all__ += ["load_answers", "load_consumption", "load_items", "load_orders", "load_scores", "newest_run"]
-__all__ += ["official_summaries", "open_answers", "people_ratings", "plan", "policies", "pseudonyms_of"]
-__all__ += ["public_copy", "rank_runs", "rated_cases", "rating_summary", "reinstate", "rename_system", "results"]
-__all__ += ["rule_rows", "safe_cell", "score_answers", "scored_answers", "scored_cases", "similarity_scores"]
-__all__ += ["skipped_floor", "status_counts", "stored_runs", "write_open", "write_tables"]
+__all__ += ["delete_benchmark", "delete_runs", "derive_guessable", "disqualify", "estimate_runs", "execute", "export"]
+__all__ += ["export_rows", "flag_guessable", "flagged_votes", "import_answers", "import_systems", "item_history"]
+__all__ += ["judge_agreement", "judge_all", "judgements_of", "judges_of", "lead_rows", "leaderboard", "load_answers"]
+__all__ += ["load_consumption", "load_items", "load_orders", "load_scores", "newest_run", "official_summaries"]
+__all__ += ["open_answers", "people_ratings", "plan", "policies", "pseudonyms_of", "public_copy", "rank_runs"]
+__all__ += ["rated_cases", "rating_summary", "reinstate", "rename_system", "results", "rule_rows", "safe_cell"]
+__all__ += ["score_answers", "scored_answers", "scored_cases", "similarity_scores", "skipped_baselines"]
+__all__ += ["status_counts", "stored_runs", "wins_of", "write_open", "write_tables"]

@@ -16,9 +16,9 @@ from proctor.judges import TIE, UNRESOLVED, VOTE_MISSING
 from proctor.runs.boards import duel_rows, place_rows, ranking_rows, rule_rows, significance_rows, tau_rows
 from proctor.runs.export import safe_cell
 from proctor.runs.performance import (
+    AnalysisData,
     AnalysisRow,
-    Gathered,
-    Said,
+    ParsedAnswer,
     ensemble_rows,
     failure_rows,
     group_rows,
@@ -82,9 +82,9 @@ def analyse(
     entries = [entry.supported() for entry in ranked_entries(store, card, items, contest)]
     policy = policies(contest.failed, card)[0]
     labels, factors = _tags(items, card.facets, store.shown)
-    data = Gathered(
+    data = AnalysisData(
         items=items,
-        whole={item.id: item for item in store.items(benchmark)},
+        by_id={item.id: item for item in store.items(benchmark)},
         entries=entries,
         answers={entry.name: _said(store, entry.run) for entry in entries},
         causes={entry.name: _causes(store, items, entry) for entry in entries},
@@ -138,8 +138,8 @@ def _settings(plan: Resampling, stability: int, board: Board, policy: FailedPoli
     return [{"setting": name, "value": value} for name, value in said.items()]
 
 
-def _said(store: Store, run: Run) -> dict[str, Said]:
-    return {name: Said(one.status, one.parsed) for name, one in store.answers(run).items()}
+def _said(store: Store, run: Run) -> dict[str, ParsedAnswer]:
+    return {name: ParsedAnswer(one.status, one.parsed) for name, one in store.answers(run).items()}
 
 
 def _causes(store: Store, items: ItemTable, entry: Entry) -> dict[int, str]:
@@ -148,7 +148,7 @@ def _causes(store: Store, items: ItemTable, entry: Entry) -> dict[int, str]:
     if entry.scorer == CODE:
         return found
     how = load_labels(store, entry.run, items, UNRESOLVED.name, entry.scorer)
-    open_ones = dict.fromkeys((place for place, label in how.items() if label in _OPEN), UNRESOLVED.name)
+    open_ones = dict.fromkeys((position for position, label in how.items() if label in _OPEN), UNRESOLVED.name)
     return load_labels(store, entry.run, items, ACCURACY.name, entry.scorer) | open_ones | found
 
 
@@ -165,14 +165,14 @@ _MOST_VALUES = 24  # a tag with more values than this is a name, not a facet
 _LEAST = 10  # questions below which a stratum of two labels says too little to be listed
 
 
-def _estimates(data: Gathered, entry: Entry, masks: Sequence[NDArray[np.bool_]]) -> list[Estimate]:
+def _estimates(data: AnalysisData, entry: Entry, masks: Sequence[NDArray[np.bool_]]) -> list[Estimate]:
     """A system's accuracy on the items of each mask."""
     marked = np.flatnonzero(~np.isnan(entry.right))
     inside = np.stack([mask[marked] for mask in masks], axis=1)
     return slice_means(entry.right[marked], data.items.group[marked], inside, len(masks), data.plan.within(0, 1))
 
 
-def capability_rows(data: Gathered) -> list[AnalysisRow]:
+def capability_rows(data: AnalysisData) -> list[AnalysisRow]:
     """Per system and label: accuracy on all questions that carry it, on those that carry it alone, and on
     those that carry each other label beside it (where there are ten or more)."""
     carriers = data.carriers(data.labels)
@@ -193,7 +193,7 @@ def capability_rows(data: Gathered) -> list[AnalysisRow]:
     return rows
 
 
-def factor_rows(data: Gathered) -> list[AnalysisRow]:
+def factor_rows(data: AnalysisData) -> list[AnalysisRow]:
     """Per system and value of every facet (context length, distribution, leaf of the taxonomy …): its accuracy."""
     rows = []
     for factor in data.facets:
@@ -209,7 +209,7 @@ def factor_rows(data: Gathered) -> list[AnalysisRow]:
     return rows
 
 
-def regression_rows(data: Gathered) -> list[AnalysisRow]:
+def regression_rows(data: AnalysisData) -> list[AnalysisRow]:
     """Logistic regression of right answers on labels, factors and systems, all systems' answers together.
 
     Of each factor, and of the systems, the first value is what the others are compared with. Errors are
@@ -219,7 +219,7 @@ def regression_rows(data: Gathered) -> list[AnalysisRow]:
     marked = [np.flatnonzero(~np.isnan(entry.right)) for entry in data.entries]
     joined = {name: np.concatenate([mask[here] for here in marked]) for name, mask in own.items()}
     for number, name in enumerate(data.names[1:], start=1):
-        same = [np.full(len(here), place == number) for place, here in enumerate(marked)]
+        same = [np.full(len(here), position == number) for position, here in enumerate(marked)]
         joined[f"system = {name}"] = np.concatenate(same)
     right = [entry.right[here] for entry, here in zip(data.entries, marked, strict=True)]
     groups = np.concatenate([data.items.group[here] for here in marked])
@@ -246,13 +246,13 @@ def regression_rows(data: Gathered) -> list[AnalysisRow]:
     return rows
 
 
-def reference_values(data: Gathered) -> dict[str, str]:
+def reference_values(data: AnalysisData) -> dict[str, str]:
     """What the terms of the regression are compared with: the first value of each factor, and the first system."""
     values = {factor: list(data.carriers(factor)) for factor in data.factors}
     return {factor: some[0] for factor, some in values.items() if len(some) > 1} | {"system": data.names[0]}
 
 
-def _columns(data: Gathered) -> dict[str, NDArray[np.bool_]]:
+def _columns(data: AnalysisData) -> dict[str, NDArray[np.bool_]]:
     found = {f"{data.labels}: {label}": mask for label, mask in data.carriers(data.labels).items()}
     for factor in data.factors:
         for value, mask in list(data.carriers(factor).items())[1:]:
@@ -260,7 +260,7 @@ def _columns(data: Gathered) -> dict[str, NDArray[np.bool_]]:
     return found
 
 
-def gap_rows(data: Gathered) -> list[AnalysisRow]:
+def gap_rows(data: AnalysisData) -> list[AnalysisRow]:
     """Per system and factor of two values: accuracy on the second less that on the first."""
     rows = []
     for factor in data.factors:
@@ -281,7 +281,7 @@ def _gap(sums: Floats) -> Floats:
     return ratio(sums[:, 2], sums[:, 3]) - ratio(sums[:, 0], sums[:, 1])
 
 
-def pair_rows(data: Gathered) -> list[AnalysisRow]:
+def pair_rows(data: AnalysisData) -> list[AnalysisRow]:
     """Every pair of systems, and every system with every baseline, on the questions that both have a mark for: the
     difference of their accuracies. `family` names the comparisons that `p_holm` is adjusted over: those of systems among
     each other, and those with baselines."""
@@ -316,6 +316,6 @@ def pair_rows(data: Gathered) -> list[AnalysisRow]:
     return rows
 
 
-def _difference(data: Gathered, first: Entry, second: Entry) -> Difference:
+def _difference(data: AnalysisData, first: Entry, second: Entry) -> Difference:
     both = np.flatnonzero(~np.isnan(first.right) & ~np.isnan(second.right))
     return paired_difference(first.right[both], second.right[both], data.items.group[both], data.plan.within(0, 1))

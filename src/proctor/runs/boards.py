@@ -41,7 +41,7 @@ def ranking_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
     return rows
 
 
-def duels_of(standing: Standing) -> tuple[int, int, int]:
+def wins_of(standing: Standing) -> tuple[int, int, int]:
     """How many other systems it beats (is ahead of in more buckets than behind), loses to, and is level with."""
     leads = [standing.ahead[name] - standing.behind[name] for name in standing.ahead]
     return sum(one > 0 for one in leads), sum(one < 0 for one in leads), leads.count(0)
@@ -227,7 +227,7 @@ def board_rows(board: Board) -> list[dict[str, Any]]:
     rows = []
     for one in board.runs:
         standing = one.standing
-        won, lost, tied = duels_of(standing)
+        won, lost, tied = wins_of(standing)
         stability = standing.stability
         rows.append(
             _flat(board, standing.name, one.lacking)

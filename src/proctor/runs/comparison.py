@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError
 from proctor.runs.results import Options, facet_cells
-from proctor.runs.run_scores import BOTH, Marked, both_ends, load_marked, policies, policy_of
+from proctor.runs.run_scores import BOTH, RunScores, both_ends, load_run_scores, policies, policy_of
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
 from proctor.runs.table import ItemTable, chosen_runs, load_items, load_labels
@@ -200,7 +200,7 @@ def _one_run(store: Store, benchmark: str, names: tuple[str, str]) -> Run:
 
 def system_pairs(runs: Sequence[Run], order: Sequence[str]) -> list[tuple[Run, Run]]:
     """All pairs of systems, in the given order."""
-    rank = {system: place for place, system in enumerate(order)}
+    rank = {system: position for position, system in enumerate(order)}
     ordered = sorted(runs, key=lambda run: (rank.get(run.system, len(rank)), run.system))
     return list(combinations(ordered, 2))
 
@@ -244,7 +244,7 @@ def _on_items(
     scored = {
         run.id: {
             (one.metric.name, one.scorer): one
-            for one in load_marked(store, run, items, card)
+            for one in load_run_scores(store, run, items, card)
             if not metrics or one.metric.name in metrics
         }
         for run in {run.id: run for pair in pairs for run in pair}.values()
@@ -267,7 +267,7 @@ def _on_items(
 
 def condition_pairs(runs: Sequence[Run], order: Sequence[str]) -> list[tuple[Run, Run]]:
     """All pairs of conditions of each system, conditions in the given order."""
-    rank = {condition: place for place, condition in enumerate(order)}
+    rank = {condition: position for position, condition in enumerate(order)}
     by_system: dict[str, list[Run]] = {}
     for run in sorted(runs, key=lambda run: (rank.get(run.condition, len(rank)), run.condition)):
         by_system.setdefault(run.system, []).append(run)
@@ -281,7 +281,7 @@ class _Levels:
     store: Store
     run: Run
     items: ItemTable
-    marked: Marked
+    marked: RunScores
 
     def of(self, values: NDArray[np.float64], both: NDArray[np.intp]) -> list[str]:
         """The levels of these items."""

@@ -220,8 +220,8 @@ def _scores(row: TableRow, one: OpenAnswer, card: BenchmarkCard, vote: Judgement
     keys = {"item_id": one.item.id, "scorer": one.judge, "vote_key": vote.key}
     scores = decided_scores(one.metric, said, card.rating, **keys)
     if not scores:
-        place = f"row {row.number}, column 'value'"
-        raise InputError(file, place, found=repr(row.cells["value"]), expected=one.values)
+        position = f"row {row.number}, column 'value'"
+        raise InputError(file, position, found=repr(row.cells["value"]), expected=one.values)
     yield from scores
     label = decided_by(vote.judge.removeprefix(HUMAN))
     yield Score(metric=UNRESOLVED.name, value=0.0, label=label, **keys)
@@ -255,8 +255,8 @@ def _filled(file: Path) -> list[TableRow]:
         value, reason = (row.cells[name].strip() for name in _FILLED)
         if bool(value) != bool(reason):
             column, found = ("reason", "a value without a reason") if value else ("value", "a reason alone")
-            place = f"row {row.number}, column {column!r}"
-            raise InputError(file, place, found=found, expected="value and reason, or neither")
+            position = f"row {row.number}, column {column!r}"
+            raise InputError(file, position, found=found, expected="value and reason, or neither")
         if value:
             filled.append(row)
     if not filled:
@@ -273,9 +273,9 @@ def _open_one(
         raise _unknown(row, known, store, benchmark, file)
     one = known[key]
     if row.cells["answer_id"].strip() != one.answer_id:
-        place = f"row {row.number}, column 'answer_id'"
+        position = f"row {row.number}, column 'answer_id'"
         found = f"{row.cells['answer_id']!r}, another answer"
-        raise InputError(file, place, found=found, expected=f"{one.answer_id}, the one in the store")
+        raise InputError(file, position, found=found, expected=f"{one.answer_id}, the one in the store")
     return one
 
 

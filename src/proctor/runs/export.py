@@ -23,7 +23,7 @@ from proctor.runs import schema
 from proctor.runs.judgements import judgements_of
 from proctor.runs.schema import BenchmarkCard, Ruling
 from proctor.runs.store import ORACLE, Run, Store
-from proctor.runs.table import CODE, FLOOR, ItemTable, Series, chosen_runs, load_items, load_series
+from proctor.runs.table import BASELINES, CODE, ItemTable, Series, chosen_runs, load_items, load_series
 
 ExportFormat = Literal["jsonl", "csv", "parquet"]
 
@@ -74,19 +74,19 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     items = {item.id: item for item in store.items(card.name)}
     columns = {name: table.facet(name) for name in facets}
-    markable: dict[tuple[str, str], NDArray[np.bool_]] = {}
+    scorable: dict[tuple[str, str], NDArray[np.bool_]] = {}
     for run in runs:
         answers = store.answers(run)
         series = load_series(store, run, table) or [_unscored(card, table)]
         for one in series:
-            markable[one.metric, one.scorer] = table.markable(card.metric(one.metric), one.scorer)
-        for place, name in enumerate(table.ids):
+            scorable[one.metric, one.scorer] = table.scorable(card.metric(one.metric), one.scorer)
+        for position, name in enumerate(table.ids):
             if name not in answers:
                 continue
-            tags = {facet: "|".join(values[place]) for facet, values in columns.items()}
+            tags = {facet: "|".join(values[position]) for facet, values in columns.items()}
             for one in series:
-                if markable[one.metric, one.scorer][place]:
-                    yield _row(run, items[name], answers[name], one, place) | tags | {"scorer": one.scorer}
+                if scorable[one.metric, one.scorer][position]:
+                    yield _row(run, items[name], answers[name], one, position) | tags | {"scorer": one.scorer}
 
 
 def _unscored(card: BenchmarkCard, table: ItemTable) -> Series:
@@ -166,9 +166,9 @@ Change = Callable[[Row], Row]
 def pseudonyms_of(store: Store, benchmark: str, baselines: Collection[str] = (), seed: int = 0) -> dict[str, str]:
     """ "System 1", "System 2" … for every system of a benchmark but the baselines, which everybody may know. The
     numbers are drawn with the seed, so they tell nothing of names or ranks."""
-    known = sorted({run.system for run in store.runs(benchmark)} - {*FLOOR, *baselines})
+    known = sorted({run.system for run in store.runs(benchmark)} - {*BASELINES, *baselines})
     order = generator(seed, "pseudonyms", benchmark).permutation(len(known))
-    return {name: f"System {place + 1}" for name, place in zip(known, order.tolist(), strict=True)}
+    return {name: f"System {position + 1}" for name, position in zip(known, order.tolist(), strict=True)}
 
 
 def hidden_judges(scorers: Collection[str]) -> dict[str, str]:
@@ -179,7 +179,7 @@ def hidden_judges(scorers: Collection[str]) -> dict[str, str]:
     """
     members = {name: _members(name) for name in sorted(scorers) if name != CODE}
     judges = sorted({one for _, some in members.values() for one in some})
-    letters = {name: f"judge {_letters(place)}" for place, name in enumerate(judges)}
+    letters = {name: f"judge {_letters(position)}" for position, name in enumerate(judges)}
     shown = {name: ", ".join(letters[one] for one in some) for name, (_, some) in members.items()}
     found = {name: f"{kind}[{shown[name]}]" if kind else shown[name] for name, (kind, _) in members.items()}
     return {CODE: CODE} | found

@@ -127,8 +127,8 @@ def _rows(
             try:
                 check(row)
             except READING_FAULTS as error:
-                place = ", ".join(f"{column} {row[column]!r}"[:80] for column in columns)
-                yield f"table {name}, row with {place}: {_reason(error)}"
+                position = ", ".join(f"{column} {row[column]!r}"[:80] for column in columns)
+                yield f"table {name}, row with {position}: {_reason(error)}"
     except DBAPIError as error:
         yield f"table {name}: {error.orig}"
     except READING_FAULTS as error:  # a column that the library itself decodes

@@ -57,7 +57,7 @@ class RatingSummary:
 
 def judgements_of(store: Store, benchmark: str, runs: Sequence[Run], scorer: str) -> list[DimensionJudgement]:
     """What a scorer said of the answers of these runs, by run and in the benchmark's order."""
-    order = {item.id: place for place, item in enumerate(store.items(benchmark))}
+    order = {item.id: position for position, item in enumerate(store.items(benchmark))}
     metrics = {metric.name for metric in _dimensions(store, benchmark)}
     found: list[DimensionJudgement] = []
     for run in runs:
@@ -181,13 +181,13 @@ def judge_agreement(
         for one in load_raw_series(store, run, items):
             if one.metric == metric.name and one.scorer in votes:
                 votes[one.scorer].update(
-                    {(run.id, place): float(one.values[place]) for place in one.marked.nonzero()[0].tolist()}
+                    {(run.id, position): float(one.values[position]) for position in one.marked.nonzero()[0].tolist()}
                 )
     flat = [(vote, *key) for by_answer in votes.values() for key, vote in by_answer.items()]
     alpha = krippendorff_alpha(
         [vote for vote, _, _ in flat],
-        [(run, place) for _, run, place in flat],
-        [items.groups[items.group[place]] for _, _, place in flat],
+        [(run, position) for _, run, position in flat],
+        [items.groups[items.group[position]] for _, _, position in flat],
         "nominal",
         plan=Resampling(draws=draws, seed=seed),
     )
@@ -232,7 +232,7 @@ def flagged_votes(
 
     Raises `InputError` for an unknown system or condition.
     """
-    order = {item.id: place for place, item in enumerate(store.items(benchmark))}
+    order = {item.id: position for position, item in enumerate(store.items(benchmark))}
     found = []
     for run in chosen_runs(store, benchmark, systems, conditions):
         behind = {(row.item_id, row.vote_key) for row in store.score_rows(run, judged=True)}

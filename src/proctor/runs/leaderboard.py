@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from proctor.core import FailedPolicy, InputError, Metric
 from proctor.runs.results import FacetSlices, Options, PartResults
-from proctor.runs.run_scores import BOTH, Marked, load_marked, policies, policy_of, readings
+from proctor.runs.run_scores import BOTH, RunScores, load_run_scores, policies, policy_of, readings
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.table import CODE, ItemTable, chosen_runs, load_items
 from proctor.stats import Rank, rank_systems
@@ -78,7 +78,7 @@ class Leaderboard:
 @dataclass(frozen=True)
 class _Entry:
     run: Run
-    marked: Marked
+    marked: RunScores
     policy: str
     disqualified: bool
 
@@ -128,16 +128,16 @@ def leaderboard(
     entries = [
         _Entry(run, one, policy_of(not one.settled, chosen), run.system in card.disqualified)
         for run in chosen_runs(store, benchmark, options.systems, (condition,))
-        for one in load_marked(store, run, items, card)
+        for one in load_run_scores(store, run, items, card)
         if one.metric.name == declared.name and (scorer is None or one.scorer == scorer)
     ]
     scorers = sorted({entry.marked.scorer for entry in entries})
     if len(scorers) > 1:
         raise InputError(store.shown, found=f"{declared.name} by {', '.join(scorers)}", expected="one scorer, named")
-    markable = items.markable(declared, CODE if scorer is None else scorer)
+    scorable = items.scorable(declared, CODE if scorer is None else scorer)
     contests = [entry for entry in entries if not entry.disqualified and not entry.oracle_baseline]
     known = [~np.isnan(one.marked.values(FailedPolicy.WRONG)) for one in contests]
-    common = np.logical_or.reduce([np.zeros_like(markable), *known]) & markable
+    common = np.logical_or.reduce([np.zeros_like(scorable), *known]) & scorable
     board = _Board(items, declared, common, chosen, options)
     decided = [entry for entry in contests if entry.complete_on(common)]
     undecided = [entry for entry in contests if entry.policy == BOTH and entry.settled_on(common)]
@@ -149,7 +149,7 @@ def leaderboard(
         condition=condition,
         rows=[*board.rows(ranked), *(board.row(entry, None) for entry in unranked)],
         items=int(np.sum(common)) if ranked else 0,
-        left_out=int(np.sum(markable & ~common)) if ranked else 0,
+        left_out=int(np.sum(scorable & ~common)) if ranked else 0,
     )
 
 
@@ -212,7 +212,7 @@ class _Board:
             **found,
         )
 
-    def results(self, marked: Marked) -> PartResults:
+    def results(self, marked: RunScores) -> PartResults:
         """The same numbers as in `results`."""
         nothing = np.zeros_like(self.common)
         slices = FacetSlices.of(self.items, (), "")

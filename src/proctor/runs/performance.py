@@ -36,7 +36,7 @@ class NothingMarkedError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ParsedAnswer:
     """What an analysis needs of an answer; whole answers of fifty systems would take gigabytes."""
 
     status: Status
@@ -44,16 +44,16 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Gathered:
+class AnalysisData:
     """The chosen systems on the items that count, each with its own marks: what one lacks is lacking in no other's
     numbers. `labels` is the tag that an item may carry several values
     of (its capabilities), `factors` are the tags that stand in the regression, `facets` all that results are split by;
     `plan` says how intervals are drawn, `policy` what becomes of what a run lacks."""
 
     items: ItemTable
-    whole: dict[str, Item]
+    by_id: dict[str, Item]
     entries: list[Entry]
-    answers: dict[str, dict[str, Said]]
+    answers: dict[str, dict[str, ParsedAnswer]]
     causes: dict[str, dict[int, str]]
     labels: str
     factors: tuple[str, ...]
@@ -95,7 +95,7 @@ UNSUPPORTED = "not supported"
 """The cause of an item whose format the system does not answer."""
 
 
-def failure_rows(data: Gathered) -> list[AnalysisRow]:
+def failure_rows(data: AnalysisData) -> list[AnalysisRow]:
     """Per system and format: how many questions ended how, whatever the policy. The cause is the label of the mark, by
     code or by the judge behind the ranking (right, wrong, unreadable, timed out, refused, error, missing; for a panel
     without a majority unresolved); right or wrong by the mark where it has none, "not marked" before there is a mark,
@@ -104,8 +104,8 @@ def failure_rows(data: Gathered) -> list[AnalysisRow]:
     rows = []
     for entry in data.entries:
         found: Counter[tuple[str, str]] = Counter()
-        for place, values in enumerate(column):
-            found[values[0] if values else "", _cause(data, entry, place)] += 1
+        for position, values in enumerate(column):
+            found[values[0] if values else "", _cause(data, entry, position)] += 1
         sizes: Counter[str] = Counter()
         for (form, _), count in found.items():
             sizes[form] += count
@@ -116,7 +116,7 @@ def failure_rows(data: Gathered) -> list[AnalysisRow]:
     return rows
 
 
-def _cause(data: Gathered, entry: Entry, place: int) -> str:
+def _cause(data: AnalysisData, entry: Entry, place: int) -> str:
     label = data.causes[entry.name].get(place)
     if label:
         return label
@@ -132,7 +132,7 @@ def _cause(data: Gathered, entry: Entry, place: int) -> str:
     return "right" if entry.marked.scores[place] >= 1 else "wrong"
 
 
-def mark_rows(data: Gathered) -> list[AnalysisRow]:
+def mark_rows(data: AnalysisData) -> list[AnalysisRow]:
     """Per system and format: the marks beyond accuracy (`proctor.metrics.marks`). Under the policy `wrong` what failed
     or was not asked has the worst mark, as any answer that can't be read has."""
     rows = []
@@ -140,9 +140,9 @@ def mark_rows(data: Gathered) -> list[AnalysisRow]:
         answers = data.answers[entry.name]
         by_kind: dict[str, list[tuple[Item, JsonValue]]] = {}
         out = _left_out(data, entry)
-        for place, name in enumerate(data.items.ids):
-            item, answer = data.whole[name], answers.get(name)
-            if item.reference is not None and place not in out:
+        for position, name in enumerate(data.items.ids):
+            item, answer = data.by_id[name], answers.get(name)
+            if item.reference is not None and position not in out:
                 readable = answer is not None and answer.status is Status.ANSWERED
                 value = answer.parsed if answer is not None and readable else None
                 by_kind.setdefault(item.answer.kind, []).append((item, value))
@@ -162,7 +162,7 @@ def mark_rows(data: Gathered) -> list[AnalysisRow]:
     return rows
 
 
-def _left_out(data: Gathered, entry: Entry) -> set[int]:
+def _left_out(data: AnalysisData, entry: Entry) -> set[int]:
     """The places of items that are no part of the marks: of a format that the system does not answer and, where what a
     run lacks is left out, failed ones and those not asked."""
     out = entry.unsupported
@@ -173,7 +173,7 @@ def _left_out(data: Gathered, entry: Entry) -> set[int]:
     return set(np.flatnonzero(out).tolist())
 
 
-def _marks(kind: str, pairs: list[tuple[Item, JsonValue]], data: Gathered) -> list[MetricEstimate]:
+def _marks(kind: str, pairs: list[tuple[Item, JsonValue]], data: AnalysisData) -> list[MetricEstimate]:
     # What a format parses to is plain JSON; that its shape is the format's has been checked when it was read.
     truth: list[Any] = [item.reference.answer if item.reference else None for item, _ in pairs]
     said: list[Any] = [value for _, value in pairs]
@@ -204,7 +204,7 @@ ALL = "all"
 _REACH = 1.5  # whiskers end at the last value within this many widths of the box (Tukey 1977)
 
 
-def video_rows(data: Gathered) -> list[AnalysisRow]:
+def video_rows(data: AnalysisData) -> list[AnalysisRow]:
     """Per system the spread of the groups' accuracies, on all questions and on those that carry each label: the
     standard deviation, and what a box plot shows. Whiskers end at the last group within 1.5 widths of the box."""
     rows = []
@@ -232,7 +232,7 @@ def box_of(means: Floats) -> AnalysisRow:
     return dict(zip(names, values, strict=True))
 
 
-def group_rows(data: Gathered) -> list[AnalysisRow]:
+def group_rows(data: AnalysisData) -> list[AnalysisRow]:
     """Every system on every group where it has a mark: its accuracy on its own questions, and its place there among the
     systems that are no baselines (equal ones share a place; None for a baseline): what a podium plot shows."""
     everything = np.ones(len(data.items.ids), dtype=np.bool_)
@@ -259,7 +259,7 @@ def group_rows(data: Gathered) -> list[AnalysisRow]:
     return rows
 
 
-def _sums(data: Gathered, right: Floats, inside: NDArray[np.bool_]) -> tuple[NDArray[np.int64], Floats, Floats]:
+def _sums(data: AnalysisData, right: Floats, inside: NDArray[np.bool_]) -> tuple[NDArray[np.int64], Floats, Floats]:
     """The groups with a mark inside, how many marks each has, and how many of them are right."""
     marked = np.flatnonzero(~np.isnan(right) & inside)
     group = data.items.group[marked]
@@ -304,7 +304,7 @@ def vote(item: Item, values: Sequence[JsonValue]) -> JsonValue:
     return next(value for value in said if times[json.dumps(value)] == best)
 
 
-def ensemble_rows(data: Gathered) -> list[AnalysisRow]:
+def ensemble_rows(data: AnalysisData) -> list[AnalysisRow]:
     """Accuracy of the best system, of votes of the best three and of all, and of "any of them is right": over all
     formats and for each, with the paired difference to the best system.
 
@@ -315,9 +315,9 @@ def ensemble_rows(data: Gathered) -> list[AnalysisRow]:
     voters = [entry for entry in data.entries if not entry.baseline]
     marked = np.logical_or.reduce([~np.isnan(entry.right) for entry in voters])
     here = [
-        int(place)
-        for place in np.flatnonzero(marked)
-        if not isinstance(data.whole[data.items.ids[place]].answer, FreeTextFormat | RatingsFormat)
+        int(position)
+        for position in np.flatnonzero(marked)
+        if not isinstance(data.by_id[data.items.ids[position]].answer, FreeTextFormat | RatingsFormat)
     ]
     own = {entry.name: np.nan_to_num(entry.right[np.array(here, dtype=np.int64)]) for entry in voters}
     everyone = sorted(own, key=lambda name: (-float(own[name].mean()) if here else 0.0, name))
@@ -325,9 +325,9 @@ def ensemble_rows(data: Gathered) -> list[AnalysisRow]:
     for name, size in ((f"vote of the best {_FEW}", _FEW), (VOTE_OF_ALL, len(voters))):
         if size > 1 and (size < len(voters) or name == VOTE_OF_ALL):
             chosen = everyone[:size]
-            made.append((name, chosen, np.array([_voted(data, place, chosen) for place in here])))
+            made.append((name, chosen, np.array([_voted(data, position, chosen) for position in here])))
     made.append((BOUND, everyone, np.max(list(own.values()), axis=0)))
-    formats = np.array([data.whole[data.items.ids[place]].answer.kind for place in here])
+    formats = np.array([data.by_id[data.items.ids[position]].answer.kind for position in here])
     rows = []
     for kind in ("all", *sorted(set(formats))):
         inside = np.flatnonzero((formats == kind) | (kind == "all"))
@@ -341,13 +341,13 @@ def ensemble_rows(data: Gathered) -> list[AnalysisRow]:
     return rows
 
 
-def _gain(right: Floats, best: Floats, groups: NDArray[np.int64], data: Gathered) -> AnalysisRow:
+def _gain(right: Floats, best: Floats, groups: NDArray[np.int64], data: AnalysisData) -> AnalysisRow:
     one = paired_difference(right, best, groups, data.plan.within(0, 1))
     return {"gain": one.value, "gain_low": one.ci_low, "gain_high": one.ci_high, "p": one.p}
 
 
-def _voted(data: Gathered, place: int, systems: Sequence[str]) -> float:
-    item = data.whole[data.items.ids[place]]
+def _voted(data: AnalysisData, place: int, systems: Sequence[str]) -> float:
+    item = data.by_id[data.items.ids[place]]
     given = [data.answers[system].get(item.id) for system in systems]
     value = vote(item, [None if one is None or one.status != "answered" else one.parsed for one in given])
     return float(value is not None and is_right(item, value))

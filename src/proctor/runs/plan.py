@@ -17,7 +17,7 @@ from proctor.core import Benchmark, InputError, Item, NeedsReferences, ProctorEr
 from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, view, viewer
 from proctor.runs.engine import Job, Limits, Tally, ask, ask_all, scores_of
 from proctor.runs.store import ORACLE, Run, Store
-from proctor.runs.table import FLOOR
+from proctor.runs.table import BASELINES
 from proctor.systems import build_system
 
 
@@ -261,12 +261,12 @@ def _words(item: Item) -> int:
 _CONDITION = "text-only"
 
 
-def skipped_floor(benchmark: Benchmark, *, seed: int = 0) -> dict[str, str]:
+def skipped_baselines(benchmark: Benchmark, *, seed: int = 0) -> dict[str, str]:
     """The baselines that answer none of the items, each with the reason."""
     items = benchmark.counted()
     known = any(item.reference is not None for item in items)
     skipped = {}
-    for name in FLOOR:
+    for name in BASELINES:
         system = build_system(name, seed=seed)
         if not any(system.supports(item) for item in items):
             skipped[name] = "unsupported answer format"
@@ -277,7 +277,7 @@ def skipped_floor(benchmark: Benchmark, *, seed: int = 0) -> dict[str, str]:
     return skipped
 
 
-async def add_floor(store: Store, benchmark: Benchmark, scorers: Sequence[Scorer], *, seed: int = 0) -> list[str]:
+async def add_baselines(store: Store, benchmark: Benchmark, scorers: Sequence[Scorer], *, seed: int = 0) -> list[str]:
     """Asks the baselines all items that count, as far as the store has not their answers yet.
 
     They take seconds and cost nothing. Returns the names of those that were asked. A run of that name
@@ -288,7 +288,7 @@ async def add_floor(store: Store, benchmark: Benchmark, scorers: Sequence[Scorer
     known = {run.system: run for run in store.runs(benchmark.name) if run.condition == _CONDITION}
     added = []
     items = benchmark.counted()
-    for name in FLOOR:
+    for name in BASELINES:
         system = build_system(name, seed=seed)
         settings = run_settings(system, library, _CONDITION, seed=seed)
         before = known.get(name)

@@ -141,8 +141,8 @@ class _Maker:
     plan: RankingPlan
 
     def board(self, name: str, title: str, asked: Mask) -> Board:
-        markable = self.entries[0].marked.markable
-        here = asked & markable & (self.codes >= 0)
+        scorable = self.entries[0].marked.scorable
+        here = asked & scorable & (self.codes >= 0)
         inside = np.flatnonzero(here)
         ranked = [entry for entry in self.entries if not entry.baseline]
         ranked, unranked = self._settled(ranked, here)
@@ -163,7 +163,7 @@ class _Maker:
                 RankedRun(one, self._below(one.name, baselines, marks), lacking[one.name]) for one in standings.systems
             ],
             items=len(inside),
-            left_out=int(np.sum(asked & ~markable & (self.codes >= 0))),
+            left_out=int(np.sum(asked & ~scorable & (self.codes >= 0))),
             alpha=self.plan.alpha,
             marks=marks,
             judge=next((one.scorer for one in entries if one.scorer != CODE), CODE),

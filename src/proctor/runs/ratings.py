@@ -145,18 +145,18 @@ class _Given:
     def marks(self, scorer: str) -> dict[Key, float]:
         """A scorer's scores, without those that a person gave in its place."""
         return {
-            (self.table.ids[place], self.named[run.id], one.metric): float(one.values[place])
+            (self.table.ids[position], self.named[run.id], one.metric): float(one.values[position])
             for run in self.runs
             for by_people in [self._decided(run, scorer)]
             for one in self.series[run.id]
             if one.scorer == scorer and one.metric not in _OWN
-            for place in one.marked.nonzero()[0].tolist()
-            if place not in by_people
+            for position in one.marked.nonzero()[0].tolist()
+            if position not in by_people
         }
 
     def _decided(self, run: Run, scorer: str) -> set[int]:
         labels = load_labels(self.store, run, self.table, UNRESOLVED.name, scorer)
-        return {place for place, label in labels.items() if is_decided(label)}
+        return {position for position, label in labels.items() if is_decided(label)}
 
     def cell(self, key: Key) -> tuple[str, str, str]:
         """Dataset, language and dimension."""
@@ -281,9 +281,9 @@ def scored_cases(
             continue
         before = found.setdefault(cases[item, system], {}).setdefault(dimension, value)
         if before != value:
-            place = f"scores by {scorer}"
+            position = f"scores by {scorer}"
             twice = f"{before:g} and {value:g} on {dimension} for one text, an answer to {item}"
-            raise InputError(store.shown, place, found=twice, expected="the same score")
+            raise InputError(store.shown, position, found=twice, expected="the same score")
     return found
 
 

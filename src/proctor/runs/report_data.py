@@ -25,7 +25,7 @@ from proctor.metrics.text import RATIONALE_F1, gives_rationales
 from proctor.runs import schema
 from proctor.runs.schema import answer_from_row
 from proctor.runs.store import Run, Store
-from proctor.runs.table import FLOOR, ItemTable, Outcomes, load_outcomes, load_series
+from proctor.runs.table import BASELINES, ItemTable, Outcomes, load_outcomes, load_series
 from proctor.stats import Resampling
 
 TIMES = ("model", "media", "queue", "retry")
@@ -82,8 +82,8 @@ def load_answers(store: Store, run: Run, items: ItemTable, first: int) -> dict[i
         for numbers in _chunks(items, first):
             query = select(table).where(table.c.run == run.id, table.c.item.in_(numbers))
             for row in connection.execute(query).mappings():
-                place = int(items.row_of[row["item"]])
-                found[place] = answer_from_row(items.ids[place], row)
+                position = int(items.row_of[row["item"]])
+                found[position] = answer_from_row(items.ids[position], row)
     return found
 
 
@@ -100,16 +100,16 @@ def load_scores(store: Store, run: Run, items: ItemTable, first: int) -> dict[in
                 .order_by(table.c.metric, table.c.scorer)
             )
             for row in connection.execute(query):
-                place = int(items.row_of[row.item])
+                position = int(items.row_of[row.item])
                 score = Score(
-                    item_id=items.ids[place],
+                    item_id=items.ids[position],
                     metric=row.metric,
                     value=row.value,
                     scorer=row.scorer,
                     label=row.label,
                     vote_key=row.vote_key,
                 )
-                found.setdefault(place, []).append(score)
+                found.setdefault(position, []).append(score)
     return found
 
 
@@ -150,8 +150,8 @@ def status_counts(store: Store, run: Run, items: ItemTable) -> dict[str, int]:
         "timed_out": int(np.sum(outcomes.where(Status.TIMED_OUT))),
         "error": int(np.sum(outcomes.where(Status.ERROR))),
         "failed": int(np.sum(outcomes.where(Status.FAILED))),
-        "not_asked": 0 if run.system in FLOOR else int(np.sum(~outcomes.asked)),
-        "unsupported": int(np.sum(~outcomes.asked)) if run.system in FLOOR else 0,
+        "not_asked": 0 if run.system in BASELINES else int(np.sum(~outcomes.asked)),
+        "unsupported": int(np.sum(~outcomes.asked)) if run.system in BASELINES else 0,
     }
 
 
@@ -164,8 +164,8 @@ def _chunks(items: ItemTable, first: int) -> Iterator[list[int]]:
 
 def _seconds(spent: NDArray[np.float64]) -> dict[str, Seconds]:
     found = {}
-    for place, name in enumerate(TIMES):
-        measured = spent[~np.isnan(spent[:, place]), place]
+    for position, name in enumerate(TIMES):
+        measured = spent[~np.isnan(spent[:, position]), position]
         if np.any(measured > 0):
             median, p90 = np.quantile(measured, (0.5, 0.9))
             found[name] = Seconds(len(measured), float(median), float(p90))
@@ -192,7 +192,7 @@ class OrderedRun:
         """Items that are in no figure."""
         return 0 if self.policy == FailedPolicy.WRONG else self.lacking
 
-    def whole(self, *, draws: int = 2000, seed: int = 0) -> list[MetricEstimate]:
+    def metrics(self, *, draws: int = 2000, seed: int = 0) -> list[MetricEstimate]:
         """The metrics of orders over all of them, with intervals by group."""
         return order_marks(list(self._counted.values()), self.groups, plan=Resampling(draws=draws, seed=seed))
 
@@ -236,14 +236,14 @@ def _load(store: Store, run: Run, table: ItemTable, items: Mapping[str, Item], p
     orders: dict[str, OrderComparison] = {}
     groups, lacking = [], set()
     asked = [
-        (place, name)
-        for place, name in enumerate(table.ids)
+        (position, name)
+        for position, name in enumerate(table.ids)
         if isinstance(items[name].answer, OrderingFormat) and items[name].reference is not None
     ]
-    if not any(place in answers for place, _ in asked):
+    if not any(position in answers for position, _ in asked):
         asked = []  # the run is one on other questions
-    for place, name in asked:
-        item, answer = items[name], answers.get(place)
+    for position, name in asked:
+        item, answer = items[name], answers.get(position)
         if answer is None or answer.status is Status.FAILED:
             lacking.add(name)
             if policy is FailedPolicy.EXCLUDE:
@@ -254,9 +254,9 @@ def _load(store: Store, run: Run, table: ItemTable, items: Mapping[str, Item], p
         groups.append(item.group)
     f1 = {
         one.scorer: {
-            table.ids[place]: float(one.values[place])
-            for place in np.flatnonzero(one.marked)
-            if table.ids[place] in orders
+            table.ids[position]: float(one.values[position])
+            for position in np.flatnonzero(one.marked)
+            if table.ids[position] in orders
         }
         for one in load_series(store, run, table)
         if one.metric == RATIONALE_F1.name

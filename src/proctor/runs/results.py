@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from proctor.core import BenchmarkReader, FailedPolicy, InputError, Metric, OfficialFigure, Status, natural, one_of
 from proctor.judges import UNRESOLVED, is_decided
-from proctor.runs.run_scores import BOTH, Marked, both_ends, load_marked, load_marked_accuracy, policies, policy_of
+from proctor.runs.run_scores import BOTH, RunScores, both_ends, load_accuracy, load_run_scores, policies, policy_of
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
 from proctor.runs.table import ItemTable, chosen_runs, load_items, load_labels
@@ -120,9 +120,9 @@ def results(store: Store, benchmark: str, options: Options | None = None) -> Res
         items = load_items(store, card, all_items=options.all_items)
     facets = FacetSlices.of(items, options.by, store.shown)
     rows: list[Result] = []
-    declared = {metric.name: place for place, metric in enumerate(card.metrics)}
+    declared = {metric.name: position for position, metric in enumerate(card.metrics)}
     for run in chosen_runs(store, benchmark, options.systems, options.conditions):
-        parts = load_marked(store, run, items, card, unscored=True)
+        parts = load_run_scores(store, run, items, card, unscored=True)
         labels = {
             (one.metric.name, one.scorer): load_labels(store, run, items, one.metric.name, one.scorer)
             for one in parts
@@ -161,9 +161,9 @@ class FacetSlices:
         _, first, alike = np.unique(alike, return_index=True, return_inverse=True)
         cells = [list(product(*(values[codes[item]] for codes, values in columns))) for item in first]
         names = sorted({cell for some in cells for cell in some}, key=_cell_order)
-        place = {cell: code for code, cell in enumerate(names)}
+        position = {cell: code for code, cell in enumerate(names)}
         members = np.split(np.argsort(alike, kind="stable"), np.cumsum(np.bincount(alike))[:-1])
-        pairs = [(members[number], place[cell]) for number, some in enumerate(cells) for cell in some]
+        pairs = [(members[number], position[cell]) for number, some in enumerate(cells) for cell in some]
         return cls(
             facets=[dict(zip(by, cell, strict=True)) for cell in names],
             items=np.concatenate([np.zeros(0, dtype=np.int64), *(where for where, _ in pairs)]),
@@ -195,7 +195,7 @@ def _cell_order(cell: tuple[str, ...]) -> tuple[list[list[tuple[int, float, str]
 class PartResults:
     """The results of one metric by one scorer in one run, split by facets."""
 
-    part: Marked
+    part: RunScores
     items: ItemTable
     decided: Mask
     slices: FacetSlices
@@ -257,7 +257,7 @@ class PartResults:
             "missing": ~outcomes.asked & ~part.unsupported,
             "unsupported": part.unsupported,
         }
-        return {name: self.slices.count(mask & part.markable) for name, mask in masks.items()}
+        return {name: self.slices.count(mask & part.scorable) for name, mask in masks.items()}
 
     def _estimates(self, policy: FailedPolicy) -> list[Estimate]:
         values, items, metric, options = self.part.values(policy), self.items, self.part.metric, self.options
@@ -345,7 +345,7 @@ def official_summaries(
     items = load_items(store, card)
     found = []
     runs = chosen_runs(store, benchmark, options.systems, options.conditions)
-    accuracy = load_marked_accuracy(store, runs, items, card)
+    accuracy = load_accuracy(store, runs, items, card)
     for run in runs:
         own = accuracy[run.id]
         lacking = int(own.lacking.sum())
@@ -354,8 +354,8 @@ def official_summaries(
             right = own.values(policy)
             there = np.flatnonzero(~np.isnan(right))
             figures = reader.figures(
-                [items.groups[items.group[place]] for place in there],
-                [items.tags[items.tags_code[place]] for place in there],
+                [items.groups[items.group[position]] for position in there],
+                [items.tags[items.tags_code[position]] for position in there],
                 right[there].tolist(),
                 int(late.sum()),
                 official=official,

@@ -20,8 +20,8 @@ from proctor.judges import UNRESOLVED
 from proctor.runs.schema import BenchmarkCard, Ruling
 from proctor.runs.store import Run, Store
 from proctor.runs.table import (
+    BASELINES,
     CODE,
-    FLOOR,
     ItemTable,
     Outcomes,
     Series,
@@ -52,10 +52,10 @@ def policies(chosen: FailedPolicy | None, card: BenchmarkCard) -> tuple[FailedPo
 
 
 @dataclass(frozen=True)
-class Marked:
+class RunScores:
     """One metric by one scorer in one run, and why items have no score. All arrays have one entry an item.
 
-    `markable` are the items that the metric marks. Each of them has a score in `scores` or is in exactly one of the
+    `scorable` are the items that the metric marks. Each of them has a score in `scores` or is in exactly one of the
     masks: `failed` (an infrastructure error), `not_asked`, `unresolved` (the judge was asked and gave no verdict),
     `waiting` (the judge is still to be asked) and `unsupported` (a baseline does not answer its format);
     the last two are neither right nor wrong under any policy.
@@ -64,7 +64,7 @@ class Marked:
     metric: Metric
     scorer: str
     scores: NDArray[np.float64]
-    markable: Mask
+    scorable: Mask
     failed: Mask
     not_asked: Mask
     unresolved: Mask
@@ -87,27 +87,27 @@ class Marked:
 
         Whether a judge came to a verdict (`unresolved`) is no score of the system: it has no worst value.
         """
-        values = np.where(self.markable, self.scores, np.nan)
+        values = np.where(self.scorable, self.scores, np.nan)
         if policy is FailedPolicy.WRONG and self.metric.name != UNRESOLVED.name:
             values[self.lacking] = self.metric.worst
         return values
 
 
-def marked(
-    metric: Metric, series: Series, markable: Mask, outcomes: Outcomes, unresolved: Mask, *, baseline: bool = False
-) -> Marked:
+def run_scores(
+    metric: Metric, series: Series, scorable: Mask, outcomes: Outcomes, unresolved: Mask, *, baseline: bool = False
+) -> RunScores:
     """A series of a run with what it lacks; `unresolved` are the answers that its judge gave no verdict on.
 
     A `baseline` of the floor is asked all that it supports, so that what it was not asked is unsupported.
     """
-    without = markable & ~series.marked
+    without = scorable & ~series.marked
     answered, not_asked = outcomes.answered & without, ~outcomes.asked & without
     nothing = np.zeros_like(without)
-    return Marked(
+    return RunScores(
         metric=metric,
         scorer=series.scorer,
         scores=series.values,
-        markable=markable,
+        scorable=scorable,
         failed=outcomes.where(Status.FAILED) & without,
         not_asked=nothing if baseline else not_asked,
         unresolved=answered & unresolved,
@@ -139,9 +139,9 @@ def readings(names: Sequence[str], metric: Metric) -> list[dict[str, float]]:
     return found
 
 
-def load_marked(
+def load_run_scores(
     store: Store, run: Run, items: ItemTable, card: BenchmarkCard, *, unscored: bool = False
-) -> list[Marked]:
+) -> list[RunScores]:
     """Every metric and scorer of a run, with what it lacks.
 
     With `unscored` also what nobody has scored: answers of a format (all failed, or waiting for a judge) that no score
@@ -149,19 +149,21 @@ def load_marked(
     """
     outcomes, series = load_outcomes(store, run, items), load_series(store, run, items)
     unresolved = _unresolved(series)
-    nothing, baseline = np.zeros(len(items.ids), dtype=np.bool_), run.system in FLOOR
+    nothing, baseline = np.zeros(len(items.ids), dtype=np.bool_), run.system in BASELINES
     found = []
     for one in series:
         metric = card.metric(one.metric)
         open_ones = unresolved.get(one.scorer, nothing)
-        found.append(marked(metric, one, items.markable(metric, one.scorer), outcomes, open_ones, baseline=baseline))
+        found.append(
+            run_scores(metric, one, items.scorable(metric, one.scorer), outcomes, open_ones, baseline=baseline)
+        )
     for metric in card.metrics if unscored else ():
         for scorer in (CODE, "") if metric.name == ACCURACY.name else ("",):
-            spoken_for = np.logical_or.reduce([nothing, *(part.markable for part in found)])
-            waiting = items.markable(metric, scorer) & ~spoken_for
+            spoken_for = np.logical_or.reduce([nothing, *(part.scorable for part in found)])
+            waiting = items.scorable(metric, scorer) & ~spoken_for
             if np.any(waiting & outcomes.asked):
                 empty = Series(metric.name, scorer, np.full(len(items.ids), np.nan))
-                found.append(marked(metric, empty, waiting, outcomes, nothing, baseline=baseline))
+                found.append(run_scores(metric, empty, waiting, outcomes, nothing, baseline=baseline))
     return found
 
 
@@ -170,12 +172,12 @@ def _unresolved(series: Sequence[Series]) -> dict[str, Mask]:
     return {one.scorer: one.values == 1 for one in series if one.metric == UNRESOLVED.name}
 
 
-def load_marked_accuracy(store: Store, runs: Sequence[Run], items: ItemTable, card: BenchmarkCard) -> dict[int, Marked]:
+def load_accuracy(store: Store, runs: Sequence[Run], items: ItemTable, card: BenchmarkCard) -> dict[int, RunScores]:
     """Whether each answer is right, of several runs (by their number) and all by one judge, where one has marked what
     code can't: that with the most marks, of equals the one with the most models, then the first by name.
 
     A run that it has not marked has code's marks alone, and its free text `waiting`. Where no judge has marked any of
-    the runs, only what code can compare is markable.
+    the runs, only what code can compare is scorable.
     """
     series = {run.id: load_series(store, run, items) for run in runs}
     of_run = {run: {one.scorer: one for one in found if one.metric == ACCURACY.name} for run, found in series.items()}
@@ -188,17 +190,17 @@ def load_marked_accuracy(store: Store, runs: Sequence[Run], items: ItemTable, ca
         np.zeros(len(items.ids), dtype=np.bool_),
         Series(ACCURACY.name, CODE, np.full(len(items.ids), np.nan)),
     )
-    markable = items.markable(metric, judge)
+    scorable = items.scorable(metric, judge)
     found = {}
     for run in runs:
         own = of_run[run.id].get(judge) or of_run[run.id].get(CODE, none)
         open_ones = _unresolved(series[run.id]).get(judge, nothing)
         outcomes = load_outcomes(store, run, items)
-        found[run.id] = marked(metric, own, markable, outcomes, open_ones, baseline=run.system in FLOOR)
+        found[run.id] = run_scores(metric, own, scorable, outcomes, open_ones, baseline=run.system in BASELINES)
     return found
 
 
-BASELINES = ("random", "majority")
+DEFAULT_BASELINES = ("random", "majority")
 """Where no baseline is named, these, as far as the store has them under `text-only`."""
 
 NO_BASELINES = "none"
@@ -255,7 +257,7 @@ class Entry:
 
     run: Run
     right: NDArray[np.float64]
-    marked: Marked
+    marked: RunScores
     missing: Mask
     unsupported: Mask
     untimed: Mask
@@ -278,7 +280,7 @@ class Entry:
         if self.timed:
             right[self.untimed & ~np.isnan(right)] = ACCURACY.worst
         # A contestant that does not answer a format has chosen so; a baseline is shown on what it answers.
-        here = self.unsupported & self.marked.markable
+        here = self.unsupported & self.marked.scorable
         right[here] = np.nan if self.baseline else ACCURACY.worst
         return replace(self, right=right)
 
@@ -309,7 +311,7 @@ def chosen_baselines(runs: Sequence[Run], named: Sequence[str]) -> tuple[str, ..
     if tuple(named) == (NO_BASELINES,):
         return ()
     blind = {run.system for run in runs if run.condition == _BLIND}
-    return tuple(named) or tuple(name for name in BASELINES if name in blind)
+    return tuple(named) or tuple(name for name in DEFAULT_BASELINES if name in blind)
 
 
 def ranked_entries(store: Store, card: BenchmarkCard, items: ItemTable, contest: Contest) -> list[Entry]:
@@ -337,7 +339,7 @@ def ranked_entries(store: Store, card: BenchmarkCard, items: ItemTable, contest:
     if not set(chosen) - set(wanted):
         found = f"no run under {contest.condition}"
         raise InputError(store.shown, found=found, expected="a system to rank")
-    accuracy = load_marked_accuracy(store, list(chosen.values()), items, card)
+    accuracy = load_accuracy(store, list(chosen.values()), items, card)
     entries = [
         _entry(store, run, items, accuracy[run.id], baseline=system in wanted) for system, run in sorted(chosen.items())
     ]
@@ -353,7 +355,7 @@ def disqualified(store: Store, card: BenchmarkCard, contest: Contest) -> tuple[R
     return tuple(card.disqualified[name] for name in sorted(named & card.disqualified.keys()))
 
 
-def _entry(store: Store, run: Run, items: ItemTable, marked: Marked, *, baseline: bool) -> Entry:
+def _entry(store: Store, run: Run, items: ItemTable, marked: RunScores, *, baseline: bool) -> Entry:
     outcomes = marked.outcomes
     never = np.bincount(items.format, outcomes.asked, minlength=len(items.formats)) == 0
     unsupported = never[items.format] if outcomes.asked.any() else np.zeros(len(items.ids), dtype=np.bool_)

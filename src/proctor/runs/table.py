@@ -20,7 +20,7 @@ from proctor.runs.store import Run, Store
 CODE = "code"
 """The scorer that asks no model."""
 
-FLOOR = ("random", "majority", "longest-option", "shortest-option", "text-similarity")
+BASELINES = ("random", "majority", "longest-option", "shortest-option", "text-similarity")
 """The embedded systems that never look; they run under `text-only`."""
 
 STATUS_CODES = {status.value: code for code, status in enumerate(Status)}
@@ -77,16 +77,16 @@ class ItemTable:
         row_of[inside] = (np.cumsum(kept) - 1)[self.row_of[inside]]
         return replace(
             self,
-            ids=[self.ids[place] for place in places],
+            ids=[self.ids[position] for position in places],
             group=group,
             groups=groups,
             format=self.format[places],
             tags_code=self.tags_code[places],
-            flags={name: [values[place] for place in places] for name, values in self.flags.items()},
+            flags={name: [values[position] for position in places] for name, values in self.flags.items()},
             row_of=row_of,
         )
 
-    def markable(self, metric: Metric, scorer: str = "") -> NDArray[np.bool_]:
+    def scorable(self, metric: Metric, scorer: str = "") -> NDArray[np.bool_]:
         """The items that the metric marks; where the scorer is code, accuracy is that of what code can compare."""
         declared = ACCURACY if (metric.name, scorer) == (ACCURACY.name, CODE) else metric
         marks = np.array([declared.marks(kind) for kind in self.formats], dtype=np.bool_)[self.format]
@@ -105,8 +105,8 @@ class ItemTable:
         counts = np.array([one if isinstance(one, int) and one > 0 else 0 for one in known], dtype=np.int64)
         times = counts[self.tags_code[places]]
         if np.any(times == 0):
-            place = f"item {self.ids[int(places[np.argmin(times)])]!r}, tag {metric.per!r}"
-            raise InputError(None, place, found="no number of them", expected=f"one, for {metric.name}")
+            position = f"item {self.ids[int(places[np.argmin(times)])]!r}, tag {metric.per!r}"
+            raise InputError(None, position, found="no number of them", expected=f"one, for {metric.name}")
         return times
 
 
@@ -208,13 +208,13 @@ def load_outcomes(store: Store, run: Run, items: ItemTable) -> Outcomes:
     query = select(table.c.item, code, table.c.readable, lacking).where(table.c.run == run.id)
     with store.reading() as connection:
         rows = np.array(_rows(connection, query), dtype=np.int64).reshape(-1, 4)
-    place, inside = _places(rows[:, 0], items)
+    position, inside = _places(rows[:, 0], items)
     status = np.full(len(items.ids), _ABSENT, dtype=np.int64)
     readable = np.zeros(len(items.ids), dtype=np.bool_)
     submitted = np.ones(len(items.ids), dtype=np.bool_)
-    status[place] = rows[inside, 1]
-    readable[place] = rows[inside, 2]
-    submitted[place] = rows[inside, 3] == 0
+    status[position] = rows[inside, 1]
+    readable[position] = rows[inside, 2]
+    submitted[position] = rows[inside, 3] == 0
     return Outcomes(status, readable, submitted)
 
 
@@ -286,7 +286,7 @@ def load_labels(store: Store, run: Run, items: ItemTable, metric: str, scorer: s
     )
     with store.reading() as connection:
         found = ((int(items.row_of[row.item]), row.label) for row in connection.execute(query))
-        return {place: label for place, label in found if place >= 0}
+        return {position: label for position, label in found if position >= 0}
 
 
 def _series(connection: Connection, run: Run, items: ItemTable, metric: str, scorer: str) -> Series:
@@ -295,9 +295,9 @@ def _series(connection: Connection, run: Run, items: ItemTable, metric: str, sco
         table.c.run == run.id, table.c.metric == metric, table.c.scorer == scorer
     )
     scores = np.array(_rows(connection, query), dtype=_SCORES)
-    place, inside = _places(scores["item"], items)
+    position, inside = _places(scores["item"], items)
     values = np.full(len(items.ids), np.nan)
-    values[place] = scores["value"][inside]
+    values[position] = scores["value"][inside]
     return Series(metric, scorer, values)
 
 

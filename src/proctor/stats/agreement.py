@@ -49,7 +49,7 @@ def krippendorff_alpha(
     kept = np.flatnonzero(times[code] > 1) if len(code) else np.zeros(0, dtype=np.int64)
     if not kept.size:
         return Estimate(None, None, None, 0, 0)
-    labels = [groups[place] for place in kept.tolist()]
+    labels = [groups[position] for position in kept.tolist()]
     samples = Resamples(labels, plan=plan)
     unit, count = samples.units(labels), int((times > 1).sum())
     alphas = _alphas(numbers[kept], code[kept], unit, samples.weights, scale)

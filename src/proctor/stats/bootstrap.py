@@ -180,12 +180,12 @@ def _adjusted(shifted: Floats, bias: Floats, acceleration: Floats) -> Floats:
 
 def _quantile(ordered: Floats, drawn: NDArray[np.int64], share: Floats) -> Floats:
     """The quantile of each column's first `drawn` values, interpolated linearly; NaN where none."""
-    place = share * np.maximum(drawn - 1, 0)
-    left = np.floor(place).astype(np.int64)
+    position = share * np.maximum(drawn - 1, 0)
+    left = np.floor(position).astype(np.int64)
     right = np.minimum(left + 1, np.maximum(drawn - 1, 0))
     column = np.arange(ordered.shape[1])
     low, high = ordered[left, column], ordered[right, column]
-    quantile: Floats = low + (high - low) * (place - left)
+    quantile: Floats = low + (high - low) * (position - left)
     return quantile
 
 
@@ -322,8 +322,8 @@ def _two_level(table: Floats, code: Ints, plan: Resampling) -> Floats:
     group = np.argsort(np.argsort(contents, kind="stable"))[code]
     ordered = kind[np.lexsort((kind, group))]
     parts = []
-    for rows, row, place in item_picks(np.bincount(group), plan):
-        times = np.bincount(row * n + ordered[place], minlength=rows * n).reshape(rows, n)
+    for rows, row, position in item_picks(np.bincount(group), plan):
+        times = np.bincount(row * n + ordered[position], minlength=rows * n).reshape(rows, n)
         parts.append(times.astype(np.float64) @ distinct)
     return np.concatenate(parts)
 

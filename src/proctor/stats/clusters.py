@@ -64,8 +64,8 @@ def finite(values: Values, what: str = "value") -> Floats:
         raise InputError(None, f"{what}s", found=f"{array.ndim} dimensions", expected="one dimension")
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
-        place = int(bad[0])
-        raise InputError(None, f"{what} {place}", found=str(array[place]), expected="a finite number")
+        position = int(bad[0])
+        raise InputError(None, f"{what} {position}", found=str(array[position]), expected="a finite number")
     return array
 
 
@@ -84,8 +84,8 @@ def group_codes(groups: Groups, n: int) -> Ints:
     codes = np.fromiter((numbers.setdefault(label, len(numbers)) for label in labels), np.int64, count=n)
     for label, number in numbers.items():
         if label is None or (isinstance(label, float) and math.isnan(label)):
-            place = int(np.flatnonzero(codes == number)[0])
-            raise InputError(None, f"group of item {place}", found=str(label), expected="a label")
+            position = int(np.flatnonzero(codes == number)[0])
+            raise InputError(None, f"group of item {position}", found=str(label), expected="a label")
     return codes
 
 

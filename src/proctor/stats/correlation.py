@@ -175,10 +175,10 @@ def correlation(
     unit, n_units = group_units(table.n_groups, plan.seed)
     unit = unit[table.codes()]
     statistic = STATISTICS[kind](table.matrix[0], table.matrix[1], unit)
-    whole = float(statistic(np.ones((1, n_units)))[0])
+    observed = float(statistic(np.ones((1, n_units)))[0])
     carrying = min(carrying_groups(row, unit) for row in table.matrix)
     drawn, without, present = np.zeros(0), np.zeros(0), np.ones(n_units, dtype=np.bool_)
-    one = Sampled(whole, drawn, without, present, len(first), table.n_groups, plan, carrying)
+    one = Sampled(observed, drawn, without, present, len(first), table.n_groups, plan, carrying)
     if not one.defined or table.n_groups < 3 or one.thin:
         return one.estimate()
     drawn = np.concatenate([statistic(part) for part in weights(n_units, plan.draws, plan.seed)])
@@ -197,7 +197,7 @@ def degrees(carrying: int, units: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """A statistic on all items (`whole`), in every bootstrap sample (`drawn`) and with each unit left out
+    """A statistic on all items (`observed`), in every bootstrap sample (`drawn`) and with each unit left out
     (`without`); NaN where it isn't defined. `present` marks the units that have items, `n` counts items and
     `groups` their groups. `carrying` is how many groups carry the variation of the side that varies in fewer of
     them (see `carrying_groups`), None where that isn't asked.
@@ -207,7 +207,7 @@ class Sampled:
     0.9819805060619657
     """
 
-    whole: float
+    observed: float
     drawn: Floats
     without: Floats
     present: NDArray[np.bool_]
@@ -230,7 +230,7 @@ class Sampled:
     @property
     def defined(self) -> bool:
         """Whether there is a value at all."""
-        return bool(np.isfinite(self.whole))
+        return bool(np.isfinite(self.observed))
 
     def estimate(self) -> Estimate:
         """The value with its interval, as `correlation` gives it; no interval with fewer than three groups, and
@@ -238,17 +238,17 @@ class Sampled:
         if not self.defined:
             return Estimate(None, None, None, self.n, self.groups)
         if self.groups < 3 or not self.drawn.size or self.thin:
-            return Estimate(self.whole, None, None, self.n, self.groups)
-        inside = np.clip(self.whole, -1 + 1e-12, 1 - 1e-12)
+            return Estimate(self.observed, None, None, self.n, self.groups)
+        inside = np.clip(self.observed, -1 + 1e-12, 1 - 1e-12)
 
         def far(reach: float) -> tuple[float, float]:
             scaled = reach / (1 - inside**2)
             return float(np.tanh(np.arctanh(inside) - scaled)), float(np.tanh(np.arctanh(inside) + scaled))
 
-        low, high = jackknife_ends(self.drawn, self.without[self.present], self.whole, self.df, self.plan, far)
+        low, high = jackknife_ends(self.drawn, self.without[self.present], self.observed, self.df, self.plan, far)
         if not (np.isfinite(low) and np.isfinite(high) and low < high):
-            return Estimate(self.whole, None, None, self.n, self.groups)
-        return Estimate(self.whole, float(np.clip(low, -1, 1)), float(np.clip(high, -1, 1)), self.n, self.groups)
+            return Estimate(self.observed, None, None, self.n, self.groups)
+        return Estimate(self.observed, float(np.clip(low, -1, 1)), float(np.clip(high, -1, 1)), self.n, self.groups)
 
 
 class Resamples:
@@ -280,8 +280,8 @@ class Resamples:
 
     def units(self, groups: Sequence[str]) -> Ints:
         """The unit that each item's group belongs to: the group itself, or a bundle of very many groups."""
-        place = np.fromiter((self._place[label] for label in groups), np.int64, count=len(groups))
-        return self._unit[place]
+        position = np.fromiter((self._place[label] for label in groups), np.int64, count=len(groups))
+        return self._unit[position]
 
     def correlation(self, kind: Kind, a: Values, b: Values, groups: Sequence[str]) -> Sampled:
         """The correlation of a and b, paired by position, with each item's group.
@@ -320,7 +320,7 @@ def average(parts: Sequence[Sampled]) -> Sampled:
 
     >>> samples = Resamples(list("abcd"), plan=Resampling(draws=100))
     >>> parts = [samples.correlation("pearson", [1, 2, 3, 4], b, list("abcd")) for b in ([1, 2, 3, 4], [4, 3, 2, 1])]
-    >>> round(average(parts).whole, 6)
+    >>> round(average(parts).observed, 6)
     0.0
     """
     if not parts:
@@ -328,7 +328,7 @@ def average(parts: Sequence[Sampled]) -> Sampled:
     count = len(parts)
     carrying = [part.carrying for part in parts if part.carrying is not None]
     return Sampled(
-        sum(part.whole for part in parts) / count,
+        sum(part.observed for part in parts) / count,
         reduce(np.add, (part.drawn for part in parts)) / count,
         reduce(np.add, (part.without for part in parts)) / count,
         reduce(np.logical_or, (part.present for part in parts)),
@@ -378,25 +378,25 @@ def contrast(first: Sampled, second: Sampled) -> Contrast:
     >>> contrast(one, one)
     Contrast(value=0.0, ci_low=None, ci_high=None, p=1.0)
     """
-    whole = first.whole - second.whole
-    if not np.isfinite(whole):
+    observed = first.observed - second.observed
+    if not np.isfinite(observed):
         return Contrast(None, None, None, None)
     present = first.present | second.present
     n_units = int(present.sum())
     drawn = first.drawn - second.drawn
     drawn = drawn[np.isfinite(drawn)]
     if min(first.groups, second.groups) < 3 or drawn.size < 2 or first.thin or second.thin:
-        return Contrast(whole, None, None, None)
+        return Contrast(observed, None, None, None)
     without = (first.without - second.without)[present]
     without = without[np.isfinite(without)]
     if without.size < 2:
-        return Contrast(whole, None, None, None)
+        return Contrast(observed, None, None, None)
     jackknife = float(np.sqrt((n_units - 1) / n_units * ((without - without.mean()) ** 2).sum()))
     error = max(float(drawn.std(ddof=1)), jackknife)
     if error <= 1e-12:
-        same = abs(whole) <= 1e-12
-        return Contrast(0.0, None, None, 1.0) if same else Contrast(whole, None, None, None)
+        same = abs(observed) <= 1e-12
+        return Contrast(0.0, None, None, 1.0) if same else Contrast(observed, None, None, None)
     df = min(n_units - 1, first.df, second.df)
     reach = float(stdtrit(df, (1 + first.plan.level) / 2)) * error
-    p = float(2 * stdtr(df, -abs(whole) / error))
-    return Contrast(whole, whole - reach, whole + reach, p)
+    p = float(2 * stdtr(df, -abs(observed) / error))
+    return Contrast(observed, observed - reach, observed + reach, p)

@@ -59,10 +59,10 @@ class SystemTable:
     def _two_level(self, plan: Resampling) -> Floats:
         ordered, n = np.ascontiguousarray(self.matrix.T), self.matrix.shape[1]
         parts = []
-        for rows, row, place in item_picks(self.counts.astype(np.int64), plan):
+        for rows, row, position in item_picks(self.counts.astype(np.int64), plan):
             for some in np.array_split(np.arange(rows), -(-rows * n // CHUNK)):
                 inside = (row >= some[0]) & (row <= some[-1])
-                cell = (row[inside] - some[0]) * n + place[inside]
+                cell = (row[inside] - some[0]) * n + position[inside]
                 times = np.bincount(cell, minlength=len(some) * n).reshape(len(some), n).astype(np.float64)
                 parts.append(ratio(times @ ordered, np.repeat(times.sum(axis=1)[:, None], ordered.shape[1], 1)))
         return np.concatenate(parts)
@@ -105,10 +105,10 @@ def _arranged(values: Floats, code: Ints) -> SystemTable:
     starts = np.cumsum(sizes) - sizes
     contents = np.add.reduceat(scrambled(hashes[order]), starts) if n else np.zeros(0)
     ranked = np.argsort(contents, kind="stable")
-    place = np.empty(len(ranked), dtype=np.int64)
-    place[ranked] = np.arange(len(ranked))
-    order = order[np.argsort(place[code[order]], kind="stable")]
-    matrix, codes = values[:, order], place[code[order]]
+    position = np.empty(len(ranked), dtype=np.int64)
+    position[ranked] = np.arange(len(ranked))
+    order = order[np.argsort(position[code[order]], kind="stable")]
+    matrix, codes = values[:, order], position[code[order]]
     totals = np.zeros((len(sizes), len(values)))
     for number, row in enumerate(matrix):
         totals[:, number] = summed(codes, row, len(sizes))

@@ -122,9 +122,9 @@ def check_bounds(values: Floats, bounds: tuple[float, float] | None) -> None:
         return
     outside = np.flatnonzero((values < bounds[0]) | (values > bounds[1]))
     if outside.size:
-        place = int(outside[0])
+        position = int(outside[0])
         expected = f"a number from {bounds[0]:g} to {bounds[1]:g}"
-        raise InputError(None, f"value {place}", found=f"{values[place]:g}", expected=expected)
+        raise InputError(None, f"value {position}", found=f"{values[position]:g}", expected=expected)
 
 
 def estimates(sums: Sums, means: Floats, plan: Resampling, nothing: float | None = None) -> list[Estimate]:
@@ -291,10 +291,10 @@ def _two_level(items: Items, plan: Resampling, sets: Floats | None) -> Floats:
     values, slices = items.values[order], items.slice_[order]
     n_slices = items.sums.n_slices
     parts = []
-    for rows, row, place in item_picks(np.bincount(items.group), plan):
-        cell = row * n_slices + slices[place]
+    for rows, row, position in item_picks(np.bincount(items.group), plan):
+        cell = row * n_slices + slices[position]
         counts = np.bincount(cell, minlength=rows * n_slices).astype(np.float64).reshape(rows, n_slices)
-        totals = summed(cell, values[place], rows * n_slices).reshape(rows, n_slices)
+        totals = summed(cell, values[position], rows * n_slices).reshape(rows, n_slices)
         parts.append(ratio(totals, counts) if sets is None else ratio(totals @ sets, counts @ sets))
     return np.concatenate(parts)
 

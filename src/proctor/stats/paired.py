@@ -207,8 +207,8 @@ def holm(p_values: Sequence[float] | NDArray[Any]) -> Floats:
     p = finite(p_values, "p value")
     wrong = np.flatnonzero((p < 0) | (p > 1))
     if wrong.size:
-        place = int(wrong[0])
-        raise InputError(None, f"p value {place}", found=f"{p[place]:g}", expected="a number from 0 to 1")
+        position = int(wrong[0])
+        raise InputError(None, f"p value {position}", found=f"{p[position]:g}", expected="a number from 0 to 1")
     order = np.argsort(p, kind="stable")
     stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
     adjusted = np.empty_like(p)

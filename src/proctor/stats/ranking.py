@@ -197,12 +197,12 @@ def tie_groups(count: int, different: Iterable[tuple[int, int]]) -> list[tuple[i
     return sorted(tuple(sorted(one)) for one in sets)
 
 
-def duels(ranks: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def pairwise_wins(ranks: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """In how many buckets each system is ahead of each other, and behind it: systems × systems each.
 
     Leading axes before buckets × systems are kept. Raises `InputError` for ranks below 1.
 
-    >>> ahead, behind = duels(np.array([[1.0, 2.0], [1.0, 1.0]]))
+    >>> ahead, behind = pairwise_wins(np.array([[1.0, 2.0], [1.0, 1.0]]))
     >>> ahead.tolist(), behind.tolist()
     ([[0, 1], [0, 0]], [[0, 0], [1, 0]])
     """
@@ -226,7 +226,7 @@ def copeland(ranks: Floats) -> Floats:
     >>> copeland(np.array([[1.0, 1.0, 3.0]])).tolist()
     [1.0, 1.0, -2.0]
     """
-    ahead, behind = duels(ranks)
+    ahead, behind = pairwise_wins(ranks)
     score: Floats = np.sign(ahead - behind).sum(axis=-1).astype(np.float64)
     return score
 
@@ -237,7 +237,7 @@ def borda(ranks: Floats) -> Floats:
     >>> borda(np.array([[1.0, 2.0, 3.0], [1.0, 1.0, 3.0]])).tolist()
     [3.0, 1.0, -4.0]
     """
-    ahead, behind = duels(ranks)
+    ahead, behind = pairwise_wins(ranks)
     score: Floats = (ahead - behind).sum(axis=-1).astype(np.float64)
     return score
 

@@ -150,13 +150,13 @@ def _independent(table: Floats, names: Sequence[str]) -> tuple[Floats, list[str]
     """
     taken, kept, dropped = [0], ["intercept"], []
     basis = np.full((1, len(table)), 1 / np.sqrt(max(len(table), 1)))
-    for place, name in enumerate(names, start=1):
-        column = table[:, place]
+    for position, name in enumerate(names, start=1):
+        column = table[:, position]
         rest = column - (basis @ column) @ basis
         rest -= (basis @ rest) @ basis
         size = float(np.linalg.norm(rest))
         if size > _ROUNDING * float(np.linalg.norm(column)):
-            taken.append(place)
+            taken.append(position)
             kept.append(name)
             basis = np.vstack([basis, rest / size])
         else:

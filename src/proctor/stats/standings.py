@@ -13,7 +13,7 @@ from proctor.core import InputError, generator
 from proctor.stats.bootstrap import weights
 from proctor.stats.buckets import BucketSums, Correction, bucket_ranks, bucket_sums, resampled_ranks
 from proctor.stats.clusters import Floats, Groups, Ints
-from proctor.stats.ranking import RANK_RULES, check_systems, duels, places, rank_intervals
+from proctor.stats.ranking import RANK_RULES, check_systems, pairwise_wins, places, rank_intervals
 from proctor.stats.signflip import sign_flip
 
 Rule = Literal["copeland", "borda", "mean"]
@@ -228,7 +228,7 @@ class _Numbers:
         """What is known of system k."""
         filled = ~np.isnan(self.ranks).all(axis=1)
         mean = _mean(self.scores)
-        ahead, behind = duels(self.ranks[filled])
+        ahead, behind = pairwise_wins(self.ranks[filled])
         others = [other for other in range(len(self.names)) if other != k]
         tied = int(filled.sum()) - ahead[k] - behind[k]
         return Standing(

@@ -189,7 +189,7 @@ def agreement(scores: Sequence[float], ratings: Sequence[float]) -> float | None
     each = [str(place) for place in range(len(scores))]
     samples = Resamples(each, drawing=False)
     found = [samples.correlation(kind, list(scores), list(ratings), each) for kind in KINDS]
-    return sum(one.whole for one in found) / len(found) if all(one.defined for one in found) else None
+    return sum(one.observed for one in found) / len(found) if all(one.defined for one in found) else None
 
 
 class HonestRow(BaseModel):
@@ -347,7 +347,7 @@ def _within_folds(frame: RatingCells, rated: _Rated, names: Sequence[str]) -> Sa
         parts = [samples.correlation("pearson", [], [], [])]
     whole = average(parts)
     return Sampled(
-        whole.whole, whole.drawn, whole.without, whole.present, len(cell.values), len(set(cell.groups)), whole.plan
+        whole.observed, whole.drawn, whole.without, whole.present, len(cell.values), len(set(cell.groups)), whole.plan
     )
 
 

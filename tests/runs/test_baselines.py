@@ -9,7 +9,7 @@ import pytest
 
 from proctor.core import Status
 from proctor.metrics import AccuracyScorer
-from proctor.runs import FLOOR, Options, Run, Store, add_floor, results
+from proctor.runs import BASELINES, Options, Run, Store, add_baselines, results
 from tests.support.ledger import LEDGER, ledger_benchmark
 
 COUNTED = {line.item for line in LEDGER if line.kind == "count"}
@@ -23,7 +23,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def add(store: Store, seed: int = 0) -> list[str]:
-    return asyncio.run(add_floor(store, ledger_benchmark(), [AccuracyScorer()], seed=seed))
+    return asyncio.run(add_baselines(store, ledger_benchmark(), [AccuracyScorer()], seed=seed))
 
 
 def floor(store: Store) -> dict[str, Run]:
@@ -33,7 +33,7 @@ def floor(store: Store) -> dict[str, Run]:
 def test_the_floor_is_asked_once(store: Store) -> None:
     asked = add(store)
     assert "random" in asked
-    assert set(asked) <= set(FLOOR)
+    assert set(asked) <= set(BASELINES)
     assert floor(store).keys() == set(asked)
     assert {run.condition for run in floor(store).values()} == {"text-only"}
     answers = store.answers(floor(store)["random"])
