@@ -195,6 +195,13 @@ class Annotation(_Frozen):
             found.setdefault(one.instance, []).append(one)
         return found
 
+    def moments_by_instance(self) -> dict[str, list[AnnotatedMoment]]:
+        """The moments of every instance that has some, each in order of time."""
+        found: dict[str, list[AnnotatedMoment]] = {}
+        for one in self.moments:
+            found.setdefault(one.instance, []).append(one)
+        return found
+
     @property
     def classes(self) -> tuple[str, ...]:
         """The classes that are named, sorted."""

@@ -28,9 +28,8 @@ _ENOUGH = 3  # videos from which on an answer that is always the same is known b
 
 
 def leaks_answer(candidate: CandidateQuestion, *shown: float) -> bool:
-    """Whether the text names the answer: the right option and no other, the number, a time within tolerance
-    (also a time that every question shows: that of asking, and of a segment its start), the pattern's text, the
-    class."""
+    """Whether the text names the answer: the right option and no other, the number, a time within tolerance (also a
+    time that every question shows: that of asking, and of a segment its start), the pattern's text, the class."""
     text = candidate.question.casefold()
     if isinstance(candidate.format, ChoiceFormat):
         named = [option for option in candidate.options if option.casefold() in text]

@@ -46,9 +46,7 @@ def complete(annotation: Annotation, longest_s: int = 2) -> Completion:
     picture's width per second. Nothing else is changed. Seconds that it fills may be seconds in which the
     object really was out of sight, so the default is short.
     """
-    moments: dict[str, list[float]] = {}
-    for moment in annotation.moments:
-        moments.setdefault(moment.instance, []).append(moment.time)
+    moments = {instance: [one.time for one in some] for instance, some in annotation.moments_by_instance().items()}
     added: list[Sighting] = []
     filled: list[Filled] = []
     for instance, sightings in annotation.by_instance().items():
@@ -168,9 +166,7 @@ def _class_changes(annotation: Annotation) -> Iterator[TrackFinding]:
 
 
 def _gaps(annotation: Annotation) -> Iterator[TrackFinding]:
-    moments: dict[str, list[float]] = {}
-    for moment in annotation.moments:
-        moments.setdefault(moment.instance, []).append(moment.time)
+    moments = {instance: [one.time for one in some] for instance, some in annotation.moments_by_instance().items()}
     for instance, sightings in annotation.by_instance().items():
         for before, after in gaps(sightings):
             missing = after.second - before.second - 1
@@ -226,16 +222,13 @@ def _outside_video(annotation: Annotation) -> Iterator[TrackFinding]:
 def _moments(annotation: Annotation) -> Iterator[TrackFinding]:
     """Each instance's moments must take turns, begin with an insertion and have boxes near."""
     seen = annotation.by_instance()
-    by_instance: dict[str, list[AnnotatedMoment]] = {}
-    for moment in annotation.moments:
-        by_instance.setdefault(moment.instance, []).append(moment)
-    for instance, moments in by_instance.items():
+    for instance, moments in annotation.moments_by_instance().items():
         arising = official_name(moments[0].class_name) in ARISING
         before = "insertion" if arising and moments[0].kind == "retrieval" else "retrieval"
         for number, moment in enumerate(moments):
             if moment.kind == before:
                 first = number == 0 and moment.kind == "retrieval"
-                kind = "retrieval-before-insertion" if first else _twice(moment)
+                kind = "retrieval-before-insertion" if first else _TWICE[moment.kind]
                 detail = "no insertion before it" if moment.kind == "retrieval" else "no retrieval in between"
                 yield TrackFinding(kind, annotation.video.id, instance, moment.time, detail)
             before = moment.kind
@@ -245,8 +238,7 @@ def _moments(annotation: Annotation) -> Iterator[TrackFinding]:
                 yield TrackFinding("moment-without-box", annotation.video.id, instance, moment.time, detail)
 
 
-def _twice(moment: AnnotatedMoment) -> str:
-    return "inserted-twice" if moment.kind == "insertion" else "retrieved-twice"
+_TWICE = {"insertion": "inserted-twice", "retrieval": "retrieved-twice"}
 
 
 def _stays(annotation: Annotation) -> Iterator[TrackFinding]:
@@ -255,9 +247,7 @@ def _stays(annotation: Annotation) -> Iterator[TrackFinding]:
         detail = "no insertion and no retrieval of anything"
         yield TrackFinding("no-moments", annotation.video.id, "", None, detail)
         return
-    moments: dict[str, list[AnnotatedMoment]] = {}
-    for moment in annotation.moments:
-        moments.setdefault(moment.instance, []).append(moment)
+    moments = annotation.moments_by_instance()
     for instance, sightings in annotation.by_instance().items():
         own = moments.get(instance, [])
         arising = official_name(sightings[0].class_name) in ARISING

@@ -40,17 +40,11 @@ Ended = Callable[[Node, Sequence[Node]], bool]
 """Called with every element that ends and those around it, the root first: whether it is done with and forgotten."""
 
 
-class _RefusedError(Exception):
-    def __init__(self, found: str, expected: str) -> None:
-        super().__init__(found)
-        self.found, self.expected = found, expected
-
-
 class _Handler:
     """What expat calls while it reads."""
 
-    def __init__(self, parser: expat.XMLParserType, ended: Ended | None) -> None:
-        self._parser = parser
+    def __init__(self, file: Path, parser: expat.XMLParserType, ended: Ended | None) -> None:
+        self._file, self._parser = file, parser
         self._ended = ended
         self.top = Node("", 0, {})
         self._open = [self.top]
@@ -61,7 +55,7 @@ class _Handler:
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         if len(self._open) > _DEEPEST:
-            raise _RefusedError(f"elements {len(self._open)} deep", f"at most {_DEEPEST}")
+            raise self._refused(f"elements {len(self._open)} deep", f"at most {_DEEPEST}")
         node = Node(tag, self._parser.CurrentLineNumber, attributes)
         self._open[-1].children.append(node)
         self._open.append(node)
@@ -78,7 +72,10 @@ class _Handler:
 
     def _doctype(self, *parts: object) -> None:
         del parts
-        raise _RefusedError("a document type (<!DOCTYPE …>)", "XML without one: it may hide entities")
+        raise self._refused("a document type (<!DOCTYPE …>)", "XML without one: it may hide entities")
+
+    def _refused(self, found: str, expected: str) -> InputError:
+        return InputError(self._file, f"line {self._parser.CurrentLineNumber}", found=found, expected=expected)
 
 
 def read_xml(file: Path, content: bytes, ended: Ended | None = None) -> Node:
@@ -90,12 +87,9 @@ def read_xml(file: Path, content: bytes, ended: Ended | None = None) -> Node:
     """
     parser = expat.ParserCreate()
     parser.buffer_text = True
-    handler = _Handler(parser, ended)
+    handler = _Handler(file, parser, ended)
     try:
         parser.Parse(content, True)
-    except _RefusedError as error:
-        place = f"line {parser.CurrentLineNumber}"
-        raise InputError(file, place, found=error.found, expected=error.expected) from error
     except expat.ExpatError as error:
         place = f"line {error.lineno}, column {error.offset + 1}"
         raise InputError(file, place, found=expat.ErrorString(error.code), expected=_WELL_FORMED) from error

@@ -99,11 +99,10 @@ class RandomGuess:
     """A valid random answer: what blind luck scores.
 
     The draw belongs to (seed, item), so that an item gets the same answer whenever and in whichever order it is asked.
-    Choice: each option alike. Ordering: each permutation alike. Binary: a fair coin. Count: 0 to
-    `HIGHEST_COUNT` alike. Percentage: a whole number from 0 to 100. Classes: each class with
-    probability 1/2. Timestamps: uniform over the view's span (`DEFAULT_SPAN_S` where it has none), one
-    moment, or one to three where several may be named. Ratings: uniform from low to high. Free text
-    and texts of a pattern can't be drawn at random and are not supported.
+    Choice: each option alike. Ordering: each permutation alike. Binary: a fair coin. Count: 0 to `HIGHEST_COUNT` alike.
+    Percentage: a whole number from 0 to 100. Classes: each class with probability 1/2. Timestamps: uniform over the
+    view's span (`DEFAULT_SPAN_S` where it has none), one moment, or one to three where several may be named. Ratings:
+    uniform from low to high. Free text and texts of a pattern can't be drawn at random and are not supported.
     """
 
     name = "random"
@@ -157,9 +156,8 @@ def _number(
 class Majority:
     """The best constant answer of each format, chosen by the reference answers: an oracle baseline.
 
-    It is found on the very items that it then answers, so it is optimistic: what the
-    distribution of the answers alone is worth (see `Constants` for what shares a
-    constant). Free text has no majority and is not supported.
+    It is found on the very items that it then answers, so it is optimistic: what the distribution of the answers alone
+    is worth (see `Constants` for what shares a constant). Free text has no majority and is not supported.
     """
 
     name = "majority"
@@ -189,12 +187,11 @@ class Majority:
 class TextSimilarity:
     """The option, or the answer to another question, with the most similar words (TF-IDF).
 
-    Words alone: TF-IDF over single words and pairs, cosine similarity.
-    A choice gets the option that is most similar to the question; of equals the first. Here the reference is
-    never used: all that it learns are the words' weights. Every other format gets the reference of the
-    most similar question of the same format in *another* group (never in its own, where the same
-    moments are asked about again): of equals the first in the benchmark's order, and of the references
-    only those that are a valid answer to the item (a class that it does not know can't be said).
+    Words alone: TF-IDF over single words and pairs, cosine similarity. A choice gets the option that is most similar to
+    the question; of equals the first. Here the reference is never used: all that it learns are the words' weights.
+    Every other format gets the reference of the most similar question of the same format in *another* group (never in
+    its own, where the same moments are asked about again): of equals the first in the benchmark's order, and of the
+    references only those that are a valid answer to the item (a class that it does not know can't be said).
     """
 
     name = "text-similarity"

@@ -190,14 +190,6 @@ class _Draft:
     pictures: list[bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class _Beside:
-    """What is known of the videos, by name."""
-
-    logs: Mapping[str, Sequence[LoggedEvent]]
-    scenarios: Mapping[str, Scenario]
-
-
 def scenarios_of(videos: Path, file: Path | None = None) -> dict[str, Scenario]:
     """What each video below a folder shows: as a JSON file says, an object from names (with or without the ending) to
     scenarios; else by the folder that it lies in, `CPR`, `AED` or `BMV` in any case.
@@ -206,7 +198,9 @@ def scenarios_of(videos: Path, file: Path | None = None) -> dict[str, Scenario]:
     """
     known: dict[str, Scenario] = {one.casefold(): one for one in get_args(Scenario)}
     expected = f"one of {', '.join(get_args(Scenario))}"
-    listed = _listed(file) if file is not None else {}
+    listed = read_json(file, "an object from videos to scenarios") if file is not None else {}
+    if not isinstance(listed, dict):
+        raise InputError(file, found=type(listed).__name__, expected="an object from videos to scenarios")
     found: dict[str, Scenario] = {}
     for name in _videos(videos):
         if file is not None:
@@ -222,13 +216,6 @@ def scenarios_of(videos: Path, file: Path | None = None) -> dict[str, Scenario]:
             raise InputError(videos / name, found=f"{len(inside)} folders named so", expected=expected)
         found[name] = inside[0]
     return found
-
-
-def _listed(file: Path) -> dict[str, JsonValue]:
-    known = read_json(file, "an object from videos to scenarios")
-    if not isinstance(known, dict):
-        raise InputError(file, found=type(known).__name__, expected="an object from videos to scenarios")
-    return known
 
 
 def build_instances(
@@ -273,11 +260,10 @@ def build_instances(
     if not drafts:
         found_text = f"{len(names)} videos without {min(chosen.frames)} visibly different frames in a stretch"
         raise InputError(videos, found=found_text, expected="longer or livelier videos")
-    told = dict.fromkeys(names, chosen.scenario) | dict(scenarios or {})
-    known = {name: scenario for name, scenario in told.items() if scenario is not None}
+    known = dict.fromkeys(names, chosen.scenario) | dict(scenarios or {})
     source = {"simulated": _simulated(videos), "videos": len(names)}
     with whole_folder(out) as half:
-        _write(half, drafts, _Beside(logs, known), chosen, source)
+        _write(half, drafts, (logs, known), chosen, source)
     return Built(len(drafts), len(names) - len(short), wanted - len(drafts), tuple(short))
 
 
@@ -321,8 +307,13 @@ def _simulated(folder: Path) -> bool:
 
 
 def _write(
-    out: Path, drafts: list[_Draft], beside: _Beside, plan: InstancePlan, source: Mapping[str, JsonValue]
+    out: Path,
+    drafts: list[_Draft],
+    beside: tuple[Mapping[str, Sequence[LoggedEvent]], Mapping[str, Scenario | None]],
+    plan: InstancePlan,
+    source: Mapping[str, JsonValue],
 ) -> None:
+    logs, scenarios = beside
     root = out / "instances"
     root.mkdir(parents=True, exist_ok=True)
     mixed = generator(plan.seed, "keyframes", "ids").permutation(len(drafts))
@@ -339,8 +330,8 @@ def _write(
             {
                 "id": name,
                 "order": order,
-                "rationale": rationale(order, draft.times, beside.logs.get(draft.video, ())),
-                **({"scenario": beside.scenarios[draft.video]} if draft.video in beside.scenarios else {}),
+                "rationale": rationale(order, draft.times, logs.get(draft.video, ())),
+                **({"scenario": scenario} if (scenario := scenarios[draft.video]) is not None else {}),
                 "video": draft.video,
                 # Not rounded: a millisecond may lie on the other side of a frame.
                 "start": draft.stretch[0],
@@ -355,7 +346,7 @@ def _write(
         "kind": "clinicalskillqa instances",
         "builder_version": BUILDER_VERSION,
         **source,
-        "events": bool(beside.logs),
+        "events": bool(logs),
         "seed": plan.seed,
         "frames": list(plan.frames),
         "seconds": plan.seconds,

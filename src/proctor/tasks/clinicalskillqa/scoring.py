@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 from numpy import int64
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import JsonValue
 
 from proctor.core import DASH, InputError, PluginReport, PluginTable, interval, number, percent, value
 from proctor.metrics import MetricEstimate
@@ -247,21 +249,17 @@ def _slice(by: str, value: str, compared: dict[str, OrderComparison], plan: _Pla
     return Slice(by, value, len(some), known, tuple(marks))
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class PublishedTeam(_Frozen):
+class PublishedTeam(NamedTuple):
     """One team: the overall score from 0 to 100, its parts from 0 to 1 as rounded in the paper."""
 
     team: str
-    overall: float = Field(ge=0, le=100)
-    task_accuracy: float = Field(ge=0, le=1)
-    pairwise_accuracy: float = Field(ge=0, le=1)
-    bertscore_f1: float = Field(ge=0, le=1)
+    overall: float
+    task_accuracy: float
+    pairwise_accuracy: float
+    bertscore_f1: float
 
 
-class Published(_Frozen):
+class Published(NamedTuple):
     """The table with where it stands and what a reader should know of it."""
 
     source: str
@@ -277,8 +275,8 @@ def published() -> Published:
     >>> [row.team for row in published().teams][:2]
     ['ZZUNLP', 'qqpprun']
     """
-    text = files("proctor.tasks.clinicalskillqa").joinpath("published.json").read_text(encoding="utf-8")
-    return Published.model_validate_json(text)
+    known = json.loads(files(__package__).joinpath("published.json").read_text(encoding="utf-8"))
+    return Published(known["source"], known["note"], tuple(PublishedTeam(**row) for row in known["teams"]))
 
 
 OTHER_ENCODER = (
@@ -304,7 +302,7 @@ def report(scored: ScoredPredictions, predictions: Path, references: Path) -> Pl
 
 
 def _json(scored: ScoredPredictions, predictions: Path, references: Path) -> dict[str, JsonValue]:
-    values = _values(scored)
+    values = {mark.metric.name: mark.estimate.value for mark in scored.slices[0].marks}
     return {
         "benchmark": "clinicalskillqa",
         "predictions": str(predictions),
@@ -328,13 +326,12 @@ def _json(scored: ScoredPredictions, predictions: Path, references: Path) -> dic
             "pairwise_accuracy_wrong": scored.pairwise("wrong"),
             "pairwise_accuracy_partial": scored.pairwise("partial"),
         },
-        "faults": [_fault(name, one) for name, one in scored.faulty.items()],
-        "published": [{**row.model_dump(), "published": True} for row in published().teams],
+        "faults": [
+            {"id": name, "missing": list(one.missing), "repeated": list(one.repeated), "unknown": list(one.unknown)}
+            for name, one in scored.faulty.items()
+        ],
+        "published": [{**row._asdict(), "published": True} for row in published().teams],
     }
-
-
-def _values(scored: ScoredPredictions) -> dict[str, float | None]:
-    return {mark.metric.name: mark.estimate.value for mark in scored.slices[0].marks}
 
 
 def _rows(part: Slice) -> list[JsonValue]:
@@ -345,14 +342,10 @@ def _rows(part: Slice) -> list[JsonValue]:
             "metric": mark.metric.name,
             "label": mark.metric.label,
             **asdict(mark.estimate),
-            "chance": _chance(mark, part),
+            "chance": part.chances.get(mark.metric.name),
         }
         for mark in part.marks
     ]
-
-
-def _chance(mark: MetricEstimate, part: Slice) -> float | None:
-    return part.chances.get(mark.metric.name)
 
 
 def _rationales(scored: ScoredPredictions) -> JsonValue:
@@ -363,10 +356,6 @@ def _rationales(scored: ScoredPredictions) -> JsonValue:
         "notes": [*scored.rationales.notes, OTHER_ENCODER],
         "f1": {**scored.rationales.f1},
     }
-
-
-def _fault(name: str, one: OrderComparison) -> JsonValue:
-    return {"id": name, "missing": list(one.missing), "repeated": list(one.repeated), "unknown": list(one.unknown)}
 
 
 def _tables(scored: ScoredPredictions, predictions: Path) -> tuple[PluginTable, ...]:
@@ -380,7 +369,7 @@ def _tables(scored: ScoredPredictions, predictions: Path) -> tuple[PluginTable, 
                     mark.metric.label,
                     value(mark.metric, mark.estimate.value),
                     interval(mark.metric, mark.estimate.ci_low, mark.estimate.ci_high),
-                    value(mark.metric, _chance(mark, whole)),
+                    value(mark.metric, whole.chances.get(mark.metric.name)),
                 )
                 for mark in whole.marks
             ),
@@ -395,32 +384,20 @@ def _tables(scored: ScoredPredictions, predictions: Path) -> tuple[PluginTable, 
     teams = PluginTable(
         f"Published ({published().source})",
         ("team", ">overall", ">task accuracy", ">pairwise accuracy", ">BERTScore F1", ""),
-        tuple(
-            (
-                row.team,
-                number(row.overall, 2),
-                number(row.task_accuracy, 2),
-                number(row.pairwise_accuracy, 2),
-                number(row.bertscore_f1, 2),
-                "published",
-            )
-            for row in published().teams
-        ),
+        tuple((row.team, *(number(figure, 2) for figure in row[1:]), "published") for row in published().teams),
     )
     return marks, parts, teams
 
 
 def _part(part: Slice) -> tuple[str, ...]:
-    task, pair = part.marks[:2]
-    return (
-        part.by,
-        part.value,
-        str(part.items),
-        f"{value(task.metric, task.estimate.value)} ({interval(task.metric, task.estimate.ci_low, task.estimate.ci_high)})",
-        value(task.metric, _chance(task, part)),
-        f"{value(pair.metric, pair.estimate.value)} ({interval(pair.metric, pair.estimate.ci_low, pair.estimate.ci_high)})",
-        value(pair.metric, _chance(pair, part)),
-    )
+    cells: list[str] = [part.by, part.value, str(part.items)]
+    for mark in part.marks[:2]:
+        one = mark.estimate
+        cells += [
+            f"{value(mark.metric, one.value)} ({interval(mark.metric, one.ci_low, one.ci_high)})",
+            value(mark.metric, part.chances.get(mark.metric.name)),
+        ]
+    return tuple(cells)
 
 
 def _notes(scored: ScoredPredictions) -> tuple[str, ...]:

@@ -199,7 +199,7 @@ def _record(
         "builder_version": BUILDER_VERSION,
         "proctor": __version__,
         "plan": asdict(plan),
-        "sources": [{"file": one.name, "sha256": _digest(one)} for one in sources],
+        "sources": [{"file": one.name, "sha256": hashlib.sha256(read_bytes(one)).hexdigest()} for one in sources],
         "videos": [
             {
                 "id": one.annotation.video.id,
@@ -221,7 +221,3 @@ def _record(
     }
     plain: dict[str, JsonValue] = json.loads(json.dumps(record))
     return plain
-
-
-def _digest(file: Path) -> str:
-    return hashlib.sha256(read_bytes(file)).hexdigest()

@@ -42,8 +42,7 @@ _CODES = MappingProxyType(
 
 
 def leaf_of(label: str) -> str | None:
-    """A leaf by its name in any case, with hyphens or spaces for underscores, or by its code; None for what
-    is no leaf.
+    """A leaf by its name in any case, with hyphens or spaces for underscores, or by its code; None for what is no leaf.
 
     >>> leaf_of("1a"), leaf_of("Temporal-Ordering"), leaf_of("aggregation")
     ('object_identification', 'temporal_ordering', None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -23,25 +23,38 @@ from proctor.core import (
 from proctor.judges.dimensions import ReferenceAnswer
 from proctor.tasks.mediqa_eval.task import COLUMNS, DATASETS, DIMENSIONS, LOWER_IS_BETTER, OPTED_OUT, ORDER, levels
 
+LOOKED_AT = tuple(name for name in COLUMNS if name not in {"rater_id", "value"})
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One row of ratings or of a submission, its cells known to be good."""
 
-    row: int
+@dataclass(frozen=True)
+class AnswerRow:
+    """One row of a submission to be: an answer and the dimension that it is judged on; its cells in their columns' order."""
+
     dataset: str
     encounter: str
     language: str
     candidate: str
     system: str
     dimension: str
-    rater: str
-    value: float
+
+    @property
+    def item(self) -> str:
+        """The encounter's question in one language."""
+        return item_id(self.dataset, self.encounter, self.language)
 
     @property
     def key(self) -> Key:
         """Item, system and dimension."""
-        return item_id(self.dataset, self.encounter, self.language), self.system, self.dimension
+        return self.item, self.system, self.dimension
+
+
+@dataclass(frozen=True)
+class Entry(AnswerRow):
+    """One row of ratings or of a submission, its cells known to be good."""
+
+    rater: str = field(kw_only=True)
+    value: float = field(kw_only=True)
+    row: int = field(kw_only=True)
 
 
 class Encounter(BaseModel):
@@ -99,20 +112,8 @@ def entries(rows: Iterable[TableRow], *, rated: bool) -> tuple[list[Entry], list
         if wrong:
             faults += wrong
             continue
-        cells = row.cells
-        good.append(
-            Entry(
-                row.number,
-                cells["dataset"],
-                cells["encounter_id"],
-                cells["lang"],
-                cells["candidate"],
-                cells["candidate_author_id"],
-                cells["metric"],
-                cells["rater_id"],
-                float(cells["value"]),
-            )
-        )
+        answer = (row.cells[name] for name in LOOKED_AT)
+        good.append(Entry(*answer, rater=row.cells["rater_id"], value=float(row.cells["value"]), row=row.number))
     return good, faults
 
 
@@ -162,10 +163,9 @@ def read_submission(file: Path, table: RatingsTable) -> MetricScores:
 def read_scores(file: Path, texts: Mapping[Key, str]) -> RecordedScores:
     """The scores of a submission; `texts` are the rated answers by item, system and dimension.
 
-    As in the task, the first of two rows with one key counts, and −1 opts out; both are noted. Raises
-    `InputError`, with the row, for anything that is not as the task lays down, for an answer that nobody
-    rated or whose text differs, for a rated answer without a score, and for a dataset, language and
-    dimension of which only a part is opted out.
+    As in the task, the first of two rows with one key counts, and −1 opts out; both are noted. Raises `InputError`,
+    with the row, for anything that is not as the task lays down, for an answer that nobody rated or whose text differs,
+    for a rated answer without a score, and for a dataset, language and dimension of which only a part is opted out.
     """
     good, faults = entries(read_table(file, COLUMNS).checked(file), rated=False)
     if faults:
@@ -273,31 +273,6 @@ def _encounter(file: Path, place: int, line: str) -> Encounter:
             file, f"line {place}, field 'lang'", found=repr(one.lang), expected=f"one of {', '.join(DIMENSIONS)}"
         )
     return one
-
-
-LOOKED_AT = tuple(name for name in COLUMNS if name not in {"rater_id", "value"})
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerRow:
-    """One row of a submission to be: an answer and the dimension that it is judged on."""
-
-    dataset: str
-    encounter: str
-    language: str
-    candidate: str
-    system: str
-    dimension: str
-
-    @property
-    def item(self) -> str:
-        """The encounter's question in one language."""
-        return item_id(self.dataset, self.encounter, self.language)
-
-    @property
-    def key(self) -> Key:
-        """Item, system and dimension."""
-        return self.item, self.system, self.dimension
 
 
 def answers_to_judge(file: Path) -> tuple[AnswerRow, ...]:

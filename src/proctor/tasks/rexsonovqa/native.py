@@ -242,8 +242,7 @@ def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
     with the judge's votes and scores where the files are scored.
 
     An answer that lies there both scored and not is taken once. Raises `InputError` for an answer to an unknown
-    question, two answers to one question, options that are not the item's, and a key that contradicts the
-    benchmark's.
+    question, two answers to one question, options that are not the item's, and a key that contradicts the benchmark's.
     """
     by_key = {_key(item): item for item in benchmark.items}
     taken: dict[str, tuple[ResultFile, NativeResult, str]] = {}

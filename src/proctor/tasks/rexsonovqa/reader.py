@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from proctor.core import (
     ACCURACY,
@@ -18,7 +19,6 @@ from proctor.core import (
     Excerpt,
     InputError,
     Item,
-    Metric,
     PublishedCrossing,
     PublishedRow,
     PublishedTable,
@@ -232,33 +232,6 @@ _LEVELS = {ACCURACY.name: ("correct", "incorrect"), RUBRIC_BY_ERROR_TYPE.name: R
 _WORTH = {ACCURACY.name: (1, 0), RUBRIC_BY_ERROR_TYPE.name: (2, 1, 1, 0)}
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class _Table(_Frozen):
-    table: str
-    system: str
-    metric: str
-    counts: tuple[tuple[int, ...], ...]
-
-
-class _Part(_Frozen):
-    metric: str
-    facet: str
-    value: str
-    number: float
-    condition: str = "video − text-only"
-
-
-class _Published(_Frozen):
-    source: str
-    note: str
-    tables: tuple[_Table, ...]
-    parts: tuple[_Part, ...]
-    gains: tuple[_Part, ...]
-
-
 @cache
 def published_table() -> PublishedTable:
     """The overall scores that follow from tables A1 to A8, the parts that the text names, and the tables.
@@ -266,39 +239,37 @@ def published_table() -> PublishedTable:
     >>> [(row.system, round(row.values["accuracy"], 3)) for row in published_table().rows[:2]]
     [('Gemini 3 Pro', 0.663), ('LLaVA-Video-72B', 0.297)]
     """
-    text = files("proctor.tasks.rexsonovqa").joinpath("published.json").read_text(encoding="utf-8")
-    known = _Published.model_validate_json(text)
-    seeing = [
-        PublishedRow(
-            system,
-            {
-                one.metric: _mean(one.metric, [sum(column) for column in zip(*one.counts, strict=True)])
-                for one in known.tables
-                if one.system == system
-            },
-            "video",
-        )
-        for system in dict.fromkeys(one.system for one in known.tables)
+    known = json.loads(files(__package__).joinpath("published.json").read_text(encoding="utf-8"))
+    tables = known["tables"]
+
+    def means(system: str, counts: Callable[[Any], Iterable[Any]]) -> dict[str, float]:
+        """Of the video's columns, or of the lines of the blind run."""
+        return {
+            one["metric"]: _mean(one["metric"], [sum(line) for line in counts(one["counts"])])
+            for one in tables
+            if one["system"] == system
+        }
+
+    systems = dict.fromkeys(one["system"] for one in tables)
+    rows = [
+        PublishedRow(system, means(system, lambda counts: zip(*counts, strict=True)), "video") for system in systems
     ]
-    blind = PublishedRow(
-        _FIRST,
-        {
-            one.metric: _mean(one.metric, [sum(line) for line in one.counts])
-            for one in known.tables
-            if one.system == _FIRST
-        },
-        "text-only",
-    )
-    parts = [
-        PublishedRow(_FIRST, {one.metric: one.number}, one.condition, {one.facet: one.value})
-        for one in (*known.parts, *known.gains)
-    ]
+    rows.append(PublishedRow(_FIRST, means(_FIRST, iter), "text-only"))
+    for one in (*known["parts"], *known["gains"]):
+        condition, part = one.get("condition", "video − text-only"), {one["facet"]: one["value"]}
+        rows.append(PublishedRow(_FIRST, {one["metric"]: one["number"]}, condition, part))
     crossings = tuple(
-        PublishedCrossing(one.table, one.system, one.metric, ("text-only", "video"), _LEVELS[one.metric], one.counts)
-        for one in known.tables
+        PublishedCrossing(
+            one["table"],
+            one["system"],
+            one["metric"],
+            ("text-only", "video"),
+            _LEVELS[one["metric"]],
+            tuple(map(tuple, one["counts"])),
+        )
+        for one in tables
     )
-    metrics: tuple[Metric, ...] = tuple(_METRICS.values())
-    return PublishedTable(known.source, known.note, metrics, (*seeing, blind, *parts), crossings)
+    return PublishedTable(known["source"], known["note"], tuple(_METRICS.values()), tuple(rows), crossings)
 
 
 def _mean(metric: str, counts: list[int]) -> float:

@@ -217,11 +217,10 @@ class ClassicalVision:
 
     The option `fps` is how many frames a second it reads (at most 3600, then spread evenly), in the order in which the
     view shows them and at the times that the view tells, so disorder in the frames is disorder in its answers. Still
-    pictures that are to be put in order, whatever the wording, are strung together by how far objects move. Where
-    it has no frames, or black ones (`text-only`, `black`), or a question whose wording it does not know, it
-    answers by a seeded guess that is valid for the format, and so scores at chance. `Answer.extra` says
-    which: `{"evidence": "pixels"}`, or `{"evidence": "guess", "because": …}`. It answers every format but
-    free text and ratings.
+    pictures that are to be put in order, whatever the wording, are strung together by how far objects move. Where it
+    has no frames, or black ones (`text-only`, `black`), or a question whose wording it does not know, it answers by a
+    seeded guess that is valid for the format, and so scores at chance. `Answer.extra` says which: `{"evidence":
+    "pixels"}`, or `{"evidence": "guess", "because": …}`. It answers every format but free text and ratings.
     """
 
     name = "classical-vision"

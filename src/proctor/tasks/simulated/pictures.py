@@ -132,9 +132,8 @@ class Sprite:
 class ObjectClass:
     """A class of foreign objects.
 
-    `phrase` is how questions call it: the phrases are equally long and say what is seen, so that
-    neither length nor wording sets one apart. `size` is its larger extent in pixels of a picture
-    216 pixels high.
+    `phrase` is how questions call it: the phrases are equally long and say what is seen, so that neither length nor
+    wording sets one apart. `size` is its larger extent in pixels of a picture 216 pixels high.
     """
 
     name: str
