@@ -29,11 +29,11 @@ import pytest
 from proctor.core import ConfigurationError, InputError, Item, VideoClip, read_arrays, write_arrays
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, MediaSettings, damaged, kept, prune, view
-from proctor.media.entries import MANIFEST, Key, Made, Shelf, is_whole
+from proctor.media.entries import MANIFEST, EncodedFrame, FrameSet, Key, is_whole
 from proctor.media.frame_store import FrameStore
 from proctor.media.pictures import FrameEncoder
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
-from tests.support.picture_maker import SHELF, ask, hold, jpeg_of
+from tests.support.picture_maker import FRAMES, ask, hold, jpeg_of
 from tests.support.virtual_time import until
 
 PROCESSES = multiprocessing.get_context("spawn")
@@ -90,14 +90,14 @@ def test_an_entry_is_a_plain_zip_with_a_manifest(tmp_path: Path) -> None:
     assert is_whole(entry)
 
 
-def test_other_content_and_another_way_are_other_shelves(tmp_path: Path) -> None:
+def test_other_content_and_another_way_are_other_frame_sets(tmp_path: Path) -> None:
     addresses = {
-        Shelf("a", {"quality": 85}).address,
-        Shelf("b", {"quality": 85}).address,
-        Shelf("a", {"quality": 80}).address,
+        FrameSet("a", {"quality": 85}).address,
+        FrameSet("b", {"quality": 85}).address,
+        FrameSet("a", {"quality": 80}).address,
     }
     assert len(addresses) == 3
-    assert Shelf("a", {"quality": 85}, name="v").address in addresses
+    assert FrameSet("a", {"quality": 85}, name="v").address in addresses
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "no zip"])
@@ -233,33 +233,33 @@ def test_pictures_that_can_not_be_read_back_are_said_in_one_line(
 
 def test_an_entry_that_was_removed_meanwhile_is_made_anew(tmp_path: Path) -> None:
     store = FrameStore(tmp_path, memory_bytes=0)
-    store.serve(SHELF, [1], make)
+    store.serve(FRAMES, [1], make)
     entries(tmp_path)[0].unlink()
-    assert store.serve(SHELF, [1], make) == {1: jpeg_of(1)}
+    assert store.serve(FRAMES, [1], make) == {1: jpeg_of(1)}
     assert len(entries(tmp_path)) == 1
 
 
 def test_what_was_read_last_is_served_from_memory_within_bounds(tmp_path: Path) -> None:
     size = len(jpeg_of(1))
     store = FrameStore(tmp_path, memory_bytes=3 * size)
-    first, second = Shelf("a", {}), Shelf("b", {})
+    first, second = FrameSet("a", {}), FrameSet("b", {})
     assert store.serve(first, [1, 2], make) == {1: jpeg_of(1), 2: jpeg_of(2)}
     for entry in entries(tmp_path):
         entry.unlink()
     assert store.serve(first, [2], make) == {2: jpeg_of(2)}
     assert entries(tmp_path) == []
-    store.serve(second, [3, 4], make)  # with these it would be four: the first shelf's go
+    store.serve(second, [3, 4], make)  # with these it would be four: the first frame set's go
     store.serve(first, [1], make)
     assert len(entries(tmp_path)) == 2
 
 
 def test_a_failure_while_making_leaves_nothing(tmp_path: Path) -> None:
-    def make(missing: Sequence[Key], _kept: Container[Key]) -> Iterator[Made]:
-        yield Made(missing[0], None, b"x")
+    def make(missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
+        yield EncodedFrame(missing[0], None, b"x")
         raise InputError("v", found="no picture that can be decoded")
 
     with pytest.raises(InputError, match="v: found no picture that can be decoded"):
-        FrameStore(tmp_path).serve(SHELF, [1, 2], make)
+        FrameStore(tmp_path).serve(FRAMES, [1, 2], make)
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["lock"]
 
 
@@ -277,15 +277,15 @@ def test_what_was_not_read_for_longest_makes_room(tmp_path: Path) -> None:
     assert prune(tmp_path, 2 * size) == []
 
 
-def make(missing: Sequence[Key], _kept: Container[Key]) -> Iterator[Made]:
-    yield from (Made(pts, None, jpeg_of(pts)) for pts in missing)
+def make(missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
+    yield from (EncodedFrame(pts, None, jpeg_of(pts)) for pts in missing)
 
 
 def test_making_room_spares_what_a_store_reads(tmp_path: Path) -> None:
     ask(tmp_path, tmp_path / "log", [1])
     (entry,) = entries(tmp_path)
     reading = FrameStore(tmp_path)
-    assert reading.serve(SHELF, [1], make) == {1: jpeg_of(1)}
+    assert reading.serve(FRAMES, [1], make) == {1: jpeg_of(1)}
     os.utime(entry, (0, 0))
     assert prune(tmp_path, 0) == []
     del reading
@@ -302,12 +302,12 @@ def test_making_room_spares_what_is_filled(tmp_path: Path) -> None:
     assert [gone.source() or gone.path.name for gone in prune(tmp_path, 0)] == [entry.name]
 
 
-def test_only_the_shelves_that_were_read_last_are_held(tmp_path: Path) -> None:
-    """One store reads 40 shelves: the first eight may go, the last 32 stay."""
+def test_only_the_frame_sets_that_were_read_last_are_held(tmp_path: Path) -> None:
+    """One store reads 40 frame sets: the first eight may go, the last 32 stay."""
     store = FrameStore(tmp_path)
     for number in range(40):
         before = set(entries(tmp_path))
-        store.serve(Shelf(f"content{number}", {}, name=f"v{number}"), [1], make)
+        store.serve(FrameSet(f"content{number}", {}, name=f"v{number}"), [1], make)
         (entry,) = set(entries(tmp_path)) - before
         os.utime(entry, (number, number))  # the file system's clock is too coarse to tell them apart
     assert {entry.source() for entry in kept(tmp_path)[:8]} == {f"v{number}" for number in range(8)}
@@ -332,7 +332,7 @@ def test_a_bounded_store_makes_room_by_itself(tmp_path: Path) -> None:
     (old,) = entries(tmp_path)
     os.utime(old, (0, 0))
     store = FrameStore(tmp_path, max_bytes=1)
-    store.serve(Shelf("another", {}), [2], make)
+    store.serve(FrameSet("another", {}), [2], make)
     assert old not in entries(tmp_path)
     assert len(entries(tmp_path)) == 1
 
@@ -367,10 +367,10 @@ def makers(processes: Sequence[BaseProcess], log: Path) -> list[BaseProcess]:
 
 
 def test_ten_processes_some_killed_and_nothing_is_made_twice_to_the_end(tmp_path: Path) -> None:
-    """Two shelves, five processes each; the first three are killed while they are at it."""
+    """Two frame sets, five processes each; the first three are killed while they are at it."""
     store, log, gate = tmp_path / "store", tmp_path / "log", tmp_path / "gate"
-    shelves = [Shelf(f"content{k}", {}) for k in range(2)]
-    asking = [PROCESSES.Process(target=ask, args=(store, log, range(30), gate, shelves[k % 2])) for k in range(10)]
+    frame_sets = [FrameSet(f"content{k}", {}) for k in range(2)]
+    asking = [PROCESSES.Process(target=ask, args=(store, log, range(30), gate, frame_sets[k % 2])) for k in range(10)]
     for process in asking:
         process.start()
     for _ in range(3):
@@ -386,8 +386,8 @@ def test_ten_processes_some_killed_and_nothing_is_made_twice_to_the_end(tmp_path
     done = Counter(line.split()[1] for line in lines(log) if line.endswith("done"))
     assert max(done.values()) == 1
     assert all(is_whole(entry) for entry in entries(store))
-    for shelf in shelves:
-        assert ask(store, log, range(30), shelf=shelf) == {pts: jpeg_of(pts) for pts in range(30)}
+    for frame_set in frame_sets:
+        assert ask(store, log, range(30), frame_set=frame_set) == {pts: jpeg_of(pts) for pts in range(30)}
     assert not list(store.rglob(".draft-*"))
 
 
@@ -487,7 +487,7 @@ def test_conditions_share_their_pictures(media: Path) -> None:
     assert len(decoded(media / "cache")) == 8
 
 
-def test_settings_have_shelves_of_their_own(media: Path) -> None:
+def test_settings_have_frame_sets_of_their_own(media: Path) -> None:
     small = MediaLibrary(media, MediaSettings(max_side=32), cache_dir=media / "cache")
     large = MediaLibrary(media, cache_dir=media / "cache")
     sizes = [len(asyncio.run(view(clip(), "video", one).frames(count=1))[0].jpeg) for one in (small, large)]

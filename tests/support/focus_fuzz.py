@@ -12,7 +12,7 @@ from proctor.core import generator
 from proctor.tasks.focus import CAPABILITIES
 
 Rng = np.random.Generator
-Made = tuple[str, dict[str, Any], str, str | None]
+EncodedFrame = tuple[str, dict[str, Any], str, str | None]
 """Format, arguments, reference, answer."""
 
 _SCRIPTS = ("٠", "０", "०", "๐")  # the zeros of other digits
@@ -103,12 +103,12 @@ def _digits(rng: Rng, text: str) -> str:
     return "".join(chr(zero + int(one)) if one in "0123456789" else one for one in text)
 
 
-def _binary(rng: Rng) -> Made:
+def _binary(rng: Rng) -> EncodedFrame:
     said = _pick(rng, ("yes", "no", "Yes", "NO", "true", "y", "yess", "ｙｅｓ", "not", "yes, no"))
     return "binary", {}, _pick(rng, ("yes", "no", "Yes.", " NO ")), _dressed(rng, said)
 
 
-def _number(rng: Rng) -> Made:
+def _number(rng: Rng) -> EncodedFrame:
     key = int(rng.integers(0, 12))
     said = _pick(rng, (str(key), str(key), f"{key:03d}", str(key + 1), f"{key}.0", f"-{key}", f"{key}e0"))
     odd = ("²", "①", "Ⅲ", "9" * 400, "9" * 5000, "0" * 5000, f"{key:04300d}", f"{key:04301d}", "1_0", "0x3")
@@ -116,7 +116,7 @@ def _number(rng: Rng) -> Made:
     return "number", {}, written, _dressed(rng, _pick(rng, odd) if rng.random() < 0.15 else said)
 
 
-def _percentage(rng: Rng) -> Made:
+def _percentage(rng: Rng) -> EncodedFrame:
     key = _pick(rng, (0, 1, 33.333, 50, 76, 98, 100, 104.5, 120))
     arguments = {"threshold_pp": _pick(rng, (0, 0.5, 5, 7.25, 10.0))} if rng.random() < 0.4 else {}
     allowed = arguments.get("threshold_pp", 5.0)
@@ -129,7 +129,7 @@ def _percentage(rng: Rng) -> Made:
     return "percentage", arguments, written, _dressed(rng, said)
 
 
-def _classes(rng: Rng) -> Made:
+def _classes(rng: Rng) -> EncodedFrame:
     known = _CLASSES
     arguments: dict[str, Any] = {}
     if rng.random() < 0.2:
@@ -157,7 +157,7 @@ def _cased(rng: Rng, text: str) -> str:
     return str(_pick(rng, (text, text, text.lower(), text.upper(), text.swapcase())))
 
 
-def _time(rng: Rng) -> Made:
+def _time(rng: Rng) -> EncodedFrame:
     moments = [int(one) for one in rng.integers(0, 7200, size=int(rng.integers(1, 4)))]
     arguments = {"threshold_seconds": _pick(rng, (0, 1.5, 3.0, 5, 5.0))} if rng.random() < 0.5 else {}
     off = _pick(rng, (0, 0, 1, 2, 3, 5, 6, -5, -6))
@@ -179,8 +179,8 @@ def _short(second: int) -> str:
     return f"{second // 60}:{second % 60:02d}"
 
 
-def _words(kind: str) -> Callable[[Rng], Made]:
-    def made(rng: Rng) -> Made:
+def _words(kind: str) -> Callable[[Rng], EncodedFrame]:
+    def made(rng: Rng) -> EncodedFrame:
         key = _pick(rng, ("To keep the bowel aside", "B) right", "red", "x" * 40, "The loop. It holds a vessel."))
         arguments = {"max_length": _pick(rng, (5, 40, 1000))} if rng.random() < 0.3 else {}
         if len(key) > arguments.get("max_length", 300):
@@ -205,7 +205,7 @@ _PATTERNS = (
 )
 
 
-def _matching(rng: Rng) -> Made:
+def _matching(rng: Rng) -> EncodedFrame:
     pattern, keys, answers = _pick(rng, _PATTERNS)
     arguments: dict[str, Any] = {"pattern": pattern}
     if rng.random() < 0.2:
@@ -213,7 +213,7 @@ def _matching(rng: Rng) -> Made:
     return "matching", arguments, _pick(rng, keys), _dressed(rng, _pick(rng, answers))
 
 
-_KINDS: tuple[Callable[[Rng], Made], ...] = (
+_KINDS: tuple[Callable[[Rng], EncodedFrame], ...] = (
     _binary,
     _number,
     _percentage,

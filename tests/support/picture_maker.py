@@ -7,10 +7,10 @@ import time
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
-from proctor.media.entries import Key, Made, Shelf
+from proctor.media.entries import EncodedFrame, FrameSet, Key
 from proctor.media.frame_store import FrameStore
 
-SHELF = Shelf("content", {"max_side": 64}, name="v")
+FRAMES = FrameSet("content", {"max_side": 64}, name="v")
 
 
 def jpeg_of(key: Key) -> bytes:
@@ -19,26 +19,26 @@ def jpeg_of(key: Key) -> bytes:
 
 
 def ask(
-    folder: Path, log: Path, wanted: Sequence[int], gate: Path | None = None, shelf: Shelf = SHELF
+    folder: Path, log: Path, wanted: Sequence[int], gate: Path | None = None, frame_set: FrameSet = FRAMES
 ) -> dict[Key, bytes]:
-    """Serves these pictures; each made one is appended to the log as `process shelf timestamp`, a whole
-    decoding as `process shelf done`. With a gate, who has begun goes on once that file is there."""
+    """Serves these pictures; each made one is appended to the log as `process frame set timestamp`, a whole
+    decoding as `process frame set done`. With a gate, who has begun goes on once that file is there."""
 
-    def make(missing: Sequence[Key], _kept: Container[Key]) -> Iterator[Made]:
+    def make(missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
         for number, pts in enumerate(missing):
-            _note(log, f"{os.getpid()} {shelf.content} {pts}")
+            _note(log, f"{os.getpid()} {frame_set.content} {pts}")
             while number == len(missing) // 2 and gate is not None and not gate.exists():
                 time.sleep(0.01)
-            yield Made(pts, int(pts) / 10, jpeg_of(pts))
-        _note(log, f"{os.getpid()} {shelf.content} done")
+            yield EncodedFrame(pts, int(pts) / 10, jpeg_of(pts))
+        _note(log, f"{os.getpid()} {frame_set.content} done")
 
-    return FrameStore(folder).serve(shelf, wanted, make)
+    return FrameStore(folder).serve(frame_set, wanted, make)
 
 
 def hold(folder: Path) -> None:
     """Reads a picture, says so with a file `held`, and waits to be killed."""
     store = FrameStore(folder)
-    assert store.serve(SHELF, [1], lambda _missing, _kept: []) == {1: jpeg_of(1)}
+    assert store.serve(FRAMES, [1], lambda _missing, _kept: []) == {1: jpeg_of(1)}
     (folder / "held").touch()
     time.sleep(3600)
 

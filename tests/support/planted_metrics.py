@@ -1,4 +1,4 @@
-"""Made-up ratings with metrics whose faults are known, to see whether an audit tells them."""
+"""EncodedFrame-up ratings with metrics whose faults are known, to see whether an audit tells them."""
 
 from __future__ import annotations
 

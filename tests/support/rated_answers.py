@@ -1,4 +1,4 @@
-"""Made-up rated answers from which something can be learned, and an encoder that needs no weights."""
+"""EncodedFrame-up rated answers from which something can be learned, and an encoder that needs no weights."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from proctor.core import InputError, Item, ProctorError, Region
-from proctor.media.entries import Made, key_of
+from proctor.media.entries import EncodedFrame, key_of
 from proctor.media.pictures import FrameEncoder, MediaSettings
 from proctor.media.video import FrameIndex, open_video, pixel_aspect, seek
 
@@ -243,7 +243,7 @@ class Decoding:
 
     def pictures(
         self, path: Path, index: FrameIndex, texts: Texts, region: Region | None, settings: MediaSettings
-    ) -> Iterator[Made]:
+    ) -> Iterator[EncodedFrame]:
         """JPEGs of these timestamps, ascending. Raises `InputError` where the file can't be
         decoded. A caller that stops early ends what is under way after the current part."""
         wanted = sorted(texts)
@@ -262,8 +262,8 @@ class Decoding:
         with self._lent(path, threads=False) as source:
             return source.seeks_well
 
-    def _in_parts(self, path: Path, lots: Sequence[Sequence[int]], finish: _Finish) -> Iterator[Made]:
-        def part(lot: Sequence[int]) -> list[Made]:
+    def _in_parts(self, path: Path, lots: Sequence[Sequence[int]], finish: _Finish) -> Iterator[EncodedFrame]:
+        def part(lot: Sequence[int]) -> list[EncodedFrame]:
             with self._turn, self._lent(path, threads=False) as source:
                 return list(finish.encoded(source, lot))
 
@@ -306,12 +306,12 @@ class _Finish:
     region: Region | None
     settings: MediaSettings
 
-    def encoded(self, source: VideoSource, wanted: Sequence[int]) -> Iterator[Made]:
+    def encoded(self, source: VideoSource, wanted: Sequence[int]) -> Iterator[EncodedFrame]:
         encoder = FrameEncoder(self.region, self.settings)
         for pts, frame, aspect in decode_at(source, self.index, wanted):
             for text in self.texts[pts]:
                 jpeg = encoder.jpeg(frame, aspect, text)
-                yield Made(key_of(pts, text), self.index.seconds(pts), jpeg)
+                yield EncodedFrame(key_of(pts, text), self.index.seconds(pts), jpeg)
 
 
 def _lots(index: FrameIndex, wanted: Sequence[int], size: int) -> list[list[int]]:
@@ -327,7 +327,7 @@ def _lots(index: FrameIndex, wanted: Sequence[int], size: int) -> list[list[int]
     return lots
 
 
-def _give_up(under_way: Sequence[Future[list[Made]]]) -> None:
+def _give_up(under_way: Sequence[Future[list[EncodedFrame]]]) -> None:
     for future in under_way:
         future.cancel()
 

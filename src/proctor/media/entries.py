@@ -26,16 +26,16 @@ from proctor.media.files import unwritable
 _FORMAT = 2
 _MOST_BYTES = 64 * 2**20  # of a manifest: half a million pictures
 Key = int | str
-"""By what a shelf knows a picture: its timestamp in ticks, or timestamp and text where a text is painted on."""
+"""By what a frame set knows a picture: its timestamp in ticks, or timestamp and text where a text is painted on."""
 MANIFEST = "manifest.json"
 LOCK = "lock"
-"""The file of each shelf's folder that the process filling it holds locked."""
+"""The file of each frame set's folder that the process filling it holds locked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
-    """What all pictures of a shelf have in common: the content's hash, and how it was cut, scaled and
-    encoded. The hash of both is the shelf's address; `name` (the source) is for people only, and `suffix` is
+class FrameSet:
+    """What all pictures of a frame set have in common: the content's hash, and how it was cut, scaled and
+    encoded. The hash of both is the frame set's address; `name` (the source) is for people only, and `suffix` is
     what the files in the ZIP are called by."""
 
     content: str
@@ -49,7 +49,7 @@ class Shelf:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class EncodedFrame:
     """A picture fresh from the encoder: its key, time in seconds (None for a still image)."""
 
     key: Key
@@ -76,7 +76,7 @@ def key_of(pts: int, text: str) -> Key:
     return f"{pts} {text}" if text else pts
 
 
-def write_entry(draft: Path, shelf: Shelf, made: Iterable[Made]) -> str:
+def write_entry(draft: Path, frame_set: FrameSet, made: Iterable[EncodedFrame]) -> str:
     """Writes the entry, picture by picture, so that it is never in memory as a whole. Returns the name
     that its content gives it."""
     frames: list[JsonValue] = []
@@ -84,7 +84,7 @@ def write_entry(draft: Path, shelf: Shelf, made: Iterable[Made]) -> str:
     with draft.open("wb") as out, zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         for picture in made:
             told = "still" if picture.time is None else f"{picture.time:.3f}s"
-            name = f"{len(frames):06d}_{told}{shelf.suffix}"
+            name = f"{len(frames):06d}_{told}{frame_set.suffix}"
             archive.writestr(_member(name), picture.jpeg)
             size = len(picture.jpeg)
             place = {"offset": out.tell() - size, "size": size, "crc": zlib.crc32(picture.jpeg)}
@@ -92,9 +92,9 @@ def write_entry(draft: Path, shelf: Shelf, made: Iterable[Made]) -> str:
             keys.append(picture.key)
         about: JsonValue = {
             "format": _FORMAT,
-            "name": shelf.name,
-            "content": shelf.content,
-            "how": shelf.how,
+            "name": frame_set.name,
+            "content": frame_set.content,
+            "how": frame_set.how,
             "frames": frames,
         }
         archive.writestr(_member(MANIFEST), json.dumps(about, indent=1))
@@ -230,7 +230,7 @@ def _member(name: str) -> zipfile.ZipInfo:
     return info
 
 
-_PINNED = 32  # each costs an open file
+_MOST_LOCKS = 32  # each costs an open file
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +270,7 @@ def prune(cache_dir: Path, max_bytes: int) -> list[KeptEntry]:
     """Removes the entries that were not read for longest, until the others take at most `max_bytes`; returns
     what was removed.
 
-    What a running process reads (see `Pins`) and what is being filled stays, even where that is more than
+    What a running process reads (see `CacheLocks`) and what is being filled stays, even where that is more than
     `max_bytes`. Raises `ConfigurationError` where the cache can't be written to.
     """
     entries = kept(cache_dir)
@@ -287,8 +287,8 @@ def prune(cache_dir: Path, max_bytes: int) -> list[KeptEntry]:
     return removed
 
 
-class Pins:
-    """The shelves that a process read last (32), held with a shared lock on their folders, which the system
+class CacheLocks:
+    """The frame sets that a process read last (32), held with a shared lock on their folders, which the system
     releases when the process dies, however it dies: a pin that is left behind can't be."""
 
     def __init__(self) -> None:
@@ -297,7 +297,7 @@ class Pins:
         weakref.finalize(self, _release, self._held)
 
     def hold(self, folder: Path) -> None:
-        """Keeps this shelf from being removed; waits while it is. Nothing to hold before the shelf exists."""
+        """Keeps this frame set from being removed; waits while it is. Nothing to hold before the frame set exists."""
         with self._guard:
             if folder in self._held:
                 self._held.move_to_end(folder)
@@ -306,7 +306,7 @@ class Pins:
                 opened = os.open(folder, os.O_RDONLY)
                 fcntl.flock(opened, fcntl.LOCK_SH)
                 self._held[folder] = opened
-            while len(self._held) > _PINNED:
+            while len(self._held) > _MOST_LOCKS:
                 os.close(self._held.popitem(last=False)[1])
 
 

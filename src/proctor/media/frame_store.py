@@ -1,6 +1,6 @@
 """Pictures that were decoded and encoded once, for any number of threads and processes.
 
-A *shelf* holds pictures of one content, cut, scaled and encoded in one way; a picture on it is known by
+A *frame set* holds pictures of one content, cut, scaled and encoded in one way; a picture in it is known by
 its presentation timestamp (and by the text painted on it, if any). So whatever the sampling (a rate, a
 count, a window, a clip), the pictures that an earlier one brought are slices of what is there, and only the
 others are decoded. Each decoding adds one *entry*, a plain ZIP of JPEGs that any tool can open and that is
@@ -23,10 +23,10 @@ from proctor.core import ConfigurationError
 from proctor.media.entries import (
     LOCK,
     ByteRange,
+    CacheLocks,
+    EncodedFrame,
+    FrameSet,
     Key,
-    Made,
-    Pins,
-    Shelf,
     drop,
     prune,
     read_manifest,
@@ -35,8 +35,8 @@ from proctor.media.entries import (
 )
 from proctor.media.files import unwritable
 
-Make = Callable[[Sequence[Key], Container[Key]], Iterable[Made]]
-"""Gets the keys that are missing and those that the shelf has."""
+Make = Callable[[Sequence[Key], Container[Key]], Iterable[EncodedFrame]]
+"""Gets the keys that are missing and those that the frame set has."""
 
 _log = logging.getLogger(__name__)
 _DRAFT = ".draft-"
@@ -46,9 +46,9 @@ _MEMORY_BYTES = 128 * 2**20
 
 
 class FrameStore:
-    """Shelves below one folder, together at most `max_bytes` (None: as much as comes), as `prune` says.
+    """Frame sets below one folder, together at most `max_bytes` (None: as much as comes), as `prune` says.
 
-    Reading waits for nobody, since entries are complete when they appear and never change. Filling a shelf
+    Reading waits for nobody, since entries are complete when they appear and never change. Filling a frame set
     takes the lock on its lock file, which the system releases when the process dies, however it dies. What
     was read last stays in memory, up to `memory_bytes`, so that windows that overlap are read once.
     """
@@ -59,79 +59,79 @@ class FrameStore:
         self._max_bytes = max_bytes
         self._guard = threading.Lock()
         self._known: dict[str, _Known] = {}
-        self._pins = Pins()
+        self._locks = CacheLocks()
         self._memory = _Memory(memory_bytes)
 
-    def serve(self, shelf: Shelf, wanted: Sequence[Key], make: Make) -> dict[Key, bytes]:
+    def serve(self, frame_set: FrameSet, wanted: Sequence[Key], make: Make) -> dict[Key, bytes]:
         """The JPEGs of these keys, byte for byte as they were encoded.
 
         What is not there is made, by the first process to ask; it may make more than was missing. Raises what
         `make` raises, and then nothing is kept; `ConfigurationError` where the folder can't be written to.
         """
-        address = shelf.address
+        address = frame_set.address
         folder = self._folder / address[:2] / address
         with self._guard:
             known = self._known.get(address) or self._known.setdefault(address, _Known(folder))
-        self._pins.hold(folder)
+        self._locks.hold(folder)
         at_hand = self._memory.of(address)
         served = {key: at_hand[key] for key in wanted if key in at_hand}
         if len(served) < len(wanted):
-            served |= self._from_disk(shelf, known, [key for key in wanted if key not in served], make)
+            served |= self._from_disk(frame_set, known, [key for key in wanted if key not in served], make)
             self._memory.add(address, served)
         known.mark()
         return served
 
-    def _from_disk(self, shelf: Shelf, known: _Known, wanted: Sequence[Key], make: Make) -> dict[Key, bytes]:
+    def _from_disk(self, frame_set: FrameSet, known: _Known, wanted: Sequence[Key], make: Make) -> dict[Key, bytes]:
         folder = known.folder
         served = known.read(wanted)
         for _ in range(_ATTEMPTS):
             if all(key in served for key in wanted):
                 return served
             with _filling(folder):
-                self._pins.hold(folder)
+                self._locks.hold(folder)
                 known.look()
                 served |= known.read([key for key in wanted if key not in served])
                 missing = [key for key in wanted if key not in served]
                 if missing:
-                    _add(folder, shelf, make(missing, known.keys()))
+                    _add(folder, frame_set, make(missing, known.keys()))
                     known.look()
                     served |= known.read(missing)
             if self._max_bytes is not None:
                 prune(self._cache_dir, self._max_bytes)
         raise ConfigurationError(
-            f"pictures of {shelf.name} were written to {folder} and can't be read back: "
+            f"pictures of {frame_set.name} were written to {folder} and can't be read back: "
             "choose another cache with the environment variable PROCTOR_CACHE"
         )
 
 
 class _Memory:
-    """The pictures that were read last, shelf by shelf; the shelf unused for longest goes first."""
+    """The pictures that were read last, frame set by frame set; the frame set unused for longest goes first."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._guard = threading.Lock()
-        self._shelves: OrderedDict[str, dict[Key, bytes]] = OrderedDict()
+        self._frame_sets: OrderedDict[str, dict[Key, bytes]] = OrderedDict()
         self._sizes: dict[str, int] = {}
 
     def of(self, address: str) -> Mapping[Key, bytes]:
-        """What is at hand of a shelf; it never changes."""
+        """What is at hand of a frame set; it never changes."""
         with self._guard:
-            if address not in self._shelves:
+            if address not in self._frame_sets:
                 return {}
-            self._shelves.move_to_end(address)
-            return self._shelves[address]
+            self._frame_sets.move_to_end(address)
+            return self._frame_sets[address]
 
     def add(self, address: str, jpegs: Mapping[Key, bytes]) -> None:
         with self._guard:
-            shelf = self._shelves[address] = {**self._shelves.pop(address, {}), **jpegs}
-            self._sizes[address] = sum(map(len, shelf.values()))
-            while self._shelves and sum(self._sizes.values()) > self._max_bytes:
-                oldest, _ = self._shelves.popitem(last=False)
+            frame_set = self._frame_sets[address] = {**self._frame_sets.pop(address, {}), **jpegs}
+            self._sizes[address] = sum(map(len, frame_set.values()))
+            while self._frame_sets and sum(self._sizes.values()) > self._max_bytes:
+                oldest, _ = self._frame_sets.popitem(last=False)
                 del self._sizes[oldest]
 
 
 class _Known:
-    """What this process knows of one shelf."""
+    """What this process knows of one frame set."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -190,7 +190,7 @@ class _Known:
             return frozenset(self._places)
 
     def mark(self) -> None:
-        """Says now and then that the shelf is read, for the process that makes room."""
+        """Says now and then that the frame set is read, for the process that makes room."""
         now = time.monotonic()
         if now - self._marked_at >= _MARK_EVERY_S:
             self._marked_at = now
@@ -211,7 +211,7 @@ def _drop(entry: Path) -> None:
 
 @contextmanager
 def _filling(folder: Path) -> Iterator[None]:
-    """Nobody else fills this shelf meanwhile. What a killed process left half written is removed."""
+    """Nobody else fills this frame set meanwhile. What a killed process left half written is removed."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / LOCK).open("ab")
@@ -224,10 +224,10 @@ def _filling(folder: Path) -> Iterator[None]:
         yield
 
 
-def _add(folder: Path, shelf: Shelf, made: Iterable[Made]) -> None:
+def _add(folder: Path, frame_set: FrameSet, made: Iterable[EncodedFrame]) -> None:
     draft = folder / f"{_DRAFT}{os.getpid()}-{threading.get_ident()}"
     try:
-        name = write_entry(draft, shelf, made)
+        name = write_entry(draft, frame_set, made)
         draft.replace(folder / name)
     except OSError as error:
         raise unwritable(folder, error) from error

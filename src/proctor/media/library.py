@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from proctor.core import Image, InputError, Item, Region, VideoClip, clock_text, content_hash
 from proctor.media.clips import cut, from_jpegs
 from proctor.media.decode import Decoding, Texts
-from proctor.media.entries import Key, Made, Shelf, key_of
+from proctor.media.entries import EncodedFrame, FrameSet, Key, key_of
 from proctor.media.excerpts import Excerpts
 from proctor.media.files import Catalogue, cache_folder, find, locate
 from proctor.media.frame_store import FrameStore, Make
@@ -184,9 +184,9 @@ class MediaLibrary:
         span = start + placed.offset, end + placed.offset
         region = None if placed.cropped else clip.region
 
-        def make(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[Made]:
+        def make(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
             index = self._catalogue.index(path)
-            yield Made(0, None, cut(path, index, span, region, self.settings.max_side))
+            yield EncodedFrame(0, None, cut(path, index, span, region, self.settings.max_side))
 
         return self._made_file(clip.source, {"span": list(span), "of": _region(region)}, make)
 
@@ -200,8 +200,8 @@ class MediaLibrary:
             for one, time in zip(pictures, times, strict=True)
         ]
 
-        def make(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[Made]:
-            yield Made(0, None, from_jpegs(self._changed(pictures, times, change)))
+        def make(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
+            yield EncodedFrame(0, None, from_jpegs(self._changed(pictures, times, change)))
 
         how: dict[str, JsonValue] = {"pictures": content_hash(shown), "paint": name}
         return self._made_file(pictures[0].source, how, make)
@@ -233,10 +233,10 @@ class MediaLibrary:
     def _still(self, source: str, region: Region | None) -> bytes:
         path = self.locate(source)
 
-        def make(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[Made]:
-            yield Made(0, None, encode(read_image(path), region, self.settings))
+        def make(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
+            yield EncodedFrame(0, None, encode(read_image(path), region, self.settings))
 
-        return self._store.serve(self._shelf(source, path, region), [0], make)[0]
+        return self._store.serve(self._frame_set(source, path, region), [0], make)[0]
 
     def _shots(self, source: str, region: Region | None, pictures: Sequence[Picture]) -> list[bytes]:
         path = self.locate(source)
@@ -244,19 +244,21 @@ class MediaLibrary:
         times = [picture.at or 0.0 for picture in pictures]
         keys = [key_of(pts, _painted(picture)) for pts, picture in zip(index.at(times), pictures, strict=True)]
 
-        def make(missing: Sequence[Key], kept: Container[Key]) -> Iterator[Made]:
+        def make(missing: Sequence[Key], kept: Container[Key]) -> Iterator[EncodedFrame]:
             wanted = set(missing)
             if any(key in kept for key in keys):  # a window that grows: the next one will go on from here
                 wanted |= {key for key in _further(index, pictures, 2 * self._decoding.cores) if key not in kept}
             yield from self._decoding.pictures(path, index, _texts(wanted), region, self.settings)
 
-        shelf = self._shelf(source, path, region, painted=any(picture.shows is not None for picture in pictures))
-        served = self._store.serve(shelf, list(dict.fromkeys(keys)), make)
+        frame_set = self._frame_set(
+            source, path, region, painted=any(picture.shows is not None for picture in pictures)
+        )
+        served = self._store.serve(frame_set, list(dict.fromkeys(keys)), make)
         return [served[key] for key in keys]
 
     def _made_file(self, source: str, how: dict[str, JsonValue], make: Make) -> bytes:
-        shelf = self._shelf(source, self.locate(source), None)
-        mp4 = Shelf(shelf.content, {**shelf.how, **how, "as": "mp4"}, name=source, suffix=".mp4")
+        frame_set = self._frame_set(source, self.locate(source), None)
+        mp4 = FrameSet(frame_set.content, {**frame_set.how, **how, "as": "mp4"}, name=source, suffix=".mp4")
         return self._store.serve(mp4, [0], make)[0]
 
     def _changed(
@@ -268,7 +270,7 @@ class MediaLibrary:
             for time, jpeg in zip(times[part], self._jpegs(pictures[part]), strict=True):
                 yield time, change(jpeg)
 
-    def _shelf(self, source: str, path: Path, region: Region | None, *, painted: bool = False) -> Shelf:
+    def _frame_set(self, source: str, path: Path, region: Region | None, *, painted: bool = False) -> FrameSet:
         how: dict[str, JsonValue] = {
             "region": _region(region),
             "max_side": self.settings.max_side,
@@ -276,7 +278,7 @@ class MediaLibrary:
         }
         if painted:
             how["overlay"] = "hh:mm:ss"
-        return Shelf(self._catalogue.identity(path), how, name=source)
+        return FrameSet(self._catalogue.identity(path), how, name=source)
 
     def _remembered(self, known: dict[K, T], key: K, read: Callable[[K], T]) -> T:
         with self._lock:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, generator
-from proctor.stats.clusters import Floats, Groups, Ints, group_codes, scrambled
+from proctor.stats.clusters import Floats, Groups, Ints, group_codes, splitmix64
 from proctor.stats.special import ndtr, ndtri, stdtrit
 
 MOST_UNITS = 2048
@@ -318,7 +318,7 @@ def _two_level(table: Floats, code: Ints, plan: Resampling) -> Floats:
     distinct, which = np.unique(table, axis=0, return_inverse=True)
     kind, n = which.reshape(-1), len(distinct)
     contents = np.zeros(int(code.max()) + 1, dtype=np.uint64)
-    np.add.at(contents, code, scrambled(kind.astype(np.uint64)))
+    np.add.at(contents, code, splitmix64(kind.astype(np.uint64)))
     group = np.argsort(np.argsort(contents, kind="stable"))[code]
     ordered = kind[np.lexsort((kind, group))]
     parts = []

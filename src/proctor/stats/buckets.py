@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError
 from proctor.stats.bootstrap import group_units, ratio
-from proctor.stats.clusters import Floats, Groups, Ints, finite, group_codes, scrambled
+from proctor.stats.clusters import Floats, Groups, Ints, finite, group_codes, splitmix64
 from proctor.stats.paired import holm
 from proctor.stats.ranking import significant_ranks
 from proctor.stats.signflip import common_measures, sign_flip
@@ -178,13 +178,13 @@ def _contents(totals: Floats, counts: Floats) -> tuple[Ints, Ints]:
     """
     cells = np.zeros(totals.shape[1:], dtype=np.uint64)
     for bucket, (sums, sizes) in enumerate(zip(totals, counts, strict=True)):
-        cells = scrambled(cells ^ (sums + 0.0).view(np.uint64) ^ np.uint64(bucket))
-        cells = scrambled(cells ^ (sizes + 0.0).view(np.uint64))
+        cells = splitmix64(cells ^ (sums + 0.0).view(np.uint64) ^ np.uint64(bucket))
+        cells = splitmix64(cells ^ (sizes + 0.0).view(np.uint64))
     by_system = np.zeros(totals.shape[2], dtype=np.uint64)
     by_group = np.zeros(totals.shape[1], dtype=np.uint64)
     for _ in range(2):
-        by_group = scrambled(cells ^ by_system).sum(axis=1, dtype=np.uint64)
-        by_system = scrambled(cells ^ by_group[:, None]).sum(axis=0, dtype=np.uint64)
+        by_group = splitmix64(cells ^ by_system).sum(axis=1, dtype=np.uint64)
+        by_system = splitmix64(cells ^ by_group[:, None]).sum(axis=0, dtype=np.uint64)
     return np.argsort(by_group, kind="stable"), np.argsort(by_system, kind="stable")
 
 

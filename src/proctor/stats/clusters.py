@@ -156,13 +156,13 @@ def _canonical(group: Ints, slice_: Ints, count: Floats, total: Floats) -> tuple
 
 def cell_hash(slice_: Ints, count: Floats, total: Floats) -> NDArray[np.uint64]:
     """64 bits per cell; a group's hash is their sum, whatever their order."""
-    bits = scrambled(slice_.astype(np.uint64))
+    bits = splitmix64(slice_.astype(np.uint64))
     for part in (count, total):
-        bits = scrambled(bits ^ (part + 0.0).view(np.uint64))  # + 0.0 makes −0 the same as 0
+        bits = splitmix64(bits ^ (part + 0.0).view(np.uint64))  # + 0.0 makes −0 the same as 0
     return bits
 
 
-def scrambled(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def splitmix64(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The finaliser of SplitMix64 (Steele, Lea and Flood 2014): every bit touches every other."""
     bits = (bits + np.uint64(0x9E3779B97F4A7C15)).astype(np.uint64)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

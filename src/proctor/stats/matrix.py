@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError
 from proctor.stats.bootstrap import CHUNK, Resampling, group_units, item_picks, ratio, weights
-from proctor.stats.clusters import Floats, Groups, Ints, Sums, cell_hash, finite, group_codes, scrambled, summed
+from proctor.stats.clusters import Floats, Groups, Ints, Sums, cell_hash, finite, group_codes, splitmix64, summed
 
 Matrix = Sequence[Sequence[float]] | NDArray[Any]
 
@@ -103,7 +103,7 @@ def _arranged(values: Floats, code: Ints) -> SystemTable:
     order = np.lexsort((hashes, code))
     sizes = np.bincount(code)
     starts = np.cumsum(sizes) - sizes
-    contents = np.add.reduceat(scrambled(hashes[order]), starts) if n else np.zeros(0)
+    contents = np.add.reduceat(splitmix64(hashes[order]), starts) if n else np.zeros(0)
     ranked = np.argsort(contents, kind="stable")
     position = np.empty(len(ranked), dtype=np.int64)
     position[ranked] = np.arange(len(ranked))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError
-from proctor.stats.clusters import Floats, Groups, Ints, Values, finite, group_codes, scrambled
+from proctor.stats.clusters import Floats, Groups, Ints, Values, finite, group_codes, splitmix64
 from proctor.stats.special import expit, stdtr, stdtrit
 
 _ROUNDING = 1e-9
@@ -134,7 +134,7 @@ def _cells(n: int, columns: Mapping[str, Values | NDArray[Any]]) -> _Cells:
         if len(column) != n:
             raise InputError(None, f"column {name!r}", found=f"{len(column)}", expected=f"{n} values")
         numbers = finite(column, f"column {name!r}, value")
-        bits = scrambled(bits ^ (numbers + 0.0).view(np.uint64))  # + 0.0 makes −0 the same as 0
+        bits = splitmix64(bits ^ (numbers + 0.0).view(np.uint64))  # + 0.0 makes −0 the same as 0
         checked.append(column)
     _, first, of = np.unique(bits, return_index=True, return_inverse=True)
     rows = [np.ones(len(first)), *(column[first].astype(np.float64) for column in checked)]
