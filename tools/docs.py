@@ -285,7 +285,22 @@ def _python() -> str:
             options = _options(thing)
             if options is not None:
                 parts.append(f"Options: {_one_line(inspect.getdoc(options) or '')}")
+                parts += _declared(options)
     return "\n\n".join(parts)
+
+
+def _declared(options: Any) -> list[str]:
+    """A table of the options that Python and the shell share."""
+    from proctor.core import Option
+
+    rows = []
+    for name, kind in options.__annotations__.items():
+        said = getattr(kind, "__metadata__", (None,))[0]
+        if isinstance(said, Option) and said.help:
+            about = re.sub(r" \[default: [^]]*\]", "", said.help)
+            shell = said.name or f"--{name.replace('_', '-')}"
+            rows.append([f"`{name}`", f"`{shell}`", f"`{said.default!r}`", about])
+    return [_table(["Option", "In the shell", "Default", "What it is"], rows)] if rows else []
 
 
 def _options(function: Any) -> Any:

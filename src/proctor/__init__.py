@@ -34,7 +34,9 @@ if TYPE_CHECKING:
         run_async,
         score,
         score_async,
+        score_predictions,
         system,
+        validate,
     )
     from proctor.core import (
         ACCURACY,
@@ -91,8 +93,10 @@ __all__ = [
     "run_async",
     "score",
     "score_async",
+    "score_predictions",
     "stats",
     "system",
+    "validate",
 ]
 
 _MODULES = {"formats": "proctor.core.formats", "stats": "proctor.stats"}

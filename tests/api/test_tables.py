@@ -178,7 +178,7 @@ def test_mistakes_are_one_sentence(made: Evaluation, tmp_path: Path) -> None:
         proctor.results(tmp_path / "none.db")
     with pytest.raises(InputError, match="data: found none, expected the folder with the files of rexsonovqa"):
         proctor.run("rexsonovqa", yes)
-    with pytest.raises(InputError, match="system and model: found neither, expected what is to answer"):
+    with pytest.raises(InputError, match="--system and --model: found neither, expected what is to answer"):
         proctor.run(lamps(), store=":memory:")
     with pytest.raises(InputError, match="board: found 'clinical', expected one of technical"):
         made.rank(condition="video", draws=200, stability=20).plot("clinical")

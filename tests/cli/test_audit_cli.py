@@ -103,7 +103,7 @@ def test_text_metrics_stand_beside_each_other_and_a_submission(store: Path, tmp_
     some = tmp_path / "some.db"
     copied(store, some)
     command = ("score", "mediqa-eval", "--store", some)
-    done = proctor(*command, "--text-metric", "rouge-1-mean", "--text-metric", "bleu-best")
+    done = proctor(*command, "--metric", "rouge-1-mean", "--metric", "bleu-best")
     assert done.returncode == 0, done.stderr
     assert [line.split() for line in done.stdout.splitlines()[-2:]] == [["rouge-1-mean", "726"], ["bleu-best", "726"]]
     done = proctor("audit", "mediqa-eval", "--store", some, "--draws", "200", "--dimension", "overall")
@@ -114,7 +114,7 @@ def test_text_metrics_stand_beside_each_other_and_a_submission(store: Path, tmp_
     assert [title.split(",")[0] for title in titles] == ["English", "English", "Chinese"]
     assert "overall" in titles[1]
     assert lines[first[2] + 1].split()[:4] == ["rouge-1-mean", "1", "1", "0.317"]
-    done = proctor(*command, "--text-metric", "meteor")
+    done = proctor(*command, "--metric", "meteor")
     assert done.returncode == 1
     assert done.stderr.startswith("proctor: text metric: found 'meteor', expected one of rouge-1-best, ")
 

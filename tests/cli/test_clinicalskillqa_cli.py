@@ -187,7 +187,7 @@ def test_every_share_of_pairs_has_one_interval_in_every_output(tmp_path: Path) -
     for invalid, name in (("wrong", "pairwise_accuracy"), ("partial", "pairwise_partial")):
         scored = within(
             "score", "clinicalskillqa", file, "--references", task / "references.json",
-            "--invalid", invalid, "--format", "json",
+            "--option", f"invalid={invalid}", "--format", "json",
         )  # fmt: skip
         whole = {row["metric"]: row for row in first_json(scored[1])["results"] if row["by"] == "all"}
         found = [results[name], official[name], whole["pairwise_accuracy"]]

@@ -82,7 +82,7 @@ def test_what_is_pointed_to_is_there(new: str) -> None:
         path.pop()
         assert path, f"{new} is no command"
     assert len(path) >= len(new.split()) - 1
-    for option in (word for word in new.split() if word.startswith("-")):
+    for option in (word.partition("=")[0] for word in new.split() if word.startswith("-")):
         assert option in {name for one in TREE[" ".join(path)].params for name in one.opts}
 
 

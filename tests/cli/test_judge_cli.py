@@ -332,7 +332,9 @@ def test_expected_scores_are_calibrated_on_other_encounters(data: Path, tmp_path
     with FaultyServer(levels) as server:
         code, said = score(store, *judge, server=server)
         assert code == 0, said
-        code, said = within("judge", "calibrate", "mediqa-eval", "--scorer", name, "--store", store, "--out", file)
+        code, said = within(
+            "judge", "fit", "mediqa-eval", "--method", "calibration", "--scorer", name, "--store", store, "--out", file
+        )
         assert code == 0, said
         assert "8 curves from " in said
         assert " encounters in 5 folds: " in said
@@ -357,7 +359,7 @@ def test_expected_scores_are_calibrated_on_other_encounters(data: Path, tmp_path
     [
         (["--judge", "mediqa"], "unknown judge 'mediqa'"),
         (["--option", "quorum=2"], "mediqa-judge: option 'quorum': expected none, it has no options"),
-        (["--option", "quorum"], "expected each KEY=VALUE once, found 'quorum'"),
+        (["--option", "quorum"], "found 'quorum', expected each KEY=VALUE once"),
         (["--model", "openai:two"], "mediqa-judge: expected one model, found 2 models (model-ensemble asks several)"),
         (["--media", "nowhere"], "nowhere: found no such folder, expected the folder of images"),
         (["--judge", "logprob-judge", "--option", "calibration=no.json"], "no.json: found no such file"),
@@ -541,8 +543,8 @@ def test_references_that_are_none_are_refused(references: object, text: str, tmp
     ("old", "new"),
     [
         (("judge", "mediqa-eval", "--ratings", "r.csv"), "proctor import mediqa-eval RATINGS.csv"),
-        (("judge", "exemplars", "--model", "m"), "proctor judge examples BENCHMARK"),
-        (("train", "embedded-judge", "--out", "x"), "proctor judge train BENCHMARK --out FOLDER"),
+        (("judge", "exemplars", "--model", "m"), "proctor judge fit BENCHMARK --method examples"),
+        (("train", "embedded-judge", "--out", "x"), "proctor judge fit BENCHMARK --method embedded --out FOLDER"),
         (("audit", "table", "s.csv", "--ratings", "r.csv"), "proctor audit --scores SCORES.csv --ratings RATINGS.csv"),
         (("audit", "judges", "focus", "--judge", "a", "--against", "b"), "proctor audit BENCHMARK --scorer JUDGE"),
         (

@@ -37,7 +37,9 @@ def test_choosing_and_judging_on_the_real_answers(data: Path, tmp_path: Path) ->
     ):
         code, said = within("import", "mediqa-eval", file, *common, *more)
         assert code == 0, said
-    code, said = within("judge", "choose", "mediqa-eval", "--store", store, "--out", choice, "--draws", "100")
+    code, said = within(
+        "judge", "fit", "mediqa-eval", "--method", "choice", "--store", store, "--out", choice, "--draws", "100"
+    )
     assert code == 0, said
     assert "Agreement on encounters that the choice was not made on (5 folds)" in said
     found = read_choice(choice)
@@ -66,7 +68,19 @@ def test_examples_are_searched_and_judges_chosen_and_run(tmp_path: Path) -> None
     with FaultyServer(model) as server:
         asked = ("--model", "openai:judge", "--base-url", server.url)
         plan = ("--sets", "2", "--shots", "2", "--held-out", "4")
-        search = ("judge", "examples", "mediqa-eval", *asked, *plan, "--store", store, "--out", examples)
+        search = (
+            "judge",
+            "fit",
+            "mediqa-eval",
+            "--method",
+            "examples",
+            *asked,
+            *plan,
+            "--store",
+            store,
+            "--out",
+            examples,
+        )
         code, said = within(*search)
         assert code == 0, said
         assert "at most 8 answers to rate (2 × 4 in zh)" in said
@@ -79,7 +93,19 @@ def test_examples_are_searched_and_judges_chosen_and_run(tmp_path: Path) -> None
             code, said = within(*score, "--judge", judge, *more)
             assert code == 0, said
         code, said = within(
-            "judge", "choose", "mediqa-eval", "--store", store, "--folds", "3", "--draws", "100", "--out", choice
+            "judge",
+            "fit",
+            "mediqa-eval",
+            "--method",
+            "choice",
+            "--store",
+            store,
+            "--folds",
+            "3",
+            "--draws",
+            "100",
+            "--out",
+            choice,
         )
         assert code == 0, said
         names = ["few-shot-judge[openai:judge]", "mediqa-judge[openai:judge]"]
@@ -105,7 +131,7 @@ def test_examples_are_searched_and_judges_chosen_and_run(tmp_path: Path) -> None
     with FaultyServer(broken) as server:
         none = tmp_path / "none.json"
         code, said = within(
-            "judge", "examples", "mediqa-eval", "--model", "openai:judge", "--base-url", server.url, *plan,
+            "judge", "fit", "mediqa-eval", "--method", "examples", "--model", "openai:judge", "--base-url", server.url, *plan,
             "--store", other, "--out", none,
         )  # fmt: skip
         assert code != 0
@@ -119,28 +145,30 @@ def new_calls(choice: Path) -> int:
     return sum(3 * len({found.judge_for(f"iiyi/E{k}", "zh", name) for name in CHINESE}) for k in range(12))
 
 
-@pytest.mark.parametrize("command", ["examples", "choose", "calibrate", "train"])
+@pytest.mark.parametrize("command", ["examples", "choice", "calibration", "embedded"])
 def test_without_ratings_there_is_nothing_to_tune_on(command: str, tmp_path: Path) -> None:
     store, out = tmp_path / "runs.db", tmp_path / "out"
     rated(tmp_path, store, 2, "--answers-only")
-    more = {"examples": ("--model", "openai:judge"), "calibrate": ("--scorer", "mine")}.get(command, ())
-    code, said = within("judge", command, "mediqa-eval", "--store", store, "--out", out, *more)
+    more = {"examples": ("--model", "openai:judge"), "calibration": ("--scorer", "mine")}.get(command, ())
+    code, said = within("judge", "fit", "mediqa-eval", "--method", command, "--store", store, "--out", out, *more)
     assert code == 1
     assert ("found none by people" in said) or ("found 'mine'" in said)
     assert not out.exists()
 
 
-@pytest.mark.parametrize("command", ["examples", "choose", "calibrate"])
+@pytest.mark.parametrize("command", ["examples", "choice", "calibration"])
 def test_where_nothing_can_be_written_nothing_is_paid(command: str, tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
     rated(tmp_path, store, 2)
     with FaultyServer("no") as server:
         more = {
             "examples": ("--model", "openai:judge", "--base-url", server.url),
-            "calibrate": ("--scorer", "human:r"),
+            "calibration": ("--scorer", "human:r"),
         }.get(command, ())
         for out in (tmp_path, tmp_path / "no" / "out.json"):
-            code, said = within("judge", command, "mediqa-eval", "--store", store, "--out", out, *more)
+            code, said = within(
+                "judge", "fit", "mediqa-eval", "--method", command, "--store", store, "--out", out, *more
+            )
             assert (code, server.count) == (1, 0)
             assert "to write" in said
 

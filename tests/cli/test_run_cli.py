@@ -204,7 +204,7 @@ def test_a_changed_benchmark_is_refused_before_a_call_is_paid(folder: Path, stor
         (["--model", "local", "--settings", "temperatur=0"], 1, "model setting 'temperatur'"),
         (["--model", "local", "--condition", "vidoe"], 1, "unknown condition 'vidoe': expected one of "),
         (["--system", "randm"], 1, "unknown system 'randm': expected one of "),
-        ([], 2, "name what answers with --system or --model"),
+        ([], 2, "--system and --model: found neither, expected what is to answer"),
         (["--model", "local", "--concurrency", "0"], 2, "Invalid value for '--concurrency'"),
     ],
 )
@@ -275,7 +275,7 @@ def test_who_is_named_twice_is_refused(option: str, folder: Path, store: Path) -
     with FaultyServer(answer_tray) as server:
         done = proctor(*command(folder, store, server, option, "random", option, "random"))
     assert (done.returncode, server.count) == (2, 0)
-    assert "random is named twice: it is asked once" in " ".join(done.stderr.split())
+    assert f"{option}: found random twice, expected each once" in " ".join(done.stderr.split())
 
 
 def test_an_address_without_v1_is_hinted_at(folder: Path, store: Path) -> None:

@@ -31,7 +31,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 def test_json_has_the_tasks_figures_and_the_rationales(files: tuple[Path, Path]) -> None:
     done = proctor(
         "score", "clinicalskillqa", files[0], "--references", files[1], "--format", "json", "--draws", "100",
-        "--invalid", "partial",
+        "--option", "invalid=partial",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -61,7 +61,9 @@ def test_json_has_the_tasks_figures_and_the_rationales(files: tuple[Path, Path])
 
 
 def test_people_read_tables_and_what_is_wrong(files: tuple[Path, Path]) -> None:
-    done = proctor("score", "clinicalskillqa", files[0], "--references", files[1], "--draws", "100", "--alpha", "0.5")
+    done = proctor(
+        "score", "clinicalskillqa", files[0], "--references", files[1], "--draws", "100", "--option", "alpha=0.5"
+    )
     assert done.returncode == 0, done.stderr
     assert "33.3 %" in done.stdout
     assert "Overall score (0–100)" in done.stdout
@@ -69,7 +71,7 @@ def test_people_read_tables_and_what_is_wrong(files: tuple[Path, Path]) -> None:
     assert "1 of 3 items have no answer and are wrong." in done.stderr
     assert "item 'q2' lacks D; repeats A; invents Z" in done.stderr
     said = " ".join(done.stderr.split())
-    assert "and wrong in every figure. With --invalid partial, pairwise accuracy would be 44.4 %." in said
+    assert "and wrong in every figure. With --option invalid=partial, pairwise accuracy would be 44.4 %." in said
     assert "Rationales: BERTScore F1 by all-MiniLM-L6-v2_L5_no-idf_version=" in said
     assert "The published rows used another encoder" in said
     assert "1 of 3 references have no rationale: F1 is over the others." in said
@@ -80,7 +82,7 @@ def test_the_encoder_is_chosen(files: tuple[Path, Path], tmp_path: Path) -> None
 
     baseline = tmp_path / "baseline.tsv"
     baseline.write_text("LAYER,P,R,F\n1,0.2,0.2,0.2\n", encoding="utf-8")
-    chosen = ("--encoder", str(get_model_path()), "--layer", "1", "--rescale", str(baseline))
+    chosen = ("--option", f"encoder={get_model_path()}", "--option", "layer=1", "--option", f"rescale={baseline}")
     done = proctor(
         "score", "clinicalskillqa", files[0], "--references", files[1], "--draws", "100", "--format", "json", *chosen
     )
@@ -97,13 +99,13 @@ def test_what_does_not_go_together_is_said(files: tuple[Path, Path]) -> None:
         (("focus", files[0], "--references", files[1]), "found a file of predictions, expected no file", 1),
         (("clinicalskillqa", files[0], "--references", files[1], "--format", "csv"), "as table or json", 2),
         (
-            ("clinicalskillqa", files[0], "--references", files[1], "--beta", "1.5"),
+            ("clinicalskillqa", files[0], "--references", files[1], "--option", "beta=1.5"),
             "beta: found 1.5, expected a number from 0 to 1",
             1,
         ),
         (("clinicalskillqa", files[1], "--references", files[0]), "item 'q2', field 'order'", 1),
         (
-            ("clinicalskillqa", files[0], "--references", files[1], "--layer", "9"),
+            ("clinicalskillqa", files[0], "--references", files[1], "--option", "layer=9"),
             "layer: found 9, expected a number from 0 to 6",
             1,
         ),

@@ -30,11 +30,11 @@ def runs(path: Path) -> dict[tuple[str, str], int]:
 
 
 def test_show_lists_runs_with_their_settings(path: Path) -> None:
-    rows = json.loads(proctor("store", "show", "--store", path, "--format", "json").stdout)
+    rows = json.loads(proctor("list", "runs", "--store", path, "--format", "json").stdout)
     assert {(row["system"], row["condition"]) for row in rows} == set(runs(path))
     assert all(row["answered"] + row["failed"] == 48 for row in rows)
     assert all(row["begun"] and isinstance(row["settings"], dict) for row in rows)
-    assert "looker" in proctor("store", "show", "--store", path).stdout
+    assert "looker" in proctor("list", "runs", "--store", path).stdout
 
 
 def test_a_run_is_deleted_with_its_answers_and_scores_alone(path: Path) -> None:

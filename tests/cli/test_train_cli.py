@@ -1,4 +1,4 @@
-"""`proctor judge train`, and what it wrote as a judge of `proctor score`."""
+"""`proctor judge fit --method embedded`, and what it wrote as a judge of `proctor score`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def arguments(store: Path, out: Path) -> Iterator[str | Path]:
-    yield from ("judge", "train", "mediqa-eval", "--store", store, "--out", out, "--draws", "100")
+    yield from ("judge", "fit", "mediqa-eval", "--method", "embedded", "--store", store, "--out", out, "--draws", "100")
 
 
 @pytest.fixture(scope="module")

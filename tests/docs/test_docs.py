@@ -16,7 +16,7 @@ import pytest
 import typer
 
 from proctor.cli.main import commands as program
-from proctor.cli.models import spread_settings
+from proctor.cli.tree import spread_settings
 from proctor.core import Status
 from proctor.runs import COLUMNS, FAILED_POLICIES, Result
 from tests.support.markdown import anchors, blocks, commands, links

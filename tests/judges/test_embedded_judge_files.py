@@ -102,7 +102,7 @@ def test_a_folder_is_written_whole_or_not_at_all(
     assert list(tmp_path.iterdir()) == []
 
 
-WEIGHTS = "expected the weights of a learned judge (proctor judge train)"
+WEIGHTS = "expected the weights of a learned judge (proctor judge fit --method embedded)"
 UNREADABLE = f"weights.npz: found no readable file of weights, {WEIGHTS}"
 
 
@@ -229,7 +229,7 @@ def test_weights_for_another_encoder_are_refused_when_they_are_used(folder: Path
 
 
 def test_files_that_are_not_there_or_odd(folder: Path, tmp_path: Path) -> None:
-    expected = "expected a learned judge (proctor judge train)"
+    expected = "expected a learned judge (proctor judge fit --method embedded)"
     assert fault(tmp_path / "none") == f"manifest.json: found no such file, {expected}"
     manifest = folder / "manifest.json"
     whole = json.loads(manifest.read_text(encoding="utf-8"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from proctor.cli.media import size_in_bytes
+from proctor.api import size_in_bytes
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 from tests.support.program import proctor
 

@@ -167,7 +167,7 @@ def test_the_real_data(data: Path, tmp_path: Path) -> None:
     for command in (
         ("import", "mediqa-eval", task / "ratings.csv", "--data", task),
         ("import", "mediqa-eval", task / "submission_overlap.csv", "--data", task, "--scorer", "overlap"),
-        ("score", "mediqa-eval", "--text-metric", "rouge-l-mean"),
+        ("score", "mediqa-eval", "--metric", "rouge-l-mean"),
     ):
         done = proctor(*command, *store)
         assert done.returncode == 0, done.stderr

@@ -5,13 +5,65 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.api.access import ModelAccess, SystemLike, build_systems
-    from proctor.api.numbers import Drawing, RankOptions, analyze, audit, compare, rank, results
-    from proctor.api.output import ReportOptions, export, report, thumbnails_of
-    from proctor.api.recorded import import_answers, import_answers_async
-    from proctor.api.running import PreparedRun, RunOptions, estimate_run, load, plan_notes, prepare_run, run, run_async
-    from proctor.api.scoring import JudgeOptions, PreparedJudge, Scored, prepare_judge, score, score_async
-    from proctor.api.sources import Evaluation, open_store
+    from proctor.api.access import ModelAccess, SystemLike
+    from proctor.api.execution import (
+        Arranged,
+        PreparedRun,
+        arrange,
+        import_answers,
+        import_answers_async,
+        load,
+        run,
+        run_async,
+    )
+    from proctor.api.numbers import (
+        PLAIN_FORMATS,
+        analyze,
+        audit,
+        compare,
+        export,
+        official_summary,
+        policy_of,
+        rank,
+        report,
+        results,
+        validate,
+    )
+    from proctor.api.options import (
+        AnalyzeOptions,
+        AuditOptions,
+        Cache,
+        CompareOptions,
+        ExportOptions,
+        ImportOptions,
+        MaxSide,
+        ModelOptions,
+        Overlay,
+        RankOptions,
+        ReportOptions,
+        ResultOptions,
+        RunOptions,
+        ScoreOptions,
+        Seed,
+        Selection,
+        Track,
+        benchmark_names,
+        declared,
+        size_in_bytes,
+        system_names,
+        validator_names,
+    )
+    from proctor.api.scores import (
+        PreparedScorer,
+        Scored,
+        judge_prompts_of,
+        prepare_scorers,
+        ratings_in,
+        score,
+        score_async,
+        score_predictions,
+    )
+    from proctor.api.sources import Evaluation, open_store, stored
     from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, FrameLike, RankingTable, ResultsTable
     from proctor.judges import FunctionJudge, JudgeFunction, judge
     from proctor.metrics import FunctionMetric, metric
@@ -20,49 +72,13 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "AnalysisTables",
-    "AuditTable",
-    "ComparisonTable",
-    "Drawing",
-    "Evaluation",
-    "FrameLike",
-    "FunctionJudge",
-    "FunctionMetric",
-    "FunctionSystem",
-    "JudgeFunction",
-    "JudgeOptions",
-    "ModelAccess",
-    "PreparedJudge",
-    "PreparedRun",
-    "RankOptions",
-    "RankingTable",
-    "ReportOptions",
-    "ResultsTable",
-    "RunOptions",
-    "Scored",
-    "SystemLike",
-    "analyze",
-    "audit",
-    "build_systems",
-    "compare",
-    "estimate_run",
-    "export",
-    "import_answers",
-    "import_answers_async",
-    "judge",
-    "load",
-    "metric",
-    "open_store",
-    "plan_notes",
-    "prepare_judge",
-    "prepare_run",
-    "rank",
-    "report",
-    "results",
-    "run",
-    "run_async",
-    "score",
-    "score_async",
-    "system",
-    "thumbnails_of",
-]
+    "PLAIN_FORMATS", "AnalysisTables", "AnalyzeOptions", "Arranged", "AuditOptions", "AuditTable", "Cache",
+    "CompareOptions", "ComparisonTable", "Evaluation", "ExportOptions", "FrameLike", "FunctionJudge",
+    "FunctionMetric", "FunctionSystem", "ImportOptions", "JudgeFunction", "MaxSide", "ModelAccess", "ModelOptions",
+    "Overlay", "PreparedRun", "PreparedScorer", "RankOptions", "RankingTable", "ReportOptions", "ResultOptions",
+    "ResultsTable", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection", "SystemLike", "Track", "analyze",
+    "arrange", "audit", "benchmark_names", "compare", "declared", "export", "import_answers", "import_answers_async",
+    "judge", "judge_prompts_of", "load", "metric", "official_summary", "open_store", "policy_of", "prepare_scorers",
+    "rank", "ratings_in", "report", "results", "run", "run_async", "score", "score_async", "score_predictions",
+    "size_in_bytes", "stored", "system", "system_names", "validate", "validator_names",
+]  # fmt: skip

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from proctor.core import InputError, System
+from proctor.api.options import ModelOptions, RunOptions, listed
+from proctor.core import InputError, System, UsageError, reader_or_default
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from proctor.models import ModelClient, ModelSpec
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -22,40 +20,32 @@ SystemLike = str | System | Callable[..., Any]
 """A built-in system or a method by name, `path/to/file.py:function`, a function, or a system."""
 
 
-@dataclass(frozen=True)
 class ModelAccess:
-    """How models are asked, whichever they are (see `ModelSpec`)."""
+    """Models as the options say (see `ModelOptions`), connected when they are asked for."""
 
-    base_url: str | None = None
-    settings: Mapping[str, JsonValue] = field(default_factory=dict)
-    timeout_s: float = 180.0
-    retries: int = 6
-    structured: Literal["auto", "native", "tool", "prompted"] = "auto"
-    opened: list[ModelClient] = field(default_factory=list, repr=False, compare=False)
-    """Every client made here, to be closed by who asks (see `closing`)."""
+    def __init__(self, options: ModelOptions) -> None:
+        self._options = options
+        self.opened: list[ModelClient] = []
 
-    def spec(
-        self, model: str, base_url: str | None = None, settings: Mapping[str, JsonValue] | None = None
-    ) -> ModelSpec:
-        """A model by name, at its own server and with settings of its own on top of the shared ones."""
-        from proctor.models import ModelSpec
+    def specs(self, models: Sequence[str | ModelSpec]) -> list[ModelSpec]:
+        """Several models, each by its name or, with settings of its own on top of the shared ones, as "NAME KEY=VALUE
+        …"; at one server, or each at its own. Raises `UsageError` for another number of servers."""
+        urls = listed(self._options["base_url"])
+        if len(urls) not in {0, 1, len(models)}:
+            raise UsageError("--base-url", f"one for all models, or one for each ({len(models)})", found=str(len(urls)))
+        places = urls if len(urls) == len(models) else (urls or [None]) * len(models)
+        return [
+            one if not isinstance(one, str) else self._spec(one, place)
+            for one, place in zip(models, places, strict=True)
+        ]
 
-        return checked(
-            ModelSpec,
-            name=model,
-            base_url=base_url or self.base_url,
-            settings={**self.settings, **(settings or {})},
-            timeout_s=self.timeout_s,
-            retries=self.retries,
-            structured=self.structured,
-        )
-
-    def client(self, model: str | ModelSpec) -> ModelClient:
-        """Access to one model."""
+    def clients(self, models: Sequence[str | ModelSpec]) -> list[ModelClient]:
+        """Access to several models."""
         from proctor.models import ModelClient
 
-        self.opened.append(ModelClient(self.spec(model) if isinstance(model, str) else model))
-        return self.opened[-1]
+        made = [ModelClient(spec) for spec in self.specs(models)]
+        self.opened += made
+        return made
 
     async def check_servers(self) -> None:
         """Raises `ConfigurationError` where a server is not there: before anything is paid or written."""
@@ -72,49 +62,54 @@ class ModelAccess:
             for client in self.opened:
                 await client.aclose()
 
+    def _spec(self, model: str, base_url: str | None) -> ModelSpec:
+        from proctor.models import ModelSpec, parse_settings
+
+        name, *own = model.split() or [""]
+        if not name:
+            raise UsageError("--model", "a model, provider:name")
+        given = self._options
+        settings = {**given["settings"], **parse_settings(own)}
+        how = {"timeout_s": given["timeout_s"], "retries": given["retries"], "structured": given["structured"]}
+        return checked(ModelSpec, name=name, base_url=base_url, settings=settings, **how)
+
 
 def build_systems(
-    systems: Sequence[SystemLike],
-    models: Sequence[str | ModelSpec],
-    access: ModelAccess,
-    *,
-    benchmark: str,
-    name: str = "",
-    prompt: str = "",
-    seed: int = 0,
-    **more: Any,
+    benchmark: str, systems: Sequence[SystemLike], options: RunOptions, access: ModelAccess
 ) -> list[System]:
     """The systems that are named or given, and the models with the benchmark's prompt; or one method with the models
-    behind it. `more` are `video_as`, and `options` of a method.
+    behind it.
 
-    Raises `InputError` where nothing is named, something twice, or what does not go together.
+    Raises `UsageError` where nothing is named, something twice, or what does not go together.
     """
-    from proctor.systems import SYSTEMS, asks_models
+    from proctor.systems import SYSTEMS, ModelSystem, Renamed, Sampling, asks_models, build_system, prompt_for_benchmark
 
+    models, name, seed = listed(options["model"]), options["name"], options["seed"]
     if not systems and not models:
-        raise InputError(None, "system and model", found="neither", expected="what is to answer")
-    for given, what in ((systems, "system"), (models, "model")):
+        raise UsageError("--system and --model", "what is to answer", found="neither")
+    for given, what in ((systems, "--system"), (models, "--model")):
         twice = next((one for one in given if list(given).count(one) > 1), None)
         if twice is not None:
-            raise InputError(None, what, found=f"{twice} twice", expected="each once")
+            raise UsageError(what, "each once", found=f"{twice} twice")
     methods = [one for one in systems if isinstance(one, str) and one in SYSTEMS.names() and asks_models(one)]
     if name and len(systems) + len(models) != 1 and not methods:
         raise InputError(None, "name", found=f"{name!r} for several systems", expected="a name for one alone")
-    if prompt and (methods or not models):
-        raise InputError(None, "prompt", found=prompt, expected="none: it is for models without a method")
-    options = more.get("options") or {}
+    if options["prompt"] and (methods or not models):
+        raise InputError(None, "prompt", found=options["prompt"], expected="none: it is for models without a method")
     if methods:
         if len(systems) > 1:
             raise InputError(None, "system", found=", ".join(map(str, systems)), expected="one method alone")
-        return [_method(methods[0], models, access, name=name, seed=seed, options=options)]
-    if options and (
-        len(systems) + len(models) > 1
-        or not isinstance(one := [*systems, *models][0], str)
-        or one not in SYSTEMS.names()
-    ):
-        raise InputError(None, "options", found=", ".join(options), expected="one named system alone, which has them")
-    built = [_system(one, name=name, seed=seed, options=options) for one in systems]
-    return built + _prompted(models, access, benchmark, prompt, name=name, video_as=more.get("video_as", "frames"))
+        method = build_system(methods[0], access.clients(models), options["options"], seed=seed)
+        return [Renamed(method, name) if name else method]
+    own = options["options"]
+    if own and (len(systems) != 1 or models or not isinstance(systems[0], str) or systems[0] not in SYSTEMS.names()):
+        raise InputError(None, "options", found=", ".join(own), expected="one named system alone, which has them")
+    built = [_system(one, name, seed, own) for one in systems]
+    if not models:
+        return built
+    template, sampling = prompt_for_benchmark(benchmark, options["prompt"]), Sampling(video_as=options["video_as"])
+    briefing = reader_or_default(benchmark).briefing
+    return built + [ModelSystem(one, template, name or None, sampling, briefing) for one in access.clients(models)]
 
 
 def checked(model: type[Model], **fields: Any) -> Model:
@@ -127,18 +122,7 @@ def checked(model: type[Model], **fields: Any) -> Model:
         raise InputError(None, place, found=repr(first["input"])[:80], expected=first["msg"]) from None
 
 
-def listed(given: Any) -> list[Any]:
-    """One thing or several, as a list; None is none.
-
-    >>> listed("a"), listed(["a", "b"]), listed(None)
-    (['a'], ['a', 'b'], [])
-    """
-    if given is None:
-        return []
-    return list(given) if isinstance(given, list | tuple | set | frozenset) else [given]
-
-
-def _system(given: SystemLike, *, name: str, seed: int, options: Mapping[str, JsonValue]) -> System:
+def _system(given: SystemLike, name: str, seed: int, options: Mapping[str, Any]) -> System:
     from proctor.systems import FunctionSystem, Renamed, build_system, is_file_address, is_system, system_in_file
 
     if isinstance(given, FunctionSystem):
@@ -153,38 +137,3 @@ def _system(given: SystemLike, *, name: str, seed: int, options: Mapping[str, Js
     if not is_system(given):
         return FunctionSystem(given, name=name)
     return Renamed(given, name) if name else given
-
-
-def _method(
-    method: str,
-    models: Sequence[str | ModelSpec],
-    access: ModelAccess,
-    *,
-    name: str,
-    seed: int,
-    options: Mapping[str, JsonValue],
-) -> System:
-    from proctor.systems import Renamed, build_system
-
-    clients = [access.client(model) for model in models]
-    built = build_system(method, clients, options, seed=seed)
-    return Renamed(built, name) if name else built
-
-
-def _prompted(
-    models: Sequence[str | ModelSpec],
-    access: ModelAccess,
-    benchmark: str,
-    prompt: str,
-    *,
-    name: str,
-    video_as: Literal["frames", "file"],
-) -> list[System]:
-    if not models:
-        return []
-    from proctor.core import reader_or_default
-    from proctor.systems import ModelSystem, Sampling, prompt_for_benchmark
-
-    template = prompt_for_benchmark(benchmark, prompt)
-    sampling, briefing = Sampling(video_as=video_as), reader_or_default(benchmark).briefing
-    return [ModelSystem(access.client(model), template, name or None, sampling, briefing) for model in models]

@@ -1,88 +1,101 @@
-"""Reading a store: `results`, `compare`, `rank`, `analyze` and `audit`."""
+"""Reading a store: `results`, `compare`, `rank`, `analyze` and `audit`; and writing what it holds: `report` and `export`."""
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from proctor.api.access import listed
-from proctor.api.sources import Evaluation, Stored, check_options, stored
+from proctor.api.options import (
+    AnalyzeOptions,
+    AuditOptions,
+    CompareOptions,
+    ExportOptions,
+    Files,
+    RankOptions,
+    ReportOptions,
+    ResultOptions,
+    filled,
+    listed,
+)
+from proctor.api.sources import Evaluation, Stored, excerpts_as, recalled, stored, wait_for
 from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, RankingTable, ResultsTable
-from proctor.core import FailedPolicy, InputError
-from proctor.runs import Contest
-from proctor.stats import Resampling
+from proctor.core import (
+    BENCHMARKS,
+    VALIDATORS,
+    FailedPolicy,
+    InputError,
+    Item,
+    PluginReport,
+    UsageError,
+    ValidationRequest,
+    reader_of,
+    reader_or_default,
+    write_whole,
+)
 
 if TYPE_CHECKING:
     from proctor.audits import MetricScores, RatingsTable
-    from proctor.runs import Latency, Options, Store
+    from proctor.media import MediaLibrary
+    from proctor.reports import ReportSummary
+    from proctor.runs import Options, Run, Store
 
+TABLE_FORMATS = ("jsonl", "csv", "parquet")
+"""The formats of `export` for one row per item, system, condition and metric."""
 
-class Drawing(TypedDict, total=False):
-    """How numbers are computed. `failed` says how items count that a run lacks a score for: "wrong", "exclude", or the
-    benchmark's own rule (a range, where it has none); `all_items` takes also those that the benchmark does not count.
-    `draws` (2000), `level` (0.95), `seed` (0) and `two_level` are those of the bootstrap."""
+JUDGEMENTS, UNRESOLVED, DECIDED = "judgements", "unresolved", "decided"
+PLAIN_FORMATS = (*TABLE_FORMATS, JUDGEMENTS, UNRESOLVED, DECIDED)
+"""The formats of `export` that every benchmark has."""
 
-    failed: FailedPolicy | str | None
-    all_items: bool
-    draws: int
-    level: float
-    seed: int
-    two_level: bool
+Thumbnails = Callable[[Item], list[tuple[str, bytes]]]
 
-
-class RankOptions(TypedDict, total=False):
-    """How systems are ranked. `by` are the facets that make the buckets (the benchmark's own, where none are named),
-    `rule` makes one order of the ranks in them; `alpha`, `correction`, `draws`, `stability` and `seed` are those of
-    `proctor.stats.rank_buckets`; `latency` "required" counts an answer without one as late."""
-
-    by: str | Sequence[str]
-    failed: FailedPolicy | str | None
-    all_items: bool
-    latency: Latency | None
-    rule: str
-    alpha: float
-    correction: str
-    draws: int
-    stability: int
-    seed: int
+_FRAMES = 4
+_SIDE = 160
 
 
 def results(
-    source: Evaluation | Store | str | Path | None = None,
-    benchmark: str = "",
-    *,
-    by: str | Sequence[str] = (),
-    systems: str | Sequence[str] = (),
-    conditions: str | Sequence[str] = (),
-    **drawing: Unpack[Drawing],
+    source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[ResultOptions]
 ) -> ResultsTable:
     """Every metric of every run, with its interval, its denominator and what is missing.
 
     `source` is what `run` returned, a store, or its path (None: the default store); `benchmark` is needed where a store
-    has several. `by` splits by facets. Raises `InputError` for an unknown facet, system or condition. The command is
-    `proctor results`.
+    has several. Raises `InputError` for an unknown facet, system or condition. The command is `proctor results`.
     """
     from proctor.runs import results as compute
 
-    check_options("results", dict(drawing), Drawing)
-    where = stored(source, benchmark, systems, conditions)
-    return ResultsTable(compute(where.store, where.benchmark, _options(where, by, drawing)))
+    given = filled("results", ResultOptions, options)
+    where = stored(source, benchmark, given["systems"], given["conditions"])
+    return ResultsTable(compute(where.store, where.benchmark, options_of(where, given)))
+
+
+def official_summary(
+    source: Evaluation | Store | str | Path | None = None,
+    benchmark: str = "",
+    protocol: str = "official",
+    **options: Unpack[ResultOptions],
+) -> PluginReport:
+    """The summary that a benchmark's own program gives of every run, as it is ("official") or "corrected". Raises
+    `InputError` for a benchmark that has none. The command is `proctor results --protocol`."""
+    given = filled("official_summary", ResultOptions, options)
+    if given["two_level"]:
+        expected = "one of them: the figures of --protocol official have two levels as they are"
+        raise InputError(None, "--two-level", found="with --protocol", expected=expected)
+    where = stored(source, benchmark, given["systems"], given["conditions"])
+    reader = reader_or_default(where.benchmark)
+    if protocol not in reader.protocols:
+        own = f"no --protocol: {where.benchmark} has no summary of its own"
+        known = {0: own, 1: "official: there is nothing to correct", 2: "official or corrected"}[len(reader.protocols)]
+        raise InputError(None, "--protocol", found=repr(protocol), expected=known)
+    return reader.official_summary(where.store, options_of(where, given), corrected=protocol == "corrected")
 
 
 def compare(
-    source: Evaluation | Store | str | Path | None = None,
-    benchmark: str = "",
-    *,
-    against: str | tuple[str, str] = "",
-    metrics: str | Sequence[str] = (),
-    by: str | Sequence[str] = (),
-    systems: str | Sequence[str] = (),
-    conditions: str | Sequence[str] = (),
-    **drawing: Unpack[Drawing],
+    source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[CompareOptions]
 ) -> ComparisonTable:
     """Paired differences on the items that both runs have a score for: conditions of each system, or, under one
     condition, systems; or all runs with one ("SYSTEM/CONDITION", `against`).
@@ -92,130 +105,316 @@ def compare(
     """
     from proctor.runs import compare as compute
 
-    check_options("compare", dict(drawing), Drawing)
-    where = stored(source, benchmark, systems, conditions)
+    given = filled("compare", CompareOptions, options)
+    where = stored(source, benchmark, given["systems"], given["conditions"])
+    against = given["against"]
     other = _run_name(against) if isinstance(against, str) else against
-    found = compute(
-        where.store, where.benchmark, _options(where, by, drawing), against=other, metrics=tuple(listed(metrics))
+    metrics = tuple(listed(given["metrics"]))
+    return ComparisonTable(
+        compute(where.store, where.benchmark, options_of(where, given), against=other, metrics=metrics)
     )
-    return ComparisonTable(found)
 
 
 def rank(
-    source: Evaluation | Store | str | Path | None = None,
-    benchmark: str = "",
-    *,
-    condition: str = "",
-    systems: str | Sequence[str] = (),
-    baselines: str | Sequence[str] = (),
-    **options: Unpack[RankOptions],
+    source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[RankOptions]
 ) -> RankingTable:
     """Systems ranked over buckets of questions, so that those that do not differ significantly share a rank.
 
-    `condition` is `video`, or the first one of an evaluation. `baselines` are shown and not ranked ("none": there is
-    none; by default `random` and `majority`). Raises `InputError` where nothing can be ranked. The command is
-    `proctor rank`.
+    Raises `InputError` where nothing can be ranked. The command is `proctor rank`.
     """
     from proctor.runs import Contest, rank_runs
     from proctor.stats import RankingPlan
 
-    check_options("rank", dict(options), RankOptions)
-    chosen: dict[str, Any] = dict(options)
-    where = stored(source, benchmark, systems)
-    contest = Contest(
-        condition=_condition(where, condition),
-        systems=where.systems,
-        baselines=tuple(listed(baselines)),
-        all_items=chosen.pop("all_items", False),
-        failed=policy_of(chosen.pop("failed", None)),
-        latency=chosen.pop("latency", None),
-    )
-    by = tuple(listed(chosen.pop("by", ())))
-    return RankingTable(tuple(rank_runs(where.store, where.benchmark, contest, by=by, plan=RankingPlan(**chosen))))
+    given = filled("rank", RankOptions, options)
+    where = stored(source, benchmark, given["systems"])
+    contest = Contest(**_contest(where, given), all_items=given["all_items"])
+    names = ("rule", "alpha", "correction", "stability", "draws", "seed")
+    drawn: dict[str, Any] = {name: value for name, value in given.items() if name in names}
+    by, plan = tuple(listed(given["by"])), RankingPlan(**drawn)
+    return RankingTable(tuple(rank_runs(where.store, where.benchmark, contest, by=by, plan=plan)))
 
 
 def analyze(
-    source: Evaluation | Store | str | Path | None = None,
-    benchmark: str = "",
-    *,
-    condition: str = "",
-    systems: str | Sequence[str] = (),
-    baselines: str | Sequence[str] = (),
-    latency: Latency | None = None,
-    stability: int = 1000,
-    **drawing: Unpack[Drawing],
+    source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[AnalyzeOptions]
 ) -> AnalysisTables:
     """Accuracy by capability, regression, gaps, spread between videos, pairs, ensembles and causes of failure, for the
     systems that `rank` ranks. The command is `proctor analyze`."""
-    from proctor.runs import analyse
+    from proctor.runs import Contest, analyse
+    from proctor.stats import Resampling
 
-    check_options("analyze", dict(drawing), Drawing)
-    where = stored(source, benchmark, systems)
-    found = analyse(
-        where.store,
-        where.benchmark,
-        Contest(
-            condition=_condition(where, condition),
-            systems=where.systems,
-            baselines=tuple(listed(baselines)),
-            all_items=drawing.get("all_items", False),
-            failed=policy_of(drawing.get("failed")),
-            latency=latency,
-        ),
-        stability=stability,
-        plan=Resampling(
-            draws=drawing.get("draws", 2000), seed=drawing.get("seed", 0), two_level=drawing.get("two_level", False)
-        ),
+    given = filled("analyze", AnalyzeOptions, options)
+    where = stored(source, benchmark, given["systems"])
+    contest = Contest(**_contest(where, given), all_items=given["all_items"])
+    plan = Resampling(draws=given["draws"], seed=given["seed"], two_level=given["two_level"])
+    return AnalysisTables(
+        analyse(where.store, where.benchmark, contest, stability=given["stability"], plan=plan), where
     )
-    return AnalysisTables(found)
 
 
 def audit(
-    scores: Any,
-    ratings: Any = None,
-    *,
-    judge: str = "",
-    against: str = "",
-    benchmark: str = "",
-    draws: int = 2000,
-    level: float = 0.95,
-    seed: int = 0,
+    scores: Any = None, ratings: Any = None, *, benchmark: str = "", **options: Unpack[AuditOptions]
 ) -> AuditTable:
     """How far metrics or judges agree with ratings.
 
     `scores` are one metric's or several: a path of a CSV file or a frame with the columns item, system, dimension,
     value, or a dict of these by the metrics' names. `ratings` is a path or a frame with the columns item, candidate,
     system, dimension, rater, value, and where they are wanted group, dataset, language. Without `ratings`, `scores` is
-    a store or an evaluation in which the scorers `judge` (none named: all) and `against` (none named: all people) have
-    scored the same answers. Raises `InputError` that names the row. The commands are those of `proctor audit`.
+    a store or an evaluation whose answers were scored. Raises `InputError` that names the row. The command is `proctor
+    audit`.
     """
     from proctor.audits import AuditReport, CorrelationSettings
     from proctor.runs import compared
 
-    settings = CorrelationSettings(draws=draws, level=level, seed=seed)
+    given = filled("audit", AuditOptions, options)
+    settings = CorrelationSettings(draws=given["draws"], level=given["level"], seed=given["seed"])
     if ratings is None:
         where = stored(scores, benchmark)
-        scorers, raters = ((judge,) if judge else ()), ((against,) if against else ())
-        table, metrics = compared(where.store, where.benchmark, scorers, raters)
-        return AuditTable(AuditReport(table, metrics, settings))
+        both = tuple(listed(given["scorer"])), tuple(listed(given["against"]))
+        how: Any = {"all_items": given["all_items"], "allow_missing": given["allow_missing"]}
+        return AuditTable(AuditReport(*compared(where.store, where.benchmark, *both, **how), settings))
     table = _rated(ratings)
     return AuditTable(AuditReport(table, _scored(scores, table), settings))
 
 
-def _options(where: Stored, by: str | Sequence[str], drawing: Drawing) -> Options:
+def report(
+    source: Evaluation | Store | str | Path | None = None,
+    out: str | Path = "report.html",
+    benchmark: str = "",
+    **options: Unpack[ReportOptions],
+) -> ReportSummary:
+    """One HTML file that opens offline: tables, figures, and an item browser. It speaks of all runs of the benchmark
+    in the store, the baselines among them.
+
+    Returns what was written: the path, the size, and what was left out. Raises `InputError` where there is no run, and
+    where `out` can't be written. The command is `proctor report`.
+    """
+    from proctor.reports import write_public_report, write_report
+    from proctor.runs import audit_stored, derive_guessable, pseudonyms_of
+
+    given = filled("report", ReportOptions, options)
+    where = stored(source, benchmark)
+    drawn = replace(options_of(where, given), systems=(), conditions=())
+    baselines, media, names = tuple(listed(given["baselines"])), given["media"], given["pseudonyms"]
+    if given["publish"]:
+        if media is not None:
+            raise UsageError("--media", "none: --publish leaves out items", found=str(media))
+        if names is True:
+            names = pseudonyms_of(where.store, where.benchmark, baselines, drawn.seed)
+        shown = dict(names) if names else {}
+        return write_public_report(
+            where.store, where.benchmark, Path(out), options=drawn, baselines=baselines, pseudonyms=shown
+        )
+    if names:
+        raise UsageError("--pseudonyms", "--publish with it", found="it alone")
+    audit = audit_stored(where.store, where.benchmark, all_items=drawn.all_items, seed=drawn.seed, draws=drawn.draws)
+    derive_guessable(where.store, where.benchmark, audit)
+    library: MediaLibrary | None = None
+    notes: list[str] = []
+    if media is not None:
+        library, notes = _library(where, Path(media), given["media_as"])
+    summary = write_report(
+        where.store,
+        where.benchmark,
+        Path(out),
+        options=drawn,
+        thumbnails=None if library is None else thumbnails_of(library),
+        audit=audit,
+        baselines=baselines,
+    )
+    return replace(summary, left_out=(*notes, *summary.left_out))
+
+
+def export(
+    source: Evaluation | Store | str | Path | None = None,
+    out: str | Path | None = None,
+    benchmark: str = "",
+    **options: Unpack[ExportOptions],
+) -> Any:
+    """One row per item, system, condition and metric: as a `pandas.DataFrame`, or written to `out` (then returns how
+    many), as `format` or the name's ending says.
+
+    In CSV a text that a spreadsheet would take for a formula gets a leading apostrophe. Raises `InputError` for an
+    unknown system, condition, scorer or format, and where `out` can't be written. The command is `proctor export`.
+    """
+    from proctor.runs import chosen_runs, export_rows, write_open
+    from proctor.runs import export as write
+
+    given = filled("export", ExportOptions, options)
+    where = stored(source, benchmark, given["systems"], given["conditions"])
+    if out is None:
+        import pandas as pd
+
+        runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
+        card = where.store.card(where.benchmark)
+        _, rows = export_rows(where.store, where.benchmark, card, all_items=given["all_items"], runs=runs)
+        return pd.DataFrame(list(rows))
+    path, chosen = Path(out), {"systems": where.systems, "conditions": where.conditions}
+    form = given["format"] or path.suffix.removeprefix(".")
+    if form in {UNRESOLVED, DECIDED}:
+        return write_open(where.store, where.benchmark, path, **chosen, decided=form == DECIDED)
+    if form == JUDGEMENTS:
+        return _judgements(where, path, given["scorer"])
+    if form not in TABLE_FORMATS:
+        return _submission(where, path, form, given)
+    return write(
+        where.store,
+        where.benchmark,
+        path,
+        form,  # type: ignore[arg-type]
+        all_items=given["all_items"],
+        **chosen,
+    )
+
+
+def validate(
+    benchmark: str,
+    file: str | Path,
+    *,
+    store: Store | str | Path | None = None,
+    media: str | Path | None = None,
+    every: bool = False,
+    options: Mapping[str, Any] | None = None,
+    **files: Unpack[Files],
+) -> PluginReport:
+    """Checks a submission, or another file that a task knows, before it is sent. The store remembers the benchmark's own
+    files. A benchmark without a check of its own has its recorded answers read, and nothing is kept. Raises `InputError`
+    for what can't be read at all. The command is `proctor validate`."""
+    given = filled("validate", Files, files)
+    data, track, path, known = given["data"], given["track"], Path(file), None
+    if data is None and benchmark in BENCHMARKS.names():
+        with suppress(UsageError):  # a check may do without
+            known, media, track = recalled(benchmark, store, None, media, track)
+    folder, pictures, remembered = (None if one is None else Path(one) for one in (data, media, known))
+    request = ValidationRequest(folder, pictures, track, every, dict(options or {}), remembered)
+    if benchmark in VALIDATORS.names() or benchmark not in BENCHMARKS.names():
+        return VALIDATORS.get(benchmark)(path, request)
+    request.known_options()
+    reader = reader_of(benchmark, track)
+    loaded = reader.load(request.needed_data(f"the folder with the files of {benchmark}"))
+    found = reader.read_recorded(path, loaded)
+    counts: dict[str, Any] = {"answers": len(found.answers), "items": len(loaded.items), "notes": [*found.notes]}
+    counts["missing"] = len(loaded.items) - len({one.item_id for one in found.answers})
+    line = f"{counts['answers']} answers to {counts['items']} items, {counts['missing']} missing"
+    return PluginReport(counts, (*found.notes, line))
+
+
+def thumbnails_of(library: MediaLibrary) -> Thumbnails:
+    """Small pictures of an item, from the frame store: a few frames of its clip, or its images; none where a
+    file is missing or broken."""
+    from proctor.media import MediaLibrary, MediaSettings, view
+
+    settings = MediaSettings(max_side=_SIDE, quality=70, max_frames=_FRAMES)
+    small = MediaLibrary(library.root, settings, library.cache_dir, excerpts=library.excerpts)
+
+    def thumbnails(item: Item) -> list[tuple[str, bytes]]:
+        if small.problems([item]):
+            return []
+        # Of stills all are shown: the count is for what is sampled.
+        frames = wait_for(lambda: _frames(view(item, "video", small)))
+        return [(frame.label, frame.jpeg) for frame in frames]
+
+    return thumbnails
+
+
+async def _frames(shown: Any) -> list[Any]:
+    frames: list[Any] = await shown.frames(count=_FRAMES)
+    return frames
+
+
+def _library(where: Stored, media: Path, media_as: str | None) -> tuple[MediaLibrary, list[str]]:
+    """The folder's files, and which are missing. Raises `InputError` where it is not there, or has none of them."""
+    from proctor.media import MediaLibrary
+
+    if not media.is_dir():
+        raise InputError(media, found="no such folder", expected="the folder of the benchmark's media")
+    library = MediaLibrary(media, excerpts=excerpts_as(where.store.card(where.benchmark).excerpts, media_as))
+    items = where.store.items(where.benchmark)
+    needed = {medium.source for item in items for medium in item.media}
+    missing = library.missing(items)
+    found = f"{len(needed) - len(missing)} of {len(needed)} media files, missing {', '.join(missing[:3])}"
+    found += " …" if len(missing) > 3 else ""
+    if missing and len(missing) == len(needed):
+        raise InputError(library.root, found=found, expected="the folder of the benchmark's media")
+    library.check_excerpts(items)
+    return library, [f"{library.root}: found {found}: their items have no pictures"] if missing else []
+
+
+def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> int:
+    """Answers of one run, or one scorer's scores, as the benchmark's organisers take them."""
+    from proctor.runs import chosen_runs, scored_answers
+
+    reader = reader_or_default(where.benchmark)
+    if form in reader.score_formats:
+        scorer = given["scorer"]
+        scored = scored_answers(where.store, where.benchmark, _scored_runs(where), _known_scorer(where, scorer))
+        template = None if given["template"] is None else Path(given["template"])
+        return reader.write_scores(form, scorer, scored, out, template=template, allow_missing=given["allow_missing"])
+    if form in reader.submission_formats:
+        runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
+        if len(runs) != 1:
+            found = ", ".join(f"{run.system} / {run.condition}" for run in runs) or "no run"
+            raise InputError(None, "--system and --condition", found=found, expected="one run")
+        return reader.write_submission(form, list(where.store.answers(runs[0]).values()), out)
+    expected = f"one of {', '.join((*PLAIN_FORMATS, *reader.submission_formats, *reader.score_formats))}"
+    raise UsageError("format", expected, found=repr(form))
+
+
+def _judgements(where: Stored, out: Path, scorer: str) -> int:
+    from proctor.runs import judgements_of
+
+    found = judgements_of(where.store, where.benchmark, _scored_runs(where), _known_scorer(where, scorer))
+    lines = [json.dumps(one.to_json(), ensure_ascii=False, allow_nan=False) for one in found]
+    write_whole(out, "".join(f"{line}\n" for line in lines))
+    return len(found)
+
+
+def _known_scorer(where: Stored, scorer: str) -> str:
+    """The scorer, which must have scored something."""
+    from proctor.runs import judges_of
+
+    known = judges_of(where.store, where.benchmark)
+    if scorer not in known:
+        expected = f"one of {', '.join(known)}" if known else "a scorer, and none has scored anything"
+        raise InputError(where.store.shown, f"--scorer of {where.benchmark}", found=repr(scorer), expected=expected)
+    return scorer
+
+
+def _scored_runs(where: Stored) -> list[Run]:
+    """The runs whose answers were scored: baselines only where they are named; each system under one condition."""
+    from proctor.runs import BASELINES, chosen_runs
+
+    runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
+    runs = [run for run in runs if where.systems or run.system not in BASELINES]
+    names = [run.system for run in runs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(None, "--condition", found=f"{twice} under several", expected="one condition")
+    return runs
+
+
+def options_of(where: Stored, given: Any) -> Options:
+    """The options as the rooms below take them."""
     from proctor.runs import Options
 
+    names = ("all_items", "draws", "level", "seed", "two_level")
     return Options(
-        by=tuple(listed(by)),
-        failed=policy_of(drawing.get("failed")),
-        all_items=drawing.get("all_items", False),
-        draws=drawing.get("draws", 2000),
-        level=drawing.get("level", 0.95),
-        seed=drawing.get("seed", 0),
-        two_level=drawing.get("two_level", False),
+        by=tuple(listed(given.get("by"))),
+        failed=policy_of(given["failed"]),
         systems=where.systems,
         conditions=where.conditions,
+        **{name: given[name] for name in names if name in given},
     )
+
+
+def _contest(where: Stored, given: Any) -> dict[str, Any]:
+    """Who takes part, and how items count; the condition is the one named, else the first one of an evaluation, else `video`."""
+    return {
+        "condition": given["condition"] or next(iter(where.conditions), "video"),
+        "systems": where.systems,
+        "baselines": tuple(listed(given["baselines"])),
+        "failed": policy_of(given["failed"]),
+        "latency": given["latency"],
+    }
 
 
 def policy_of(named: FailedPolicy | str | None) -> FailedPolicy | None:
@@ -226,11 +425,6 @@ def policy_of(named: FailedPolicy | str | None) -> FailedPolicy | None:
     if named not in known:
         raise InputError(None, "failed", found=repr(named), expected=f"one of {', '.join(known)}")
     return FailedPolicy(named)
-
-
-def _condition(where: Stored, named: str) -> str:
-    """The one named, else the first one of an evaluation, else `video`."""
-    return named or next(iter(where.conditions), "video")
 
 
 def _run_name(text: str) -> tuple[str, str] | None:

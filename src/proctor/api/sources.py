@@ -1,24 +1,35 @@
-"""Where numbers come from: a store, or what one call of `proctor.run` left in it."""
+"""Where numbers come from: a store, or what one call of `proctor.run` left in it; where a benchmark's files lie; and the
+way from plain code into the event loop."""
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
+import functools
 import html
 import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from proctor.core import InputError
+from proctor.api.options import listed
+from proctor.core import InputError, UsageError
 
 if TYPE_CHECKING:
-    from proctor.api.scoring import Scored
+    from proctor.api.scores import Scored
     from proctor.api.tables import AnalysisTables, ComparisonTable, RankingTable, ResultsTable
+    from proctor.core import Excerpt
+    from proctor.media import Excerpts
     from proctor.reports import ReportSummary
     from proctor.runs import Outcome, Run, Store
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 DEFAULT_STORE = "proctor.db"
 """Where no store is named: this file in the working folder, or what `PROCTOR_STORE` names, as in the shell."""
@@ -79,19 +90,19 @@ class Evaluation:
 
     def score(self, **options: Any) -> Scored:
         """See `proctor.score`."""
-        from proctor.api.scoring import score
+        from proctor.api.scores import score
 
         return score(self, **options)
 
     def report(self, out: str | Path = "report.html", **options: Any) -> ReportSummary:
         """See `proctor.report`."""
-        from proctor.api.output import report
+        from proctor.api.numbers import report
 
         return report(self, out, **options)
 
     def export(self, out: str | Path | None = None, **options: Any) -> Any:
         """See `proctor.export`."""
-        from proctor.api.output import export
+        from proctor.api.numbers import export
 
         return export(self, out, **options)
 
@@ -117,10 +128,6 @@ class Evaluation:
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in (*self.done, *self.notes))
         title = html.escape(f"{self.benchmark} in {self.store.shown}")
         return f"<p><b>{title}</b></p>{self.to_pandas().to_html(index=False)}{notes}"
-
-
-Source = "Evaluation | Store | str | Path | None"
-"""What the functions on results take: an evaluation, a store, or its path or URL (None: the default store)."""
 
 
 @dataclass(frozen=True)
@@ -155,8 +162,6 @@ def stored(
     conditions: str | Sequence[str] = (),
 ) -> Stored:
     """What a function on results speaks of. Raises `InputError` where the benchmark has to be named."""
-    from proctor.api.access import listed
-
     named, under = tuple(listed(systems)), tuple(listed(conditions))
     if isinstance(source, Evaluation):
         if benchmark not in {"", source.benchmark}:
@@ -172,13 +177,99 @@ def stored(
     return Stored(store, benchmark, named, under)
 
 
-def check_options(function: str, options: dict[str, Any], known: type) -> None:
-    """Raises `TypeError` for an option that the function does not have, as Python does for a parameter."""
-    from difflib import get_close_matches
+def recalled(
+    benchmark: str,
+    store: Store | str | Path | None,
+    data: str | Path | None = None,
+    media: str | Path | None = None,
+    track: str = "",
+) -> tuple[str | Path, str | Path | None, str]:
+    """A benchmark's own files, its media and its track: what is given, completed by what the store remembers of the last
+    run or import.
 
-    names = list(known.__annotations__)
-    for name in options:
-        if name not in names:
-            near = get_close_matches(name, names, n=1)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{meant}")
+    Raises `UsageError` where nobody knows the files, or where they are not there any more.
+    """
+    if data is not None:
+        return data, media, track
+    opened = existing_store(store)
+    known = opened.card(benchmark).folders if opened is not None and benchmark in opened.benchmark_names() else {}
+    found, expected = known.get("data"), f"the folder with the files of {benchmark}"
+    if found is None:
+        raise UsageError("--data", f"{expected} (a store remembers it)")
+    if not Path(found).exists():
+        raise UsageError("--data", expected, found=f"nothing at {found} any more")
+    remembered = known.get("media")
+    if media is None and remembered is not None and Path(remembered).is_dir():
+        media = remembered
+    return found, media, track or known.get("track", "")
+
+
+def remember(
+    store: Store, benchmark: str, data: str | Path | None, media: str | Path | None = None, track: str = ""
+) -> None:
+    """Keeps where the files lie, for the next run or import."""
+    card = store.card(benchmark)
+    found = {name: str(Path(path).resolve()) for name, path in (("data", data), ("media", media)) if path is not None}
+    kept = {**card.folders, **found} | ({"track": track} if track else {})
+    if kept != card.folders:
+        store.change_card(benchmark, lambda card: card.model_copy(update={"folders": kept}))
+
+
+def existing_store(store: Store | str | Path | None) -> Store | None:
+    """The store, or None where there is none yet: a run will make it."""
+    try:
+        return open_store(store, create=False)
+    except InputError:
+        return None
+
+
+def excerpts_as(known: Mapping[str, Excerpt], media_as: str | None) -> Excerpts:
+    """What a benchmark's video files are. Raises `UsageError` where nothing is known of them."""
+    from proctor.media import Excerpts, MediaAs
+
+    if media_as is not None and not known:
+        raise UsageError("--media-as", "none: these videos are no parts of others", found=media_as)
+    return Excerpts(known, None if media_as is None else MediaAs(media_as))
+
+
+def sync_twin(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """The same function for plain code, under its name without `_async`, with its signature and docstring."""
+
+    @functools.wraps(function)
+    def twin(*args: P.args, **kwargs: P.kwargs) -> T:
+        return wait_for(lambda: function(*args, **kwargs))
+
+    twin.__name__ = twin.__qualname__ = function.__name__.removesuffix("_async")
+    return twin
+
+
+def wait_for(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Runs what `make` makes to its end and returns its result, or raises what it raised.
+
+    Where an event loop runs in this thread, as in a notebook, another one is started in a thread of its own. Ctrl-C
+    stops the work in both cases; what is on disk stays there.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(make())
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    def beside() -> T:
+        with asyncio.Runner() as runner:
+            loops.append(runner.get_loop())
+            return runner.run(make())
+
+    def cancel() -> None:
+        for task in asyncio.all_tasks(loops[0]):
+            task.cancel()
+
+    with ThreadPoolExecutor(1, "proctor-loop") as pool:
+        working = pool.submit(contextvars.copy_context().run, beside)
+        try:
+            return working.result()
+        except KeyboardInterrupt:
+            if loops:
+                loops[0].call_soon_threadsafe(cancel)
+            wait([working])
+            raise

@@ -16,6 +16,7 @@ from proctor.core import InputError, Metric, interval, p_value, percent
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from proctor.api.sources import Stored
     from proctor.audits import AuditReport
     from proctor.runs import Analysis, Board, Comparison, Comparisons, Result, Results
 
@@ -281,6 +282,7 @@ class AnalysisTables:
     """The tables of an analysis by name. `data` is what `proctor.runs` computes (see `proctor.runs.Analysis`)."""
 
     data: Analysis
+    where: Stored | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -310,6 +312,14 @@ class AnalysisTables:
         from proctor.runs import write_tables
 
         return write_tables(self.data, Path(folder))
+
+    def write_pictures(self, folder: str | Path) -> list[Path]:
+        """An SVG file for each picture; returns them."""
+        from proctor.reports import Source, write_pictures
+        from proctor.runs import Options
+
+        source = Source(self.where.store, self.where.benchmark, Options()) if self.where else None
+        return write_pictures(self.data, Path(folder), None if source is None else source.accuracy_chance)
 
     def __repr__(self) -> str:
         """The names of the tables with their sizes."""

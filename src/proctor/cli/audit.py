@@ -1,166 +1,141 @@
-"""`proctor items audit`."""
+"""`proctor audit`: judges and metrics compared with ratings of the same answers."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from proctor.api import AuditOptions
+from proctor.cli.former import ReplacedError, replaced_command
+from proctor.cli.options import Output, OutputFormat, StoreUrl
+from proctor.cli.output import note, print_blocks, print_json, show
+from proctor.core import Option, UsageError
 
-from proctor.cli.options import AllItems, BenchmarkName, Draws, Output, OutputFormat, Seed, TrackName
-from proctor.cli.output import console, note, print_csv, print_json, print_table
-from proctor.core import ACCURACY, interval, reader_of, value
+if TYPE_CHECKING:
+    from proctor.audits import AuditReport, MetricRanking
+
+_FEW_PAIRS = 10  # more are in --format json
 
 
-def audit_items(
-    benchmark: BenchmarkName,
-    data: Annotated[
-        Path | None, typer.Option("--data", help="The benchmark's own files; or else --store.", show_default=False)
-    ] = None,
-    store: Annotated[
-        str, typer.Option("--store", help="A store with the benchmark: its items are flagged for --by guessable.")
+def audit(
+    options: AuditOptions,
+    benchmark: Annotated[
+        str, Option("A benchmark whose answers in the store were scored.", metavar="[BENCHMARK]", argument=True)
     ] = "",
-    track: TrackName = "",
+    old: Annotated[list[str] | None, Option("Of the former spelling.", argument=True, hidden=True)] = None,
+    store: StoreUrl = None,
+    scores: Annotated[
+        list[Path] | None,
+        Option("Instead of a store: a table with columns item, system, dimension, value; may be repeated."),
+    ] = None,
+    ratings: Annotated[
+        Path | None, Option("With --scores: a table with columns item, candidate, system, dimension, rater, value.")
+    ] = None,
+    report: Annotated[Path | None, Option("Also write one HTML file: figures, tables, answers to browse.")] = None,
+    media: Annotated[Path | None, Option("The folder of the questions' images, for the report.")] = None,
+    dimensions: Annotated[
+        list[str] | None, Option("Also compare several metrics on this dimension; may be repeated.", "--dimension")
+    ] = None,
+    protocol: Annotated[
+        Literal["official"] | None, Option("official: the figures under the benchmark's own keys.")
+    ] = None,
     output: Output = OutputFormat.TABLE,
-    show: Annotated[int, typer.Option("--top", min=1, help="How many text-only baselines to list.")] = 10,
-    all_items: AllItems = False,
-    draws: Draws = 2000,
-    seed: Seed = 0,
 ) -> None:
-    """Find items that the text alone gives away.
+    """Compare judges with people's ratings.
 
-    Fixed rules and classifiers answer from the text without the media.
+    All scorers of the same answers in a store are compared. With --scores and --ratings it reads two tables instead of
+    a store. Optional columns of the ratings: group (what is resampled together), dataset, language.
 
-    Example: proctor items audit rexsonovqa --data rexsonovqa
+    Example: proctor audit mediqa-eval --store runs.db
     """
-    from proctor.audits.items import audit_items as compute
-    from proctor.audits.items import to_json
-    from proctor.runs import Store, audit_stored, flag_guessable
+    from proctor import api
+    from proctor.audits import agreement_rows, to_json
 
-    opened = Store(store, create=False) if store else None
-    if data is not None:
-        items = reader_of(benchmark, track).load(data).counted(all_items=all_items)
-        audit = compute(items, seed=seed, draws=draws)
-    elif opened is not None:
-        audit = audit_stored(opened, benchmark, all_items=all_items, seed=seed, draws=draws)
+    _refuse_old(benchmark, old or [])
+    official = _official(benchmark) if protocol else None
+    tables = bool(scores) or ratings is not None
+    if tables and not (scores and ratings):
+        raise UsageError("--scores and --ratings", "both: two tables go together", found="one")
+    if not tables and not benchmark:
+        raise UsageError("BENCHMARK", "the name of one, or two tables with --scores and --ratings")
+    source = scores if tables else api.open_store(store, create=False)
+    found = api.audit(source, ratings, benchmark=benchmark, **options).data
+    if official is not None and len(found.metrics) != 1:
+        raise UsageError("--protocol official", "the scores of one metric: --scorer", found=str(len(found.metrics)))
+    note(*(f"{one.name}: {line}" for one in found.metrics for line in one.notes))
+    if report is not None:
+        against = ", ".join(options["against"])
+        _write_report(found, report, media, ratings or (source, benchmark, against))
+    if official is not None:
+        print_json(official(found))
+    elif output is OutputFormat.TABLE:
+        _print(found, dimensions or ())
     else:
-        raise typer.BadParameter("name the benchmark's files with --data, or a store with --store")
-    if opened is not None:
-        flagged = flag_guessable(opened, benchmark, audit)
-        note(f"{flagged} of {len(audit.guessable)} items flagged in {opened.shown}: results --by guessable")
-    if output is OutputFormat.JSON:
-        print_json(to_json(audit))
-    elif output is OutputFormat.CSV:
-        _print_baselines(audit)
-    else:
-        _print_audit(audit, show)
-
-
-def _print_baselines(audit: Any) -> None:
-    columns = [
-        "format",
-        "baseline",
-        "kind",
-        "label",
-        "n",
-        "groups",
-        "accuracy",
-        "ci_low",
-        "ci_high",
-        "chance",
-        "p",
-        "p_holm",
-    ]
-    rows = [
-        [
-            one.kind,
-            each.name,
-            each.kind,
-            each.label,
-            each.accuracy.n,
-            each.accuracy.groups,
-            each.accuracy.value,
-            each.accuracy.ci_low,
-            each.accuracy.ci_high,
-            each.chance,
-            each.p,
-            each.p_holm,
-        ]
-        for one in audit.formats
-        for each in one.baselines
-    ]
-    print_csv(columns, rows)
-
-
-def _print_audit(audit: Any, show: int) -> None:
-    for one in audit.formats:
-        _print_format(one, show)
-    for kind, reason in audit.left_out.items():
-        console.print(f"Left out, {kind}: {reason}", markup=False, highlight=False)
-    if audit.repeats:
-        console.print(
-            f"{len(audit.repeats)} items have an answer that occurs again in another item of their group "
-            "(--format json lists them).",
-            highlight=False,
+        rows: Any = to_json(found)
+        show(
+            output, rows if output is OutputFormat.JSON else [row for one in found.each for row in agreement_rows(one)]
         )
 
 
-def _print_format(one: Any, show: int) -> None:
-    chance = "unknown" if one.chance is None else value(ACCURACY, one.chance)
-    console.print(
-        f"{one.kind}: {one.n} items in {one.groups} groups; chance {chance}; best constant answer {value(ACCURACY, one.constant_share)}",
-        style="bold",
-        markup=False,
-        highlight=False,
-    )
-    if one.selected is None:
-        console.print(one.unselected, markup=False, highlight=False)
-    else:
-        found = one.selected.accuracy
-        verdict = {
-            True: "covers chance: nothing found",
-            False: "is off chance",
-            None: "no chance level is known: hold it against the best constant answer",
-        }[one.selected.covers_chance]
-        console.print(
-            f"Best text-only accuracy, the baseline chosen on other groups: {value(ACCURACY, found.value)} "
-            f"({interval(ACCURACY, found.ci_low, found.ci_high)}), {verdict}",
-            markup=False,
-            highlight=False,
+def _refuse_old(benchmark: str, more: list[str]) -> None:
+    """Raises `ReplacedError` for the former commands below `audit`."""
+    former = replaced_command(["audit", benchmark], more)
+    if former is not None:
+        raise former
+    if more:
+        raise ReplacedError(
+            f"a file of scores is imported first: proctor import {benchmark} RATINGS.csv --data FOLDER; "
+            f"proctor import {benchmark} {more[0]} --data FOLDER --scorer NAME; proctor audit {benchmark}"
         )
-    print_table(
-        "Ways to answer without looking",
-        ["baseline", "kind", ">accuracy", ">interval", ">p (Holm)", "what it takes"],
-        [
-            [
-                each.name,
-                each.kind,
-                value(ACCURACY, each.accuracy.value),
-                interval(ACCURACY, each.accuracy.ci_low, each.accuracy.ci_high),
-                "–" if each.p_holm is None else f"{each.p_holm:.2g}",
-                each.label,
-            ]
-            for each in one.baselines[:show]
-        ],
-    )
-    if one.options is not None:
-        _print_options(one.options)
-    console.print()
 
 
-def _print_options(options: Any) -> None:
-    for title, histograms in (
-        ("Place of the key", options.key_positions),
-        ("Length rank of the right option (1 = shortest)", options.length_ranks),
-    ):
-        for histogram in histograms:
-            of = f", {len(histogram.counts)} options" if len(histograms) > 1 else ""
-            places = "  ".join(f"{place}: {count}" for place, count in enumerate(histogram.counts, start=1))
-            console.print(
-                f"{title}{of}: {places}  (p {histogram.p:.2g}, {histogram.test})", markup=False, highlight=False
-            )
-    console.print(
-        f"The right option is the shortest of all in {options.strictly_shortest} items, the longest in {options.strictly_longest}.",
-        markup=False,
-        highlight=False,
+def _official(benchmark: str) -> Any:
+    """One metric's figures by the benchmark's reader, where it has figures of its own."""
+    from proctor.audits import CorrelationSettings
+    from proctor.audits import audit as audit_of
+    from proctor.core import reader_or_default
+
+    reader = reader_or_default(benchmark)
+    if not reader.audit_figures:
+        raise UsageError("--protocol official", "a benchmark that has one", found=repr(benchmark))
+    return lambda found: reader.official_audit(audit_of(found.table, found.metrics[0], CorrelationSettings(draws=0)))
+
+
+def _print(found: AuditReport, dimensions: Any) -> None:
+    from proctor.reports import audit_tables
+
+    if len(found.metrics) == 1:
+        print_blocks(*audit_tables(found.each[0]), apart=True)
+        return
+    for board in found.boards:
+        if board.dimension in {"", *dimensions}:
+            _print_board(board)
+
+
+def _print_board(board: MetricRanking) -> None:
+    """Several metrics on one board, and their pairs where these are few."""
+    from proctor.reports import metric_board_table, metric_pairs_table
+
+    print_blocks(metric_board_table(board))
+    note(
+        "Rank: 1 + the number of metrics that are significantly better, and never better than that of a higher mean. "
+        "Metrics that share a tie can't be told apart."
     )
+    if board.comparisons and len(board.comparisons) <= _FEW_PAIRS:
+        print_blocks(metric_pairs_table(board))
+    print_blocks("")
+
+
+def _write_report(found: AuditReport, out: Path, images: Path | None, of: Any) -> None:
+    from proctor.reports import AuditSource, asked, write_audit_report
+
+    if isinstance(of, Path):
+        source = AuditSource(f"Metrics and the ratings of {of.name}", found)
+    else:
+        store, benchmark, against = of
+        raters, names = against or "people", [one.name for one in found.metrics]
+        shown = ", ".join(names) if len(names) < 3 else f"{len(names)} scorers"
+        title = f"{benchmark}: {shown} and {raters}"
+        source = AuditSource(title, found, asked(store.items(benchmark)), images, raters)
+    summary = write_audit_report(source, out)
+    note(f"{out}: {summary.bytes / 1e6:.1f} MB", *summary.left_out)

@@ -13,17 +13,34 @@ COMMANDS = {
     "cache verify": "media cache --verify",
     "disqualify": "store disqualify",
     "frames": "media frames",
+    "judge calibrate": "judge fit --method=calibration",
+    "judge choose": "judge fit --method=choice",
+    "judge examples": "judge fit --method=examples",
+    "judge train": "judge fit --method=embedded",
     "leaks": "media duplicates",
     "pose": "media pose",
+    "store show": "list runs",
+    "store unresolved": "export --format=unresolved",
 }
 """Old command → new command."""
 
 OPTIONS = {
     "analyze": {"--json": "--format json"},
+    "export": {"--decided": "--format decided"},
     "import": {"--as": "--name"},
     "media cache": {"--cache-size": "--prune"},
     "results": {"--as": "--protocol"},
     "run": {"--as": "--name"},
+    "score": {
+        "--alpha": "--option alpha=",
+        "--beta": "--option beta=",
+        "--encoder": "--option encoder=",
+        "--invalid": "--option invalid=",
+        "--layer": "--option layer=",
+        "--rescale": "--option rescale=",
+        "--strict": "--option strict=true",
+        "--text-metric": "--metric",
+    },
     "validate": {"--any-scale": "--option any-scale=true", "--split": "--option split="},
 }
 """By new command: old option → new option."""
@@ -31,10 +48,10 @@ OPTIONS = {
 REWRITTEN = {
     "audit judges": "proctor audit BENCHMARK --scorer JUDGE --against OTHER",
     "audit table": "proctor audit --scores SCORES.csv --ratings RATINGS.csv",
-    "judge exemplars": "proctor judge examples BENCHMARK --model MODEL --out FILE",
+    "judge exemplars": "proctor judge fit BENCHMARK --method examples --model MODEL --out FILE",
     "judge mediqa-eval": "proctor import mediqa-eval RATINGS.csv --data FOLDER; proctor score mediqa-eval --judge NAME "
     "--model MODEL; proctor export mediqa-eval --format submission --scorer NAME --out FILE",
-    "train": "proctor judge train BENCHMARK --out FOLDER",
+    "train": "proctor judge fit BENCHMARK --method embedded --out FOLDER",
 }
 """Old command → the line or lines that do it now, where its arguments are others too."""
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import errno
 import sys
+from collections.abc import Callable
 from functools import cache
 
 import typer
 
 from proctor import __version__
 from proctor.cli.former import ReplacedError
-from proctor.cli.models import spread_settings
-from proctor.cli.tree import Group, add, new_group
-from proctor.core import MissingOptionError, ProctorError
+from proctor.cli.tree import Group, add, new_group, spread_settings
+from proctor.core import ProctorError, UsageError
 
 _OF_THE_MACHINE = {
     errno.ENOSPC,
@@ -31,6 +31,15 @@ could do better, wherever it happens."""
 RUN, READ, CHALLENGE = "Run", "Read results", "Challenges"
 JUDGE, BUILD, MEDIA, STORE = "Judges", "Build and check items", "Media", "Store"
 
+GROUPS = {
+    "judge": "Tune judges on ratings; index documents.",
+    "build": "Build benchmarks and convert tracks.",
+    "items": "Check a benchmark's items.",
+    "media": "Decode frames, find duplicates, detect poses.",
+    "store": "Check and change a store of answers.",
+}
+PANELS = {JUDGE: ("judge",), BUILD: ("build", "items"), MEDIA: ("media",), STORE: ("store",)}
+
 app = typer.Typer(
     cls=Group,
     name="proctor",
@@ -44,64 +53,49 @@ app = typer.Typer(
 @cache
 def commands() -> typer.Typer:
     """The program with all its commands, which are imported here and not before."""
-    from proctor.cli import (
-        analysis,
-        audit,
-        auditing,
-        demo,
-        exporting,
-        importing,
-        judge,
-        listing,
-        media,
-        plugins,
-        ranking,
-        reporting,
-        results,
-        ruling,
-        running,
-        scoring,
-        showing,
-        store,
-        validation,
-    )
+    from proctor.cli import audit, demo, inventory, items, judge, media, plugins, report, results, run, score, store
 
-    add(app, "demo", demo.demo, RUN)
-    add(app, "list", listing.list_things, RUN)
-    add(app, "run", running.run, RUN)
-    add(app, "import", importing.import_recorded, RUN)
-    add(app, "score", scoring.score, RUN)
-    add(app, "results", results.results, READ)
-    add(app, "show", showing.show, READ)
-    add(app, "compare", results.compare, READ)
-    add(app, "analyze", analysis.analyze, READ)
-    add(app, "report", reporting.report, READ)
-    add(app, "export", exporting.export, READ)
-    add(app, "rank", ranking.rank, CHALLENGE)
-    add(app, "validate", validation.validate, CHALLENGE)
-    app.add_typer(judge.group(), name="judge", rich_help_panel=JUDGE)
-    add(app, "audit", auditing.audit, JUDGE)
-    build = new_group("Build benchmarks and convert tracks.")
-    plugins.add_plugins(build, "build")
-    app.add_typer(build, name="build", rich_help_panel=BUILD)
-    items = new_group("Check a benchmark's items.")
-    add(items, "audit", audit.audit_items)
-    app.add_typer(items, name="items", rich_help_panel=BUILD)
-    looks = new_group("Decode frames, find duplicates, detect poses.")
-    add(looks, "frames", media.frames)
-    add(looks, "cache", media.cached)
-    add(looks, "duplicates", media.duplicates)
-    plugins.add_plugins(looks, "media")
-    app.add_typer(looks, name="media", rich_help_panel=MEDIA)
-    stores = new_group("Check and change a store of answers.")
-    add(stores, "check", store.check)
-    add(stores, "show", store.show_store)
-    add(stores, "rename", store.rename)
-    add(stores, "delete", store.delete)
-    add(stores, "disqualify", ruling.disqualify)
-    add(stores, "unresolved", ruling.unresolved)
-    add(stores, "decide", ruling.decide)
-    app.add_typer(stores, name="store", rich_help_panel=STORE)
+    tree: dict[str, dict[str, Callable[..., None]]] = {
+        RUN: {
+            "demo": demo.demo,
+            "list": inventory.list_things,
+            "run": run.run,
+            "import": run.import_recorded,
+            "score": score.score,
+        },
+        READ: {
+            "results": results.results,
+            "show": items.show_item,
+            "compare": results.compare,
+            "analyze": results.analyze,
+            "report": report.report,
+            "export": report.export,
+        },
+        CHALLENGE: {"rank": results.rank, "validate": plugins.validate},
+        JUDGE: {"judge fit": judge.fit, "judge index": judge.index, "audit": audit.audit},
+        BUILD: {"items audit": items.audit_items},
+        MEDIA: {"media frames": media.frames, "media cache": media.cached, "media duplicates": media.duplicates},
+        STORE: {
+            "store check": store.check,
+            "store rename": store.rename,
+            "store delete": store.delete,
+            "store disqualify": store.disqualify,
+            "store decide": store.decide,
+        },
+    }
+    groups = {name: new_group(summary) for name, summary in GROUPS.items()}
+    for name, group in groups.items():
+        plugins.add_plugins(group, name)
+    for panel, own in tree.items():
+        for words, function in own.items():
+            name, _, below = words.partition(" ")
+            if not below:
+                add(app, name, function, panel)
+            else:
+                add(groups[name], below, function)
+    for panel, names in PANELS.items():
+        for name in names:
+            app.add_typer(groups[name], name=name, rich_help_panel=panel)
     return app
 
 
@@ -124,7 +118,7 @@ def main() -> None:
         for line in getattr(error, "__notes__", ()):
             sys.stderr.write(f"{line}\n")
         sys.stderr.write(f"proctor: {error}\n")
-        sys.exit(2 if isinstance(error, MissingOptionError) else 1)
+        sys.exit(2 if isinstance(error, UsageError) else 1)
     except (KeyboardInterrupt, asyncio.CancelledError):
         sys.stderr.write("proctor: stopped\n")
         sys.exit(130)

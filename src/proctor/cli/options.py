@@ -1,4 +1,4 @@
-"""Options that several commands share, each declared once."""
+"""Parameters that several commands share; what they share with Python is declared in `proctor.api.options`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from proctor.core import FailedPolicy
+from proctor.api import benchmark_names
+from proctor.core import Option
 
 
 class OutputFormat(StrEnum):
@@ -19,91 +18,15 @@ class OutputFormat(StrEnum):
     CSV = "csv"
 
 
-def benchmark_names() -> list[str]:
-    """For the shell's completion, as all functions of this kind here."""
-    from proctor.core import BENCHMARKS
-
-    return BENCHMARKS.names()
-
-
-def system_names() -> list[str]:
-    """The built-in systems and methods."""
-    from proctor.systems import SYSTEMS
-
-    return SYSTEMS.names()
-
-
-def judge_names() -> list[str]:
-    """The judges of stored answers."""
-    from proctor.judges import JUDGES
-
-    return JUDGES.names()
-
-
-def condition_names() -> list[str]:
-    """The conditions."""
-    from proctor.media import CONDITIONS
-
-    return CONDITIONS.names()
-
-
 BenchmarkName = Annotated[
     str,
-    typer.Argument(
-        metavar="BENCHMARK",
-        help="A benchmark's name (proctor list benchmarks).",
-        show_default=False,
-        autocompletion=benchmark_names,
-    ),
+    Option("A benchmark's name (proctor list benchmarks).", metavar="BENCHMARK", names=benchmark_names, argument=True),
 ]
 StoreUrl = Annotated[
-    str,
-    typer.Option("--store", envvar="PROCTOR_STORE", help="The store: a path of an SQLite file, or an SQLAlchemy URL."),
+    str | None,
+    Option("The store: a path of an SQLite file, or an SQLAlchemy URL. [default: proctor.db]", env="PROCTOR_STORE"),
 ]
-Data = Annotated[
-    Path | None,
-    typer.Option(
-        "--data", help="The folder with the benchmark's own files; the store remembers it.", show_default=False
-    ),
-]
-Media = Annotated[
-    Path | None, typer.Option("--media", help="The folder with its videos or images.", show_default=False)
-]
-TrackName = Annotated[
-    str,
-    typer.Option(
-        "--track",
-        help="The track, where a benchmark comes in several (focus: frame, segment, procedure).",
-        show_default=False,
-    ),
-]
-Output = Annotated[OutputFormat, typer.Option("--format", help="For people or for programs.")]
-Seed = Annotated[int, typer.Option("--seed", help="The seed of every draw; recorded.")]
-Draws = Annotated[int, typer.Option("--draws", min=100, help="Bootstrap draws behind each interval.")]
-TwoLevel = Annotated[
-    bool,
-    typer.Option(
-        "--two-level", help="Intervals draw groups, and then questions within each: wider than whole groups need."
-    ),
-]
-AllItems = Annotated[bool, typer.Option("--all-items", help="Also the items that the benchmark does not count.")]
-FailedOption = Annotated[
-    FailedPolicy | None,
-    typer.Option(
-        "--failed",
-        help="Items without a score: wrong, or left out. [default: the benchmark's rule, else both]",
-        show_default=False,
-    ),
-]
-Systems = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--system", help="Only this system; may be repeated.", show_default=False, autocompletion=system_names
-    ),
-]
-Conditions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--condition", help="Only this condition; may be repeated.", show_default=False, autocompletion=condition_names
-    ),
-]
+Output = Annotated[OutputFormat, Option("For people or for programs.", "--format")]
+OutFile = Annotated[Path, Option("The file to write.", "--out")]
+Draws = Annotated[int, Option("Bootstrap draws behind each interval.", low=100)]
+AllItems = Annotated[bool, Option("Also the items that the benchmark does not count.")]

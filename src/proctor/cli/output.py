@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console, ConsoleDimensions
 from rich.markup import escape
 
+from proctor.cli.options import OutputFormat
+
 if TYPE_CHECKING:
     from proctor.reports import Block
 
@@ -36,53 +38,63 @@ console = _Terminal(emoji=False)
 _notes = Console(stderr=True, soft_wrap=True, emoji=False)
 
 
+def say(text: str, *, bold: bool = False) -> None:
+    """A line on standard output, never cut. Texts may be hostile: no control character, no markup reaches the terminal."""
+    from proctor.core import clean
+
+    console.print(clean(text), style="bold" if bold else "", markup=False, highlight=False, soft_wrap=True)
+
+
+def note(*lines: str) -> None:
+    """Lines for people beside the output, on standard error."""
+    for line in lines:
+        _notes.print(escape(line), style="dim", highlight=False)
+
+
 def print_json(value: Any) -> None:
     """JSON on standard output; never NaN."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
 
 
-def print_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """CSV on standard output."""
-    writer = csv.writer(sys.stdout)
-    writer.writerow(columns)
-    writer.writerows(rows)
-
-
-def print_tsv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Tab-separated lines on standard output; a tab or a line's end within a cell becomes a space."""
-    for row in (columns, *rows):
-        cells = ("" if cell is None else " ".join(str(cell).split()) for cell in row)
-        sys.stdout.write("\t".join(cells) + "\n")
+def print_records(rows: Sequence[Mapping[str, Any]], *, tabs: bool = False) -> None:
+    """Records as CSV, or with tabs between the cells, on standard output; all have the keys of the first."""
+    lines = [list(rows[0]) if rows else [], *(list(row.values()) for row in rows)]
+    if tabs:  # a tab or a line's end within a cell becomes a space
+        cleaned = (["" if cell is None else " ".join(str(cell).split()) for cell in line] for line in lines)
+        sys.stdout.write("".join("\t".join(line) + "\n" for line in cleaned))
+    else:
+        csv.writer(sys.stdout).writerows(lines)
 
 
 def print_table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Sequence[str] = ()
+    title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Sequence[str] = ()
 ) -> None:
-    """A table for people: columns beginning with ">" hold numbers, which are aligned to the right and never
-    cut (see `show_table`)."""
+    """A table for people: columns beginning with ">" hold numbers, which are aligned to the right and never cut (see
+    `show_table`)."""
     from proctor.reports import show_table
 
-    console.print(escape(title), style="bold", soft_wrap=True)
-    show_table(console, columns, rows, wrapped=wrapped)
+    say(title, bold=True)
+    show_table(console, heads, rows, wrapped=wrapped)
 
 
-def print_blocks(blocks: Sequence[Block | str]) -> None:
-    """Tables and prose for people."""
+def print_blocks(*blocks: Block | str, apart: bool = False) -> None:
+    """Tables and prose for people; with a blank line after each, where they are set `apart`."""
     from proctor.reports import show_block
 
     for one in blocks:
         show_block(console, one)
+        if apart:
+            console.print()
 
 
-def print_records(rows: Sequence[Mapping[str, Any]], *, tabs: bool = False) -> None:
-    """Records as CSV, or with tabs between the cells, on standard output; all have the keys of the first."""
-    write = print_tsv if tabs else print_csv
-    write(list(rows[0]) if rows else [], [list(row.values()) for row in rows])
-
-
-def note(text: str) -> None:
-    """A line for people beside the output, on standard error."""
-    _notes.print(escape(text), style="dim", highlight=False)
+def show(output: OutputFormat, rows: Sequence[Mapping[str, Any]], *blocks: Block | str, apart: bool = False) -> None:
+    """The same for programs, by its records, or for people, by its blocks."""
+    if output is OutputFormat.JSON:
+        print_json(rows)
+    elif output is OutputFormat.TABLE:
+        print_blocks(*blocks, apart=apart)
+    else:
+        print_records(rows)
 
 
 def drawn_over(draws: int, seed: int, *, two_level: bool) -> str:

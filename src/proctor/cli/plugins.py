@@ -1,18 +1,20 @@
-"""Commands that tasks bring along: their functions get an option `--format`, and what they return is printed."""
+"""What tasks bring along: commands, whose reports are printed here, and `proctor validate`."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from proctor.cli.options import Output, OutputFormat
-from proctor.cli.output import console, note, print_csv, print_json, print_table
+from proctor.api import Track, validator_names
+from proctor.cli.options import Output, OutputFormat, StoreUrl
+from proctor.cli.output import note, print_json, print_records, print_table, say
 from proctor.cli.progress import show_steps
 from proctor.cli.tree import add
-from proctor.core import COMMANDS, PluginReport, PluginTable, ProctorError
+from proctor.core import COMMANDS, Option, PluginReport, PluginTable, ProctorError, UsageError
 
 
 def add_plugins(group: typer.Typer, name: str) -> None:
@@ -25,24 +27,23 @@ def add_plugins(group: typer.Typer, name: str) -> None:
 
 def show_plugin_report(report: PluginReport, output: OutputFormat) -> None:
     """Prints a report and ends with exit code 1 where a person must act. Texts may be hostile."""
-    from proctor.core import clean
-
     tables = [one for one in report.shown if isinstance(one, PluginTable) and one.rows]
     if output is OutputFormat.JSON:
         print_json(report.json)
+    elif output is OutputFormat.CSV and isinstance(report.json, list):
+        print_records([row for row in report.json if isinstance(row, dict)])
     elif output is OutputFormat.CSV:
         if len(tables) != 1:
-            raise typer.BadParameter(f"here are {len(tables)} tables: take json", param_hint="--format csv")
-        print_csv([column.removeprefix(">") for column in tables[0].columns], tables[0].rows)
+            raise UsageError("--format csv", "one table; take table or json", found=f"{len(tables)} tables")
+        heads = [column.removeprefix(">") for column in tables[0].columns]
+        print_records([dict(zip(heads, row, strict=True)) for row in tables[0].rows])
     else:
         for one in report.shown:
             if isinstance(one, str):
-                line = " ".join(clean(one).split())
-                console.print(line, markup=False, highlight=False, soft_wrap=True)
+                say(" ".join(one.split()))
             elif one.rows:
                 print_table(one.title, one.columns, one.rows, wrapped=one.wrapped)
-        for line in report.notes:
-            note(line)
+        note(*report.notes)
     if not report.ok:
         raise typer.Exit(1)
 
@@ -54,7 +55,6 @@ def _command(full: str) -> Callable[..., None]:
         return _broken(full, error)
     signature = inspect.signature(function, eval_str=True)
     own = [one for one in signature.parameters.values() if one.name != "steps"]
-    own = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
     wants_steps = "steps" in signature.parameters
 
     def command(output: OutputFormat, **given: Any) -> None:
@@ -62,8 +62,8 @@ def _command(full: str) -> Callable[..., None]:
 
     extra = inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, default=OutputFormat.TABLE, annotation=Output)
     command.__doc__ = function.__doc__
+    own = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
     command.__signature__ = inspect.Signature([*own, extra])  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in (*own, extra)}
     return command
 
 
@@ -73,3 +73,50 @@ def _broken(full: str, error: ProctorError) -> Callable[..., None]:
 
     command.__doc__ = f"Can't be loaded: {full}."
     return command
+
+
+def validate(
+    benchmark: Annotated[
+        str,
+        Option(
+            "A benchmark's name, or workflow for a workflow file.",
+            metavar="BENCHMARK",
+            names=validator_names,
+            argument=True,
+        ),
+    ],
+    file: Annotated[Path, Option("The file to check.", metavar="FILE", argument=True)],
+    data: Annotated[
+        Path | None,
+        Option(
+            "The benchmark's own files; the store remembers them. mediqa-eval: ratings, or a template without values.",
+            "--data --ratings",
+        ),
+    ] = None,
+    media: Annotated[Path | None, Option("The folder with its videos or images.")] = None,
+    track: Track = "",
+    store: StoreUrl = None,
+    options: Annotated[
+        list[str] | None,
+        Option(
+            "mediqa-eval: split=valid or test; any-scale=true for scores beyond 0 to 1.",
+            "--option",
+            metavar="KEY=VALUE",
+        ),
+    ] = None,
+    every: Annotated[bool, Option("Each finding by itself, not by cause.", "--all")] = False,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Check a submission before it is sent.
+
+    Findings are grouped by cause, with their number and three places. References are not needed; what can't be
+    checked without them is said. Exit code 1 where something is wrong.
+
+    Example: proctor validate focus answer.json --data focus --track procedure
+    """
+    from proctor import api
+    from proctor.models import parse_settings
+
+    own = parse_settings(options or (), what="--option")
+    report = api.validate(benchmark, file, data=data, media=media, track=track, every=every, options=own, store=store)
+    show_plugin_report(report, output)

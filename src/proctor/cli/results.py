@@ -1,66 +1,55 @@
-"""`proctor results` and `compare`."""
+"""`proctor results`, `compare`, `rank` and `analyze`: what a store's answers are worth."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from proctor.api import AnalyzeOptions, CompareOptions, RankOptions, ResultOptions, Selection, policy_of
+from proctor.cli.options import BenchmarkName, Output, OutputFormat, StoreUrl
+from proctor.cli.output import drawn_over, note, print_blocks, print_json, print_records, say, show
+from proctor.cli.plugins import show_plugin_report
+from proctor.core import Option, UsageError
 
-from proctor.cli.options import (
-    AllItems,
-    BenchmarkName,
-    Conditions,
-    Draws,
-    FailedOption,
-    Output,
-    OutputFormat,
-    Seed,
-    StoreUrl,
-    Systems,
-    TwoLevel,
-)
-from proctor.cli.output import (
-    console,
-    drawn_over,
-    note,
-    print_blocks,
-    print_csv,
-    print_json,
-    print_records,
-    print_table,
-)
-from proctor.core import InputError
+if TYPE_CHECKING:
+    from proctor.reports import Table
+    from proctor.runs import Board, Results, Store
 
-DEFAULT_STORE = "proctor.db"
+_ANALYZED = {
+    "regression": "What goes with a right answer, all else held fixed (odds ratios; p is not adjusted)",
+    "gaps": "Accuracy on the second less that on the first",
+    "videos": "Spread over the groups",
+    "pairs": "Paired differences",
+    "ensembles": "Submissions together (p is not adjusted)",
+}
+_LEAD_DRAWS = 2000
+
+
+class RankFormat(StrEnum):
+    """How boards are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    TSV = "tsv"
+
+
+Publish = Annotated[bool, Option("Leave out the names of judges.")]
 
 
 def results(
     benchmark: BenchmarkName,
-    store: StoreUrl = DEFAULT_STORE,
-    by: Annotated[
-        str, typer.Option("--by", metavar="FACET[,FACET]", help="Split by these facets.", show_default=False)
-    ] = "",
-    output: Output = OutputFormat.TABLE,
-    failed: FailedOption = None,
-    systems: Systems = None,
-    conditions: Conditions = None,
-    all_items: AllItems = False,
-    draws: Draws = 2000,
-    two_level: TwoLevel = False,
-    seed: Seed = 0,
-    summary: Annotated[
-        str,
-        typer.Option(
-            "--protocol",
-            metavar="official|corrected",
-            help="The summary of the benchmark's own program, as it is or corrected.",
-            show_default=False,
-        ),
+    options: ResultOptions,
+    store: StoreUrl = None,
+    protocol: Annotated[
+        str, Option("The summary of the benchmark's own program, as it is or corrected.", metavar="official|corrected")
     ] = "",
     flags: Annotated[
-        bool, typer.Option("--flags", help="The judges' votes that a person should look at, with the answers, instead.")
+        bool, Option("The judges' votes that a person should look at, with the answers, instead.")
     ] = False,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show scores with confidence intervals.
 
@@ -69,135 +58,62 @@ def results(
     Example: proctor results rexsonovqa --store runs.db --by question_type --format json
     """
     from proctor import api
-    from proctor.cli.summaries import Asked, show_summaries
-    from proctor.runs import Options, Store
-
-    chosen = (tuple(systems or ()), tuple(conditions or ()))
-    if flags:
-        _show_flags(Store(store, create=False), benchmark, chosen, output)
-        return
-    options = Options(
-        by=tuple(name.strip() for name in by.split(",") if name.strip()),
-        failed=failed,
-        all_items=all_items,
-        draws=draws,
-        two_level=two_level,
-        seed=seed,
-        systems=chosen[0],
-        conditions=chosen[1],
-    )
-    if summary:
-        if two_level:
-            expected = "one of them: the figures of --protocol official have two levels as they are"
-            raise InputError(None, "--two-level", found="with --protocol", expected=expected)
-        show_summaries(Asked(Store(store, create=False), benchmark, options), summary, output)
-        return
-    found = api.results(
-        store,
-        benchmark,
-        by=options.by,
-        systems=chosen[0],
-        conditions=chosen[1],
-        failed=failed,
-        all_items=all_items,
-        draws=draws,
-        two_level=two_level,
-        seed=seed,
-    ).data
-    if output is OutputFormat.JSON:
-        print_json([row.to_json() for row in found.rows])
-    elif output is OutputFormat.CSV:
-        _results_csv(found)
-    else:
-        _results_table(found)
-    shown = {row.system for row in found.rows}
-    out = [str(one) for name, one in found.card.disqualified.items() if name in shown]
-    if out:
-        note(f"Disqualified: {'; '.join(out)}")
-    _policy_note(found)
-
-
-def _show_flags(
-    store: Any, benchmark: str, chosen: tuple[tuple[str, ...], tuple[str, ...]], output: OutputFormat
-) -> None:
-    from proctor.core import clean
-    from proctor.runs import flagged_votes, safe_cell
-
-    found = flagged_votes(store, benchmark, *chosen)
-    if output is OutputFormat.JSON:
-        print_json([one.to_json() for one in found])
-        return
-    columns = ["system", "condition", "item", "judge", "flags", "reply", "text"]
-    rows = [
-        [
-            one.system,
-            one.condition,
-            one.item,
-            one.judge,
-            ", ".join(one.flags),
-            json.dumps(one.reply, ensure_ascii=False),
-            one.text,
-        ]
-        for one in found
-    ]
-    if output is OutputFormat.CSV:
-        print_csv(columns, [[safe_cell(cell) for cell in row] for row in rows])
-        return
-    print_table(
-        f"{benchmark}: flagged votes", columns, [[" ".join(clean(cell).split()) for cell in row] for row in rows]
-    )
-
-
-def _results_csv(found: Any) -> None:
-    names = list(found.options.by)
-    rows = [row.to_json() for row in found.rows]
-    plain = [key for key in (rows[0] if rows else {}) if key not in {"facets", "levels"}]
-    print_records([{key: row[key] for key in plain} | {name: row["facets"][name] for name in names} for row in rows])
-
-
-def _results_table(found: Any) -> None:
     from proctor.reports import results_tables
 
-    for one in results_tables(found):
-        print_blocks([one])
-        console.print()
-    if found.card.published is not None:
-        note(f"published: {found.card.published.source}. {found.card.published.note}")
+    opened = api.open_store(store, create=False)
+    if flags:
+        _show_flags(opened, benchmark, options, output)
+        return
+    if protocol:
+        show_plugin_report(api.official_summary(opened, benchmark, protocol, **options), output)
+        return
+    found = api.results(opened, benchmark, **options).data
+    rows = [row.to_json() for row in found.rows]
+    if output is OutputFormat.CSV:
+        rows = [_without(row, "facets", "levels") | row["facets"] for row in rows]
+    show(output, rows, *results_tables(found), apart=True)
+    _result_notes(found, output)
 
 
-def _policy_note(found: Any) -> None:
+def _result_notes(found: Results, output: OutputFormat) -> None:
     from proctor.reports import DECIDED_LINE, policy_line
 
-    options = found.options
+    card, options = found.card, found.options
+    if card.published is not None and output is OutputFormat.TABLE:
+        note(f"published: {card.published.source}. {card.published.note}")
+    shown = {row.system for row in found.rows}
+    out = [str(one) for name, one in card.disqualified.items() if name in shown]
+    if out:
+        note(f"Disqualified: {'; '.join(out)}")
     if any(row.policy for row in found.rows):
-        note(policy_line(options.failed, found.card))
+        note(policy_line(options.failed, card))
     if any(row.decided for row in found.rows):
         note(DECIDED_LINE)
     note(drawn_over(options.draws, options.seed, two_level=options.two_level))
 
 
+def _show_flags(store: Store, benchmark: str, chosen: Selection, output: OutputFormat) -> None:
+    from proctor.reports import records_table
+    from proctor.runs import flagged_votes, safe_cell
+
+    found = [one.to_json() for one in flagged_votes(store, benchmark, chosen["systems"], chosen["conditions"])]
+    names = ("system", "condition", "item", "judge", "text")
+    cells = [
+        {
+            **{name: str(row[name]) for name in names[:4]},
+            "flags": ", ".join(row["flags"]),
+            "reply": json.dumps(row["reply"], ensure_ascii=False),
+            "text": str(row["text"]),
+        }
+        for row in found
+    ]
+    if output is OutputFormat.CSV:
+        found = [{name: safe_cell(cell) for name, cell in row.items()} for row in cells]
+    show(output, found, records_table(f"{benchmark}: flagged votes", cells))
+
+
 def compare(
-    benchmark: BenchmarkName,
-    store: StoreUrl = DEFAULT_STORE,
-    systems: Systems = None,
-    conditions: Conditions = None,
-    metrics: Annotated[
-        list[str] | None, typer.Option("--metric", help="Only this metric; may be repeated.", show_default=False)
-    ] = None,
-    by: Annotated[
-        str, typer.Option("--by", metavar="FACET[,FACET]", help="Split by these facets.", show_default=False)
-    ] = "",
-    against: Annotated[
-        str,
-        typer.Option(
-            "--against", metavar="SYSTEM/CONDITION", help="Set every run against this one.", show_default=False
-        ),
-    ] = "",
-    failed: FailedOption = None,
-    output: Output = OutputFormat.TABLE,
-    all_items: AllItems = False,
-    draws: Draws = 2000,
-    seed: Seed = 0,
+    benchmark: BenchmarkName, options: CompareOptions, store: StoreUrl = None, output: Output = OutputFormat.TABLE
 ) -> None:
     """Compare two conditions or two systems.
 
@@ -212,62 +128,146 @@ def compare(
     """
     from proctor import api
     from proctor.reports import comparison_blocks, policy_line
-    from proctor.runs import Store
 
-    facets = tuple(name.strip() for name in by.split(",") if name.strip())
-    opened = Store(store, create=False)
-    found = api.compare(
-        opened,
-        benchmark,
-        against=_run_name(against) if against else "",
-        metrics=metrics or (),
-        by=facets,
-        systems=systems or (),
-        conditions=conditions or (),
-        failed=failed,
-        all_items=all_items,
-        draws=draws,
-        seed=seed,
-    ).data
-    if output is OutputFormat.JSON:
-        print_json([one.to_json() for one in found.comparisons])
-        return
-    if output is OutputFormat.CSV:
-        print_records([_flat(one.to_json()) for one in found.comparisons])
-        return
-    if facets:
-        _parts_tables(found, facets)
-        return
-    for one in found.comparisons:
-        print_blocks(comparison_blocks(one, found.card.metric(one.metric)))
-        console.print()
-    if any(one.policy for one in found.comparisons):
-        note(policy_line(failed, found.card))
-    note(f"Next: proctor report {benchmark} --store {opened.shown} --out report.html")
+    opened = api.open_store(store, create=False)
+    table = api.compare(opened, benchmark, **options)
+    found = table.data
+    if output is not OutputFormat.TABLE:
+        rows = [one.to_json() for one in found.comparisons]
+        show(output, rows if output is OutputFormat.JSON else table.rows)
+    elif options["by"]:
+        print_blocks(*_part_tables(found, options["by"]))
+    else:
+        for one in found.comparisons:
+            print_blocks(*comparison_blocks(one, found.card.metric(one.metric)), "")
+        if any(one.policy for one in found.comparisons):
+            note(policy_line(policy_of(options["failed"]), found.card))
+        note(f"Next: proctor report {benchmark} --store {opened.shown} --out report.html")
 
 
-def _run_name(text: str) -> tuple[str, str]:
-    system, slash, condition = text.rpartition("/")
-    if not slash or not system or not condition:
-        raise typer.BadParameter("expected SYSTEM/CONDITION", param_hint="--against")
-    return system, condition
-
-
-def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    sides = {f"{side}_{what}": row[side][what] for side in ("first", "second") for what in ("system", "condition")}
-    beside = {"first", "second", "facets", "levels", "table"}
-    return {**sides, **row["facets"], **{key: value for key, value in row.items() if key not in beside}}
-
-
-def _parts_tables(found: Any, by: tuple[str, ...]) -> None:
+def _part_tables(found: Any, by: Any) -> list[Table]:
     """Of each pair, metric and scorer one table: a line for each part of the items."""
     from proctor.reports import differences_table
 
     tables: dict[tuple[str, ...], list[Any]] = {}
     for one in found.comparisons:
         tables.setdefault((one.metric, one.scorer, str(one.first), str(one.second)), []).append(one)
+    made = []
     for (name, scorer, first, second), parts in tables.items():
         metric = found.card.metric(name)
-        lead = {facet: (lambda one, facet=facet: str(one.facets[facet])) for facet in by}
-        title = f"{metric.label} ({scorer}): {first} minus {second}"
-        print_blocks([differences_table(title, metric, parts, lead)])
+        lead = {facet: lambda one, facet=facet: str(one.facets[facet]) for facet in by}
+        made.append(differences_table(f"{metric.label} ({scorer}): {first} minus {second}", metric, parts, lead))
+    return made
+
+
+def rank(
+    benchmark: BenchmarkName,
+    options: RankOptions,
+    store: StoreUrl = None,
+    mine: Annotated[
+        str, Option("Also bucket by bucket: is the lead of this system over the baselines real?", metavar="SYSTEM")
+    ] = "",
+    two_level: Annotated[bool, Option("With --mine: intervals draw groups, and then questions within each.")] = False,
+    detail: Annotated[
+        bool, Option("Also the buckets one by one, the duels of all pairs, and all other rules.")
+    ] = False,
+    publish: Publish = False,
+    output: Annotated[RankFormat, Option("For people or for programs.", "--format")] = RankFormat.TABLE,
+) -> None:
+    """Rank systems per bucket of questions.
+
+    Systems that do not differ significantly share a rank.
+
+    With `--mine` and a format for programs other than JSON, the leads are printed and not the boards; `--two-level`
+    is about their intervals, places and tests draw whole groups.
+
+    Example: proctor rank focus --store runs.db --baseline frontier --baseline open-weights --mine my-model
+    """
+    from proctor import api
+    from proctor.runs import board_json, board_rows, lead_rows, public_copy
+    from proctor.stats import Resampling
+
+    opened = api.open_store(store, create=False)
+    boards = api.rank(public_copy(opened, benchmark) if publish else opened, benchmark, **options).boards
+    seed = options["seed"]
+    plan = Resampling(draws=_LEAD_DRAWS, seed=seed, two_level=two_level)
+    leads = [lead_rows(board, mine, plan=plan) if mine else [] for board in boards]
+    both = list(zip(boards, leads, strict=True))
+    if output is RankFormat.TABLE:
+        _show_boards(both, options, detail=detail)
+        if mine:
+            note(drawn_over(_LEAD_DRAWS, seed, two_level=two_level))
+    elif output is RankFormat.JSON:
+        names = ("alpha", "correction", "draws", "stability", "seed")
+        made = {"settings": {name: options[name] for name in names}}  # type: ignore[literal-required]
+        print_json([board_json(board) | made | ({"leads": own} if mine else {}) for board, own in both])
+    else:
+        rows = [row for board, own in both for row in (own if mine else board_rows(board))]
+        print_records(rows, tabs=output is RankFormat.TSV)
+
+
+def _show_boards(both: list[tuple[Board, list[Any]]], options: RankOptions, *, detail: bool) -> None:
+    from proctor.reports import leads_tables, who_advances
+
+    for board, leads in both:
+        print_board(board, detail=detail)
+        print_blocks(*leads_tables(leads))
+    if said := who_advances([board for board, _ in both]):
+        note(said)
+    note(
+        f"Tests at {options['alpha']:g}, adjustment {options['correction']}; {options['draws']} draws for win rates, "
+        f"{options['stability']} samples for places, seed {options['seed']}. “In samples” is the spread of places over "
+        "samples, not a confidence interval."
+    )
+
+
+def print_board(board: Board, *, detail: bool = False) -> None:
+    """One board as tables: ranked systems, runs that can't be ranked, baselines."""
+    from proctor.reports import board_notes, board_tables, detail_tables
+
+    print_blocks(*board_tables(board), *(detail_tables(board) if detail else []))
+    note(*board_notes(board))
+    print_blocks("")
+
+
+def analyze(
+    benchmark: BenchmarkName,
+    options: AnalyzeOptions,
+    store: StoreUrl = None,
+    out: Annotated[Path | None, Option("A folder for one CSV file a table, and one SVG file a picture.")] = None,
+    publish: Publish = False,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Analyze accuracy, pairs and failures.
+
+    By capability, with logistic regression, paired tests, ensembles, causes of failures and further metrics.
+
+    Example: proctor analyze focus --store runs.db --baseline frontier --out analysis
+    """
+    from proctor import api
+    from proctor.reports import board_notes, records_table
+    from proctor.runs import public_copy
+
+    if output is OutputFormat.CSV and out is None:
+        raise UsageError("--format csv", "a folder for one file a table: --out", found="no --out")
+    opened = api.open_store(store, create=False)
+    tables = api.analyze(public_copy(opened, benchmark) if publish else opened, benchmark, **options)
+    found = tables.data
+    if output is OutputFormat.JSON:
+        print_json(found.tables)
+    elif output is OutputFormat.TABLE:
+        for name, title in _ANALYZED.items():
+            rows = [row for row in found.tables[name] if row.get("part", "all") == row.get("format", "all") == "all"]
+            if rows:
+                print_blocks(records_table(title, rows), apart=True)
+        note(
+            *board_notes(found.boards[0]), drawn_over(options["draws"], options["seed"], two_level=options["two_level"])
+        )
+    if out is not None:
+        written = len(tables.write(out)), len(tables.write_pictures(out))
+        if output is not OutputFormat.JSON:
+            say(f"{written[0]} tables and {written[1]} pictures in {out}")
+
+
+def _without(row: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in names}

@@ -1,81 +1,54 @@
-"""`proctor store`: check what holds answers and scores; show, rename and delete runs."""
+"""`proctor store`: what holds answers and scores is checked, runs are renamed and deleted, an organiser decides."""
 
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proctor.cli.options import BenchmarkName, Conditions, Output, OutputFormat, StoreUrl, Systems
-from proctor.cli.output import console, note, print_csv, print_json, print_table
-from proctor.cli.results import DEFAULT_STORE
+from proctor.api import Selection
+from proctor.cli.options import BenchmarkName, StoreUrl
+from proctor.cli.output import say
+from proctor.core import Option, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from proctor.runs import Run, Store
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
+Yes = Annotated[bool, Option("Do not ask first.", "--yes -y")]
 
 _SHOWN = 100
 
 
-def check(store: StoreUrl = DEFAULT_STORE) -> None:
+def check(store: StoreUrl = None) -> None:
     """Check that every row can be read.
 
     Nothing is changed.
 
     Exit code 1 where a row is damaged. Example: proctor store check --store runs.db
     """
-    from proctor.runs import Store, check_store
+    from proctor import api
+    from proctor.runs import check_store
 
-    found = 0
-    for line in check_store(Store(store, create=False)):
-        found += 1
-        if found <= _SHOWN:
-            typer.echo(line)
-    if found > _SHOWN:
-        typer.echo(f"and {found - _SHOWN} more")
-    typer.echo(
-        f"{found} damaged: restore a copy, or run the affected items again into another --store"
-        if found
-        else "Every row can be read."
-    )
-    if found:
+    lines = list(check_store(api.open_store(store, create=False)))
+    more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
+    for line in (*lines[:_SHOWN], *more):
+        say(line)
+    damaged = f"{len(lines)} damaged: restore a copy, or run the affected items again into another --store"
+    say(damaged if lines else "Every row can be read.")
+    if lines:
         raise typer.Exit(1)
-
-
-def show_store(store: StoreUrl = DEFAULT_STORE, output: Output = OutputFormat.TABLE) -> None:
-    """Show a store's benchmarks and run settings.
-
-    Of every run: answers, failures, when it began, and what it was asked with.
-
-    Example: proctor store show --store runs.db --format json
-    """
-    from proctor.runs import Store, stored_runs
-
-    rows = stored_runs(Store(store, create=False))
-    if output is OutputFormat.JSON:
-        print_json(rows)
-        return
-    columns = ["benchmark", "system", "condition", "answered", "failed", "begun", "model", "servers"]
-    cells = [["" if row[name] is None else str(row[name]) for name in columns] for row in rows]
-    if output is OutputFormat.CSV:
-        print_csv(columns, cells)
-        return
-    numbers = {"answered", "failed"}
-    print_table(store, [f">{name}" if name in numbers else name for name in columns], cells)
-    if not rows:
-        note("No run yet.")
 
 
 def delete(
     benchmark: BenchmarkName,
-    systems: Systems = None,
-    conditions: Conditions = None,
-    everything: Annotated[bool, typer.Option("--all", help="The benchmark with its items and all runs.")] = False,
-    store: StoreUrl = DEFAULT_STORE,
+    options: Selection,
+    everything: Annotated[bool, Option("The benchmark with its items and all runs.", "--all")] = False,
+    store: StoreUrl = None,
     yes: Yes = False,
 ) -> None:
     """Delete runs, or a benchmark with all runs.
@@ -84,37 +57,39 @@ def delete(
 
     Example: proctor store delete focus --system team-a --store runs.db
     """
-    from proctor.runs import Store, chosen_runs, delete_benchmark, delete_runs
+    from proctor import api
+    from proctor.runs import chosen_runs, delete_benchmark, delete_runs
 
-    if everything == bool(systems or conditions):
-        raise typer.BadParameter("name runs by --system and --condition, or take --all", param_hint="--all")
-    opened = Store(store, create=False)
-    runs = chosen_runs(opened, benchmark, tuple(systems or ()), tuple(conditions or ()))
+    if everything == bool(options["systems"] or options["conditions"]):
+        raise UsageError("--all", "it, or runs by --system and --condition", found="both" if everything else "neither")
+    opened = api.open_store(store, create=False)
+    runs = chosen_runs(opened, benchmark, tuple(options["systems"]), tuple(options["conditions"]))
     if not runs and not everything:
-        raise typer.BadParameter("no run has this system and condition", param_hint="--condition")
+        raise UsageError("--condition", "those of a run", found="no run of this system and condition")
     _confirm(f"Delete {_told(opened, runs)} of {benchmark} from {opened.shown}?", yes=yes)
     count = delete_benchmark(opened, benchmark) if everything else delete_runs(opened, runs)
-    console.print(f"Deleted {len(runs)} runs, {count} answers", markup=False, highlight=False)
+    say(f"Deleted {len(runs)} runs, {count} answers")
 
 
 def rename(
     benchmark: BenchmarkName,
-    old: Annotated[str, typer.Argument(metavar="OLD", help="The system's name.", show_default=False)],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.", show_default=False)],
-    store: StoreUrl = DEFAULT_STORE,
+    old: Annotated[str, Option("The system's name.", metavar="OLD", argument=True)],
+    new: Annotated[str, Option("Its new name.", metavar="NEW", argument=True)],
+    store: StoreUrl = None,
     yes: Yes = False,
 ) -> None:
     """Rename a system in all its runs.
 
     Example: proctor store rename focus team-a team-b --store runs.db
     """
-    from proctor.runs import Store, chosen_runs, rename_system
+    from proctor import api
+    from proctor.runs import chosen_runs, rename_system
 
-    opened = Store(store, create=False)
+    opened = api.open_store(store, create=False)
     runs = chosen_runs(opened, benchmark, (old,))
     _confirm(f"Rename {_told(opened, runs)} of {benchmark} to {new}?", yes=yes)
     rename_system(opened, benchmark, runs, new)
-    console.print(f"{old} is {new} now, in {len(runs)} runs", markup=False, highlight=False)
+    say(f"{old} is {new} now, in {len(runs)} runs")
 
 
 def _told(store: Store, runs: Sequence[Run]) -> str:
@@ -132,5 +107,56 @@ def _confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise typer.BadParameter("needed where nobody can be asked", param_hint="--yes")
+        raise UsageError("--yes", "it: here nobody can be asked")
     typer.confirm(clean(question), abort=True)
+
+
+def disqualify(
+    benchmark: BenchmarkName,
+    system: Annotated[str, Option("Whom.")],
+    reason: Annotated[str, Option("Why; kept with the time.")],
+    store: StoreUrl = None,
+    undo: Annotated[bool, Option("Take it back; both stay on record.")] = False,
+) -> None:
+    """Take a system out of every ranking.
+
+    Answers and scores stay; `results` still shows them.
+
+    Example: proctor store disqualify focus --system team-a --reason "addresses the judge in 12 answers"
+    """
+    from proctor import api
+    from proctor.runs import disqualify as rule_out
+    from proctor.runs import reinstate
+
+    decide = reinstate if undo else rule_out
+    ruling = decide(api.open_store(store, create=False), benchmark, system, reason, at=_now())
+    state = "Ranked again" if undo else "Disqualified"
+    why = f"; taken back {ruling.lifted[:10]} ({ruling.lifted_because})" if undo else ""
+    say(f"{state}: {ruling}{why}")
+
+
+def decide(
+    benchmark: BenchmarkName,
+    file: Annotated[
+        Path, Option("What `proctor export --format unresolved` wrote, filled in.", metavar="FILE", argument=True)
+    ],
+    by: Annotated[str, Option("Who decided; kept with the time.")],
+    store: StoreUrl = None,
+) -> None:
+    """Record a person's decisions on open answers.
+
+    The judge is not asked again for them. A later file replaces decisions of an earlier one; both are kept.
+
+    Example: proctor store decide rexsonovqa open.csv --by "Anna Weber" --store runs.db
+    """
+    from proctor import api
+    from proctor.runs import decide as record
+
+    found = record(api.open_store(store, create=False), benchmark, file, by=by, at=_now())
+    counts = {"Answers decided": found.answers, "of these again": found.again}
+    counts |= {"decided so before": found.unchanged, "still unresolved": found.left}
+    say("; ".join(f"{name}: {count}" for name, count in counts.items() if count or name == "Answers decided"))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,17 +1,21 @@
-"""How commands behave whatever they do: help in groups, suggestions for what is misspelt, answers to old spellings."""
+"""How commands behave whatever they do: options from declarations, help in groups, suggestions for what is misspelt,
+answers to old spellings."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
-from typing import Any
+from itertools import zip_longest
+from typing import Annotated, Any, get_origin, is_typeddict
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from proctor.api import declared
 from proctor.cli.former import ALIASES, COMMANDS, MEANT, NO_CHOICE, replaced_command, replaced_option
+from proctor.core import Option, UsageError
 
 _PROGRAM = "proctor"
 _PREFIX = "Value error, "  # what the library says before the reason
@@ -110,9 +114,56 @@ def new_group(summary: str) -> typer.Typer:
     return group
 
 
-def add(group: typer.Typer, name: str, function: Any, panel: str | None = None) -> None:
-    """Adds a command."""
-    group.command(name, cls=Command, rich_help_panel=panel)(function)
+def add(group: typer.Typer, name: str, function: Callable[..., None], panel: str | None = None) -> None:
+    """Adds a command: its parameters are declared by `Option`, several at once as a `TypedDict` of options."""
+    signature = inspect.signature(function, eval_str=True)
+    bundles = {one.name: one.annotation for one in signature.parameters.values() if is_typeddict(one.annotation)}
+
+    def command(**given: Any) -> None:
+        for place, kind in bundles.items():
+            chosen = {key: option for key, (_, option) in declared(kind).items() if option.help}
+            given[place] = {key: _read(option, given.pop(key)) for key, option in chosen.items()}
+        function(**given)
+
+    parameters = [one for each in signature.parameters.values() for one in _parameters(each)]
+    command.__doc__ = function.__doc__
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    group.command(name, cls=Command, rich_help_panel=panel)(command)
+
+
+def _parameters(one: inspect.Parameter) -> Iterator[inspect.Parameter]:
+    """A parameter as the library takes it; an object of options is one for each."""
+    if is_typeddict(one.annotation):
+        for name, (kind, option) in declared(one.annotation).items():
+            if option.help:
+                yield _parameter(name, kind, option, option.default)
+    elif get_origin(one.annotation) is Annotated and isinstance(one.annotation.__metadata__[0], Option):
+        option = one.annotation.__metadata__[0]
+        yield _parameter(one.name, one.annotation.__origin__, option, one.default)
+    else:
+        yield one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+
+
+def _parameter(name: str, kind: Any, option: Option, default: Any) -> inspect.Parameter:
+    """One option; a default that says nothing is not shown."""
+    kind, empty = option.shell or kind, inspect.Parameter.empty
+    if default is not empty and (get_origin(kind) is list or default in (None, (), {})):
+        kind, default = kind | None, None
+    more: dict[str, Any] = {"metavar": option.metavar, "min": option.low, "max": option.high, "hidden": option.hidden}
+    more |= {"help": option.help, "autocompletion": option.names, "envvar": option.env, "rich_help_panel": option.group}
+    more["show_default"] = not (default is None or default is empty or default is False or default == "")
+    spelling = option.name.split() or [f"--{name.replace('_', '-')}"]
+    info = typer.Argument(**more) if option.argument else typer.Option(*spelling, **more)
+    only = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, only, default=default, annotation=Annotated[kind, info])
+
+
+def _read(option: Option, value: Any) -> Any:
+    """A value as the function takes it."""
+    if value is None:
+        return option.default
+    return option.read(value) if option.read else value
 
 
 def _unknown(path: str, name: str, known: Sequence[str]) -> str:
@@ -147,3 +198,29 @@ def _path(ctx: Any) -> str:
 
 def _first_line(command: Any) -> str:
     return inspect.cleandoc(command.help or "").split("\n", 1)[0].rstrip(".")
+
+
+def spread_settings(arguments: Sequence[str]) -> list[str]:
+    """The arguments with `--settings a=1 b=2` written out as `--settings a=1 --settings b=2`.
+
+    Raises `UsageError` where a setting has no value.
+
+    >>> spread_settings(["run", "--settings", "a=1", "b=2", "--seed", "3"])
+    ['run', '--settings', 'a=1', '--settings', 'b=2', '--seed', '3']
+    """
+    spread: list[str] = []
+    inside = False
+    for argument, value in zip_longest(arguments, arguments[1:], fillvalue=""):
+        if spread and spread[-1] == "--settings" and _is_word(argument):
+            example = f"{argument}={value}" if _is_word(value) else f"{argument}=VALUE"
+            raise UsageError("--settings", f"KEY=VALUE, such as {example}", found=repr(argument))
+        if inside and "=" in argument and not argument.startswith("-") and spread[-1] != "--settings":
+            spread.append("--settings")
+        elif argument.startswith("-") or "=" not in argument:
+            inside = argument == "--settings"
+        spread.append(argument)
+    return spread
+
+
+def _is_word(argument: str) -> bool:
+    return bool(argument) and "=" not in argument and not argument.startswith("-")

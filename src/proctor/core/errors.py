@@ -37,10 +37,10 @@ class InputError(ProctorError):
         super().__init__(": ".join(part for part in (str(file or ""), place, verdict) if part))
 
 
-class MissingOptionError(InputError):
-    """An option that is needed was not given: wrong usage, exit code 2.
+class UsageError(InputError):
+    """An option that is needed was not given, or that does not go with the others: wrong usage, exit code 2.
 
-    >>> print(MissingOptionError("--data", "the folder with the files of focus"))
+    >>> print(UsageError("--data", "the folder with the files of focus"))
     --data: found none, expected the folder with the files of focus
     """
 

@@ -272,6 +272,8 @@ class BenchmarkReader(ABC):
     their defaults."""
     corrections: tuple[str, ...] = ()
     """Where it has a program of its own with a summary of its own (`figures`): what is corrected in it, in sentences."""
+    protocols: tuple[str, ...] = ()
+    """Where it has a summary of its own (`official_summary`): "official", and "corrected" where that is another one."""
     audit_figures: bool = False
     """Whether its organisers publish an audit under keys of their own (`official_audit`)."""
 
@@ -348,6 +350,11 @@ class BenchmarkReader(ABC):
         """Its own summary of one run, of each question its group, its tags and whether it was answered right.
 
         `official`: exactly as its own program computes it; else the same figures with its weaknesses corrected."""
+        raise NotImplementedError
+
+    def official_summary(self, store: Any, options: Any, *, corrected: bool) -> PluginReport:
+        """Its own summary of every run in a `Store` that the `Options` choose, exactly as its own program computes it,
+        or `corrected`."""
         raise NotImplementedError
 
     def official_audit(self, audit: Any) -> dict[str, float | None]:

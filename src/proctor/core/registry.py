@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import JsonValue
 
-from proctor.core.errors import InputError, MissingOptionError, ProctorError
+from proctor.core.errors import InputError, ProctorError, UsageError
 from proctor.core.protocols import Benchmark, BenchmarkReader
 
 T = TypeVar("T")
@@ -157,6 +157,34 @@ Steps = Callable[[str, int], AbstractContextManager[Callable[[int, int], None]]]
 
 
 @dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a command, beside the type of a parameter: `Annotated[int, Option("How many.", low=1)]`.
+
+    `name` is its spelling where that is not the parameter's (several stand apart by spaces). `default` is its value in a
+    `TypedDict` of options, which Python and the shell share; there an option without `help` is for Python alone.
+    `shell` is its type on the command line where that is another one, of which `read` makes the value; `names` lists
+    what can be completed. An `argument` is positional; `group` is its heading in the help.
+
+    >>> Option("How many.", low=1).default is None
+    True
+    """
+
+    help: str = ""
+    name: str = ""
+    default: Any = None
+    low: float | None = None
+    high: float | None = None
+    shell: Any = None
+    read: Callable[[Any], Any] | None = None
+    group: str | None = None
+    metavar: str | None = None
+    names: Callable[[], list[str]] | None = None
+    env: str | None = None
+    argument: bool = False
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PluginTable:
     """A table for people; columns beginning with ">" are aligned to the right, `wrapped` ones may take several lines.
 
@@ -188,7 +216,7 @@ class PluginReport:
 @dataclass(frozen=True, slots=True)
 class ValidationRequest:
     """Against what a file is checked: the benchmark's own files, its media, a track; `every` lists each finding by
-    itself instead of by cause; `options` are the check's own.
+    itself instead of by cause; `options` are the check's own; `known` are the files that a store remembers.
 
     >>> request = ValidationRequest(options={"rows": 3})
     >>> dict(request.known_options("rows", "columns"))
@@ -198,7 +226,7 @@ class ValidationRequest:
     proctor.core.errors.InputError: --option: found 'rows', expected one of columns
     >>> request.needed_data("the folder with the files of focus")
     Traceback (most recent call last):
-    proctor.core.errors.MissingOptionError: --data: found none, expected the folder with the files of focus
+    proctor.core.errors.UsageError: --data: found none, expected the folder with the files of focus
     """
 
     data: Path | None = None
@@ -206,12 +234,14 @@ class ValidationRequest:
     track: str = ""
     every: bool = False
     options: Mapping[str, JsonValue] = field(default_factory=dict)
+    known: Path | None = None
 
     def needed_data(self, what: str) -> Path:
-        """The path of `--data`. Raises `MissingOptionError` that says what it should lead to."""
-        if self.data is None:
-            raise MissingOptionError("--data", what)
-        return self.data
+        """The path of `--data`, else what a store knows. Raises `UsageError` that says what it should lead to."""
+        found = self.data or self.known
+        if found is None:
+            raise UsageError("--data", what)
+        return found
 
     def known_options(self, *names: str) -> Mapping[str, JsonValue]:
         """The options. Raises `InputError` for one that is not among these names."""

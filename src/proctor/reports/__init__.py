@@ -7,13 +7,14 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.reports.analysis import write_pictures
     from proctor.reports.audit_source import AuditSource, Question, Reference, asked
-    from proctor.reports.blocks import Block, Table
+    from proctor.reports.blocks import Block, Table, columns, records_table
     from proctor.reports.comparisons import comparison_blocks, difference_of, differences_table
     from proctor.reports.leaderboard import DECIDED_LINE, condition_line, policy_line, results_tables, score
     from proctor.reports.metric_agreement import audit_tables
     from proctor.reports.metric_ranking import metric_board_table, metric_pairs_table
     from proctor.reports.ranking import board_notes, board_tables, detail_tables, leads_tables, who_advances
     from proctor.reports.report import ReportSummary, write_audit_report, write_public_report, write_report
+    from proctor.reports.shortcuts import audit_section
     from proctor.reports.source import Source
     from proctor.reports.terminal import show_block, show_table
 else:
@@ -29,9 +30,11 @@ __all__ = [
     "Source",
     "Table",
     "asked",
+    "audit_section",
     "audit_tables",
     "board_notes",
     "board_tables",
+    "columns",
     "comparison_blocks",
     "condition_line",
     "detail_tables",
@@ -41,6 +44,7 @@ __all__ = [
     "metric_board_table",
     "metric_pairs_table",
     "policy_line",
+    "records_table",
     "results_tables",
     "score",
     "show_block",

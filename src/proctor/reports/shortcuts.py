@@ -12,14 +12,15 @@ from proctor.stats import Estimate
 _MOST_BASELINES = 8
 
 
-def audit_section(audit: ItemAudit | None) -> Section | None:
-    """For each answer format the best text-only accuracy against chance, and what gives it away."""
+def audit_section(audit: ItemAudit | None, *, most: int = _MOST_BASELINES) -> Section | None:
+    """For each answer format the best text-only accuracy against chance, and what gives it away; of the baselines the
+    best, at `most`."""
     if audit is None:
         return None
     blocks: list[Block | str] = []
     for place, one in enumerate(audit.formats):
         blocks.append(f"{plain_name(one.kind).capitalize()} ({one.n} items, {one.groups} groups)")
-        blocks += _format_blocks(one, f"audit-{place}")
+        blocks += _format_blocks(one, f"audit-{place}", most)
     if audit.repeats:
         blocks.append(
             Prose(
@@ -39,10 +40,10 @@ def audit_section(audit: ItemAudit | None) -> Section | None:
     )
 
 
-def _format_blocks(one: FormatAudit, anchor: str) -> list[Block]:
+def _format_blocks(one: FormatAudit, anchor: str, most: int) -> list[Block]:
     blocks: list[Block] = [Prose(_verdict(one))]
     if one.baselines:
-        blocks.append(_baselines(one))
+        blocks.append(_baselines(one, most))
     if one.options is not None:
         blocks += _options(one.options, anchor)
     if one.selected is not None and one.selected.facets:
@@ -80,9 +81,9 @@ def _verdict(one: FormatAudit) -> str:
     return f"{said}; {against}. Each baseline was chosen on other groups than it was tried on."
 
 
-def _baselines(one: FormatAudit) -> Table:
+def _baselines(one: FormatAudit, most: int) -> Table:
     rows: list[Row] = []
-    for each in one.baselines[:_MOST_BASELINES]:
+    for each in one.baselines[:most]:
         shown, ends = _accuracy(each.accuracy)
         span = span_of((0.0, 1.0), each.accuracy.ci_low, each.accuracy.value, each.accuracy.ci_high, each.chance)
         kind = "fixed rule" if each.kind == "rule" else "learned"

@@ -84,6 +84,7 @@ if TYPE_CHECKING:
         flag_guessable,
         official_summaries,
         results,
+        summary_title,
     )
     from proctor.runs.run_scores import BOTH, FAILED_POLICIES, Contest, Lacking, Latency, chosen_baselines, policies
     from proctor.runs.schema import BenchmarkCard
@@ -116,4 +117,4 @@ __all__ += ["load_consumption", "load_items", "load_orders", "load_scores", "new
 __all__ += ["open_answers", "people_ratings", "plan", "policies", "pseudonyms_of", "public_copy", "rank_runs"]
 __all__ += ["rated_cases", "rating_summary", "reinstate", "rename_system", "results", "rule_rows", "safe_cell"]
 __all__ += ["score_answers", "scored_answers", "scored_cases", "similarity_scores", "skipped_baselines"]
-__all__ += ["status_counts", "stored_runs", "wins_of", "write_open", "write_tables"]
+__all__ += ["status_counts", "stored_runs", "summary_title", "wins_of", "write_open", "write_tables"]

@@ -374,3 +374,9 @@ def official_summaries(
                 )
             )
     return found
+
+
+def summary_title(system: str, condition: str, policy: str) -> str:
+    """A run, with the policy where something is lacking."""
+    counted = {"wrong": ", what it lacks counted as wrong", "exclude": ", what it lacks left out"}
+    return f"{system} / {condition}{counted.get(policy, '')}"

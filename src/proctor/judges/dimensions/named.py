@@ -87,7 +87,7 @@ class _LogprobOptions(NoOptions):
 def logprob(setup: JudgeSetup) -> DimensionJudge:
     """The score that the model expects, from the probabilities of its tokens; calibrated where a file says how.
 
-    The option `calibration` is a file made by `proctor judge calibrate`. Raises `ConfigurationError` unless
+    The option `calibration` is a file made by `proctor judge fit --method calibration`. Raises `ConfigurationError` unless
     there is exactly one model, and it is asked by OpenAI's protocol.
     """
     name = "logprob-judge"
@@ -108,7 +108,7 @@ def logprob(setup: JudgeSetup) -> DimensionJudge:
 
 class ExampleOptions(NoOptions):
     """How few-shot examples are chosen: `select` among the rated answers, or as `examples` says, a file that
-    `proctor judge examples` wrote. `encoder` (a name as in `load_sentence_encoder`) compares meanings
+    `proctor judge fit --method examples` wrote. `encoder` (a name as in `load_sentence_encoder`) compares meanings
     instead of words."""
 
     select: Literal["similar", "coverage"] = "similar"
@@ -280,7 +280,7 @@ class _ChoiceOptions(NoOptions):
 
 @RatesDimensions
 def per_dimension(setup: JudgeSetup) -> DimensionJudge:
-    """Each dimension by the judge that did best on rated answers (`proctor judge choose`).
+    """Each dimension by the judge that did best on rated answers (`proctor judge fit --method choice`).
 
     Options: choice=FILE; judges=few-shot-judge,rubric-judge, run now, with JUDGE.OPTION=VALUE for theirs. All others
     that were chosen have scored the answers before. Raises `InputError` where a judge that was chosen is in neither,

@@ -29,7 +29,7 @@ from proctor.judges.embedded.answers import Answers, Encoders, read_answers
 from proctor.judges.embedded.learning import LIKENESS, PARTS, VIEWS, Learned, Recipe, Views, relative
 from proctor.judges.embedded.validation import RatedAnswers, train
 
-_EXPECTED = "the weights of a learned judge (proctor judge train)"
+_EXPECTED = "the weights of a learned judge (proctor judge fit --method embedded)"
 
 
 def arrays_of(learned: Mapping[str, Learned]) -> Arrays:
@@ -276,7 +276,7 @@ def load_model(folder: Path) -> tuple[dict[str, Learned], Manifest]:
 
 
 def _manifest(file: Path) -> Manifest:
-    return read_model(file, Manifest, "a learned judge (proctor judge train)")
+    return read_model(file, Manifest, "a learned judge (proctor judge fit --method embedded)")
 
 
 def _data_hash(rated: Sequence[RatedCase]) -> str:
@@ -325,7 +325,7 @@ class EmbeddedJudge:
 
     @classmethod
     def load(cls, folder: Path, *, encoders: Encoders | None = None) -> EmbeddedJudge:
-        """The judge that `proctor judge train` wrote. Raises `InputError` as `load_model` does."""
+        """The judge that `proctor judge fit --method embedded` wrote. Raises `InputError` as `load_model` does."""
         return cls(*load_model(folder), encoders=encoders)
 
     @classmethod
@@ -441,7 +441,7 @@ class _Options(BaseModel):
 
 @RatesDimensions
 def build(setup: JudgeSetup) -> DimensionJudge:
-    """Asks no model: learned from rated answers (`proctor judge train`); option `folder`.
+    """Asks no model: learned from rated answers (`proctor judge fit --method embedded`); option `folder`.
 
     Raises `InputError` for a folder without a learned judge.
     """

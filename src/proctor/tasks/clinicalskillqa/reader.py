@@ -28,6 +28,7 @@ from proctor.core import (
 from proctor.core.formats import OrderingFormat
 from proctor.metrics.ordering import NEIGHBOURS, PAIR, RUN_METRICS, InvalidOrders
 from proctor.metrics.text import BertScoreSettings, load_bertscore
+from proctor.runs import Options, Store
 from proctor.tasks.clinicalskillqa.native import (
     SCENARIOS,
     Instance,
@@ -41,6 +42,7 @@ from proctor.tasks.clinicalskillqa.native import (
     read_references,
     spelled,
 )
+from proctor.tasks.clinicalskillqa.official import order_summary
 from proctor.tasks.clinicalskillqa.scoring import published, report, score_predictions, without_video
 from proctor.tasks.clinicalskillqa.submission import SUBMISSION, write_submission
 
@@ -84,6 +86,7 @@ class ClinicalSkillQA(BenchmarkReader):
     summary = "ClinicalSkillQA: shuffled key frames of CPR, AED and BMV, to be put in order"
     prompts = Path(__file__).parent / "prompts"
     submission_formats = (SUBMISSION,)
+    protocols = ("official",)
     prediction_weights = MappingProxyType({"alpha": 0.7, "beta": 0.8})  # of the overall score, as the task sets them
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
@@ -154,6 +157,11 @@ class ClinicalSkillQA(BenchmarkReader):
             invalid=invalid,
         )
         return report(scored, predictions, references)
+
+    def official_summary(self, store: Store, options: Options, *, corrected: bool) -> PluginReport:
+        """The task's own figures of every chosen run; there are no corrected ones."""
+        del corrected
+        return order_summary(store, self.name, options, self.prediction_weights)
 
     def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
         """See `submitting.write_submission`."""

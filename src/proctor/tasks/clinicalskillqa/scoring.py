@@ -427,9 +427,9 @@ def _invalid(scored: ScoredPredictions) -> str:
     what = f"{len(scored.faulty)} of {len(scored.comparisons)} orders are invalid (a label is missing, repeated or unknown)"
     if scored.invalid == "wrong":
         other = percent(scored.pairwise("partial"))
-        return f"{what} and wrong in every figure. With --invalid partial, pairwise accuracy would be {other}."
+        return f"{what} and wrong in every figure. With --option invalid=partial, pairwise accuracy would be {other}."
     other = percent(scored.pairwise("wrong"))
     return (
-        f"{what}: never exact, but their pairs and rationales count (--invalid partial). With --invalid wrong, "
+        f"{what}: never exact, but their pairs and rationales count (--option invalid=partial). With --option invalid=wrong, "
         f"pairwise accuracy would be {other}."
     )

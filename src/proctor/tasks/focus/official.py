@@ -8,7 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from proctor.core import OfficialFigure
+from proctor.core import (
+    ACCURACY,
+    BenchmarkReader,
+    FailedPolicy,
+    OfficialFigure,
+    PluginReport,
+    PluginTable,
+    interval,
+    value,
+)
+from proctor.runs import Options, Store, official_summaries, summary_title
 from proctor.stats import Estimate, Resampling, group_mean_slices, mean_interval
 from proctor.tasks.focus.taxonomy import GROUPS
 
@@ -125,3 +135,31 @@ def _two_levels(videos: Sequence[NDArray[np.float64]], draws: int, rng: np.rando
         means[draw] = total / len(videos)
     low, high = np.quantile(means, ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2))
     return float(low), float(high)
+
+
+def summary_report(
+    store: Store, benchmark: str, reader: BenchmarkReader, options: Options, *, corrected: bool
+) -> PluginReport:
+    """The summaries of a benchmark's own program (see `official_summaries`), as they are printed."""
+    found = official_summaries(store, benchmark, reader, official=not corrected, options=options)
+    tables, notes = [], list[str]()
+    for one in found:
+        title = summary_title(one.system, one.condition, one.policy)
+        cells = tuple(
+            (
+                *(figure.level, figure.name, value(ACCURACY, figure.value)),
+                *(interval(ACCURACY, figure.ci_low, figure.ci_high), str(figure.n)),
+            )
+            for figure in one.figures
+        )
+        tables.append(PluginTable(title, ("level", "name", ">accuracy", ">interval", ">n"), cells))
+        who = f"{title}: " if len(found) > 1 else ""
+        if one.marked_by != "code":
+            notes.append(f"{who}Free text is right or wrong by {one.marked_by}.")
+        if one.left_out:
+            notes.append(f"{who}{one.left_out} questions have no mark and are left out.")
+        if one.lacking and one.policy == FailedPolicy.WRONG:
+            lacking = "questions failed, were not asked or have no verdict, and count as wrong."
+            notes.append(f"{who}{one.lacking} {lacking}")
+    rows = [row for one in found for row in one.to_json()]
+    return PluginReport([*rows], tuple(tables), (*notes, *(reader.corrections if corrected else ())))

@@ -19,6 +19,7 @@ from proctor.core import (
     Item,
     OfficialFigure,
     ParseError,
+    PluginReport,
     RecordedAnswers,
     Reference,
     TagValue,
@@ -27,6 +28,7 @@ from proctor.core import (
 )
 from proctor.core.formats import AnswerFormat, ChoiceFormat, bare
 from proctor.judges import PANEL_ACCURACY
+from proctor.runs import Options, Store
 from proctor.tasks.focus.native import (
     FORMATS,
     FormQuestion,
@@ -40,7 +42,7 @@ from proctor.tasks.focus.native import (
     read_rows,
     without_reference,
 )
-from proctor.tasks.focus.official import CORRECTIONS, figures
+from proctor.tasks.focus.official import CORRECTIONS, figures, summary_report
 from proctor.tasks.focus.submission import SUBMISSIONS, read_recorded, write_submission
 from proctor.tasks.focus.taxonomy import CAPABILITIES, FOREIGN_OBJECT, GROUP_OF, leaf_of
 
@@ -114,6 +116,7 @@ class _Reader(BenchmarkReader):
     rubric_judge = "panel"  # up to three models decide by majority; until then free text is unmarked, and shown so
     submission_formats = SUBMISSIONS
     corrections = CORRECTIONS
+    protocols = ("official", "corrected")
 
     def __init__(self, track: str = "procedure") -> None:
         self._track = track
@@ -175,6 +178,10 @@ class _Reader(BenchmarkReader):
     def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
         """One of the two files; what is read from it again are the same answers."""
         return write_submission(form, answers, file)
+
+    def official_summary(self, store: Store, options: Options, *, corrected: bool) -> PluginReport:
+        """The toolkit's summary of every chosen run."""
+        return summary_report(store, self.name, self, options, corrected=corrected)
 
     def figures(
         self,

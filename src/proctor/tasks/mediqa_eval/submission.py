@@ -15,11 +15,11 @@ from pydantic import JsonValue
 from proctor.audits import Key
 from proctor.core import (
     InputError,
-    MissingOptionError,
     Noted,
     PluginReport,
     PluginTable,
     TableFault,
+    UsageError,
     ValidationRequest,
     by_cause,
     read_table,
@@ -290,7 +290,7 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     if split is not None and split not in _SPLITS:
         raise InputError(None, "--option split", found=repr(split), expected=" or ".join(_SPLITS))
     if request.data is None and split is None:
-        raise MissingOptionError("--ratings", "the rated answers, or --option split=valid or test")
+        raise UsageError("--ratings", "the rated answers, or --option split=valid or test")
     answers = None if request.data is None else answers_to_judge(request.data)
     any_scale = bool(given.get("any-scale"))
     check = check_submission(file, answers, split=None if split is None else str(split), any_scale=any_scale)

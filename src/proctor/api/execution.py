@@ -1,0 +1,289 @@
+"""Answers: of systems that are asked (`load`, and `run` with its async twin), and recorded ones (`import_answers`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from proctor.api.access import ModelAccess, SystemLike, build_systems, checked
+from proctor.api.options import ImportOptions, RunOptions, filled, listed, size_in_bytes
+from proctor.api.sources import Evaluation, excerpts_as, existing_store, open_store, recalled, remember, sync_twin
+from proctor.core import BENCHMARKS, Benchmark, InputError, UsageError, reader_of
+
+if TYPE_CHECKING:
+    from proctor.core import Item, System
+    from proctor.media import MediaLibrary
+    from proctor.runs import Plan, PlanOptions, RunEstimate, Store, Tally
+
+BLIND = "text-only"
+
+
+def load(
+    benchmark: str, data: str | Path, media: str | Path | None = None, *, track: str = "", seed: int = 0
+) -> Benchmark:
+    """A benchmark's items from the folder with its own files; `media` is the folder of its videos or images.
+
+    Raises `InputError` that names the file and the place, and `UnknownNameError` that lists the benchmarks.
+    """
+    return reader_of(benchmark, track).load(Path(data), None if media is None else Path(media), seed=seed)
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """A run of which all is read and checked that can be before a store is touched."""
+
+    benchmark: Benchmark
+    systems: list[System]
+    conditions: tuple[str, ...]
+    library: MediaLibrary
+    plan: PlanOptions
+    access: ModelAccess
+    options: RunOptions
+
+    async def estimate(self) -> list[RunEstimate]:
+        """What would be asked and sent (see `RunEstimate`); nothing is asked, and nothing written."""
+        from proctor.runs import estimate_runs
+
+        store = existing_store(self.options["store"])
+        async with self.access.closing():
+            return estimate_runs(store, self.benchmark, self.systems, self.conditions, self.library, self.plan)
+
+    async def prepare(self) -> PreparedRun:
+        """The run in its store: servers are there, baselines have answered."""
+        from proctor.metrics import code_scorers
+        from proctor.runs import add_baselines, plan
+
+        await self.access.check_servers()
+        given, loaded, opened = self.options, self.benchmark, open_store(self.options["store"])
+        scorers = code_scorers(loaded)
+        planned = plan(opened, loaded, self.systems, self.conditions, self.library, scorers=scorers, options=self.plan)
+        remember(opened, loaded.name, given["data"], given["media"], given["track"])
+        if given["baselines"]:
+            await add_baselines(opened, loaded, scorers, seed=given["seed"])
+        return PreparedRun(self, opened, planned, (*plan_notes(planned), *baseline_notes(loaded)))
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """A run that only has to be asked. `notes` say what is left out."""
+
+    arranged: Arranged
+    store: Store
+    plan: Plan
+    notes: tuple[str, ...]
+
+    async def ask(self, stop: asyncio.Event | None, on_change: Callable[[Tally], None]) -> Evaluation:
+        """Asks what is left to ask, and closes the connections to models."""
+        from proctor.runs import Limits, execute
+
+        options, name = self.arranged.options, self.arranged.benchmark.name
+        limits = Limits(options["concurrency"], self.arranged.plan.budget_s, options["give_up_after"])
+        async with self.arranged.access.closing():
+            outcome = await execute(self.store, self.plan, limits, stop=stop, on_change=on_change)
+        counts = [f"{count} {status.value}" for status, count in outcome.tally.by_status.items() if count]
+        asked = f"Asked {outcome.tally.done}: {', '.join(counts) or 'nothing left to ask'}; in {self.store.shown}"
+        return Evaluation(self.store, name, tuple(self.plan.runs), outcome, self.notes, (asked,))
+
+
+def arrange(
+    benchmark: str | Benchmark, system: SystemLike | Sequence[SystemLike] | None = None, **options: Unpack[RunOptions]
+) -> Arranged:
+    """The first part of `run`, which `proctor run` does in steps to show what it will do."""
+    from proctor.runs import PlanOptions, chosen_items
+
+    given = filled("run", RunOptions, options)
+    access = ModelAccess(given)
+    name = benchmark if isinstance(benchmark, str) else benchmark.name
+    built = build_systems(name, listed(system), given, access)
+    loaded, given = _loaded(benchmark, given)
+    budget_s = loaded.budget_s if given["budget_s"] is None else given["budget_s"]
+    chosen = PlanOptions(
+        seed=given["seed"],
+        all_items=given["all_items"],
+        limit=given["limit"],
+        budget_s=budget_s,
+        skip_broken=given["skip_broken"],
+    )
+    library, under = _library(loaded, given), tuple(listed(given["conditions"]))
+    if not chosen.skip_broken:
+        _need_media(loaded, chosen_items(loaded, chosen), library, under, given["data"])
+    return Arranged(loaded, built, under, library, chosen, access, given)
+
+
+async def run_async(
+    benchmark: str | Benchmark, system: SystemLike | Sequence[SystemLike] | None = None, **options: Unpack[RunOptions]
+) -> Evaluation:
+    """Asks a benchmark's items of systems and models under conditions; call it again to go on where it stopped.
+
+    `benchmark` is what `load` returned, or a name with its `data` and `media` folders. `system` is one or several of: a
+    function (see `proctor.system`), `path/to/file.py:function`, the name of a built-in system or a method, a `System`.
+    `model` is one or several models, `conditions` are what they may see. Baselines that need no media are asked beside.
+
+    Raises `InputError` before anything is asked where something is missing or does not fit, and `ConfigurationError`
+    for a model that can't be asked. The command is `proctor run`. `run` works in a notebook; in async code await
+    `run_async`.
+    """
+    prepared = await arrange(benchmark, system, **options).prepare()
+    given = prepared.arranged.options
+    return await prepared.ask(given["stop"], given["on_change"])
+
+
+run = sync_twin(run_async)
+
+
+async def import_answers_async(
+    benchmark: str | Benchmark, path: str | Path, **options: Unpack[ImportOptions]
+) -> Evaluation:
+    """Answers that were recorded elsewhere, in the benchmark's own format, kept as the system `name`; of a file that
+    names its systems and holds people's ratings (MEDIQA-EVAL), all systems, and ratings as scores by `human:RATER`; with
+    `scorer` an automatic scorer's scores of answers in the store.
+
+    Importing the same answers again changes nothing. Raises `InputError` with file and place for a file that can't be
+    read. The command is `proctor import`.
+    """
+    from proctor.media import CONDITIONS
+    from proctor.metrics import code_scorers
+    from proctor.runs import add_baselines, import_answers, import_systems
+
+    given = filled("import_answers", ImportOptions, options)
+    name, condition, path = given["name"], given["condition"], Path(path)
+    if given["scorer"]:
+        return _import_scores(benchmark, path, given["scorer"], given["store"])
+    if condition:
+        CONDITIONS.get(condition)
+    loaded, given = _loaded(benchmark, given)
+    reader = reader_of(loaded.name, given["track"])
+    if reader.ratings:
+        if name:
+            raise UsageError("--name", "none: the file names its systems", found=repr(name))
+        found = reader.read_ratings(path, loaded, answers_only=given["answers_only"])
+        opened, under = open_store(given["store"]), condition or "video"
+        runs = await import_systems(opened, loaded, found, condition=under)
+        notes = tuple(f"{one.system}: {line}" for one in found for line in one.notes)
+        done = tuple(
+            f"{len(one.answers)} answers with {len(one.scores)} ratings as {one.system} / {under} in {opened.shown}"
+            for one in found
+        )
+    else:
+        if given["answers_only"]:
+            raise UsageError("--answers-only", f"no: files of {loaded.name} hold no ratings", found="it")
+        if not name:
+            raise UsageError("--name", "one: the file does not name its system")
+        recorded = reader.read_recorded(path, loaded)
+        if condition and recorded.condition and condition != recorded.condition:
+            expected = f"{recorded.condition}, as the files' names say"
+            raise InputError(path, "--condition", found=condition, expected=expected)
+        under = condition or recorded.condition or "video"
+        scorers, opened = code_scorers(loaded), open_store(given["store"])
+        runs = [await import_answers(opened, loaded, recorded, name=name, condition=under, scorers=scorers)]
+        await add_baselines(opened, loaded, scorers, seed=given["seed"])
+        done = (
+            f"{len(recorded.answers)} answers and {len(recorded.votes)} votes as {name} / {under} in {opened.shown}",
+        )
+        notes = (*baseline_notes(loaded), *recorded.notes)
+    remember(opened, loaded.name, given["data"], track=given["track"])
+    return Evaluation(opened, loaded.name, tuple(runs), None, notes, done)
+
+
+import_answers = sync_twin(import_answers_async)
+
+
+def _import_scores(benchmark: str | Benchmark, path: Path, scorer: str, store: Store | str | Path | None) -> Evaluation:
+    from proctor.runs import add_recorded_scores, answer_keys
+
+    name = benchmark if isinstance(benchmark, str) else benchmark.name
+    reader = reader_of(name)
+    if not reader.ratings:
+        raise UsageError("--scorer", f"none: files of {name} hold no scores", found=repr(scorer))
+    opened = open_store(store, create=False)
+    found = reader.read_scores(path, answer_keys(opened, name))
+    added = add_recorded_scores(opened, name, scorer, found.scores)
+    notes = tuple(f"{scorer}: {line}" for line in found.notes)
+    return Evaluation(
+        opened, name, tuple(opened.runs(name)), None, notes, (f"{added} scores by {scorer} in {opened.shown}",)
+    )
+
+
+def _loaded(benchmark: str | Benchmark, given: Any) -> tuple[Benchmark, Any]:
+    """A benchmark as it is, or read from its files; and the options with where these lie."""
+    media = given.get("media")
+    if isinstance(benchmark, Benchmark):
+        return benchmark if media is None else replace(benchmark, media_root=Path(media)), given
+    data, media, track = recalled(benchmark, given["store"], given["data"], media, given["track"])
+    return load(benchmark, data, media, track=track, seed=given["seed"]), {
+        **given,
+        "data": data,
+        "media": media,
+        "track": track,
+    }
+
+
+def _library(benchmark: Benchmark, given: RunOptions) -> MediaLibrary:
+    from proctor.media import MediaLibrary, MediaSettings
+
+    settings = checked(
+        MediaSettings,
+        fps=given["fps"],
+        max_frames=given["max_frames"],
+        max_side=given["max_side"],
+        overlay=given["overlay"],
+    )
+    size = given["cache_size"]
+    return MediaLibrary(
+        benchmark.media_root,
+        settings,
+        given["cache"],
+        cache_bytes=size_in_bytes(size) if isinstance(size, str) else size,
+        excerpts=excerpts_as(benchmark.excerpts, given["media_as"]),
+    )
+
+
+def _need_media(
+    benchmark: Benchmark,
+    items: Sequence[Item],
+    library: MediaLibrary,
+    conditions: Sequence[str],
+    data: str | Path | None,
+) -> None:
+    """Raises `InputError` that says which media are missing, with a note on how to get them, before anything is asked."""
+    from proctor.media import CONDITIONS
+
+    if not any(CONDITIONS.get(condition).sees for condition in conditions):
+        return
+    missing = library.missing(items)
+    if not missing:
+        return
+    needed = {medium.source for item in items for medium in item.media}
+    some = f"{', '.join(missing[:3])}{' …' if len(missing) > 3 else ''}"
+    error = InputError(
+        library.root or "--media",
+        found=f"{len(needed) - len(missing)} of {len(needed)} media files, missing {some}",
+        expected=f"all of them, or --condition {BLIND}",
+    )
+    if data is not None and benchmark.name in BENCHMARKS.names():
+        error.add_note(reader_of(benchmark.name).media_help(Path(data), missing))
+    raise error
+
+
+def plan_notes(planned: Plan) -> tuple[str, ...]:
+    """What a person should know before the first item is asked."""
+    notes = [str(problem) for problem in planned.problems]
+    if planned.left_out:
+        notes.append(f"{planned.left_out} items are left out: their media are broken or missing.")
+    for system, count in planned.unsupported.items():
+        notes.append(f"{system} skipped {count} items: unsupported answer format.")
+    if planned.settled:
+        notes.append(f"{planned.settled} answers are there already; {planned.to_ask} to ask.")
+    return tuple(notes)
+
+
+def baseline_notes(benchmark: Benchmark) -> tuple[str, ...]:
+    """Which baselines do not stand in the tables, and why."""
+    from proctor.runs import skipped_baselines
+
+    skipped = skipped_baselines(benchmark)
+    named = ", ".join(f"{name} ({reason})" for name, reason in skipped.items())
+    return (f"Baselines skipped: {named}.",) if skipped else ()

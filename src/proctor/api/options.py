@@ -1,0 +1,484 @@
+"""The options that Python and the shell share: each one is declared once, with its default and its line of help."""
+
+# No `from __future__ import annotations`: the command line reads these annotations.
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar, cast
+
+from proctor.core import BENCHMARKS, FailedPolicy, InputError, Option
+
+if TYPE_CHECKING:
+    from proctor.core import Scorer
+    from proctor.judges import JudgeFunction
+    from proctor.models import ModelSpec
+    from proctor.runs import Store
+
+    _Models = str | ModelSpec | Sequence[str | ModelSpec] | None
+    _Store = Store | str | Path | None
+else:
+    _Models = _Store = Any
+
+Given = TypeVar("Given", bound=Mapping[str, Any])
+
+_MODEL, _MEDIA, _LIMITS = "Model", "Media", "Limits"
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+def filled(function: str, kind: type[Given], given: Given) -> Given:
+    """The options with their defaults. Raises `TypeError` for one that the function does not have, as Python does for
+    a parameter."""
+    known = {name: option.default for name, (_, option) in declared(kind).items()}
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{meant}")
+    return cast("Given", {**known, **given})
+
+
+def declared(kind: Any) -> dict[str, tuple[Any, Option]]:
+    """The type and the declaration of each option."""
+    return {name: (one.__origin__, one.__metadata__[0]) for name, one in kind.__annotations__.items()}
+
+
+def listed(given: Any) -> list[Any]:
+    """One thing or several, as a list; None is none.
+
+    >>> listed("a"), listed(["a", "b"]), listed(None)
+    (['a'], ['a', 'b'], [])
+    """
+    if given is None:
+        return []
+    return list(given) if isinstance(given, list | tuple | set | frozenset) else [given]
+
+
+def size_in_bytes(text: str | None) -> int | None:
+    """Bytes of a size as people write it (powers of ten); None stays None.
+
+    >>> size_in_bytes("1.5GB"), size_in_bytes("800 mb"), size_in_bytes("4096")
+    (1500000000, 800000000, 4096)
+    """
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", text.strip().upper())
+    if found is None:
+        raise InputError(None, "size", found=repr(text), expected="a size like 20GB or 500MB")
+    return round(float(found[1]) * _UNITS[found[2]])
+
+
+def _pairs(what: str) -> Callable[[Any], Any]:
+    def read(pairs: Any) -> Any:
+        from proctor.models import parse_settings
+
+        return parse_settings(pairs, what)
+
+    return read
+
+
+def _texts(pairs: Sequence[str]) -> dict[str, str]:
+    """KEY=VALUE pairs as they are typed, each key once."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key or key in found:
+            raise InputError(None, "--option", found=repr(pair), expected="each KEY=VALUE once")
+        found[key] = value
+    return found
+
+
+def _facets(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def system_names() -> list[str]:
+    """The built-in systems and methods."""
+    from proctor.systems import SYSTEMS
+
+    return SYSTEMS.names()
+
+
+def judge_names() -> list[str]:
+    """The judges of stored answers."""
+    from proctor.judges import JUDGES
+
+    return JUDGES.names()
+
+
+def condition_names() -> list[str]:
+    """The conditions."""
+    from proctor.media import CONDITIONS
+
+    return CONDITIONS.names()
+
+
+def validator_names() -> list[str]:
+    """What can be validated."""
+    from proctor.core import VALIDATORS
+
+    return sorted({*VALIDATORS.names(), *BENCHMARKS.names()})
+
+
+def benchmark_names() -> list[str]:
+    """The benchmarks that are installed."""
+    return BENCHMARKS.names()
+
+
+_Names = str | Sequence[str]
+_Json = Mapping[str, Any]
+
+
+def _many(text: str, name: str = "", **more: Any) -> Option:
+    """An option that may be repeated."""
+    return Option(text, name, **{"default": (), "shell": list[str], **more})
+
+
+def _own(text: str, read: Callable[[Any], Any]) -> Option:
+    """Options of a method or a judge, KEY=VALUE."""
+    return Option(text, "--option", {}, shell=list[str], read=read, metavar="KEY=VALUE")
+
+
+def _by(text: str) -> Option:
+    return Option(text, "--by", (), shell=str, read=_facets, metavar="FACET[,FACET]")
+
+
+_TWO_LEVEL = "Intervals draw groups, and then questions within each: wider than whole groups need."
+
+AllItems = Annotated[bool, Option("Also the items that the benchmark does not count.", default=False)]
+Baselines = Annotated[
+    _Names, _many("A reference system, or none; repeatable. [default: random, majority]", "--baseline")
+]
+Cache = Annotated[Path | None, Option("Where frames are kept.", env="PROCTOR_CACHE", group=_MEDIA)]
+Concurrency = Annotated[int, Option("Questions or answers under way at once.", default=8, low=1, group=_LIMITS)]
+Draws = Annotated[int, Option("Bootstrap draws behind each interval.", default=2000, low=100)]
+MaxSide = Annotated[int, Option("Longest side of a frame in pixels.", default=512, low=16, group=_MEDIA)]
+MediaAs = Annotated[
+    Literal["full", "trimmed", "cropped"] | None, Option("Videos: whole, cut to length, or cropped too.", group=_MEDIA)
+]
+MediaFolder = Annotated[str | Path | None, Option("The folder with its videos or images.", shell=Path)]
+OnChange = Annotated[Callable[[Any], None], Option(default=lambda _: None)]
+Overlay = Annotated[
+    Literal["none", "absolute", "clip"],
+    Option("Burn the elapsed time into each frame: the video's, or the clip's.", default="none", group=_MEDIA),
+]
+PromptChoice = Annotated[
+    str, Option("Another prompt: paper, where there is one, or a file.", "", "", group=_MODEL, metavar="NAME|FILE")
+]
+Seed = Annotated[int, Option("The seed of every draw; recorded.", default=0)]
+Stop = Annotated[asyncio.Event | None, Option()]
+StoreUrl = Annotated[
+    _Store,
+    Option(
+        "The store: a path of an SQLite file, or an SQLAlchemy URL. [default: proctor.db]",
+        "--store",
+        shell=str,
+        env="PROCTOR_STORE",
+    ),
+]
+Systems = Annotated[_Names, _many("Only this system; may be repeated.", "--system", names=system_names)]
+Track = Annotated[
+    str, Option("The track, where a benchmark comes in several (focus: frame, segment, procedure).", default="")
+]
+
+
+class Files(TypedDict, total=False):
+    """Where a benchmark's own files lie (a store remembers it), and its track where it comes in several."""
+
+    data: Annotated[
+        str | Path | None, Option("The folder with the benchmark's own files; the store remembers it.", shell=Path)
+    ]
+    track: Track
+
+
+class Selection(TypedDict, total=False):
+    """Which runs are meant: systems and conditions by name (all, where none are named)."""
+
+    systems: Systems
+    conditions: Annotated[_Names, _many("Only this condition; may be repeated.", "--condition", names=condition_names)]
+
+
+class Counting(TypedDict, total=False):
+    """`failed` says how items count that a run lacks a score for: "wrong", "exclude", or the benchmark's own rule (a
+    range, where it has none); `all_items` takes also those that the benchmark does not count. `draws` and `seed` are
+    those of the bootstrap."""
+
+    failed: Annotated[
+        FailedPolicy | str | None,
+        Option(
+            "Items without a score: wrong, or left out. [default: the benchmark's rule, else both]", shell=FailedPolicy
+        ),
+    ]
+    all_items: AllItems
+    draws: Draws
+    seed: Seed
+
+
+class ResultOptions(Selection, Counting, total=False):
+    """How `results` are chosen and computed: `by` splits by facets, `level` is that of the intervals; with `two_level`
+    groups are drawn, and then questions within each."""
+
+    by: Annotated[_Names, _by("Split by these facets.")]
+    level: Annotated[float, Option(default=0.95)]
+    two_level: Annotated[bool, Option(_TWO_LEVEL, default=False)]
+
+
+class CompareOptions(Selection, Counting, total=False):
+    """What is compared with what: every run with one (`against`), on these `metrics`; `by` splits by facets."""
+
+    by: Annotated[_Names, _by("Split by these facets.")]
+    against: Annotated[
+        str | tuple[str, str], Option("Set every run against this one.", "", "", shell=str, metavar="SYSTEM/CONDITION")
+    ]
+    metrics: Annotated[_Names, _many("Only this metric; may be repeated.", "--metric")]
+
+
+class ContestOptions(Counting, total=False):
+    """Who is ranked or analyzed: what was answered under a `condition` (`video`, or the first one of an evaluation) by
+    these `systems`; `baselines` are shown and not ranked ("none": there is none). `latency` "required" counts an answer
+    without one as late; `stability` samples of videos are ranked again."""
+
+    condition: Annotated[str, Option("What was answered under it. [default: video]", default="", names=condition_names)]
+    systems: Systems
+    baselines: Baselines
+    latency: Annotated[
+        Literal["required", "optional"] | None,
+        Option("Answers without a latency: late, or in time. [default: late, where others have one]"),
+    ]
+    stability: Annotated[int, Option("Samples of videos on which all is done again.", default=1000, low=0)]
+
+
+class AnalyzeOptions(ContestOptions, total=False):
+    """What is analyzed; with `two_level` intervals draw groups, and then questions within each."""
+
+    two_level: Annotated[bool, Option(_TWO_LEVEL, default=False)]
+
+
+class RankOptions(ContestOptions, total=False):
+    """How systems are ranked: `by` are the facets that make the buckets (the benchmark's own, where none are named),
+    `rule` makes one order of the ranks in them; the others are those of `proctor.stats.rank_buckets`."""
+
+    by: Annotated[_Names, _by("Other buckets than the benchmark's own.")]
+    rule: Annotated[
+        Literal["copeland", "borda", "mean"],
+        Option("What makes one order of the ranks in the buckets.", "", "copeland"),
+    ]
+    alpha: Annotated[float, Option("The level of the tests in the buckets.", default=0.05)]
+    correction: Annotated[
+        Literal["holm", "holm-board", "none"], Option("For many tests: per bucket or board.", "", "holm")
+    ]
+
+
+class ReportOptions(Counting, total=False):
+    """What a report shows. `media` is the folder of the benchmark's videos or images, for the item browser, `media_as`
+    what these files are; `publish` leaves out all that must stay secret, `pseudonyms` (system to shown name, or True:
+    numbers) replaces names in it."""
+
+    media: MediaFolder
+    media_as: MediaAs
+    baselines: Baselines
+    publish: Annotated[bool, Option("Leave out items, references, answers, judge names.", default=False)]
+    pseudonyms: Annotated[
+        Mapping[str, str] | bool, Option("With --publish: number the systems.", default=False, shell=bool)
+    ]
+
+
+class ExportOptions(Selection, total=False):
+    """What is exported: `format` is jsonl, csv or parquet for a row per item, system, condition and metric; judgements
+    for what `scorer` said; unresolved (decided: also those) for what waits for a person; or one of the benchmark's
+    formats of submissions, of one run or of the scores of `scorer`: of these the rows alone that `template` has, those
+    without a score left out where `allow_missing`."""
+
+    format: Annotated[
+        str,
+        Option(
+            "jsonl, csv or parquet; judgements: what a scorer said, as JSON Lines; unresolved: what judges left open "
+            "(decided: also what a person decided); one run as a submission: answer or responses (focus), submission "
+            "(clinicalskillqa); a scorer's scores: submission (mediqa-eval). [default: by the file's name]",
+            default="",
+        ),
+    ]
+    all_items: AllItems
+    scorer: Annotated[str, Option("Whose scores, for judgements and submissions of scores.", default="")]
+    template: Annotated[
+        str | Path | None, Option("Only the rows of this file, in its order (submissions of scores).", shell=Path)
+    ]
+    allow_missing: Annotated[bool, Option("Leave rows out that have no score (submissions of scores).", default=False)]
+
+
+class AuditOptions(TypedDict, total=False):
+    """Which scorers are compared with which: those of `scorer` (none named: all) with those of `against` (none named:
+    all people). `allow_missing` leaves out rated answers that a scorer has not scored. Without `draws` there are no
+    intervals."""
+
+    scorer: Annotated[_Names, _many("Only this judge or metric; may be repeated. [default: all]", "--scorer --judge")]
+    against: Annotated[_Names, _many("The scorer that stands for the raters. [default: all people]")]
+    all_items: AllItems
+    allow_missing: Annotated[bool, Option("Leave out rated answers that a scorer has not scored.", default=False)]
+    draws: Annotated[int, Option("Bootstrap draws behind each interval; 0 for none.", default=2000, low=0)]
+    level: Annotated[float, Option(default=0.95)]
+    seed: Seed
+
+
+class ModelOptions(TypedDict, total=False):
+    """How models are asked, whichever they are (see `ModelSpec`)."""
+
+    base_url: Annotated[
+        str | Sequence[str] | None,
+        _many("An OpenAI-compatible server (vLLM, SGLang, Ollama): one for all models, or one for each.", group=_MODEL),
+    ]
+    settings: Annotated[
+        _Json,
+        Option(
+            "Passed to the model: temperature=0 max_tokens=512.",
+            default={},
+            shell=list[str],
+            read=_pairs("model settings"),
+            group=_MODEL,
+            metavar="KEY=VALUE …",
+        ),
+    ]
+    timeout_s: Annotated[
+        float, Option("Seconds until one call counts as hanging; it is retried.", "--timeout", 180.0, 0.1, group=_MODEL)
+    ]
+    retries: Annotated[int, Option("Retries after an infrastructure error.", default=6, low=0, group=_MODEL)]
+    structured: Annotated[
+        Literal["auto", "native", "tool", "prompted"],
+        Option("How a structured reply is asked for.", default="auto", group=_MODEL),
+    ]
+
+
+class RunOptions(Files, ModelOptions, total=False):
+    """What is asked of whom. `model` is one or several of `provider:name` (keys come from the environment), or names at
+    the server `base_url`; `name` keeps the answers under another name. `store` is a path or a URL; by default
+    `proctor.db` in the working folder (or `PROCTOR_STORE`), since an answer that was paid must not be lost; ":memory:"
+    keeps nothing. `baselines` False: not asked beside. `on_change` is called with the tally after every answer; `stop`,
+    once set, lets the answers under way come in and asks no more."""
+
+    media: MediaFolder
+    model: Annotated[
+        _Models,
+        _many("A model, provider:name, with settings of its own; may be repeated.", metavar="NAME [KEY=VALUE …]"),
+    ]
+    options: Annotated[
+        _Json, _own("An option of the system; may be repeated (proctor list methods).", _pairs("--option"))
+    ]
+    name: Annotated[str, Option("Keep the results under this name.", default="")]
+    conditions: Annotated[
+        _Names,
+        _many(
+            "What may be seen; may be repeated. [default: video]", "--condition", default="video", names=condition_names
+        ),
+    ]
+    store: StoreUrl
+    all_items: AllItems
+    seed: Seed
+    prompt: PromptChoice
+    media_as: MediaAs
+    fps: Annotated[float, Option("Frames a second that a model gets.", default=1.0, low=0.001, group=_MEDIA)]
+    max_frames: Annotated[int, Option("At most this many frames.", default=64, low=1, group=_MEDIA)]
+    max_side: MaxSide
+    overlay: Overlay
+    video_as: Annotated[
+        Literal["frames", "file"],
+        Option("Send frames, or the clip as a video file (not every model).", default="frames", group=_MEDIA),
+    ]
+    cache: Cache
+    cache_size: Annotated[
+        str | int | None,
+        Option(
+            "Keep the frames below this (20GB, 500MB): what was read longest ago goes first.",
+            shell=str,
+            group=_MEDIA,
+            metavar="SIZE",
+        ),
+    ]
+    skip_broken: Annotated[bool, Option("Leave out the items whose media are broken.", default=False, group=_MEDIA)]
+    concurrency: Concurrency
+    budget_s: Annotated[
+        float | None,
+        Option(
+            "Seconds of model time a question; later is wrong. [default: the benchmark's, if any]",
+            "--budget",
+            low=0.001,
+            group=_LIMITS,
+        ),
+    ]
+    give_up_after: Annotated[int, Option("Stop after this many failures in a row.", default=50, low=1, group=_LIMITS)]
+    limit: Annotated[int | None, Option("Only the first items.", low=1, group=_LIMITS)]
+    baselines: Annotated[bool, Option(default=True)]
+    on_change: OnChange
+    stop: Stop
+
+
+class ScoreOptions(Selection, ModelOptions, total=False):
+    """What scores which answers. Of a judge: `model`, of which several make a panel, and `fallback` models, which judge
+    what the others leave unresolved; `options` are the judge's own, `dimensions` a file (YAML) of those to rate, `rated`
+    the store with rated answers for few-shot examples; `media` is the folder of what a judge is to see; `prompt` another
+    template, by name or file; `limit` answers at most are judged. `on_change` is called with the tally; `stop`, once
+    set, asks no more."""
+
+    judge: Annotated[
+        "str | JudgeFunction",
+        Option(
+            "A judge (proctor list judges), or bertscore: rationales compared with the references', without a model. "
+            "[default: the benchmark's own]",
+            default="",
+            shell=str,
+            names=judge_names,
+        ),
+    ]
+    metrics: Annotated[
+        "str | Scorer | Sequence[str | Scorer]",
+        _many("Score by this metric on text (all: every one), or of a package; may be repeated.", "--metric"),
+    ]
+    model: Annotated[
+        _Models,
+        _many(
+            "The model that judges, provider:name, with settings of its own; several make a panel.",
+            metavar="NAME [KEY=VALUE …]",
+        ),
+    ]
+    fallback: Annotated[
+        _Models, _many("Judges what the others leave unresolved.", "--fallback-model", metavar="NAME [KEY=VALUE …]")
+    ]
+    options: Annotated[
+        _Json,
+        _own(
+            "The judge's own: quorum=2, documents=FOLDER, calibration=FILE; encoder, layer and rescale of bertscore.",
+            _texts,
+        ),
+    ]
+    dimensions: Annotated[
+        str | Path | None, Option("A file (YAML) of dimensions to rate. [default: the benchmark's]", shell=Path)
+    ]
+    rated: Annotated[
+        _Store,
+        Option(
+            "The store with rated answers to show as few-shot examples. [default for few-shot-judge: --store]",
+            shell=str,
+        ),
+    ]
+    media: Annotated[str | Path | None, Option("Where the frames or images lie that a judge is to see.", shell=Path)]
+    all_items: AllItems
+    prompt: PromptChoice
+    media_as: MediaAs
+    concurrency: Concurrency
+    limit: Annotated[int | None, Option("Only the first answers, for a trial.", low=1, group=_LIMITS)]
+    on_change: OnChange
+    stop: Stop
+
+
+class ImportOptions(Files, total=False):
+    """How answers are read: `name` is that of the system, `condition` what it had seen (as the files say, else `video`),
+    `track` and `seed` as they were asked; `answers_only` leaves people's ratings in the file alone. `scorer` is the name
+    of the automatic scorer whose scores of stored answers the file holds."""
+
+    name: Annotated[str, Option("The system's name in the store. [default: as the file says]", default="")]
+    condition: Annotated[str, Option("What the system had seen. [default: as the files say, else video]", default="")]
+    answers_only: Annotated[bool, Option("Do not read people's ratings in the file.", default=False)]
+    scorer: Annotated[str, Option("The file holds this automatic scorer's scores of answers in the store.", default="")]
+    store: StoreUrl
+    seed: Seed

@@ -1,0 +1,353 @@
+"""Scoring stored answers: by a judge, which asks a model, or by metrics, which do not; and files of predictions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+from pydantic import BaseModel, ConfigDict
+
+from proctor.api.access import ModelAccess, checked
+from proctor.api.options import ScoreOptions, filled, listed
+from proctor.api.sources import Evaluation, Stored, excerpts_as, open_store, stored, sync_twin
+from proctor.core import BENCHMARKS, InputError, Item, Scorer, UsageError, reader_or_default
+
+if TYPE_CHECKING:
+    from proctor.core import Frame, PluginReport, RatingScheme
+    from proctor.judges import FramesOf, JudgeFunction
+    from proctor.judges.dimensions import ClientPool, RatedCase
+    from proctor.media import Excerpts
+    from proctor.metrics.text import BertScoreSettings
+    from proctor.models import ModelClient
+    from proctor.runs import JudgeTally, PaidVotes, Run, Store
+
+BERTSCORE = "bertscore"
+"""In the place of a judge: rationales are compared with the references', and no model is asked."""
+
+_FEW_SHOT = "few-shot-judge"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What one call scored: how many answers by which scorer; of a judge also its tally, and what its new judgements
+    cost. `notes` say whose answers were left out."""
+
+    by: dict[str, int]
+    tally: JudgeTally | None = None
+    paid: PaidVotes | None = None
+    notes: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class PreparedScorer:
+    """A scorer and the runs whose answers it is to score. `asked` is asked; `scorer` is the one that is named, where
+    others stand in for it. `dimensions`: it rates on several. `notes` say whose answers are left out."""
+
+    where: Stored
+    runs: tuple[Run, ...]
+    scorer: Scorer
+    asked: Scorer
+    paid: PaidVotes
+    options: ScoreOptions
+    models: Sequence[ModelClient | ClientPool] = ()
+    dimensions: bool = False
+    notes: tuple[str, ...] = ()
+
+    async def ask(self, stop: asyncio.Event | None, on_change: Callable[[JudgeTally], None]) -> Scored:
+        """Scores what has no score yet, and closes the connections to models."""
+        from proctor.runs import JudgeLimits, judge_all
+
+        given, store = self.options, self.where.store
+        limits = JudgeLimits(given["concurrency"], most=given["limit"])
+        store.declare_metrics(self.where.benchmark, self.scorer.metrics)
+        try:
+            tally = await judge_all(
+                store, self.runs, self.asked, limits, all_items=given["all_items"], stop=stop, on_change=on_change
+            )
+        finally:
+            for one in self.models:
+                await one.aclose()
+        left = (f"{tally.left} answers have no verdict: call again to ask them again.",) if tally.left else ()
+        return Scored({self.scorer.name: tally.marked}, tally, self.paid, (*self.notes, *left))
+
+
+async def score_async(
+    source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[ScoreOptions]
+) -> Scored:
+    """Scores stored answers: by `metrics` (functions decorated by `proctor.metric`, names of installed ones, metrics on
+    text, scorers), or by a judge that asks a `model`.
+
+    `judge` is a name (see `proctor list judges`) or a function decorated by `proctor.judge`, by default the benchmark's
+    own; several models make a panel. A judge of dimensions rates on those that the benchmark, or a file, declares.
+    Judgements are kept, so no call is repeated; what has no verdict is asked again by the next call. Baselines are
+    judged only where they are named. Raises `InputError` where nothing can be scored. The command is `proctor score`.
+    """
+    given = filled("score", ScoreOptions, options)
+    found = [
+        await one.ask(given["stop"], given["on_change"]) if isinstance(one, PreparedScorer) else one
+        for one in await prepare_scorers(stored(source, benchmark, given["systems"], given["conditions"]), given)
+    ]
+    if len(found) == 1:
+        return found[0]
+    by = {name: count for one in found for name, count in one.by.items()}
+    return Scored(by, notes=tuple(note for one in found for note in one.notes))
+
+
+score = sync_twin(score_async)
+
+
+async def prepare_scorers(where: Stored, given: ScoreOptions) -> list[PreparedScorer | Scored]:
+    """The first half of `score_async`, which checks all that can be checked before a call is paid; metrics that cost
+    nothing have scored by then."""
+    metrics, judge, models = listed(given["metrics"]), given["judge"], listed(given["model"])
+    if bool(metrics) == bool(judge or models):
+        what = "name a model, or a judge that needs none: embedded:DIR; or a metric"
+        raise UsageError("metrics and judge", f"one of them: {what}", found="both" if metrics else "neither")
+    if metrics:
+        return await _by_metrics(where, metrics, given)
+    if judge == BERTSCORE:
+        return [_by_bertscore(where, given)]
+    name = judge or _own_judge(where.benchmark) if isinstance(judge, str) else ""
+    if name:
+        from proctor.judges import rates_dimensions
+
+        if rates_dimensions(name.partition(":")[0]):
+            return [await _by_dimensions(where, name, given)]
+    refused = next((one for one in ("options", "dimensions", "rated", "limit") if given[one]), None)
+    if refused is not None:
+        raise UsageError(refused, "none: it is for judges of dimensions", found="it")
+    if name and not models:
+        raise UsageError("--model", "a model, needed to judge the answers of a store")
+    return [await _by_judge(where, name or judge, given)]
+
+
+async def _by_metrics(where: Stored, metrics: Sequence[Any], given: ScoreOptions) -> list[PreparedScorer | Scored]:
+    from proctor.metrics import SCORERS, build_scorer
+    from proctor.metrics.text import SimilarityScorer, text_metrics
+    from proctor.runs import PaidVotes, score_answers
+
+    made: list[PreparedScorer | Scored] = []
+    runs, paid = _runs(where), PaidVotes(where.store)
+    for one in metrics:
+        if isinstance(one, str) and one not in SCORERS.names():
+            for metric in text_metrics([one]):
+                scorer = SimilarityScorer(metric, where.store.card(where.benchmark).rating)
+                made.append(PreparedScorer(where, runs, scorer, scorer, paid, given))
+            continue
+        by = build_scorer(one) if isinstance(one, str) else one
+        everybody = _runs(where, baselines=True)
+        made.append(Scored({by.name: await score_answers(where.store, everybody, by, all_items=given["all_items"])}))
+    return made
+
+
+def _by_bertscore(where: Stored, given: ScoreOptions) -> PreparedScorer:
+    from proctor.metrics.text import RationaleScorer, load_bertscore
+    from proctor.runs import PaidVotes
+
+    if given["prompt"]:
+        raise UsageError("--prompt", "none: BERTScore asks no model", found=given["prompt"])
+    scorer = RationaleScorer(load_bertscore(checked(SimilarityChoice, **given["options"]).settings()))
+    items = [item for item in where.store.items(where.benchmark) if scorer.applies(item)]
+    if not items:
+        place = f"benchmark {where.benchmark}"
+        raise InputError(where.store.shown, place, found="no reference with a rationale", expected="some")
+    runs, notes = _with_rationales(where.store, _runs(where, baselines=True))
+    for run in runs:
+        answers = where.store.answers(run)
+        scorer.prepare([(item, answers[item.id]) for item in items if item.id in answers])
+    return PreparedScorer(where, runs, scorer, scorer, PaidVotes(where.store), given, notes=notes)
+
+
+async def _by_judge(where: Stored, judge: str | JudgeFunction, given: ScoreOptions) -> PreparedScorer:
+    from proctor.judges import RATIONALE_METRICS, WithFallback, build_judge, judge_prompt
+    from proctor.runs import PaidVotes
+
+    paid, media, access = PaidVotes(where.store), given["media"], ModelAccess(given)
+    excerpts = excerpts_as(where.store.card(where.benchmark).excerpts, given["media_as"])
+    frames = None if media is None else frames_of(Path(media), excerpts)
+    prompt = judge_prompt(judge, given["prompt"]) if given["prompt"] and isinstance(judge, str) else None
+
+    def made(clients: Sequence[ModelClient]) -> Scorer:
+        if isinstance(judge, str):
+            briefing = reader_or_default(where.benchmark).briefing
+            return build_judge(judge, clients, paid, prompt=prompt, briefing=briefing, frames=frames)
+        if len(clients) != 1:
+            found = ", ".join(client.name for client in clients) or "no model"
+            raise InputError(None, f"judge {judge.name}", found=found, expected="one model")
+        return judge(clients[0], paid)
+
+    models = listed(given["model"])
+    clients = access.clients([*models, *listed(given["fallback"])])
+    scorer = asked = made(clients[: len(models)])
+    if clients[len(models) :]:
+        asked = WithFallback(scorer, made(clients[len(models) :]))
+    runs, notes = _runs(where), tuple[str, ...]()
+    if set(scorer.metrics) <= set(RATIONALE_METRICS):
+        runs, notes = _with_rationales(where.store, runs)
+    await access.check_servers()
+    return PreparedScorer(where, runs, scorer, asked, paid, given, clients, notes=notes)
+
+
+async def _by_dimensions(where: Stored, judge: str, given: ScoreOptions) -> PreparedScorer:
+    from proctor.judges import build_dimension_judge
+    from proctor.judges.dimensions import ClientPool, JudgeSetup
+    from proctor.models import reachable
+    from proctor.runs import PaidVotes, scored_cases
+
+    if given["fallback"]:
+        raise UsageError("--fallback-model", "none: a judge of dimensions has none", found="it")
+    store, benchmark = where.store, where.benchmark
+    scheme, prompts = _scheme(where, given["dimensions"])
+    paid, pool = PaidVotes(store), ClientPool(ModelAccess(given).specs(listed(given["model"])))
+    name, _, folder = judge.partition(":")
+    images = None if given["media"] is None else Path(given["media"])
+    rated = open_store(given["rated"], create=False) if given["rated"] else store
+    setup = JudgeSetup(
+        pool,
+        paid,
+        {**({"folder": folder} if folder else {}), **{key: str(value) for key, value in given["options"].items()}},
+        rated=list(ratings_in(rated, benchmark)[1].values()) if given["rated"] or name == _FEW_SHOT else (),
+        recorded=None
+        if scheme is None
+        else lambda scorer: scored_cases(store, benchmark, scheme, scorer, images=images),
+        prompts=prompts,
+        own=_rating_judge(benchmark),
+    )
+    if images is not None and not images.is_dir():
+        raise InputError(images, found="no such folder", expected="the folder of images")
+    scorer = build_dimension_judge(name, setup, scheme, store, images)
+    await reachable(client.spec.base_url for client in pool.opened)
+    return PreparedScorer(where, _runs(where), scorer, scorer, paid, given, [pool], dimensions=True)
+
+
+def ratings_in(store: Store, benchmark: str) -> tuple[RatingScheme, dict[tuple[str, str], RatedCase]]:
+    """What a benchmark's answers are rated on, and those that people rated. Raises `InputError` where there are none."""
+    from proctor.runs import rated_cases
+
+    scheme = store.card(benchmark).rating
+    found = {} if scheme is None else rated_cases(store, benchmark, scheme)
+    if scheme is None or not found:
+        place = f"ratings of {benchmark}"
+        raise InputError(store.shown, place, found="none by people", expected="some: proctor import")
+    return scheme, found
+
+
+def judge_prompts_of(benchmark: str) -> Path | None:
+    """The folder of a benchmark's own prompts for judges, if it has one."""
+    return reader_or_default(benchmark).judge_prompts
+
+
+def frames_of(media: Path, excerpts: Excerpts) -> FramesOf:
+    """An item's frames as a system gets them under the condition `video`, for a judge that is to see them."""
+    from proctor.media import MediaLibrary, view
+
+    library = MediaLibrary(media, excerpts=excerpts)
+
+    async def frames(item: Item) -> Sequence[Frame]:
+        return await view(item, "video", library).frames()
+
+    return frames
+
+
+class SimilarityChoice(BaseModel):
+    """By which BERTScore texts are compared with texts; an empty name is the embedded encoder."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    encoder: str = ""
+    layer: int | None = None
+    rescale: str = ""
+
+    def settings(self) -> BertScoreSettings:
+        """The same in the library's words."""
+        from proctor.metrics.text import EMBEDDED_ENCODER, BertScoreSettings, EncoderSettings
+
+        return BertScoreSettings(EncoderSettings(self.encoder or EMBEDDED_ENCODER, self.layer), rescale=self.rescale)
+
+
+class FileScoring(SimilarityChoice):
+    """How a file of predictions is scored: `strict` ends it at an answer that is missing or not valid, `invalid` says how
+    such orders count."""
+
+    strict: bool = False
+    invalid: Literal["wrong", "partial"] = "wrong"
+
+
+def score_predictions(
+    benchmark: str,
+    predictions: str | Path,
+    references: str | Path | None,
+    *,
+    options: Mapping[str, Any] | None = None,
+    draws: int = 2000,
+    seed: int = 0,
+) -> PluginReport:
+    """Scores a file of predictions by code against one of references; no store and no model are needed. `options` are
+    those of `FileScoring` and the benchmark's own weights. Raises `InputError` for a benchmark whose predictions come as runs
+    alone. The command is `proctor score BENCHMARK PREDICTIONS`."""
+    reader = BENCHMARKS.get(benchmark)
+    if not reader.prediction_weights:
+        expected = "no file: import it (proctor import) and score the store"
+        raise InputError(predictions, f"benchmark {benchmark!r}", found="a file of predictions", expected=expected)
+    if references is None:
+        raise UsageError("--references", "a file: a file of predictions needs its references")
+    given = dict(options or {})
+    weights = {name: float(given.pop(name)) for name in reader.prediction_weights if name in given}
+    how = checked(FileScoring, **given)
+    return reader.mark_predictions(
+        Path(predictions),
+        Path(references),
+        weights=weights,
+        draws=draws,
+        seed=seed,
+        strict=how.strict,
+        similarity=how.settings(),
+        invalid=how.invalid,
+    )
+
+
+def _runs(where: Stored, *, baselines: bool = False) -> tuple[Run, ...]:
+    """The chosen runs; baselines only where they are named, since nobody pays a judge for them unasked."""
+    from proctor.runs import BASELINES, chosen_runs
+
+    runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
+    return tuple(run for run in runs if baselines or where.systems or run.system not in BASELINES)
+
+
+def _with_rationales(store: Store, runs: Sequence[Run]) -> tuple[tuple[Run, ...], tuple[str, ...]]:
+    """The runs whose rationales can be scored, and which others there are: a score of theirs would be made up."""
+    from proctor.metrics.text import gives_rationales
+
+    kept = tuple(run for run in runs if gives_rationales(store.answers(run).values()))
+    without = [f"{run.system} / {run.condition}" for run in runs if run not in kept]
+    return kept, (f"No mark for {', '.join(without)}: no rationale was asked for or kept.",) if without else ()
+
+
+def _own_judge(benchmark: str) -> str:
+    own = reader_or_default(benchmark).rubric_judge
+    if own is None:
+        raise UsageError("--judge", f"a name: {benchmark} has no judge of its own")
+    return own
+
+
+def _rating_judge(benchmark: str) -> str:
+    """The name of the benchmark's own judge of dimensions, which an ensemble asks too."""
+    from proctor.judges import rates_dimensions
+
+    name = reader_or_default(benchmark).rubric_judge
+    return name if name and rates_dimensions(name) else "rating-judge"
+
+
+def _scheme(where: Stored, file: str | Path | None) -> tuple[RatingScheme | None, Path | None]:
+    """What is rated, by a file or as the store knows it, and the folder of the task's own prompts."""
+    from proctor.judges.dimensions.case import read_scheme
+
+    store, benchmark = where.store, where.benchmark
+    if file is None:
+        return store.card(benchmark).rating, judge_prompts_of(benchmark)
+    scheme, prompts = read_scheme(Path(file)), Path(file).parent / "prompts"
+    store.change_card(benchmark, lambda card: card.with_metrics(scheme.metrics).model_copy(update={"rating": scheme}))
+    return scheme, prompts if prompts.is_dir() else None

@@ -1,0 +1,194 @@
+"""`proctor show`, one item in the terminal; and `proctor items audit`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from proctor.api import Seed, Selection, Track
+from proctor.cli.options import AllItems, BenchmarkName, Draws, Output, OutputFormat, StoreUrl
+from proctor.cli.output import note, print_blocks, print_json, print_records, say
+from proctor.core import Option, UsageError, reader_of, reader_or_default
+
+if TYPE_CHECKING:
+    from proctor.audits.items import ItemAudit
+    from proctor.core import Item, VideoClip
+    from proctor.runs import GivenAnswer, ItemHistory
+
+_FRAMES = 64
+
+
+def show_item(
+    benchmark: BenchmarkName,
+    item: Annotated[str, Option("The item's id, as in results and reports.", metavar="ITEM", argument=True)],
+    options: Selection,
+    store: StoreUrl = None,
+    prompt: Annotated[bool, Option("Also the words that a model is asked with.")] = False,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Show one item with answers and scores.
+
+    The question, its options and reference, and of every run the answer, what was read from it, its scores and
+    what judges replied.
+
+    Example: proctor show rexsonovqa 1st_Trimester_Scan/mcq-01 --store runs.db --system gemini-3-pro
+    """
+    from proctor import api
+    from proctor.runs import item_history
+
+    if output is OutputFormat.CSV:
+        raise UsageError("--format", "table or json", found="csv")
+    opened = api.open_store(store, create=False)
+    found = item_history(opened, benchmark, item, tuple(options["systems"]), tuple(options["conditions"]))
+    if output is OutputFormat.JSON:
+        print_json(found.to_json() | ({"prompt": _prompt(benchmark, found.item)} if prompt else {}))
+        return
+    _say_item(found)
+    if prompt:
+        say("\nPrompt:")
+        for text in _prompt(benchmark, found.item):
+            say(_indented(text))
+    for one in found.given:
+        _say_answer(one)
+
+
+def _say_item(found: ItemHistory) -> None:
+    from proctor.core.formats import option_letters
+
+    item = found.item
+    say(f"{item.id}  ({item.answer.kind}, group {item.group})", bold=True)
+    say(_indented(item.question))
+    for letter, option in zip(option_letters(len(item.options)), item.options, strict=True):
+        say(f"    {letter}  {option}")
+    if item.reference is not None:
+        accepted = "".join(f"; also {_value(one)}" for one in item.reference.accepted)
+        say(f"Reference: {_value(item.reference.answer)}{accepted}")
+        if item.reference.rationale:
+            say(_indented(item.reference.rationale))
+    if item.media:
+        say("Media: " + "; ".join(_medium(one) for one in item.media))
+    if item.tags:
+        say("Facets: " + "; ".join(f"{name} {_value(value)}" for name, value in item.tags.items()))
+
+
+def _say_answer(one: GivenAnswer) -> None:
+    from proctor.core import Status
+
+    run = f"{one.run.system} / {one.run.condition}"
+    answer = one.answer
+    if answer is None:
+        say(f"\n{run}: not asked", bold=True)
+        return
+    parsed = "can't be read" if answer.parsed is None else _value(answer.parsed)
+    say(f"\n{run}: {parsed if answer.status is Status.ANSWERED else answer.status.value}", bold=True)
+    for reason in (answer.reason, answer.problem):
+        if reason:
+            say(f"  {reason}")
+    if answer.text:
+        say(_indented(answer.text))
+    for score in one.scores:
+        label = f" ({score.label})" if score.label else ""
+        say(f"  {score.metric} {score.value:g}{label} by {score.scorer}")
+    for vote in one.votes:
+        flags = f" flagged: {', '.join(vote.flags)}" if vote.flags else ""
+        say(f"  {vote.judge} replied{flags}: {_value(vote.reply)}")
+
+
+def _prompt(benchmark: str, item: Item) -> list[str]:
+    """The messages that a model gets beside the pictures under the condition `video`, by the usual prompt."""
+    from proctor.core import VideoClip
+    from proctor.systems import prompt_for_benchmark, prompt_text
+
+    clips = [one for one in item.media if isinstance(one, VideoClip)]
+    pictures = sum(_frames(one) for one in clips) + len(item.media) - len(clips)
+    if clips:
+        note("Numbers of frames in the prompt are for one frame a second, at most 64.")
+    briefing = reader_or_default(benchmark).briefing
+    texts = prompt_text(prompt_for_benchmark(benchmark), item, briefing, pictures=pictures, timed=bool(clips))
+    return [text for text in texts if text]
+
+
+def _frames(clip: VideoClip) -> int:
+    return _FRAMES if clip.end is None else min(_FRAMES, max(1, round(clip.end - clip.start)))
+
+
+def _medium(medium: object) -> str:
+    from proctor.core import VideoClip
+
+    if isinstance(medium, VideoClip):
+        end = "its end" if medium.end is None else f"{medium.end:g} s"
+        return f"{medium.source} from {medium.start:g} s to {end}"
+    return str(getattr(medium, "source", medium))
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.strip().splitlines())
+
+
+def audit_items(
+    benchmark: BenchmarkName,
+    data: Annotated[Path | None, Option("The benchmark's own files, instead of those that a store knows.")] = None,
+    track: Track = "",
+    store: StoreUrl = None,
+    top: Annotated[int, Option("How many text-only baselines to list.", low=1)] = 10,
+    all_items: AllItems = False,
+    draws: Draws = 2000,
+    seed: Seed = 0,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Find items that the text alone gives away.
+
+    Fixed rules and classifiers answer from the text without the media. A --store that is named keeps which items are
+    guessable, for results --by guessable.
+
+    Example: proctor items audit rexsonovqa --data rexsonovqa
+    """
+    from proctor import api
+    from proctor.audits.items import audit_items as compute
+    from proctor.audits.items import to_json
+    from proctor.reports import audit_section
+    from proctor.runs import audit_stored, flag_guessable
+
+    if data is not None:
+        items = reader_of(benchmark, track).load(data).counted(all_items=all_items)
+        audit = compute(items, seed=seed, draws=draws)
+    else:
+        audit = audit_stored(
+            api.open_store(store, create=False), benchmark, all_items=all_items, seed=seed, draws=draws
+        )
+    if store is not None:
+        opened = api.open_store(store, create=False)
+        flagged = flag_guessable(opened, benchmark, audit)
+        note(f"{flagged} of {len(audit.guessable)} items flagged in {opened.shown}: results --by guessable")
+    if output is OutputFormat.JSON:
+        print_json(to_json(audit))
+    elif output is OutputFormat.CSV:
+        print_records(_baseline_rows(audit))
+    elif (section := audit_section(audit, most=top)) is not None:
+        print_blocks(*section.blocks)
+
+
+def _baseline_rows(audit: ItemAudit) -> list[dict[str, Any]]:
+    return [
+        {
+            "format": one.kind,
+            "baseline": each.name,
+            "kind": each.kind,
+            "label": each.label,
+            "n": each.accuracy.n,
+            "groups": each.accuracy.groups,
+            "accuracy": each.accuracy.value,
+            "ci_low": each.accuracy.ci_low,
+            "ci_high": each.accuracy.ci_high,
+            "chance": each.chance,
+            "p": each.p,
+            "p_holm": each.p_holm,
+        }
+        for one in audit.formats
+        for each in one.baselines
+    ]

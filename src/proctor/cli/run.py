@@ -1,0 +1,144 @@
+"""`proctor run` and `proctor import`: answers come into a store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from proctor.api import ImportOptions, RunOptions, system_names
+from proctor.cli.options import BenchmarkName
+from proctor.cli.output import note, print_blocks, say
+from proctor.cli.progress import show_asking, stopping
+from proctor.core import Option
+
+if TYPE_CHECKING:
+    from proctor.api import Evaluation
+    from proctor.runs import RunEstimate, Tally
+
+FAILED_EXIT = 3
+STOPPED_EXIT = 130  # as a shell says it of what Ctrl-C ended
+_CAUSES = 5
+
+T = TypeVar("T")
+
+
+def run(
+    benchmark: BenchmarkName,
+    options: RunOptions,
+    systems: Annotated[
+        list[str] | None, Option("A system, or file.py:function; repeatable.", "--system", names=system_names)
+    ] = None,
+    dry_run: Annotated[bool, Option("Say what would be asked and sent; ask nothing.")] = False,
+) -> None:
+    """Ask systems or models a benchmark's items.
+
+    Run the same command again to continue where it stopped.
+
+    Example: proctor run rexsonovqa --data rexsonovqa --media videos --model openai:gpt-5.2
+    --condition video --condition text-only --settings temperature=0 max_tokens=512
+    """
+    from proctor import api
+
+    arranged = api.arrange(benchmark, systems, **options)
+    if dry_run:
+        _show_estimate(benchmark, asyncio.run(arranged.estimate()))
+        return
+
+    async def asking() -> Evaluation:
+        prepared = await arranged.prepare()
+        note(*prepared.notes)
+        return await watched(prepared.ask, show_asking(prepared.plan.to_ask))
+
+    report_outcome(asyncio.run(asking()))
+
+
+async def watched(ask: Callable[[asyncio.Event, Any], Awaitable[T]], bar: AbstractContextManager[Any]) -> T:
+    """Asks with a progress bar and a clean stop on Ctrl-C."""
+    with stopping() as stop, bar as update:
+        return await ask(stop, update)
+
+
+def report_outcome(made: Evaluation) -> None:
+    """The last lines of a run, and its exit code."""
+    outcome = made.outcome
+    if outcome is None:
+        raise ValueError("an evaluation that asked nobody")
+    tally = outcome.tally
+    for line in made.done:
+        say(line)
+    _note_wrong(tally)
+    note(*causes(tally), *([tally.stopped] if tally.stopped else []))
+    if outcome.remaining:
+        note(f"{outcome.remaining} items are still to be asked: run the same command again.")
+    if outcome.failed:
+        why = "see above" if len(tally.causes) > 1 else tally.last_reason or "see the store"
+        note(f"{outcome.failed} answers failed ({why}): run the same command again to ask them again.")
+        raise typer.Exit(FAILED_EXIT)
+    if outcome.remaining:
+        raise typer.Exit(STOPPED_EXIT)
+    note(f"Next: proctor results {made.benchmark} --store {made.store.shown}")
+
+
+def causes(tally: Tally) -> list[str]:
+    """What went wrong, by cause, the most frequent first; nothing where there is one cause alone."""
+    if len(tally.causes) < 2:
+        return []
+    ordered = sorted(tally.causes.items(), key=lambda pair: (-pair[1], pair[0]))
+    more = len(ordered) - _CAUSES
+    return [f"{count} × {cause}" for cause, count in ordered[:_CAUSES]] + (
+        [f"and {more} more causes (proctor show, proctor export)"] if more > 0 else []
+    )
+
+
+def _note_wrong(tally: Tally) -> None:
+    """What a system gets wrong whatever the question, with one example of each: best seen while it costs money."""
+    from proctor.core import Status, shorten
+
+    for count, what, example in (
+        (tally.unreadable, "can't be read", tally.unreadable_example),
+        (tally.by_status[Status.ERROR], "are errors of the system", tally.error_example),
+    ):
+        if count:
+            note(f"{count} of {tally.done} {what} and count as wrong, for example {shorten(example, 200)}")
+
+
+def _show_estimate(benchmark: str, found: list[RunEstimate]) -> None:
+    from proctor.reports import Table, columns
+    from proctor.runs import PICTURE_TOKENS
+
+    title = f"{benchmark}: what would be asked"
+    heads = columns("system", "condition", ">already", ">to ask", ">pictures", ">input tokens")
+    rows = [(one.system, one.condition, one.already, one.items, one.pictures, one.tokens) for one in found]
+    print_blocks(Table(title, heads, tuple(rows), title=title))
+    note(
+        f"About {PICTURE_TOKENS} tokens a picture (85 to 800, by provider) and 4 letters a token; of methods one call an "
+        "item. Retries and output come on top. Nothing was asked."
+    )
+
+
+def import_recorded(
+    benchmark: BenchmarkName,
+    path: Annotated[
+        Path, Option("The recorded answers, in the benchmark's own format.", metavar="PATH", argument=True)
+    ],
+    options: ImportOptions,
+) -> None:
+    """Import answers recorded elsewhere.
+
+    A file of ratings names its systems; people's ratings become scores by human:RATER.
+
+    Their latencies, failures and judge's ratings come with them.
+
+    Example: proctor import rexsonovqa results/gemini-3-pro --data rexsonovqa --name gemini-3-pro
+    """
+    from proctor import api
+
+    made = api.import_answers(benchmark, path, **options)
+    note(*made.notes)
+    for line in made.done:
+        say(line)

@@ -1,0 +1,105 @@
+"""The task's own figures of stored runs: the overall score where their rationales are scored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from proctor.core import DASH, FailedPolicy, PluginReport, PluginTable, interval, value
+from proctor.metrics import MetricEstimate
+from proctor.metrics.ordering import OVERALL
+from proctor.metrics.text import RATIONALE_F1
+from proctor.runs import Options, OrderedRun, Store, chosen_runs, load_items, load_orders, policies, summary_title
+
+Marks = list[tuple[str, MetricEstimate]]
+
+
+def order_summary(store: Store, benchmark: str, options: Options, weights: Mapping[str, float]) -> PluginReport:
+    """The figures of every chosen run, under each policy that is asked for."""
+    card = store.card(benchmark)
+    table = load_items(store, card)
+    items = {item.id: item for item in store.items(benchmark)}
+    runs = chosen_runs(store, benchmark, options.systems, options.conditions)
+    found = [one for policy in policies(options.failed, card) for one in load_orders(store, runs, table, items, policy)]
+    found = list({(one.run.id, one.policy): one for one in found}.values())
+    found.sort(key=lambda one: (one.run.system, one.run.condition))
+    both = (weights["alpha"], weights["beta"])
+    marks = [_marks(one, both, options) for one in found]
+    shown = list(zip(found, marks, strict=True))
+    notes = [f"{_title(one)}: {line}" if len(found) > 1 else line for one in found for line in _notes(one)]
+    rows = [row for one, own in shown for row in _rows(one, own)]
+    return PluginReport([*rows], tuple(_table(one, own) for one, own in shown), (*notes, *card.notes))
+
+
+def _marks(one: OrderedRun, weights: tuple[float, float], options: Options) -> Marks:
+    """Each with the scorer of the rationales that it stands on; task and pairwise accuracy stand on none."""
+    draws, seed = options.draws, options.seed
+    own = [("", mark) for mark in one.metrics(draws=draws, seed=seed)[:2]]
+    if one.invalid:
+        own.append(("", one.partial(draws=draws, seed=seed)))
+    return own + [
+        (scorer, mark)
+        for scorer in sorted(one.f1)
+        for mark in one.with_rationales(scorer, weights=weights, draws=draws, seed=seed)
+    ]
+
+
+def _table(one: OrderedRun, marks: Marks) -> PluginTable:
+    several = len(one.f1) > 1
+    cells = [
+        (
+            mark.metric.label,
+            *([scorer] if several else []),
+            value(mark.metric, mark.estimate.value),
+            interval(mark.metric, mark.estimate.ci_low, mark.estimate.ci_high),
+            str(mark.estimate.n),
+        )
+        for scorer, mark in marks
+    ]
+    if not one.f1:
+        cells += [(metric.label, DASH, DASH, DASH) for metric in (RATIONALE_F1, OVERALL)]
+    heads = ("metric", *(["rationales by"] if several else []), ">value", ">interval", ">n")
+    return PluginTable(_title(one), heads, tuple(cells))
+
+
+def _title(one: OrderedRun) -> str:
+    return summary_title(one.run.system, one.run.condition, one.policy)
+
+
+def _notes(one: OrderedRun) -> list[str]:
+    notes = []
+    if one.invalid:
+        notes.append(
+            f"{one.invalid} of {len(one.compared)} orders are invalid (a label is missing, repeated or unknown) and wrong "
+            "in every figure but that with partial credit."
+        )
+    if one.lacking:
+        counted = "count as wrong" if one.policy == FailedPolicy.WRONG else "are left out"
+        notes.append(f"{one.lacking} items failed or were not asked, and {counted}.")
+    if len(one.f1) == 1:
+        notes.append(f"Rationales by {next(iter(one.f1))}.")
+    if not one.f1:
+        notes.append(f"No rationale F1 and no overall score: {_unscored(one)}.")
+    return notes
+
+
+def _unscored(one: OrderedRun) -> str:
+    """Why no rationale of a run has an F1."""
+    if not one.has_rationales:
+        return "no rationale was asked for or kept"
+    return "no rationale is scored yet (proctor score --judge bertscore)"
+
+
+def _rows(one: OrderedRun, marks: Marks) -> list[dict[str, Any]]:
+    """As programs read them; `reason` says why a value is not there."""
+    run: dict[str, Any] = {"system": one.run.system, "condition": one.run.condition, "left_out": one.left_out}
+    run |= {"invalid": one.invalid, "policy": one.policy, "lacking": one.lacking}
+    rows = []
+    for scorer, mark in marks:
+        found = mark.estimate
+        told = {"value": found.value, "ci_low": found.ci_low, "ci_high": found.ci_high, "n": found.n, "reason": ""}
+        rows.append(run | {"scorer": scorer, "name": mark.metric.name} | told)
+    missing: dict[str, Any] = {"value": None, "ci_low": None, "ci_high": None, "n": 0, "reason": _unscored(one)}
+    unscored = () if one.f1 else (RATIONALE_F1, OVERALL)
+    rows += [run | {"scorer": "", "name": metric.name} | missing for metric in unscored]
+    return rows
