@@ -19,7 +19,7 @@ from scipy.stats import binomtest, chisquare
 from proctor.core import Benchmark, InputError, generator
 from proctor.media import MediaLibrary, Picture, view
 from proctor.metrics import MetricEstimate
-from proctor.metrics.ordering import OrderComparison, compare_orders, exact_chance, order_marks
+from proctor.metrics.ordering import OrderComparison, compare_orders, exact_chance, order_estimates
 from proctor.stats import Resampling
 from proctor.systems import SYSTEMS
 from proctor.tasks.clinicalskillqa import READER, read_references
@@ -213,7 +213,7 @@ def compared(
         key = item.reference.answer
         assert isinstance(key, list)
         found.append(compare_orders([str(label) for label in key], order))
-    marks = order_marks(found, [item.group for item in items], plan=Resampling(draws=500))
+    marks = order_estimates(found, [item.group for item in items], plan=Resampling(draws=500))
     return found, {mark.metric.name: mark for mark in marks}
 
 

@@ -21,12 +21,12 @@ from sklearn.metrics import (
 from proctor.core import InputError
 from proctor.metrics import (
     MetricEstimate,
-    count_marks,
+    count_estimates,
     match_times,
-    nominal_marks,
-    percentage_marks,
-    set_marks,
-    time_marks,
+    nominal_estimates,
+    percentage_estimates,
+    set_estimates,
+    time_estimates,
 )
 from proctor.stats import Resampling, mean_interval, sums_interval
 
@@ -41,7 +41,7 @@ def values(marks: list[MetricEstimate]) -> dict[tuple[str, str], float | None]:
 def test_counts_by_hand() -> None:
     # References 1 2 2 5 8, median 2: the constant costs 1 + 0 + 0 + 3 + 6 = 10. Answers cost 0 + 1 + 0 + 2,
     # and the missing one 8 − 1 = 7: 10 / 10.
-    marks = values(count_marks([1, 2, 2, 5, 8], [1, 3, 2, 7, None], list("abcde")))
+    marks = values(count_estimates([1, 2, 2, 5, 8], [1, 3, 2, 7, None], list("abcde")))
     assert marks == {
         ("normalised_cost", ""): 1.0,
         ("absolute_error", ""): 2.0,
@@ -54,7 +54,9 @@ def test_counts_by_hand() -> None:
 def test_the_best_constant_costs_one_and_nothing_is_cheaper() -> None:
     truth = RNG.poisson(3, 120).astype(float).tolist()
     costs = {
-        constant: values(count_marks(truth, [constant] * 120, VIDEOS, plan=Resampling(draws=1)))["normalised_cost", ""]
+        constant: values(count_estimates(truth, [constant] * 120, VIDEOS, plan=Resampling(draws=1)))[
+            "normalised_cost", ""
+        ]
         for constant in range(9)
     }
     assert min(cost for cost in costs.values() if cost is not None) == 1.0
@@ -62,8 +64,8 @@ def test_the_best_constant_costs_one_and_nothing_is_cheaper() -> None:
 
 
 def test_counts_that_say_nothing() -> None:
-    assert values(count_marks([2, 2], [2, 2], ["a", "b"]))["normalised_cost", ""] is None
-    assert set(values(count_marks([], [], [])).values()) == {None}
+    assert values(count_estimates([2, 2], [2, 2], ["a", "b"]))["normalised_cost", ""] is None
+    assert set(values(count_estimates([], [], [])).values()) == {None}
 
 
 def brute_force(reference: list[float], prediction: list[float], tolerance: float) -> tuple[int, float]:
@@ -92,7 +94,7 @@ def test_matching_is_the_best_there_is(a: list[float], b: list[float], tolerance
 def test_times_by_hand() -> None:
     # Matched within 5 s: 10–12; 20–none; 40–41; the third answer names nothing. 2 of 4 found, 2 of 3 named.
     marks = values(
-        time_marks(
+        time_estimates(
             [[10], [20, 40], [7]], [[12, 99], [41], None], list("abc"), tolerances=(5,), plan=Resampling(draws=50)
         )
     )
@@ -108,14 +110,16 @@ def test_a_missing_time_is_as_far_off_as_the_video_allows() -> None:
     # Shown are 0 to 100 s: off 7 at most 93, off 20 and 40 at most (80 + 60) / 2 = 70.
     references, groups = [[10.0], [20.0, 40.0], [7.0]], list("abc")
     spans = [(0.0, 100.0)] * 3
-    marks = values(time_marks(references, [[12.0], None, None], groups, spans=spans, plan=Resampling(draws=50)))
+    marks = values(time_estimates(references, [[12.0], None, None], groups, spans=spans, plan=Resampling(draws=50)))
     assert marks["time_error", ""] == pytest.approx((2 + 70 + 93) / 3)
     assert marks["time_error", "answered only"] == pytest.approx(2)
 
 
 def test_percentages_by_hand() -> None:
     # Off by 4, 5 and 5.5; the missing one at 30 may be off by 70.
-    marks = values(percentage_marks([20, 50, 90, 30], [24, 45, 84.5, None], list("abcd"), plan=Resampling(draws=50)))
+    marks = values(
+        percentage_estimates([20, 50, 90, 30], [24, 45, 84.5, None], list("abcd"), plan=Resampling(draws=50))
+    )
     assert marks["percentage_error", ""] == pytest.approx((4 + 5 + 5.5 + 70) / 4)
     assert marks["percentage_error", "answered only"] == pytest.approx(14.5 / 3)
     assert marks["unanswered", ""] == 0.25
@@ -130,12 +134,12 @@ def test_leaving_an_answer_out_never_lowers_the_error(pairs: list[tuple[int, int
     out = data.draw(st.integers(0, len(pairs) - 1))
     fewer: list[float | None] = [None if place == out else one for place, one in enumerate(said)]
     groups = [str(place) for place in range(len(pairs))]
-    whole = values(percentage_marks(truth, said, groups, plan=Resampling(draws=1)))["percentage_error", ""]
-    less = values(percentage_marks(truth, fewer, groups, plan=Resampling(draws=1)))["percentage_error", ""]
+    whole = values(percentage_estimates(truth, said, groups, plan=Resampling(draws=1)))["percentage_error", ""]
+    less = values(percentage_estimates(truth, fewer, groups, plan=Resampling(draws=1)))["percentage_error", ""]
     spans, single = [(0.0, 100.0)] * len(pairs), [[one] for one in truth]
-    timed = values(time_marks(single, [[one] for one in said], groups, spans=spans, plan=Resampling(draws=1)))
+    timed = values(time_estimates(single, [[one] for one in said], groups, spans=spans, plan=Resampling(draws=1)))
     fewer_times = [None if one is None else [one] for one in fewer]
-    untimed = values(time_marks(single, fewer_times, groups, spans=spans, plan=Resampling(draws=1)))
+    untimed = values(time_estimates(single, fewer_times, groups, spans=spans, plan=Resampling(draws=1)))
     for before, after in ((whole, less), (timed["time_error", ""], untimed["time_error", ""])):
         assert before is not None
         assert after is not None
@@ -146,7 +150,7 @@ def test_sets_against_another_implementation() -> None:
     names = ["clip", "mesh", "sponge"]
     truth, said = RNG.random((60, 3)) < 0.5, RNG.random((60, 3)) < 0.4
     marks = values(
-        set_marks(
+        set_estimates(
             [[name for name, here in zip(names, row, strict=True) if here] for row in truth],
             [[name for name, here in zip(names, row, strict=True) if here] for row in said],
             VIDEOS[:60],
@@ -163,7 +167,7 @@ def test_sets_against_another_implementation() -> None:
 
 
 def test_a_set_that_is_missing_agrees_with_nothing() -> None:
-    marks = values(set_marks([["clip"], []], [None, None], ["a", "b"]))
+    marks = values(set_estimates([["clip"], []], [None, None], ["a", "b"]))
     assert marks["jaccard", ""] == 0.0
     assert (marks["class_recall", "clip"], marks["class_precision", "clip"]) == (0.0, None)
 
@@ -172,13 +176,13 @@ def test_nominal_against_another_implementation() -> None:
     truth = RNG.integers(0, 4, 120)
     said = np.where(RNG.random(120) < 0.5, truth, RNG.integers(0, 4, 120))
     letters = [list("ABCD")[number] for number in truth], [list("ABCD")[number] for number in said]
-    marks = values(nominal_marks(*letters, VIDEOS, plan=Resampling(draws=20)))
+    marks = values(nominal_estimates(*letters, VIDEOS, plan=Resampling(draws=20)))
     assert marks["balanced_accuracy", ""] == pytest.approx(balanced_accuracy_score(truth, said))
     assert marks["mcc", ""] == pytest.approx(matthews_corrcoef(truth, said))
 
 
 def test_no_answer_is_a_wrong_class() -> None:
-    marks = values(nominal_marks([True, True, False, False], [True, None, False, None], list("abcd")))
+    marks = values(nominal_estimates([True, True, False, False], [True, None, False, None], list("abcd")))
     assert marks["balanced_accuracy", ""] == 0.5
     assert marks["mcc", ""] == pytest.approx(matthews_corrcoef(list("yynn"), list("y-n-")))
 
@@ -189,8 +193,10 @@ def test_names_and_order_change_nothing() -> None:
     order = RNG.permutation(120)
     renamed = [f"other {VIDEOS[place]}" for place in order]
     given = [None if place % 10 == 0 else float(one) for place, one in enumerate(said)]
-    first = count_marks(truth.tolist(), given, VIDEOS, plan=Resampling(draws=300))
-    second = count_marks(truth[order].tolist(), [given[place] for place in order], renamed, plan=Resampling(draws=300))
+    first = count_estimates(truth.tolist(), given, VIDEOS, plan=Resampling(draws=300))
+    second = count_estimates(
+        truth[order].tolist(), [given[place] for place in order], renamed, plan=Resampling(draws=300)
+    )
     assert first == second
     for mark in first:
         assert mark.estimate.ci_low is not None
@@ -254,7 +260,9 @@ def test_intervals_of_a_quotient_cover_by_simulation() -> None:
     assert 0.91 <= held / 300 <= 0.985  # two standard errors around 93 to 97 %
 
 
-@pytest.mark.parametrize("marks", [count_marks, time_marks, set_marks, nominal_marks, percentage_marks])
+@pytest.mark.parametrize(
+    "marks", [count_estimates, time_estimates, set_estimates, nominal_estimates, percentage_estimates]
+)
 def test_lengths_that_differ_are_named(marks: Any) -> None:
     with pytest.raises(InputError, match="found 1, 0 and 1, expected as many references as predictions and"):
         marks([[1]], [], ["a"])

@@ -22,7 +22,7 @@ from proctor.core import (
 )
 from proctor.core.formats import OrderingFormat
 from proctor.metrics import code_scorers
-from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS, compare_orders, order_marks
+from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS, compare_orders, order_estimates
 from proctor.reports import write_report
 from proctor.runs import Options, Store, compare, leaderboard, load_items, load_orders, results
 from proctor.stats import Resampling
@@ -71,7 +71,7 @@ def stored(path: Path, loaded: Benchmark) -> Store:
 
 
 def test_pairwise_accuracy_is_the_share_of_all_pairs(tmp_path: Path) -> None:
-    """By hand: of system one 3 + 4 + 1 + 0 of 3 + 5 + 3 + 5 pairs are in order; as `order_marks` has it."""
+    """By hand: of system one 3 + 4 + 1 + 0 of 3 + 5 + 3 + 5 pairs are in order; as `order_estimates` has it."""
     loaded = benchmark()
     store = stored(tmp_path, loaded)
     rows = results(store, "frames", Options(draws=500)).rows
@@ -79,7 +79,7 @@ def test_pairwise_accuracy_is_the_share_of_all_pairs(tmp_path: Path) -> None:
     compared = [
         compare_orders("ABCDEF"[: 4 + 2 * (place % 2)], said) for place, said in enumerate(ORDERS["one"].values())
     ]
-    marks = order_marks(compared, ["v0", "v1", "v2", "v3"], plan=Resampling(draws=500))
+    marks = order_estimates(compared, ["v0", "v1", "v2", "v3"], plan=Resampling(draws=500))
     assert (row.value, row.n, row.groups, row.answered) == (8 / 16, 16, 4, 4)
     assert row.value == marks[1].estimate.value
     assert (row.ci_low, row.ci_high) == (marks[1].estimate.ci_low, marks[1].estimate.ci_high)  # one interval everywhere

@@ -25,7 +25,7 @@ from proctor.core.formats import (
     TimestampsFormat,
     option_letters,
 )
-from proctor.metrics.constants import best_constant
+from proctor.metrics.accuracy import best_constant
 from proctor.systems import build_system, say
 from proctor.systems.baselines import (
     DEFAULT_SPAN_S,

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
         MISSING,
         SCORERS,
         AccuracyScorer,
+        Constants,
         build_scorer,
         cause_of,
         chance_level,
@@ -16,17 +17,16 @@ if TYPE_CHECKING:
         code_scorers,
         is_right,
     )
-    from proctor.metrics.constants import Constants
-    from proctor.metrics.function import FunctionMetric, declared_metric, in_range, metric
-    from proctor.metrics.marks import (
+    from proctor.metrics.corpus import (
         MetricEstimate,
-        count_marks,
+        count_estimates,
         match_times,
-        nominal_marks,
-        percentage_marks,
-        set_marks,
-        time_marks,
+        nominal_estimates,
+        percentage_estimates,
+        set_estimates,
+        time_estimates,
     )
+    from proctor.metrics.function import FunctionMetric, declared_metric, in_range, metric
 else:
     export_lazily(__name__)
 
@@ -42,14 +42,14 @@ __all__ = [
     "chance_level",
     "chance_of",
     "code_scorers",
-    "count_marks",
+    "count_estimates",
     "declared_metric",
     "in_range",
     "is_right",
     "match_times",
     "metric",
-    "nominal_marks",
-    "percentage_marks",
-    "set_marks",
-    "time_marks",
+    "nominal_estimates",
+    "percentage_estimates",
+    "set_estimates",
+    "time_estimates",
 ]

@@ -17,12 +17,12 @@ from proctor.core.formats import FreeTextFormat, RatingsFormat
 from proctor.metrics import (
     MISSING,
     MetricEstimate,
-    count_marks,
+    count_estimates,
     is_right,
-    nominal_marks,
-    percentage_marks,
-    set_marks,
-    time_marks,
+    nominal_estimates,
+    percentage_estimates,
+    set_estimates,
+    time_estimates,
 )
 from proctor.runs.run_scores import Entry
 from proctor.runs.table import ItemTable
@@ -133,7 +133,7 @@ def _cause(data: AnalysisData, entry: Entry, place: int) -> str:
 
 
 def mark_rows(data: AnalysisData) -> list[AnalysisRow]:
-    """Per system and format: the marks beyond accuracy (`proctor.metrics.marks`). Under the policy `wrong` what failed
+    """Per system and format: the marks beyond accuracy (`proctor.metrics.corpus`). Under the policy `wrong` what failed
     or was not asked has the worst mark, as any answer that can't be read has."""
     rows = []
     for entry in data.entries:
@@ -180,15 +180,15 @@ def _marks(kind: str, pairs: list[tuple[Item, JsonValue]], data: AnalysisData) -
     groups = [item.group for item, _ in pairs]
     plan = data.plan
     if kind == "count":
-        return count_marks(truth, said, groups, plan=plan)
+        return count_estimates(truth, said, groups, plan=plan)
     if kind == "timestamps":
-        return time_marks(truth, said, groups, spans=[_span(item) for item, _ in pairs], plan=plan)
+        return time_estimates(truth, said, groups, spans=[_span(item) for item, _ in pairs], plan=plan)
     if kind == "percentage":
-        return percentage_marks(truth, said, groups, plan=plan)
+        return percentage_estimates(truth, said, groups, plan=plan)
     if kind == "classes":
-        return set_marks(truth, said, groups, plan=plan)
+        return set_estimates(truth, said, groups, plan=plan)
     if kind in {"binary", "choice"}:
-        return nominal_marks(truth, said, groups, plan=plan)
+        return nominal_estimates(truth, said, groups, plan=plan)
     return []
 
 

@@ -17,9 +17,9 @@ from proctor.metrics.ordering import (
     WEIGHTS,
     OrderComparison,
     compared,
-    order_marks,
-    rationale_marks,
-    tracking_mark,
+    order_estimates,
+    rationale_estimates,
+    tracking_estimate,
 )
 from proctor.metrics.text import RATIONALE_F1, gives_rationales
 from proctor.runs import schema
@@ -194,7 +194,7 @@ class OrderedRun:
 
     def metrics(self, *, draws: int = 2000, seed: int = 0) -> list[MetricEstimate]:
         """The metrics of orders over all of them, with intervals by group."""
-        return order_marks(list(self._counted.values()), self.groups, plan=Resampling(draws=draws, seed=seed))
+        return order_estimates(list(self._counted.values()), self.groups, plan=Resampling(draws=draws, seed=seed))
 
     @property
     def invalid(self) -> int:
@@ -203,7 +203,7 @@ class OrderedRun:
 
     def partial(self, *, draws: int = 2000, seed: int = 0) -> MetricEstimate:
         """Pairwise accuracy with partial credit for invalid orders: the pairs that they have in order count."""
-        mark = order_marks(list(self.compared.values()), self.groups, plan=Resampling(draws=draws, seed=seed))[1]
+        mark = order_estimates(list(self.compared.values()), self.groups, plan=Resampling(draws=draws, seed=seed))[1]
         return MetricEstimate(PARTIAL, mark.estimate)
 
     @property
@@ -215,8 +215,8 @@ class OrderedRun:
     ) -> list[MetricEstimate]:
         """Mean F1, the overall score, and whether F1 goes with the order, by one of the scorers in `f1`."""
         f1, orders = self.f1[scorer], self._counted
-        marks = rationale_marks(orders, self.groups, f1, weights=weights, plan=Resampling(draws=draws, seed=seed))
-        return [*marks, tracking_mark(orders, self.groups, f1, plan=Resampling(draws=draws, seed=seed))]
+        marks = rationale_estimates(orders, self.groups, f1, weights=weights, plan=Resampling(draws=draws, seed=seed))
+        return [*marks, tracking_estimate(orders, self.groups, f1, plan=Resampling(draws=draws, seed=seed))]
 
 
 def load_orders(

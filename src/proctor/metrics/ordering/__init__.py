@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.metrics.ordering.comparison import InvalidOrders, OrderComparison, compare_orders, order_chance
     from proctor.metrics.ordering.consensus import (
         MOST_LABELS,
         Consensus,
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
         kemeny_of_votes,
         nearest_order,
     )
-    from proctor.metrics.ordering.marks import (
+    from proctor.metrics.ordering.orders import (
         NEIGHBOURS,
         ORDERING_METRICS,
         OVERALL,
@@ -25,14 +24,18 @@ if TYPE_CHECKING:
         TRACKING,
         VALID,
         WEIGHTS,
+        InvalidOrders,
+        OrderComparison,
         OrderingScorer,
+        compare_orders,
         compared,
         exact_chance,
-        order_marks,
+        order_chance,
+        order_estimates,
         overall_score,
         place_confusion,
-        rationale_marks,
-        tracking_mark,
+        rationale_estimates,
+        tracking_estimate,
     )
 else:
     export_lazily(__name__)
@@ -61,9 +64,9 @@ __all__ = [
     "kemeny_of_votes",
     "nearest_order",
     "order_chance",
-    "order_marks",
+    "order_estimates",
     "overall_score",
     "place_confusion",
-    "rationale_marks",
-    "tracking_mark",
+    "rationale_estimates",
+    "tracking_estimate",
 ]

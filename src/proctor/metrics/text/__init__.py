@@ -15,8 +15,7 @@ if TYPE_CHECKING:
         packaged_baseline,
         read_baseline,
     )
-    from proctor.metrics.text.bleurt import Bleurt, load_bleurt
-    from proctor.metrics.text.catalogue import TEXT_METRICS, TextMetric, best, mean, text_metrics
+    from proctor.metrics.text.catalogue import TEXT_METRICS, Bleurt, TextMetric, best, load_bleurt, mean, text_metrics
     from proctor.metrics.text.encoders import (
         EMBEDDED_ENCODER,
         REFERENCE_ENCODER,
@@ -42,14 +41,15 @@ if TYPE_CHECKING:
         tokens,
         weighted_bleu,
     )
-    from proctor.metrics.text.rated import SimilarityScorer, similarity_values
-    from proctor.metrics.text.rationales import (
+    from proctor.metrics.text.scorers import (
         NO_RATIONALE,
         RATIONALE_F1,
         RationaleScorer,
+        SimilarityScorer,
         gives_rationales,
         rationale_f1,
         rationale_of,
+        similarity_values,
     )
 else:
     export_lazily(__name__)

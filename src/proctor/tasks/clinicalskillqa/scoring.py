@@ -24,11 +24,11 @@ from proctor.metrics.ordering import (
     OrderComparison,
     compare_orders,
     order_chance,
-    order_marks,
+    order_estimates,
     overall_score,
     place_confusion,
-    rationale_marks,
-    tracking_mark,
+    rationale_estimates,
+    tracking_estimate,
 )
 from proctor.metrics.text import RATIONALE_F1, BertScore, MissingExtraError, rationale_f1
 from proctor.stats import Resampling
@@ -122,7 +122,7 @@ class ScoredPredictions:
     def pairwise(self, invalid: InvalidOrders) -> float | None:
         """The pairwise accuracy with invalid orders counted so, whichever way all other figures count them."""
         some = [one.counted(invalid) for one in self.comparisons.values()]
-        return order_marks(some, [*self.comparisons], plan=Resampling(draws=1))[1].estimate.value
+        return order_estimates(some, [*self.comparisons], plan=Resampling(draws=1))[1].estimate.value
 
     @property
     def rationale_f1(self) -> float | None:
@@ -237,12 +237,12 @@ def _parts(keys: dict[str, ReferenceOrder]) -> list[tuple[str, str, list[str]]]:
 def _slice(by: str, value: str, compared: dict[str, OrderComparison], plan: _Plan) -> Slice:
     some = list(compared.values())
     groups = [plan.keys[name].video or name for name in compared]
-    marks = order_marks(some, groups, plan=Resampling(draws=plan.draws, seed=plan.seed))
-    marks += rationale_marks(
+    marks = order_estimates(some, groups, plan=Resampling(draws=plan.draws, seed=plan.seed))
+    marks += rationale_estimates(
         compared, groups, plan.f1, weights=plan.weights, plan=Resampling(draws=plan.draws, seed=plan.seed)
     )
     if plan.f1 and by == "all":
-        marks.append(tracking_mark(compared, groups, plan.f1, plan=Resampling(draws=plan.draws, seed=plan.seed)))
+        marks.append(tracking_estimate(compared, groups, plan.f1, plan=Resampling(draws=plan.draws, seed=plan.seed)))
     frames = [one.frames for one in some]
     chances = {one.name: order_chance(one.name, frames) for one in ORDERING_METRICS}
     known = {name: chance for name, chance in chances.items() if chance is not None}

@@ -1,8 +1,12 @@
-"""Marks beyond right and wrong: how far off counts, times and sets are, and what chance would do."""
+"""Metrics over many items beyond right and wrong: how far off counts, times and sets are, and what chance would do.
+
+Each of them is a table of what is summed up over items, and a statistic of the sums (`ItemSums`), so that one function gives
+its value and its clustered interval.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,29 +29,65 @@ class MetricEstimate:
     part: str = ""
 
 
+@dataclass(frozen=True)
+class ItemSums:
+    """A metric by its sufficient statistics: `columns` holds for each item what is summed up, `statistic` makes one number
+    of each row of sums. Without a statistic it is the mean of the one column, over the items where that is a number.
+    `outcomes` as `sums_interval` takes them."""
+
+    metric: Metric
+    columns: Floats
+    statistic: Callable[[Floats], Floats] | None = None
+    part: str = ""
+    outcomes: Sequence[Sequence[Sequence[int]]] = ()
+
+    def estimate(self, groups: Groups, plan: Resampling) -> MetricEstimate:
+        """The value with its interval, clustered by group, within the metric's range."""
+        within = plan.within(self.metric.low, self.metric.high)
+        if self.statistic is not None:
+            found = sums_interval(self.columns, groups, self.statistic, self.outcomes, plan=within)
+            return MetricEstimate(self.metric, found, self.part)
+        there = ~np.isnan(self.columns)
+        named = [group for group, kept in zip(groups, there, strict=True) if kept]
+        return MetricEstimate(self.metric, mean_interval(self.columns[there], named, within), self.part)
+
+
+def _estimates(
+    what: str, references: Sequence[object], predictions: Sequence[object], groups: Groups
+) -> Callable[[Iterable[ItemSums], Resampling], list[MetricEstimate]]:
+    """Estimates metrics of these items. Raises `InputError` where lengths differ."""
+    if not len(references) == len(predictions) == len(groups):
+        found = f"{len(references)}, {len(predictions)} and {len(groups)}"
+        raise InputError(None, what, found=found, expected="as many references as predictions and groups")
+    return lambda sums, plan: [one.estimate(groups, plan) for one in sums]
+
+
+def _share(part: Sequence[float], of: Sequence[float]) -> Callable[[Floats], Floats]:
+    """One weighted sum of the columns over another."""
+    return lambda sums: ratio(sums @ np.array(part, dtype=np.float64), sums @ np.array(of, dtype=np.float64))
+
+
+def _numbers(values: Sequence[float | None]) -> Floats:
+    return np.array([np.nan if one is None else one for one in values], dtype=np.float64)
+
+
 ANSWERED_ONLY = "answered only"
 """The part of an error that leaves missing answers out."""
 
 UNANSWERED = Metric("unanswered", "Without a readable answer", higher_is_better=False, percent=True)
 
 
-def error_marks(
-    metric: Metric, errors: Floats, worst: Floats, groups: Groups, plan: Resampling = Resampling()
-) -> list[MetricEstimate]:
+def _errors(metric: Metric, errors: Floats, worst: Floats) -> list[ItemSums]:
     """The mean error over all questions, that over the answered ones alone, and the share that is not answered.
 
     `errors` are NaN where there is no answer (late, missing, unreadable); such a question takes its `worst` error, so
     that leaving out hard ones is no advantage. Where an unanswered question has no worst (NaN), there is no mean over
-    all questions, and the two other marks stand alone.
+    all questions, and the two others stand alone.
     """
     there = ~np.isnan(errors)
-    whole = np.where(there, errors, worst)
-    named = [group for group, kept in zip(groups, there, strict=True) if kept]
-    alone = MetricEstimate(metric, mean_interval(errors[there], named, plan.within(0, np.inf)), ANSWERED_ONLY)
-    marks = [alone, MetricEstimate(UNANSWERED, mean_interval(~there, groups, plan.within(0, 1)))]
-    if np.isnan(whole).any():
-        return marks
-    return [MetricEstimate(metric, mean_interval(whole, groups, plan.within(0, np.inf))), *marks]
+    every = np.where(there, errors, worst)
+    found = [ItemSums(metric, errors, part=ANSWERED_ONLY), ItemSums(UNANSWERED, (~there).astype(np.float64))]
+    return found if np.isnan(every).any() else [ItemSums(metric, every), *found]
 
 
 COUNT_COST = Metric(
@@ -64,10 +104,10 @@ WITHIN_ONE = Metric("within_one", "Within one", percent=True, formats=("count",)
 COUNT_METRICS = (COUNT_COST, COUNT_ERROR, WITHIN_ONE)
 
 
-def count_marks(
+def count_estimates(
     references: Sequence[float], predictions: Sequence[float | None], groups: Groups, plan: Resampling = Resampling()
 ) -> list[MetricEstimate]:
-    """Normalised expected cost, mean absolute error (`error_marks`) and the share within one, in this order.
+    """Normalised expected cost, mean absolute error (with and without what is not answered) and the share within one, in this order.
 
     The cost of an answer is |prediction − reference|. The *normalised expected cost* is the mean cost over
     the mean cost of the best constant answer, the median of the references: 0 is perfect, 1 is what a system
@@ -80,37 +120,22 @@ def count_marks(
     Edges: no items: values None; references that are all the same leave the cost None.
     Raises `InputError` where lengths differ.
 
-    >>> marks = count_marks([0, 2, 4, 2], [0, 3, None, 2], ["a", "b", "c", "d"], Resampling(draws=100))
+    >>> marks = count_estimates([0, 2, 4, 2], [0, 3, None, 2], ["a", "b", "c", "d"], Resampling(draws=100))
     >>> [(mark.metric.name, mark.estimate.value, mark.estimate.n) for mark in marks]
     [('normalised_cost', 1.25, 4), ('absolute_error', 1.25, 4), ('absolute_error', 0.3333333333333333, 3), ('unanswered', 0.25, 4), ('within_one', 0.75, 4)]
     """
-    if not len(references) == len(predictions) == len(groups):
-        found = f"{len(references)}, {len(predictions)} and {len(groups)}"
-        raise InputError(None, "counts", found=found, expected="as many references as predictions and groups")
-    truth = np.asarray(references, dtype=np.float64)
-    said = np.array([np.nan if one is None else one for one in predictions], dtype=np.float64)
+    estimates = _estimates("counts", references, predictions, groups)
+    truth, said = np.asarray(references, dtype=np.float64), _numbers(predictions)
     there = np.isfinite(said)
     error = np.where(there, np.abs(said - truth), np.nan)
-    columns = np.stack([np.where(there, error, _worst(truth)), np.abs(truth - _median(truth))], axis=1)
-    return [
-        MetricEstimate(COUNT_COST, sums_interval(columns, groups, _ratio, plan=plan.within(0, np.inf))),
-        *error_marks(COUNT_ERROR, error, _worst(truth), groups, plan=plan),
-        MetricEstimate(WITHIN_ONE, mean_interval(there & (error <= 1), groups, plan.within(0, 1))),
-    ]
-
-
-def _worst(truth: Floats) -> Floats:
-    """For each reference how far the farthest one is."""
-    return np.maximum(truth - truth.min(), truth.max() - truth) if len(truth) else truth
-
-
-def _median(truth: Floats) -> float:
-    """A value that is itself a reference, since answers are whole numbers: the lower median."""
-    return float(np.sort(truth)[(len(truth) - 1) // 2]) if len(truth) else 0.0
-
-
-def _ratio(sums: Floats) -> Floats:
-    return ratio(sums[:, 0], sums[:, 1])
+    worst, median = truth, 0.0
+    if len(truth):
+        worst = np.maximum(truth - truth.min(), truth.max() - truth)
+        median = float(np.sort(truth)[(len(truth) - 1) // 2])  # the lower one: itself a reference, so a whole number
+    columns = np.stack([np.where(there, error, worst), np.abs(truth - median)], axis=1)
+    cost = ItemSums(COUNT_COST, columns, _share((1, 0), (0, 1)))
+    near = ItemSums(WITHIN_ONE, (there & (error <= 1)).astype(np.float64))
+    return estimates([cost, *_errors(COUNT_ERROR, error, worst), near], plan)
 
 
 BALANCED = Metric("balanced_accuracy", "Balanced accuracy", percent=True, formats=("binary", "choice"))
@@ -118,7 +143,7 @@ MCC = Metric("mcc", "Matthews correlation", low=-1.0, formats=("binary", "choice
 NOMINAL_METRICS = (BALANCED, MCC)
 
 
-def nominal_marks(
+def nominal_estimates(
     references: Sequence[JsonValue], predictions: Sequence[JsonValue], groups: Groups, plan: Resampling = Resampling()
 ) -> list[MetricEstimate]:
     """Balanced accuracy and Matthews' correlation coefficient, in this order.
@@ -134,13 +159,11 @@ def nominal_marks(
     Edges: no items: values None; one class alone in references, or in predictions: no correlation.
     Raises `InputError` where lengths differ.
 
-    >>> marks = nominal_marks([True, True, True, False], [True, True, True, True], list("abcd"), Resampling(draws=100))
+    >>> marks = nominal_estimates([True, True, True, False], [True, True, True, True], list("abcd"), Resampling(draws=100))
     >>> [(mark.metric.name, mark.estimate.value) for mark in marks]
     [('balanced_accuracy', 0.5), ('mcc', None)]
     """
-    if not len(references) == len(predictions) == len(groups):
-        found = f"{len(references)}, {len(predictions)} and {len(groups)}"
-        raise InputError(None, "answers", found=found, expected="as many references as predictions and groups")
+    estimates = _estimates("answers", references, predictions, groups)
     names = sorted({str(one) for one in (*references, *predictions) if one is not None})
     place = {name: number for number, name in enumerate(names)}
     k = len(names) + 1  # the last is: no answer
@@ -151,10 +174,8 @@ def nominal_marks(
     outcomes = [  # of a class: right, and wrong in any way
         [[own * k + own], [own * k + said for said in range(k) if said != own]] for own in range(k)
     ]
-    return [
-        MetricEstimate(BALANCED, sums_interval(columns, groups, _balanced(k), outcomes, plan=plan.within(0, 1))),
-        MetricEstimate(MCC, sums_interval(columns, groups, _matthews(k), plan=plan.within(-1, 1))),
-    ]
+    balanced = ItemSums(BALANCED, columns, _balanced(k), outcomes=outcomes)
+    return estimates([balanced, ItemSums(MCC, columns, _matthews(k))], plan)
 
 
 def _balanced(k: int) -> Callable[[Floats], Floats]:
@@ -194,32 +215,26 @@ WITHIN = Metric("within_five_points", "Within five points", percent=True, format
 PERCENTAGE_METRICS = (PERCENTAGE_ERROR, WITHIN)
 
 
-def percentage_marks(
+def percentage_estimates(
     references: Sequence[float], predictions: Sequence[float | None], groups: Groups, plan: Resampling = Resampling()
 ) -> list[MetricEstimate]:
     """The mean absolute error in points (Willmott and Matsuura 2005, Climate Research 30:79), over all questions and
-    over the answered ones (`error_marks`), and the share within five points.
+    over the answered ones, and the share within five points.
 
     An answer that is None (late, missing, unreadable) is as wrong as one from 0 to 100 can be: the larger of the
     reference and of 100 less the reference; and it is not within five points.
 
     Edges: no items: values None. Raises `InputError` where lengths differ.
 
-    >>> marks = percentage_marks([20, 50, 90], [24, None, 70], ["a", "b", "c"], Resampling(draws=100))
+    >>> marks = percentage_estimates([20, 50, 90], [24, None, 70], ["a", "b", "c"], Resampling(draws=100))
     >>> [(mark.metric.name, mark.part, round(mark.estimate.value, 3), mark.estimate.n) for mark in marks[:2]]
     [('percentage_error', '', 24.667, 3), ('percentage_error', 'answered only', 12.0, 2)]
     """
-    if not len(references) == len(predictions) == len(groups):
-        found = f"{len(references)}, {len(predictions)} and {len(groups)}"
-        expected = "as many references as predictions and groups"
-        raise InputError(None, "percentages", found=found, expected=expected)
+    estimates = _estimates("percentages", references, predictions, groups)
     truth = np.asarray(references, dtype=np.float64)
-    said = np.array([np.nan if one is None else one for one in predictions], dtype=np.float64)
-    error = np.abs(said - truth)
-    near = np.nan_to_num(error, nan=np.inf) <= WITHIN_POINTS
-    worst = np.maximum(truth, 100 - truth)
-    share = mean_interval(near, groups, plan.within(0, 1))
-    return [*error_marks(PERCENTAGE_ERROR, error, worst, groups, plan=plan), MetricEstimate(WITHIN, share)]
+    error = np.abs(_numbers(predictions) - truth)
+    near = (np.nan_to_num(error, nan=np.inf) <= WITHIN_POINTS).astype(np.float64)
+    return estimates([*_errors(PERCENTAGE_ERROR, error, np.maximum(truth, 100 - truth)), ItemSums(WITHIN, near)], plan)
 
 
 JACCARD = Metric("jaccard", "Jaccard index", percent=True, formats=("classes",))
@@ -229,7 +244,7 @@ SET_F1 = Metric("class_f1", "F1 of a class", percent=True, formats=("classes",))
 SET_METRICS = (JACCARD, SET_PRECISION, SET_RECALL, SET_F1)
 
 
-def set_marks(
+def set_estimates(
     references: Sequence[Sequence[str]],
     predictions: Sequence[Sequence[str] | None],
     groups: Groups,
@@ -246,31 +261,22 @@ def set_marks(
     Edges: no items: Jaccard None and no class; a class never named has no precision, one never there no
     recall. Raises `InputError` where lengths differ.
 
-    >>> marks = set_marks([["clip"], []], [["clip", "mesh"], []], ["a", "b"])
+    >>> marks = set_estimates([["clip"], []], [["clip", "mesh"], []], ["a", "b"])
     >>> [(mark.metric.name, mark.part, mark.estimate.value) for mark in marks][:3]
     [('jaccard', '', 0.75), ('class_precision', 'clip', 1.0), ('class_recall', 'clip', 1.0)]
     """
-    if not len(references) == len(predictions) == len(groups):
-        found = f"{len(references)}, {len(predictions)} and {len(groups)}"
-        raise InputError(None, "sets", found=found, expected="as many references as predictions and groups")
+    estimates = _estimates("sets", references, predictions, groups)
     truths = [frozenset(one) for one in references]
     said = [None if one is None else frozenset(one) for one in predictions]
-    agreement = [_jaccard(truth, answer) for truth, answer in zip(truths, said, strict=True)]
-    marks = [MetricEstimate(JACCARD, mean_interval(agreement, groups, plan.within(0, 1)))]
+    pairs = list(zip(truths, said, strict=True))
+    found = [ItemSums(JACCARD, np.array([_jaccard(*pair) for pair in pairs], dtype=np.float64))]
     for name in sorted(frozenset().union(*truths, *(answer or () for answer in said))):
+        both = [(name in truth, answer is not None and name in answer) for truth, answer in pairs]
         columns = np.array(
-            [
-                (name in truth and named, named and name not in truth, name in truth and not named)
-                for truth, answer in zip(truths, said, strict=True)
-                for named in [answer is not None and name in answer]
-            ],
-            dtype=np.float64,
+            [(true and named, named and not true, true and not named) for true, named in both], np.float64
         )
-        for metric, statistic in _PER_CLASS:
-            marks.append(
-                MetricEstimate(metric, sums_interval(columns, groups, statistic, plan=plan.within(0, 1)), name)
-            )
-    return marks
+        found += [ItemSums(metric, columns, statistic, name) for metric, statistic in _PER_CLASS]
+    return estimates(found, plan)
 
 
 def _jaccard(truth: frozenset[str], answer: frozenset[str] | None) -> float:
@@ -280,23 +286,12 @@ def _jaccard(truth: frozenset[str], answer: frozenset[str] | None) -> float:
     return len(truth & answer) / len(either) if either else 1.0
 
 
-def _precision(sums: Floats) -> Floats:
-    return ratio(sums[:, 0], sums[:, 0] + sums[:, 1])
-
-
-def _recall(sums: Floats) -> Floats:
-    return ratio(sums[:, 0], sums[:, 0] + sums[:, 2])
-
-
-def _f1(sums: Floats) -> Floats:
-    return ratio(2 * sums[:, 0], 2 * sums[:, 0] + sums[:, 1] + sums[:, 2])
-
-
-_PER_CLASS: tuple[tuple[Metric, Callable[[Floats], Floats]], ...] = (
-    (SET_PRECISION, _precision),
-    (SET_RECALL, _recall),
-    (SET_F1, _f1),
+_PER_CLASS = (
+    (SET_PRECISION, _share((1, 0, 0), (1, 1, 0))),
+    (SET_RECALL, _share((1, 0, 0), (1, 0, 1))),
+    (SET_F1, _share((2, 0, 0), (2, 1, 1))),
 )
+"""Of right, wrongly named and not named."""
 
 
 TOLERANCES_S = (1.0, 5.0, 10.0, 30.0, 60.0)
@@ -339,7 +334,7 @@ def match_times(
     return [(int(row), int(place)) for row, place in zip(rows, places, strict=True) if allowed[row, place]]
 
 
-def time_marks(
+def time_estimates(
     references: Sequence[Sequence[float]],
     predictions: Sequence[Sequence[float] | None],
     groups: Groups,
@@ -348,7 +343,7 @@ def time_marks(
     spans: Sequence[tuple[float, float] | None] | None = None,
     plan: Resampling = Resampling(),
 ) -> list[MetricEstimate]:
-    """The mean absolute error of matched times (`error_marks`), then recall, precision and F1 at every tolerance.
+    """The mean absolute error of matched times (over all, and over the answered ones), then recall, precision and F1 at every tolerance.
 
     Each answer's times are matched one to one with its reference's (`match_times`). The error is the mean
     over answers of the mean error of their pairs, matched without a limit (mean absolute error: Willmott
@@ -360,26 +355,20 @@ def time_marks(
 
     Edges: no items: values None. Raises `InputError` where lengths differ.
 
-    >>> marks = time_marks([[10], [20, 40]], [[12], [41]], ["a", "b"], tolerances=(1, 5))
+    >>> marks = time_estimates([[10], [20, 40]], [[12], [41]], ["a", "b"], tolerances=(1, 5))
     >>> [(mark.metric.name, mark.part, round(mark.estimate.value, 3)) for mark in marks[:4]]
     [('time_error', '', 1.5), ('time_error', 'answered only', 1.5), ('unanswered', '', 0.0), ('time_recall', '1 s', 0.333)]
     """
-    if not len(references) == len(predictions) == len(groups):
-        found = f"{len(references)}, {len(predictions)} and {len(groups)}"
-        raise InputError(None, "times", found=found, expected="as many references as predictions and groups")
-    said = [list(one or ()) for one in predictions]
-    errors = np.array([_error(*pair) for pair in zip(references, said, strict=True)], dtype=np.float64)
+    estimates = _estimates("times", references, predictions, groups)
+    pairs = [(truth, list(one or ())) for truth, one in zip(references, predictions, strict=True)]
     shown = [None] * len(references) if spans is None else spans
     worst = np.array([_worst_time(*pair) for pair in zip(references, shown, strict=True)], dtype=np.float64)
-    marks = error_marks(TIME_ERROR, errors, worst, groups, plan=plan)
+    found = _errors(TIME_ERROR, np.array([_error(*pair) for pair in pairs], dtype=np.float64), worst)
     for tolerance in tolerances:
-        hits = [len(match_times(truth, times, tolerance)) for truth, times in zip(references, said, strict=True)]
-        counts = [(hit, len(truth), len(times)) for hit, truth, times in zip(hits, references, said, strict=True)]
+        counts = [(len(match_times(truth, times, tolerance)), len(truth), len(times)) for truth, times in pairs]
         columns = np.array(counts, dtype=np.float64).reshape(len(counts), 3)
-        for metric, statistic in ((TIME_RECALL, _time_recall), (TIME_PRECISION, _time_precision), (TIME_F1, _time_f1)):
-            one = sums_interval(columns, groups, statistic, plan=plan.within(0, 1))
-            marks.append(MetricEstimate(metric, one, f"{tolerance:g} s"))
-    return marks
+        found += [ItemSums(metric, columns, statistic, f"{tolerance:g} s") for metric, statistic in _PER_TOLERANCE]
+    return estimates(found, plan)
 
 
 def _error(truth: Sequence[float], times: Sequence[float]) -> float:
@@ -394,13 +383,9 @@ def _worst_time(truth: Sequence[float], span: tuple[float, float] | None) -> flo
     return float(np.mean([max(time - span[0], span[1] - time) for time in truth]))
 
 
-def _time_recall(sums: Floats) -> Floats:
-    return ratio(sums[:, 0], sums[:, 1])
-
-
-def _time_precision(sums: Floats) -> Floats:
-    return ratio(sums[:, 0], sums[:, 2])
-
-
-def _time_f1(sums: Floats) -> Floats:
-    return ratio(2 * sums[:, 0], sums[:, 1] + sums[:, 2])
+_PER_TOLERANCE = (
+    (TIME_RECALL, _share((1, 0, 0), (0, 1, 0))),
+    (TIME_PRECISION, _share((1, 0, 0), (0, 0, 1))),
+    (TIME_F1, _share((2, 0, 0), (0, 1, 1))),
+)
+"""Of times found, of the reference, and named."""
