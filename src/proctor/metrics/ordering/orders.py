@@ -266,7 +266,7 @@ def overall_score(
     return 100 * (beta * ordering + (1 - beta) * rationale_f1)
 
 
-def order_marks(
+def order_estimates(
     comparisons: Sequence[OrderComparison], groups: Groups, plan: Resampling = Resampling()
 ) -> list[MetricEstimate]:
     """All `ORDERING_METRICS`, in this order, over many items, with intervals clustered by group.
@@ -278,7 +278,7 @@ def order_marks(
 
     >>> from proctor.metrics.ordering import compare_orders
     >>> found = [compare_orders("ABCD", "ABDC"), compare_orders("ABCDEF", "ABCDEF")]
-    >>> marks = order_marks(found, ["v1", "v2"])
+    >>> marks = order_estimates(found, ["v1", "v2"])
     >>> [(mark.metric.name, mark.estimate.value) for mark in marks[:2]]
     [('task_accuracy', 0.5), ('pairwise_accuracy', 0.875)]
     """
@@ -330,7 +330,7 @@ TRACKING = Metric(
 )
 
 
-def rationale_marks(
+def rationale_estimates(
     compared: Mapping[str, OrderComparison],
     groups: Sequence[str],
     f1: Mapping[str, float],
@@ -343,7 +343,7 @@ def rationale_marks(
 
     >>> from proctor.metrics.ordering import compare_orders
     >>> found = {"q1": compare_orders("ABCD", "ABCD"), "q2": compare_orders("ABCD", "ABDC")}
-    >>> [round(one.estimate.value, 2) for one in rationale_marks(found, ["v1", "v2"], {"q1": 0.8, "q2": 0.6})]
+    >>> [round(one.estimate.value, 2) for one in rationale_estimates(found, ["v1", "v2"], {"q1": 0.8, "q2": 0.6})]
     [0.7, 62.0]
     """
     if not any(name in f1 for name in compared):
@@ -367,7 +367,7 @@ def rationale_marks(
     return [one.estimate(groups, plan) for one in found]
 
 
-def tracking_mark(
+def tracking_estimate(
     compared: Mapping[str, OrderComparison],
     groups: Sequence[str],
     f1: Mapping[str, float],
@@ -380,7 +380,7 @@ def tracking_mark(
     >>> from proctor.metrics.ordering import compare_orders
     >>> found = {name: compare_orders("ABCD", said) for name, said in (("q1", "ABCD"), ("q2", "ABDC"), ("q3", "DCBA"))}
     >>> f1 = {"q1": 0.9, "q2": 0.6, "q3": 0.5}
-    >>> round(tracking_mark(found, ["v1", "v2", "v3"], f1, plan=Resampling(draws=100)).estimate.value, 2)
+    >>> round(tracking_estimate(found, ["v1", "v2", "v3"], f1, plan=Resampling(draws=100)).estimate.value, 2)
     1.0
     """
     rows = [
