@@ -94,10 +94,13 @@ def logistic(
         return Regression((), n, n_groups, dropped, "the answers are all right, or all wrong")
     if n_groups < 3:
         return Regression((), n, n_groups, dropped, "fewer than three groups")
-    estimates = _fit(outcome, table, cells.of)
-    if estimates is None:
-        return Regression((), n, n_groups, dropped, "some columns tell right from wrong without fail")
-    errors, degrees = _clustered(outcome, table, cells.of, code, estimates)
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    with threadpool_limits(limits=1):  # the matrices are small: threads would only wait for each other
+        estimates = _fit(outcome, table, cells.of)
+        if estimates is None:
+            return Regression((), n, n_groups, dropped, "some columns tell right from wrong without fail")
+        errors, degrees = _clustered(outcome, table, cells.of, code, estimates)
     rows = list(zip(kept, estimates.tolist(), errors.tolist(), degrees.tolist(), strict=True))
     single = tuple(name for name, _, error, _ in rows if np.isnan(error))
     terms = tuple(_term(*row, level) for row in rows if row[0] not in single)
