@@ -15,7 +15,6 @@ from proctor.core import (
     InputError,
     Item,
     JudgementCache,
-    Metric,
     MetricOptions,
     PlainFunction,
     ProctorError,
@@ -59,12 +58,8 @@ class JudgeFunction:
         self.function = PlainFunction(function, offered=_OFFERED, what="a judge")
         declared["formats"] = declared.get("formats") or ("free_text",)
         self.metric = declared_metric(self.function.name, declared)
+        self.name = self.metric.name
         self.__doc__ = function.__doc__
-
-    @property
-    def name(self) -> str:
-        """The metric's."""
-        return self.metric.name
 
     def __call__(self, client: ModelClient, votes: JudgementCache, *, prompt: Path | None = None) -> Scorer:
         """The scorer. Raises `InputError` for a template of a prompt: the function writes its own."""
@@ -77,19 +72,11 @@ class FunctionJudge:
     """The scorer that a `JudgeFunction` makes: the function, with the model that it asks."""
 
     def __init__(self, made: JudgeFunction, client: ModelClient, votes: JudgementCache) -> None:
+        self.name = f"{made.name}[{client.name}]"
+        self.metrics = (made.metric,)
         self._made = made
         self._client = client
         self._asked = CachedModel(self.name, client, votes)
-
-    @property
-    def name(self) -> str:
-        """With the model, since another model is another judge."""
-        return f"{self._made.name}[{self._client.name}]"
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """Its one metric."""
-        return (self._made.metric,)
 
     @property
     def settings(self) -> dict[str, JsonValue]:

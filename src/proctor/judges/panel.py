@@ -21,7 +21,6 @@ from proctor.core import (
     InputError,
     Item,
     JudgementCache,
-    Metric,
     NoVerdictError,
     RefusalError,
     Score,
@@ -61,16 +60,8 @@ class WithFallback:
     def __init__(self, judge: Scorer, fallback: Scorer) -> None:
         self._judge = judge
         self._fallback = fallback
-
-    @property
-    def name(self) -> str:
-        """The judge's."""
-        return self._judge.name
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """The judge's."""
-        return self._judge.metrics
+        self.name = judge.name
+        self.metrics = judge.metrics
 
     def applies(self, item: Item) -> bool:
         """To what the judge applies to."""

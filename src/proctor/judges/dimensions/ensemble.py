@@ -136,12 +136,8 @@ class RecordedJudge:
     def __init__(self, name: str, given: Mapping[Case, Mapping[str, float]]) -> None:
         self.name = name
         self._given = given
-
-    @property
-    def settings(self) -> dict[str, JsonValue]:
-        """How many answers it scored, and a hash of the scores."""
-        told: list[JsonValue] = [[case.id, case.candidate, dict(one)] for case, one in self._given.items()]
-        return {"recorded": len(told), "scores_sha256": content_hash(told)}
+        told: list[JsonValue] = [[case.id, case.candidate, dict(one)] for case, one in given.items()]
+        self.settings: dict[str, JsonValue] = {"recorded": len(told), "scores_sha256": content_hash(told)}
 
     async def judge(self, case: Case) -> DimensionScores:
         """The scores that were given (see `DimensionJudge`); missing is what it gave no score for."""

@@ -18,7 +18,6 @@ from proctor.core import (
     Item,
     Judgement,
     JudgementCache,
-    Metric,
     RatingScheme,
     Score,
     Status,
@@ -186,6 +185,8 @@ class DimensionScorer:
     def __init__(
         self, judge: DimensionJudge, scheme: RatingScheme, book: JudgementCache, images: Path | None = None
     ) -> None:
+        self.name = judge.name
+        self.metrics = scheme.metrics
         self._judge = judge
         self._scheme = scheme
         self._book = book
@@ -193,19 +194,9 @@ class DimensionScorer:
         self._said: dict[Case, DimensionScores] = {}
 
     @property
-    def name(self) -> str:
-        """The judge's."""
-        return self._judge.name
-
-    @property
     def settings(self) -> dict[str, JsonValue]:
         """The judge's."""
         return self._judge.settings
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """The dimensions."""
-        return self._scheme.metrics
 
     def applies(self, item: Item) -> bool:
         """To free text in a language that has dimensions."""

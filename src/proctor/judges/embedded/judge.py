@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -32,34 +33,30 @@ from proctor.judges.embedded.validation import RatedAnswers, train
 _EXPECTED = "the weights of a learned judge (proctor judge fit --method embedded)"
 
 
+_KINDS: dict[str, type[np.generic]] = {
+    "dimensions": np.str_,
+    "columns": np.int64,
+    "grams": np.str_,
+    "chosen": np.int64,
+    "figures": np.float64,
+}
+"""What is kept as tuples of texts and numbers, by name; all else are arrays of floats."""
+
+
 def arrays_of(learned: Mapping[str, Learned]) -> Arrays:
     """All that judges learned, by language, under names such as "en/grams/query"."""
     found: Arrays = {}
     for language, one in learned.items():
-        views = one.views
-        plain: dict[str, Any] = {
-            "dimensions": np.array(one.dimensions, dtype=np.str_),
-            "columns": np.array(views.columns, dtype=np.int64),
-            "centre": views.centre,
-            "spread": views.spread,
-            "waves": views.waves,
-            "phases": views.phases,
-            **{f"grams/{part}": np.array(names, dtype=np.str_) for part, names in views.grams.items()},
-            **{f"rarity/{part}": values for part, values in views.rarity.items()},
-            **{f"means/{name}": mean for name, (mean, _) in views.scaling.items()},
-            **{f"sizes/{name}": np.array(size, dtype=np.float64) for name, (_, size) in views.scaling.items()},
-            **{f"weights/{name}": values for name, values in one.weights.items()},
-            "offset": one.offset,
-            "curve": one.curve,
-            "chosen": np.array(one.chosen, dtype=np.int64),
-            "figures": np.array(one.figures, dtype=np.float64),
-        }
-        found |= {f"{language}/{name}": array for name, array in plain.items()}
+        for name, part in {**vars(one.views), **vars(one)}.items():
+            if name != "views":
+                inside = {f"/{own}": value for own, value in part.items()} if isinstance(part, dict) else {"": part}
+                kind = _KINDS.get(name)
+                found |= {f"{language}/{name}{own}": np.asarray(value, dtype=kind) for own, value in inside.items()}
     return found
 
 
 def read_weights(file: Path) -> Arrays:
-    """The arrays of a file of weights. Raises `InputError` as `proctor.core.tables` does."""
+    """The arrays of a file of weights. Raises `InputError` as `proctor.core.arrays` does."""
     return read_arrays(file, "weights", _EXPECTED)
 
 
@@ -86,31 +83,16 @@ def learned_from(file: Path, arrays: Arrays, levels: Mapping[str, Mapping[str, o
 
 
 def _learned(arrays: Arrays) -> Learned:
-    def named(prefix: str) -> Arrays:
-        return {
-            name.removeprefix(f"{prefix}/"): array for name, array in arrays.items() if name.startswith(f"{prefix}/")
-        }
-
-    sizes = named("sizes")
-    views = Views(
-        columns=tuple(arrays["columns"].tolist()),
-        centre=arrays["centre"],
-        spread=arrays["spread"],
-        waves=arrays["waves"],
-        phases=arrays["phases"],
-        grams={part: tuple(names.tolist()) for part, names in named("grams").items()},
-        rarity=named("rarity"),
-        scaling={name: (mean, float(sizes[name])) for name, mean in named("means").items()},
-    )
-    return Learned(
-        dimensions=tuple(arrays["dimensions"].tolist()),
-        views=views,
-        weights=named("weights"),
-        offset=arrays["offset"],
-        curve=arrays["curve"],
-        chosen=tuple(arrays["chosen"].tolist()),
-        figures=tuple(arrays["figures"].tolist()),
-    )
+    parts: dict[str, Any] = {name: {} for name in ("grams", "rarity", "means", "sizes", "weights")}
+    for place, array in arrays.items():
+        name, _, own = place.partition("/")
+        value = tuple(array.tolist()) if name in _KINDS else float(array) if name == "sizes" else array
+        if own:
+            parts[name][own] = value
+        else:
+            parts[name] = value
+    views = Views(**{one.name: parts.pop(one.name) for one in fields(Views)})
+    return Learned(views=views, **parts)
 
 
 def _checked(learned: Learned, dimensions: tuple[str, ...]) -> Learned:
@@ -120,7 +102,7 @@ def _checked(learned: Learned, dimensions: tuple[str, ...]) -> Learned:
         raise ValueError("dimensions that the manifest does not name")
     if set(views.grams) != set(PARTS) or set(views.rarity) != set(PARTS):
         raise ValueError("other texts than candidate, references and query")
-    if set(views.scaling) != set(VIEWS) or not set(learned.weights) <= set(VIEWS):
+    if set(views.means) != set(VIEWS) or set(views.sizes) != set(VIEWS) or not set(learned.weights) <= set(VIEWS):
         raise ValueError("other views than there are")
     columns, waves, many = len(views.columns), len(views.phases), len(dimensions)
     if columns < len(LIKENESS) or not all(isinstance(one, int) and one >= 0 for one in views.columns):
@@ -135,13 +117,13 @@ def _checked(learned: Learned, dimensions: tuple[str, ...]) -> Learned:
         **{f"rarity/{part}": (views.rarity[part], (len(views.grams[part]),)) for part in PARTS},
     }
     for view, width in _widths(views).items():
-        wanted[f"means/{view}"] = (views.scaling[view][0], (width,))
+        wanted[f"means/{view}"] = (views.means[view], (width,))
         if view in learned.weights:
             wanted[f"weights/{view}"] = (learned.weights[view], (width, many))
     for name, (array, shape) in wanted.items():
         if array.shape != shape or array.dtype.kind != "f" or not np.isfinite(array).all():
             raise ValueError(f"{name}: {array.shape} of {array.dtype}, not finite numbers of {shape}")
-    if not (views.spread > 0).all() or not all(size > 0 for _, size in views.scaling.values()):
+    if not (views.spread > 0).all() or not all(size > 0 for size in views.sizes.values()):
         raise ValueError("a spread that is not above 0")
     return learned
 
@@ -156,7 +138,7 @@ def _widths(views: Views) -> dict[str, int]:
         "wording-of-references": vocabulary["references"],
         "wording-of-query": vocabulary["query"],
     }
-    encoded = len(views.scaling["meaning"][0]) if views.scaling["meaning"][0].ndim == 1 else -1
+    encoded = len(views.means["meaning"]) if views.means["meaning"].ndim == 1 else -1
     return {view: known.get(view, vocabulary["candidate"] if view.startswith("wording") else encoded) for view in VIEWS}
 
 
@@ -267,16 +249,12 @@ def load_model(folder: Path) -> tuple[dict[str, Learned], Manifest]:
     form, anything but arrays of numbers and texts, and weights that are not those that the manifest names or do
     not fit each other.
     """
-    manifest = _manifest(folder / MANIFEST)
+    manifest = read_model(folder / MANIFEST, Manifest, "a learned judge (proctor judge fit --method embedded)")
     arrays = read_weights(folder / WEIGHTS)
     if hash_of(arrays) != manifest.weights_sha256:
         raise InputError(folder / WEIGHTS, found="other weights", expected="those that the manifest names")
     levels = {language: one.levels for language, one in manifest.languages.items()}
     return learned_from(folder / WEIGHTS, arrays, levels), manifest
-
-
-def _manifest(file: Path) -> Manifest:
-    return read_model(file, Manifest, "a learned judge (proctor judge fit --method embedded)")
 
 
 def _data_hash(rated: Sequence[RatedCase]) -> str:
@@ -322,6 +300,7 @@ class EmbeddedJudge:
         self._encoders = encoders
         self._trained_on = frozenset(manifest.trained_on)
         self.manifest = manifest
+        self.name = f"embedded-judge[{manifest.weights_sha256[:8]}]"  # other weights are another judge
 
     @classmethod
     def load(cls, folder: Path, *, encoders: Encoders | None = None) -> EmbeddedJudge:
@@ -347,11 +326,6 @@ class EmbeddedJudge:
         save_model(folder, self._learned, self.manifest)
 
     @property
-    def name(self) -> str:
-        """With the weights, since other weights are another judge."""
-        return f"embedded-judge[{self.manifest.weights_sha256[:8]}]"
-
-    @property
     def settings(self) -> dict[str, JsonValue]:
         """Where the scores come from."""
         return {
@@ -363,11 +337,9 @@ class EmbeddedJudge:
         }
 
     async def judge(self, case: Case) -> DimensionScores:
-        """The scores of one answer by itself (see `score`)."""
         return self.score([case])[0]
 
     async def judge_all(self, cases: Sequence[Case]) -> list[DimensionScores]:
-        """The scores of each answer, in the order of the cases (see `score`)."""
         return self.score(cases)
 
     def score(self, cases: Sequence[Case]) -> list[DimensionScores]:
@@ -413,7 +385,7 @@ class EmbeddedJudge:
         """Where the weights are for other measures, or another encoder, than what the answers were read with."""
         views = learned.views
         measured, encoded = len(answers.names), answers.meanings["candidate"].shape[1]
-        wanted = (max(views.columns) + 1, len(views.scaling["meaning"][0]))
+        wanted = (max(views.columns) + 1, len(views.means["meaning"]))
         names = {answers.names[k] for k in views.columns if k < measured}
         if wanted[0] > measured or wanted[1] != encoded or not names.issuperset(LIKENESS):
             found = f"weights for {wanted[0]} measures and embeddings of {wanted[1]} numbers"

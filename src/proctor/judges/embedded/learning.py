@@ -152,7 +152,7 @@ _LEAST_TEXTS = 2  # n-grams of fewer training texts are left out
 class Views:
     """How answers become blocks of columns; everything in it was learned from training answers alone.
 
-    `scaling` holds, per view, each column's mean and the block's size, so that every block has mean 0 and
+    `means` holds each view's mean of every column and `sizes` its block's size, so that every block has mean 0 and
     mean squared length 1 over the training answers.
     """
 
@@ -163,11 +163,16 @@ class Views:
     phases: Floats
     grams: dict[str, tuple[str, ...]]
     rarity: dict[str, Floats]
-    scaling: dict[str, tuple[Floats, float]]
+    means: dict[str, Floats]
+    sizes: dict[str, float]
 
     def blocks(self, answers: Answers) -> dict[str, Floats]:
         """The blocks of answers: rows × columns, by view."""
-        return _scaled(_raw(self, answers), self.scaling)
+        return self.scaled(_raw(self, answers))
+
+    def scaled(self, raw: dict[str, Floats]) -> dict[str, Floats]:
+        """Blocks as they are, centred and of comparable size."""
+        return {name: (raw[name] - mean) / self.sizes[name] for name, mean in self.means.items()}
 
 
 def fit_views(answers: Answers, rows: Rows, seed: int, *, alone: bool = False) -> tuple[Views, dict[str, Floats]]:
@@ -184,18 +189,13 @@ def fit_views(answers: Answers, rows: Rows, seed: int, *, alone: bool = False) -
     rarity: dict[str, Floats] = {}
     for part in PARTS:
         grams[part], rarity[part] = _vocabulary(answers, part, rows)
-    unscaled = Views(columns, centre, spread, waves, phases, grams, rarity, {})
-    scaling = {}
-    raw = _raw(unscaled, answers)
+    views = Views(columns, centre, spread, waves, phases, grams, rarity, {}, {})
+    raw = _raw(views, answers)
     for name, block in raw.items():
-        mean = block[rows].mean(axis=0)
-        size = float(np.sqrt(((block[rows] - mean) ** 2).sum(axis=1).mean()))
-        scaling[name] = (mean, size if size > 1e-9 else 1.0)
-    return Views(columns, centre, spread, waves, phases, grams, rarity, scaling), _scaled(raw, scaling)
-
-
-def _scaled(raw: dict[str, Floats], scaling: dict[str, tuple[Floats, float]]) -> dict[str, Floats]:
-    return {name: (raw[name] - mean) / size for name, (mean, size) in scaling.items()}
+        views.means[name] = block[rows].mean(axis=0)
+        size = float(np.sqrt(((block[rows] - views.means[name]) ** 2).sum(axis=1).mean()))
+        views.sizes[name] = size if size > 1e-9 else 1.0
+    return views, views.scaled(raw)
 
 
 def _raw(views: Views, answers: Answers) -> dict[str, Floats]:
