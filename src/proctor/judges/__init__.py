@@ -9,23 +9,18 @@ if TYPE_CHECKING:
     from proctor.judges.panel import Panel, WithFallback
     from proctor.judges.registry import (
         JUDGES,
-        BuildJudge,
         FramesOf,
         OfSeveral,
-        SeesFrames,
         build_dimension_judge,
         build_judge,
         judge_prompt,
         rates_dimensions,
     )
-    from proctor.judges.verdict_judges import TEXT_ONLY_FLAG
     from proctor.judges.verdicts import (
         AWAITING_VOTES,
-        BY_FALLBACK,
         CONTRADICTION,
         CONTRADICTION_FLAG,
         DECIDED_BY_A_PERSON,
-        HALF_UNNAMED,
         JUDGE_VOTE,
         NO_VERDICT,
         PANEL_ACCURACY,
@@ -53,11 +48,9 @@ else:
 
 __all__ = [
     "AWAITING_VOTES",
-    "BY_FALLBACK",
     "CONTRADICTION",
     "CONTRADICTION_FLAG",
     "DECIDED_BY_A_PERSON",
-    "HALF_UNNAMED",
     "JUDGES",
     "JUDGE_VOTE",
     "NO_VERDICT",
@@ -67,12 +60,10 @@ __all__ = [
     "RUBRIC",
     "RUBRIC_BY_ERROR_TYPE",
     "RUBRIC_LABELS",
-    "TEXT_ONLY_FLAG",
     "TIE",
     "UNRESOLVED",
     "VERDICT_METRICS",
     "VOTE_MISSING",
-    "BuildJudge",
     "ErrorType",
     "FramesOf",
     "FunctionJudge",
@@ -80,7 +71,6 @@ __all__ = [
     "OfSeveral",
     "Panel",
     "PartialScoresError",
-    "SeesFrames",
     "Verdict",
     "WithFallback",
     "asked_metrics",
