@@ -1,5 +1,5 @@
 """What is learned from rated answers for each dimension, and never used on an encounter that it was learned from: curves from a
-judge's scores to what clinicians give (`judge calibrate`), and which of several judges is best (`judge choose`).
+judge's scores to what clinicians give (`judge fit --method calibration`), and which of several judges is best (`--method choice`).
 
 Choosing the best of many on some answers and stating how good it was on these very answers flatters: among
 equally good judges the luckiest one wins. So the choice is made in folds that part no encounter: chosen on the
