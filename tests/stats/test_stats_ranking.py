@@ -7,7 +7,7 @@ import pytest
 
 from proctor.core import InputError
 from proctor.stats import Estimate, Rank, Resampling, rank_systems
-from proctor.stats.matrix import system_table
+from proctor.stats.means import system_table
 
 
 def ranks(matrix: object, names: list[str], groups: object, **options: object) -> dict[str, int]:

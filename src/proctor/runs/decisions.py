@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import select
-
 from proctor.core import (
     HUMAN,
     Answer,
@@ -31,7 +29,6 @@ from proctor.core import (
     whole_file,
 )
 from proctor.judges import UNRESOLVED, asked_metrics, decided_by, decided_scores, decided_values, is_decided
-from proctor.runs import schema
 from proctor.runs.export import safe_cell
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
@@ -119,7 +116,7 @@ def open_answers(
 def _listed(store: Store, benchmark: str, runs: Sequence[Run], *, decided: bool) -> tuple[list[OpenAnswer], set[str]]:
     """The entries of these runs, and the judges whose metrics are not known."""
     card, items = store.card(benchmark), store.items(benchmark)
-    given = _metrics_given(store, benchmark)
+    given = store.scorers(benchmark)
     found: list[OpenAnswer] = []
     silent = set()
     for run in runs:
@@ -191,7 +188,7 @@ def decide(store: Store, benchmark: str, file: Path, *, by: str, at: str) -> Dec
     votes: list[Judgement] = []
     scores: list[tuple[Run, Score]] = []
     unchanged, again = set(), set()
-    given = _metrics_given(store, benchmark)
+    given = store.scorers(benchmark)
     for row, one in chosen.values():
         answer = (one.run.id, one.item.id, one.judge)
         before = former.get(one.vote_key)
@@ -284,7 +281,7 @@ def _unknown(
 ) -> InputError:
     """Which cell of a row names nothing, or that all name something that is not open."""
     runs = store.runs(benchmark)
-    given = _metrics_given(store, benchmark)
+    given = store.scorers(benchmark)
     choices: dict[str, set[str]] = {
         "item": {item.id for item in store.items(benchmark)},
         "system": {run.system for run in runs},
@@ -341,18 +338,6 @@ def _scores_given(
     votes = store.votes(row.vote_key for row in found if row.vote_key)
     people = {key for key, vote in votes.items() if vote.judge.startswith(HUMAN)}
     return {(row.scorer, row.item_id, row.metric): row.vote_key if row.vote_key in people else None for row in found}
-
-
-def _metrics_given(store: Store, benchmark: str) -> dict[str, set[str]]:
-    """The metrics that each scorer has given in this benchmark."""
-    scores = schema.scores
-    ids = [run.id for run in store.runs(benchmark)]
-    query = select(scores.c.scorer, scores.c.metric).where(scores.c.run.in_(ids)).distinct()
-    found: dict[str, set[str]] = defaultdict(set)
-    with store.reading() as connection:
-        for row in connection.execute(query):
-            found[row.scorer].add(row.metric)
-    return found
 
 
 def _values_text(metric: Metric, card: BenchmarkCard) -> str:

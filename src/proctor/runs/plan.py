@@ -169,12 +169,7 @@ async def execute(
         tally = await ask_all(plan.jobs, store, limits=limits, stop=stop, on_change=on_change)
     except* ProctorError as errors:
         raise _first(errors) from None
-    return Outcome(tally, left_failed(store, plan), tally.remaining)
-
-
-def left_failed(store: Store, plan: Plan) -> int:
-    """Failed answers in the plan's runs."""
-    return sum(store.count_answers(run)[1] for run in plan.runs)
+    return Outcome(tally, sum(store.count_answers(run)[1] for run in plan.runs), tally.remaining)
 
 
 def _first(group: ExceptionGroup[Exception]) -> Exception:

@@ -22,9 +22,11 @@ _OWN = {CONTRADICTION.name, UNRESOLVED.name}
 
 def judges_of(store: Store, benchmark: str) -> list[str]:
     """The names of all scorers that have scored answers, people among them, code left out; sorted."""
-    table = load_items(store, store.card(benchmark), all_items=True)
-    found = {one.scorer for run in chosen_runs(store, benchmark) for one in load_raw_series(store, run, table)}
-    return sorted(found - {CODE})
+    return sorted(store.scorers(benchmark).keys() - {CODE})
+
+
+def _people(store: Store, benchmark: str) -> list[str]:
+    return [name for name in judges_of(store, benchmark) if name.startswith(HUMAN)]
 
 
 def compared(
@@ -205,7 +207,7 @@ def people_ratings(store: Store, benchmark: str) -> RatingsTable:
     """All ratings by people. Raises `InputError` where there are none."""
     from proctor.audits import RatingsTable
 
-    people = [name for name in judges_of(store, benchmark) if name.startswith(HUMAN)]
+    people = _people(store, benchmark)
     given = _Given(store, benchmark, all_items=False, short_names=True)
     marks = {name: given.marks(name) for name in people}
     ratings = tuple(one for name in people for one in given.ratings(name, marks[name], set(marks[name])))
@@ -256,10 +258,9 @@ def rated_cases(
 
     given = _Given(store, benchmark, all_items=False, short_names=True)
     ratings: dict[tuple[str, str], dict[str, list[float]]] = {}
-    for name in judges_of(store, benchmark):
-        if name.startswith(HUMAN):
-            for (item, system, dimension), value in given.marks(name).items():
-                ratings.setdefault((item, system), {}).setdefault(dimension, []).append(value)
+    for name in _people(store, benchmark):
+        for (item, system, dimension), value in given.marks(name).items():
+            ratings.setdefault((item, system), {}).setdefault(dimension, []).append(value)
     cases = _cases(given, scheme, images)
     return {
         key: RatedCase(case, {name: sum(values) / len(values) for name, values in ratings[key].items()})
@@ -307,7 +308,7 @@ def answer_keys(store: Store, benchmark: str) -> dict[Key, str]:
     if scheme is None:
         raise InputError(store.shown, f"benchmark {benchmark}", found="no dimensions", expected="a rated benchmark")
     given = _Given(store, benchmark, all_items=True, short_names=True)
-    people = [name for name in judges_of(store, benchmark) if name.startswith(HUMAN)]
+    people = _people(store, benchmark)
     rated = {key: given.texts[key[:2]] for name in people for key in given.marks(name)}
     return rated or {
         (item, system, one.name): text
@@ -333,14 +334,12 @@ def add_recorded_scores(store: Store, benchmark: str, scorer: str, scores: Mappi
             found=f"other ones already, the first for {', '.join(other)}",
             expected="the same scores, or a new name",
         )
-    run_of = {system: run for run in given.runs if (system := given.named[run.id])}
-    added = 0
+    run_of = {given.named[run.id]: run for run in given.runs}
     by_run: dict[str, list[Score]] = {}
     for (item, system, dimension), value in scores.items():
         if value is not None:
             score = Score(item_id=item, metric=dimension, value=value, scorer=scorer)
             by_run.setdefault(system, []).append(score)
-            added += 1
     for system, own in by_run.items():
         store.add_scores(run_of[system], own)
-    return added
+    return sum(map(len, by_run.values()))

@@ -101,14 +101,8 @@ def load_scores(store: Store, run: Run, items: ItemTable, first: int) -> dict[in
             )
             for row in connection.execute(query):
                 position = int(items.row_of[row.item])
-                score = Score(
-                    item_id=items.ids[position],
-                    metric=row.metric,
-                    value=row.value,
-                    scorer=row.scorer,
-                    label=row.label,
-                    vote_key=row.vote_key,
-                )
+                own = {name: getattr(row, name) for name in ("metric", "value", "scorer", "label", "vote_key")}
+                score = Score(item_id=items.ids[position], **own)
                 found.setdefault(position, []).append(score)
     return found
 

@@ -378,6 +378,17 @@ class Store:
         with self.reading() as connection:
             return {names[number] for number in connection.scalars(query)}
 
+    def scorers(self, benchmark: str) -> dict[str, set[str]]:
+        """All who have scored answers to a benchmark, each with the metrics that they gave."""
+        scores, found = schema.scores, dict[str, set[str]]()
+        query = select(scores.c.scorer, scores.c.metric).where(
+            scores.c.run.in_([run.id for run in self.runs(benchmark)])
+        )
+        with self.reading() as connection:
+            for row in connection.execute(query.distinct()):
+                found.setdefault(row.scorer, set()).add(row.metric)
+        return found
+
     def score_rows(
         self, run: Run, *, scorer: str = "", metric: str = "", item: str = "", judged: bool = False
     ) -> list[Any]:

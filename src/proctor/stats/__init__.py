@@ -18,50 +18,10 @@ if TYPE_CHECKING:
 else:
     export_lazily(__name__)
 
-__all__ = [
-    "RANK_RULES",
-    "RULES",
-    "Contrast",
-    "Correction",
-    "Difference",
-    "Estimate",
-    "Floats",
-    "Groups",
-    "Ints",
-    "Kind",
-    "Pair",
-    "Rank",
-    "RankingPlan",
-    "Regression",
-    "Resamples",
-    "Resampling",
-    "Rule",
-    "Sampled",
-    "Stability",
-    "Standing",
-    "Standings",
-    "Term",
-    "average",
-    "borda",
-    "carrying_groups",
-    "contrast",
-    "copeland",
-    "correlation",
-    "cross_table",
-    "group_codes",
-    "group_mean_slices",
-    "holm",
-    "krippendorff_alpha",
-    "logistic",
-    "mean_interval",
-    "ordered_ranks",
-    "paired_difference",
-    "paired_differences",
-    "places",
-    "rank_buckets",
-    "rank_systems",
-    "ratio",
-    "slice_means",
-    "sums_interval",
-    "tie_groups",
-]
+__all__ = ["RANK_RULES", "RULES", "Contrast", "Correction", "Difference", "Estimate", "Floats", "Groups", "Ints"]
+__all__ += ["Kind", "Pair", "Rank", "RankingPlan", "Regression", "Resamples", "Resampling", "Rule", "Sampled"]
+__all__ += ["Stability", "Standing", "Standings", "Term", "average", "borda", "carrying_groups", "contrast"]
+__all__ += ["copeland", "correlation", "cross_table", "group_codes", "group_mean_slices", "holm"]
+__all__ += ["krippendorff_alpha", "logistic", "mean_interval", "ordered_ranks", "paired_difference"]
+__all__ += ["paired_differences", "places", "rank_buckets", "rank_systems", "ratio", "slice_means", "sums_interval"]
+__all__ += ["tie_groups"]

@@ -22,7 +22,7 @@ from proctor.stats.bootstrap import (
     weights,
 )
 from proctor.stats.clusters import Floats, Groups, Ints, Values, finite, group_codes, summed
-from proctor.stats.matrix import system_table
+from proctor.stats.means import system_table
 from proctor.stats.special import stdtr, stdtrit
 
 Kind = Literal["pearson", "spearman", "kendall"]

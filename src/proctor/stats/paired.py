@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from proctor.core import InputError
 from proctor.stats.bootstrap import CHUNK, Estimate, Resampling, group_units, ratio, weights
 from proctor.stats.clusters import Floats, Groups, Ints, Values, cell_hash, finite
-from proctor.stats.matrix import Matrix, SystemTable, dense_sums, system_table
-from proctor.stats.means import check_bounds, estimates
+from proctor.stats.means import Matrix, SystemTable, check_bounds, dense_sums, estimates, system_table
 from proctor.stats.signflip import sign_flip
 
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from proctor.core import InputError
 from proctor.stats.bootstrap import Estimate, Resampling
 from proctor.stats.clusters import Floats, Groups, Ints
-from proctor.stats.matrix import Matrix, system_table
-from proctor.stats.means import check_bounds, estimates
+from proctor.stats.means import Matrix, check_bounds, estimates, system_table
 from proctor.stats.paired import all_pairs, holm
 
 
