@@ -248,11 +248,9 @@ class Timeline:
         return [one for one in self._moments if one.kind == kind and class_name in {None, one.class_name}]
 
     def insertions(self, class_name: str | None = None) -> list[AnnotatedMoment]:
-        """Insertions, in order of time."""
         return self.moments("insertion", class_name)
 
     def retrievals(self, class_name: str | None = None) -> list[AnnotatedMoment]:
-        """Retrievals, in order of time."""
         return self.moments("retrieval", class_name)
 
     def first(self, kind: MomentKind) -> dict[str, float]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
 
 from proctor.construction.rules import CandidateQuestion
-from proctor.core import NUMBER_WORDS
+from proctor.core import NUMBER_WORDS, InputError
 from proctor.core.formats import (
     BinaryFormat,
     ChoiceFormat,
@@ -223,3 +223,10 @@ def deal_options(
         mixed.insert(place, some[key])
         dealt.append((mixed, option_letters(len(some))[place]))
     return dealt
+
+
+def check_bounds(bounds: Iterable[tuple[str, float, float, float]]) -> None:
+    """Raises `InputError` for the first of some numbers (name, value, least, most) that is out of its range."""
+    for name, value, low, high in bounds:
+        if not low <= value <= high:
+            raise InputError(None, name, found=f"{value:g}", expected=f"{low:g} to {high:g}")

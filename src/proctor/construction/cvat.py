@@ -97,7 +97,6 @@ class _Tracks:
         self.moments: set[AnnotatedMoment] = set()
 
     def ended(self, node: Node, above: Sequence[Node]) -> bool:
-        """See `Ended`."""
         if len(above) == 1:
             if node.tag == "track":
                 self._show(self._open(node))

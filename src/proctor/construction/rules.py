@@ -98,7 +98,6 @@ class QuestionTemplates:
     attributes: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
 
     def phrase(self, name: str) -> str:
-        """How questions call a class."""
         return self.phrases[name]
 
     def text(self, rule: str, a: str = "", b: str = "", **more: str) -> str:
@@ -112,7 +111,6 @@ class QuestionTemplates:
         return self.texts[rule].format(**words)
 
     def yes_no(self, question: str, answer: bool, cue: str, mentions: tuple[str, ...]) -> CandidateQuestion:
-        """A question for yes or no."""
         return CandidateQuestion(question, BinaryFormat(), answer, "yes" if answer else "no", cue, mentions=mentions)
 
     def choice(self, question: str, right: str, others: list[str]) -> Iterator[CandidateQuestion]:
@@ -126,7 +124,6 @@ class QuestionTemplates:
         return CandidateQuestion(question, ChoiceFormat(), self.phrase(right), right, options=options, choices=names)
 
     def kinds(self, question: str, names: set[str], cue: str = "") -> CandidateQuestion:
-        """Which classes."""
         answer: list[JsonValue] = [str(name) for name in sorted(names)]
         form = ClassesFormat(classes=self.names)
         return CandidateQuestion(question, form, answer, "+".join(sorted(names)) or "none", cue)

@@ -24,7 +24,6 @@ class Node:
     children: list[Node] = field(default_factory=list)
 
     def get(self, name: str, default: str = "") -> str:
-        """An attribute's value."""
         return self.attributes.get(name, default)
 
     def find(self, tag: str) -> Node | None:
@@ -32,7 +31,6 @@ class Node:
         return next((child for child in self.children if child.tag == tag), None)
 
     def all(self, tag: str) -> Iterator[Node]:
-        """All elements of a name directly in this one."""
         return (child for child in self.children if child.tag == tag)
 
 

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from proctor.core.clock import Stopwatch, aside, rebook
     from proctor.core.errors import (
         ConfigurationError,
+        FileLocation,
         InfrastructureError,
         InputError,
         Noted,
@@ -154,6 +155,7 @@ __all__ = [
     "Excerpt",
     "FailedPolicy",
     "FieldProblem",
+    "FileLocation",
     "Frame",
     "Image",
     "InfrastructureError",

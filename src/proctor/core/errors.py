@@ -37,6 +37,23 @@ class InputError(ProctorError):
         super().__init__(": ".join(part for part in (str(file or ""), place, verdict) if part))
 
 
+@dataclass(frozen=True, slots=True)
+class FileLocation:
+    """A file and the place in it that is being read, which errors about its fields name.
+
+    >>> print(FileLocation("a.json", "item 3").error("'E'", "one of A to D", field="answer"))
+    a.json: item 3, field 'answer': found 'E', expected one of A to D
+    """
+
+    file: str | Path
+    place: str = ""
+
+    def error(self, found: str, expected: str, *, field: str = "") -> InputError:
+        """What is wrong there, or in a field of it."""
+        place = ", ".join(part for part in (self.place, f"field {field!r}" if field else "") if part)
+        return InputError(self.file, place, found=found, expected=expected)
+
+
 class UsageError(InputError):
     """An option that is needed was not given, or that does not go with the others: wrong usage, exit code 2.
 

@@ -36,7 +36,6 @@ class AsGiven:
     settings: ClassVar[dict[str, JsonValue]] = {}
 
     def supports(self, item: Item) -> bool:
-        """Orderings alone."""
         return isinstance(item.answer, OrderingFormat)
 
     async def answer(self, item: Item, view: View) -> Answer:
@@ -63,7 +62,6 @@ class OptionLength:
         self._otherwise = RandomGuess(seed)
 
     def supports(self, item: Item) -> bool:
-        """All formats but free text and orders."""
         return not isinstance(item.answer, OrderingFormat) and self._otherwise.supports(item)
 
     async def answer(self, item: Item, view: View) -> Answer:
@@ -112,7 +110,6 @@ class RandomGuess:
         self.settings: dict[str, JsonValue] = {"seed": seed}
 
     def supports(self, item: Item) -> bool:
-        """All formats but free text and patterns."""
         return not isinstance(item.answer, FreeTextFormat | PatternFormat)
 
     async def answer(self, item: Item, view: View) -> Answer:

@@ -58,7 +58,6 @@ class FunctionSystem:
         return self._function.function(*args, **kwargs)
 
     def renamed(self, name: str) -> FunctionSystem:
-        """The same under another name."""
         return FunctionSystem(self._function.function, name=name, formats=self._formats, settings=self._settings)
 
     @property
@@ -106,7 +105,6 @@ class BlockingView:
 
     @property
     def condition(self) -> str:
-        """The condition's name."""
         return self._view.condition
 
     @property

@@ -119,7 +119,6 @@ class ModelSystem:
         }
 
     def supports(self, item: Item) -> bool:
-        """A model can be asked anything."""
         del item
         return True
 

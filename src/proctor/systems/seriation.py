@@ -257,7 +257,6 @@ class Seriation:
         return {"version": VERSION, "start": start, "seed": self._seed}
 
     def supports(self, item: Item) -> bool:
-        """Orderings alone."""
         return isinstance(item.answer, OrderingFormat)
 
     async def answer(self, item: Item, view: View) -> Answer:

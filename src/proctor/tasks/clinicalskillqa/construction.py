@@ -12,6 +12,7 @@ from typing import Annotated, Self, get_args
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from proctor.construction import check_bounds
 from proctor.core import InputError, generator, read_json, read_model, whole_folder
 from proctor.media import VIDEO_EXTENSIONS, MediaLibrary, Picture, distances, hashes
 from proctor.tasks.clinicalskillqa.native import Scenario, labels_of
@@ -158,15 +159,14 @@ class InstancePlan:
         if not self.frames or len(set(self.frames)) != len(self.frames):
             raise InputError(None, "frames", found=str(self.frames), expected="numbers of frames, each once")
         scenarios = (None, *get_args(Scenario))
-        bounds: tuple[tuple[str, float, float, float], ...] = (
-            *(("frames", one, 2, 26) for one in self.frames),
-            ("per_video", self.per_video, 1, 10_000),
-            ("seconds", self.seconds, 0.2, 36_000),
-            ("apart", self.apart, 0, 0.5),
+        check_bounds(
+            [
+                *(("frames", one, 2, 26) for one in self.frames),
+                ("per_video", self.per_video, 1, 10_000),
+                ("seconds", self.seconds, 0.2, 36_000),
+                ("apart", self.apart, 0, 0.5),
+            ]
         )
-        for name, value, low, high in bounds:
-            if not low <= value <= high:
-                raise InputError(None, name, found=f"{value:g}", expected=f"{low:g} to {high:g}")
         if self.scenario not in scenarios:
             expected = f"one of {', '.join(get_args(Scenario))}"
             raise InputError(None, "scenario", found=repr(self.scenario), expected=expected)

@@ -47,22 +47,6 @@ from proctor.tasks.clinicalskillqa.scoring import published, report, score_predi
 from proctor.tasks.clinicalskillqa.submission import SUBMISSION, write_submission
 
 
-def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
-    """One answer to every item of the benchmark, in its order; the rationale stands in its `extra`.
-
-    An item without a prediction gets an answer whose reason is `NO_ANSWER`; an empty order is unreadable. Raises
-    `InputError` for a prediction for an item that the benchmark does not have.
-    """
-    predictions = read_predictions(path)
-    unknown = sorted(predictions.keys() - {item.id for item in benchmark.items})
-    if unknown:
-        raise InputError(path, f"item {unknown[0]!r}", found="an unknown item", expected="the benchmark's items alone")
-    answers = tuple(_answer(item, predictions.get(item.id)) for item in benchmark.items)
-    missing = sum(answer.reason == NO_ANSWER for answer in answers)
-    notes = (f"{missing} of {len(answers)} items have no answer and are wrong",) if missing else ()
-    return RecordedAnswers(answers=answers, settings={"recorded": "ClinicalSkillQA predictions"}, notes=notes)
-
-
 def _answer(item: Item, prediction: NativePrediction | None) -> Answer:
     if prediction is None:
         return Answer(item_id=item.id, reason=NO_ANSWER, problem=NO_ANSWER)
@@ -123,8 +107,21 @@ class ClinicalSkillQA(BenchmarkReader):
         )
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
-        """Predictions as JSON, JSON lines or CSV."""
-        return read_recorded(path, benchmark)
+        """One answer to every item of the benchmark, in its order; the rationale stands in its `extra`.
+
+        An item without a prediction gets an answer whose reason is `NO_ANSWER`; an empty order is unreadable. Raises
+        `InputError` for a prediction for an item that the benchmark does not have.
+        """
+        predictions = read_predictions(path)
+        unknown = sorted(predictions.keys() - {item.id for item in benchmark.items})
+        if unknown:
+            raise InputError(
+                path, f"item {unknown[0]!r}", found="an unknown item", expected="the benchmark's items alone"
+            )
+        answers = tuple(_answer(item, predictions.get(item.id)) for item in benchmark.items)
+        missing = sum(answer.reason == NO_ANSWER for answer in answers)
+        notes = (f"{missing} of {len(answers)} items have no answer and are wrong",) if missing else ()
+        return RecordedAnswers(answers=answers, settings={"recorded": "ClinicalSkillQA predictions"}, notes=notes)
 
     def mark_predictions(
         self,
@@ -164,12 +161,10 @@ class ClinicalSkillQA(BenchmarkReader):
         return order_summary(store, self.name, options, self.prediction_weights)
 
     def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
-        """See `submitting.write_submission`."""
         del form
         return write_submission(answers, file)
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
-        """Where the frames come from."""
         return (
             f"{len(missing)} key frames are not below {data}: they are handed out by the organisers of the "
             "ClinicalSkillQA 2026 shared task, a folder per instance."

@@ -85,12 +85,10 @@ class Cause:
 
     @property
     def error(self) -> bool:
-        """Whether it breaks a rule of the task."""
         return self.rule not in _WARNINGS
 
     @property
     def expected(self) -> str:
-        """What should be there."""
         return _EXPECTED[self.rule]
 
     def __str__(self) -> str:
@@ -111,16 +109,13 @@ class PredictionLint:
 
     @property
     def errors(self) -> int:
-        """How many places break a rule."""
         return sum(len(one.places) for one in self.causes if one.error)
 
     @property
     def warnings(self) -> int:
-        """How many places a person should look at."""
         return sum(len(one.places) for one in self.causes if not one.error)
 
     def to_json(self) -> dict[str, JsonValue]:
-        """As programs read it."""
         return {
             "file": str(self.file),
             "answers": self.answers,

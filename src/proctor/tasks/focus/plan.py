@@ -20,6 +20,7 @@ from proctor.construction import (
     QuestionTemplates,
     Timeline,
     arrivals,
+    check_bounds,
     choose,
     constant_answers,
     leaks_answer,
@@ -85,7 +86,6 @@ class FocusTemplates(QuestionTemplates):
         return super().text(rule, a, b, **more) + bagged
 
     def tolerance(self, end: float) -> float:
-        """As the toolkit writes it."""
         return time_tolerance(end if self.shown_s is None else self.shown_s)
 
     def moments(self, times: list[float]) -> list[JsonValue]:
@@ -229,13 +229,12 @@ class FocusPlan:
     segment_s: int = 60
 
     def __post_init__(self) -> None:
-        for name, value, low, high in (
+        bounds = (
             ("per_video", self.per_video, 1, 1000),
             ("times", self.times, 0, 100),
             ("segment_s", self.segment_s, 5, 300),
-        ):
-            if not low <= value <= high:
-                raise InputError(None, name, found=str(value), expected=f"{low} to {high}")
+        )
+        check_bounds(bounds)
         if self.track not in RULES_OF_TRACK:
             raise InputError(None, "track", found=repr(self.track), expected=f"one of {', '.join(RULES_OF_TRACK)}")
         for rule in self.unseen_questions:

@@ -15,6 +15,7 @@ from proctor.core import (
     BenchmarkReader,
     Briefing,
     FailedPolicy,
+    FileLocation,
     InputError,
     Item,
     OfficialFigure,
@@ -122,7 +123,6 @@ class _Reader(BenchmarkReader):
         self._track = track
 
     def on_track(self, track: str) -> BenchmarkReader:
-        """The reader of one track."""
         if track not in TRACKS:
             raise InputError(None, "--track", found=repr(track), expected=f"one of {', '.join(TRACKS)}")
         return _Reader(track)
@@ -172,7 +172,6 @@ class _Reader(BenchmarkReader):
         return requests, references
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
-        """Reads `responses.json` or `answer.json`."""
         return read_recorded(path, benchmark)
 
     def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
@@ -198,7 +197,6 @@ class _Reader(BenchmarkReader):
         return figures(groups, tags, right, late, official=official, draws=draws, seed=seed)
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
-        """Where the videos come from."""
         del data
         return (
             f"The videos of FOCUS ({len(missing)} are missing) come from the challenge's organisers after "
@@ -233,31 +231,27 @@ def _item(
     request: NativeRequest, key: NativeReference | None, track: str, classes: tuple[str, ...], data: Path
 ) -> Item:
     place = f"question {request.qID}"
-    _check_shown(request, track, data / "requests.json", place)
+    _check_shown(request, track, FileLocation(data / "requests.json", place))
+    location = FileLocation(data / "references.json", place)
     named = key or without_reference(request)
     question = FormQuestion(named.format_kwargs, named.options, classes)
-    form = _form(named, question, data, place)
+    form = _form(named, question, location)
     options = question.options if isinstance(form, ChoiceFormat) else ()
     text = request.question.removesuffix(lettered(options)).rstrip() if options else request.question
+    end = max(request.end_time, request.start_time + _FRAME_S)
     return Item(
         id=request.qID,
         group=request.videoID,
         question=f"{text}\n(Procedure: {request.procedure_type}. Asked at {clock_text(request.end_time)}.)",
-        media=(
-            VideoClip(
-                source=request.videoID,
-                start=request.start_time,
-                end=max(request.end_time, request.start_time + _FRAME_S),
-            ),
-        ),
+        media=(VideoClip(source=request.videoID, start=request.start_time, end=end),),
         options=options,
         answer=form,
-        reference=None if key is None else _key(form, key, options, data, place),
-        tags=further_fields(request) | _tags(request, key, track, data, place),
+        reference=None if key is None else _key(form, key, options, location),
+        tags=further_fields(request) | _tags(request, key, track, location),
     )
 
 
-def _check_shown(request: NativeRequest, track: str, file: Path, place: str) -> None:
+def _check_shown(request: NativeRequest, track: str, location: FileLocation) -> None:
     """Whether what is shown is what the track has: one frame, a segment, or the procedure from its start."""
     shown, rules = request.end_time - request.start_time, TRACKS[track]
     field, found, expected = "end_time", f"{request.end_time:g} s", ""
@@ -269,42 +263,31 @@ def _check_shown(request: NativeRequest, track: str, file: Path, place: str) -> 
     elif rules.from_start and request.start_time > 0:
         field, found, expected = "start_time", f"{request.start_time:g} s", "0, the start of the video"
     if expected:
-        raise InputError(file, f"{place}, field {field!r}", found=found, expected=f"{expected} (track {track})")
+        raise location.error(found, f"{expected} (track {track})", field=field)
 
 
-def _key(form: AnswerFormat, key: NativeReference, options: tuple[str, ...], data: Path, place: str) -> Reference:
+def _key(form: AnswerFormat, key: NativeReference, options: tuple[str, ...], location: FileLocation) -> Reference:
     try:
         return Reference(answer=form.parse(key.answer, options))
     except ParseError as error:
-        raise InputError(
-            data / "references.json", f"{place}, field 'answer'", found=repr(error.found)[:80], expected=error.expected
-        ) from error
+        raise location.error(repr(error.found)[:80], error.expected, field="answer") from error
 
 
-def _form(key: NativeReference, question: FormQuestion, data: Path, place: str) -> AnswerFormat:
+def _form(key: NativeReference, question: FormQuestion, location: FileLocation) -> AnswerFormat:
     if key.format not in FORMATS:
-        raise InputError(
-            data / "references.json",
-            f"{place}, field 'format'",
-            found=repr(key.format),
-            expected=f"one of {', '.join(FORMATS)}",
-        )
+        raise location.error(repr(key.format), f"one of {', '.join(FORMATS)}", field="format")
     known, make = FORMATS[key.format]
     try:
         if unknown := sorted(key.format_kwargs.keys() - set(known)):
             raise TypeError(f"unknown: {', '.join(unknown)}")
         return make(question)
     except (ValidationError, TypeError, ValueError, OverflowError) as error:
-        raise InputError(
-            data / "references.json",
-            f"{place}, field 'format_kwargs'",
-            found=repr(key.format_kwargs)[:80],
-            expected=f"the arguments of the format {key.format} ({', '.join(known) or 'none'})",
-        ) from error
+        expected = f"the arguments of the format {key.format} ({', '.join(known) or 'none'})"
+        raise location.error(repr(key.format_kwargs)[:80], expected, field="format_kwargs") from error
 
 
 def _tags(
-    request: NativeRequest, key: NativeReference | None, track: str, data: Path, place: str
+    request: NativeRequest, key: NativeReference | None, track: str, location: FileLocation
 ) -> dict[str, TagValue]:
     asked: dict[str, TagValue] = {
         "track": track,
@@ -313,16 +296,12 @@ def _tags(
     }
     if key is None:
         return asked | {"answer_format": format_named(request)}
-    leaves = [leaf_of(label) for label in (key.primary, *key.secondaries)]
-    for label, leaf in zip((key.primary, *key.secondaries), leaves, strict=True):
+    named: list[str] = []
+    for label in (key.primary, *key.secondaries):
+        leaf = leaf_of(label)
         if leaf is None:
-            raise InputError(
-                data / "references.json",
-                place,
-                found=f"the capability {label!r}",
-                expected=f"one of {', '.join(CAPABILITIES)}",
-            )
-    named = [leaf for leaf in leaves if leaf is not None]
+            raise location.error(f"the capability {label!r}", f"one of {', '.join(CAPABILITIES)}")
+        named.append(leaf)
     primary, *secondaries = named
     return (
         further_fields(key)

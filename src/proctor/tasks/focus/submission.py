@@ -132,7 +132,6 @@ class SubmissionFinding:
 
     @property
     def level(self) -> str:
-        """In words."""
         return "error" if self.error else "warning"
 
     def __str__(self) -> str:
@@ -161,11 +160,9 @@ class Lint:
 
     @property
     def errors(self) -> int:
-        """How many break a rule."""
         return sum(one.error for one in self.findings)
 
     def by_rule(self) -> dict[str, int]:
-        """How many findings of each rule."""
         return dict(sorted(Counter(one.rule for one in self.findings).items()))
 
 

@@ -39,12 +39,10 @@ class AnswerRow:
 
     @property
     def item(self) -> str:
-        """The encounter's question in one language."""
         return item_id(self.dataset, self.encounter, self.language)
 
     @property
     def key(self) -> Key:
-        """Item, system and dimension."""
         return self.item, self.system, self.dimension
 
 
@@ -85,7 +83,6 @@ class Encounter(BaseModel):
 
     @property
     def item(self) -> str:
-        """The item that ratings of answers to it name."""
         return item_id(self.dataset, self.encounter_id, self.lang)
 
 

@@ -102,7 +102,6 @@ class MediqaReader(BenchmarkReader):
         return write_scores(scorer, scored, file, template=template, allow_missing=allow_missing)
 
     def official_audit(self, audit: Audit) -> dict[str, float | None]:
-        """The 98 figures of the task's own script."""
         return official(audit)
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
@@ -114,7 +113,6 @@ class MediqaReader(BenchmarkReader):
         return found[0]
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
-        """The organisers hand out the pictures."""
         return f"{len(missing)} pictures are missing: the organisers of MEDIQA-EVAL hand them out beside {data.name}."
 
 
@@ -122,7 +120,6 @@ READER = MediqaReader()
 
 
 def item_of(one: Encounter) -> Item:
-    """The item of an encounter."""
     references = one.expert_answers
     weighed = any((each.frequency, each.completeness) != (None, None) for each in references)
     return Item(

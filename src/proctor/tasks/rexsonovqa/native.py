@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from proctor.core import (
     Answer,
     Benchmark,
+    FileLocation,
     InputError,
     Item,
     Judgement,
@@ -109,7 +110,6 @@ class NativeVideo(_Native):
 
     @property
     def seconds(self) -> float:
-        """The length of the trimmed video."""
         return self.end_time - self.start_time
 
 
@@ -123,12 +123,8 @@ def read_metadata(data: Path) -> dict[str, NativeVideo]:
     for name, entry in raw.items():
         video = validated(NativeVideo, entry, file, f"video {name!r}")
         if video.end_time <= video.start_time:
-            raise InputError(
-                file,
-                f"video {name!r}, field 'end_time'",
-                found=f"{video.end_time}",
-                expected=f"a time after start_time {video.start_time}",
-            )
+            location, expected = FileLocation(file, f"video {name!r}"), f"a time after start_time {video.start_time}"
+            raise location.error(f"{video.end_time}", expected, field="end_time")
         videos[name] = video
     return videos
 
@@ -253,12 +249,8 @@ def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
             stem, _ = split_options(result.question)
             item = by_key.get((file.video, result.kind, stem, result.time_start, result.time_end))
             if item is None:
-                raise InputError(
-                    file.path,
-                    place,
-                    found=f"a question not in the benchmark: {stem[:60]!r}",
-                    expected="questions of the same release",
-                )
+                found_text = f"a question not in the benchmark: {stem[:60]!r}"
+                raise InputError(file.path, place, found=found_text, expected="questions of the same release")
             if item.id in taken:
                 _same_answer(taken[item.id], (file, result, place), item.id)
             else:
@@ -267,7 +259,7 @@ def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
     for item in benchmark.items:
         if item.id in taken:
             file, result, place = taken[item.id]
-            _take(found, item, result, (file.path, place), scored=file.scored)
+            _take(found, item, result, FileLocation(file.path, place), scored=file.scored)
     kinds = {result.kind for _, result, _ in taken.values()}
     asked = [item for item in benchmark.items if _kind(item) in kinds]
     judged: dict[str, JsonValue] = {"judge": JUDGE} if any(file.scored for file in files) else {}
@@ -288,20 +280,17 @@ def _same_answer(
     (file, result, _), (other, again, place) = first, second
     same = (result.question, result.model_prediction) == (again.question, again.model_prediction)
     if not same or file.scored == other.scored or file.blind != other.blind:
+        found = f"a second answer to {item} (the first is in {file.path})"
         raise InputError(
-            other.path,
-            place,
-            found=f"a second answer to {item} (the first is in {file.path})",
-            expected="one answer a question, of one model under one condition",
+            other.path, place, found=found, expected="one answer a question, of one model under one condition"
         )
 
 
 def _condition(files: Sequence[ResultFile]) -> str:
     blind = [file for file in files if file.blind]
     if blind and len(blind) < len(files):
-        raise InputError(
-            blind[0].path, found="answers without the video among others", expected="a folder of one condition alone"
-        )
+        found, expected = "answers without the video among others", "a folder of one condition alone"
+        raise InputError(blind[0].path, found=found, expected=expected)
     return "text-only" if blind else ""
 
 
@@ -314,9 +303,9 @@ def _kind(item: Item) -> str:
     return "mcq" if item.options else "free"
 
 
-def _take(found: _Found, item: Item, result: NativeResult, where: tuple[Path, str], *, scored: bool) -> None:
+def _take(found: _Found, item: Item, result: NativeResult, location: FileLocation, *, scored: bool) -> None:
     _, options = split_options(result.question)
-    answer = _answer(item, result, options, where)
+    answer = _answer(item, result, options, location)
     found.answers.append(answer)
     if answer.status is Status.FAILED:
         found.failed.append(item.id)
@@ -333,12 +322,12 @@ def _take(found: _Found, item: Item, result: NativeResult, where: tuple[Path, st
             found.read_differently.append(item.id)
         return
     if scored:
-        _judged(found, item, result, where)
+        _judged(found, item, result, location)
     else:
         found.unscored.append(item.id)
 
 
-def _answer(item: Item, result: NativeResult, options: list[str], where: tuple[Path, str]) -> Answer:
+def _answer(item: Item, result: NativeResult, options: list[str], location: FileLocation) -> Answer:
     meta = result.inference_metadata
     answer = Answer(
         item_id=item.id,
@@ -356,40 +345,31 @@ def _answer(item: Item, result: NativeResult, options: list[str], where: tuple[P
             status = Status.ERROR
         return answer.model_copy(update={"status": status, "reason": reason})
     try:
-        parsed = _choice(item, result, options, answer.text, where) if item.options else item.answer.parse(answer.text)
+        parsed = (
+            _choice(item, result, options, answer.text, location) if item.options else item.answer.parse(answer.text)
+        )
     except ParseError as error:
         return answer.model_copy(update={"problem": str(error)})
     shown: dict[str, JsonValue] = {"options_shown": [*options]} if item.options else {}
     return answer.model_copy(update={"parsed": parsed, "extra": answer.extra | shown})
 
 
-def _choice(item: Item, result: NativeResult, options: list[str], text: str, where: tuple[Path, str]) -> JsonValue:
-    file, place = where
+def _choice(item: Item, result: NativeResult, options: list[str], text: str, location: FileLocation) -> JsonValue:
     if sorted(options) != sorted(item.options):
-        raise InputError(
-            file,
-            f"{place}, field 'question'",
-            found="other options than the benchmark's",
-            expected=f"the options of {item.id} in any order",
-        )
+        expected = f"the options of {item.id} in any order"
+        raise location.error("other options than the benchmark's", expected, field="question")
     letters = option_letters(len(options))
     if result.answer not in letters:
-        raise InputError(
-            file, f"{place}, field 'answer'", found=repr(result.answer), expected=f"one of {', '.join(letters)}"
-        )
+        raise location.error(repr(result.answer), f"one of {', '.join(letters)}", field="answer")
     to_item = {letters[shown]: letters[item.options.index(text)] for shown, text in enumerate(options)}
     if item.reference is not None and to_item[result.answer] != item.reference.answer:
-        raise InputError(
-            file,
-            f"{place}, field 'answer'",
-            found=f"the key {options[letters.index(result.answer)]!r}",
-            expected="the benchmark's key",
-        )
+        found = f"the key {options[letters.index(result.answer)]!r}"
+        raise location.error(found, "the benchmark's key", field="answer")
     said = ChoiceFormat().parse(text, options)
     return to_item[str(said)]
 
 
-def _judged(found: _Found, item: Item, result: NativeResult, where: tuple[Path, str]) -> None:
+def _judged(found: _Found, item: Item, result: NativeResult, location: FileLocation) -> None:
     if result.eval_score is None or result.judge_explanation.startswith(_JUDGE_BROKE):
         found.unjudged.append(item.id)
         return
@@ -402,7 +382,7 @@ def _judged(found: _Found, item: Item, result: NativeResult, where: tuple[Path, 
             }
         )
     except ValidationError as error:
-        raise refusal(where[0], f"{where[1]}, judge's verdict", error) from error
+        raise refusal(location.file, f"{location.place}, judge's verdict", error) from error
     reference = item.reference.answer if item.reference else None
     content: dict[str, JsonValue] = {
         "judge": JUDGE,

@@ -17,7 +17,7 @@ from proctor.core import (
     Benchmark,
     BenchmarkReader,
     Excerpt,
-    InputError,
+    FileLocation,
     Item,
     PublishedCrossing,
     PublishedRow,
@@ -77,15 +77,13 @@ class _Reader(BenchmarkReader):
                 seen: dict[tuple[str, float, float], int] = {}
                 for number, question in enumerate(questions, start=1):
                     key = (question.question, question.time_start, question.time_end)
+                    location = FileLocation(file, f"item {number}")
                     if key in seen:
-                        raise InputError(
-                            file, f"item {number}", found=f"item {seen[key]} again", expected="no duplicates"
-                        )
+                        raise location.error(f"item {seen[key]} again", "no duplicates")
                     seen[key] = number
-                    place = (file, f"item {number}")
-                    tags = _tags(question, kind, categories.get(video, "other"), place)
+                    tags = _tags(question, kind, categories.get(video, "other"), location)
                     item_id = f"{video}/{kind}-{number:02d}"
-                    items.append(_item(item_id, video, question, source, tags, seed, place))
+                    items.append(_item(item_id, video, question, source, tags, seed, location))
         return Benchmark(
             name=self.name,
             title="ReXSonoVQA",
@@ -102,7 +100,6 @@ class _Reader(BenchmarkReader):
         )
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
-        """Reads one model's recorded tree."""
         return read_recorded(path, benchmark)
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
@@ -130,18 +127,18 @@ def _item(
     source: NativeVideo,
     tags: dict[str, TagValue],
     seed: int,
-    place: tuple[Path, str],
+    location: FileLocation,
 ) -> Item:
     stem, listed = split_options(question.question)
     reference: str = question.answer
     options: tuple[str, ...] = ()
     if tags["format"] == "choice":
-        options, reference = _shuffled(item_id, question, listed, seed, place)
+        options, reference = _shuffled(item_id, question, listed, seed, location)
     return Item(
         id=item_id,
         group=video,
         question=stem,
-        media=(_clip(video, question, source, place),),
+        media=(_clip(video, question, source, location),),
         options=options,
         answer=ChoiceFormat() if options else FreeTextFormat(),
         reference=Reference(answer=reference, rationale=question.groundtruth),
@@ -150,21 +147,14 @@ def _item(
 
 
 def _shuffled(
-    item_id: str, question: NativeQuestion, listed: list[str], seed: int, place: tuple[Path, str]
+    item_id: str, question: NativeQuestion, listed: list[str], seed: int, location: FileLocation
 ) -> tuple[tuple[str, ...], str]:
-    file, where = place
     letters = option_letters(len(listed))
     if len(listed) < 2 or len(set(listed)) < len(listed):
-        raise InputError(
-            file,
-            f"{where}, field 'question'",
-            found=f"{len(set(listed))} different options",
-            expected="two or more lines 'A. …', all different",
-        )
+        found, expected = f"{len(set(listed))} different options", "two or more lines 'A. …', all different"
+        raise location.error(found, expected, field="question")
     if question.answer not in letters:
-        raise InputError(
-            file, f"{where}, field 'answer'", found=repr(question.answer), expected=f"one of {', '.join(letters)}"
-        )
+        raise location.error(repr(question.answer), f"one of {', '.join(letters)}", field="answer")
     # Sorted first: the order does not depend on the published one, whose key is not evenly spread.
     by_text = sorted(listed)
     order = generator(seed, "options", item_id).permutation(len(by_text))
@@ -172,43 +162,27 @@ def _shuffled(
     return options, letters[options.index(listed[letters.index(question.answer)])]
 
 
-def _clip(video: str, question: NativeQuestion, source: NativeVideo, place: tuple[Path, str]) -> VideoClip:
-    file, where = place
+def _clip(video: str, question: NativeQuestion, source: NativeVideo, location: FileLocation) -> VideoClip:
     if question.time_end <= question.time_start:
-        raise InputError(
-            file,
-            f"{where}, field 'time_end'",
-            found=f"{question.time_end:g} s",
-            expected=f"a time after time_start {question.time_start:g} s",
-        )
+        expected = f"a time after time_start {question.time_start:g} s"
+        raise location.error(f"{question.time_end:g} s", expected, field="time_end")
     if question.time_end > source.seconds + _TOLERANCE_S:
-        raise InputError(
-            file,
-            f"{where}, field 'time_end'",
-            found=f"{question.time_end:g} s",
-            expected=f"a time within the video's {source.seconds:g} s",
-        )
+        expected = f"a time within the video's {source.seconds:g} s"
+        raise location.error(f"{question.time_end:g} s", expected, field="time_end")
     roi = source.roi
     try:
         region = Region(x=roi.x_prop, y=roi.y_prop, width=roi.w_prop, height=roi.h_prop)
     except ValidationError as error:
-        raise InputError(
-            file.parents[2] / "video_metadata_new.json",
-            f"video {video!r}, field 'roi'",
-            found=f"x {roi.x_prop:g}, y {roi.y_prop:g}, width {roi.w_prop:g}, height {roi.h_prop:g}",
-            expected="a region inside 0 to 1",
-        ) from error
+        metadata = FileLocation(Path(location.file).parents[2] / "video_metadata_new.json", f"video {video!r}")
+        found = f"x {roi.x_prop:g}, y {roi.y_prop:g}, width {roi.w_prop:g}, height {roi.h_prop:g}"
+        raise metadata.error(found, "a region inside 0 to 1", field="roi") from error
     return VideoClip(source=video, start=question.time_start, end=min(question.time_end, source.seconds), region=region)
 
 
-def _tags(question: NativeQuestion, kind: str, category: str, place: tuple[Path, str]) -> dict[str, TagValue]:
+def _tags(question: NativeQuestion, kind: str, category: str, location: FileLocation) -> dict[str, TagValue]:
     if question.question_type not in QUESTION_TYPES:
-        raise InputError(
-            place[0],
-            f"{place[1]}, field 'question_type'",
-            found=repr(question.question_type),
-            expected=f"one of {', '.join(QUESTION_TYPES)}",
-        )
+        expected = f"one of {', '.join(QUESTION_TYPES)}"
+        raise location.error(repr(question.question_type), expected, field="question_type")
     seconds = question.time_end - question.time_start
     return {
         "keep": question.keep,

@@ -233,7 +233,6 @@ class ClassicalVision:
         self._lock = threading.Lock()
 
     def supports(self, item: Item) -> bool:
-        """Every format but free text and ratings."""
         return not isinstance(item.answer, FreeTextFormat | RatingsFormat)
 
     async def answer(self, item: Item, view: View) -> Answer:

@@ -20,6 +20,7 @@ from proctor.core import (
     ACCURACY,
     Benchmark,
     BenchmarkReader,
+    FileLocation,
     InputError,
     Item,
     ParseError,
@@ -137,7 +138,10 @@ _FOLDER = "a folder of simulated procedures"
 
 
 def _read_manifest(path: Path) -> SimulatedManifest:
-    _check_version(path)
+    version = read_model(path, _Versioned, _FOLDER).format_version
+    if version > FORMAT_VERSION:
+        found = f"{version}, written by a newer version of Proctor"
+        raise InputError(path, "field 'format_version'", found=found, expected=f"at most {FORMAT_VERSION}")
     manifest = read_model(path, SimulatedManifest, _FOLDER)
     for field, values in (
         ("id", [video.id for video in manifest.videos]),
@@ -149,9 +153,8 @@ def _read_manifest(path: Path) -> SimulatedManifest:
     for video in manifest.videos:
         file = PurePosixPath(video.file)
         if file.is_absolute() or ".." in file.parts:
-            raise InputError(
-                path, f"video {video.id!r}, field 'file'", found=repr(video.file), expected="a file below the folder"
-            )
+            location = FileLocation(path, f"video {video.id!r}")
+            raise location.error(repr(video.file), "a file below the folder", field="file")
     return manifest
 
 
@@ -159,17 +162,6 @@ class _Versioned(BaseModel):
     """Of a manifest of whatever version."""
 
     format_version: int = FORMAT_VERSION
-
-
-def _check_version(path: Path) -> None:
-    version = read_model(path, _Versioned, _FOLDER).format_version
-    if version > FORMAT_VERSION:
-        raise InputError(
-            path,
-            "field 'format_version'",
-            found=f"{version}, written by a newer version of Proctor",
-            expected=f"at most {FORMAT_VERSION}",
-        )
 
 
 def _read_questions(path: Path, videos: dict[str, SimulatedVideo]) -> list[SimulatedQuestion]:
@@ -185,41 +177,31 @@ def _read_questions(path: Path, videos: dict[str, SimulatedVideo]) -> list[Simul
         if question.id in known:
             raise InputError(path, f"{place}, field 'id'", found="it twice", expected="each id once")
         known.add(question.id)
-        _check_question(path, place, question, videos)
+        _check_question(FileLocation(path, place), question, videos)
         questions.append(question)
     return questions
 
 
-def _check_question(path: Path, place: str, question: SimulatedQuestion, videos: dict[str, SimulatedVideo]) -> None:
+def _check_question(location: FileLocation, question: SimulatedQuestion, videos: dict[str, SimulatedVideo]) -> None:
     video = videos.get(question.video)
     if video is None:
-        raise InputError(
-            path, f"{place}, field 'video'", found=repr(question.video), expected=f"one of {', '.join(videos)}"
-        )
+        raise location.error(repr(question.video), f"one of {', '.join(videos)}", field="video")
     end = video.seconds if question.end is None else question.end
     if end > video.seconds + _EDGE_S:
-        raise InputError(
-            path, f"{place}, field 'end'", found=f"{end:g} s", expected=f"at most the video's {video.seconds:g} s"
-        )
+        raise location.error(f"{end:g} s", f"at most the video's {video.seconds:g} s", field="end")
     if question.start >= end:
-        raise InputError(
-            path, f"{place}, field 'start'", found=f"{question.start:g} s", expected=f"before the end at {end:g} s"
-        )
+        raise location.error(f"{question.start:g} s", f"before the end at {end:g} s", field="start")
     try:
         answer = question.format.check(question.answer, question.options)
     except ParseError as error:
-        raise InputError(path, f"{place}, field 'answer'", found=repr(error.found), expected=error.expected) from error
+        raise location.error(repr(error.found), error.expected, field="answer") from error
     if isinstance(question.format, ChoiceFormat) and len(set(question.options)) != len(question.options):
-        raise InputError(path, f"{place}, field 'options'", found="an option twice", expected="each option once")
+        raise location.error("an option twice", "each option once", field="options")
     if question.format.kind == "timestamps" and isinstance(answer, list):
         late = [time for time in answer if isinstance(time, float) and not question.start <= time <= end]
         if late:
-            raise InputError(
-                path,
-                f"{place}, field 'answer'",
-                found=f"{late[0]:g} s",
-                expected=f"times within the clip, {question.start:g} to {end:g} s",
-            )
+            expected = f"times within the clip, {question.start:g} to {end:g} s"
+            raise location.error(f"{late[0]:g} s", expected, field="answer")
 
 
 def _deal(questions: list[SimulatedQuestion], rng: np.random.Generator) -> dict[str, tuple[list[str], str]]:

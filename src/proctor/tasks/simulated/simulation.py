@@ -29,6 +29,7 @@ from proctor.construction import (
     Rule,
     Sighting,
     Timeline,
+    check_bounds,
     choose,
     deal_options,
 )
@@ -238,14 +239,6 @@ _NOTE = (
     "rendered by proctor.tasks.simulated from a script of events; no patient, no operation. "
     "It tests whether a model sees, counts and keeps time, not what it knows of surgery."
 )
-_LIMITS: dict[str, tuple[float, float]] = {
-    "videos": (1, 1000),
-    "seconds": (8, 3600),
-    "fps": (5, 60),
-    "width": (256, 1920),
-    "height": (144, 1080),
-    "questions_per_video": (1, 60),
-}
 
 
 def simulate(
@@ -337,18 +330,16 @@ def ask(truths: dict[str, Truth], per_video: int, seed: int) -> list[SimulatedQu
 
 
 def _check(videos: int, seconds: float, fps: int, size: tuple[int, int], questions_per_video: int) -> None:
-    given = {
-        "videos": videos,
-        "seconds": seconds,
-        "fps": fps,
-        "width": size[0],
-        "height": size[1],
-        "questions_per_video": questions_per_video,
-    }
-    for name, value in given.items():
-        low, high = _LIMITS[name]
-        if not low <= value <= high:
-            raise InputError(None, name, found=f"{value:g}", expected=f"{low:g} to {high:g}")
+    check_bounds(
+        [
+            ("videos", videos, 1, 1000),
+            ("seconds", seconds, 8, 3600),
+            ("fps", fps, 5, 60),
+            ("width", size[0], 256, 1920),
+            ("height", size[1], 144, 1080),
+            ("questions_per_video", questions_per_video, 1, 60),
+        ]
+    )
     if size[0] % 2 or size[1] % 2:
         raise InputError(None, "size", found=f"{size[0]}x{size[1]}", expected="even numbers of pixels")
     if not 1.2 <= size[0] / size[1] <= 2.4:

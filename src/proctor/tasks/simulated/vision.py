@@ -187,12 +187,10 @@ class Life:
 
     @property
     def first(self) -> float:
-        """When it was seen first."""
         return self.seen[0][0]
 
     @property
     def last(self) -> float:
-        """When it was seen last."""
         return self.seen[-1][0]
 
     def at(self, time: float, within: float) -> Detection | None:
@@ -232,7 +230,6 @@ class Story:
     step: float
 
     def of(self, class_name: str) -> list[Life]:
-        """The lives of one class."""
         return [life for life in self.lives if life.class_name == class_name]
 
     def gone(self, class_name: str | None = None) -> list[Life]:
@@ -241,7 +238,6 @@ class Story:
         return sorted(lives, key=lambda life: life.last)
 
     def in_view(self, time: float) -> list[tuple[Life, Detection]]:
-        """What is seen at a time."""
         shown = [(life, life.at(time, 0.75 * self.step)) for life in self.lives]
         return [(life, region) for life, region in shown if region is not None]
 

@@ -77,7 +77,6 @@ class FrameEvidence:
         )
 
     def to_json(self) -> dict[str, JsonValue]:
-        """For an answer's `extra`."""
         return asdict(self) | {"true_facts": [*self.true_facts], "false_facts": [*self.false_facts]}
 
 
@@ -100,13 +99,11 @@ class PairEvidence:
 
     @property
     def later(self) -> str | None:
-        """The other one."""
         if self.earlier is None:
             return None
         return self.second if self.earlier == self.first else self.first
 
     def to_json(self) -> dict[str, JsonValue]:
-        """For an answer's `extra`."""
         return {
             "pair": [self.first, self.second],
             "change": self.change,
@@ -278,7 +275,6 @@ class EvidenceFlow(KeyFrameMethod):
     ruled: ClassVar[bool] = False
 
     def details(self) -> dict[str, JsonValue]:
-        """The pairs."""
         return {"pairs": self.options.pairs}
 
     async def find(self, task: OrderingTask) -> FoundOrder:

@@ -185,7 +185,6 @@ class Asking:
         return reply.value
 
     def counts(self) -> dict[str, JsonValue]:
-        """For an answer's `extra`."""
         return {"calls": self.calls, "images": self.images}
 
 
@@ -294,9 +293,13 @@ class KeyFrameMethod(ABC):
         self.client = only_model(self.method, models)
         self.options = read_options(self.method, self.form, options)
         self.seed = seed
-        self.workflows = WorkflowChoice(self.method, scenario=self.options.scenario, workflow=self.options.workflow)
         prompts = Path(__file__).with_name("prompts") / self.folder
         self.prompts: dict[str, Prompt] = {name: load_prompt(prompts / f"{name}.txt.j2") for name in self.files}
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Opens what the options name, before anything is asked."""
+        self.workflows = WorkflowChoice(self.method, scenario=self.options.scenario, workflow=self.options.workflow)
 
     @property
     def name(self) -> str:
@@ -319,7 +322,6 @@ class KeyFrameMethod(ABC):
         return {}
 
     def supports(self, item: Item) -> bool:
-        """Orderings alone."""
         return isinstance(item.answer, OrderingFormat)
 
     async def answer(self, item: Item, view: View) -> Answer:

@@ -48,7 +48,6 @@ class Ballot:
 
     @property
     def earlier(self) -> str | None:
-        """The label that it is for."""
         return None if self.choice is None else self.shown[self.choice - 1]
 
 
@@ -154,11 +153,9 @@ class PairwiseVote(KeyFrameMethod):
     options: PairwiseVoteOptions
 
     def details(self) -> dict[str, JsonValue]:
-        """The samples."""
         return {"samples": self.options.samples}
 
     def supports(self, item: Item) -> bool:
-        """Orderings of up to `MOST_LABELS` labels."""
         return isinstance(item.answer, OrderingFormat) and len(item.answer.labels) <= MOST_LABELS
 
     async def find(self, task: OrderingTask) -> FoundOrder:

@@ -14,8 +14,7 @@ from pydantic import BaseModel, Field, JsonValue
 
 from proctor.core import Frame, InputError, Item, Region, content_hash
 from proctor.media import ShowsOriginals
-from proctor.models import ModelClient
-from proctor.systems import NO_OPTIONS, Demonstration, Demonstrations
+from proctor.systems import Demonstration, Demonstrations
 from proctor.tasks.clinicalskillqa.methods.keyframes import (
     Asking,
     FoundOrder,
@@ -165,7 +164,6 @@ class PlannedStep(BaseModel):
     anchor: str = Field(default="", description="What was seen that puts it there.")
 
     def to_json(self) -> dict[str, JsonValue]:
-        """For the record."""
         return {"picture": clipped(self.picture, 40), "step": clipped(self.step), "anchor": clipped(self.anchor)}
 
 
@@ -185,7 +183,6 @@ class Problem(BaseModel):
     evidence: str = Field(default="", description="What was seen that shows it.")
 
     def to_json(self) -> dict[str, JsonValue]:
-        """For the record."""
         pictures: list[JsonValue] = [clipped(one, 40) for one in self.pictures[:12]]
         return {"rule": clipped(self.rule), "pictures": pictures, "evidence": clipped(self.evidence)}
 
@@ -241,10 +238,8 @@ class PerceiveAndPlan(KeyFrameMethod):
     form = PerceiveAndPlanOptions
     options: PerceiveAndPlanOptions
 
-    def __init__(
-        self, models: Sequence[ModelClient], options: Mapping[str, JsonValue] = NO_OPTIONS, seed: int = 0
-    ) -> None:
-        super().__init__(models, options, seed)
+    def prepare(self) -> None:
+        super().prepare()
         chosen = self.options
         self._pose = None if chosen.pose is None else open_pose(Path(chosen.pose))
         self._marked = marked_regions({"head": chosen.head, "chest": chosen.chest})
@@ -263,7 +258,6 @@ class PerceiveAndPlan(KeyFrameMethod):
         }
 
     async def find(self, task: OrderingTask) -> FoundOrder:
-        """Descriptions, the plan, its check."""
         item, frames, view = task.item, task.frames, task.view
         large = await view.originals() if self.options.insets and isinstance(view, ShowsOriginals) else []
         poses = await asyncio.to_thread(self._poses, item, frames, view.condition)

@@ -13,8 +13,8 @@ import numpy as np
 from pydantic import Field, JsonValue
 
 from proctor.core import ConfigurationError, Frame, Item, generator
-from proctor.models import ModelClient, Part
-from proctor.systems import NO_OPTIONS, Demonstration, Demonstrations, Picked
+from proctor.models import Part
+from proctor.systems import Demonstration, Demonstrations, Picked
 from proctor.tasks.clinicalskillqa.methods.keyframes import (
     FoundOrder,
     KeyFrameMethod,
@@ -152,10 +152,8 @@ class PromptedOrder(KeyFrameMethod):
     form = PromptedOrderOptions
     options: PromptedOrderOptions
 
-    def __init__(
-        self, models: Sequence[ModelClient], options: Mapping[str, JsonValue] = NO_OPTIONS, seed: int = 0
-    ) -> None:
-        super().__init__(models, options, seed)
+    def prepare(self) -> None:
+        super().prepare()
         chosen = self.options
         self._prompt = self.prompts[FORMULATIONS[chosen.formulation]]
         self._pose = None if chosen.pose is None else open_pose(Path(chosen.pose))

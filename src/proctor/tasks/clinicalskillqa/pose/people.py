@@ -61,7 +61,6 @@ class PersonBox:
 
     @property
     def centre(self) -> Point:
-        """Its middle."""
         return Point((self.left + self.right) / 2, (self.top + self.bottom) / 2)
 
     def distance(self, point: Point) -> float:
@@ -159,7 +158,6 @@ class KeypointFile:
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """The file by hash."""
         return {"pose": "keypoints", "pose_sha256": self._sha256}
 
     def look(self, jpeg: bytes, name: str) -> Pose:
@@ -316,7 +314,6 @@ class PoseNetwork:
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """The weights by hash, and the thresholds."""
         return {
             "pose": "network",
             "pose_sha256": self._sha256,
