@@ -21,7 +21,7 @@ from proctor.media import MediaLibrary, Picture, view
 from proctor.metrics import MetricEstimate
 from proctor.metrics.ordering import OrderComparison, compare_orders, exact_chance, order_estimates
 from proctor.stats import Resampling
-from proctor.systems import SYSTEMS
+from proctor.systems import build_system
 from proctor.tasks.clinicalskillqa import READER, read_references
 from proctor.tasks.clinicalskillqa.construction import (
     Built,
@@ -200,7 +200,7 @@ def test_a_picture_that_is_filled_up_stays_the_same(gap: int) -> None:
 def compared(
     benchmark: Benchmark, name: str, cache: Path, count: int
 ) -> tuple[list[OrderComparison], dict[str, MetricEstimate]]:
-    system = SYSTEMS.get(name)(seed=0)
+    system = build_system(name, seed=0)
     library = MediaLibrary(benchmark.media_root, cache_dir=cache)
     items = [item for item in benchmark.items if item.tags["frames"] == count]
 
