@@ -1,26 +1,102 @@
-"""Numbers as tables: rows for programs, pandas frames, and what a notebook shows."""
+"""Numbers as tables: rows for programs, pandas frames, what a notebook shows, and figures as matplotlib draws them."""
 
 from __future__ import annotations
 
 import html
+import io
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proctor.api.plots import Mark, Scale, draw_intervals
-from proctor.core import InputError, Metric, interval, p_value, percent
+from proctor.core import InputError, Metric
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from proctor.api.sources import Stored
     from proctor.audits import AuditReport
-    from proctor.runs import Analysis, Board, Comparison, Comparisons, Result, Results
+    from proctor.reports import Table
+    from proctor.runs import Analysis, Board, Comparison, Comparisons, Results
 
 Row = dict[str, Any]
+
+_WIDE = 160  # columns of a table in plain text
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+"""Told apart with any kind of colour vision (Okabe and Ito)."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One value with its interval: on the line `label`, in the colour of its `group`."""
+
+    label: str
+    group: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What the values are: the axis' name, the factor to show them with, its ends, and a line to compare with."""
+
+    label: str
+    factor: float = 1.0
+    low: float | None = None
+    high: float | None = None
+    line: float | None = None
+    line_label: str = ""
+
+
+def draw_intervals(marks: Sequence[Mark], scale: Scale, *, title: str = "", ax: Any = None) -> Figure:
+    """A line for each label, a dot and an interval for each of its groups. Draws into `ax` where one is given, else
+    into a figure of its own; a value that is not known leaves its place empty."""
+    labels = list(dict.fromkeys(mark.label for mark in marks))
+    groups = list(dict.fromkeys(mark.group for mark in marks))
+    figure, axes = _canvas(ax, 0.9 + 0.22 * len(labels) * (1 + len(groups)))
+    if scale.line is not None:
+        axes.axvline(scale.factor * scale.line, color="#777777", linewidth=1, linestyle="--", label=scale.line_label)
+    step = 0.7 / max(1, len(groups))
+    for number, group in enumerate(groups):
+        own = [mark for mark in marks if mark.group == group and mark.value is not None]
+        places = [labels.index(mark.label) + (number - (len(groups) - 1) / 2) * step for mark in own]
+        values = [scale.factor * float(mark.value or 0) for mark in own]
+        colour = _COLOURS[number % len(_COLOURS)]
+        axes.plot(values, places, "o", color=colour, label=group or None)
+        for mark, place in zip(own, places, strict=True):
+            if mark.low is not None and mark.high is not None:
+                ends = [scale.factor * mark.low, scale.factor * mark.high]
+                axes.plot(ends, [place, place], "-", color=colour, linewidth=1.5)
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(max(1, len(labels)) - 0.5, -0.5)
+    if scale.low is not None and scale.high is not None:
+        axes.set_xlim(scale.factor * scale.low, scale.factor * scale.high)
+    axes.set_xlabel(scale.label)
+    axes.set_title(title, loc="left")
+    axes.grid(axis="x", color="#dddddd")
+    axes.set_axisbelow(True)
+    if any(groups) or scale.line_label:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    return figure
+
+
+def _canvas(ax: Any, height: float) -> tuple[Figure, Any]:
+    if ax is not None:
+        return ax.figure, ax
+    if "IPython" in sys.modules:  # a notebook shows the figures of pyplot alone
+        from matplotlib import pyplot
+
+        figure, axes = pyplot.subplots(figsize=(7, max(1.6, height)), layout="constrained")
+        pyplot.close(figure)
+        return figure, axes
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, max(1.6, height)), layout="constrained")
+    return figure, figure.subplots()
 
 
 class FrameLike(ABC):
@@ -43,9 +119,11 @@ class FrameLike(ABC):
         return ()
 
     @property
-    def shown(self) -> list[dict[str, str]]:
-        """The rows as people read them: fewer columns, values with their intervals."""
-        return [{key: _text(value) for key, value in row.items()} for row in self.rows]
+    def tables(self) -> Sequence[Table]:
+        """The same as people read it, in the terminal and in reports: fewer columns, values with their intervals."""
+        from proctor.reports import records_table
+
+        return [records_table(self.title, self.rows)]
 
     def to_pandas(self) -> Any:
         """The rows as a `pandas.DataFrame`."""
@@ -62,19 +140,29 @@ class FrameLike(ABC):
         return iter(self.rows)
 
     def __repr__(self) -> str:
-        """The table in plain text."""
-        import pandas as pd
+        """The tables in plain text."""
+        from rich.console import Console
 
-        frame = pd.DataFrame(self.shown)
-        table = frame.to_string(index=False) if self.shown else "no rows"
-        return "\n".join(part for part in (self.title, table, *self.notes) if part)
+        from proctor.reports import show_block
+
+        out = io.StringIO()
+        console = Console(file=out, width=_WIDE, color_system=None, emoji=False)
+        for one in self.tables:
+            show_block(console, one)
+        lines = [line.rstrip() for line in out.getvalue().splitlines()]
+        return "\n".join((*lines, *self.notes))
 
     def _repr_html_(self) -> str:
         import pandas as pd
 
-        table = pd.DataFrame(self.shown).to_html(index=False) if self.shown else "<p>no rows</p>"
+        parts = []
+        for one in self.tables:
+            kept = [place for place, column in enumerate(one.columns) if not column.drawn]
+            cells = [[row[place] for place in kept] for row in one.texts]
+            frame = pd.DataFrame(cells, columns=[one.columns[place].label for place in kept])
+            parts.append(f"<p><b>{html.escape(one.title)}</b></p>{frame.to_html(index=False)}")
         notes = "".join(f"<p><small>{html.escape(note)}</small></p>" for note in self.notes)
-        return f"<p><b>{html.escape(self.title)}</b></p>{table}{notes}"
+        return "".join(parts) + notes
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,9 +194,11 @@ class ResultsTable(FrameLike):
         return (drawn, *(("A range: what the run lacks counted as wrong … left out.",) if ranges else ()))
 
     @property
-    def shown(self) -> list[dict[str, str]]:
-        """System, condition, facets, metric, value, interval, items, groups, and what is lacking."""
-        return [self._shown(row) for row in self.data.rows]
+    def tables(self) -> Sequence[Table]:
+        """Those of `proctor results`."""
+        from proctor.reports import results_tables
+
+        return results_tables(self.data)
 
     def plot(self, metric: str = "", *, ax: Any = None) -> Figure:
         """The values of one metric (the headline, where none is named) with their intervals: a line a system, a colour
@@ -132,24 +222,6 @@ class ResultsTable(FrameLike):
         ]
         chance = None if self.data.options.by or several else card.chance.get(declared.name)
         return draw_intervals(marks, _scale(declared, chance), title=self.title, ax=ax)
-
-    def _shown(self, row: Result) -> dict[str, str]:
-        from proctor.reports import score
-
-        metric = self.data.card.metric(row.metric)
-        return {
-            "system": row.system,
-            "condition": row.condition,
-            **row.facets,
-            "metric": metric.label,
-            "by": row.scorer or "not scored yet",
-            "value": score(metric, row),
-            "95 % CI" if self.data.options.level == 0.95 else "CI": interval(metric, row.ci_low, row.ci_high),
-            "n": str(row.n),
-            "groups": str(row.groups),
-            "failed": str(row.failed),
-            "missing": str(row.missing),
-        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -178,9 +250,23 @@ class ComparisonTable(FrameLike):
         return f"{self.data.card.title}: paired differences"
 
     @property
-    def shown(self) -> list[dict[str, str]]:
-        """The pair, the metric, the difference with its interval, p and the number of items."""
-        return [self._shown(one) for one in self.data.comparisons]
+    def tables(self) -> Sequence[Table]:
+        """Of each metric and scorer the pairs, part by part."""
+        from proctor.reports import differences_table
+
+        found: dict[tuple[str, str], list[Comparison]] = {}
+        for one in self.data.comparisons:
+            found.setdefault((one.metric, one.scorer), []).append(one)
+        made = []
+        for (name, scorer), own in found.items():
+            lead: dict[str, Callable[[Comparison], str]] = {
+                "First": lambda one: str(one.first),
+                "Second": lambda one: str(one.second),
+                **{facet: _facet(facet) for facet in own[0].facets},
+            }
+            metric = self.data.card.metric(name)
+            made.append(differences_table(f"{self.data.card.title}: {metric.label} ({scorer})", metric, own, lead))
+        return made
 
     def plot(self, metric: str = "", *, ax: Any = None) -> Figure:
         """The differences of one metric (the headline, where none is named) with their intervals."""
@@ -203,24 +289,6 @@ class ComparisonTable(FrameLike):
         unit = " in percentage points" if declared.percent else ""
         scale = Scale(f"Difference in {declared.label}{unit}", 100.0 if declared.percent else 1.0, line=0.0)
         return draw_intervals(marks, scale, title=self.title, ax=ax)
-
-    def _shown(self, one: Comparison) -> dict[str, str]:
-        from proctor.reports import difference_of
-
-        metric, difference = self.data.card.metric(one.metric), one.difference
-        return {
-            "first": str(one.first),
-            "second": str(one.second),
-            **one.facets,
-            "metric": metric.label,
-            "by": one.scorer,
-            "difference": difference_of(metric, one),
-            "95 % CI": interval(metric, difference.ci_low, difference.ci_high),
-            "p": p_value(difference.p),
-            "p (Holm)": p_value(one.p_holm),
-            "n": str(difference.n),
-            "groups": str(difference.groups),
-        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -250,20 +318,11 @@ class RankingTable(FrameLike):
         return tuple(dict.fromkeys(line for board in self.boards for line in board_notes(board)))
 
     @property
-    def shown(self) -> list[dict[str, str]]:
-        """Place, system, mean accuracy, and its rank with the rank's confidence interval."""
-        return [
-            {
-                **({"board": row["board"]} if len(self.boards) > 1 else {}),
-                "place": "baseline" if row["baseline"] else _text(row["place"]),
-                "system": row["system"],
-                "mean": percent(row["mean"]),
-                "rank": _text(row["rank_by_mean"]),
-                "95 % CI of the rank": "–" if row["rank_low"] is None else f"{row['rank_low']} to {row['rank_high']}",
-                "win rate": percent(row["win_rate"]),
-            }
-            for row in self.rows
-        ]
+    def tables(self) -> Sequence[Table]:
+        """Those of `proctor rank`."""
+        from proctor.reports import board_tables
+
+        return [table for board in self.boards for table in board_tables(board)]
 
     def plot(self, board: str = "", *, ax: Any = None) -> Figure:
         """The ranks of one board (the first, where none is named) with their confidence intervals."""
@@ -367,10 +426,8 @@ def _scale(metric: Metric, chance: float | None) -> Scale:
     )
 
 
-def _text(value: Any) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+def _facet(name: str) -> Callable[[Comparison], str]:
+    return lambda one: str(one.facets[name])
 
 
 def _without(row: Row, *names: str) -> Row:

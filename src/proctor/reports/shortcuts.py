@@ -5,7 +5,7 @@ from __future__ import annotations
 from proctor.audits.items import FormatAudit, Histogram, ItemAudit, OptionAudit
 from proctor.core import ACCURACY, interval, p_value, percent, plain_name
 from proctor.core.formats import option_letters
-from proctor.reports.blocks import Block, Cell, Figure, Folded, Prose, Row, Section, Table, columns, span_of
+from proctor.reports.blocks import Block, Cell, Column, Figure, Folded, Prose, Row, Section, Table, columns, span_of
 from proctor.reports.figures import draw_columns
 from proctor.stats import Estimate
 
@@ -91,7 +91,11 @@ def _baselines(one: FormatAudit, most: int) -> Table:
         score = Cell(shown, strong=strong)
         rows.append((Cell(each.name, below=each.label), kind, score, ends, Cell("", span=span), p_value(each.p_holm)))
     more = len(one.baselines) - len(rows)
-    heads = columns("Text-only baseline", "Kind", ">Accuracy", ">95 % interval", "0 to 100 %", ">p above chance (Holm)")
+    heads = (
+        *columns("Text-only baseline", "Kind", ">Accuracy", ">95 % interval"),
+        Column("0 to 100 %", drawn=True),
+        *columns(">p above chance (Holm)"),
+    )
     caption = "Ways to answer without looking, best first; bold where significantly above chance."
     return Table(f"{caption} {more} weaker ones are left out." if more > 0 else caption, heads, tuple(rows))
 
@@ -123,4 +127,8 @@ def _options(options: OptionAudit, anchor: str) -> list[Block]:
 def _histogram(found: Histogram, names: list[str], title: str, anchor: str) -> Figure:
     drawn = draw_columns(anchor, title, names, found.counts, sum(found.counts) / found.options)
     said = f"If all places were alike, a spread as uneven as this had p {p_value(found.p)} ({found.test})."
-    return Figure(drawn, f"{title}. {said}")
+    caption, rows = (
+        f"{title}. {said}",
+        tuple((Cell(name), count) for name, count in zip(names, found.counts, strict=True)),
+    )
+    return Figure(drawn, caption, Table(caption, columns("Place", ">Items"), rows))
