@@ -50,7 +50,7 @@ class JudgeFunction:
     once. An answer that tries to steer the judge is flagged for a person to look at; its score stands. The function
     returns a number in the metric's range, or True and False.
 
-    Judges free text unless other `formats` are declared. Called with a client and a book of votes it makes the scorer,
+    Judges free text unless other `formats` are declared. Called with a client and a cache of judgements it makes the scorer,
     as every judge that is found by entry point.
     """
 

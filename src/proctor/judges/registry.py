@@ -27,7 +27,7 @@ class SeesFrames(Protocol):
 
 
 class BuildJudge(Protocol):
-    """Makes a judge that asks `client` and keeps its votes in `votes`; `prompt` is a template file of
+    """Makes a judge that asks `client` and keeps its judgements in `votes`; `prompt` is a template file of
     one's own."""
 
     def __call__(self, client: ModelClient, votes: JudgementCache, *, prompt: Path | None = None) -> Scorer: ...

@@ -34,7 +34,7 @@ HALF_UNNAMED = "1"
 """The level of a score of 1 whose error type names no half or both: contradictory, and kept as it is."""
 
 CONTRADICTION_FLAG = "contradiction"
-"""In the flags of a vote whose score and error type can't both be right."""
+"""In the flags of a judgement whose score and error type can't both be right."""
 
 
 class ErrorType(StrEnum):
@@ -82,7 +82,7 @@ class Verdict(BaseModel):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """For the vote that keeps this verdict."""
+        """For the judgement that keeps this verdict."""
         return (CONTRADICTION_FLAG,) if self.contradicts_itself else ()
 
 

@@ -130,7 +130,7 @@ class DimensionScores:
     stand as given), `flags` what a person should look at ("steering", `IMAGES_ABSENT` …), `disagreement`
     how far the members of an ensemble are apart, per dimension. `evidence` is what the scores rest on
     (reasons, claims, passages …), plain JSON in whatever form the judge has. `votes` are the keys of the
-    votes behind the scores.
+    judgements behind the scores.
 
     Raises `ValueError` for a dimension that is in both, and for a value that is not finite.
     """
