@@ -24,10 +24,10 @@ from proctor.tasks.focus import (
     NativeReference,
     NativeRequest,
     NativeResponse,
-    lint_submission,
     read_references,
     read_requests,
     read_responses,
+    validate_submission,
     write_answer,
     write_native,
 )
@@ -193,7 +193,7 @@ def test_no_content_is_no_answer(tmp_path: Path) -> None:
     found = READER.read_recorded(tmp_path / "r.json", benchmark)
     assert found.answers[0].reason == NO_ANSWER
     assert found.notes[0] == "1 of 1 questions have no answer and are wrong"
-    lint = lint_submission(tmp_path / "r.json", benchmark)
+    lint = validate_submission(tmp_path / "r.json", benchmark)
     assert [str(one) for one in lint.findings] == [
         "error: entry: q1: found None as 'content' (entry 1), expected a text"
     ]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proctor.core import InputError, Noted, by_cause
-from proctor.tasks.focus import READER, SubmissionFinding, lint_submission
+from proctor.tasks.focus import READER, SubmissionFinding, validate_submission
 from tests.support.program import proctor, within
 
 FORMATS = {"q1": ("binary", "yes"), "q2": ("open_ended", "to keep the bowel aside"), "q3": ("fo_class", "Clip")}
@@ -133,7 +133,7 @@ CASES: list[tuple[str, list[Any], list[SubmissionFinding]]] = [
 def test_every_rule(case: tuple[str, list[Any], list[SubmissionFinding]], folder: Path) -> None:
     file = folder / "answer.json"
     file.write_text(json.dumps(case[1]))
-    found = lint_submission(file, READER.load(folder))
+    found = validate_submission(file, READER.load(folder))
     assert list(found.findings) == case[2]
     assert found.errors == sum(one.error for one in case[2])
 
@@ -141,13 +141,13 @@ def test_every_rule(case: tuple[str, list[Any], list[SubmissionFinding]], folder
 def test_what_a_file_names_twice_is_told_and_not_read_as_its_last(folder: Path) -> None:
     file, benchmark = folder / "answer.json", READER.load(folder)
     file.write_text('{"q1": "no", "q2": "to hold it", "q1": "yes", "q3": "none"}')
-    assert lint_submission(file, benchmark).findings[0] == (
+    assert validate_submission(file, benchmark).findings[0] == (
         SubmissionFinding("duplicate", "q1", "entry 3 again", "one answer; the first is entry 1")
     )
     with pytest.raises(InputError, match="entry 3: found q1 again, expected each qID once"):
         READER.read_recorded(file, benchmark)
     file.write_text('[{"qID": "q1", "content": "no", "content": "yes"}]')
-    first = lint_submission(file, benchmark).findings[0]
+    first = validate_submission(file, benchmark).findings[0]
     assert first == SubmissionFinding("entry", "q1", "the field 'content' twice (entry 1)", "each field once")
     with pytest.raises(InputError, match="entry 1: found the field 'content' twice, expected each field once"):
         READER.read_recorded(file, benchmark)
@@ -169,7 +169,7 @@ def test_what_a_file_names_twice_is_told_and_not_read_as_its_last(folder: Path) 
 def test_what_is_no_list_is_an_input_error(folder: Path, text: str, message: str) -> None:
     (folder / "answer.json").write_text(text)
     with pytest.raises(InputError, match=message):
-        lint_submission(folder / "answer.json", READER.load(folder))
+        validate_submission(folder / "answer.json", READER.load(folder))
 
 
 def test_an_id_moves_no_cursor(folder: Path) -> None:
@@ -211,7 +211,7 @@ def test_a_file_without_latencies_is_told_once(folder: Path) -> None:
     """Nobody knows whether its answers came in time; a container leaves such a file, so it breaks no rule."""
     file = folder / "answer.json"
     file.write_text(json.dumps([{"qID": one["qID"], "content": one["content"]} for one in GOOD]))
-    (finding,) = lint_submission(file, READER.load(folder)).findings
+    (finding,) = validate_submission(file, READER.load(folder)).findings
     assert (finding.rule, finding.error) == ("no-latency", False)
     assert finding.found == "no latency in any of 3 answers, so that nobody knows whether they came in time"
 
@@ -219,7 +219,7 @@ def test_a_file_without_latencies_is_told_once(folder: Path) -> None:
 def test_a_latency_that_others_have_is_missing(folder: Path) -> None:
     file = folder / "answer.json"
     file.write_text(json.dumps([entry("q1", latency=None), *GOOD[1:]]))
-    found = lint_submission(file, READER.load(folder))
+    found = validate_submission(file, READER.load(folder))
     assert found.findings == (
         SubmissionFinding("no-latency", "q1", "no latency", "seconds, as the other answers have"),
     )
@@ -246,7 +246,7 @@ def test_what_can_be_checked_without_references_is_checked(blind: Path) -> None:
             [entry("q1", "maybe"), entry("q2", "x" * 301), entry("q2", "again"), entry("q9"), entry("q3", "a", 31)]
         )
     )
-    found = lint_submission(file, benchmark)
+    found = validate_submission(file, benchmark)
     assert [(one.rule, one.question, one.error) for one in found.findings] == [
         ("format", "q1", True),
         ("too-long", "q2", False),
@@ -260,7 +260,7 @@ def test_what_can_be_checked_without_references_is_checked(blind: Path) -> None:
         "the format of the answers to 2 questions: their requests name none (answer_format)",
     )
     file.write_text(json.dumps([entry("q1", "no"), entry("q2", "any"), entry("q3", "")]))
-    assert [one.rule for one in lint_submission(file, benchmark).findings] == ["format"], "empty is no format"
+    assert [one.rule for one in validate_submission(file, benchmark).findings] == ["format"], "empty is no format"
     code, printed = within("validate", "focus", file, "--data", blind)
     assert code == 1
     assert "not checked: whether answers are right: 3 questions have no reference" in printed

@@ -22,10 +22,10 @@ from proctor.tasks.clinicalskillqa.scoring import (
     published,
     score_predictions,
 )
-from proctor.tasks.clinicalskillqa.submission import Cause, PredictionLint, lint_predictions
+from proctor.tasks.clinicalskillqa.submission import Cause, PredictionReport, validate_predictions
 
 __all__ = [
-    "NO_RATIONALE_SCORE", "READER", "SCENARIOS", "Cause", "NativePrediction", "PredictionLint", "Published",
-    "PublishedTeam", "Rationales", "ReferenceOrder", "ScoredPredictions", "Slice", "labels_of", "lint_predictions",
-    "published", "read_predictions", "read_references", "score_predictions",
+    "NO_RATIONALE_SCORE", "READER", "SCENARIOS", "Cause", "NativePrediction", "PredictionReport", "Published",
+    "PublishedTeam", "Rationales", "ReferenceOrder", "ScoredPredictions", "Slice", "labels_of", "published",
+    "read_predictions", "read_references", "score_predictions", "validate_predictions",
 ]  # fmt: skip

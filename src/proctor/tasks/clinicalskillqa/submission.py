@@ -99,7 +99,7 @@ class Cause:
 
 
 @dataclass(frozen=True)
-class PredictionLint:
+class PredictionReport:
     """All causes, errors first; `answers` entries were read for `instances` instances."""
 
     file: Path
@@ -145,7 +145,7 @@ class _Notes:
         self.places[rule].append(place)
 
 
-def lint_predictions(file: Path, benchmark: Benchmark) -> PredictionLint:
+def validate_predictions(file: Path, benchmark: Benchmark) -> PredictionReport:
     """Checks predictions (JSON, JSON lines or CSV) against the instances of a folder; references are not needed.
 
     Rules: `entry` (not of the form), `duplicate`, `unknown`, `no-answer`, `empty-order`, `missing-label`,
@@ -175,7 +175,7 @@ def lint_predictions(file: Path, benchmark: Benchmark) -> PredictionLint:
     for name in sorted(labels.keys() - seen.keys()):
         notes.add("no-answer", f"item {name!r}")
     causes = tuple(Cause(rule, tuple(places)) for rule, places in notes.places.items() if places)
-    return PredictionLint(file, len(entries), len(labels), causes)
+    return PredictionReport(file, len(entries), len(labels), causes)
 
 
 def _remember(raw: JsonValue, place: str, seen: dict[str, str]) -> None:
@@ -216,7 +216,7 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     """Repeated, missing and unknown instances and labels, empty orders, missing rationales."""
     request.known_options()
     data = request.needed_data("the folder with the instances")
-    found = lint_predictions(file, reader_of("clinicalskillqa", request.track).load(data, request.media))
+    found = validate_predictions(file, reader_of("clinicalskillqa", request.track).load(data, request.media))
     summary = (
         f"{found.answers} answers to {found.instances} instances: {found.errors} errors, {found.warnings} warnings"
     )

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     )
     from proctor.tasks.focus.plan import FocusPlan
     from proctor.tasks.focus.reader import READER
-    from proctor.tasks.focus.submission import Lint, SubmissionFinding, lint_submission
+    from proctor.tasks.focus.submission import SubmissionFinding, SubmissionReport, validate_submission
     from proctor.tasks.focus.taxonomy import CAPABILITIES, FOREIGN_OBJECT, GROUP_OF, GROUPS
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "CAPABILITIES", "FOREIGN_OBJECT", "GROUPS", "GROUP_OF", "READER", "FocusBuilt", "FocusPlan", "Lint",
-    "NativeReference", "NativeRequest", "NativeResponse", "SubmissionFinding", "ask_focus", "build_focus", "lettered",
-    "lint_submission", "read_references", "read_requests", "read_responses", "write_answer", "write_native",
+    "CAPABILITIES", "FOREIGN_OBJECT", "GROUPS", "GROUP_OF", "READER", "FocusBuilt", "FocusPlan", "NativeReference",
+    "NativeRequest", "NativeResponse", "SubmissionFinding", "SubmissionReport", "ask_focus", "build_focus",
+    "lettered", "read_references", "read_requests", "read_responses", "validate_submission", "write_answer",
+    "write_native",
 ]  # fmt: skip

@@ -140,7 +140,7 @@ class SubmissionFinding:
 
 
 @dataclass(frozen=True)
-class Lint:
+class SubmissionReport:
     """All findings on a file, in the order of its entries, missing ones last; and what could not be checked."""
 
     file: Path
@@ -166,7 +166,7 @@ class Lint:
         return dict(sorted(Counter(one.rule for one in self.findings).items()))
 
 
-def lint_submission(file: Path, benchmark: Benchmark) -> Lint:
+def validate_submission(file: Path, benchmark: Benchmark) -> SubmissionReport:
     """Checks `responses.json` or `answer.json` against a benchmark, entry by entry.
 
     Rules: `entry` (not as the format requires), `duplicate`, `unknown`, `missing`, `format` (can't be read, with
@@ -211,7 +211,7 @@ def lint_submission(file: Path, benchmark: Benchmark) -> Lint:
         for name in items
         if name not in seen
     )
-    return Lint(file, len(raw), len(items), tuple(findings), _unchecked(benchmark))
+    return SubmissionReport(file, len(raw), len(items), tuple(findings), _unchecked(benchmark))
 
 
 def _untimed(timed: dict[str, bool], budget_s: float | None) -> Iterator[SubmissionFinding]:
@@ -311,7 +311,7 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     """Repeated, missing and unknown questions, answers that can't be read, too long or late ones, odd texts."""
     request.known_options()
     data = request.needed_data("the folder with requests.json")
-    found = lint_submission(file, reader_of("focus", request.track).load(data))
+    found = validate_submission(file, reader_of("focus", request.track).load(data))
     lines = [str(one) for one in found.findings] if request.every else found.causes()
     lines += [f"not checked: {one}" for one in found.unchecked]
     rules = ", ".join(f"{rule} {count}" for rule, count in found.by_rule().items())
@@ -323,7 +323,7 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     return PluginReport(_json(found), tuple(lines), ok=not found.errors)
 
 
-def _json(found: Lint) -> dict[str, JsonValue]:
+def _json(found: SubmissionReport) -> dict[str, JsonValue]:
     return {
         "file": str(found.file),
         "answers": found.answers,
