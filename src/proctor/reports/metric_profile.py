@@ -82,7 +82,7 @@ def _curves(own: Sequence[ScoreCalibration], name: str, key: str) -> Figure:
         )
         for one in own
     ]
-    axis = plain_axis(low, max(high, low + 1e-9), lines=4)
+    axis = plain_axis(low, max(high, low + 1e-9))
     title = f"{name}: mean rating by score"
     rows: list[Row] = [
         (
@@ -112,7 +112,7 @@ def _boxes(own: Sequence[ScoreCalibration], name: str, key: str) -> Figure:
             rows.append((Cell(plain_name(one.dimension)), shown, *map(number, (level.mean, *quartiles)), level.n))
         panels.append(Panel(plain_name(one.dimension), [by_name.get(row) for row in names]))
     ends = [end for one in known for level in one.levels for end in (level.least, level.most)]
-    axis = plain_axis(min(ends), max(*ends, min(ends) + 1e-9), lines=2)
+    axis = plain_axis(min(ends), max(*ends, min(ends) + 1e-9))
     title = f"{name}: scores by rating"
     caption = f"{title}. Boxes are quartiles, a thick line the median, whiskers the middle 90 %."
     heads = columns(

@@ -124,7 +124,7 @@ def _draw_curve(drawing: SvgCanvas, curve: Curve, axis: Axis, at: tuple[float, f
         drawing.line([(left, y(mark)), (left + width, y(mark))], "faint", 1.4, dashes="3 2")
     if curve.empty:
         room = int(width / 6.2)
-        drawing.text(left + 6, top + _HEIGHT / 2, shorten(curve.empty, room), fill="faint", size=11)
+        drawing.text(left + 6, top + 0.3 * _HEIGHT, shorten(curve.empty, room), fill="faint", size=11)
         return
     ticks = plain_axis(*below.limits)
     inside = [
