@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 
 from proctor.api import size_in_bytes
+from proctor.core import UsageError
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 from tests.support.program import proctor
 
@@ -92,7 +92,7 @@ def test_sizes(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "GB", "1.5.2GB", "-3MB", "many"])
 def test_sizes_that_are_none(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="expected a size like 20GB or 500MB"):
+    with pytest.raises(UsageError, match="expected a size like 20GB or 500MB"):
         size_in_bytes(text)
 
 

@@ -403,7 +403,7 @@ def test_what_a_judge_gave_of_several_scores_is_not_overruled(tmp_path: Path) ->
 def test_on_the_command_line(store: Store, tmp_path: Path) -> None:
     url, file = store.shown, tmp_path / "open.csv"
     code, printed = within("export", "told", "--format", "unresolved", "--out", file, "--store", url)
-    assert (code, printed) == (0, f"Rows in {file}: 2\n")
+    assert (code, printed) == (0, f"2 rows in {file}\n")
     rows = read(file)
     rows[0] |= {"value": "2", "reason": "as the reference"}
     write(file, rows)

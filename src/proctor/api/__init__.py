@@ -30,10 +30,13 @@ if TYPE_CHECKING:
         validate,
     )
     from proctor.api.options import (
+        AllItems,
         AnalyzeOptions,
         AuditOptions,
+        BenchmarkName,
         Cache,
         CompareOptions,
+        Draws,
         ExportOptions,
         ImportOptions,
         MaxSide,
@@ -46,8 +49,8 @@ if TYPE_CHECKING:
         ScoreOptions,
         Seed,
         Selection,
+        StoreUrl,
         Track,
-        benchmark_names,
         declared,
         size_in_bytes,
         system_names,
@@ -72,13 +75,14 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "PLAIN_FORMATS", "AnalysisTables", "AnalyzeOptions", "Arranged", "AuditOptions", "AuditTable", "Cache",
-    "CompareOptions", "ComparisonTable", "Evaluation", "ExportOptions", "FrameLike", "FunctionJudge",
-    "FunctionMetric", "FunctionSystem", "ImportOptions", "JudgeFunction", "MaxSide", "ModelAccess", "ModelOptions",
-    "Overlay", "PreparedRun", "PreparedScorer", "RankOptions", "RankingTable", "ReportOptions", "ResultOptions",
-    "ResultsTable", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection", "SystemLike", "Track", "analyze",
-    "arrange", "audit", "benchmark_names", "compare", "declared", "export", "import_answers", "import_answers_async",
-    "judge", "judge_prompts_of", "load", "metric", "official_summary", "open_store", "policy_of", "prepare_scorers",
-    "rank", "ratings_in", "report", "results", "run", "run_async", "score", "score_async", "score_predictions",
-    "size_in_bytes", "stored", "system", "system_names", "validate", "validator_names",
+    "PLAIN_FORMATS", "AllItems", "AnalysisTables", "AnalyzeOptions", "Arranged", "AuditOptions", "AuditTable",
+    "BenchmarkName", "Cache", "CompareOptions", "ComparisonTable", "Draws", "Evaluation", "ExportOptions",
+    "FrameLike", "FunctionJudge", "FunctionMetric", "FunctionSystem", "ImportOptions", "JudgeFunction", "MaxSide",
+    "ModelAccess", "ModelOptions", "Overlay", "PreparedRun", "PreparedScorer", "RankOptions", "RankingTable",
+    "ReportOptions", "ResultOptions", "ResultsTable", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection",
+    "StoreUrl", "SystemLike", "Track", "analyze", "arrange", "audit", "compare", "declared", "export",
+    "import_answers", "import_answers_async", "judge", "judge_prompts_of", "load", "metric", "official_summary",
+    "open_store", "policy_of", "prepare_scorers", "rank", "ratings_in", "report", "results", "run", "run_async",
+    "score", "score_async", "score_predictions", "size_in_bytes", "stored", "system", "system_names", "validate",
+    "validator_names",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar, cast
 
-from proctor.core import BENCHMARKS, FailedPolicy, InputError, Option
+from proctor.core import BENCHMARKS, FailedPolicy, InputError, Option, UsageError
 
 if TYPE_CHECKING:
     from proctor.core import Scorer
@@ -66,7 +66,7 @@ def size_in_bytes(text: str | None) -> int | None:
         return None
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", text.strip().upper())
     if found is None:
-        raise InputError(None, "size", found=repr(text), expected="a size like 20GB or 500MB")
+        raise UsageError("size", "a size like 20GB or 500MB", found=repr(text))
     return round(float(found[1]) * _UNITS[found[2]])
 
 
@@ -148,6 +148,10 @@ def _by(text: str) -> Option:
 _TWO_LEVEL = "Intervals draw groups, and then questions within each: wider than whole groups need."
 
 AllItems = Annotated[bool, Option("Also the items that the benchmark does not count.", default=False)]
+BenchmarkName = Annotated[
+    str,
+    Option("A benchmark's name (proctor list benchmarks).", metavar="BENCHMARK", names=benchmark_names, argument=True),
+]
 Baselines = Annotated[
     _Names, _many("A reference system, or none; repeatable. [default: random, majority]", "--baseline")
 ]

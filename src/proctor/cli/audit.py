@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from proctor.api import AuditOptions
+from proctor.api import AuditOptions, StoreUrl
 from proctor.cli.former import ReplacedError, replaced_command
-from proctor.cli.options import Output, OutputFormat, StoreUrl
-from proctor.cli.output import note, print_blocks, print_json, show
+from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, show
 from proctor.core import Option, UsageError
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Annotated, Any, Literal
 
-from proctor.cli.options import Output, OutputFormat, StoreUrl
-from proctor.cli.output import note, show
+from proctor.api import StoreUrl
+from proctor.cli.output import Output, OutputFormat, note, show
 from proctor.core import Option, Registry
 
 Kind = Literal["benchmarks", "systems", "methods", "judges", "conditions", "metrics", "runs"]

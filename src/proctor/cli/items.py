@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from proctor.api import Seed, Selection, Track
-from proctor.cli.options import AllItems, BenchmarkName, Draws, Output, OutputFormat, StoreUrl
-from proctor.cli.output import note, print_blocks, print_json, print_records, say
+from proctor.api import AllItems, BenchmarkName, Draws, Seed, Selection, StoreUrl, Track
+from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, print_records, say
 from proctor.core import Option, UsageError, reader_of, reader_or_default
 
 if TYPE_CHECKING:

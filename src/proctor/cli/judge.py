@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from proctor.api import ModelOptions, Seed
-from proctor.cli.options import BenchmarkName, Draws, StoreUrl
+from proctor.api import BenchmarkName, Draws, ModelOptions, Seed, StoreUrl
 from proctor.cli.output import note, print_blocks, say
 from proctor.cli.progress import cost_of, show_trials
 from proctor.cli.run import watched
@@ -228,7 +227,7 @@ def index(
     from proctor.judges.passage_index import IndexSettings, default_folder, open_index
 
     if overlap is not None and overlap > size // 2:
-        raise UsageError("--overlap", f"at most half of --size, {size // 2}", found=str(overlap))
+        raise InputError(None, "--overlap", found=str(overlap), expected=f"at most half of --size, {size // 2}")
     folder = out or default_folder(documents)
     opened = open_index(documents, folder, IndexSettings(chunking=Chunking.of(size, overlap), encoder=encoder))
     state = "built" if opened.built else "current"

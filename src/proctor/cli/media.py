@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from proctor.api import Cache, MaxSide, Overlay, size_in_bytes
-from proctor.cli.options import Output, OutputFormat
-from proctor.cli.output import note, say, show
+from proctor.cli.output import Output, OutputFormat, note, say, show
 from proctor.core import InputError, Option, UsageError
 
 if TYPE_CHECKING:

@@ -6,17 +6,29 @@ import csv
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console, ConsoleDimensions
 from rich.markup import escape
 
-from proctor.cli.options import OutputFormat
+from proctor.core import Option
 
 if TYPE_CHECKING:
     from proctor.reports import Block
 
 _WIDE = 200  # of what is no terminal: nobody wants a table that is wrapped in a file
+
+
+class OutputFormat(StrEnum):
+    """How a table is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+Output = Annotated[OutputFormat, Option("For people or for programs.", "--format")]
 
 
 class _Terminal(Console):

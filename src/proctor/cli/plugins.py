@@ -9,9 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from proctor.api import Track, validator_names
-from proctor.cli.options import Output, OutputFormat, StoreUrl
-from proctor.cli.output import note, print_json, print_records, print_table, say
+from proctor.api import StoreUrl, Track, validator_names
+from proctor.cli.output import Output, OutputFormat, note, print_json, print_records, print_table, say
 from proctor.cli.progress import show_steps
 from proctor.cli.tree import add
 from proctor.core import COMMANDS, Option, PluginReport, PluginTable, ProctorError, UsageError

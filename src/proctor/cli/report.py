@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from proctor.api import ExportOptions, ReportOptions
-from proctor.cli.options import BenchmarkName, StoreUrl
+from proctor.api import BenchmarkName, ExportOptions, ReportOptions, StoreUrl
 from proctor.cli.output import note, say
 from proctor.core import Option
 

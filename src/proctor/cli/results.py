@@ -7,9 +7,27 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from proctor.api import AnalyzeOptions, CompareOptions, RankOptions, ResultOptions, Selection, policy_of
-from proctor.cli.options import BenchmarkName, Output, OutputFormat, StoreUrl
-from proctor.cli.output import drawn_over, note, print_blocks, print_json, print_records, say, show
+from proctor.api import (
+    AnalyzeOptions,
+    BenchmarkName,
+    CompareOptions,
+    RankOptions,
+    ResultOptions,
+    Selection,
+    StoreUrl,
+    policy_of,
+)
+from proctor.cli.output import (
+    Output,
+    OutputFormat,
+    drawn_over,
+    note,
+    print_blocks,
+    print_json,
+    print_records,
+    say,
+    show,
+)
 from proctor.cli.plugins import show_plugin_report
 from proctor.core import Option, UsageError
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from proctor.api import ImportOptions, RunOptions, system_names
-from proctor.cli.options import BenchmarkName
+from proctor.api import BenchmarkName, ImportOptions, RunOptions, system_names
 from proctor.cli.output import note, print_blocks, say
 from proctor.cli.progress import show_asking, stopping
 from proctor.core import Option

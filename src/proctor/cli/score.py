@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from proctor.api import PreparedScorer, Scored, ScoreOptions, Seed
-from proctor.cli.options import BenchmarkName, Draws, Output, OutputFormat, StoreUrl
-from proctor.cli.output import note, print_blocks, print_json, say
+from proctor.api import BenchmarkName, Draws, PreparedScorer, Scored, ScoreOptions, Seed, StoreUrl
+from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, say
 from proctor.cli.plugins import show_plugin_report
 from proctor.cli.progress import cost_of, show_judging
 from proctor.cli.run import watched

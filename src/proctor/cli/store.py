@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proctor.api import Selection
-from proctor.cli.options import BenchmarkName, StoreUrl
+from proctor.api import BenchmarkName, Selection, StoreUrl
 from proctor.cli.output import say
 from proctor.core import Option, UsageError
 
