@@ -22,15 +22,14 @@ from proctor.reports.figures import (
     draw_list,
     draw_matrix,
     draw_podium,
-    draw_rows,
     ratio_axis,
     signed_axis,
     standalone,
     value_axis,
 )
-from proctor.reports.figures.canvas import SLIM
 from proctor.reports.ranking import board_figures, tau_figure
 from proctor.reports.source import Source
+from proctor.reports.subgroups import both_widths
 from proctor.runs import Analysis, AnalysisRow
 
 _AXIS = value_axis(ACCURACY, 0.0, 1.0, lines=2)
@@ -124,10 +123,7 @@ def _panels(
     rows: Sequence[AnalysisRow],
     facet: str = "",
 ) -> Figure:
-    drawn, narrow = (
-        draw_rows(f"{name}{suffix}", title, order, panels, _AXIS, width=width)
-        for suffix, width in (("", 960), ("-slim", SLIM))
-    )
+    drawn, narrow = both_widths(name, title, order, panels, _AXIS)
     return recorded_figure(name, title, drawn, caption, rows, facet=facet, narrow=narrow)
 
 
@@ -469,9 +465,6 @@ def _failures(analysis: Analysis, order: Sequence[str]) -> Figure | None:
         panels.append(Panel(f"{plain_name(form) or 'no format'} ({size} questions)", bars))
     series = [ChartSeries(cause, number, letter) for cause in causes for letter, number in [_CAUSES[cause]]]
     title = "Failures by answer format"
-    drawn, narrow = (
-        draw_rows(f"failures{suffix}", title, order, panels, SHARES, series=series, width=width)
-        for suffix, width in (("", 960), ("-slim", SLIM))
-    )
+    drawn, narrow = both_widths("failures", title, order, panels, SHARES, series)
     caption = "How answers end, by format and cause: the share of a format's questions. Failed, unresolved and unmarked ones are not scored."
     return recorded_figure("failures", title, drawn, caption, rows, narrow=narrow)

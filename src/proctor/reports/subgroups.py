@@ -36,9 +36,21 @@ def rows_figure(
     numbers: Table | None = None,
 ) -> Figure:
     """A drawing of named rows in both widths; without a caption the title is one."""
-    wide = draw_rows(anchor, title, rows, panels, axis, series=series)
-    narrow = draw_rows(f"{anchor}-slim", title, rows, panels, axis, series=series, width=SLIM)
+    wide, narrow = both_widths(anchor, title, rows, panels, axis, series)
     return Figure(wide, caption or f"{title}.", numbers, narrow=narrow)
+
+
+def both_widths(
+    anchor: str,
+    title: str,
+    rows: Sequence[str],
+    panels: Sequence[Panel],
+    axis: Axis,
+    series: Sequence[ChartSeries] = (),
+) -> tuple[str, str]:
+    """The drawing of named rows for a screen, and for a phone."""
+    wide = draw_rows(anchor, title, rows, panels, axis, series=series)
+    return wide, draw_rows(f"{anchor}-slim", title, rows, panels, axis, series=series, width=SLIM)
 
 
 def facets_section(source: Source) -> Section | None:
