@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proctor.core import (
     ACCURACY,
@@ -28,7 +28,6 @@ from proctor.core import (
 from proctor.core.formats import OrderingFormat
 from proctor.metrics.ordering import NEIGHBOURS, PAIR, RUN_METRICS, InvalidOrders
 from proctor.metrics.text import BertScoreSettings, load_bertscore
-from proctor.runs import Options, Store
 from proctor.tasks.clinicalskillqa.native import (
     SCENARIOS,
     Instance,
@@ -42,9 +41,11 @@ from proctor.tasks.clinicalskillqa.native import (
     read_references,
     spelled,
 )
-from proctor.tasks.clinicalskillqa.official import order_summary
 from proctor.tasks.clinicalskillqa.scoring import published, report, score_predictions, without_video
 from proctor.tasks.clinicalskillqa.submission import SUBMISSION, write_submission
+
+if TYPE_CHECKING:
+    from proctor.runs import Options, Store
 
 
 def _answer(item: Item, prediction: NativePrediction | None) -> Answer:
@@ -157,6 +158,8 @@ class ClinicalSkillQA(BenchmarkReader):
 
     def official_summary(self, store: Store, options: Options, *, corrected: bool) -> PluginReport:
         """The task's own figures of every chosen run; there are no corrected ones."""
+        from proctor.tasks.clinicalskillqa.official import order_summary  # loads the store
+
         del corrected
         return order_summary(store, self.name, options, self.prediction_weights)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,12 @@ from proctor.core import (
     interval,
     value,
 )
-from proctor.runs import Options, Store, official_summaries, summary_title
 from proctor.stats import Estimate, Resampling, group_mean_slices, mean_interval
 from proctor.tasks.focus.taxonomy import GROUPS
+
+if TYPE_CHECKING:
+    from proctor.runs import Options, Store
+
 
 CORRECTIONS = (
     (
@@ -141,6 +145,8 @@ def summary_report(
     store: Store, benchmark: str, reader: BenchmarkReader, options: Options, *, corrected: bool
 ) -> PluginReport:
     """The summaries of a benchmark's own program (see `official_summaries`), as they are printed."""
+    from proctor.runs import official_summaries, summary_title
+
     found = official_summaries(store, benchmark, reader, official=not corrected, options=options)
     tables, notes = [], list[str]()
     for one in found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue, ValidationError
 
@@ -29,7 +30,6 @@ from proctor.core import (
 )
 from proctor.core.formats import AnswerFormat, ChoiceFormat, bare
 from proctor.judges import PANEL_ACCURACY
-from proctor.runs import Options, Store
 from proctor.tasks.focus.native import (
     FORMATS,
     FormQuestion,
@@ -46,6 +46,10 @@ from proctor.tasks.focus.native import (
 from proctor.tasks.focus.official import CORRECTIONS, figures, summary_report
 from proctor.tasks.focus.submission import SUBMISSIONS, read_recorded, write_submission
 from proctor.tasks.focus.taxonomy import CAPABILITIES, FOREIGN_OBJECT, GROUP_OF, leaf_of
+
+if TYPE_CHECKING:
+    from proctor.runs import Options, Store
+
 
 _ANY = "Foreign object"
 _ROUNDING_S = 1e-6
