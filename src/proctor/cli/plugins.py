@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import JsonValue
 
 from proctor.api import StoreUrl, Track, validator_names
 from proctor.cli.output import Output, OutputFormat, note, print_json, print_records, print_table, say
@@ -29,8 +30,8 @@ def show_plugin_report(report: PluginReport, output: OutputFormat) -> None:
     tables = [one for one in report.shown if isinstance(one, PluginTable) and one.rows]
     if output is OutputFormat.JSON:
         print_json(report.json)
-    elif output is OutputFormat.CSV and isinstance(report.json, list):
-        print_records([row for row in report.json if isinstance(row, dict)])
+    elif output is OutputFormat.CSV and (rows := _flat(report.json)):
+        print_records(rows)
     elif output is OutputFormat.CSV:
         if len(tables) != 1:
             raise UsageError("--format csv", "one table; take table or json", found=f"{len(tables)} tables")
@@ -45,6 +46,12 @@ def show_plugin_report(report: PluginReport, output: OutputFormat) -> None:
         note(*report.notes)
     if not report.ok:
         raise typer.Exit(1)
+
+
+def _flat(json: JsonValue) -> list[dict[str, JsonValue]]:
+    """The rows of a list of objects without lists or objects in them; none for another value."""
+    rows = [row for row in json if isinstance(row, dict)] if isinstance(json, list) else []
+    return [] if any(isinstance(cell, list | dict) for row in rows for cell in row.values()) else rows
 
 
 def _command(full: str) -> Callable[..., None]:
