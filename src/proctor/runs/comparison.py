@@ -126,7 +126,7 @@ class Comparisons:
 def compare(
     store: Store,
     benchmark: str,
-    options: Options | None = None,
+    options: Options = Options(),
     *,
     against: tuple[str, str] | None = None,
     metrics: Sequence[str] = (),
@@ -142,7 +142,6 @@ def compare(
     seed. Raises
     `InputError` where that leaves nothing to compare.
     """
-    options = options or Options()
     card = store.card(benchmark)
     named = _named_runs(store, benchmark, options.systems)
     runs = named or chosen_runs(store, benchmark, options.systems, options.conditions)
@@ -209,7 +208,7 @@ def compare_runs(
     store: Store,
     benchmark: str,
     pairs: Sequence[tuple[Run, Run]],
-    options: Options | None = None,
+    options: Options = Options(),
     *,
     metrics: Sequence[str] = (),
 ) -> list[Comparison]:
@@ -218,7 +217,6 @@ def compare_runs(
 
     Raises `InputError` where a pair has no metric in common, and for a facet that is not known.
     """
-    options = options or Options()
     card = store.card(benchmark)
     items = load_items(store, card, all_items=options.all_items)
     parts: list[tuple[dict[str, str], ItemTable]] = [({}, items)]

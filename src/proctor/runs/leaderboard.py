@@ -107,7 +107,7 @@ def leaderboard(
     condition: str,
     metric: str | None = None,
     scorer: str | None = None,
-    options: Options | None = None,
+    options: Options = Options(),
 ) -> Leaderboard:
     """Ranks the systems of one condition by a metric (the headline, if none is named).
 
@@ -120,7 +120,6 @@ def leaderboard(
 
     Raises `InputError` where several scorers give the metric and none is named, and for an unknown condition.
     """
-    options = options or Options()
     card = store.card(benchmark)
     declared = card.metric(metric or card.headline)
     items = load_items(store, card, all_items=options.all_items)

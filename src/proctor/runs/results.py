@@ -106,13 +106,12 @@ class Results:
     rows: list[Result] = field(default_factory=list)
 
 
-def results(store: Store, benchmark: str, options: Options | None = None) -> Results:
+def results(store: Store, benchmark: str, options: Options = Options()) -> Results:
     """All numbers of a benchmark in a store.
 
     The facet `guessable` is derived by an item audit where the store has none; nothing is written. Raises
     `InputError` for an unknown facet, system or condition.
     """
-    options = options or Options()
     card = store.card(benchmark)
     items = load_items(store, card, all_items=options.all_items)
     if GUESSABLE in options.by and GUESSABLE not in items.flags:
@@ -336,11 +335,10 @@ class OfficialSummary:
 
 
 def official_summaries(
-    store: Store, benchmark: str, reader: BenchmarkReader, *, official: bool, options: Options | None = None
+    store: Store, benchmark: str, reader: BenchmarkReader, *, official: bool, options: Options = Options()
 ) -> list[OfficialSummary]:
     """The summary of every chosen run, from the marks that the store keeps; of a run that lacks some and where nothing
     is decided, one under each policy. Of `options` count systems, conditions, `failed`, draws and seed."""
-    options = options or Options()
     card = store.card(benchmark)
     items = load_items(store, card)
     found = []

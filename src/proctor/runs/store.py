@@ -248,14 +248,9 @@ class Store:
             known = connection.execute(query).mappings().first()
             if known is None:
                 created = datetime.now(UTC).isoformat(timespec="seconds")
-                values = {
-                    "benchmark": benchmark_id,
-                    "system": system,
-                    "condition": condition,
-                    "settings": plain,
-                    "created": created,
-                }
-                run_id = connection.execute(insert(table).values(values).returning(table.c.id)).scalar_one()
+                names = {"benchmark": benchmark_id, "system": system, "condition": condition}
+                new = insert(table).values(names | {"settings": plain, "created": created}).returning(table.c.id)
+                run_id = connection.execute(new).scalar_one()
                 return Run(run_id, benchmark, system, condition, plain)
             run_id = int(known["id"])
             if same_run(known["settings"], plain):
