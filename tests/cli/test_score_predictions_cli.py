@@ -97,7 +97,7 @@ def test_what_does_not_go_together_is_said(files: tuple[Path, Path]) -> None:
         (("clinicalskillqa", files[0], "--model", "m"), "a file of predictions is marked by code", 2),
         (("rexsonovqa",), "name a model, or a judge that needs none", 2),
         (("focus", files[0], "--references", files[1]), "found a file of predictions, expected no file", 1),
-        (("clinicalskillqa", files[0], "--references", files[1], "--format", "csv"), "as table or json", 2),
+        (("clinicalskillqa", files[0], "--references", files[1], "--format", "csv"), "take table or json", 2),
         (
             ("clinicalskillqa", files[0], "--references", files[1], "--option", "beta=1.5"),
             "beta: found 1.5, expected a number from 0 to 1",

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
         score_async,
         score_predictions,
     )
-    from proctor.api.sources import Evaluation, open_store, stored
+    from proctor.api.sources import Evaluation, open_store
     from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, FrameLike, RankingTable, ResultsTable
     from proctor.judges import FunctionJudge, JudgeFunction, judge
     from proctor.metrics import FunctionMetric, metric
@@ -83,6 +83,6 @@ __all__ = [
     "StoreUrl", "SystemLike", "Track", "analyze", "arrange", "audit", "compare", "declared", "export",
     "import_answers", "import_answers_async", "judge", "judge_prompts_of", "load", "metric", "official_summary",
     "open_store", "policy_of", "prepare_scorers", "rank", "ratings_in", "report", "results", "run", "run_async",
-    "score", "score_async", "score_predictions", "size_in_bytes", "stored", "system", "system_names", "validate",
+    "score", "score_async", "score_predictions", "size_in_bytes", "system", "system_names", "validate",
     "validator_names",
 ]  # fmt: skip

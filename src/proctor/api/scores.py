@@ -88,7 +88,7 @@ async def score_async(
     given = filled("score", ScoreOptions, options)
     found = [
         await one.ask(given["stop"], given["on_change"]) if isinstance(one, PreparedScorer) else one
-        for one in await prepare_scorers(stored(source, benchmark, given["systems"], given["conditions"]), given)
+        for one in await prepare_scorers(source, benchmark, given)
     ]
     if len(found) == 1:
         return found[0]
@@ -99,13 +99,16 @@ async def score_async(
 score = sync_twin(score_async)
 
 
-async def prepare_scorers(where: Stored, given: ScoreOptions) -> list[PreparedScorer | Scored]:
+async def prepare_scorers(
+    source: Evaluation | Store | str | Path | None, benchmark: str, given: ScoreOptions
+) -> list[PreparedScorer | Scored]:
     """The first half of `score_async`, which checks all that can be checked before a call is paid; metrics that cost
     nothing have scored by then."""
     metrics, judge, models = listed(given["metrics"]), given["judge"], listed(given["model"])
     if bool(metrics) == bool(judge or models):
         what = "name a model, or a judge that needs none: embedded:DIR; or a metric"
         raise UsageError("metrics and judge", f"one of them: {what}", found="both" if metrics else "neither")
+    where = stored(source, benchmark, given["systems"], given["conditions"])
     if metrics:
         return await _by_metrics(where, metrics, given)
     if judge == BERTSCORE:

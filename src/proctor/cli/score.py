@@ -57,15 +57,16 @@ def score(
             api.score_predictions(benchmark, predictions, references, options=how, draws=draws, seed=seed), output
         )
         return
-    where = api.stored(store, benchmark, options["systems"], options["conditions"])
-    asyncio.run(_score(where, options, (draws, seed), output))
+    asyncio.run(_score(store, benchmark, options, (draws, seed), output))
 
 
-async def _score(where: Any, options: ScoreOptions, drawn: tuple[int, int], output: OutputFormat) -> None:
+async def _score(
+    store: Any, benchmark: str, options: ScoreOptions, drawn: tuple[int, int], output: OutputFormat
+) -> None:
     from proctor import api
 
     told: dict[str, int] = {}
-    for one in await api.prepare_scorers(where, options):
+    for one in await api.prepare_scorers(store, benchmark, options):
         if isinstance(one, Scored):
             told |= one.by
             continue
@@ -76,7 +77,7 @@ async def _score(where: Any, options: ScoreOptions, drawn: tuple[int, int], outp
             return
         told |= scored.by
         note(*(f"{one.scorer.name}: {line}" for line in one.scorer.notes()))  # type: ignore[attr-defined]
-    _tell_metrics(where.store.shown, told, output)
+    _tell_metrics(api.open_store(store).shown, told, output)
 
 
 def _tell_metrics(store: str, told: dict[str, int], output: OutputFormat) -> None:
