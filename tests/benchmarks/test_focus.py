@@ -139,10 +139,10 @@ def test_the_mended_summary_has_the_same_scores(benchmark: Benchmark, marks: dic
         35,
     )
     official = READER.figures(*arguments, official=True, draws=1, seed=0)
-    mended = READER.figures(*arguments, official=False, draws=500, seed=0)
-    for one, other in zip(official, mended, strict=True):
+    corrected = READER.figures(*arguments, official=False, draws=500, seed=0)
+    for one, other in zip(official, corrected, strict=True):
         assert other.value == (None if one.value is None else pytest.approx(one.value, abs=1e-12))
-    score = mended[-1]
+    score = corrected[-1]
     assert score.ci_low is not None
     assert score.ci_high is not None
     assert score.value is not None
@@ -156,10 +156,10 @@ def test_an_empty_bucket_leaves_the_mended_score_empty() -> None:
         | {"distribution": "in"}
     ] * 3
     official = READER.figures(["a", "a", "b"], tags, [1, 0, 1], 0, official=True, draws=10, seed=0)[-1]
-    mended = READER.figures(["a", "a", "b"], tags, [1, 0, 1], 0, official=False, draws=10, seed=0)[-1]
+    corrected = READER.figures(["a", "a", "b"], tags, [1, 0, 1], 0, official=False, draws=10, seed=0)[-1]
     assert official.value == pytest.approx(2 / 3)
     assert official.n == 1
-    assert (mended.value, mended.n) == (None, 1)
+    assert (corrected.value, corrected.n) == (None, 1)
 
 
 def test_tags_say_what_a_question_is(benchmark: Benchmark) -> None:

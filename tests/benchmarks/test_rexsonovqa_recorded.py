@@ -60,7 +60,7 @@ def test_blind_files_are_a_run_without_the_video(tree: Path, tmp_path: Path) -> 
     told = ("import", "rexsonovqa", blind, "--data", tree, "--name", "g", "--store", store)
     code, text = within(*told)
     assert code == 0, text
-    assert "657 answers and 337 votes as g / text-only" in " ".join(text.split())
+    assert "657 answers and 337 judgements as g / text-only" in " ".join(text.split())
     code, text = within(*told, "--condition", "video")
     assert code != 0
     assert "found video, expected text-only, as the files' names say" in " ".join(text.split())

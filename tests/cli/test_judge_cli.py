@@ -103,7 +103,7 @@ def test_a_submission_of_the_real_answers_passes_lint_and_audit(data: Path, tmp_
         first = judgements(store)
         code, said = score(store, server=server)
         assert (code, server.count, judgements(store)) == (0, paid, first)
-        assert "new votes" not in said
+        assert "new judgements" not in said
     assert paid <= 726
     code, said = export(store, out, "--template", ratings)
     assert (code, "2904 rows in " in said) == (0, True), said

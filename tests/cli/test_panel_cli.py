@@ -132,7 +132,7 @@ def test_three_judges_decide_and_a_second_run_asks_nobody(store: Path, servers: 
     code, out, err = score(store, servers)
     assert code == 0, err
     assert "8 answers marked by panel[a, b, c]" in out
-    assert "15 new votes" in out
+    assert "15 new judgements" in out
     assert [server.count for server in servers] == [5, 5, 5]
     assert [server.requests[0].body["temperature"] for server in servers] == [0.0, 0.1, 0.2]
     rows = accuracy(store)
@@ -179,7 +179,7 @@ def test_a_judge_that_is_down_comes_back_and_only_its_votes_are_asked(store: Pat
         assert code == 3
         said = json.loads(out)
         assert (said["answers"], said["marked"], said["unresolved"], said["left"]) == (8, 6, 2, 5)
-        assert "5 answers lack a judge's vote" in err
+        assert "5 answers lack a judgement" in err
         row = accuracy(store)["panel[a, b, c]"]
         assert (row["n"], row["unresolved"], row["unmarked"]) == (10, 2, 0)
         assert row["value"] == pytest.approx(2 / 10)  # unresolved answers are wrong by the challenge's rule
@@ -219,7 +219,7 @@ def test_how_far_the_judges_agree_is_said(store: Path, servers: list[FaultyServe
 def test_votes_on_hostile_answers_are_listed_for_a_person(store: Path, servers: list[FaultyServer]) -> None:
     code, _, err = score(store, servers)
     assert code == 0
-    assert "3 votes are flagged for a person to look at: proctor results focus --flags" in err
+    assert "3 judgements are flagged for a person to look at: proctor results focus --flags" in err
     done = proctor("results", "focus", "--store", store, "--flags", "--format", "json")
     found = json.loads(done.stdout)
     assert [(one["item"], one["judge"], one["flags"]) for one in found] == [
@@ -232,7 +232,7 @@ def test_votes_on_hostile_answers_are_listed_for_a_person(store: Path, servers: 
     )
     assert [row["flags"] for row in rows] == ["steering"] * 3
     shown = proctor("results", "focus", "--store", store, "--flags").stdout
-    assert "focus: flagged votes" in shown
+    assert "focus: flagged judgements" in shown
 
 
 def test_ranks_and_summaries_count_what_the_panel_decided(store: Path, servers: list[FaultyServer]) -> None:
@@ -250,8 +250,8 @@ def test_ranks_and_summaries_count_what_the_panel_decided(store: Path, servers: 
     assert (board["marked_by"], board["left_out"]) == ("panel[a, b, c]", 0)
     shown = proctor("rank", "focus", "--store", store, "--draws", "100", "--stability", "0")
     assert "Free text is right or wrong by panel[a, b, c]." in shown.stderr
-    mended = proctor("results", "focus", "--store", store, "--protocol", "corrected", "--system", "mine")
-    assert "Free text is right or wrong by panel[a, b, c]." in mended.stderr
+    corrected = proctor("results", "focus", "--store", store, "--protocol", "corrected", "--system", "mine")
+    assert "Free text is right or wrong by panel[a, b, c]." in corrected.stderr
 
 
 def test_settings_of_several_judges_are_said_once_or_for_each(store: Path) -> None:

@@ -136,9 +136,9 @@ def test_a_stored_run_gets_the_overall_score_of_the_task(stored: tuple[Path, Pat
     }
     assert found["overall"]["scorer"].startswith("bertscore[all-MiniLM-L6-v2_L5_no-idf")
     assert found["task_accuracy"]["scorer"] == ""
-    mended = proctor(*asked[:-1], "corrected")
+    corrected = proctor(*asked[:-1], "corrected")
     assert (
-        mended.stderr.strip()
+        corrected.stderr.strip()
         == "proctor: --protocol: found 'corrected', expected official: there is nothing to correct"
     )
 

@@ -1,4 +1,4 @@
-"""Plain words: no phrase of the list stands in code, help, messages or documentation (docs/reference/words.md)."""
+"""Plain words: no phrase of the list stands in code, help, messages or documentation."""
 
 from __future__ import annotations
 
@@ -23,8 +23,21 @@ BANNED = {
     r"\b(there|where|here)(of|in|upon)\b(?<!herein)": "of it, in it",
     r"\b[Dd]oes it look\?": "Is the video used?",
     r"\bsystems? of the floor\b": "baselines",
+    r"\bduels?\b": "pairwise wins",
+    r"\bmended\b": "corrected",
+    r"\b[Gg]uessers?\b": "text-only baseline",
+    r"\b[Pp]ortraits?\b": "metric profile",
+    r"\bfavour\b(?! long)": "residual, bias",
+    r"\bGathered\b|\bgathered\b": "collected, AnalysisData",
+    r"\b([Gg]iveaway|[Ff]oregone|Dialect|looking_up|AskedOnce|VoteBook)\b": "leakage, constant answer, question templates, retrieval, CachedModel, JudgementCache",
+    r"\b[Ss]hel(f|ves)\b": "frame set",
+    r"\bsteers?\b(?! the judge)": "prompt injection",
+    r"\bbelow the line\b": "fails the baseline criterion",
+    r"\bscrambled\b": "hash",
 }
 ALLOWED = {
+    "CHANGELOG.md": 2,  # the former names
+    "src/proctor/judges/documents.py": 1,  # a shelf of textbooks
     "src/proctor/audits/items/baselines.py": 2,  # the names of two recorded draws
     "src/proctor/runs/store.py": 1,  # a setting in stores of the first edition
     "src/proctor/core/formats/numbers.py": 1,  # words of replies that are read

@@ -106,7 +106,7 @@ def test_ranks_and_copeland_equal_plain_code(gaps: bool, correction: Any) -> Non
 
 
 def test_a_gap_of_one_system_leaves_the_scores_of_all_others_as_they_are() -> None:
-    """A saboteur without 90 % of its answers: nobody else's accuracies, p or duels move."""
+    """A saboteur without 90 % of its answers: nobody else's accuracies, p or pairwise wins move."""
     rng = np.random.default_rng(4)
     right = (rng.random((3, 200)) < np.array([[0.9], [0.6], [0.5]])).astype(float)
     video, bucket = rng.integers(0, 12, 200), rng.integers(0, 2, 200)

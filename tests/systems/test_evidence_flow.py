@@ -88,15 +88,15 @@ def test_rules_mend_what_a_mediocre_model_gets_wrong(instances: Instances) -> No
     with FaultyServer(KeyFrameModel(instances.places, order=swapped(1))) as server:
         ruled = run_method("evidence-flow-r", instances, server)
     assert instances.right(led) < 0.8 < instances.right(ruled) == 1.0
-    mended = [answer for answer in ruled if answer.extra["correction"]["moved"]]  # type: ignore[index,call-overload]
-    assert len(mended) == round((1 - instances.right(led)) * len(led))
-    told: Any = mended[0].extra["correction"]
+    corrected = [answer for answer in ruled if answer.extra["correction"]["moved"]]  # type: ignore[index,call-overload]
+    assert len(corrected) == round((1 - instances.right(led)) * len(led))
+    told: Any = corrected[0].extra["correction"]
     b, a = told["moved"][0]
-    assert [(one["earlier"], one["later"], one["mended"]) for one in told["violations"]] == [(b, a, True)] * len(
+    assert [(one["earlier"], one["later"], one["corrected"]) for one in told["violations"]] == [(b, a, True)] * len(
         told["violations"]
     )
     assert {one["kind"] for one in told["violations"]} >= {"step", "pair"}
-    assert f"{b} comes before {a}: {b} shows " in str(mended[0].extra["rationale"])
+    assert f"{b} comes before {a}: {b} shows " in str(corrected[0].extra["rationale"])
 
 
 def test_without_certainty_nothing_is_corrected(instances: Instances) -> None:

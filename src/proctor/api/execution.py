@@ -181,7 +181,7 @@ async def import_answers_async(
         runs = [await import_answers(opened, loaded, recorded, name=name, condition=under, scorers=scorers)]
         await add_baselines(opened, loaded, scorers, seed=given["seed"])
         done = (
-            f"{len(recorded.answers)} answers and {len(recorded.votes)} votes as {name} / {under} in {opened.shown}",
+            f"{len(recorded.answers)} answers and {len(recorded.votes)} judgements as {name} / {under} in {opened.shown}",
         )
         notes = (*baseline_notes(loaded), *recorded.notes)
     remember(opened, loaded.name, given["data"], track=given["track"])

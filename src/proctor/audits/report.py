@@ -93,7 +93,7 @@ def agreement_rows(audit: Audit) -> list[dict[str, JsonValue]]:
 
 def to_json(found: AuditReport) -> dict[str, JsonValue]:
     """Everything, nested, never NaN: each metric's agreement, the boards of several, what each metric's scores mean and
-    favour, and what all stands on."""
+    which answers they score above their ratings, and what all stands on."""
     boards = found.boards if len(found.metrics) > 1 else ()
     return {
         "settings": asdict(found.settings),

@@ -166,7 +166,7 @@ def _examples(
     _table(title, ["language", ">answers", ">worst set", ">mean", ">best set", ">number"], rows)
     say(f"{out}")
     if paid.count:
-        note(f"{paid.count} new votes, {cost_of(paid.usage)}, kept in {store.shown}")
+        note(f"{paid.count} new judgements, {cost_of(paid.usage)}, kept in {store.shown}")
 
 
 def _embedded(store: Store, benchmark: str, out: Path, *, alone: bool, draws: int, seed: int) -> None:

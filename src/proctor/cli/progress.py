@@ -79,13 +79,13 @@ def show_asking(total: int) -> Iterator[Callable[[Tally], None]]:
 
 @contextmanager
 def show_judging(total: int, paid: PaidVotes) -> Iterator[Callable[[JudgeTally], None]]:
-    """A bar over the answers that a judge marks, with what its new votes cost so far."""
+    """A bar over the answers that a judge marks, with what its new judgements cost so far."""
     with _line("judging", total) as line:
 
         def update(tally: JudgeTally) -> None:
             parts = [f"{tally.marked} marked", f"{tally.unmarked} without a verdict"]
             parts += [f"{tally.unresolved} unresolved"] if tally.unresolved else []
-            parts += [f"{paid.count} new votes, {cost_of(paid.usage)}"] if paid.count else []
+            parts += [f"{paid.count} new judgements, {cost_of(paid.usage)}"] if paid.count else []
             line.update(tally.done, tally.total, ", ".join(parts))
 
         yield update
@@ -93,12 +93,12 @@ def show_judging(total: int, paid: PaidVotes) -> Iterator[Callable[[JudgeTally],
 
 @contextmanager
 def show_trials(total: int, paid: PaidVotes) -> Iterator[Callable[[Trials], None]]:
-    """A bar over the answers that sets of few-shot examples are tried on, with what its new votes cost so far."""
+    """A bar over the answers that sets of few-shot examples are tried on, with what its new judgements cost so far."""
     with _line("trying", total) as line:
 
         def update(progress: Trials) -> None:
             parts = [f"{progress.missing} with a score missing"] if progress.missing else []
-            parts += [f"{paid.count} new votes, {cost_of(paid.usage)}"] if paid.count else []
+            parts += [f"{paid.count} new judgements, {cost_of(paid.usage)}"] if paid.count else []
             line.update(progress.done, progress.total, ", ".join(parts))
 
         yield update

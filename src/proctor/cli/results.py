@@ -64,9 +64,7 @@ def results(
     protocol: Annotated[
         str, Option("The summary of the benchmark's own program, as it is or corrected.", metavar="official|corrected")
     ] = "",
-    flags: Annotated[
-        bool, Option("The judges' votes that a person should look at, with the answers, instead.")
-    ] = False,
+    flags: Annotated[bool, Option("The judgements that a person should look at, with the answers, instead.")] = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show scores with confidence intervals.
@@ -127,7 +125,7 @@ def _show_flags(store: Store, benchmark: str, chosen: Selection, output: OutputF
     ]
     if output is OutputFormat.CSV:
         found = [{name: safe_cell(cell) for name, cell in row.items()} for row in cells]
-    show(output, found, records_table(f"{benchmark}: flagged votes", cells))
+    show(output, found, records_table(f"{benchmark}: flagged judgements", cells))
 
 
 def compare(
@@ -186,9 +184,7 @@ def rank(
         str, Option("Also bucket by bucket: is the lead of this system over the baselines real?", metavar="SYSTEM")
     ] = "",
     two_level: Annotated[bool, Option("With --mine: intervals draw groups, and then questions within each.")] = False,
-    detail: Annotated[
-        bool, Option("Also the buckets one by one, the duels of all pairs, and all other rules.")
-    ] = False,
+    detail: Annotated[bool, Option("Also the buckets one by one, the pairwise wins, and all other rules.")] = False,
     publish: Publish = False,
     output: Annotated[RankFormat, Option("For people or for programs.", "--format")] = RankFormat.TABLE,
 ) -> None:

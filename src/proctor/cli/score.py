@@ -98,9 +98,9 @@ def _tell(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: O
         raise ValueError("a judge without a tally")
     _tell_dimensions(one, scored, output) if one.dimensions else _tell_judge(one, scored, drawn, output)
     if output is not OutputFormat.JSON and paid.count:
-        say(f"{paid.count} new votes, {cost_of(paid.usage)}")
+        say(f"{paid.count} new judgements, {cost_of(paid.usage)}")
     if tally.left and one.options["limit"] is None:
-        lack = "lack a judge's vote" if tally.awaiting == tally.left else "have no verdict"
+        lack = "lack a judgement" if tally.awaiting == tally.left else "have no verdict"
         lack = "lack a score" if one.dimensions else lack
         reason = tally.last_reason or ("no reply came" if tally.awaiting else "stopped")
         note(f"{tally.left} answers {lack} ({reason}): run the same command again.")
@@ -157,7 +157,9 @@ def _tell_judge(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], out
     if agreement is not None:
         _tell_agreement(agreement)
     if flagged:
-        note(f"{len(flagged)} votes are flagged for a person to look at: proctor results {where.benchmark} --flags")
+        note(
+            f"{len(flagged)} judgements are flagged for a person to look at: proctor results {where.benchmark} --flags"
+        )
 
 
 def _agreement(one: PreparedScorer, draws: int, seed: int) -> JudgeAgreement | None:

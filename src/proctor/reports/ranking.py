@@ -240,7 +240,7 @@ def board_figures(analysis: Analysis, board: Board) -> list[Figure]:
         found.append(_stability(_of(analysis, "places", board), board, names))
     if len(names) > 1:
         found.append(_rules(_of(analysis, "rules", board), board, names))
-        found.append(_duels(_of(analysis, "duels", board), board, names))
+        found.append(_pairwise_wins(_of(analysis, "pairwise_wins", board), board, names))
         found.append(_significance(_of(analysis, "significance", board), board, names))
     return found
 
@@ -274,7 +274,7 @@ def _rules(rows: list[Record], board: Board, names: list[str]) -> Figure:
     return recorded_figure(name, "Places under other rules", drawn, caption, rows)
 
 
-def _duels(rows: list[Record], board: Board, names: list[str]) -> Figure:
+def _pairwise_wins(rows: list[Record], board: Board, names: list[str]) -> Figure:
     row_of = {name: number for number, name in enumerate(names)}
     signs: list[list[int | None]] = [[None] * len(names) for _ in names]
     texts = [[""] * len(names) for _ in names]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, whole_file
 from proctor.judges import TIE, UNRESOLVED, VOTE_MISSING
-from proctor.runs.boards import duel_rows, place_rows, ranking_rows, rule_rows, significance_rows, tau_rows
+from proctor.runs.boards import pairwise_win_rows, place_rows, ranking_rows, rule_rows, significance_rows, tau_rows
 from proctor.runs.export import safe_cell
 from proctor.runs.performance import (
     AnalysisData,
@@ -106,7 +106,7 @@ def analyse(
         "ranking": ranking_rows(boards),
         "places": place_rows(boards),
         "rules": rule_rows(boards),
-        "duels": duel_rows(boards),
+        "pairwise_wins": pairwise_win_rows(boards),
         "significance": significance_rows(boards),
         "tau": tau_rows(boards),
         "ensembles": ensemble_rows(data),

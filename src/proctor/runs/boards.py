@@ -26,8 +26,8 @@ _PLACES = (
 
 def ranking_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
     """One row a system and board: its place with its spread and standard deviation over samples, the score of the rule,
-    the mean over the buckets with its rank and that rank's confidence interval, and the duels with all other systems that
-    it won, lost and tied. A baseline has its mean alone."""
+    the mean over the buckets with its rank and that rank's confidence interval, and how many of its pairs with other
+    systems it won, lost and tied. A baseline has its mean alone."""
     rows = []
     for board in boards:
         moved = {one.standing.name: one.standing.stability for one in board.runs}
@@ -116,7 +116,7 @@ def _better(first: Standing, second: Standing, bucket: int, p: float, alpha: flo
     return first.name if one > other else second.name
 
 
-def duel_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
+def pairwise_win_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
     """Every pair: the buckets in which the first has the better rank, the worse, and the same."""
     return [
         {
@@ -221,7 +221,7 @@ def _verdict(lead: float | None, p: float | None, alpha: float) -> str:
 
 def board_rows(board: Board) -> list[dict[str, Any]]:
     """One flat row a system, as programs read it: `mean` is the pre-evaluation score with its rank and that rank's
-    confidence interval, `won`, `lost` and `tied` are duels with the others, `place_low` to `place_high` the spread of the
+    confidence interval, `won`, `lost` and `tied` are pairwise wins, losses and ties, `place_low` to `place_high` the spread of the
     place over samples. Baselines and runs that can't be ranked have no place; those have `mean_if_wrong` and
     `mean_if_excluded` for a mean."""
     rows = []

@@ -228,7 +228,7 @@ class FlaggedVote:
 def flagged_votes(
     store: Store, benchmark: str, systems: Sequence[str] = (), conditions: Sequence[str] = ()
 ) -> list[FlaggedVote]:
-    """All flagged votes behind the scores of the chosen runs, by run, item (in the benchmark's order) and judge.
+    """All flagged judgements behind the scores of the chosen runs, by run, item (in the benchmark's order) and judge.
 
     Raises `InputError` for an unknown system or condition.
     """

@@ -216,7 +216,7 @@ class Contest:
     """Who is ranked, and how what they lack counts.
 
     `systems` are those with a run under `condition` (all, where none are named). `baselines` are reference systems: they
-    enter no test, no adjustment and no duel; one that has no run under the condition is taken from `text-only`. `failed`
+    enter no test, no adjustment and no pairwise comparison; one that has no run under the condition is taken from `text-only`. `failed`
     is the policy for what a run lacks, None for the benchmark's own (`policies`). `latency` "required"
     counts an answer without a latency as late, so as wrong; None means so where the questions have a time limit and
     somebody's latencies are known, since a file without them would be in time by saying nothing.

@@ -77,7 +77,7 @@ class JudgeLimits:
 
 
 class PaidVotes:
-    """A book of votes that adds up what its new votes have cost."""
+    """A book of votes that adds up what its new judgements have cost."""
 
     def __init__(self, votes: JudgementCache) -> None:
         self._votes = votes

@@ -183,11 +183,11 @@ def rank_buckets(
     scores = sums.scores()
     rates = _win_rates(sampled)
     score = _rule(plan.rule, tests.ranks, scores)
-    place, broken, duel = _broken(score, sampled)
+    place, broken, pair_rate = _broken(score, sampled)
     moved = _moved(sums, plan) if plan.stability and n_units > 1 else None
     own = [names[system] for system in sums.order]
     between = _mean_ranks(sums, plan) if n_units > 1 else None
-    found = _Numbers(own, place, score, scores, tests.ranks, rates, broken, duel, moved, between, plan.level)
+    found = _Numbers(own, place, score, scores, tests.ranks, rates, broken, pair_rate, moved, between, plan.level)
     order = sorted(range(len(own)), key=lambda k: (place[k], -float(_mean(scores)[k]), own[k]))
     tau = _taus(place, moved) if moved is not None else np.zeros(0)
     groups_in = sums.filled().sum(axis=1)
@@ -219,7 +219,7 @@ class _Numbers:
     ranks: Floats
     rates: Floats
     broken: NDArray[np.bool_]
-    duel: Floats
+    pair_rate: Floats
     moved: Ints | None
     between: tuple[Ints, Ints] | None
     level: float
@@ -240,7 +240,7 @@ class _Numbers:
             mean=float(mean[k]) if filled.any() else None,
             win_rate=float(_mean(self.rates)[k]) if filled.any() else None,
             tie_broken=bool(self.broken[k]),
-            duel_rate=None if np.isnan(self.duel[k]) else float(self.duel[k]),
+            duel_rate=None if np.isnan(self.pair_rate[k]) else float(self.pair_rate[k]),
             ahead={self.names[other]: int(ahead[k, other]) for other in others},
             behind={self.names[other]: int(behind[k, other]) for other in others},
             tied={self.names[other]: int(tied[other]) for other in others},
@@ -282,17 +282,17 @@ def _win_rates(sampled: Floats) -> Floats:
 def _broken(score: Floats, sampled: Floats) -> tuple[Ints, NDArray[np.bool_], Floats]:
     """Places with the ties of the first three broken; whose were, and their win rates among themselves."""
     place = places(score)
-    broken, duel = np.zeros(len(score), dtype=np.bool_), np.full(len(score), np.nan)
+    broken, pair_rate = np.zeros(len(score), dtype=np.bool_), np.full(len(score), np.nan)
     result = place.copy()
     for first in range(1, _BROKEN_UP_TO + 1):
         tied = np.flatnonzero(place == first)
         if len(tied) < 2 or not len(sampled):
             continue
         rate = _mean(_win_rates(sampled[:, :, tied]))
-        duel[tied] = rate
+        pair_rate[tied] = rate
         result[tied] = first - 1 + places(rate)
         broken[tied] = len(np.unique(result[tied])) > 1
-    return result, broken, duel
+    return result, broken, pair_rate
 
 
 def _mean_ranks(sums: BucketSums, plan: RankingPlan) -> tuple[Ints, Ints]:

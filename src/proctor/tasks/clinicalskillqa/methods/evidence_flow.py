@@ -170,7 +170,7 @@ class Correction:
 
     def to_json(self, own: Sequence[str]) -> dict[str, JsonValue]:
         """For an answer's `extra`, violation by violation; `own` is the model's order."""
-        violations: list[JsonValue] = [{**asdict(one), "mended": one not in self.broken} for one in self.violated]
+        violations: list[JsonValue] = [{**asdict(one), "corrected": one not in self.broken} for one in self.violated]
         given_up: list[JsonValue] = [asdict(one) for one in self.broken if one not in self.violated]
         return {
             "model_order": [*own],
@@ -252,7 +252,7 @@ class EvidenceFlowOptions(MethodOptions):
 
 
 class EvidenceFlow(KeyFrameMethod):
-    """Orders key frames by evidence that is gathered step by step; `ruled` has rules correct the model's order.
+    """Orders key frames by evidence that is collected step by step; `ruled` has rules correct the model's order.
 
     For n frames shown (n ≥ 1) it makes 2 + n + p calls with 3·n + 2·p images: an overview (n images), a note on each
     frame (1), a note on each of p pairs (2), and the decision (n). p is n·(n − 1)/2 with `pairs="all"`, and n − 1 with
@@ -350,15 +350,15 @@ class EvidenceFlowR(EvidenceFlow):
 
 
 def assembled(evidence: Evidence, correction: Correction) -> str:
-    """A rationale for an order that the rules changed: each frame in turn, then what the rules mended."""
+    """A rationale for an order that the rules changed: each frame in turn, then what the rules corrected."""
     titles = {}
     for label, note in evidence.frames.items():
         step = evidence.workflow.step(note.step) if evidence.workflow is not None else None
         titles[label] = step.title if step is not None else ""
     turns = in_turn(correction.order, {label: note.seen for label, note in evidence.frames.items()}, titles)
-    mended = [
+    corrected = [
         f"{rule.earlier} comes before {rule.later}: {rule.why.rstrip('.')}."
         for rule in correction.violated
         if rule not in correction.broken
     ]
-    return " ".join([turns, *mended])
+    return " ".join([turns, *corrected])

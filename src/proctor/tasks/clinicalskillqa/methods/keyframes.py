@@ -46,7 +46,7 @@ class LabelReading:
 
 
 def read_labels(names: Iterable[str], labels: Sequence[str]) -> LabelReading:
-    """Reads names as labels. Only the spelling is mended: nothing is added, guessed or put elsewhere.
+    """Reads names as labels. Only the spelling is corrected: nothing is added, guessed or put elsewhere.
 
     >>> read_labels(["b", "A.jpg", "Frame B", "7"], ["A", "B", "C"])
     LabelReading(said=('B', 'A', 'B', '7'), known=('B', 'A'), missing=('C',), repeated=('B',), unknown=('7',))
