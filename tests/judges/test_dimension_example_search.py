@@ -20,7 +20,7 @@ from proctor.judges.dimensions.few_shot import (
     SearchedExamples,
     SearchPlan,
     case_mark,
-    draw,
+    draw_examples,
     few_shot_judge,
     read_search,
     search_examples,
@@ -70,9 +70,9 @@ def searched(pool: RatedPool, plan: SearchPlan, **more: Any) -> ExampleSearch:
 def test_what_is_drawn_parts_held_out_encounters_from_those_shown() -> None:
     plan = SearchPlan(sets=6, shots=3, held_out=4, seed=3)
     pool = RatedPool(RATED)
-    drawn = draw(pool, plan)
-    assert draw(RatedPool(RATED[::-1]), plan) == drawn
-    assert draw(pool, plan.model_copy(update={"seed": 4})) != drawn
+    drawn = draw_examples(pool, plan)
+    assert draw_examples(RatedPool(RATED[::-1]), plan) == drawn
+    assert draw_examples(pool, plan.model_copy(update={"seed": 4})) != drawn
     held = {one.case.encounter for tried in drawn.values() for one in tried.held_out}
     assert len(held) == 4  # the same in both languages
     for tried in drawn.values():
@@ -104,7 +104,7 @@ def test_the_number_of_calls_is_what_was_said() -> None:
                 await clients.aclose()
 
         first = asyncio.run(run())
-        assert len(model.asked) == sum(one.calls for one in draw(pool, plan).values()) == 24
+        assert len(model.asked) == sum(one.calls for one in draw_examples(pool, plan).values()) == 24
         assert asyncio.run(run()) == first
         assert len(model.asked) == 24
     assert first.judge == "few-shot-judge[openai:judge]"
@@ -176,21 +176,21 @@ def test_the_best_set_serves_new_encounters_and_the_file_says_it_again(tmp_path:
 
 def test_a_missing_score_prefers_no_set() -> None:
     pool, plan = RatedPool(RATED), SearchPlan(sets=3, shots=2, held_out=4)
-    missing = frozenset({draw(pool, plan)["en"].held_out[0].case.id})
+    missing = frozenset({draw_examples(pool, plan)["en"].held_out[0].case.id})
     with pytest.raises(
         InfrastructureError, match=r"^by-length: 1 of 4 held-out answers in 'en' lack a score: no reply$"
     ):
         searched(pool, plan, missing=missing)
     found = searched(pool, plan, missing=missing, allow_missing=True)
     assert (len(found.languages["en"].held_out), len(found.languages["zh"].held_out)) == (3, 4)
-    many = frozenset(one.case.id for one in draw(pool, plan)["en"].held_out[:3])
+    many = frozenset(one.case.id for one in draw_examples(pool, plan)["en"].held_out[:3])
     with pytest.raises(InfrastructureError, match="3 of 4"):
         searched(pool, plan, missing=many, allow_missing=True)
 
 
 def test_too_small_a_rated_set_is_told_before_anything_is_asked() -> None:
     with pytest.raises(InputError, match="found 12 encounters in 'en', expected 30 or more"):
-        draw(RatedPool(RATED), SearchPlan(shots=5, held_out=20))
+        draw_examples(RatedPool(RATED), SearchPlan(shots=5, held_out=20))
 
 
 def test_fixed_ones_are_the_same_for_all() -> None:

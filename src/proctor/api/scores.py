@@ -346,7 +346,7 @@ def _rating_judge(benchmark: str) -> str:
 
 def _scheme(where: Stored, file: str | Path | None) -> tuple[RatingScheme | None, Path | None]:
     """What is rated, by a file or as the store knows it, and the folder of the task's own prompts."""
-    from proctor.judges.dimensions.case import read_scheme
+    from proctor.judges.dimensions import read_scheme
 
     store, benchmark = where.store, where.benchmark
     if file is None:

@@ -14,8 +14,7 @@ from proctor.cli.run import watched
 from proctor.core import DASH, InputError, Option, UsageError, number, number_interval, write_whole
 
 if TYPE_CHECKING:
-    from proctor.judges.dimensions import DimensionJudge
-    from proctor.judges.dimensions.few_shot import ExampleSearch, FewShotExamples
+    from proctor.judges.dimensions import DimensionJudge, ExampleSearch, FewShotExamples
     from proctor.runs import Store
 
 Method = Literal["calibration", "choice", "examples", "embedded"]
@@ -83,7 +82,7 @@ def _refuse_unwritable(out: Path) -> None:
 
 
 def _calibration(store: Store, benchmark: str, out: Path, scorers: Sequence[str], *, folds: int, seed: int) -> None:
-    from proctor.judges.dimensions.fitted import fit_calibration, rated_scores
+    from proctor.judges.dimensions import fit_calibration, rated_scores
     from proctor.runs import compared
 
     if len(scorers) != 1:
@@ -98,7 +97,7 @@ def _choice(
     store: Store, benchmark: str, out: Path, scorers: Sequence[str], *, folds: int, draws: int, seed: int
 ) -> None:
     from proctor.audits import CorrelationSettings
-    from proctor.judges.dimensions.fitted import choose_judges
+    from proctor.judges.dimensions import choose_judges
     from proctor.runs import compared
 
     table, given = compared(store, benchmark, tuple(scorers))
@@ -129,15 +128,21 @@ def _examples(
     store: Store, benchmark: str, out: Path, model: str, options: ModelOptions, drawing: Any, how: tuple[bool, int]
 ) -> None:
     from proctor.api import ModelAccess, judge_prompts_of, ratings_in
-    from proctor.judges.dimensions import ClientPool
-    from proctor.judges.dimensions.few_shot import RatedPool, SearchPlan, draw, few_shot_judge, search_examples
+    from proctor.judges.dimensions import (
+        ClientPool,
+        RatedPool,
+        SearchPlan,
+        draw_examples,
+        few_shot_judge,
+        search_examples,
+    )
     from proctor.runs import PaidVotes
 
     pool = RatedPool(list(ratings_in(store, benchmark)[1].values()))
     clients = ClientPool(ModelAccess(options).specs([model]))
     client = clients.client(clients.specs[0], {"temperature": 0.0})
     plan = SearchPlan(**drawing)
-    drawn = draw(pool, plan)
+    drawn = draw_examples(pool, plan)
     calls = sum(one.calls for one in drawn.values())
     parts = ", ".join(f"{len(one.sets)} × {len(one.held_out)} in {name}" for name, one in drawn.items())
     note(f"at most {calls} answers to rate ({parts}); those that {store.shown} has are not asked for again")
@@ -223,8 +228,7 @@ def index(
 
     Example: proctor judge index guidelines --query "Can I put ice on a burn?"
     """
-    from proctor.judges.documents import Chunking
-    from proctor.judges.passage_index import IndexSettings, default_folder, open_index
+    from proctor.judges import Chunking, IndexSettings, default_folder, open_index
 
     if overlap is not None and overlap > size // 2:
         raise InputError(None, "--overlap", found=str(overlap), expected=f"at most half of --size, {size // 2}")

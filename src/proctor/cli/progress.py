@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from proctor.core import Status, Usage
 
 if TYPE_CHECKING:
-    from proctor.judges.dimensions.few_shot import Progress as Trials
+    from proctor.judges.dimensions import SearchProgress
     from proctor.runs import JudgeTally, PaidVotes, Tally
 
 _REASON = 60  # characters of a failure beside the bar
@@ -92,11 +92,11 @@ def show_judging(total: int, paid: PaidVotes) -> Iterator[Callable[[JudgeTally],
 
 
 @contextmanager
-def show_trials(total: int, paid: PaidVotes) -> Iterator[Callable[[Trials], None]]:
+def show_trials(total: int, paid: PaidVotes) -> Iterator[Callable[[SearchProgress], None]]:
     """A bar over the answers that sets of few-shot examples are tried on, with what its new judgements cost so far."""
     with _line("trying", total) as line:
 
-        def update(progress: Trials) -> None:
+        def update(progress: SearchProgress) -> None:
             parts = [f"{progress.missing} with a score missing"] if progress.missing else []
             parts += [f"{paid.count} new judgements, {cost_of(paid.usage)}"] if paid.count else []
             line.update(progress.done, progress.total, ", ".join(parts))

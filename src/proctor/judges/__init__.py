@@ -5,8 +5,11 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.judges.documents import Chunking
     from proctor.judges.function import FunctionJudge, JudgeFunction, judge
     from proctor.judges.panel import Panel, WithFallback
+    from proctor.judges.passage_index import IndexSettings, default_folder, open_index
+    from proctor.judges.prompt_injection import has_injection, sanitize
     from proctor.judges.registry import (
         JUDGES,
         FramesOf,
@@ -46,42 +49,11 @@ if TYPE_CHECKING:
 else:
     export_lazily(__name__)
 
-__all__ = [
-    "AWAITING_VOTES",
-    "CONTRADICTION",
-    "CONTRADICTION_FLAG",
-    "DECIDED_BY_A_PERSON",
-    "JUDGES",
-    "JUDGE_VOTE",
-    "NO_VERDICT",
-    "PANEL_ACCURACY",
-    "RATIONALE_METRICS",
-    "RESOLVED",
-    "RUBRIC",
-    "RUBRIC_BY_ERROR_TYPE",
-    "RUBRIC_LABELS",
-    "TIE",
-    "UNRESOLVED",
-    "VERDICT_METRICS",
-    "VOTE_MISSING",
-    "ErrorType",
-    "FramesOf",
-    "FunctionJudge",
-    "JudgeFunction",
-    "OfSeveral",
-    "Panel",
-    "PartialScoresError",
-    "Verdict",
-    "WithFallback",
-    "asked_metrics",
-    "build_dimension_judge",
-    "build_judge",
-    "decided_by",
-    "decided_scores",
-    "decided_values",
-    "is_decided",
-    "judge",
-    "judge_prompt",
-    "rates_dimensions",
-    "verdict_scores",
-]
+__all__ = ["AWAITING_VOTES", "CONTRADICTION", "CONTRADICTION_FLAG", "DECIDED_BY_A_PERSON", "JUDGES"]
+__all__ += ["JUDGE_VOTE", "NO_VERDICT", "PANEL_ACCURACY", "RATIONALE_METRICS", "RESOLVED", "RUBRIC"]
+__all__ += ["RUBRIC_BY_ERROR_TYPE", "RUBRIC_LABELS", "TIE", "UNRESOLVED", "VERDICT_METRICS", "VOTE_MISSING"]
+__all__ += ["Chunking", "ErrorType", "FramesOf", "FunctionJudge", "IndexSettings", "JudgeFunction", "OfSeveral"]
+__all__ += ["Panel", "PartialScoresError", "Verdict", "WithFallback", "asked_metrics", "build_dimension_judge"]
+__all__ += ["build_judge", "decided_by", "decided_scores", "decided_values", "default_folder", "has_injection"]
+__all__ += ["is_decided", "judge", "judge_prompt", "open_index", "rates_dimensions", "sanitize"]
+__all__ += ["verdict_scores"]

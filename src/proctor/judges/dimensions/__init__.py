@@ -1,43 +1,49 @@
 """Judges of dimensions: a score for each of a benchmark's dimensions, one module per way of finding it."""
 
-from proctor.core import Dimension
-from proctor.judges.dimensions.case import (
-    IMAGES_ABSENT,
-    IMAGES_BROKEN,
-    Case,
-    DimensionScores,
-    RatedCase,
-    ReferenceAnswer,
-    case_of,
-)
-from proctor.judges.dimensions.scorer import (
-    ClientPool,
-    DimensionJudge,
-    DimensionScorer,
-    JudgesAll,
-    JudgeSetup,
-    RatesDimensions,
-    RecordedBy,
-    candidate_of,
-    read_options,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "IMAGES_ABSENT",
-    "IMAGES_BROKEN",
-    "Case",
-    "ClientPool",
-    "Dimension",
-    "DimensionJudge",
-    "DimensionScorer",
-    "DimensionScores",
-    "JudgeSetup",
-    "JudgesAll",
-    "RatedCase",
-    "RatesDimensions",
-    "RecordedBy",
-    "ReferenceAnswer",
-    "candidate_of",
-    "case_of",
-    "read_options",
-]
+from proctor.lazy import export_lazily
+
+if TYPE_CHECKING:
+    from proctor.core import Dimension
+    from proctor.judges.dimensions.case import (
+        IMAGES_ABSENT,
+        IMAGES_BROKEN,
+        Case,
+        DimensionScores,
+        RatedCase,
+        ReferenceAnswer,
+        case_of,
+        read_scheme,
+    )
+    from proctor.judges.dimensions.few_shot import (
+        ExampleSearch,
+        FewShotExamples,
+        RatedPool,
+        SearchPlan,
+        SearchProgress,
+        draw_examples,
+        few_shot_judge,
+        search_examples,
+    )
+    from proctor.judges.dimensions.fitted import choose_judges, fit_calibration, rated_scores
+    from proctor.judges.dimensions.named import rating_judge
+    from proctor.judges.dimensions.scorer import (
+        ClientPool,
+        DimensionJudge,
+        DimensionScorer,
+        JudgesAll,
+        JudgeSetup,
+        RatesDimensions,
+        RecordedBy,
+        candidate_of,
+        read_options,
+    )
+else:
+    export_lazily(__name__)
+
+__all__ = ["IMAGES_ABSENT", "IMAGES_BROKEN", "Case", "ClientPool", "Dimension", "DimensionJudge"]
+__all__ += ["DimensionScorer", "DimensionScores", "ExampleSearch", "FewShotExamples", "JudgeSetup", "JudgesAll"]
+__all__ += ["RatedCase", "RatedPool", "RatesDimensions", "RecordedBy", "ReferenceAnswer", "SearchPlan"]
+__all__ += ["SearchProgress", "candidate_of", "case_of", "choose_judges", "draw_examples", "few_shot_judge"]
+__all__ += ["fit_calibration", "rated_scores", "rating_judge", "read_options", "read_scheme", "search_examples"]

@@ -292,7 +292,7 @@ class ExampleSearch(BaseModel):
 
 
 @dataclass
-class Progress:
+class SearchProgress:
     """Of `total` answers to rate, how many are `done`; `missing` of those lack a score."""
 
     total: int
@@ -359,7 +359,7 @@ class SearchedExamples(FewShotExamples):
         return tuple(self._rated[mark] for mark in tried.sets[self._best[key]])
 
 
-def draw(pool: RatedPool, plan: SearchPlan) -> dict[str, Drawn]:
+def draw_examples(pool: RatedPool, plan: SearchPlan) -> dict[str, Drawn]:
     """What a search tries, by language: held-out encounters are the same in all languages and in no set; sets
     are dealt from a shuffled deck of the other encounters, so that none is in every set.
 
@@ -399,17 +399,17 @@ async def search_examples(
     allow_missing: bool = False,
     concurrency: int = 8,
     stop: asyncio.Event | None = None,
-    on_change: Callable[[Progress], None] = lambda _: None,
+    on_change: Callable[[SearchProgress], None] = lambda _: None,
 ) -> ExampleSearch:
-    """Tries out what `draw` draws; `make` makes the judge with examples. Judgements are kept by the judge, so what
+    """Tries out what `draw_examples` draws; `make` makes the judge with examples. Judgements are kept by the judge, so what
     broke off goes on where it was.
 
     Raises `InfrastructureError` where a score is missing: no set is preferred since another was not answered.
     With `allow_missing`, such an answer is left out for all sets, as long as half of them stay.
     """
     languages: dict[str, LanguageSearch] = {}
-    drawn = draw(pool, plan)
-    progress = Progress(sum(one.calls for one in drawn.values()))
+    drawn = draw_examples(pool, plan)
+    progress = SearchProgress(sum(one.calls for one in drawn.values()))
     name = ""
     for language, tried in drawn.items():
         cases = [one.case for one in tried.held_out]

@@ -21,7 +21,7 @@ from proctor.core import (
     write_whole,
 )
 from proctor.core.formats import OrderingFormat
-from proctor.judges.prompt_injection import has_injection, sanitize
+from proctor.judges import has_injection, sanitize
 from proctor.metrics.ordering import compare_orders
 from proctor.tasks.clinicalskillqa.native import NativePrediction, records, spelled
 

@@ -26,7 +26,7 @@ from proctor.core import (
     reader_of,
 )
 from proctor.core.formats import FreeTextFormat
-from proctor.judges.prompt_injection import has_injection, sanitize
+from proctor.judges import has_injection, sanitize
 from proctor.tasks.focus.native import (
     UNKNOWN,
     NativeResponse,

@@ -19,8 +19,7 @@ from proctor.core import (
     read_table,
 )
 from proctor.core.formats import FreeTextFormat
-from proctor.judges.dimensions import DimensionJudge, JudgeSetup, RatesDimensions
-from proctor.judges.dimensions.named import rating_judge
+from proctor.judges.dimensions import DimensionJudge, JudgeSetup, RatesDimensions, rating_judge
 from proctor.runs import ScoredAnswer
 from proctor.stats import Estimate
 from proctor.tasks.mediqa_eval.native import (

@@ -33,7 +33,7 @@ from proctor.core import (
     validated,
 )
 from proctor.core.formats import ChoiceFormat, option_letters
-from proctor.judges.verdicts import CONTRADICTION_FLAG, ErrorType, Verdict, verdict_scores
+from proctor.judges import CONTRADICTION_FLAG, ErrorType, Verdict, verdict_scores
 from proctor.models import rejection
 
 KINDS = ("mcq", "free")

@@ -30,7 +30,7 @@ from proctor.core import (
     generator,
 )
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters
-from proctor.judges.verdicts import RUBRIC_BY_ERROR_TYPE, RUBRIC_LABELS, VERDICT_METRICS
+from proctor.judges import RUBRIC_BY_ERROR_TYPE, RUBRIC_LABELS, VERDICT_METRICS
 from proctor.tasks.rexsonovqa.native import (
     KINDS,
     NativeQuestion,

@@ -1,0 +1,43 @@
+"""A room's packages are its only doors: other rooms import what their `__init__` exports, never their modules."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src"
+PACKAGES = {".".join(file.parent.relative_to(SOURCE).parts) for file in SOURCE.rglob("__init__.py")}
+ENTRANCE = {"proctor.__main__"}  # `python -m proctor` is the command line
+
+
+def room_of(module: str) -> str:
+    """`proctor.runs` of `proctor.runs.store`, and `proctor.tasks.focus` of a module of that task."""
+    parts = module.split(".")
+    return ".".join(parts[: 3 if parts[1:2] == ["tasks"] else 2])
+
+
+def imports_past_a_door(module: str, source: str) -> list[str]:
+    """The modules of other rooms that a module imports from, past their packages."""
+    nodes = list(ast.walk(ast.parse(source)))
+    found = [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+    found += [name.name for node in nodes if isinstance(node, ast.Import) for name in node.names]
+    rooms = {room_of(package) for package in PACKAGES} - {"proctor", "proctor.tasks"}
+    return [
+        name for name in found if name not in PACKAGES and room_of(name) in rooms and room_of(name) != room_of(module)
+    ]
+
+
+def test_other_rooms_are_entered_by_their_packages() -> None:
+    past = {}
+    for file in sorted(SOURCE.rglob("*.py")):
+        parts = file.relative_to(SOURCE).with_suffix("").parts
+        module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        if module not in ENTRANCE and (found := imports_past_a_door(module, file.read_text(encoding="utf-8"))):
+            past[module] = found
+    assert past == {}
+
+
+def test_an_import_past_a_door_is_seen() -> None:
+    past = "from proctor.runs.store import Store\nimport proctor.stats.means\nfrom proctor.runs import plan\n"
+    assert imports_past_a_door("proctor.reports.page", past) == ["proctor.runs.store", "proctor.stats.means"]
+    assert imports_past_a_door("proctor.runs.plan", "from proctor.runs.store import Store") == []
