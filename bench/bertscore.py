@@ -15,11 +15,14 @@ import json
 import multiprocessing
 import os
 import resource
+import sys
 import time
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which has a `statistics`
 
 import numpy as np
 

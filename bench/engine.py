@@ -20,6 +20,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which has a `statistics`
+
 from proctor.core import ACCURACY, Benchmark, Image, Item, Reference, generator
 from proctor.core.formats import CountFormat
 from proctor.media import MediaLibrary

@@ -9,7 +9,11 @@ Every text is measured whole (a million characters: what a judge is shown, and w
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which has a `statistics`
 
 from proctor.judges.prompt_injection import has_injection, sanitize
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
+
+sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which has a `statistics`
 
 from pydantic import TypeAdapter
 

@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which has a `statistics`
+
 from proctor.core import ACCURACY, Answer, Benchmark, Item, Reference, Score, Status, Timing, Usage, generator
 from proctor.core.formats import ChoiceFormat
 from proctor.runs import Store
