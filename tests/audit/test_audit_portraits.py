@@ -19,10 +19,10 @@ from proctor.audits import (
     RatingsTable,
     coverage,
     profile,
-    rank_discrepancies,
     scored,
     to_json,
 )
+from proctor.audits.profile import rank_discrepancies
 from proctor.metrics.text import tokens
 from proctor.stats import Resampling, mean_interval
 from tests.support.planted_metrics import planted

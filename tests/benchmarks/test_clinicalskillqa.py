@@ -17,17 +17,11 @@ from proctor.core.formats import OrderingFormat
 from proctor.media import MediaLibrary, view
 from proctor.metrics import AccuracyScorer
 from proctor.metrics.ordering import overall_score
-from proctor.metrics.text import BertScore, LongTexts, MissingExtraError, TextTokens
-from proctor.tasks.clinicalskillqa import (
-    NO_RATIONALE_SCORE,
-    READER,
-    ScoredPredictions,
-    published,
-    read_predictions,
-    read_references,
-    score_predictions,
-)
-from proctor.tasks.clinicalskillqa.scoring import report
+from proctor.metrics.text import BertScore, MissingExtraError
+from proctor.metrics.text.encoders import LongTexts, TextTokens
+from proctor.tasks.clinicalskillqa import READER, published, score_predictions
+from proctor.tasks.clinicalskillqa.native import read_predictions, read_references
+from proctor.tasks.clinicalskillqa.scoring import NO_RATIONALE_SCORE, ScoredPredictions, report
 
 KEYS: list[dict[str, Any]] = [
     {"id": "q1", "order": ["D", "B", "A", "C"], "rationale": "First the scene.", "scenario": "CPR", "video": "v1"},

@@ -16,21 +16,19 @@ from proctor.construction import OBJECTS
 from proctor.core import BENCHMARKS, NO_ANSWER, Benchmark, InputError, Item, RecordedAnswers, Score, Status
 from proctor.core.formats import ChoiceFormat, ClassesFormat, FreeTextFormat, PatternFormat, TimestampsFormat
 from proctor.metrics import AccuracyScorer
-from proctor.tasks.focus import (
-    CAPABILITIES,
-    FOREIGN_OBJECT,
-    GROUPS,
-    READER,
+from proctor.tasks.focus import READER
+from proctor.tasks.focus.native import (
     NativeReference,
     NativeRequest,
     NativeResponse,
     read_references,
     read_requests,
     read_responses,
-    validate_submission,
     write_answer,
     write_native,
 )
+from proctor.tasks.focus.submission import validate_submission
+from proctor.tasks.focus.taxonomy import CAPABILITIES, FOREIGN_OBJECT, GROUPS
 from tests.support.program import within
 
 REQUEST: dict[str, Any] = {

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from proctor.core import InputError, Noted, by_cause
-from proctor.tasks.focus import READER, SubmissionFinding, validate_submission
+from proctor.tasks.focus import READER
+from proctor.tasks.focus.submission import SubmissionFinding, validate_submission
 from tests.support.program import proctor, within
 
 FORMATS = {"q1": ("binary", "yes"), "q2": ("open_ended", "to keep the bowel aside"), "q3": ("fo_class", "Clip")}

@@ -19,10 +19,11 @@ from scipy.stats import binomtest, chisquare
 from proctor.core import Benchmark, InputError, generator
 from proctor.media import MediaLibrary, Picture, view
 from proctor.metrics import MetricEstimate
-from proctor.metrics.ordering import OrderComparison, compare_orders, exact_chance, order_estimates
+from proctor.metrics.ordering import OrderComparison, compare_orders, order_estimates
+from proctor.metrics.ordering.orders import exact_chance
 from proctor.stats import Resampling
 from proctor.systems import build_system
-from proctor.tasks.clinicalskillqa import READER, read_references
+from proctor.tasks.clinicalskillqa import READER
 from proctor.tasks.clinicalskillqa.construction import (
     Built,
     InstancePlan,
@@ -32,6 +33,7 @@ from proctor.tasks.clinicalskillqa.construction import (
     scenarios_of,
     stretches,
 )
+from proctor.tasks.clinicalskillqa.native import read_references
 from proctor.tasks.simulated import simulate
 
 PLAN = InstancePlan(per_video=10, seconds=2.0, seed=1)

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from proctor.construction import Annotation
 from proctor.core import InputError
-from proctor.tasks.simulated import CLASSES, EventLog, Renderer, Scene, Script, draw_script, observe, simulate
-from proctor.tasks.simulated.simulation import sighting
+from proctor.tasks.simulated import simulate
+from proctor.tasks.simulated.pictures import CLASSES, Renderer
+from proctor.tasks.simulated.script import Scene, Script, draw_script
+from proctor.tasks.simulated.simulation import EventLog, observe, sighting
 
 Pixels = NDArray[np.int16]
 

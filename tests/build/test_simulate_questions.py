@@ -14,18 +14,11 @@ from proctor.audits.items import audit_items
 from proctor.construction import CandidateQuestion
 from proctor.core import Item, Reference
 from proctor.core.formats import ChoiceFormat
-from proctor.tasks.simulated import (
-    CLASSES,
-    QUESTION_TYPES,
-    RULES,
-    Renderer,
-    Truth,
-    ask,
-    candidates,
-    draw_script,
-    observe,
-)
+from proctor.tasks.simulated import RULES, ask, candidates
+from proctor.tasks.simulated.pictures import CLASSES, Renderer
 from proctor.tasks.simulated.reader import SimulatedQuestion
+from proctor.tasks.simulated.script import draw_script
+from proctor.tasks.simulated.simulation import QUESTION_TYPES, Truth, observe
 
 SECONDS = 24.0
 PHRASES = {

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from proctor.construction import AnnotatedVideo, Annotation, ReadDefaults, read_annotations, write_annotations
+from proctor.construction import AnnotatedVideo, Annotation, ReadDefaults
 from proctor.construction.annotation import MOST_SIGHTINGS
+from proctor.construction.files import read_annotations, write_annotations
 from proctor.construction.xml import Node, read_xml
 from proctor.core import InputError
 from tests.support.track_files import COCO, CVAT, attribute, box, from_cvat, write

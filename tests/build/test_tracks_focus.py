@@ -13,16 +13,8 @@ from typing import Any
 import pytest
 
 from proctor.audits.items import audit_items
-from proctor.construction import (
-    AnnotatedVideo,
-    Annotation,
-    CandidateQuestion,
-    complete,
-    constant_answers,
-    leaks_answer,
-    read_annotations,
-    write_folder,
-)
+from proctor.construction import AnnotatedVideo, Annotation, CandidateQuestion, complete, constant_answers, leaks_answer
+from proctor.construction.files import read_annotations, write_folder
 from proctor.core import Benchmark, InputError
 from proctor.core.formats import (
     AnswerFormat,
@@ -34,10 +26,14 @@ from proctor.core.formats import (
     PercentageFormat,
     TimestampsFormat,
 )
-from proctor.tasks.focus import CAPABILITIES, GROUP_OF, READER, FocusBuilt, FocusPlan, ask_focus, build_focus, lettered
-from proctor.tasks.focus.plan import ASKED, focus_templates
+from proctor.tasks.focus import READER
+from proctor.tasks.focus.builder import FocusBuilt, ask_focus, build_focus
+from proctor.tasks.focus.native import lettered
+from proctor.tasks.focus.plan import ASKED, FocusPlan, focus_templates
 from proctor.tasks.focus.rules import ATTRIBUTE_RULES, FOCUS_RULES
-from proctor.tasks.simulated import Event, simulate
+from proctor.tasks.focus.taxonomy import CAPABILITIES, GROUP_OF
+from proctor.tasks.simulated import simulate
+from proctor.tasks.simulated.script import Event
 from tests.support.drawn_tracks import drawn
 from tests.support.hand_tracks import HAND, track
 from tests.support.log_reading import CLOCK, PLACED, READINGS, disagreements, seconds_of, times

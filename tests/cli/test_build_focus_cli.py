@@ -11,7 +11,8 @@ from typing import NamedTuple
 import pytest
 
 from proctor.cli.main import main
-from proctor.construction import Annotation, complete, read_annotations, write_folder
+from proctor.construction import Annotation, complete
+from proctor.construction.files import read_annotations, write_folder
 from tests.support.drawn_tracks import drawn
 from tests.support.program import proctor
 

@@ -393,39 +393,24 @@ def test_a_learned_judge_is_looked_for_in_its_folder_and_asks_no_model(tmp_path:
     assert said.startswith(f"proctor: {tmp_path / 'learned'}")
 
 
-def test_a_benchmark_without_dimensions_is_told(tmp_path: Path, data: Path) -> None:
-    folder, store = data / "rexsonovqa", tmp_path / "runs.db"
-    code, said = within(
-        "import",
-        "rexsonovqa",
-        folder / "results" / "gemini-3-pro",
-        "--data",
-        folder,
-        "--name",
-        "gemini",
-        "--store",
-        store,
-    )
+def imported_ultrasound(data: Path, store: Path) -> None:
+    folder = data / "rexsonovqa"
+    files = folder / "results" / "gemini-3-pro"
+    code, said = within("import", "rexsonovqa", files, "--data", folder, "--name", "gemini", "--store", store)
     assert code == 0, said
+
+
+def test_a_benchmark_without_dimensions_is_told(tmp_path: Path, data: Path) -> None:
+    store = tmp_path / "runs.db"
+    imported_ultrasound(data, store)
     code, said = within("score", "rexsonovqa", "--judge", "rubric-judge", "--model", "openai:x", "--store", store)
     assert (code, "found a benchmark without dimensions, expected dimensions to rate" in said) == (1, True), said
 
 
 def test_any_benchmark_is_rated_on_the_dimensions_of_a_file(tmp_path: Path, data: Path) -> None:
     """Answers on ultrasound videos, on two dimensions that a file declares, by the prompt for every task."""
-    folder, store, file = data / "rexsonovqa", tmp_path / "runs.db", tmp_path / "dimensions.yaml"
-    code, said = within(
-        "import",
-        "rexsonovqa",
-        folder / "results" / "gemini-3-pro",
-        "--data",
-        folder,
-        "--name",
-        "gemini",
-        "--store",
-        store,
-    )
-    assert code == 0, said
+    store, file = tmp_path / "runs.db", tmp_path / "dimensions.yaml"
+    imported_ultrasound(data, store)
     file.write_text(
         "dimensions:\n"
         "- {name: clarity, levels: [0, 0.5, 1], description: Whether a trainee would follow it.}\n"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.construction import write_folder
+from proctor.construction.files import write_folder
 from proctor.core import InputError, Item, VideoClip, whole_folder
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, read_image

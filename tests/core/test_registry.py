@@ -6,7 +6,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from proctor.core import ProctorError, Registry, UnknownNameError, registry
+from proctor.core import BenchmarkReader, ProctorError, Registry, UnknownNameError, registry
 
 
 def offering(monkeypatch: pytest.MonkeyPatch, **points: str) -> Registry[object]:
@@ -56,3 +56,12 @@ def test_a_name_that_two_packages_offer_is_refused_and_both_are_named(monkeypatc
         "the benchmark 'lamps' is offered by clinic (clinic.lamps:READER) and hospital (hospital.lamps:READER): "
         "uninstall one of them"
     )
+
+
+def test_a_reader_has_the_methods_of_what_it_states() -> None:
+    with pytest.raises(TypeError) as caught:
+
+        class Promising(BenchmarkReader):
+            protocols = ("official",)
+
+    assert str(caught.value) == "Promising states `protocols` and has no method `official_summary`"

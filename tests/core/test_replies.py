@@ -13,7 +13,6 @@ from pydantic import TypeAdapter
 
 from proctor.core import ParseError
 from proctor.core.formats import (
-    MAX_ANSWER_CHARS,
     AnswerFormat,
     BinaryFormat,
     ChoiceFormat,
@@ -26,8 +25,8 @@ from proctor.core.formats import (
     PercentageFormat,
     RatingsFormat,
     TimestampsFormat,
-    after_thoughts,
 )
+from proctor.core.formats.reply import MAX_ANSWER_CHARS, after_thoughts
 
 FILES = sorted((Path(__file__).parent / "replies").glob("*.jsonl"))
 _MOST_UNREAD = 0.01

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from proctor.core import InfrastructureError, InputError
-from proctor.judges.dimensions import Case, DimensionScores, RatedCase
 from proctor.judges.dimensions.few_shot import (
     ExampleSearch,
-    FewShotExamples,
     FixedExamples,
     HeldOutAnswer,
     LanguageSearch,
@@ -27,44 +24,8 @@ from proctor.judges.dimensions.few_shot import (
 )
 from proctor.judges.dimensions.fitted import agreement
 from tests.support.dimension_cases import case
-from tests.support.rated_pool import CHINESE, Model, one_judged, rated_answers
+from tests.support.rated_pool import CHINESE, RATED, Model, encounters_of, few, searched
 from tests.support.votes import Votes
-
-RATED = rated_answers()
-
-
-def few(what: Case | None = None, reply: Any = None, **more: Any) -> DimensionScores:
-    more = {"rated": RATED} | more
-    return one_judged("few-shot-judge", Model() if reply is None else reply, what, **more)[0]
-
-
-def encounters_of(chosen: tuple[RatedCase, ...]) -> list[str]:
-    return [one.case.encounter for one in chosen]
-
-
-class ByLength:
-    """A judge without a model: what it says depends on its exemplars and on the length of the answer."""
-
-    def __init__(self, exemplars: FewShotExamples, missing: frozenset[str] = frozenset()) -> None:
-        self.name = "by-length"
-        self.settings: dict[str, Any] = {}
-        self._exemplars = exemplars
-        self._missing = missing
-
-    async def judge(self, what: Case) -> DimensionScores:
-        if what.id in self._missing:
-            return DimensionScores.none(what, "no reply")
-        marks = [case_mark(one.case) for one in self._exemplars.of(what)]
-        values = {
-            one.name: int(case_mark(what)[:4] + marks[0][:2], 16) % 100 / 100 if not one.is_flag else 1.0
-            for one in what.dimensions
-        }
-        return DimensionScores(values=values)
-
-
-def searched(pool: RatedPool, plan: SearchPlan, **more: Any) -> ExampleSearch:
-    missing = more.pop("missing", frozenset())
-    return asyncio.run(search_examples(pool, plan, lambda chosen: ByLength(chosen, missing), **more))
 
 
 def test_what_is_drawn_parts_held_out_encounters_from_those_shown() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 from dataclasses import replace
@@ -13,64 +12,26 @@ import numpy as np
 import pytest
 
 from proctor.core import ConfigurationError, InputError, ProctorError
-from proctor.judges.dimensions import Case, DimensionScores, RatedCase
+from proctor.judges.dimensions import RatedCase
 from proctor.judges.dimensions.few_shot import (
     CoveringExamples,
-    ExampleSearch,
     FewShotExamples,
     RatedPool,
     SearchedExamples,
     SearchPlan,
     SimilarExamples,
-    case_mark,
-    search_examples,
     shown,
     without_own,
 )
 from tests.support.dimension_cases import case, picture, rating
 from tests.support.faulty_server import Fault, Request
 from tests.support.mediqa_store import rated_in
-from tests.support.rated_pool import Model, one_judged, rated_answers
+from tests.support.rated_pool import RATED, Model, encounters_of, few, one_judged, searched
 from tests.support.requests import asked_text
 from tests.support.snapshot import assert_frozen
 from tests.support.votes import Votes
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
-RATED = rated_answers()
-
-
-def few(what: Case | None = None, reply: Any = None, **more: Any) -> DimensionScores:
-    more = {"rated": RATED} | more
-    return one_judged("few-shot-judge", Model() if reply is None else reply, what, **more)[0]
-
-
-def encounters_of(chosen: tuple[RatedCase, ...]) -> list[str]:
-    return [one.case.encounter for one in chosen]
-
-
-class ByLength:
-    """A judge without a model: what it says depends on its exemplars and on the length of the answer."""
-
-    def __init__(self, exemplars: FewShotExamples, missing: frozenset[str] = frozenset()) -> None:
-        self.name = "by-length"
-        self.settings: dict[str, Any] = {}
-        self._exemplars = exemplars
-        self._missing = missing
-
-    async def judge(self, what: Case) -> DimensionScores:
-        if what.id in self._missing:
-            return DimensionScores.none(what, "no reply")
-        marks = [case_mark(one.case) for one in self._exemplars.of(what)]
-        values = {
-            one.name: int(case_mark(what)[:4] + marks[0][:2], 16) % 100 / 100 if not one.is_flag else 1.0
-            for one in what.dimensions
-        }
-        return DimensionScores(values=values)
-
-
-def searched(pool: RatedPool, plan: SearchPlan, **more: Any) -> ExampleSearch:
-    missing = more.pop("missing", frozenset())
-    return asyncio.run(search_examples(pool, plan, lambda chosen: ByLength(chosen, missing), **more))
 
 
 def choosers(pool: RatedPool, plan: SearchPlan) -> dict[str, FewShotExamples]:

@@ -12,7 +12,8 @@ import pytest
 
 from proctor.core import ConfigurationError, InputError
 from proctor.judges import JUDGES
-from proctor.judges.dimensions import IMAGES_ABSENT, IMAGES_BROKEN, Case, Dimension, DimensionScores, ReferenceAnswer
+from proctor.judges.dimensions import Case, Dimension, DimensionScores, ReferenceAnswer
+from proctor.judges.dimensions.case import IMAGES_ABSENT, IMAGES_BROKEN
 from tests.support.dimension_cases import ENGLISH, LEVELS, case, judged, picture, rating
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.snapshot import assert_frozen

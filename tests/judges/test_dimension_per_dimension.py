@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from proctor.core import ConfigurationError, InputError
-from proctor.judges.dimensions import IMAGES_BROKEN, Case, ClientPool, DimensionScores
+from proctor.judges.dimensions import Case, ClientPool, DimensionScores
+from proctor.judges.dimensions.case import IMAGES_BROKEN
 from proctor.judges.dimensions.ensemble import per_dimension
 from proctor.judges.dimensions.fitted import DimensionChoice, PerFold
-from proctor.judges.embedded import EmbeddedJudge, Recipe, read_rated
+from proctor.judges.embedded import Recipe, read_rated
+from proctor.judges.embedded.judge import EmbeddedJudge
 from proctor.models import ModelSpec
 from tests.support.dimension_cases import built_from, case, judged, rating, setup
 from tests.support.faulty_server import Fault, FaultyServer

@@ -13,19 +13,11 @@ import numpy as np
 import pytest
 
 from proctor.core import InputError
-from proctor.judges.dimensions import Case, JudgesAll, RatedCase
-from proctor.judges.embedded import (
-    IMAGES_UNSEEN,
-    NO_OTHERS,
-    TRAINED_ON,
-    EmbeddedJudge,
-    RatedAnswers,
-    Recipe,
-    out_of_fold,
-    read_rated,
-    split_encounters,
-)
+from proctor.judges.dimensions import Case, RatedCase
+from proctor.judges.dimensions.scorer import JudgesAll
+from proctor.judges.embedded import Recipe, read_rated, split_encounters
 from proctor.judges.embedded.answers import read_answers
+from proctor.judges.embedded.judge import IMAGES_UNSEEN, NO_OTHERS, TRAINED_ON, EmbeddedJudge
 from proctor.judges.embedded.learning import (
     LIKENESS,
     OF_OTHERS,
@@ -40,6 +32,7 @@ from proctor.judges.embedded.learning import (
     folds,
     task_figure,
 )
+from proctor.judges.embedded.validation import RatedAnswers, out_of_fold
 from proctor.judges.prompt_injection import INJECTION_FLAG
 from tests.support.mediqa_store import rated_in
 from tests.support.rated_answers import hashed, made_up

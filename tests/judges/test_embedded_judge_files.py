@@ -17,8 +17,8 @@ import pytest
 
 from proctor.core import InputError
 from proctor.judges.dimensions import ClientPool
-from proctor.judges.embedded import EmbeddedJudge, Recipe, read_rated
-from proctor.judges.embedded.judge import hash_of
+from proctor.judges.embedded import Recipe, read_rated
+from proctor.judges.embedded.judge import EmbeddedJudge, hash_of
 from tests.support.dimension_cases import built_from, setup
 from tests.support.rated_answers import hashed, made_up
 from tests.support.votes import Votes

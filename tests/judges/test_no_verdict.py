@@ -22,7 +22,8 @@ from proctor.core import (
     SystemFaultError,
 )
 from proctor.core.formats import FreeTextFormat
-from proctor.judges import NO_VERDICT, RUBRIC, TIE, UNRESOLVED, WithFallback
+from proctor.judges import NO_VERDICT, TIE, UNRESOLVED, WithFallback
+from proctor.judges.verdicts import RUBRIC
 from proctor.runs import (
     BOTH,
     JudgeLimits,

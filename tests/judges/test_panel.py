@@ -13,8 +13,9 @@ import pytest
 
 from proctor.core import NO_ANSWER, Answer, Briefing, InfrastructureError, InputError, Item, Reference, Score, Status
 from proctor.core.formats import BinaryFormat, FreeTextFormat
-from proctor.judges import JUDGES, OfSeveral, Panel, build_judge
+from proctor.judges import JUDGES, Panel, build_judge
 from proctor.judges.panel import PANEL, decide
+from proctor.judges.registry import OfSeveral
 from proctor.judges.verdict_judges import RightOrWrong
 from proctor.models import ModelClient, ModelSpec
 from proctor.tasks.focus import READER

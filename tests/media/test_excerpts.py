@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from proctor.core import Excerpt, InputError, Item, Region, VideoClip
 from proctor.core.formats import BinaryFormat
-from proctor.media import Excerpts, MediaAs, MediaLibrary, MediaSettings, VideoInfo, view
+from proctor.media import Excerpts, MediaAs, MediaLibrary, MediaSettings, view
 from proctor.media.excerpts import Placed
+from proctor.media.video import VideoInfo
 from tests.support.clock_video import BITS, read_clock
 
 WIDTH, HEIGHT, RATE = 640, 360, 10

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from proctor.core import InputError
-from proctor.tasks.clinicalskillqa.pose import KEYPOINTS, KeypointFile, PersonBox, Point, facts_of, open_pose
+from proctor.tasks.clinicalskillqa.pose import facts_of, open_pose
+from proctor.tasks.clinicalskillqa.pose.people import KEYPOINTS, KeypointFile, PersonBox, Point
 from tests.support.figures import Joints, kneeler, manikin, without
 
 CATEGORIES = [

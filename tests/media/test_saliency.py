@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw
 
 from proctor.core import InputError, Region, generator
 from proctor.media import MediaLibrary, Picture
-from proctor.tasks.clinicalskillqa.pose import PersonBox
+from proctor.tasks.clinicalskillqa.pose.people import PersonBox
 from proctor.tasks.clinicalskillqa.pose.saliency import COLOURS, Detail, details_of, enlarged, saliency
 from tests.support.figures import kneeler, manikin, pose, standing
 

@@ -17,18 +17,15 @@ from numpy.typing import NDArray
 from proctor.core import ConfigurationError, InputError, generator
 from proctor.metrics.text import (
     BertScore,
-    BertScores,
     BertScoreSettings,
-    BertSimilarity,
     EncoderSettings,
-    LongTexts,
     MissingExtraError,
-    TextTokens,
     TokenEncoder,
     load_bertscore,
     load_encoder,
-    read_baseline,
 )
+from proctor.metrics.text.bertscore import BertScores, BertSimilarity, read_baseline
+from proctor.metrics.text.encoders import LongTexts, TextTokens
 
 LAYER = 2  # equal on one layer is equal on all, and two of six take a third of the time
 ENGLISH = [
@@ -406,7 +403,7 @@ def test_baselines_that_are_refused(text: str, said: str, tmp_path: Path) -> Non
 
 
 def test_baselines_of_the_package() -> None:
-    from proctor.metrics.text import packaged_baseline
+    from proctor.metrics.text.bertscore import packaged_baseline
 
     assert read_baseline(packaged_baseline("en", "roberta-large"), 17)[2] == pytest.approx(0.83, abs=0.01)
     with pytest.raises(

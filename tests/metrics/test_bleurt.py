@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from proctor.core import ConfigurationError, InputError
-from proctor.metrics.text import load_bleurt, text_metrics
+from proctor.metrics.text import text_metrics
+from proctor.metrics.text.catalogue import load_bleurt
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "apply", "cream", "the", "wrist", "is", "broken", "湿", "疹"]
 SIZES: dict[str, Any] = {

@@ -22,12 +22,12 @@ from proctor.core import InputError
 from proctor.metrics import (
     MetricEstimate,
     count_estimates,
-    match_times,
     nominal_estimates,
     percentage_estimates,
     set_estimates,
     time_estimates,
 )
+from proctor.metrics.corpus import match_times
 from proctor.stats import Resampling, mean_interval, sums_interval
 
 RNG = np.random.default_rng(0)

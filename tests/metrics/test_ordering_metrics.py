@@ -16,9 +16,7 @@ from proctor.core.formats import OrderingFormat
 from proctor.metrics.ordering import (
     MOST_LABELS,
     ORDERING_METRICS,
-    PAIR_CHANCE,
     compare_orders,
-    exact_chance,
     kemeny,
     kemeny_of_votes,
     nearest_order,
@@ -27,6 +25,7 @@ from proctor.metrics.ordering import (
     overall_score,
     place_confusion,
 )
+from proctor.metrics.ordering.orders import PAIR_CHANCE, exact_chance
 from proctor.stats import Resampling
 from tests.support.virtual_time import steps_of
 

@@ -11,7 +11,8 @@ import pytest
 
 from proctor.core import Answer, Item, Reference, Status
 from proctor.core.formats import ChoiceFormat, OrderingFormat
-from proctor.metrics.text import RATIONALE_F1, BertScore, LongTexts, RationaleScorer, TextTokens, rationale_of
+from proctor.metrics.text import RATIONALE_F1, BertScore, RationaleScorer, rationale_of
+from proctor.metrics.text.encoders import LongTexts, TextTokens
 
 
 class Letters:

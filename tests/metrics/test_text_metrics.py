@@ -14,21 +14,18 @@ from numpy.typing import NDArray
 
 from proctor.core import ConfigurationError, InputError
 from proctor.metrics.text import (
-    TEXT_METRICS,
-    Similarity,
-    TextMetric,
     bleu,
     chrf,
     default_encoder,
-    default_similarity,
     reference_weight,
     rouge_l,
-    rouge_n,
     text_metrics,
     tokens,
     weighted_bleu,
 )
-from proctor.metrics.text.overlap import _bleu, _weighted_hits, _words
+from proctor.metrics.text.catalogue import TEXT_METRICS, TextMetric
+from proctor.metrics.text.encoders import Similarity, default_similarity
+from proctor.metrics.text.overlap import _bleu, _weighted_hits, _words, rouge_n
 
 WORDS = st.lists(st.sampled_from("abc"), max_size=7).map(" ".join)
 

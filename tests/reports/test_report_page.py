@@ -16,7 +16,8 @@ import pytest
 from proctor.audits.items import audit_items
 from proctor.core import Answer, InputError, Item, Status
 from proctor.media import CONDITIONS
-from proctor.reports import ReportSummary, condition_line, write_report
+from proctor.reports import ReportSummary, write_report
+from proctor.reports.leaderboard import condition_line
 from proctor.runs import Options, Store, leaderboard
 from tests.support.report_store import JPEG, a_benchmark, fill
 

@@ -42,14 +42,12 @@ from proctor.runs import (
     BOTH,
     Comparison,
     Contest,
-    Job,
     Leaderboard,
     Limits,
     Options,
     Result,
     Store,
     analyse,
-    ask_all,
     compare,
     judge_all,
     leaderboard,
@@ -57,6 +55,7 @@ from proctor.runs import (
     rank_runs,
     results,
 )
+from proctor.runs.engine import Job, ask_all
 from proctor.stats import RankingPlan, Resampling
 
 VIDEOS, QUESTIONS = 24, 600

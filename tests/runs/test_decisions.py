@@ -17,7 +17,6 @@ from proctor.core.formats import FreeTextFormat
 from proctor.judges import NO_VERDICT, TIE, UNRESOLVED, VERDICT_METRICS, verdict_scores
 from proctor.reports import write_public_report, write_report
 from proctor.runs import (
-    DecisionCounts,
     Options,
     Result,
     Run,
@@ -28,12 +27,12 @@ from proctor.runs import (
     judge_all,
     leaderboard,
     official_summaries,
-    open_answers,
     rank_runs,
     results,
     schema,
     write_open,
 )
+from proctor.runs.decisions import DecisionCounts, open_answers
 from proctor.stats import RankingPlan
 from proctor.tasks.focus import READER
 from tests.support.panelled_store import PANEL, panelled

@@ -30,7 +30,8 @@ from proctor.core import (
 )
 from proctor.core.formats import CountFormat
 from proctor.metrics import AccuracyScorer
-from proctor.runs import Job, Limits, Store, Tally, ask, ask_all, load_items
+from proctor.runs import Limits, Store, Tally, ask, load_items
+from proctor.runs.engine import Job, ask_all
 from proctor.runs.run_scores import load_run_scores
 from proctor.runs.table import load_labels
 from tests.support.virtual_time import run_in_virtual_time

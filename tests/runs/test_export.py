@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from proctor.core import ACCURACY, Answer, Benchmark, InputError, Score
-from proctor.runs import COLUMNS, Store, export
-from proctor.runs.export import ExportFormat
+from proctor.runs import Store, export
+from proctor.runs.export import COLUMNS, ExportFormat
 from tests.support.ledger import HOSTILE, fill_ledger, ledger_benchmark
 from tests.support.program import proctor
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from proctor.tasks.clinicalskillqa.pose import KEYPOINTS, Person, PersonBox, Point, Pose
+from proctor.tasks.clinicalskillqa.pose import Pose
+from proctor.tasks.clinicalskillqa.pose.people import KEYPOINTS, Person, PersonBox, Point
 
 Joints = dict[str, tuple[float, float]]
 

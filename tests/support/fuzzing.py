@@ -193,7 +193,8 @@ def _clinicalskillqa(folder: Path) -> list[Path]:
 
 
 def _read_clinicalskillqa(folder: Path) -> object:
-    from proctor.tasks.clinicalskillqa import READER, read_predictions
+    from proctor.tasks.clinicalskillqa import READER
+    from proctor.tasks.clinicalskillqa.native import read_predictions
 
     benchmark = READER.load(folder)
     read_predictions(folder / "predictions.csv")
@@ -275,7 +276,8 @@ def _tracks(folder: Path) -> list[Path]:
 
 
 def _read_tracks(folder: Path) -> object:
-    from proctor.construction import ReadDefaults, read_annotations
+    from proctor.construction import ReadDefaults
+    from proctor.construction.files import read_annotations
 
     return [read_annotations([folder / name], ReadDefaults(fps=10)) for name in ("cvat.xml", "coco.json")]
 
@@ -296,7 +298,7 @@ def _read_workflow(folder: Path) -> object:
 
 
 def _keypoints(folder: Path) -> list[Path]:
-    from proctor.tasks.clinicalskillqa.pose import KEYPOINTS
+    from proctor.tasks.clinicalskillqa.pose.people import KEYPOINTS
 
     native = {
         "images": [{"id": 1, "file_name": "A.jpg", "width": 80, "height": 50}],

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from proctor.construction import Annotation
-from proctor.tasks.focus import FocusBuilt, NativeReference, NativeRequest
+from proctor.tasks.focus.builder import FocusBuilt
+from proctor.tasks.focus.native import NativeReference, NativeRequest
 
 
 class Log:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from proctor.judges.dimensions import Case, Dimension, RatedCase, ReferenceAnswer
 from proctor.judges.embedded.answers import Encoders
-from proctor.metrics.text import LongTexts, TextTokens, tokens
+from proctor.metrics.text import tokens
+from proctor.metrics.text.encoders import LongTexts, TextTokens
 
 DIMENSIONS = {
     "en": (Dimension("disagree_flag", (0.0, 1.0)), Dimension("overall", (0.0, 0.5, 1.0))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +12,14 @@ from typing import Any
 
 from proctor.core import generator
 from proctor.judges.dimensions import Case, ClientPool, DimensionJudge, DimensionScores, RatedCase
+from proctor.judges.dimensions.few_shot import (
+    ExampleSearch,
+    FewShotExamples,
+    RatedPool,
+    SearchPlan,
+    case_mark,
+    search_examples,
+)
 from proctor.models import ModelSpec
 from tests.support.dimension_cases import built_from, case, rating, setup
 from tests.support.faulty_server import FaultyServer, Request
@@ -139,3 +148,40 @@ def one_judged(
                 await pool.aclose()
 
         return asyncio.run(run()), server
+
+
+RATED = rated_answers()
+
+
+def few(what: Case | None = None, reply: Any = None, **more: Any) -> DimensionScores:
+    more = {"rated": RATED} | more
+    return one_judged("few-shot-judge", Model() if reply is None else reply, what, **more)[0]
+
+
+def encounters_of(chosen: tuple[RatedCase, ...]) -> list[str]:
+    return [one.case.encounter for one in chosen]
+
+
+class ByLength:
+    """A judge without a model: what it says depends on its exemplars and on the length of the answer."""
+
+    def __init__(self, exemplars: FewShotExamples, missing: frozenset[str] = frozenset()) -> None:
+        self.name = "by-length"
+        self.settings: dict[str, Any] = {}
+        self._exemplars = exemplars
+        self._missing = missing
+
+    async def judge(self, what: Case) -> DimensionScores:
+        if what.id in self._missing:
+            return DimensionScores.none(what, "no reply")
+        marks = [case_mark(one.case) for one in self._exemplars.of(what)]
+        values = {
+            one.name: int(case_mark(what)[:4] + marks[0][:2], 16) % 100 / 100 if not one.is_flag else 1.0
+            for one in what.dimensions
+        }
+        return DimensionScores(values=values)
+
+
+def searched(pool: RatedPool, plan: SearchPlan, **more: Any) -> ExampleSearch:
+    missing = more.pop("missing", frozenset())
+    return asyncio.run(search_examples(pool, plan, lambda chosen: ByLength(chosen, missing), **more))

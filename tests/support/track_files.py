@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from proctor.construction import Annotation, ReadDefaults, read_cvat
+from proctor.construction import Annotation, ReadDefaults
+from proctor.construction.cvat import read_cvat
 
 CVAT = """<?xml version="1.0" encoding="utf-8"?>
 <annotations>

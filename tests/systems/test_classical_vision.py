@@ -23,10 +23,12 @@ from proctor.core.formats import (
 )
 from proctor.media import MediaLibrary, view
 from proctor.systems import build_system
-from proctor.tasks.simulated import CLASSES, ObjectClass, Renderer, Script, candidates, draw_script, observe, simulate
+from proctor.tasks.simulated import candidates, simulate
 from proctor.tasks.simulated.classical_vision import ClassicalVision, answer_from, understood
-from proctor.tasks.simulated.pictures import sprite
+from proctor.tasks.simulated.pictures import CLASSES, ObjectClass, Renderer, sprite
 from proctor.tasks.simulated.reader import READER
+from proctor.tasks.simulated.script import Script, draw_script
+from proctor.tasks.simulated.simulation import observe
 from proctor.tasks.simulated.vision import LOOKS, Detection, SeenPicture, detect, follow
 
 

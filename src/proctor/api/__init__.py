@@ -6,16 +6,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.api.access import ModelAccess, SystemLike
-    from proctor.api.execution import (
-        Arranged,
-        PreparedRun,
-        arrange,
-        import_answers,
-        import_answers_async,
-        load,
-        run,
-        run_async,
-    )
+    from proctor.api.execution import arrange, import_answers, import_answers_async, load, run, run_async
     from proctor.api.numbers import (
         PLAIN_FORMATS,
         analyze,
@@ -67,7 +58,7 @@ if TYPE_CHECKING:
         score_predictions,
     )
     from proctor.api.sources import Evaluation, open_store
-    from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, FrameLike, RankingTable, ResultsTable
+    from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, RankingTable, ResultsTable
     from proctor.judges import FunctionJudge, JudgeFunction, judge
     from proctor.metrics import FunctionMetric, metric
     from proctor.systems import FunctionSystem, system
@@ -75,14 +66,13 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "PLAIN_FORMATS", "AllItems", "AnalysisTables", "AnalyzeOptions", "Arranged", "AuditOptions", "AuditTable",
-    "BenchmarkName", "Cache", "CompareOptions", "ComparisonTable", "Draws", "Evaluation", "ExportOptions",
-    "FrameLike", "FunctionJudge", "FunctionMetric", "FunctionSystem", "ImportOptions", "JudgeFunction", "MaxSide",
-    "ModelAccess", "ModelOptions", "Overlay", "PreparedRun", "PreparedScorer", "RankOptions", "RankingTable",
-    "ReportOptions", "ResultOptions", "ResultsTable", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection",
-    "StoreUrl", "SystemLike", "Track", "analyze", "arrange", "audit", "compare", "declared", "export",
-    "import_answers", "import_answers_async", "judge", "judge_prompts_of", "load", "metric", "official_summary",
-    "open_store", "policy_of", "prepare_scorers", "rank", "ratings_in", "report", "results", "run", "run_async",
-    "score", "score_async", "score_predictions", "size_in_bytes", "system", "system_names", "validate",
-    "validator_names",
+    "PLAIN_FORMATS", "AllItems", "AnalysisTables", "AnalyzeOptions", "AuditOptions", "AuditTable", "BenchmarkName",
+    "Cache", "CompareOptions", "ComparisonTable", "Draws", "Evaluation", "ExportOptions", "FunctionJudge",
+    "FunctionMetric", "FunctionSystem", "ImportOptions", "JudgeFunction", "MaxSide", "ModelAccess", "ModelOptions",
+    "Overlay", "PreparedScorer", "RankOptions", "RankingTable", "ReportOptions", "ResultOptions", "ResultsTable",
+    "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection", "StoreUrl", "SystemLike", "Track", "analyze",
+    "arrange", "audit", "compare", "declared", "export", "import_answers", "import_answers_async", "judge",
+    "judge_prompts_of", "load", "metric", "official_summary", "open_store", "policy_of", "prepare_scorers", "rank",
+    "ratings_in", "report", "results", "run", "run_async", "score", "score_async", "score_predictions", "size_in_bytes",
+    "system", "system_names", "validate", "validator_names",
 ]  # fmt: skip

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         lengths,
         paired,
     )
-    from proctor.audits.profile import Bias, LengthSlope, MetricProfile, ScoreCalibration, profile, rank_discrepancies
+    from proctor.audits.profile import Bias, LengthSlope, MetricProfile, ScoreCalibration, profile
     from proctor.audits.ranking import MetricComparison, MetricRanking, RankedMetric, compare
     from proctor.audits.ratings import (
         ALL,
@@ -38,39 +38,9 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ALL",
-    "KINDS",
-    "Agreement",
-    "Audit",
-    "AuditReport",
-    "Bias",
-    "Ceiling",
-    "CorrelationSettings",
-    "Key",
-    "LengthBias",
-    "LengthSlope",
-    "MetricComparison",
-    "MetricProfile",
-    "MetricRanking",
-    "MetricScores",
-    "RankedMetric",
-    "Rating",
-    "RatingCell",
-    "RatingCells",
-    "RatingsTable",
-    "ScoreCalibration",
-    "SystemLevel",
-    "agreement_rows",
-    "audit",
-    "compare",
-    "coverage",
-    "lengths",
-    "paired",
-    "profile",
-    "rank_discrepancies",
-    "read_ratings",
-    "read_scores",
-    "recorded_by_system",
-    "scored",
-    "to_json",
-]
+    "ALL", "KINDS", "Agreement", "Audit", "AuditReport", "Bias", "Ceiling", "CorrelationSettings", "Key", "LengthBias",
+    "LengthSlope", "MetricComparison", "MetricProfile", "MetricRanking", "MetricScores", "RankedMetric", "Rating",
+    "RatingCell", "RatingCells", "RatingsTable", "ScoreCalibration", "SystemLevel", "agreement_rows", "audit",
+    "compare", "coverage", "lengths", "paired", "profile", "read_ratings", "read_scores", "recorded_by_system",
+    "scored", "to_json",
+]  # fmt: skip

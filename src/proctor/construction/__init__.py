@@ -21,19 +21,9 @@ if TYPE_CHECKING:
         official_name,
     )
     from proctor.construction.balance import check_bounds, choose, constant_answers, deal_options, leaks_answer
-    from proctor.construction.checks import Completion, TrackFinding, complete, find
+    from proctor.construction.checks import Completion, complete, find
     from proctor.construction.commands import Fps, ProcedureName, TrackFiles, completed, counted
-    from proctor.construction.cvat import read_cvat, to_cvat
-    from proctor.construction.files import (
-        KINDS,
-        TrackFormat,
-        files_of,
-        read_annotations,
-        read_coco,
-        to_coco,
-        write_annotations,
-        write_folder,
-    )
+    from proctor.construction.files import files_of
     from proctor.construction.rules import (
         QUADRANTS,
         TRACK_RULES,
@@ -51,10 +41,9 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ARISING", "KINDS", "OBJECTS", "QUADRANTS", "STAYING", "TRACK_RULES", "AnnotatedBox", "AnnotatedMoment",
-    "AnnotatedVideo", "Annotation", "CandidateQuestion", "Completion", "Fps", "ProcedureName", "QuestionTemplates",
-    "ReadDefaults", "Rule", "Sighting", "Timeline", "TrackFiles", "TrackFinding", "TrackFormat", "arrivals",
-    "check_bounds", "choose", "complete", "completed", "constant_answers", "counted", "deal_options", "files_of",
-    "find", "leaks_answer", "official_name", "only_one", "orders", "quadrant_of", "read_annotations", "read_coco",
-    "read_cvat", "rules_by_name", "third", "to_coco", "to_cvat", "with_article", "write_annotations", "write_folder",
+    "ARISING", "OBJECTS", "QUADRANTS", "STAYING", "TRACK_RULES", "AnnotatedBox", "AnnotatedMoment", "AnnotatedVideo",
+    "Annotation", "CandidateQuestion", "Completion", "Fps", "ProcedureName", "QuestionTemplates", "ReadDefaults",
+    "Rule", "Sighting", "Timeline", "TrackFiles", "arrivals", "check_bounds", "choose", "complete", "completed",
+    "constant_answers", "counted", "deal_options", "files_of", "find", "leaks_answer", "official_name", "only_one",
+    "orders", "quadrant_of", "rules_by_name", "third", "with_article",
 ]  # fmt: skip

@@ -240,6 +240,18 @@ class OfficialFigure:
     n: int
 
 
+_METHODS: Mapping[str, tuple[str, ...]] = {
+    "ratings": ("read_ratings", "read_scores"),
+    "submission_formats": ("write_submission",),
+    "score_formats": ("write_scores",),
+    "prediction_weights": ("mark_predictions",),
+    "corrections": ("figures",),
+    "protocols": ("official_summary",),
+    "audit_figures": ("official_audit",),
+}
+"""What a reader states, and the methods that belong to it."""
+
+
 class BenchmarkReader(ABC):
     """One benchmark's module, found by the entry point group `proctor.benchmarks`.
 
@@ -276,6 +288,14 @@ class BenchmarkReader(ABC):
     """Where it has a summary of its own (`official_summary`): "official", and "corrected" where that is another one."""
     audit_figures: bool = False
     """Whether its organisers publish an audit under keys of their own (`official_audit`)."""
+
+    def __init_subclass__(cls) -> None:
+        """Raises `TypeError` where a reader states something and lacks the method that belongs to it."""
+        super().__init_subclass__()
+        for attribute, methods in _METHODS.items():
+            for method in methods:
+                if getattr(cls, attribute) and getattr(cls, method) is getattr(BenchmarkReader, method):
+                    raise TypeError(f"{cls.__name__} states `{attribute}` and has no method `{method}`")
 
     @abstractmethod
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from proctor.judges.registry import (
         JUDGES,
         FramesOf,
-        OfSeveral,
         build_dimension_judge,
         build_judge,
         judge_prompt,
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
         PANEL_ACCURACY,
         RATIONALE_METRICS,
         RESOLVED,
-        RUBRIC,
         RUBRIC_BY_ERROR_TYPE,
         RUBRIC_LABELS,
         TIE,
@@ -50,9 +48,9 @@ else:
     export_lazily(__name__)
 
 __all__ = ["AWAITING_VOTES", "CONTRADICTION", "CONTRADICTION_FLAG", "DECIDED_BY_A_PERSON", "JUDGES"]
-__all__ += ["JUDGE_VOTE", "NO_VERDICT", "PANEL_ACCURACY", "RATIONALE_METRICS", "RESOLVED", "RUBRIC"]
+__all__ += ["JUDGE_VOTE", "NO_VERDICT", "PANEL_ACCURACY", "RATIONALE_METRICS", "RESOLVED"]
 __all__ += ["RUBRIC_BY_ERROR_TYPE", "RUBRIC_LABELS", "TIE", "UNRESOLVED", "VERDICT_METRICS", "VOTE_MISSING"]
-__all__ += ["Chunking", "ErrorType", "FramesOf", "FunctionJudge", "IndexSettings", "JudgeFunction", "OfSeveral"]
+__all__ += ["Chunking", "ErrorType", "FramesOf", "FunctionJudge", "IndexSettings", "JudgeFunction"]
 __all__ += ["Panel", "PartialScoresError", "Verdict", "WithFallback", "asked_metrics", "build_dimension_judge"]
 __all__ += ["build_judge", "decided_by", "decided_scores", "decided_values", "default_folder", "has_injection"]
 __all__ += ["is_decided", "judge", "judge_prompt", "open_index", "rates_dimensions", "sanitize"]

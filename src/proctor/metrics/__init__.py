@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from proctor.metrics.corpus import (
         MetricEstimate,
         count_estimates,
-        match_times,
         nominal_estimates,
         percentage_estimates,
         set_estimates,
@@ -31,25 +30,7 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "MISSING",
-    "SCORERS",
-    "AccuracyScorer",
-    "Constants",
-    "FunctionMetric",
-    "MetricEstimate",
-    "build_scorer",
-    "cause_of",
-    "chance_level",
-    "chance_of",
-    "code_scorers",
-    "count_estimates",
-    "declared_metric",
-    "in_range",
-    "is_right",
-    "match_times",
-    "metric",
-    "nominal_estimates",
-    "percentage_estimates",
-    "set_estimates",
-    "time_estimates",
-]
+    "MISSING", "SCORERS", "AccuracyScorer", "Constants", "FunctionMetric", "MetricEstimate", "build_scorer", "cause_of",
+    "chance_level", "chance_of", "code_scorers", "count_estimates", "declared_metric", "in_range", "is_right", "metric",
+    "nominal_estimates", "percentage_estimates", "set_estimates", "time_estimates",
+]  # fmt: skip

@@ -7,11 +7,10 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.runs.analyses import Analysis, analyse, write_tables
     from proctor.runs.boards import board_json, board_rows, lead_rows, rule_rows, wins_of
-    from proctor.runs.comparison import Comparison, Comparisons, Side, compare, compare_runs
-    from proctor.runs.decisions import DecisionCounts, decide, open_answers, write_open
-    from proctor.runs.engine import Job, Limits, Tally, ask, ask_all
+    from proctor.runs.comparison import Comparison, Comparisons, compare, compare_runs
+    from proctor.runs.decisions import decide, write_open
+    from proctor.runs.engine import Limits, Tally, ask
     from proctor.runs.export import (
-        COLUMNS,
         ScoredAnswer,
         export,
         export_rows,
@@ -86,7 +85,7 @@ if TYPE_CHECKING:
         results,
         summary_title,
     )
-    from proctor.runs.run_scores import BOTH, FAILED_POLICIES, Contest, Lacking, Latency, chosen_baselines, policies
+    from proctor.runs.run_scores import BOTH, FAILED_POLICIES, Contest, Lacking, chosen_baselines, policies
     from proctor.runs.schema import BenchmarkCard
     from proctor.runs.scoring import (
         JudgeLimits,
@@ -102,19 +101,19 @@ if TYPE_CHECKING:
 else:
     export_lazily(__name__)
 
-__all__ = ["BASELINES", "BOTH", "CODE", "COLUMNS", "FAILED_POLICIES", "ORACLE", "PICTURE_TOKENS", "Analysis"]
-__all__ += ["AnalysisRow", "BenchmarkCard", "Board", "Comparison", "Comparisons", "Consumption", "Contest"]
-__all__ += ["DecisionCounts", "GivenAnswer", "ItemHistory", "ItemTable", "Job", "JudgeAgreement", "JudgeLimits"]
-__all__ += ["JudgeTally", "Lacking", "Latency", "Leaderboard", "LeaderboardRow", "Limits", "NothingMarkedError"]
-__all__ += ["Options", "OrderedRun", "Outcome", "PaidVotes", "Plan", "PlanOptions", "RankedRun", "Result", "Results"]
-__all__ += ["Run", "RunEstimate", "ScoredAnswer", "Side", "Store", "Tally", "add_baselines", "add_recorded_scores"]
-__all__ += ["analyse", "answer_keys", "ask", "ask_all", "audit_stored", "board_json", "board_rows", "check_store"]
-__all__ += ["chosen_baselines", "chosen_items", "chosen_runs", "compare", "compare_runs", "compared", "decide"]
-__all__ += ["delete_benchmark", "delete_runs", "derive_guessable", "disqualify", "estimate_runs", "execute", "export"]
-__all__ += ["export_rows", "flag_guessable", "flagged_votes", "import_answers", "import_systems", "item_history"]
-__all__ += ["judge_agreement", "judge_all", "judgements_of", "judges_of", "lead_rows", "leaderboard", "load_answers"]
-__all__ += ["load_consumption", "load_items", "load_orders", "load_scores", "newest_run", "official_summaries"]
-__all__ += ["open_answers", "people_ratings", "plan", "policies", "pseudonyms_of", "public_copy", "rank_runs"]
-__all__ += ["rated_cases", "rating_summary", "reinstate", "rename_system", "results", "rule_rows", "safe_cell"]
-__all__ += ["score_answers", "scored_answers", "scored_cases", "similarity_scores", "skipped_baselines"]
-__all__ += ["status_counts", "stored_runs", "summary_title", "wins_of", "write_open", "write_tables"]
+__all__ = [
+    "BASELINES", "BOTH", "CODE", "FAILED_POLICIES", "ORACLE", "PICTURE_TOKENS", "Analysis", "AnalysisRow",
+    "BenchmarkCard", "Board", "Comparison", "Comparisons", "Consumption", "Contest", "GivenAnswer", "ItemHistory",
+    "ItemTable", "JudgeAgreement", "JudgeLimits", "JudgeTally", "Lacking", "Leaderboard", "LeaderboardRow", "Limits",
+    "NothingMarkedError", "Options", "OrderedRun", "Outcome", "PaidVotes", "Plan", "PlanOptions", "RankedRun", "Result",
+    "Results", "Run", "RunEstimate", "ScoredAnswer", "Store", "Tally", "add_baselines", "add_recorded_scores",
+    "analyse", "answer_keys", "ask", "audit_stored", "board_json", "board_rows", "check_store", "chosen_baselines",
+    "chosen_items", "chosen_runs", "compare", "compare_runs", "compared", "decide", "delete_benchmark", "delete_runs",
+    "derive_guessable", "disqualify", "estimate_runs", "execute", "export", "export_rows", "flag_guessable",
+    "flagged_votes", "import_answers", "import_systems", "item_history", "judge_agreement", "judge_all",
+    "judgements_of", "judges_of", "lead_rows", "leaderboard", "load_answers", "load_consumption", "load_items",
+    "load_orders", "load_scores", "newest_run", "official_summaries", "people_ratings", "plan", "policies",
+    "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary", "reinstate", "rename_system",
+    "results", "rule_rows", "safe_cell", "score_answers", "scored_answers", "scored_cases", "similarity_scores",
+    "skipped_baselines", "status_counts", "stored_runs", "summary_title", "wins_of", "write_open", "write_tables",
+]  # fmt: skip

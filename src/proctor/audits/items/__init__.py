@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.audits.items.audit import AnswerRecurrence, FormatAudit, ItemAudit, audit_items, to_json
+    from proctor.audits.items.audit import FormatAudit, ItemAudit, audit_items, to_json
     from proctor.audits.items.options import Histogram, OptionAudit
 else:
     export_lazily(__name__)
 
-__all__ = ["AnswerRecurrence", "FormatAudit", "Histogram", "ItemAudit", "OptionAudit", "audit_items", "to_json"]
+__all__ = ["FormatAudit", "Histogram", "ItemAudit", "OptionAudit", "audit_items", "to_json"]

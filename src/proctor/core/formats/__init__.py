@@ -15,28 +15,13 @@ from proctor.core.formats.free import FreeTextFormat, RatingsFormat
 from proctor.core.formats.numbers import BinaryFormat, CountFormat, PercentageFormat
 from proctor.core.formats.ordering import OrderingFormat
 from proctor.core.formats.pattern import PatternFormat
-from proctor.core.formats.reply import MAX_ANSWER_CHARS, after_thoughts
 from proctor.core.formats.timestamps import TimestampsFormat
 
 __all__ = [
-    "MAX_ANSWER_CHARS",
-    "AnswerFormat",
-    "BinaryFormat",
-    "ChoiceFormat",
-    "ClassesFormat",
-    "CountFormat",
-    "Format",
-    "FreeTextFormat",
-    "OrderingFormat",
-    "PatternFormat",
-    "PercentageFormat",
-    "RatingsFormat",
-    "StrictFormat",
-    "TimestampsFormat",
-    "after_thoughts",
-    "bare",
+    "AnswerFormat", "BinaryFormat", "ChoiceFormat", "ClassesFormat", "CountFormat", "Format", "FreeTextFormat",
+    "OrderingFormat", "PatternFormat", "PercentageFormat", "RatingsFormat", "StrictFormat", "TimestampsFormat", "bare",
     "option_letters",
-]
+]  # fmt: skip
 
 AnswerFormat = Annotated[
     ChoiceFormat

@@ -6,16 +6,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.core import Dimension
-    from proctor.judges.dimensions.case import (
-        IMAGES_ABSENT,
-        IMAGES_BROKEN,
-        Case,
-        DimensionScores,
-        RatedCase,
-        ReferenceAnswer,
-        case_of,
-        read_scheme,
-    )
+    from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase, ReferenceAnswer, case_of, read_scheme
     from proctor.judges.dimensions.few_shot import (
         ExampleSearch,
         FewShotExamples,
@@ -32,18 +23,16 @@ if TYPE_CHECKING:
         ClientPool,
         DimensionJudge,
         DimensionScorer,
-        JudgesAll,
         JudgeSetup,
         RatesDimensions,
-        RecordedBy,
         candidate_of,
         read_options,
     )
 else:
     export_lazily(__name__)
 
-__all__ = ["IMAGES_ABSENT", "IMAGES_BROKEN", "Case", "ClientPool", "Dimension", "DimensionJudge"]
-__all__ += ["DimensionScorer", "DimensionScores", "ExampleSearch", "FewShotExamples", "JudgeSetup", "JudgesAll"]
-__all__ += ["RatedCase", "RatedPool", "RatesDimensions", "RecordedBy", "ReferenceAnswer", "SearchPlan"]
+__all__ = ["Case", "ClientPool", "Dimension", "DimensionJudge"]
+__all__ += ["DimensionScorer", "DimensionScores", "ExampleSearch", "FewShotExamples", "JudgeSetup"]
+__all__ += ["RatedCase", "RatedPool", "RatesDimensions", "ReferenceAnswer", "SearchPlan"]
 __all__ += ["SearchProgress", "candidate_of", "case_of", "choose_judges", "draw_examples", "few_shot_judge"]
 __all__ += ["fit_calibration", "rated_scores", "rating_judge", "read_options", "read_scheme", "search_examples"]

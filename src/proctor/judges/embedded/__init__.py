@@ -1,10 +1,9 @@
 """A judge that asks no model: it learns from rated answers how clinicians rate."""
 
-from proctor.judges.embedded.judge import IMAGES_UNSEEN, NO_OTHERS, TRAINED_ON, EmbeddedJudge, build, refuse_taken
+from proctor.judges.embedded.judge import EmbeddedJudge, build, refuse_taken
 from proctor.judges.embedded.learning import Recipe
 from proctor.judges.embedded.validation import (
     Held,
-    RatedAnswers,
     beside_best,
     out_of_fold,
     out_of_fold_each,
@@ -14,19 +13,6 @@ from proctor.judges.embedded.validation import (
 )
 
 __all__ = [
-    "IMAGES_UNSEEN",
-    "NO_OTHERS",
-    "TRAINED_ON",
-    "EmbeddedJudge",
-    "Held",
-    "RatedAnswers",
-    "Recipe",
-    "beside_best",
-    "build",
-    "out_of_fold",
-    "out_of_fold_each",
-    "read_rated",
-    "refuse_taken",
-    "scores_of",
-    "split_encounters",
-]
+    "EmbeddedJudge", "Held", "Recipe", "beside_best", "build", "out_of_fold", "out_of_fold_each", "read_rated",
+    "refuse_taken", "scores_of", "split_encounters",
+]  # fmt: skip

@@ -5,31 +5,19 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.metrics.ordering.consensus import (
-        MOST_LABELS,
-        Consensus,
-        Repair,
-        kemeny,
-        kemeny_of_votes,
-        nearest_order,
-    )
+    from proctor.metrics.ordering.consensus import MOST_LABELS, Consensus, kemeny, kemeny_of_votes, nearest_order
     from proctor.metrics.ordering.orders import (
         NEIGHBOURS,
         ORDERING_METRICS,
         OVERALL,
         PAIR,
-        PAIR_CHANCE,
         PARTIAL,
         RUN_METRICS,
-        TRACKING,
-        VALID,
         WEIGHTS,
         InvalidOrders,
         OrderComparison,
-        OrderingScorer,
         compare_orders,
         compared,
-        exact_chance,
         order_chance,
         order_estimates,
         overall_score,
@@ -41,32 +29,8 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "MOST_LABELS",
-    "NEIGHBOURS",
-    "ORDERING_METRICS",
-    "OVERALL",
-    "PAIR",
-    "PAIR_CHANCE",
-    "PARTIAL",
-    "RUN_METRICS",
-    "TRACKING",
-    "VALID",
-    "WEIGHTS",
-    "Consensus",
-    "InvalidOrders",
-    "OrderComparison",
-    "OrderingScorer",
-    "Repair",
-    "compare_orders",
-    "compared",
-    "exact_chance",
-    "kemeny",
-    "kemeny_of_votes",
-    "nearest_order",
-    "order_chance",
-    "order_estimates",
-    "overall_score",
-    "place_confusion",
-    "rationale_estimates",
+    "MOST_LABELS", "NEIGHBOURS", "ORDERING_METRICS", "OVERALL", "PAIR", "PARTIAL", "RUN_METRICS", "WEIGHTS",
+    "Consensus", "InvalidOrders", "OrderComparison", "compare_orders", "compared", "kemeny", "kemeny_of_votes",
+    "nearest_order", "order_chance", "order_estimates", "overall_score", "place_confusion", "rationale_estimates",
     "tracking_estimate",
-]
+]  # fmt: skip

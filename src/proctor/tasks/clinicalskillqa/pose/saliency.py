@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, Region
-from proctor.tasks.clinicalskillqa.pose import Body, PersonBox, Pose, places_of
+from proctor.tasks.clinicalskillqa.pose import Pose
+from proctor.tasks.clinicalskillqa.pose.facts import Body, places_of
+from proctor.tasks.clinicalskillqa.pose.people import PersonBox
 
 if TYPE_CHECKING:
     from PIL.Image import Image
