@@ -108,6 +108,23 @@ def test_a_setting_that_would_be_ignored_is_an_error(settings: dict[str, object]
 
 
 @pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("openai:gpt-5", None),
+        ("anthropic:claude-sonnet-4-5", None),
+        ("google:gemini-3-pro", None),
+        ("m", "https://models.example.org/v1"),
+    ],
+)
+def test_a_wrong_setting_is_told_before_a_missing_key(name: str, url: str | None) -> None:
+    assert reason(name=name, base_url=url, settings={"temprature": 0}) == (
+        f"{name}: unknown model setting 'temprature': did you mean 'temperature'? "
+        "(a server's own settings go into extra_body)"
+    )
+    assert "no API key" in reason(name=name, base_url=url, settings={"temperature": 0})
+
+
+@pytest.mark.parametrize(
     ("fields", "message"),
     [
         ({"base_url": "http://me:pw@h/v1"}, "a base URL holds no credentials and no query"),

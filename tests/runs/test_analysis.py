@@ -11,18 +11,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proctor.core import InputError, Item
+from proctor.core import InputError, Item, natural
 from proctor.core.formats import AnswerFormat, BinaryFormat, ClassesFormat, CountFormat, TimestampsFormat
 from proctor.metrics import AccuracyScorer
+from proctor.reports.source import Source
 from proctor.runs import (
     Analysis,
     Board,
     Contest,
+    Options,
     RankedRun,
     Store,
     analyse,
     import_answers,
     lead_rows,
+    results,
     rule_rows,
     write_tables,
 )
@@ -218,6 +221,24 @@ def test_facets_have_their_accuracies(found: Analysis) -> None:
     long = row(found, "factors", system="two", factor="context", value_of="long")
     inside = [number for number in range(N) if number % 5 == 0]
     assert (long["n"], long["value"]) == (12, sum(number % 3 != 1 for number in inside) / len(inside))
+
+
+def test_lengths_stand_from_short_to_long_in_every_table(found: Analysis, store: Store) -> None:
+    by_length = ["short", "long"]
+    assert (
+        list(dict.fromkeys(one["value_of"] for one in found.tables["factors"] if one["factor"] == "context"))
+        == by_length
+    )
+    rows = results(store, "focus", Options(by=("context",), draws=100)).rows
+    assert list(dict.fromkeys(one.facets["context"] for one in rows)) == by_length
+    assert Source(store, "focus", Options(draws=100), ()).values("context") == by_length
+    assert sorted(["other", "Long", "medium", "none", "short"], key=natural) == [
+        "short",
+        "medium",
+        "Long",
+        "none",
+        "other",
+    ]
 
 
 def test_rules_and_leads_from_marks_worked_by_hand() -> None:

@@ -115,15 +115,23 @@ def clock_text(seconds: float, *, millis: bool = False) -> str:
     return f"{clock}.{rest:03d}" if millis else clock
 
 
+_SCALE = {"short": "0", "small": "0", "low": "0", "medium": "1", "long": "2", "large": "2", "high": "2"}
+"""Words that stand on a scale, from its low end to its high end."""
+
+
 def natural(text: str) -> list[tuple[int, float, str]]:
     """A sort key that reads numbers as numbers: "stage 9" comes before "stage 10", and what is below a bound
-    before what begins there.
+    before what begins there. The words of a scale stand by size, before other words.
 
     >>> sorted([">20 s", "10-20 s", "5-10 s", "<5 s"], key=natural)
     ['<5 s', '5-10 s', '10-20 s', '>20 s']
     >>> sorted(["stage 10", "stage 9"], key=natural)
     ['stage 9', 'stage 10']
+    >>> sorted(["long", "medium", "short"], key=natural)
+    ['short', 'medium', 'long']
     """
+    if (step := _SCALE.get(text.casefold())) is not None:
+        return [(1, 0.0, step)]
     parts = re.findall(r"([<≤]?)\s*(\d+(?:\.\d+)?)|([^\W\d_]+)", text)
     return [
         (1, 0.0, word.casefold()) if word else (0, float(number) - (0.5 if below else 0.0), "")

@@ -10,6 +10,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_type_hints
 from urllib.parse import urlsplit
@@ -58,14 +59,27 @@ def build_model(spec: ModelSpec, http: httpx2.AsyncClient) -> Model:
     # A server that counts its tokens wrongly is recorded as one that does not count; nobody is told 500 times.
     warnings.filterwarnings("ignore", category=UsageExtractionFailedWarning)
     try:
-        model = _local(spec) or _compatible(spec, http) or _of_provider(spec, http)
+        model = _made(spec, http)
+    except _NoKeyError as error:
+        reason = str(error)
     except (UserError, ImportError) as error:
         reason = _in_our_words(str(error))
     else:
         _check_settings(model, spec)
         _no_retries(model)
         return model
+    with suppress(UserError, ImportError):  # a wrong setting is wrong with any key: told before somebody gets one
+        _check_settings(_made(spec, http, "none"), spec)
     raise ConfigurationError(f"{spec.name}: {reason}")
+
+
+class _NoKeyError(Exception):
+    """A server elsewhere, and no key for it."""
+
+
+def _made(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None = None) -> Model:
+    """The model with this key, or with that of the environment."""
+    return _local(spec) or _compatible(spec, http, key) or _of_provider(spec, http, key)
 
 
 def _local(spec: ModelSpec) -> Model | None:
@@ -79,7 +93,7 @@ def _local(spec: ModelSpec) -> Model | None:
     return LocalModel(spec.name, {**spec.settings}, spec.seed)  # type: ignore[typeddict-item]
 
 
-def _compatible(spec: ModelSpec, http: httpx2.AsyncClient) -> Model | None:
+def _compatible(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> Model | None:
     """A model behind an OpenAI-compatible server, or None where the name asks for another protocol."""
     provider, _, model = spec.name.partition(":")
     if spec.base_url is None or (_known(provider) and provider not in {"openai", "openai-chat"}):
@@ -89,10 +103,10 @@ def _compatible(spec: ModelSpec, http: httpx2.AsyncClient) -> Model | None:
 
     from proctor.models.provider import CompatibleModel
 
-    key = os.environ.get("OPENAI_API_KEY")
+    key = key or os.environ.get("OPENAI_API_KEY")
     if not key and not _is_local(spec.base_url):
-        raise ConfigurationError(
-            f"{spec.name}: no API key for {spec.base_url}: set OPENAI_API_KEY (to any text where the server needs none)"
+        raise _NoKeyError(
+            f"no API key for {spec.base_url}: set OPENAI_API_KEY (to any text where the server needs none)"
         )
     # The price list looks for providers' names within this name: with "openai" in it, a local server
     # would be priced as OpenAI. Every such server knows `max_tokens`, not all know its newer name; and
@@ -113,7 +127,7 @@ def _compatible(spec: ModelSpec, http: httpx2.AsyncClient) -> Model | None:
     )
 
 
-def _of_provider(spec: ModelSpec, http: httpx2.AsyncClient) -> Model:
+def _of_provider(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> Model:
     from pydantic_ai.models import infer_model
     from pydantic_ai.providers import infer_provider_class
 
@@ -126,7 +140,7 @@ def _of_provider(spec: ModelSpec, http: httpx2.AsyncClient) -> Model:
         known = inspect.signature(kind.__init__).parameters
         if spec.base_url is not None and "base_url" not in known:
             raise ConfigurationError(f"{spec.name}: this provider takes no base URL")
-        given = {"http_client": http, "base_url": spec.base_url}
+        given = {"http_client": http, "base_url": spec.base_url, "api_key": key}
         return kind(**{key: value for key, value in given.items() if value is not None and key in known})
 
     return infer_model(spec.name, provider_factory=create)

@@ -34,7 +34,6 @@ from proctor.runs import Analysis, AnalysisRow
 
 _AXIS = value_axis(ACCURACY, 0.0, 1.0, lines=2)
 _LENGTHS = ("context", "duration")
-_SHORT_FIRST = ("short", "medium", "long")
 _MOST_PAIRS = 45  # ten systems; of more, neighbours on the board and the first against those next to it
 _TOP = 10
 _SHORT = 18  # characters of a name in a pair
@@ -205,8 +204,6 @@ def _length(analysis: Analysis, order: Sequence[str], chance: Chance) -> Figure 
             break
     else:
         return None
-    if set(names) <= set(_SHORT_FIRST):
-        names.sort(key=_SHORT_FIRST.index)
     panels = _by_value(rows, "value_of", names, order, partial(chance, factor))
     caption = f"Accuracy by length of the context ({plain_name(factor)}), from short to long, with 95 % intervals over groups."
     return _panels("length", "Length of the context", order, panels, caption, rows, factor)
