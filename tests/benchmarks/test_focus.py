@@ -437,3 +437,27 @@ def test_the_taxonomy_is_the_document_s() -> None:
     assert BENCHMARKS.get("focus") is READER
     assert NativeRequest.model_validate(REQUEST).model_dump(exclude_unset=True) == REQUEST
     assert NativeReference.model_validate(REFERENCE).secondaries == ()
+
+
+OPTIONS = [f"option {number}" for number in range(27)]
+
+
+@pytest.mark.parametrize(
+    ("more", "arguments"), [({"options": OPTIONS}, {}), ({}, {"options": OPTIONS}), ({}, {"choices": OPTIONS})]
+)
+def test_more_options_than_letters_are_one_line(
+    more: dict[str, Any], arguments: dict[str, Any], tmp_path: Path
+) -> None:
+    choice = {"format": "multiple_choice", "answer": "option 3", "format_kwargs": arguments}
+    data = folder(tmp_path / "data", references=[REFERENCE | choice | more])
+    code, printed = within("run", "focus", "--data", data, "--system", "random", "--store", tmp_path / "runs.db")
+    found = "question q1, field 'options': found 27 options, expected at most 26, a letter for each"
+    assert (code, printed) == (1, f"proctor: {data}/references.json: {found}\n")
+    assert not (tmp_path / "runs.db").exists()
+    (data / "references.json").unlink()
+    (data / "requests.json").write_text(
+        json.dumps([REQUEST | {"answer_format": "multiple_choice", "format_kwargs": arguments} | more])
+    )
+    with pytest.raises(InputError) as caught:
+        READER.load(data)
+    assert str(caught.value) == f"{data}/requests.json: {found}"

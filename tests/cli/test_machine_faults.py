@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from proctor.construction.files import write_folder
-from proctor.core import InputError, Item, VideoClip, whole_folder
-from proctor.core.formats import BinaryFormat
+from proctor.core import BENCHMARKS, Benchmark, BenchmarkReader, InputError, Item, VideoClip, whole_folder
+from proctor.core.formats import BinaryFormat, ChoiceFormat
 from proctor.media import MediaLibrary, read_image
 from proctor.tasks.clinicalskillqa.pose.people import _opened
 from proctor.tasks.clinicalskillqa.pose.saliency import _open
 from tests.support.drawn_tracks import drawn
-from tests.support.program import proctor
+from tests.support.program import proctor, within
 
 LONG = "x" * 300
 
@@ -156,3 +156,31 @@ def test_a_picture_of_900_megapixels(tmp_path: Path) -> None:
         with pytest.raises(InputError) as caught:
             read()
         assert found in str(caught.value)
+
+
+class _Careless(BenchmarkReader):
+    """A reader of another package, which leaves checks to the items."""
+
+    name = "wards"
+    summary = "Options line by line"
+
+    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
+        options = tuple((data / "options.txt").read_text().split())
+        Item(id="q7", group="g", question="Which?", answer=ChoiceFormat(), options=options)
+        raise AssertionError("not reached")
+
+
+@pytest.mark.parametrize(
+    "command", [("run", "--system", "random"), ("import", "x.json", "--name", "x"), ("validate", "x.json")]
+)
+def test_an_item_of_another_package_that_can_not_be_is_one_line(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(BENCHMARKS._known, "wards", _Careless())
+    (tmp_path / "options.txt").write_text(" ".join(f"o{number}" for number in range(27)))
+    name, *rest = command
+    code, said = within(name, "wards", *rest, "--data", tmp_path, "--store", tmp_path / "runs.db")
+    expected = "expected at most 26 options, a letter for each (item 'q7' has 27)"
+    assert (code, said) == (1, f"proctor: {tmp_path}: field 'options': found a tuple, {expected}\n")
+    code, said = within("items", "audit", "wards", "--data", tmp_path)
+    assert (code, said.count("\n")) == (1, 1)

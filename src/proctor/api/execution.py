@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from pydantic import ValidationError
+
 from proctor.api.access import ModelAccess, SystemLike, build_systems, checked
 from proctor.api.options import ImportOptions, RunOptions, filled, listed, size_in_bytes
 from proctor.api.sources import Evaluation, excerpts_as, existing_store, open_store, recalled, remember, sync_twin
-from proctor.core import BENCHMARKS, Benchmark, InputError, UsageError, reader_of
+from proctor.core import BENCHMARKS, Benchmark, InputError, UsageError, reader_of, refusal
 
 if TYPE_CHECKING:
     from proctor.core import Item, System
@@ -28,7 +30,10 @@ def load(
 
     Raises `InputError` that names the file and the place, and `UnknownNameError` that lists the benchmarks.
     """
-    return reader_of(benchmark, track).load(Path(data), None if media is None else Path(media), seed=seed)
+    try:
+        return reader_of(benchmark, track).load(Path(data), None if media is None else Path(media), seed=seed)
+    except ValidationError as error:  # of an item that a reader, perhaps another package's, did not check itself
+        raise refusal(data, "", error) from error
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from proctor.api.execution import load
 from proctor.api.options import (
     AnalyzeOptions,
     AuditOptions,
@@ -290,7 +291,7 @@ def validate(
         return VALIDATORS.get(benchmark)(path, request)
     request.known_options()
     reader = reader_of(benchmark, track)
-    loaded = reader.load(request.needed_data(f"the folder with the files of {benchmark}"))
+    loaded = load(benchmark, request.needed_data(f"the folder with the files of {benchmark}"), track=track)
     found = reader.read_recorded(path, loaded)
     counts: dict[str, Any] = {"answers": len(found.answers), "items": len(loaded.items), "notes": [*found.notes]}
     counts["missing"] = len(loaded.items) - len({one.item_id for one in found.answers})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from proctor.api import AllItems, BenchmarkName, Draws, Seed, Selection, StoreUrl, Track
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, print_records, say
-from proctor.core import Option, UsageError, reader_of, reader_or_default
+from proctor.core import Option, UsageError, reader_or_default
 
 if TYPE_CHECKING:
     from proctor.audits.items import ItemAudit
@@ -154,7 +154,7 @@ def audit_items(
     from proctor.runs import audit_stored, flag_guessable
 
     if data is not None:
-        items = reader_of(benchmark, track).load(data).counted(all_items=all_items)
+        items = api.load(benchmark, data, track=track).counted(all_items=all_items)
         audit = compute(items, seed=seed, draws=draws)
     else:
         audit = audit_stored(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
-from proctor.core.formats import AnswerFormat
+from proctor.core.formats import MOST_OPTIONS, AnswerFormat
 
 TagValue = bool | int | float | str | tuple[str, ...]
 """A facet's value on one item; a tuple where an item carries several at once."""
@@ -152,9 +152,17 @@ class Item(_Frozen):
     question: str = Field(min_length=1)
     answer: AnswerFormat
     media: tuple[Media, ...] = ()
-    options: tuple[str, ...] = Field(default=(), max_length=26)
+    options: tuple[str, ...] = ()
     reference: Reference | None = None
     tags: dict[str, TagValue] = Field(default_factory=dict)
+
+    @field_validator("options")
+    @classmethod
+    def _lettered(cls, options: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if len(options) > MOST_OPTIONS:
+            there = f"item {info.data.get('id')!r} has {len(options)}"
+            raise ValueError(f"at most {MOST_OPTIONS} options, a letter for each ({there})")
+        return options
 
     def as_asked(self) -> Item:
         """The item as a system may see it: without the key, the tags (which may hint at it) and the media,

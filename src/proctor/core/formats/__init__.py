@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from proctor.core.formats.base import Format, StrictFormat, bare
-from proctor.core.formats.choice import ChoiceFormat, option_letters
+from proctor.core.formats.choice import MOST_OPTIONS, ChoiceFormat, option_letters
 from proctor.core.formats.classes import ClassesFormat
 from proctor.core.formats.free import FreeTextFormat, RatingsFormat
 from proctor.core.formats.numbers import BinaryFormat, CountFormat, PercentageFormat
@@ -18,7 +18,7 @@ from proctor.core.formats.pattern import PatternFormat
 from proctor.core.formats.timestamps import TimestampsFormat
 
 __all__ = [
-    "AnswerFormat", "BinaryFormat", "ChoiceFormat", "ClassesFormat", "CountFormat", "Format", "FreeTextFormat",
+    "MOST_OPTIONS", "AnswerFormat", "BinaryFormat", "ChoiceFormat", "ClassesFormat", "CountFormat", "Format", "FreeTextFormat",
     "OrderingFormat", "PatternFormat", "PercentageFormat", "RatingsFormat", "StrictFormat", "TimestampsFormat", "bare",
     "option_letters",
 ]  # fmt: skip

@@ -66,14 +66,18 @@ _KEYS = (
 )
 
 
+MOST_OPTIONS = 26
+"""A letter for each."""
+
+
 def option_letters(count: int) -> list[str]:
     """The letters A, B, C … for `count` options (at most 26).
 
     >>> option_letters(3)
     ['A', 'B', 'C']
     """
-    if not 0 <= count <= 26:
-        raise ValueError(f"options have letters, so there can be 0 to 26, not {count}")
+    if not 0 <= count <= MOST_OPTIONS:
+        raise ValueError(f"options have letters, so there can be 0 to {MOST_OPTIONS}, not {count}")
     return [chr(ord("A") + index) for index in range(count)]
 
 

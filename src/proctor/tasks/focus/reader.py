@@ -28,7 +28,7 @@ from proctor.core import (
     VideoClip,
     clock_text,
 )
-from proctor.core.formats import AnswerFormat, ChoiceFormat, bare
+from proctor.core.formats import MOST_OPTIONS, AnswerFormat, ChoiceFormat, bare
 from proctor.judges import PANEL_ACCURACY
 from proctor.tasks.focus.native import (
     FORMATS,
@@ -236,7 +236,7 @@ def _item(
 ) -> Item:
     place = f"question {request.qID}"
     _check_shown(request, track, FileLocation(data / "requests.json", place))
-    location = FileLocation(data / "references.json", place)
+    location = FileLocation(data / ("requests.json" if key is None else "references.json"), place)
     named = key or without_reference(request)
     question = FormQuestion(named.format_kwargs, named.options, classes)
     form = _form(named, question, location)
@@ -284,10 +284,14 @@ def _form(key: NativeReference, question: FormQuestion, location: FileLocation) 
     try:
         if unknown := sorted(key.format_kwargs.keys() - set(known)):
             raise TypeError(f"unknown: {', '.join(unknown)}")
-        return make(question)
+        form = make(question)
     except (ValidationError, TypeError, ValueError, OverflowError) as error:
         expected = f"the arguments of the format {key.format} ({', '.join(known) or 'none'})"
         raise location.error(repr(key.format_kwargs)[:80], expected, field="format_kwargs") from error
+    if isinstance(form, ChoiceFormat) and len(question.options) > MOST_OPTIONS:
+        expected = f"at most {MOST_OPTIONS}, a letter for each"
+        raise location.error(f"{len(question.options)} options", expected, field="options")
+    return form
 
 
 def _tags(

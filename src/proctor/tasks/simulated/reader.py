@@ -32,7 +32,7 @@ from proctor.core import (
     read_model,
     refusal,
 )
-from proctor.core.formats import AnswerFormat, ChoiceFormat, OrderingFormat, option_letters
+from proctor.core.formats import MOST_OPTIONS, AnswerFormat, ChoiceFormat, OrderingFormat, option_letters
 from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS
 
 FORMAT_VERSION = 1
@@ -75,7 +75,7 @@ class SimulatedQuestion(_Strict):
     video: str
     question: str = Field(min_length=1)
     format: AnswerFormat
-    options: tuple[str, ...] = Field(default=(), max_length=26)
+    options: tuple[str, ...] = Field(default=(), max_length=MOST_OPTIONS)
     answer: JsonValue
     question_type: str = Field(min_length=1)
     rule: str = Field(min_length=1)
@@ -206,7 +206,7 @@ def _check_question(location: FileLocation, question: SimulatedQuestion, videos:
 
 def _deal(questions: list[SimulatedQuestion], rng: np.random.Generator) -> dict[str, tuple[list[str], str]]:
     choices = [question for question in questions if isinstance(question.format, ChoiceFormat)]
-    letters = option_letters(26)
+    letters = option_letters(MOST_OPTIONS)
     right = [letters.index(str(question.answer)) for question in choices]
     dealt = deal_options([question.options for question in choices], right, rng)
     return {question.id: deal for question, deal in zip(choices, dealt, strict=True)}
