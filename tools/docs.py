@@ -6,12 +6,14 @@ between them belongs to this script, everything else to people. `tests/docs` say
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import is_dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -260,18 +262,36 @@ def _settings() -> str:
 def _statistics() -> str:
     import proctor.stats
 
+    beneath = texts_beneath(Path(str(proctor.stats.__file__)).parent)
     parts = []
     for name in proctor.stats.__all__:
         thing: Any = getattr(proctor.stats, name)
         parts.append(f"### `{name}`")
         if inspect.isfunction(thing) or is_dataclass(thing):
             parts.append(_fenced(f"{name}({_arguments(thing)})", "python"))
-        values = thing if isinstance(thing, tuple) else get_args(thing)
-        if values:  # a tuple, or a Literal: its values say all; its docstring is Python's own
-            parts.append(f"One of {', '.join(f'`{one}`' for one in values)}.")
-        else:
+        if inspect.isfunction(thing) or inspect.isclass(thing):
             parts.append(_prose(thing))
+            continue
+        # A constant or the name of a type: the docstring of its value is Python's own.
+        values = thing if isinstance(thing, tuple) else get_args(thing) if get_origin(thing) is Literal else ()
+        listed = f"One of {', '.join(f'`{one}`' for one in values)}." if values else ""
+        parts.append(" ".join(text for text in (_one_line(beneath.get(name, "")), listed) if text))
     return "\n\n".join(parts)
+
+
+def texts_beneath(folder: Path) -> dict[str, str]:
+    """The texts that stand beneath assignments in a folder's modules, by the name that is assigned."""
+    found = {}
+    for file in sorted(folder.glob("*.py")):
+        lines = ast.parse(file.read_text(encoding="utf-8")).body
+        for one, after in pairwise(lines):
+            target = (
+                one.targets[0] if isinstance(one, ast.Assign) else one.target if isinstance(one, ast.AnnAssign) else 0
+            )
+            said = after.value if isinstance(after, ast.Expr) else None
+            if isinstance(target, ast.Name) and isinstance(said, ast.Constant) and isinstance(said.value, str):
+                found[target.id] = said.value
+    return found
 
 
 def _python() -> str:

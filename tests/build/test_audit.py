@@ -26,6 +26,8 @@ from proctor.core.formats import (
     RatingsFormat,
 )
 from proctor.metrics import AccuracyScorer
+from proctor.reports import audit_section
+from proctor.reports.blocks import Figure
 from proctor.systems.baselines import ShortestOption
 
 WORDS = tuple(
@@ -248,6 +250,15 @@ def test_an_audit_is_plain_json() -> None:
     assert json.loads(json.dumps(plain)) == plain
     assert isinstance(plain, dict)
     assert set(plain) == {"n", "groups", "seed", "draws", "formats", "repeats", "guessable", "left_out"}
+
+
+def test_what_is_drawn_says_that_its_test_takes_items_as_independent(data: Path) -> None:
+    """The p of the histograms is no clustered one, and stands beside others that are."""
+    section = audit_section(audit_items(rexsonovqa(data), draws=100))
+    assert section is not None
+    captions = [block.caption for block in section.blocks if isinstance(block, Figure)]
+    assert len(captions) == 2
+    assert all("(chi-square; items are taken as independent, p is not adjusted)" in one for one in captions)
 
 
 def test_facets_are_tags_with_a_few_values() -> None:

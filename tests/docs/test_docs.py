@@ -91,6 +91,22 @@ def test_a_stale_part_is_written_anew_and_the_rest_is_left() -> None:
     assert rendered(new) == new
 
 
+@pytest.mark.parametrize("kind", [dict, tuple, str, list, set, frozenset, int, float])
+def test_no_page_says_of_a_constant_what_python_says_of_its_type(kind: type) -> None:
+    first = str(inspect.getdoc(kind)).partition("\n")[0]
+    assert [name for page, name in zip(PAGES, NAMES, strict=True) if first in page.read_text(encoding="utf-8")] == []
+
+
+def test_every_constant_of_the_statistics_has_a_text_of_its_own() -> None:
+    page = (ROOT / "docs" / "reference" / "statistics.md").read_text(encoding="utf-8")
+    parts = dict(re.findall(r"^### `(\w+)`\n\n(.*?)(?=\n### |\n<!-- end)", page, re.DOTALL | re.MULTILINE))
+    assert parts["RANK_RULES"].strip() == "The rules that need nothing but the table of ranks, by name."
+    assert parts["Rule"].strip().endswith("One of `copeland`, `borda`, `mean`.")
+    for name, text in parts.items():
+        assert re.sub(r"One of `.*", "", text).strip(), name
+        assert "numpy." not in text or "```" in text, name  # no type as Python prints it
+
+
 @pytest.mark.parametrize(
     ("path", "command"), list(command_tree()), ids=lambda one: " ".join(one) if isinstance(one, tuple) else ""
 )

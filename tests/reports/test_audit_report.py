@@ -67,6 +67,8 @@ def test_agreement_and_length_are_those_of_the_audit(source: AuditSource, summar
 
 def test_bias_and_calibration_are_those_of_the_audit(source: AuditSource, summary: ReportSummary) -> None:
     page, data = read(summary), json.loads(json.dumps(to_json(source.found)))
+    text = summary.path.read_text(encoding="utf-8")
+    assert "p is not adjusted for their number" in text[text.index('<section id="bias"') :].partition("<h3")[0]
     for portrait in data["profiles"]:
         for row in portrait["bias"]:
             name = "mean over the dimensions" if row["dimension"] == "ALL" else row["dimension"]

@@ -81,6 +81,18 @@ def test_every_picture_is_there_with_its_numbers(page: Path) -> None:
     assert 'badge">baseline' in text
 
 
+def test_what_is_not_adjusted_for_many_tests_says_so(page: Path) -> None:
+    text = unescape(page.read_text(encoding="utf-8"))
+    captions = re.findall(r"<figcaption><bdi>(.*?)</bdi>", text, re.DOTALL)
+    for start, said in (
+        ("Adjusted odds ratios for a correct answer", "p is not adjusted for the number of terms"),
+        ("Accuracy of the first less", "not adjusted for many pairs; p_holm is"),
+        ("Accuracy, and its paired difference", "Who is best was chosen on the same questions"),
+    ):
+        (found,) = [one for one in captions if one.startswith(start)]
+        assert said in found
+
+
 def test_hostile_names_stay_text(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert "<b>a very" not in text.partition('<script id="data"')[0]

@@ -18,9 +18,16 @@ from numpy.typing import NDArray
 from proctor.core import InputError
 
 Floats = NDArray[np.float64]
+"""An array of floats."""
+
 Ints = NDArray[np.int64]
+"""An array of whole numbers."""
+
 Values = Sequence[float] | NDArray[Any]
+"""One number per item."""
+
 Groups = Sequence[Hashable] | NDArray[Any]
+"""The group of each item: any hashable labels (but None and NaN), or whole numbers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from proctor.stats.means import system_table
 from proctor.stats.special import stdtr, stdtrit
 
 Kind = Literal["pearson", "spearman", "kendall"]
+"""Which correlation: linear, of ranks, or Kendall's τ-b."""
 
 Statistic = Callable[[Floats], Floats]
 """From weights (samples × units) to the correlation in each sample, NaN where it isn't defined."""

@@ -253,4 +253,4 @@ def places(scores: Floats) -> NDArray[np.int64]:
 
 
 RANK_RULES: dict[str, Callable[[Floats], Floats]] = {"copeland": copeland, "borda": borda}
-"""The rules that need nothing but the table of ranks."""
+"""The rules that need nothing but the table of ranks, by name."""

@@ -17,7 +17,10 @@ from proctor.stats.ranking import RANK_RULES, check_systems, pairwise_wins, plac
 from proctor.stats.signflip import sign_flip
 
 Rule = Literal["copeland", "borda", "mean"]
+"""How one score is made of the ranks in the buckets ("mean": of the scores in the buckets)."""
+
 RULES: tuple[Rule, ...] = ("copeland", "borda", "mean")
+"""All rules of `rank_buckets`."""
 
 _BROKEN_UP_TO = 3  # ties are broken in the first three places
 _INNER_DRAWS = 200  # samples of a sample, to break its ties
