@@ -235,7 +235,7 @@ def test_the_same_store_gives_the_same_bytes(store: Store, report: Path, tmp_pat
 
 
 def _three_pictures(item: Item) -> list[tuple[str, bytes]]:
-    large = JPEG[:3] + b"x" * 9000
+    large = JPEG[:3] + b"x" * 128 * 1024
     return [(f"first of {item.id}", JPEG), ("no picture", b"GIF89a"), ("large", large)]
 
 

@@ -94,3 +94,30 @@ def test_strips_show_the_orders_and_what_stands_in_place(chromium: str, strip_re
     assert found["whys"] == [f"Rationale: Hands {HOSTILE}"]
     assert "owned" not in found["title"]
     assert found["wide"] <= 0
+
+
+def test_a_click_enlarges_a_frame_and_another_gives_it_back(chromium: str, strip_report: Path) -> None:
+    """It becomes as wide as all frames of the strip, and stays within the page."""
+
+    async def work() -> list[Any]:
+        async with open_page(chromium, "--window-size=1280,900") as page:
+            await page.open(strip_report.as_uri())
+            first = "document.querySelector('.strip button.frame')"
+            found = []
+            for step in ("null", f"{first}.click()", f"{first}.click()"):
+                await page.evaluate(step)
+                found.append(
+                    await page.evaluate(
+                        f"[{first}.querySelector('img').clientWidth, document.querySelector('.strip').clientWidth,"
+                        " document.documentElement.scrollWidth - document.documentElement.clientWidth]"
+                    )
+                )
+            found.append(await page.evaluate(f"{first}.getAttribute('aria-label')"))
+            assert page.complaints == []
+            return found
+
+    small, large, again, name = asyncio.run(work())
+    assert 3 * small[0] < large[0] <= large[1]
+    assert again == small
+    assert small[2] == large[2] == 0
+    assert name == "Enlarge A"

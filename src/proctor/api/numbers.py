@@ -56,7 +56,6 @@ PLAIN_FORMATS = (*TABLE_FORMATS, JUDGEMENTS, UNRESOLVED, DECIDED)
 Thumbnails = Callable[[Item], list[tuple[str, bytes]]]
 
 _FRAMES = 4
-_SIDE = 160
 
 
 def results(
@@ -218,7 +217,7 @@ def report(
         where.benchmark,
         Path(out),
         options=drawn,
-        thumbnails=None if library is None else thumbnails_of(library),
+        thumbnails=None if library is None else thumbnails_of(library, given["max_side"]),
         audit=audit,
         baselines=baselines,
     )
@@ -299,12 +298,12 @@ def validate(
     return PluginReport(counts, (*found.notes, line))
 
 
-def thumbnails_of(library: MediaLibrary) -> Thumbnails:
+def thumbnails_of(library: MediaLibrary, side: int) -> Thumbnails:
     """Small pictures of an item, from the frame store: a few frames of its clip, or its images; none where a
     file is missing or broken."""
     from proctor.media import MediaLibrary, MediaSettings, view
 
-    settings = MediaSettings(max_side=_SIDE, quality=70, max_frames=_FRAMES)
+    settings = MediaSettings(max_side=side, quality=70, max_frames=_FRAMES)
     small = MediaLibrary(library.root, settings, library.cache_dir, excerpts=library.excerpts)
 
     def thumbnails(item: Item) -> list[tuple[str, bytes]]:

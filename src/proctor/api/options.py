@@ -277,11 +277,14 @@ class RankOptions(ContestOptions, total=False):
 
 class ReportOptions(Counting, total=False):
     """What a report shows. `media` is the folder of the benchmark's videos or images, for the item browser, `media_as`
-    what these files are; `publish` leaves out all that must stay secret, `pseudonyms` (system to shown name, or True:
+    what these files are, `max_side` how large its frames are; `publish` leaves out all that must stay secret, `pseudonyms` (system to shown name, or True:
     numbers) replaces names in it."""
 
     media: MediaFolder
     media_as: MediaAs
+    max_side: Annotated[
+        int, Option("Longest side of a frame in the page, in pixels.", default=160, low=16, high=1024, group=_MEDIA)
+    ]
     baselines: Baselines
     publish: Annotated[bool, Option("Leave out items, references, answers, judge names.", default=False)]
     pseudonyms: Annotated[

@@ -53,7 +53,7 @@ class Limits:
 
     items: int = 2000
     text: int = 4000
-    picture: int = 8 * 1024
+    picture: int = 128 * 1024
     pictures: int = 24 * 1024 * 1024
     characters: int = 48 * 1024 * 1024
 

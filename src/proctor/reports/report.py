@@ -70,7 +70,7 @@ def write_report(
 ) -> ReportSummary:
     """Writes the report of one benchmark; the file appears only when it is whole.
 
-    `thumbnails` gives an item's small JPEGs (label, bytes; up to 8 kB each); it is asked once an item.
+    `thumbnails` gives an item's small JPEGs (label, bytes; up to 128 kB each); it is asked once an item.
     `baselines` are marked in the ranking. The item browser holds up to `max_items` items; with 0 there
     is none. The same store and options give the same bytes.
     Raises `InputError` where there is no run, where `out` can't be written, and as `results` does.

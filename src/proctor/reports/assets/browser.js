@@ -229,8 +229,17 @@
     return image;
   }
 
+  // A picture that takes the whole width when somebody clicks it, and gives it back.
+  function frame(jpeg, alt, name) {
+    const button = make("button", { type: "button", class: "frame", "aria-pressed": "false", "aria-label": `Enlarge ${name || "the picture"}` }, picture(jpeg, alt));
+    button.addEventListener("click", () => {
+      button.setAttribute("aria-pressed", String(button.getAttribute("aria-pressed") !== "true"));
+    });
+    return button;
+  }
+
   function pictures(all) {
-    const shown = all.filter(([, jpeg]) => jpeg).map(([label, jpeg]) => make("figure", {}, picture(jpeg, label || "frame"), said(label, "figcaption")));
+    const shown = all.filter(([, jpeg]) => jpeg).map(([label, jpeg]) => make("figure", {}, frame(jpeg, label || "frame", label), said(label, "figcaption")));
     const absent = all.filter(([, jpeg]) => !jpeg).map(([name]) => name);
     const parts = shown.length ? [make("div", { class: "pictures" }, ...shown)] : [];
     if (absent.length) parts.push(said(`Pictures that are not in this page: ${absent.join(", ")}`, "p", { class: "note" }));
@@ -244,7 +253,7 @@
     const frames = order.map((label, place) => {
       const fits = right && right[place] === label;
       const figure = make("figure", right ? { class: fits ? "fits" : "off" } : {});
-      if (known.has(label)) figure.append(picture(known.get(label), ""));
+      if (known.has(label)) figure.append(frame(known.get(label), "", label));
       const verdict = right ? make("span", { class: fits ? "right" : "wrong" }, fits ? " ✓" : " ✗") : null;
       figure.append(make("figcaption", {}, said(label), verdict));
       return make("li", {}, figure);
