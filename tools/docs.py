@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import is_dataclass
@@ -69,6 +70,9 @@ def _formats() -> str:
             *([_table(["Setting", "Default"], settings)] if settings else []),
             f"What the model is told: *{form.instruction(options)}*",
             f"Distance: {distance}",
+            f"Chance level: {_one_line(inspect.getdoc(kind.chance) or '')}",
+            f"In a cell: {_one_line(inspect.getdoc(kind.from_cell) or '')}",
+            _table(["Cell", "JSON"], [_referred(form, options, text) for text in _CELLS[form.kind]]),
             _table(["The model's text", "What is read"], [_reading(form, options, text) for text in _TEXTS[form.kind]]),
         ]
     return "\n\n".join(parts)
@@ -83,6 +87,27 @@ def _reading(form: Any, options: Sequence[str], text: str) -> list[str]:
     except ParseError as error:
         return [shown, f"unreadable: {error}"]
 
+
+def _referred(form: Any, options: Sequence[str], text: str) -> list[str]:
+    """The reference that a cell states, as JSON; further accepted answers after it."""
+    shown = f"`{' ⏎ '.join(text.splitlines())}`".replace("|", "\\|")
+    answer, *accepted = (json.dumps(one) for one in form.read_reference(text, options))
+    also = f", accepted: {', '.join(f'`{one}`' for one in accepted)}" if accepted else ""
+    return [shown, f"`{answer}`{also}"]
+
+
+_CELLS = {
+    "choice": ("C", "left kidney", "A | C"),
+    "ordering": ("C > A > B", "C, A, B"),
+    "binary": ("yes", "FALSE"),
+    "count": ("3", "3.0", "2 | 3"),
+    "percentage": ("40 %", "37,5"),
+    "classes": ("specimen bag, clip", "none"),
+    "timestamps": ("00:01:05", "1:05", "65.5 s"),
+    "pattern": ("2/3", "2/3 | 3/3"),
+    "free_text": ("The probe slides caudally.", "The probe slides caudally. | It moves towards the feet."),
+    "ratings": ("accuracy: 0.5, safety: 1", '{"accuracy": 0.5, "safety": 1}'),
+}
 
 _EXAMPLES: dict[str, Callable[[Any], tuple[Any, tuple[str, ...]]]] = {
     "choice": lambda kind: (kind(), ("liver", "spleen", "left kidney", "aorta")),

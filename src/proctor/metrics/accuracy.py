@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,16 +24,7 @@ from proctor.core import (
     Scorer,
     Status,
 )
-from proctor.core.formats import (
-    AnswerFormat,
-    BinaryFormat,
-    ChoiceFormat,
-    Format,
-    FreeTextFormat,
-    OrderingFormat,
-    RatingsFormat,
-    TimestampsFormat,
-)
+from proctor.core.formats import AnswerFormat, Format, FreeTextFormat, OrderingFormat, RatingsFormat, TimestampsFormat
 from proctor.metrics.ordering.orders import OrderingScorer, order_chance
 
 MISSING = "missing"
@@ -131,21 +121,16 @@ def is_right(item: Item, value: JsonValue) -> bool:
 
 
 def chance_of(item: Item) -> float | None:
-    """The expected accuracy of a random guess at one item; None for formats whose values are not equally
-    likely (a number, a set of classes, a time), and for a choice without a reference.
+    """The expected accuracy of a random guess at one item; None where the format has no chance level
+    (see `Format.chance`), and for a choice without a reference.
 
     >>> from proctor.core import Item, Reference
     >>> from proctor.core.formats import BinaryFormat
     >>> chance_of(Item(id="q", group="g", question="?", answer=BinaryFormat(), reference=Reference(answer=True)))
     0.5
     """
-    if isinstance(item.answer, ChoiceFormat) and item.reference is not None:
-        return len({str(item.reference.answer), *map(str, item.reference.accepted)}) / len(item.options)
-    if isinstance(item.answer, BinaryFormat):
-        return 0.5
-    if isinstance(item.answer, OrderingFormat):
-        return 1 / math.factorial(len(item.answer.labels))
-    return None
+    accepted = () if item.reference is None else (item.reference.answer, *item.reference.accepted)
+    return item.answer.chance(accepted, item.options)
 
 
 def chance_level(metric: Metric, items: Sequence[Item]) -> float | None:

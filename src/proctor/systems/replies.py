@@ -4,41 +4,27 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from proctor.core import Answer, Item, clock_text
-from proctor.core.formats import (
-    AnswerFormat,
-    BinaryFormat,
-    FreeTextFormat,
-    OrderingFormat,
-    PatternFormat,
-    PercentageFormat,
-    RatingsFormat,
-    StrictFormat,
-    TimestampsFormat,
-)
+from proctor.core import Answer, Item
+from proctor.core.formats import AnswerFormat, FreeTextFormat, PatternFormat, RatingsFormat, StrictFormat
 
 
 def say(form: AnswerFormat, value: JsonValue) -> str:
     """The text that states a canonical value; times to the millisecond (strict ones to the second),
     percentages to 4 decimals. A strict format gets the value alone.
 
-    >>> from proctor.core.formats import ClassesFormat
+    >>> from proctor.core.formats import ClassesFormat, TimestampsFormat
     >>> say(TimestampsFormat(several=True), [30.0, 3665.25])
     'Answer: 00:00:30.000, 01:01:05.250'
     >>> say(ClassesFormat(classes=("clip", "sponge")), [])
     'Answer: none'
     """
-    if isinstance(form, FreeTextFormat | PatternFormat):
-        return str(value)
-    if isinstance(form, RatingsFormat):
-        return json.dumps(value)
-    if isinstance(form, StrictFormat) and form.strict:
-        return _words(form, value)
-    return f"Answer: {_words(form, value)}"
+    alone = isinstance(form, FreeTextFormat | PatternFormat | RatingsFormat)
+    if alone or (isinstance(form, StrictFormat) and form.strict):
+        return form.write(value)
+    return f"Answer: {form.write(value)}"
 
 
 def reply(item: Item, value: JsonValue, **extra: JsonValue) -> Answer:
@@ -49,23 +35,6 @@ def reply(item: Item, value: JsonValue, **extra: JsonValue) -> Answer:
     text = say(item.answer, value)
     parsed = item.answer.parse(text, item.options)
     return Answer(item_id=item.id, text=text, parsed=parsed, extra=extra)
-
-
-def _words(form: AnswerFormat, value: JsonValue) -> str:
-    if isinstance(form, BinaryFormat):
-        return "yes" if value else "no"
-    if isinstance(form, PercentageFormat):
-        return f"{float(str(value)):.4f}".rstrip("0").rstrip(".") + "%"
-    if isinstance(value, list):
-        if isinstance(form, TimestampsFormat):
-            clocks = [clock_text(float(str(moment)), millis=True) for moment in value]
-            return ", ".join(clock[:8] if form.strict else clock for clock in clocks)
-        return _listed(value, " > " if isinstance(form, OrderingFormat) else ", ")
-    return str(value)
-
-
-def _listed(names: Sequence[JsonValue], joint: str) -> str:
-    return joint.join(str(name) for name in names) or "none"
 
 
 _MARK = r"[*_#`> \t]*"

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue, SerializerFunctionWrapHandler, model_serializer
+
+from proctor.core.errors import ParseError
+from proctor.core.formats.cells import MOST_CELL_CHARS, alternatives, cell_json
 
 
 class Format(BaseModel, ABC):
@@ -24,6 +28,54 @@ class Format(BaseModel, ABC):
     @abstractmethod
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         """A reference value in canonical form. Raises `ParseError` where it is not of this format."""
+
+    @abstractmethod
+    def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        """The one value that a text states which is nothing else, in canonical form: what `write` gives, and the
+        forms that people use in spreadsheets. Raises `ParseError`, which names what was expected and what came."""
+
+    any_text: ClassVar[bool] = False
+    """Whether every text is a value: then a bar always parts two of them, and brackets are no JSON."""
+
+    def read_reference(self, value: JsonValue, options: Sequence[str] = ()) -> tuple[JsonValue, ...]:
+        """The right answer that a cell of a spreadsheet, or a field of a JSON file, states, in canonical form; further
+        ones that are accepted follow it.
+
+        A text is read as a cell: several accepted answers stand in it with bars between them ("2 | 3"; a bar that
+        belongs to an answer has a backslash before it); a list or an object may be JSON. Any other JSON value is one
+        answer in canonical form (see `check`). Nothing is guessed: raises `ParseError` for an empty cell, and for one
+        that states something else.
+        """
+        if not isinstance(value, str):
+            return (self.check(value, options),)
+        text = value.strip()
+        if not text or len(text) > MOST_CELL_CHARS:
+            found = f"{len(text)} characters: {text}" if text else "an empty cell"
+            raise ParseError(expected=f"a reference of the format {getattr(self, 'kind', '')}", found=found)
+        parts = alternatives(text)
+        if len(parts) > 1 and not self.any_text:
+            try:
+                return (self._one(text, options),)
+            except ParseError:
+                pass  # not one answer with a bar in it: several
+        values: list[JsonValue] = []
+        for part in parts:
+            one = self._one(part, options)
+            values += [] if one in values else [one]
+        return tuple(values)
+
+    def _one(self, text: str, options: Sequence[str]) -> JsonValue:
+        given = None if self.any_text else cell_json(text)
+        return self.from_cell(text, options) if given is None else self.check(given, options)
+
+    def write(self, value: JsonValue) -> str:
+        """A canonical value in words, which `from_cell` and `parse` read as the same value."""
+        return str(value)
+
+    def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
+        """None: the values are not equally likely, so that a random guess has no one chance to be right."""
+        del accepted, options
+        return None
 
     def match(self, reference: JsonValue, prediction: JsonValue) -> bool:
         """Whether a parsed prediction is right; both in canonical form."""

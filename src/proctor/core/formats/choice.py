@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, bare
+from proctor.core.formats.cells import plain_words
 from proctor.core.formats.reply import Statement, first_sentence, read_reply
 
 _NAME = r"(?:(?:the\s)?(?:options?|choices?|letters?|answers?|statements?|items?|alternatives?|选项?)\b\s?:?\s{0,2}|选项|第)?"
@@ -117,6 +118,31 @@ class ChoiceFormat(StrictFormat):
         if isinstance(value, str) and value in letters:
             return value
         raise ParseError(expected=f"one of {', '.join(letters)}", found=str(value))
+
+    def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        """The option's letter in either case, or its whole text; where the text of one option is the letter of another, the text."""
+        return cell_letter(text, options)
+
+    def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
+        """The number of right options over the number of options."""
+        return len(set(map(str, accepted))) / len(options) if accepted and options else None
+
+
+def cell_letter(text: str, options: Sequence[str]) -> str:
+    """The letter of the option that a cell names by its letter or its whole text.
+
+    >>> cell_letter("b", ["liver", "spleen"]), cell_letter("Liver", ["liver", "spleen"])
+    ('B', 'A')
+    """
+    letters = option_letters(len(options))
+    named = [letter for letter, one in zip(letters, options, strict=True) if plain_words(one) == plain_words(text)]
+    if len(named) == 1:
+        return named[0]
+    letter = plain_words(text).strip("().").upper()
+    if letter in letters:
+        return letter
+    found = f"{len(named)} options with the text {text}" if named else text
+    raise ParseError(expected=f"one of the letters {', '.join(letters)}, or the text of one option", found=found)
 
 
 def _bare(text: str, options: Sequence[str]) -> str:

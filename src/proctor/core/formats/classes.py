@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, bare
+from proctor.core.formats.cells import listed, plain_words
 from proctor.core.formats.reply import Statement, first_sentence, read_reply
 
 _KEYS = ("classes", "class", "objects", "object", "labels", "label", "items", "instruments", "names")
@@ -150,6 +151,23 @@ class ClassesFormat(StrictFormat):
         if isinstance(value, list) and set(map(str, value)) <= set(self.classes):
             return [str(name) for name in sorted({str(name) for name in value})]
         raise ParseError(expected=f"a list out of {', '.join(self.classes)}", found=str(value))
+
+    def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        """The names, separated by commas, semicolons or lines, in either case; or "none"."""
+        del options
+        if plain_words(text) == "none":
+            return []
+        known = {plain_words(name): name for name in self.classes}
+        parts = listed(text)
+        unknown = [part for part in parts if plain_words(part) not in known]
+        if unknown or not parts:
+            found = ", ".join(unknown) or text
+            raise ParseError(expected=f"some of {', '.join(self.classes)}, or none", found=found)
+        return [str(name) for name in sorted({known[plain_words(part)] for part in parts})]
+
+    def write(self, value: JsonValue) -> str:
+        """The names, separated by commas, or "none"."""
+        return ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
 
     def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
         """Jaccard distance, 0 to 1; two empty sets are at distance 0."""

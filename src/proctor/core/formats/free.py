@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import Format, StrictFormat
+from proctor.core.formats.cells import cell_quantity, listed
 from proctor.core.formats.reply import MAX_ANSWER_CHARS, after_thoughts, json_values
 
 _NUMERAL = re.compile(r"[-+]?[0-9]{1,9}(?:\.[0-9]{1,9})?")
@@ -47,6 +49,17 @@ class FreeTextFormat(StrictFormat):
         if isinstance(value, str) and value.strip():
             return value.strip()
         raise ParseError(expected="a text", found=str(value))
+
+    any_text: ClassVar[bool] = True
+
+    def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        """The whole text."""
+        return self.check(text, options)
+
+    def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
+        """None: texts can't be drawn at random."""
+        del accepted, options
+        return None
 
 
 class RatingsFormat(Format):
@@ -87,6 +100,22 @@ class RatingsFormat(Format):
             if not self.low <= number <= self.high:
                 raise ParseError(expected=f"{self.low:g} to {self.high:g} for {name!r}", found=str(number))
         return {name: float(str(value[name])) for name in self.dimensions}
+
+    def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        """Each dimension with its number, "accuracy: 0.5, safety: 1" (or with "=", in any order), or the JSON object."""
+        pairs = [re.split(r"\s*[:=]\s*", part, maxsplit=1) for part in listed(text)]
+        if any(len(pair) < 2 for pair in pairs) or len({pair[0] for pair in pairs}) < len(pairs):
+            raise ParseError(expected=", ".join(f"{name}: number" for name in self.dimensions), found=text)
+        return self.check({pair[0]: cell_quantity(pair[1], f"a number for {pair[0]!r}") for pair in pairs}, options)
+
+    def write(self, value: JsonValue) -> str:
+        """The JSON object."""
+        return json.dumps(value)
+
+    def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
+        """None: ratings are compared with raters, not right or wrong."""
+        del accepted, options
+        return None
 
     def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
         """The mean absolute error over the dimensions."""

@@ -12,6 +12,7 @@ from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, bare
+from proctor.core.formats.cells import cell_quantity, plain_words
 from proctor.core.formats.reply import Statement, first_sentence, read_reply
 from proctor.core.text import NUMBER_WORDS
 
@@ -287,6 +288,23 @@ class BinaryFormat(StrictFormat):
             return value
         raise ParseError(expected="true or false", found=str(value))
 
+    def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        """yes or no, true or false, in either case."""
+        del options
+        known = {"yes": True, "true": True, "no": False, "false": False}
+        if plain_words(text) not in known:
+            raise ParseError(expected="yes or no", found=text)
+        return known[plain_words(text)]
+
+    def write(self, value: JsonValue) -> str:
+        """yes or no."""
+        return "yes" if value else "no"
+
+    def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
+        """One half."""
+        del accepted, options
+        return 0.5
+
 
 class CountFormat(StrictFormat):
     """A non-negative integer. Strict: its digits alone.
@@ -314,6 +332,13 @@ class CountFormat(StrictFormat):
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
             return value
         raise ParseError(expected="a whole number of 0 or more", found=str(value))
+
+    def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        """The number in digits; "3.0", as spreadsheets write it, is 3."""
+        number = cell_quantity(text, "a whole number of 0 or more")
+        if number != number // 1 or not 0 <= number < _MOST:
+            raise ParseError(expected="a whole number of 0 or more", found=text)
+        return self.check(int(number), options)
 
     def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
         """The absolute error."""
@@ -352,6 +377,14 @@ class PercentageFormat(StrictFormat):
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= highest:
             return float(value)
         raise ParseError(expected="a number from 0 to 100", found=str(value))
+
+    def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        """The number, with or without a per cent sign."""
+        return self.check(cell_quantity(text.rstrip("% "), "a number from 0 to 100"), options)
+
+    def write(self, value: JsonValue) -> str:
+        """The number to 4 decimals, with a per cent sign."""
+        return f"{float(str(value)):.4f}".rstrip("0").rstrip(".") + "%"
 
     def match(self, reference: JsonValue, prediction: JsonValue) -> bool:
         error = self.distance(reference, prediction)

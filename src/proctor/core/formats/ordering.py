@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from itertools import combinations, groupby
@@ -11,6 +12,7 @@ from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import Format
+from proctor.core.formats.cells import listed, plain_words
 from proctor.core.formats.reply import Statement, json_values, read_reply
 
 _KEYS = (
@@ -150,6 +152,22 @@ class OrderingFormat(Format):
         if isinstance(value, list) and sorted(map(str, value)) == sorted(self.labels):
             return value
         raise ParseError(expected=f"a permutation of {', '.join(self.labels)}", found=str(value))
+
+    def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        """All labels from first to last, with ">", "->", arrows, commas or semicolons between them."""
+        known = {plain_words(label): label for label in self.labels}
+        parts = listed(re.sub(r"[-=]?>|[→⇒➔➜]", ";", text))
+        return self.check([known.get(plain_words(part), part) for part in parts], options)
+
+    def write(self, value: JsonValue) -> str:
+        """The labels from first to last, joined by ">"."""
+        return " > ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
+
+    def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
+        """The number of right orders over that of all orders, n! for n labels."""
+        del options
+        right = {tuple(map(str, order)) for order in accepted if isinstance(order, list)}
+        return max(1, len(right)) / math.factorial(len(self.labels))
 
     def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
         """Share of label pairs not in the reference's order (Kendall's tau distance, 0 to 1);

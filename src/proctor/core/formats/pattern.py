@@ -88,6 +88,21 @@ class PatternFormat(StrictFormat):
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         return self.parse(value if isinstance(value, str) else "", options)
 
+    def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        """The whole text, which the pattern matches."""
+        del options
+        if not self._whole(text.strip()):
+            raise ParseError(expected=f"a text of the form {self.pattern}", found=text)
+        return text.strip()
+
+    def _one(self, text: str, options: Sequence[str]) -> JsonValue:
+        return self.from_cell(text, options)  # brackets may be what the pattern asks for
+
+    def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
+        """None: how many texts a pattern matches, and how likely each is, is not known."""
+        del accepted, options
+        return None
+
     def match(self, reference: JsonValue, prediction: JsonValue) -> bool:
         return _folded(reference) == _folded(prediction)
 

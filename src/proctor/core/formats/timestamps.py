@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
@@ -12,7 +14,9 @@ from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, bare
+from proctor.core.formats.cells import cell_quantity, listed
 from proctor.core.formats.reply import Statement, first_sentence, read_reply
+from proctor.core.text import clock_text
 
 _CLOCK = re.compile(r"(?<![\d:.])(?:(?P<h>\d{1,3}):)?(?P<m>\d{1,3}):(?P<s>\d{2})(?:[.,](?P<f>\d{1,9}))?(?!\d|:\d)")
 _UNITS = re.compile(
@@ -35,6 +39,25 @@ _LONG = re.compile(
 )
 _RANGE_BEFORE = re.compile(r"(?<![:\d])\d{1,6}\s?(?:-|~|\bto\b|\bor\b|\band\b|到|至)\s?\Z", re.IGNORECASE)
 _MOST_S = 10**7
+_CELL_TIME = "a time as hh:mm:ss, mm:ss or seconds"
+
+
+def cell_seconds(text: str) -> float:
+    """The seconds of the one time that a text is: a clock, seconds, or hours, minutes and seconds in words. Raises
+    `ParseError` for anything else.
+
+    >>> cell_seconds("1:05"), cell_seconds("65,5 s"), cell_seconds("1 min 5 s")
+    (65.0, 65.5, 65.0)
+    """
+    said = unicodedata.normalize("NFKC", text).strip()
+    whole = _CLOCK.fullmatch(said) or _UNITS.fullmatch(said)
+    if whole is not None and any(whole.groups()):
+        value = moments(said)[0].seconds if moments(said) else math.inf
+    else:
+        value = cell_quantity(re.sub(r"\s?(?:s|sec|seconds?)\.?$", "", said, flags=re.IGNORECASE), _CELL_TIME)
+    if not 0 <= value < _MOST_S:
+        raise ParseError(expected=_CELL_TIME, found=text)
+    return value
 
 
 @dataclass(frozen=True)
@@ -190,6 +213,19 @@ class TimestampsFormat(StrictFormat):
             return [float(str(moment)) for moment in sorted(value, key=lambda moment: float(str(moment)))]
         raise ParseError(expected="a list of times in seconds", found=str(value))
 
+    def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        """Times as hh:mm:ss, mm:ss or seconds ("1:05", "65", "65.5 s", "1 min 5 s"); several with commas or semicolons
+        between them."""
+        parts = listed(text) if self.several else [text]
+        return self.check([cell_seconds(part) for part in parts], options)
+
+    def write(self, value: JsonValue) -> str:
+        """The times to the millisecond (strict: to the second), separated by commas."""
+        if not isinstance(value, list):
+            return str(value)
+        clocks = [clock_text(float(str(moment)), millis=True) for moment in value]
+        return ", ".join(clock[:8] if self.strict else clock for clock in clocks)
+
     def match(self, reference: JsonValue, prediction: JsonValue) -> bool:
         error = self.distance(reference, prediction)
         return error is not None and error <= self.tolerance
@@ -204,7 +240,7 @@ class TimestampsFormat(StrictFormat):
 
 
 def _is_time(value: JsonValue) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST_S
 
 
 def _listing(text: str) -> str:

@@ -1,0 +1,161 @@
+"""References as people write them in cells and in JSON: read strictly, and written so that they are read again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proctor.core import ParseError
+from proctor.core.formats import (
+    BinaryFormat,
+    ChoiceFormat,
+    ClassesFormat,
+    CountFormat,
+    Format,
+    FreeTextFormat,
+    OrderingFormat,
+    PatternFormat,
+    PercentageFormat,
+    RatingsFormat,
+    TimestampsFormat,
+)
+
+ORGANS = ["liver", "spleen", "left kidney", "a|b"]
+TWO = RatingsFormat(dimensions=("accuracy", "safety"))
+CLASSES = ClassesFormat(classes=("clip", "Specimen Bag"))
+THREE = OrderingFormat(labels=("A", "B", "C"))
+SEVERAL = TimestampsFormat(several=True)
+
+CELLS: list[tuple[Format, Any, list[Any]]] = [
+    (ChoiceFormat(), "b", ["B"]),
+    (ChoiceFormat(), "(C)", ["C"]),
+    (ChoiceFormat(), " Left  Kidney ", ["C"]),
+    (ChoiceFormat(), "A | spleen", ["A", "B"]),
+    (ChoiceFormat(), "A | liver", ["A"]),  # once
+    (ChoiceFormat(), "a|b", ["D"]),  # an option with a bar in it
+    (ChoiceFormat(), "Ａ", ["A"]),
+    (THREE, "c > a > b", [["C", "A", "B"]]),
+    (THREE, "C → A → B", [["C", "A", "B"]]),
+    (THREE, "C, A, B", [["C", "A", "B"]]),
+    (THREE, '["C", "A", "B"]', [["C", "A", "B"]]),
+    (THREE, ["C", "A", "B"], [["C", "A", "B"]]),
+    (THREE, "A>B>C | A>C>B", [["A", "B", "C"], ["A", "C", "B"]]),
+    (BinaryFormat(), "TRUE", [True]),
+    (BinaryFormat(), "no", [False]),
+    (BinaryFormat(), False, [False]),
+    (CountFormat(), "3", [3]),
+    (CountFormat(), "3.0", [3]),
+    (CountFormat(), "3,0", [3]),
+    (CountFormat(), "٣", [3]),
+    (CountFormat(), "2 | 3", [2, 3]),
+    (CountFormat(), 3, [3]),
+    (PercentageFormat(), "37,5 %", [37.5]),
+    (PercentageFormat(), "40", [40.0]),
+    (CLASSES, "specimen bag; CLIP", [["Specimen Bag", "clip"]]),
+    (CLASSES, "None", [[]]),
+    (CLASSES, "clip | none", [["clip"], []]),
+    (TimestampsFormat(), "00:01:05", [[65.0]]),
+    (TimestampsFormat(), "1:05.5", [[65.5]]),
+    (TimestampsFormat(), "65,5", [[65.5]]),
+    (TimestampsFormat(), "65.5 s", [[65.5]]),
+    (TimestampsFormat(), "1 min 5 s", [[65.0]]),
+    (TimestampsFormat(), [65], [[65.0]]),
+    (SEVERAL, "1:05, 0:30", [[30.0, 65.0]]),
+    (SEVERAL, "65;30", [[30.0, 65.0]]),
+    (PatternFormat(pattern=r"\d/\d"), "2/3 | 3/3", ["2/3", "3/3"]),
+    (PatternFormat(pattern=r"\[\d\]"), "[2]", ["[2]"]),
+    (PatternFormat(pattern=r"a\|b"), "a|b", ["a|b"]),
+    (FreeTextFormat(), "liver | hepar", ["liver", "hepar"]),
+    (FreeTextFormat(), r"|x\| is the norm".lstrip("|"), ["x| is the norm"]),
+    (FreeTextFormat(), "[1, 2]", ["[1, 2]"]),
+    (TWO, "safety=1; accuracy: 0,5", [{"accuracy": 0.5, "safety": 1.0}]),
+    (TWO, '{"accuracy": 0.5, "safety": 1}', [{"accuracy": 0.5, "safety": 1.0}]),
+]
+
+
+@pytest.mark.parametrize(("form", "cell", "wanted"), CELLS, ids=lambda one: str(one)[:40])
+def test_a_cell_states_a_reference(form: Format, cell: Any, wanted: list[Any]) -> None:
+    assert list(form.read_reference(cell, ORGANS)) == wanted
+
+
+REFUSED: list[tuple[Format, Any, str]] = [
+    (ChoiceFormat(), "E", "expected one of the letters A, B, C, D, or the text of one option, found 'E'"),
+    (ChoiceFormat(), "A or B", "expected one of the letters A, B, C, D, or the text of one option, found 'A or B'"),
+    (ChoiceFormat(), "", "expected a reference of the format choice, found 'an empty cell'"),
+    (ChoiceFormat(), ["A"], "expected one of A, B, C, D, found \"['A']\""),
+    (THREE, "A > B", "expected a permutation of A, B, C, found \"['A', 'B']\""),
+    (BinaryFormat(), "perhaps", "expected yes or no, found 'perhaps'"),
+    (BinaryFormat(), 1, "expected true or false, found '1'"),
+    (CountFormat(), "2.5", "expected a whole number of 0 or more, found '2.5'"),
+    (CountFormat(), "-1", "expected a whole number of 0 or more, found '-1'"),
+    (CountFormat(), "2 |", "expected a whole number of 0 or more, found ''"),
+    (
+        CountFormat(),
+        "1,000",
+        "expected a whole number of 0 or more (1000 or 1.0: a comma before three digits may mean either), found",
+    ),
+    (PercentageFormat(), "140 %", "expected a number from 0 to 100, found '140.0'"),
+    (PercentageFormat(), "nan", "expected a number from 0 to 100, found 'nan'"),
+    (CLASSES, "clip, scalpel", "expected some of clip, Specimen Bag, or none, found 'scalpel'"),
+    (TimestampsFormat(), "00:01:75", "expected a time as hh:mm:ss, found '00:01:75'"),
+    (TimestampsFormat(), "soon", "expected a time as hh:mm:ss, mm:ss or seconds, found 'soon'"),
+    (TimestampsFormat(), [10**400], "expected a list of times in seconds, found '[1000"),
+    (PatternFormat(pattern=r"\d/\d"), "2-3", r"expected a text of the form \d/\d, found '2-3'"),
+    (TWO, "accuracy: 0.5", "expected an object with the keys accuracy, safety, found \"{'accuracy': 0.5}\""),
+    (TWO, "good", "expected accuracy: number, safety: number, found 'good'"),
+    (TWO, "accuracy: 2, safety: 1", "expected 0 to 1 for 'accuracy', found '2.0'"),
+]
+
+
+@pytest.mark.parametrize(("form", "cell", "problem"), REFUSED, ids=lambda one: str(one)[:40])
+def test_what_states_none_names_found_and_expected(form: Format, cell: Any, problem: str) -> None:
+    with pytest.raises(ParseError, match=re.escape(problem)):
+        form.read_reference(cell, ORGANS)
+
+
+def test_two_options_of_one_text_have_no_text_that_names_one() -> None:
+    with pytest.raises(ParseError, match="found '2 options with the text liver'"):
+        ChoiceFormat().read_reference("liver", ["liver", "Liver"])
+    assert ChoiceFormat().read_reference("B", ["B", "A"]) == ("A",)  # the text of an option goes before its letter
+
+
+_SECONDS = st.integers(0, 10**7 - 1).map(lambda number: number / 1000 * 1000 // 1)
+_VALUES: list[tuple[Format, st.SearchStrategy[Any]]] = [
+    (ChoiceFormat(), st.sampled_from("ABCD")),
+    (THREE, st.permutations("ABC").map(list)),
+    (BinaryFormat(), st.booleans()),
+    (CountFormat(), st.integers(0, 10**14)),
+    (PercentageFormat(), st.integers(0, 10**6).map(lambda one: one / 10**4)),
+    (CLASSES, st.sets(st.sampled_from(CLASSES.classes)).map(sorted)),
+    (TimestampsFormat(), st.lists(_SECONDS.filter(lambda one: one < 999 * 3600), min_size=1, max_size=1)),
+    (SEVERAL, st.sets(_SECONDS.filter(lambda one: one < 999 * 3600), min_size=1, max_size=4).map(sorted)),
+    (TWO, st.fixed_dictionaries({"accuracy": st.floats(0, 1), "safety": st.floats(0, 1)})),
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(_VALUES).flatmap(lambda one: st.tuples(st.just(one[0]), one[1])))
+def test_what_is_written_is_read_again(pair: tuple[Format, Any]) -> None:
+    form, value = pair
+    assert form.read_reference(form.write(value), ORGANS) == (form.check(value, ORGANS),)
+    assert form.read_reference(json.loads(json.dumps(value)) if not isinstance(value, str) else value, ORGANS)
+
+
+_PIECES = st.sampled_from(["|", "\\|", ",", ";", ">", "[", "{", "1e999", "9" * 400, "NaN", "\ud800", "\x00", "٣", "1:05", "A", "clip", "-", "\n", '"', "[" * 2000])  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.one_of(_PIECES, st.text(max_size=5)), max_size=8), st.sampled_from([one for one, _ in _VALUES]))
+def test_any_cell_is_a_reference_or_a_parse_error(pieces: list[str], form: Format) -> None:
+    found: tuple[Any, ...] = ()
+    with contextlib.suppress(ParseError):
+        found = form.read_reference("".join(pieces), ORGANS)
+    for value in found:
+        assert form.check(value, ORGANS) == value
+        json.dumps(value, allow_nan=False)
