@@ -294,6 +294,49 @@ def test_bad_scores(content: str, said: str, tmp_path: Path) -> None:
     assert str(caught.value) == f"{file}: {said}"
 
 
+def test_one_score_an_answer_needs_no_dimension_and_no_text(tmp_path: Path) -> None:
+    ratings, scores = tmp_path / "ratings.csv", tmp_path / "mine.csv"
+    ratings.write_text("item,system,rater,value\nq1,s,a,1\nq1,s,b,0\nq2,s,a,0\n", encoding="utf-8")
+    scores.write_text("item,system,value\nq1,s,0.9\nq2,s,0.1\n", encoding="utf-8")
+    table = read_ratings(ratings)
+    assert table.dimensions == (("", "quality"),)
+    assert {one.candidate for one in table.ratings} == {""}
+    assert read_scores(scores, table).scores == {("q1", "s", "quality"): 0.9, ("q2", "s", "quality"): 0.1}
+    ratings.write_text("item,system,dimension,rater,value\nq1,s,d,a,1\nq1,s,e,a,0\nq2,s,e,a,0\n", encoding="utf-8")
+    found = read_scores(scores, read_ratings(ratings)).scores
+    assert found == {("q1", "s", "d"): 0.9, ("q1", "s", "e"): 0.9, ("q2", "s", "e"): 0.1}
+    scores.write_text("item,system,value\nq1,s,0.9\nq3,s,0.1\n", encoding="utf-8")
+    with pytest.raises(InputError, match="row 3: found q3, s, expected an answer that was rated"):
+        read_scores(scores, read_ratings(ratings))
+
+
+def test_a_dimension_that_is_better_low_is_named_in_the_table(tmp_path: Path) -> None:
+    """What a metric gives too much of on it is to the answer's disadvantage: signs of its bias are turned."""
+    ratings, scores = tmp_path / "ratings.csv", tmp_path / "mine.csv"
+    head = "item,candidate,system,dimension,rater,value,lower_is_better\n"
+    rows = [f"q{k},text,s{k % 2},errors,r,{k % 3},%s\n" for k in range(12)]
+    scores.write_text(
+        "item,system,dimension,value\n" + "".join(f"q{k},s{k % 2},errors,{k % 3 + k % 2}\n" for k in range(12)),
+        encoding="utf-8",
+    )
+    found = {}
+    for said, lower in (("yes", True), ("no", False)):
+        ratings.write_text(head + "".join(row % said for row in rows), encoding="utf-8")
+        table = read_ratings(ratings)
+        assert table.lower_is_better == (frozenset({"errors"}) if lower else frozenset())
+        bias = AuditReport(table, [read_scores(scores, table)], FEW).profiles[0].bias
+        found[said] = next(one.residual.value for one in bias if one.value == "s1")
+    assert found["yes"] == pytest.approx(-(found["no"] or 0))
+    assert (found["no"] or 0) > 0.5
+    for cells, message in (
+        (["yes", "no"], "row 3, column 'lower_is_better': found another direction, expected that of row 2"),
+        (["maybe"], "row 2, column 'lower_is_better': found 'maybe', expected yes or no"),
+    ):
+        ratings.write_text(head + "".join(rows[k] % cell for k, cell in enumerate(cells)), encoding="utf-8")
+        with pytest.raises(InputError, match=message):
+            read_ratings(ratings)
+
+
 def test_a_table_checks_what_it_is_given() -> None:
     good = Rating("q", "x", "s", "d", "r", 1.0)
     bad: dict[str, Callable[[], RatingsTable]] = {

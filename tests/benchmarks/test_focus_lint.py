@@ -200,7 +200,7 @@ def test_the_program_says_it_and_ends_with_one(folder: Path) -> None:
     shown = proctor(*arguments)
     assert shown.returncode == 1
     assert "error: format: q1: found 'maybe', expected yes or no and nothing else" in shown.stdout
-    assert "2 answers to 3 questions: 2 errors, 1 warnings (format 1, missing 1, suspicious 1)" in shown.stdout
+    assert "2 answers to 3 questions: 2 errors, 1 warning (format 1, missing 1, suspicious 1)" in shown.stdout
     file.write_text(json.dumps(GOOD))
     assert proctor(*arguments).returncode == 0
 

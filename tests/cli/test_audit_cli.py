@@ -88,6 +88,12 @@ def test_two_metrics_for_programs(task: Path, store: Path, tmp_path: Path) -> No
         ),
         "writing-style: opted out",
     ]
+    done = proctor(*command, "--protocol", "official")
+    both = json.loads(done.stdout)
+    alone = proctor(*command[:-2], "--protocol", "official")
+    assert both["overlap"] == json.loads(alone.stdout)
+    assert (len(both["flat"]), both["flat"]["ALL-en-overall-mean"]) == (98, None)
+
     board = next(one for one in found["boards"] if one["dimension"] == "factual-consistency-wgold")
     assert [(one["metric"], one["rank"]) for one in board["places"]] == [("flat", 1), ("overlap", 1)]
     assert board["comparisons"][0]["difference"] == 0.0

@@ -144,7 +144,7 @@ def test_lint_groups_what_is_wrong(task: Path, tmp_path: Path) -> None:
         "warning: no-rationale",
     ]
     assert lines[4] == "error: missing-label (1): expected each label of the instance once: item 'i01' C"
-    assert lines[-1] == "5 answers to 3 instances: 7 errors, 1 warnings"
+    assert lines[-1] == "5 answers to 3 instances: 7 errors, 1 warning"
     code, said = within("validate", "clinicalskillqa", file, "--data", task, "--format", "json")
     assert (code, first_json(said)["errors"]) == (1, 7)
     rows = [{key: value for key, value in one.items() if key != "video"} for one in KEYS]

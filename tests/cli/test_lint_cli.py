@@ -161,4 +161,4 @@ def test_a_file_that_cannot_be_read(content: bytes, said: str, task: Path, tmp_p
     done = proctor("validate", "mediqa-eval", file, "--ratings", task / "ratings.csv")
     assert done.returncode == 1
     assert done.stdout.startswith(said)
-    assert done.stdout.endswith("1 errors, 0 warnings\n")
+    assert done.stdout.endswith("1 error, 0 warnings\n")

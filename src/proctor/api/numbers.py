@@ -156,11 +156,11 @@ def audit(
 ) -> AuditTable:
     """How far metrics or judges agree with ratings.
 
-    `scores` are one metric's or several: a path of a CSV file or a frame with the columns item, system, dimension,
-    value, or a dict of these by the metrics' names. `ratings` is a path or a frame with the columns item, candidate,
-    system, dimension, rater, value, and where they are wanted group, dataset, language. Without `ratings`, `scores` is
-    a store or an evaluation whose answers were scored. Raises `InputError` that names the row. The command is `proctor
-    audit`.
+    `scores` are one metric's or several: a path of a CSV file or a frame with the columns item, system, value, and
+    dimension where there are several, or a dict of these by the metrics' names. `ratings` is a path or a frame with the
+    columns item, system, rater, value, and where they are wanted candidate, dimension, lower_is_better, group, dataset,
+    language. Without `ratings`, `scores` is a store or an evaluation whose answers were scored. Raises `InputError` that
+    names the row. The command is `proctor audit`.
     """
     from proctor.audits import AuditReport, CorrelationSettings
     from proctor.runs import compared
@@ -356,7 +356,7 @@ def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> in
             raise InputError(None, "--system and --condition", found=found, expected="one run")
         return reader.write_submission(form, list(where.store.answers(runs[0]).values()), out)
     expected = f"one of {', '.join((*PLAIN_FORMATS, *reader.submission_formats, *reader.score_formats))}"
-    raise UsageError("format", expected, found=repr(form))
+    raise UsageError("--format", expected, found=repr(form))
 
 
 def _judgements(where: Stored, out: Path, scorer: str) -> int:

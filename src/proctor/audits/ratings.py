@@ -152,24 +152,29 @@ def recorded_by_system(
     )
 
 
-_RATING_COLUMNS = ("item", "candidate", "system", "dimension", "rater", "value")
-_SCORE_COLUMNS = ("item", "system", "dimension", "value")
+_RATING_COLUMNS = ("item", "system", "rater", "value")
+_SCORE_COLUMNS = ("item", "system", "value")
+_ONE_DIMENSION = "quality"
+"""The dimension of a table of ratings that names none."""
+_YES_OR_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False, "": False}
 
 
 def read_ratings(file: Path) -> RatingsTable:
-    """Ratings from a CSV file with the columns `item, candidate, system, dimension, rater, value`, and where
-    they are wanted `group`, `dataset` and `language` (see `Rating`).
+    """Ratings from a CSV file with the columns `item, system, rater, value`, and where they are wanted `candidate`,
+    `dimension` (without it there is one), `lower_is_better` (yes or no, of the dimension), `group`, `dataset` and
+    `language` (see `Rating`).
 
     Raises `InputError`, with the row, for anything else.
     """
     ratings: list[Rating] = []
     seen: dict[tuple[Key, str], int] = {}
     texts: dict[tuple[str, str], tuple[str, int]] = {}
+    lower: dict[str, tuple[bool, int]] = {}
     for row in read_table(file, _RATING_COLUMNS).checked(file):
-        cells = row.cells
+        cells = {"dimension": _ONE_DIMENSION, "candidate": ""} | row.cells
         one = Rating(
             value=_value(file, row),
-            **{name: _named(file, row, name) for name in ("item", "system", "dimension", "rater")},
+            **{name: _named(file, row, cells, name) for name in ("item", "system", "dimension", "rater")},
             candidate=cells["candidate"],
             group=cells.get("group", ""),
             dataset=cells.get("dataset", ""),
@@ -182,30 +187,50 @@ def read_ratings(file: Path) -> RatingsTable:
         text, where = texts.setdefault((one.item, one.system), (one.candidate, row.number))
         if text != one.candidate:
             raise TableFault(row.number, "candidate", "another text", f"that of row {where}").error(file)
+        turned = _is_lower(file, row)
+        before, where = lower.setdefault(one.dimension, (turned, row.number))
+        if before != turned:
+            raise TableFault(row.number, "lower_is_better", "another direction", f"that of row {where}").error(file)
         ratings.append(one)
-    return RatingsTable(tuple(ratings))
+    return RatingsTable(
+        tuple(ratings), lower_is_better=frozenset(name for name, (turned, _) in lower.items() if turned)
+    )
+
+
+def _is_lower(file: Path, row: TableRow) -> bool:
+    said = row.cells.get("lower_is_better", "")
+    if (found := _YES_OR_NO.get(said.strip().casefold())) is None:
+        raise TableFault(row.number, "lower_is_better", repr(said)[:80], "yes or no").error(file)
+    return found
 
 
 def read_scores(file: Path, table: RatingsTable) -> MetricScores:
-    """One metric's scores of rated answers from a CSV file with the columns `item, system, dimension, value`;
-    a column `candidate`, where there is one, must hold the rated texts. The metric is named after the file.
+    """One metric's scores of rated answers from a CSV file with the columns `item, system, value`, and `dimension`,
+    without which a score stands for every rated dimension of its answer; a column `candidate`, where there is one, must
+    hold the rated texts. The metric is named after the file.
 
     Raises `InputError`, with the row, for anything else: answers that nobody rated, two scores of one
     answer, and ratings without a score.
     """
     texts = {one.key: one.candidate for one in table.ratings}
+    rated: dict[tuple[str, str], list[Key]] = {}
+    for key in table.keys:
+        rated.setdefault(key[:2], []).append(key)
     scores: dict[Key, float | None] = {}
     for row in read_table(file, _SCORE_COLUMNS).checked(file):
-        item, system, dimension = (_named(file, row, name) for name in _SCORE_COLUMNS[:3])
-        key = (item, system, dimension)
+        item, system = (_named(file, row, row.cells, name) for name in _SCORE_COLUMNS[:2])
+        keys = rated.get((item, system), [])
+        if "dimension" in row.cells:
+            keys = [(item, system, _named(file, row, row.cells, "dimension"))]
         value = _value(file, row)
-        if key not in texts:
-            raise TableFault(row.number, "", _shown(key), "an answer that was rated").error(file)
-        if row.cells.get("candidate", texts[key]) != texts[key]:
+        if not keys or keys[0] not in texts:
+            shown = _shown(keys[0]) if keys else f"{printable(item)}, {printable(system)}"
+            raise TableFault(row.number, "", shown, "an answer that was rated").error(file)
+        if row.cells.get("candidate", texts[keys[0]]) != texts[keys[0]]:
             raise TableFault(row.number, "candidate", "another text", "the rated one").error(file)
-        if key in scores:
-            raise TableFault(row.number, "", f"{_shown(key)} again", "one score of each").error(file)
-        scores[key] = value
+        if keys[0] in scores:
+            raise TableFault(row.number, "", f"{_shown(keys[0])} again", "one score of each").error(file)
+        scores |= dict.fromkeys(keys, value)
     for key in table.keys:
         if key not in scores:
             raise TableFault(0, "", f"no score of {_shown(key)}", "one of every rated answer").error(file)
@@ -216,8 +241,8 @@ def _shown(key: Key) -> str:
     return ", ".join(printable(part) for part in key)
 
 
-def _named(file: Path, row: TableRow, column: str) -> str:
-    text = row.cells[column]
+def _named(file: Path, row: TableRow, cells: Mapping[str, str], column: str) -> str:
+    text = cells[column]
     if not text.strip():
         raise TableFault(row.number, column, "nothing", "a name").error(file)
     return text

@@ -24,12 +24,9 @@ def audit(
     old: Annotated[list[str] | None, Option("Of the former spelling.", argument=True, hidden=True)] = None,
     store: StoreUrl = None,
     scores: Annotated[
-        list[Path] | None,
-        Option("Instead of a store: a table with columns item, system, dimension, value; may be repeated."),
+        list[Path] | None, Option("Instead of a store: a table with columns item, system, value; may be repeated.")
     ] = None,
-    ratings: Annotated[
-        Path | None, Option("With --scores: a table with columns item, candidate, system, dimension, rater, value.")
-    ] = None,
+    ratings: Annotated[Path | None, Option("With --scores: a table with columns item, system, rater, value.")] = None,
     report: Annotated[Path | None, Option("Also write one HTML file: figures, tables, answers to browse.")] = None,
     media: Annotated[Path | None, Option("The folder of the questions' images, for the report.")] = None,
     dimensions: Annotated[
@@ -43,7 +40,8 @@ def audit(
     """Compare judges with people's ratings.
 
     All scorers of the same answers in a store are compared. With --scores and --ratings it reads two tables instead of
-    a store. Optional columns of the ratings: group (what is resampled together), dataset, language.
+    a store. Optional columns: dimension; of the ratings also candidate (the text), lower_is_better (yes or no), group (what
+    is resampled together), dataset, language.
 
     Example: proctor audit mediqa-eval --store runs.db
     """
@@ -59,8 +57,6 @@ def audit(
         raise UsageError("BENCHMARK", "the name of one, or two tables with --scores and --ratings")
     source = scores if tables else api.open_store(store, create=False)
     found = api.audit(source, ratings, benchmark=benchmark, **options).data
-    if official is not None and len(found.metrics) != 1:
-        raise UsageError("--protocol official", "the scores of one metric: --scorer", found=str(len(found.metrics)))
     note(*(f"{one.name}: {line}" for one in found.metrics for line in one.notes))
     if report is not None:
         against = ", ".join(options["against"])
@@ -89,7 +85,7 @@ def _refuse_old(benchmark: str, more: list[str]) -> None:
 
 
 def _official(benchmark: str) -> Any:
-    """One metric's figures by the benchmark's reader, where it has figures of its own."""
+    """The figures by the benchmark's reader, where it has figures of its own: of one metric, or of several by name."""
     from proctor.audits import CorrelationSettings
     from proctor.audits import audit as audit_of
     from proctor.core import reader_or_default
@@ -97,7 +93,13 @@ def _official(benchmark: str) -> Any:
     reader = reader_or_default(benchmark)
     if not reader.audit_figures:
         raise UsageError("--protocol official", "a benchmark that has one", found=repr(benchmark))
-    return lambda found: reader.official_audit(audit_of(found.table, found.metrics[0], CorrelationSettings(draws=0)))
+    settings = CorrelationSettings(draws=0)
+
+    def figures(found: AuditReport) -> Any:
+        of = {one.name: reader.official_audit(audit_of(found.table, one, settings)) for one in found.metrics}
+        return of if len(of) > 1 else of[found.metrics[0].name]
+
+    return figures
 
 
 def _print(found: AuditReport, dimensions: Any) -> None:
@@ -105,10 +107,11 @@ def _print(found: AuditReport, dimensions: Any) -> None:
 
     if len(found.metrics) == 1:
         print_blocks(*audit_tables(found.each[0]), apart=True)
-        return
-    for board in found.boards:
+    for board in found.boards if len(found.metrics) > 1 else ():
         if board.dimension in {"", *dimensions}:
             _print_board(board)
+    if not any(one.twice for one in found.coverage):
+        note("No answer was rated by two raters on the same dimension: how far raters agree is not known.")
 
 
 def _print_board(board: MetricRanking) -> None:

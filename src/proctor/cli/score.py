@@ -105,6 +105,9 @@ def _tell(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: O
         reason = tally.last_reason or ("no reply came" if tally.awaiting else "stopped")
         note(f"{tally.left} answers {lack} ({reason}): run the same command again.")
         raise typer.Exit(UNMARKED_EXIT)
+    if output is not OutputFormat.JSON:
+        command = "audit" if one.dimensions else "results"
+        note(f"Next: proctor {command} {one.where.benchmark} --store {one.where.store.shown}")
 
 
 def _tell_dimensions(one: PreparedScorer, scored: Scored, output: OutputFormat) -> None:
@@ -158,7 +161,8 @@ def _tell_judge(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], out
         _tell_agreement(agreement)
     if flagged:
         note(
-            f"{len(flagged)} judgements are flagged for a person to look at: proctor results {where.benchmark} --flags"
+            f"{len(flagged)} judgements are flagged for a person to look at: proctor results {where.benchmark} --flags "
+            f"--store {where.store.shown}"
         )
 
 

@@ -16,6 +16,7 @@ from proctor.core import (
     PluginReport,
     Status,
     ValidationRequest,
+    count_of,
     first_problem,
     reader_of,
     write_whole,
@@ -218,7 +219,8 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     data = request.needed_data("the folder with the instances")
     found = validate_predictions(file, reader_of("clinicalskillqa", request.track).load(data, request.media))
     summary = (
-        f"{found.answers} answers to {found.instances} instances: {found.errors} errors, {found.warnings} warnings"
+        f"{count_of(found.answers, 'answer')} to {count_of(found.instances, 'instance')}: "
+        f"{count_of(found.errors, 'error')}, {count_of(found.warnings, 'warning')}"
     )
     return PluginReport(found.to_json(), (*map(str, found.causes), summary), ok=not found.errors)
 

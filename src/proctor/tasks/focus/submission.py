@@ -23,6 +23,7 @@ from proctor.core import (
     Timing,
     ValidationRequest,
     by_cause,
+    count_of,
     reader_of,
 )
 from proctor.core.formats import FreeTextFormat
@@ -317,8 +318,8 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     rules = ", ".join(f"{rule} {count}" for rule, count in found.by_rule().items())
     warnings = len(found.findings) - found.errors
     lines.append(
-        f"{found.answers} answers to {found.questions} questions: {found.errors} errors, {warnings} warnings"
-        + (f" ({rules})" if rules else "")
+        f"{count_of(found.answers, 'answer')} to {count_of(found.questions, 'question')}: "
+        f"{count_of(found.errors, 'error')}, {count_of(warnings, 'warning')}" + (f" ({rules})" if rules else "")
     )
     return PluginReport(_json(found), tuple(lines), ok=not found.errors)
 

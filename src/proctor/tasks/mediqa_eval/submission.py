@@ -22,6 +22,7 @@ from proctor.core import (
     UsageError,
     ValidationRequest,
     by_cause,
+    count_of,
     read_table,
     write_whole,
 )
@@ -296,7 +297,8 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     check = check_submission(file, answers, split=None if split is None else str(split), any_scale=any_scale)
     lines = [str(one) for one in check.findings] if request.every else check.causes()
     unchecked = [f"not checked: {one}" for one in check.unchecked]
-    summary = f"{check.errors} errors, {len(check.findings) - check.errors} warnings"
+    warnings = len(check.findings) - check.errors
+    summary = f"{count_of(check.errors, 'error')}, {count_of(warnings, 'warning')}"
     return PluginReport(_json(check), (*lines, _count_table(check), *unchecked, summary), ok=not check.errors)
 
 
