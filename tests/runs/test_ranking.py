@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from proctor.core import FailedPolicy, InputError, Status
-from proctor.runs import Board, Contest, Store, analyse, lead_rows, rank_runs
+from proctor.runs import BASELINES, Board, Contest, Store, analyse, lead_rows, rank_runs
 from proctor.runs.ranking import advancing
 from proctor.stats import RankingPlan, Resampling
 from tests.support.contest import NAME, Given, contest_store, skilled, write_run
@@ -122,6 +122,23 @@ def test_baselines_enter_no_test_no_adjustment_and_no_duel(tmp_path: Path) -> No
         "rival": (True, False),
         "weak": (True, False),
     }
+
+
+def test_under_text_only_all_built_in_baselines_stay_out_of_the_contest(tmp_path: Path) -> None:
+    """They are asked beside every run there; two contestants are one pair, whatever else the store has."""
+    store = contest_store(tmp_path)
+    for system, right in (("honest", HONEST), ("rival", RIVAL)):
+        write_run(store, system, right, condition="text-only")
+    systems = ("honest", "rival")
+    for name in BASELINES:
+        write_run(store, name, WEAK, condition="text-only")
+    blind = board(store, condition="text-only")
+    assert places(blind) == {"honest": 1, "rival": 2}
+    assert [one.name for one in blind.baselines] == ["majority", "random"]
+    named = board(store, condition="text-only", systems=systems, baselines=("none",))
+    assert [one.tolist() for one in named.standings.p_values] == [one.tolist() for one in blind.standings.p_values]
+    asked_for = board(store, condition="text-only", systems=(*systems, "longest-option"))
+    assert places(asked_for) == {"honest": 1, "rival": 2, "longest-option": 3}
 
 
 def test_a_tie_for_a_prize_is_broken_though_baselines_are_ahead(tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ Latency = Literal["required", "optional"]
 class Contest:
     """Who is ranked, and how what they lack counts.
 
-    `systems` are those with a run under `condition` (all, where none are named). `baselines` are reference systems: they
+    `systems` are those with a run under `condition` (all but Proctor's own baselines, where none are named). `baselines` are reference systems: they
     enter no test, no adjustment and no pairwise comparison; one that has no run under the condition is taken from `text-only`. `failed`
     is the policy for what a run lacks, None for the benchmark's own (`policies`). `latency` "required"
     counts an answer without a latency as late, so as wrong; None means so where the questions have a time limit and
@@ -327,7 +327,7 @@ def ranked_entries(store: Store, card: BenchmarkCard, items: ItemTable, contest:
         system: run
         for (system, under), run in runs.items()
         if under == contest.condition
-        and (not contest.systems or system in contest.systems)
+        and (system in contest.systems if contest.systems else system not in BASELINES)
         and system not in card.disqualified
     }
     for name in wanted:
