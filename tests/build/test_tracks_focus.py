@@ -68,7 +68,7 @@ def built(
     many: tuple[list[Annotation], dict[str, list[Event]]], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[FocusBuilt, Benchmark]:
     out = tmp_path_factory.mktemp("built") / "focus"
-    asked = build_focus([complete(one) for one in many[0]], out, FocusPlan(per_video=21, seed=4))
+    asked = build_focus([complete(one) for one in many[0]], out, FocusPlan(per_video=25, seed=4))
     return asked, READER.load(out)
 
 

@@ -56,6 +56,40 @@ def test_rules_by_hand() -> None:
     assert list(offered("kinds-left", 45.0).values()) == [["Clip"]]
 
 
+def renamed(annotation: Annotation, old: str, new: str) -> Annotation:
+    return Annotation.model_validate_json(annotation.model_dump_json().replace(f'"{old}"', f'"{new}"'))
+
+
+@pytest.mark.parametrize("name", ["Clip", "Mesh", "External Drain", "Absorbable Hemostatic Agent"])
+def test_what_may_stay_is_not_asked_for_retrieval(name: str) -> None:
+    """Only the needle must leave; of the other nobody is asked whether all "have been taken out again"."""
+    there = renamed(HAND, "Clip", name)
+    say, line = focus_templates(there.classes), Timeline(there)
+    asked = {one.question: one.answer for one in FOCUS_RULES["all-out"](line, say)}
+    assert [text for text in asked if name.casefold() in text] == []
+    assert len(asked) == 2
+    for rule, answer in (("out-share", 67.0), ("must-leave", ["Needle"]), ("left-behind", 1), ("nothing-left", False)):
+        assert [one.answer for one in FOCUS_RULES[rule](line, say)] == [answer], rule
+
+
+@pytest.mark.parametrize(
+    ("seconds", "answers"), [(3, []), (5, []), (6, [6.0]), (50, [50.0]), (94, [94.0]), (95, []), (100, [])]
+)
+def test_a_share_of_view_is_asked_where_never_and_always_are_wrong(seconds: int, answers: list[float]) -> None:
+    """With a tolerance of five points "0" was right for a needle in view for 4 % of the video."""
+    shown = HAND.model_copy(update={"sightings": tuple(track("n1", "Needle", 0, seconds)), "moments": HAND.moments[:1]})
+    line = Timeline(shown.model_copy(update={"video": VIDEO.model_copy(update={"seconds": 99.0})}))
+    assert [one.answer for one in FOCUS_RULES["view-share"](line, focus_templates(["Needle"]))] == answers
+
+
+def test_clips_are_not_numbered() -> None:
+    """They look alike: a number of one is a count of events in disguise. Needles are few, and are numbered."""
+    clips = renamed(renamed(HAND, "Clip", "Sponge"), "Needle", "Clip")
+    for rule in ("which-first-out", "which-at", "same"):
+        assert offered(rule) != {}
+        assert list(FOCUS_RULES[rule](Timeline(clips), focus_templates(clips.classes))) == []
+
+
 def test_what_arises_in_the_body_is_not_asked_about_as_if_it_were_inserted() -> None:
     built = ask_focus([HAND], FocusPlan(per_video=300))
     about = [request.question for request in built.requests if "specimen" in request.question]

@@ -318,6 +318,7 @@ _COUNTED_TOLERANCE = 1.0  # and of one that is counted
 _LINES_APART = 0.04  # of the picture's size: nearer to a line of the grid a cell is a matter of taste
 _A_WHILE_S = 5  # what is seen again sooner is the same one as a rule
 _UNSURE = 3.0  # percentage points that half-hidden objects may make
+_ALIKE = frozenset({"Clip"})  # many are placed and all look alike: to number them is to count the placings
 
 
 def _part_of_the_video(time: float, line: Timeline) -> str:
@@ -403,7 +404,9 @@ def _view_share(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQue
         share = 100 * some / (seconds + 1)
         unsure = 100 * (some - clear) / (seconds + 1) > _UNSURE
         coarse = 100 * changes / (seconds + 1) > _SHARE_TOLERANCE  # a change is known to a second
-        if some and not unsure and not coarse:
+        # Nearer to 0 or 100 than the tolerance, who answers "never" or "always" is right without a look.
+        telling = _SHARE_TOLERANCE < round(share) < 100 - _SHARE_TOLERANCE
+        if telling and not unsure and not coarse:
             form = PercentageFormat(tolerance=_SHARE_TOLERANCE)
             key = f"fifth {int(min(share, 99) / 20)}"
             question = say.text("view-share", name)
@@ -429,8 +432,9 @@ def _cell(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]
 
 
 def _numbered(line: Timeline, name: str) -> dict[str, int]:
-    """The number of every instance of a class in order of insertion; none where one came twice, or only one came."""
-    moments: list[AnnotatedMoment] = line.insertions(name)
+    """The number of every instance of a class in order of insertion; none where one came twice, or only one came, and of
+    what looks alike."""
+    moments: list[AnnotatedMoment] = [] if official_name(name) in _ALIKE else line.insertions(name)
     numbers = {moment.instance: number for number, moment in enumerate(moments, start=1)}
     return numbers if len(numbers) == len(moments) > 1 else {}
 
