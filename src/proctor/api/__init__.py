@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         AnalyzeOptions,
         AuditOptions,
         BenchmarkName,
+        BenchmarkSource,
         Cache,
         CompareOptions,
         Draws,
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
         score_async,
         score_predictions,
     )
-    from proctor.api.sources import Evaluation, open_store
+    from proctor.api.sources import Evaluation, name_in, open_store
     from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, RankingTable, ResultsTable
     from proctor.judges import FunctionJudge, JudgeFunction, judge
     from proctor.metrics import FunctionMetric, metric
@@ -66,13 +67,13 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "PLAIN_FORMATS", "AllItems", "AnalysisTables", "AnalyzeOptions", "AuditOptions", "AuditTable", "BenchmarkName",
+    "PLAIN_FORMATS", "AllItems", "AnalysisTables", "AnalyzeOptions", "AuditOptions", "AuditTable", "BenchmarkName", "BenchmarkSource",
     "Cache", "CompareOptions", "ComparisonTable", "Draws", "Evaluation", "ExportOptions", "FunctionJudge",
     "FunctionMetric", "FunctionSystem", "ImportOptions", "JudgeFunction", "MaxSide", "ModelAccess", "ModelOptions",
     "Overlay", "PreparedScorer", "RankOptions", "RankingTable", "ReportOptions", "ResultOptions", "ResultsTable",
     "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection", "StoreUrl", "SystemLike", "Track", "analyze",
     "arrange", "audit", "compare", "declared", "export", "import_answers", "import_answers_async", "judge",
-    "judge_prompts_of", "load", "metric", "official_summary", "open_store", "policy_of", "prepare_scorers", "rank",
+    "judge_prompts_of", "load", "metric", "name_in", "official_summary", "open_store", "policy_of", "prepare_scorers", "rank",
     "ratings_in", "report", "results", "run", "run_async", "score", "score_async", "score_predictions", "size_in_bytes",
     "system", "system_names", "validate", "validator_names",
 ]  # fmt: skip

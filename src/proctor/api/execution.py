@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pydantic import ValidationError
-
 from proctor.api.access import ModelAccess, SystemLike, build_systems, checked
 from proctor.api.options import ImportOptions, RunOptions, filled, listed, size_in_bytes
-from proctor.api.sources import Evaluation, excerpts_as, existing_store, open_store, recalled, remember, sync_twin
-from proctor.core import BENCHMARKS, Benchmark, InputError, UsageError, reader_of, refusal
+from proctor.api.sources import (
+    Evaluation,
+    excerpts_as,
+    existing_store,
+    known_columns,
+    open_store,
+    path_of,
+    recalled,
+    remember,
+    remembered_at,
+    sync_twin,
+)
+from proctor.core import BENCHMARKS, Benchmark, InputError, UsageError, reader_of, reader_of_paths
 
 if TYPE_CHECKING:
     from proctor.core import Item, System
@@ -24,16 +33,37 @@ BLIND = "text-only"
 
 
 def load(
-    benchmark: str, data: str | Path, media: str | Path | None = None, *, track: str = "", seed: int = 0
+    benchmark: str | Path,
+    data: str | Path | None = None,
+    media: str | Path | None = None,
+    *,
+    track: str = "",
+    seed: int = 0,
+    columns: Mapping[str, str | Sequence[str]] | None = None,
 ) -> Benchmark:
     """A benchmark's items from the folder with its own files; `media` is the folder of its videos or images.
 
-    Raises `InputError` that names the file and the place, and `UnknownNameError` that lists the benchmarks.
+    Your own questions need no name: `benchmark` is the path of a folder or a file (CSV, JSON, JSON Lines, Excel, Parquet)
+    with them, and `columns` says by field which column holds it, where its name does not. `Benchmark.reading` says how
+    they were understood.
+
+    Raises `InputError` that names the file and the place (all faults of your own questions are its notes), and
+    `UnknownNameError` that lists the benchmarks.
     """
-    try:
-        return reader_of(benchmark, track).load(Path(data), None if media is None else Path(media), seed=seed)
-    except ValidationError as error:  # of an item that a reader, perhaps another package's, did not check itself
-        raise refusal(data, "", error) from error
+    folder, path = None if media is None else Path(media), path_of(benchmark) if data is None else None
+    if path is not None:
+        reader = reader_of_paths().with_columns(_as_lists(columns))
+        return reader.load(path, folder, seed=seed)
+    reader = reader_of(str(benchmark), track)
+    if data is None:
+        raise UsageError("--data", f"the folder with the files of {benchmark}")
+    if columns:
+        reader = reader.with_columns(_as_lists(columns))
+    return reader.load(Path(data), folder, seed=seed)
+
+
+def _as_lists(columns: Mapping[str, str | Sequence[str]] | None) -> dict[str, list[str]]:
+    return {name: [one] if isinstance(one, str) else list(one) for name, one in (columns or {}).items()}
 
 
 @dataclass(frozen=True)
@@ -65,10 +95,10 @@ class Arranged:
         given, loaded, opened = self.options, self.benchmark, open_store(self.options["store"])
         scorers = code_scorers(loaded)
         planned = plan(opened, loaded, self.systems, self.conditions, self.library, scorers=scorers, options=self.plan)
-        remember(opened, loaded.name, given["data"], given["media"], given["track"])
+        remember(opened, loaded.name, given["data"], given["media"], given["track"], given["columns"])
         if given["baselines"]:
             await add_baselines(opened, loaded, scorers, seed=given["seed"])
-        return PreparedRun(self, opened, planned, (*plan_notes(planned), *baseline_notes(loaded)))
+        return PreparedRun(self, opened, planned, (*loaded.reading, *plan_notes(planned), *baseline_notes(loaded)))
 
 
 @dataclass(frozen=True)
@@ -94,16 +124,23 @@ class PreparedRun:
 
 
 def arrange(
-    benchmark: str | Benchmark, system: SystemLike | Sequence[SystemLike] | None = None, **options: Unpack[RunOptions]
+    benchmark: str | Path | Benchmark,
+    system: SystemLike | Sequence[SystemLike] | None = None,
+    **options: Unpack[RunOptions],
 ) -> Arranged:
     """The first part of `run`, which `proctor run` does in steps to show what it will do."""
     from proctor.runs import PlanOptions, chosen_items
 
     given = filled("run", RunOptions, options)
     access = ModelAccess(given)
-    name = benchmark if isinstance(benchmark, str) else benchmark.name
-    built = build_systems(name, listed(system), given, access)
-    loaded, given = _loaded(benchmark, given)
+    if isinstance(benchmark, str) and benchmark in BENCHMARKS.names():
+        built = build_systems(benchmark, listed(system), given, access)
+        loaded, given = _loaded(benchmark, given)
+    else:  # which may bring a prompt
+        loaded, given = _loaded(benchmark, given)
+        if loaded.prompt is not None and not given["prompt"] and listed(given["model"]) and not listed(system):
+            given["prompt"] = str(loaded.prompt)
+        built = build_systems(loaded.name, listed(system), given, access)
     budget_s = loaded.budget_s if given["budget_s"] is None else given["budget_s"]
     chosen = PlanOptions(
         seed=given["seed"],
@@ -119,11 +156,13 @@ def arrange(
 
 
 async def run_async(
-    benchmark: str | Benchmark, system: SystemLike | Sequence[SystemLike] | None = None, **options: Unpack[RunOptions]
+    benchmark: str | Path | Benchmark,
+    system: SystemLike | Sequence[SystemLike] | None = None,
+    **options: Unpack[RunOptions],
 ) -> Evaluation:
     """Asks a benchmark's items of systems and models under conditions; call it again to go on where it stopped.
 
-    `benchmark` is what `load` returned, or a name with its `data` and `media` folders. `system` is one or several of: a
+    `benchmark` is what `load` returned, a name with its `data` and `media` folders, or the path of your own questions. `system` is one or several of: a
     function (see `proctor.system`), `path/to/file.py:function`, the name of a built-in system or a method, a `System`.
     `model` is one or several models, `conditions` are what they may see. Baselines that need no media are asked beside.
 
@@ -140,7 +179,7 @@ run = sync_twin(run_async)
 
 
 async def import_answers_async(
-    benchmark: str | Benchmark, path: str | Path, **options: Unpack[ImportOptions]
+    benchmark: str | Path | Benchmark, path: str | Path, **options: Unpack[ImportOptions]
 ) -> Evaluation:
     """Answers that were recorded elsewhere, in the benchmark's own format, kept as the system `name`; of a file that
     names its systems and holds people's ratings (MEDIQA-EVAL), all systems, and ratings as scores by `human:RATER`; with
@@ -160,7 +199,8 @@ async def import_answers_async(
     if condition:
         CONDITIONS.get(condition)
     loaded, given = _loaded(benchmark, given)
-    reader = reader_of(loaded.name, given["track"])
+    named = loaded.name in BENCHMARKS.names()
+    reader = reader_of(loaded.name, given["track"]) if named else reader_of_paths()
     if reader.ratings:
         if name:
             raise UsageError("--name", "none: the file names its systems", found=repr(name))
@@ -188,18 +228,20 @@ async def import_answers_async(
         done = (
             f"{len(recorded.answers)} answers and {len(recorded.votes)} judgements as {name} / {under} in {opened.shown}",
         )
-        notes = (*baseline_notes(loaded), *recorded.notes)
-    remember(opened, loaded.name, given["data"], track=given["track"])
+        notes = (*loaded.reading, *baseline_notes(loaded), *recorded.notes)
+    remember(opened, loaded.name, given["data"], track=given["track"], columns=given["columns"])
     return Evaluation(opened, loaded.name, tuple(runs), None, notes, done)
 
 
 import_answers = sync_twin(import_answers_async)
 
 
-def _import_scores(benchmark: str | Benchmark, path: Path, scorer: str, store: Store | str | Path | None) -> Evaluation:
+def _import_scores(
+    benchmark: str | Path | Benchmark, path: Path, scorer: str, store: Store | str | Path | None
+) -> Evaluation:
     from proctor.runs import add_recorded_scores, answer_keys
 
-    name = benchmark if isinstance(benchmark, str) else benchmark.name
+    name = benchmark.name if isinstance(benchmark, Benchmark) else str(benchmark)
     reader = reader_of(name)
     if not reader.ratings:
         raise UsageError("--scorer", f"none: files of {name} hold no scores", found=repr(scorer))
@@ -212,18 +254,25 @@ def _import_scores(benchmark: str | Benchmark, path: Path, scorer: str, store: S
     )
 
 
-def _loaded(benchmark: str | Benchmark, given: Any) -> tuple[Benchmark, Any]:
-    """A benchmark as it is, or read from its files; and the options with where these lie."""
-    media = given.get("media")
+def _loaded(benchmark: str | Path | Benchmark, given: Any) -> tuple[Benchmark, Any]:
+    """A benchmark as it is, or read from its files; and the options with where these lie. What a store remembers of files
+    completes what is given."""
+    media, columns = given.get("media"), given["columns"]
     if isinstance(benchmark, Benchmark):
         return benchmark if media is None else replace(benchmark, media_root=Path(media)), given
-    data, media, track = recalled(benchmark, given["store"], given["data"], media, given["track"])
-    return load(benchmark, data, media, track=track, seed=given["seed"]), {
-        **given,
-        "data": data,
-        "media": media,
-        "track": track,
-    }
+    path = path_of(benchmark) if given["data"] is None else None
+    if path is not None:
+        known = remembered_at(given["store"], path)
+        columns, media = columns or known_columns(known), media or known.get("media")
+        loaded = load(path, media=media, seed=given["seed"], columns=columns)
+        return loaded, {**given, "data": path, "media": media, "columns": columns}
+    name = str(benchmark)
+    data, media, track = recalled(name, given["store"], given["data"], media, given["track"])
+    found = {**given, "data": data, "media": media, "track": track}
+    if given["data"] is None and name not in BENCHMARKS.names():  # your own questions, by the name in the store
+        columns = columns or known_columns(remembered_at(given["store"], Path(data)))
+        return load(Path(data), media=media, seed=given["seed"], columns=columns), {**found, "columns": columns}
+    return load(name, data, media, track=track, seed=given["seed"], columns=columns), found
 
 
 def _library(benchmark: Benchmark, given: RunOptions) -> MediaLibrary:
@@ -268,8 +317,9 @@ def _need_media(
         found=f"{len(needed) - len(missing)} of {len(needed)} media files, missing {some}",
         expected=f"all of them, or --condition {BLIND}",
     )
-    if data is not None and benchmark.name in BENCHMARKS.names():
-        error.add_note(reader_of(benchmark.name).media_help(Path(data), missing))
+    if data is not None:
+        reader = reader_of(benchmark.name) if benchmark.name in BENCHMARKS.names() else reader_of_paths()
+        error.add_note(reader.media_help(Path(data), missing))
     raise error
 
 

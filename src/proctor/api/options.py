@@ -90,6 +90,17 @@ def _texts(pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def _columns(pairs: Sequence[str]) -> dict[str, list[str]]:
+    """FIELD=COLUMN pairs; a field may have several columns."""
+    found: dict[str, list[str]] = {}
+    for pair in pairs:
+        name, equals, column = pair.partition("=")
+        if not equals or not name.strip() or not column.strip():
+            raise UsageError("--map", "FIELD=COLUMN, such as question=Frage", found=repr(pair))
+        found.setdefault(name.strip(), []).append(column.strip())
+    return found
+
+
 def _facets(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
@@ -152,6 +163,15 @@ BenchmarkName = Annotated[
     str,
     Option("A benchmark's name (proctor list benchmarks).", metavar="BENCHMARK", names=benchmark_names, argument=True),
 ]
+BenchmarkSource = Annotated[
+    str,
+    Option(
+        "A benchmark's name, or a folder or file of your own questions.",
+        metavar="BENCHMARK",
+        names=benchmark_names,
+        argument=True,
+    ),
+]
 Baselines = Annotated[
     _Names, _many("A reference system, or none; repeatable. [default: random, majority]", "--baseline")
 ]
@@ -189,12 +209,24 @@ Track = Annotated[
 
 
 class Files(TypedDict, total=False):
-    """Where a benchmark's own files lie (a store remembers it), and its track where it comes in several."""
+    """Where a benchmark's own files lie (a store remembers it), its track where it comes in several, and for your own
+    questions `columns`: by field the column that holds it, where its name does not say so."""
 
     data: Annotated[
         str | Path | None, Option("The folder with the benchmark's own files; the store remembers it.", shell=Path)
     ]
     track: Track
+    columns: Annotated[
+        Mapping[str, str | Sequence[str]],
+        Option(
+            "Your own questions: the column of a field, such as question=Frage; may be repeated.",
+            "--map",
+            {},
+            shell=list[str],
+            read=_columns,
+            metavar="FIELD=COLUMN",
+        ),
+    ]
 
 
 class Selection(TypedDict, total=False):

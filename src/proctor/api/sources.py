@@ -7,6 +7,7 @@ import asyncio
 import contextvars
 import functools
 import html
+import json
 import os
 import shutil
 import tempfile
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from proctor.api.options import listed
-from proctor.core import InputError, UsageError
+from proctor.core import BENCHMARKS, SHEET_SUFFIXES, InputError, UsageError
 
 if TYPE_CHECKING:
     from proctor.api.scores import Scored
@@ -168,6 +169,7 @@ def stored(
             raise InputError(None, "benchmark", found=repr(benchmark), expected=f"{source.benchmark!r}, or a store")
         return Stored(source.store, source.benchmark, named or source.systems, under or source.conditions)
     store = open_store(source, create=False)
+    benchmark = name_in(store, benchmark)
     if not benchmark:
         known = store.benchmark_names()
         if len(known) != 1:
@@ -204,13 +206,63 @@ def recalled(
     return found, media, track or known.get("track", "")
 
 
+def path_of(benchmark: str | Path) -> Path | None:
+    """The path that stands for a benchmark; None for a name. A name of an installed benchmark is never a path: a folder of
+    that name is written as ./NAME."""
+    if isinstance(benchmark, Path):
+        return benchmark
+    if benchmark in BENCHMARKS.names():
+        return None
+    path = Path(benchmark)
+    written = "/" in benchmark or os.sep in benchmark or path.suffix.lower() in SHEET_SUFFIXES
+    try:
+        return path if written or path.exists() else None
+    except (OSError, ValueError):  # a name that no file can have
+        return None
+
+
+def name_in(store: Store, benchmark: str) -> str:
+    """A benchmark's name in a store: as it stands, or that of the questions at this path. Raises `InputError` for a path
+    from which nothing in the store was read."""
+    path = None if benchmark in {"", *store.benchmark_names()} else path_of(benchmark)
+    if path is None:
+        return benchmark
+    whole = str(path.resolve())
+    for name in store.benchmark_names():
+        if store.card(name).folders.get("data") == whole:
+            return name
+    expected = f"questions of which it has answers ({', '.join(store.benchmark_names()) or 'none'})"
+    raise InputError(store.shown, found=str(path), expected=expected)
+
+
+def remembered_at(store: Store | str | Path | None, path: Path) -> Mapping[str, str]:
+    """What a store remembers of the files at a path: see `BenchmarkCard.folders`."""
+    opened = existing_store(store)
+    if opened is None:
+        return {}
+    cards = [opened.card(name).folders for name in opened.benchmark_names()]
+    return next((card for card in cards if card.get("data") == str(path.resolve())), {})
+
+
+def known_columns(folders: Mapping[str, str]) -> dict[str, list[str]]:
+    """The columns that were named for fields at the last run or import."""
+    found: dict[str, list[str]] = json.loads(folders.get("columns", "{}"))
+    return found
+
+
 def remember(
-    store: Store, benchmark: str, data: str | Path | None, media: str | Path | None = None, track: str = ""
+    store: Store,
+    benchmark: str,
+    data: str | Path | None,
+    media: str | Path | None = None,
+    track: str = "",
+    columns: Mapping[str, Any] | None = None,
 ) -> None:
-    """Keeps where the files lie, for the next run or import."""
+    """Keeps where the files lie, and how they are read, for the next run or import."""
     card = store.card(benchmark)
     found = {name: str(Path(path).resolve()) for name, path in (("data", data), ("media", media)) if path is not None}
     kept = {**card.folders, **found} | ({"track": track} if track else {})
+    kept |= {"columns": json.dumps(columns)} if columns else {}
     if kept != card.folders:
         store.change_card(benchmark, lambda card: card.model_copy(update={"folders": kept}))
 

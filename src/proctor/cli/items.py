@@ -39,6 +39,7 @@ def show_item(
     if output is OutputFormat.CSV:
         raise UsageError("--format", "table or json", found="csv")
     opened = api.open_store(store, create=False)
+    benchmark = api.name_in(opened, benchmark)
     found = item_history(opened, benchmark, item, tuple(options["systems"]), tuple(options["conditions"]))
     if output is OutputFormat.JSON:
         print_json(found.to_json() | ({"prompt": _prompt(benchmark, found.item)} if prompt else {}))
@@ -157,9 +158,9 @@ def audit_items(
         items = api.load(benchmark, data, track=track).counted(all_items=all_items)
         audit = compute(items, seed=seed, draws=draws)
     else:
-        audit = audit_stored(
-            api.open_store(store, create=False), benchmark, all_items=all_items, seed=seed, draws=draws
-        )
+        opened = api.open_store(store, create=False)
+        benchmark = api.name_in(opened, benchmark)
+        audit = audit_stored(opened, benchmark, all_items=all_items, seed=seed, draws=draws)
     if store is not None:
         opened = api.open_store(store, create=False)
         flagged = flag_guessable(opened, benchmark, audit)

@@ -31,6 +31,7 @@ def report(
     from proctor.runs import pseudonyms_of
 
     opened, names = api.open_store(store, create=False), dict[str, str]()
+    benchmark = api.name_in(opened, benchmark)
     if options["publish"] and options["pseudonyms"]:
         names = pseudonyms_of(opened, benchmark, tuple(options["baselines"]), options["seed"])
         options["pseudonyms"] = names

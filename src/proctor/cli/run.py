@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from proctor.api import BenchmarkName, ImportOptions, RunOptions, system_names
+from proctor.api import BenchmarkSource, ImportOptions, RunOptions, system_names
 from proctor.cli.output import note, print_blocks, say
 from proctor.cli.progress import show_asking, stopping
 from proctor.core import Option
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def run(
-    benchmark: BenchmarkName,
+    benchmark: BenchmarkSource,
     options: RunOptions,
     systems: Annotated[
         list[str] | None, Option("A system, or file.py:function; repeatable.", "--system", names=system_names)
@@ -45,7 +45,8 @@ def run(
 
     arranged = api.arrange(benchmark, systems, **options)
     if dry_run:
-        _show_estimate(benchmark, asyncio.run(arranged.estimate()))
+        note(*arranged.benchmark.reading)
+        _show_estimate(arranged.benchmark.name, asyncio.run(arranged.estimate()))
         return
 
     async def asking() -> Evaluation:
@@ -121,7 +122,7 @@ def _show_estimate(benchmark: str, found: list[RunEstimate]) -> None:
 
 
 def import_recorded(
-    benchmark: BenchmarkName,
+    benchmark: BenchmarkSource,
     path: Annotated[
         Path, Option("The recorded answers, in the benchmark's own format.", metavar="PATH", argument=True)
     ],

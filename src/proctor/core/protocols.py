@@ -127,7 +127,7 @@ class Benchmark:
     are the figures of others to stand beside, `excerpts` say of videos what part of which longer one they are, `failed`
     is what the benchmark's own rules say of items that a run lacks a score for (None: they say nothing), `rating` are
     the dimensions that people and judges rate its answers on, if they do, `scorers` score its answers beside those that
-    score every benchmark's.
+    score every benchmark's, `prompt` is a template of its own for models, `reading` says how its files were understood.
 
     >>> from proctor.core import ACCURACY
     >>> from proctor.core.formats import BinaryFormat
@@ -158,6 +158,8 @@ class Benchmark:
     excerpts: Mapping[str, Excerpt] = field(default_factory=dict)
     rating: RatingScheme | None = None
     scorers: tuple[Scorer, ...] = ()
+    prompt: Path | None = None
+    reading: tuple[str, ...] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -288,6 +290,8 @@ class BenchmarkReader(ABC):
     """Where it has a summary of its own (`official_summary`): "official", and "corrected" where that is another one."""
     audit_figures: bool = False
     """Whether its organisers publish an audit under keys of their own (`official_audit`)."""
+    reads_paths: bool = False
+    """Whether it reads any folder or file of questions, so that a path stands for a benchmark."""
 
     def __init_subclass__(cls) -> None:
         """Raises `TypeError` where a reader states something and lacks the method that belongs to it."""
@@ -304,6 +308,13 @@ class BenchmarkReader(ABC):
     def on_track(self, track: str) -> BenchmarkReader:
         """The reader of one track. Raises `InputError` that lists them for an unknown one."""
         raise InputError(None, "--track", found=repr(track), expected=f"no track, {self.name} has none")
+
+    def with_columns(self, columns: Mapping[str, Sequence[str]]) -> BenchmarkReader:
+        """The reader of files in which these columns stand for these fields. Raises `InputError` where its files are of a
+        form of their own."""
+        raise InputError(
+            None, "--map", found=", ".join(columns), expected=f"none: the files of {self.name} have a fixed form"
+        )
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
         """Reads answers in the benchmark's native format for results. By default there is none: `InputError`."""

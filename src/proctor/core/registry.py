@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
@@ -127,6 +127,23 @@ def reader_of(benchmark: str, track: str = "") -> BenchmarkReader:
     """
     reader = BENCHMARKS.get(benchmark)
     return reader.on_track(track) if track else reader
+
+
+def reader_of_paths() -> BenchmarkReader:
+    """The reader that is installed for questions at a plain path. Raises `ProctorError` where there is none, or several; a
+    package that can't be loaded is passed over, as it may be any.
+
+    >>> reader_of_paths().reads_paths
+    True
+    """
+    found = []
+    for name in BENCHMARKS.names():
+        with suppress(ProctorError):
+            found += [reader for reader in (BENCHMARKS.get(name),) if reader.reads_paths]
+    if len(found) != 1:
+        named = ", ".join(reader.name for reader in found) or "none"
+        raise ProctorError(f"one installed reader of plain paths is needed, found {named}")
+    return found[0]
 
 
 class _Unknown(BenchmarkReader):

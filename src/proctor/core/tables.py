@@ -110,7 +110,7 @@ def read_table(file: Path, columns: Sequence[str], *, lenient: bool = False) -> 
     text = _decoded(raw.removeprefix(_UTF8_MARK) if lenient else raw)
     if isinstance(text, TableFault):
         return CsvTable(faults=[text])
-    records = _records(text, table)
+    records = csv_records(text, table.faults)
     header = next(records, None)
     if header is None:
         return table if table.faults else _refused("an empty file", f"the columns {', '.join(columns)}")
@@ -157,8 +157,14 @@ def _decoded(raw: bytes) -> str | TableFault:
         return TableFault(place, "", f"the byte 0x{raw[error.start]:02x}, which is not UTF-8", "UTF-8")
 
 
-def _records(text: str, table: CsvTable) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+def csv_records(text: str, faults: list[TableFault], delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """The number and the cells of each record that is not blank; where quotes are broken a fault is added, and nothing
+    after it is read.
+
+    >>> list(csv_records("id;score\\nq1;0,5\\n", [], ";"))
+    [(1, ['id', 'score']), (2, ['q1', '0,5'])]
+    """
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     place = 0
     while True:
         place += 1
@@ -167,7 +173,7 @@ def _records(text: str, table: CsvTable) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            table.faults.append(TableFault(place, "", f"broken quotes ({error})", "a row of CSV"))
+            faults.append(TableFault(place, "", f"broken quotes ({error})", "a row of CSV"))
             return
         if cells:
             yield place, cells

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from proctor.media.duplicates import Tolerance, distances, find_leaks, hashes, look_at, write_page
     from proctor.media.entries import KeptEntry, damaged, drop, kept, prune
     from proctor.media.excerpts import Excerpts, MediaAs
-    from proctor.media.files import VIDEO_EXTENSIONS, cache_folder, locate
+    from proctor.media.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, cache_folder, find, locate
     from proctor.media.library import MediaLibrary, MediaProblem, Picture
     from proctor.media.pictures import MediaSettings, encode, read_image
     from proctor.media.views import ShowsFiles, ShowsOriginals, view, viewer
@@ -18,8 +18,8 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "CONDITIONS", "VIDEO_EXTENSIONS", "ClipFile", "Condition", "Excerpts", "KeptEntry", "MediaAs", "MediaLibrary",
-    "MediaProblem", "MediaSettings", "Picture", "ShowsFiles", "ShowsOriginals", "Tolerance", "cache_folder", "damaged",
-    "distances", "drop", "encode", "find_leaks", "hashes", "kept", "locate", "look_at", "prune", "read_image", "view",
-    "viewer", "write_page",
+    "CONDITIONS", "IMAGE_EXTENSIONS", "VIDEO_EXTENSIONS", "ClipFile", "Condition", "Excerpts", "KeptEntry", "MediaAs",
+    "MediaLibrary", "MediaProblem", "MediaSettings", "Picture", "ShowsFiles", "ShowsOriginals", "Tolerance",
+    "cache_folder", "damaged", "distances", "drop", "encode", "find", "find_leaks", "hashes", "kept", "locate",
+    "look_at", "prune", "read_image", "view", "viewer", "write_page",
 ]  # fmt: skip

@@ -1,0 +1,259 @@
+"""A person's own questions, read: items, notes on how they were understood, and every fault with its place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from proctor.core import (
+    BENCHMARKS,
+    InputError,
+    Item,
+    Metric,
+    Noted,
+    Sheet,
+    SheetRow,
+    TableFault,
+    by_cause,
+    cell_text,
+    one_of,
+    read_sheet,
+)
+from proctor.media import CONDITIONS
+from proctor.metrics import code_scorers
+from proctor.tasks.questions.answers import SHOWN
+from proctor.tasks.questions.columns import ColumnMap, recognise
+from proctor.tasks.questions.layout import Layout, find_layout
+from proctor.tasks.questions.media import MediaFolder
+from proctor.tasks.questions.rows import Place, RowReader
+from proctor.tasks.questions.settings import NAME
+
+_MOST_VALUES = 30
+_OWN_GROUP = "\0"  # of an item whose row names none
+_SHOWN = 3
+
+
+@dataclass
+class QuestionSet:
+    """What came of reading. `items` are whole only where there are no faults; `places` say where each stands."""
+
+    layout: Layout
+    folder: MediaFolder
+    columns: ColumnMap = field(default_factory=ColumnMap)
+    items: list[Item] = field(default_factory=list)
+    places: dict[str, Place] = field(default_factory=dict)
+    faults: list[tuple[Path, TableFault]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    facets: list[str] = field(default_factory=list)
+    metrics: list[Metric] = field(default_factory=list)
+
+    def lines(self, *, every: bool = False) -> list[str]:
+        """The faults: one line for each cause, with its rows, or `every` one by itself."""
+        if every:
+            return [str(fault.error(file)) for file, fault in self.faults]
+        noted = [
+            Noted(
+                f"{file}: column {fault.column!r}" if fault.column else str(file),
+                fault.place,
+                fault.found,
+                fault.expected,
+                str(fault.error(file)),
+                fault.row,
+            )
+            for file, fault in self.faults
+        ]
+        return by_cause(noted)
+
+    def check(self) -> None:
+        """Raises one `InputError` with all faults, each as a note, where there are any."""
+        if not self.faults:
+            return
+        if len(self.faults) == 1:
+            file, fault = self.faults[0]
+            raise fault.error(file)
+        error = InputError(self.layout.path, found=f"{len(self.faults):,} faults", expected="none (see above)")
+        for line in self.lines():
+            error.add_note(line)
+        raise error
+
+
+def read_questions(
+    path: Path, media: Path | None = None, columns: Mapping[str, Sequence[str]] | None = None
+) -> QuestionSet:
+    """Reads the questions at a path. Nothing is raised for what is wrong with them: all of it stands in `faults`. Raises
+    `InputError` where there is nothing at the path, or no kind of file that is read."""
+    layout = find_layout(path)
+    sheets = [read_sheet(file, sheet=layout.settings.sheet) for file in layout.files]
+    given = {name: [one] if isinstance(one, str) else list(one) for name, one in layout.settings.columns.items()}
+    names = list(dict.fromkeys(name for sheet in sheets for name in sheet.columns))
+    mapping = recognise(names, {**given, **(columns or {})}) if names else ColumnMap()
+    reading = QuestionSet(layout, MediaFolder(layout.folder, media, _paths(sheets, mapping)), mapping)
+    reading.faults += layout.faults
+    reading.notes += layout.notes
+    for sheet in sheets:
+        reading.faults += [(sheet.file, fault) for fault in sheet.faults]
+        reading.notes += sheet.notes
+    if not names:
+        return reading
+    reading.notes.append(mapping.line)
+    reading.faults += [(sheets[0].file, fault) for fault in mapping.faults]
+    if not mapping.faults:
+        _read_rows(reading, sheets)
+        _check_protocol(reading)
+    return reading
+
+
+def _paths(sheets: Iterable[Sheet], mapping: ColumnMap) -> list[str]:
+    columns = mapping.fields.get("media", [])
+    texts = (row.cells.get(column) for sheet in sheets for row in sheet.rows for column in columns)
+    return [
+        path for text in texts if isinstance(text, str) for path in text.replace("\n", ";").split(";") if path.strip()
+    ]
+
+
+def _read_rows(reading: QuestionSet, sheets: Sequence[Sheet]) -> None:
+    if not reading.columns.one("answer"):
+        expected = "one, or --map answer=COLUMN"
+        reading.faults.append((sheets[0].file, TableFault(1, "", "no column for the right answer", expected)))
+        return
+    guessed: dict[str, list[tuple[int, str]]] = {}
+    for sheet in sheets:
+        reader = RowReader(sheet, reading.columns, reading.layout.settings, reading.folder)
+        for row in sheet.rows:
+            item = reader.item(row, len(reading.places) + 1)
+            item_id = item.id if item is not None else _id_of(row, reading)
+            known = reading.places.get(item_id)
+            if known is not None:
+                column = reading.columns.one("id")
+                found = (
+                    f"{item_id!r} again (row {known.row}{'' if known.file == sheet.file else f' of {known.file.name}'})"
+                )
+                reader.faults.append(TableFault(row.number, column, found, "each id once"))
+                item_id = f"{item_id}\0{row.number}"
+            reading.places[item_id] = Place(sheet.file, row.number)
+            if item is not None and known is None:
+                reading.items.append(item)
+        reading.faults += [(sheet.file, fault) for fault in reader.faults]
+        for kind, rows in reader.guessed.items():
+            guessed.setdefault(kind, []).extend(rows)
+    reading.notes.append(_formats_line(reading, guessed))
+    _add_groups(reading)
+    _add_facets(reading)
+    reading.faults.sort(key=lambda one: (one[0], one[1].row))
+
+
+def _id_of(row: SheetRow, reading: QuestionSet) -> str:
+    """What a row with faults is called, so that a second row of this name is found, too."""
+    return cell_text(row.cells.get(reading.columns.one("id"))) or f"\0{row.number}"
+
+
+def _formats_line(reading: QuestionSet, guessed: Mapping[str, Sequence[tuple[int, str]]]) -> str:
+    parts = []
+    for kind, rows in sorted(guessed.items(), key=lambda pair: -len(pair[1])):
+        row, text = rows[0]
+        parts.append(f"{SHOWN.get(kind, kind)} {len(rows):,} (row {row}: {text[:30]!r})")
+    declared = Counter(str(item.answer.kind) for item in reading.items) - Counter(
+        {kind: len(rows) for kind, rows in guessed.items()}
+    )
+    told = [f"{SHOWN.get(kind, kind)} {count:,} (declared)" for kind, count in declared.items()]
+    how = ", guessed from the references; a column 'format' declares them" if parts else ""
+    return f"Answer formats: {', '.join((*told, *parts)) or 'none'}{how}"
+
+
+def _add_groups(reading: QuestionSet) -> None:
+    """Groups of items whose rows name none: those that share a file belong together."""
+    column = reading.columns.one("group")
+    without = [item for item in reading.items if item.group == _OWN_GROUP]
+    if not without:
+        if column and reading.items:
+            reading.notes.append(f"Groups: {len({item.group for item in reading.items}):,}, from the column {column!r}")
+        return
+    bare = [item for item in without if not item.media]
+    for item in bare[: len(bare) if column or len(bare) < len(without) else 1]:
+        place = reading.places[item.id]
+        found = "no group, and no media to take it from"
+        expected = "a column with what must be resampled together (--map group=COLUMN; the id, where each stands alone)"
+        reading.faults.append((place.file, TableFault(place.row, column, found, expected)))
+    groups = _by_files(without)
+    reading.items = [
+        item.model_copy(update={"group": groups[item.id]}) if item.id in groups else item for item in reading.items
+    ]
+    rest = f" of the {len(without):,} rows without one" if len(without) < len(reading.items) else ""
+    reading.notes.append(
+        f"Groups: {len(set(groups.values())):,}, from the media{rest}: questions on one file belong together"
+    )
+
+
+def _by_files(items: Iterable[Item]) -> dict[str, str]:
+    """By item the first name of the files that it is connected with, by files of its own and of others."""
+    first: dict[str, str] = {}
+
+    def top(name: str) -> str:
+        while first.setdefault(name, name) != name:
+            first[name] = first[first[name]]
+            name = first[name]
+        return name
+
+    shown = [(item.id, [_unit(medium.source) for medium in item.media]) for item in items if item.media]
+    for _, names in shown:
+        for name in names[1:]:
+            one, other = sorted((top(names[0]), top(name)))
+            first[other] = one
+    return {item_id: top(names[0]) for item_id, names in shown}
+
+
+def _unit(source: str) -> str:
+    return source
+
+
+def _add_facets(reading: QuestionSet) -> None:
+    settings = reading.layout.settings
+    kinds = {item.answer.kind for item in reading.items}
+    if len(kinds) > 1 and "format" not in reading.columns.facets:
+        tagged = [item.model_copy(update={"tags": {**item.tags, "format": item.answer.kind}}) for item in reading.items]
+        reading.items, reading.facets = tagged, ["format"]
+    for name in reading.columns.facets:
+        values = {item.tags[name] for item in reading.items if name in item.tags}
+        if 1 < len(values) <= _MOST_VALUES:
+            reading.facets.append(name)
+        elif len(values) > _MOST_VALUES:
+            reading.notes.append(f"No facet, but kept: {name!r} has {len(values):,} values")
+    if settings.facets is not None:
+        reading.facets = settings.facets
+
+
+def _check_protocol(reading: QuestionSet) -> None:
+    """What the settings name must be there."""
+    settings, file = reading.layout.settings, reading.layout.folder / NAME
+    reading.metrics = _metrics(reading.items)
+    known = list(dict.fromkeys(name for item in reading.items for name in item.tags))
+    named: list[tuple[str, str, Sequence[Any]]] = [
+        *(("facets", name, known) for name in settings.facets or () if reading.items),
+        *(("buckets", name, known) for name in settings.buckets if reading.items),
+        *(("conditions", name, CONDITIONS.names()) for name in settings.conditions),
+        ("headline", settings.headline, [metric.name for metric in reading.metrics]),
+    ]
+    for where, name, choices in named:
+        if name not in choices:
+            reading.faults.append((file, TableFault(0, where, repr(name), one_of(choices, name))))
+    if settings.prompt and not (file.parent / settings.prompt).resolve().is_relative_to(file.parent.resolve()):
+        reading.faults.append((file, TableFault(0, "prompt", repr(settings.prompt), "a template in this folder")))
+    elif settings.prompt and not (file.parent / settings.prompt).is_file():
+        reading.faults.append(
+            (file, TableFault(0, "prompt", f"no file {settings.prompt!r}", "a template in this folder"))
+        )
+    if reading.layout.name in BENCHMARKS.names():
+        found = f"{reading.layout.name!r}, the name of an installed benchmark"
+        reading.faults.append((file, TableFault(0, "name", found, "another one (`name: …`)")))
+
+
+def _metrics(items: Sequence[Item]) -> list[Metric]:
+    """What code gives for these items; accuracy always, which a judge gives for free text."""
+    found: dict[str, Metric] = {}
+    for scorer in code_scorers():
+        if scorer.name == "code" and (not found or any(scorer.applies(item) for item in items)):
+            found |= {metric.name: metric for metric in scorer.metrics if metric.name not in found}
+    return list(found.values())

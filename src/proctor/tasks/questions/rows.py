@@ -1,0 +1,233 @@
+"""From rows to items: each row gives an item or all of its faults."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import JsonValue, ValidationError
+
+from proctor.core import (
+    Item,
+    Media,
+    ParseError,
+    Reference,
+    Sheet,
+    SheetRow,
+    TableFault,
+    TagValue,
+    cell_text,
+    count_of,
+    first_problem,
+    is_empty,
+    unfit,
+)
+from proctor.core.formats import AnswerFormat
+from proctor.tasks.questions.answers import declared_format, guessed_format, reference_of
+from proctor.tasks.questions.cells import options_of, seconds_of, texts_of, undirected
+from proctor.tasks.questions.columns import ColumnMap
+from proctor.tasks.questions.media import MediaFolder, labels_of
+from proctor.tasks.questions.settings import Settings
+
+T = TypeVar("T")
+_MOST_ID = 200
+_MOST_OPTIONS = 26
+
+
+@dataclass(frozen=True)
+class Place:
+    """The row of a file in which an item stands."""
+
+    file: Path
+    row: int
+
+
+@dataclass
+class RowReader:
+    """Reads rows by a mapping of columns. What is wrong goes to `faults`, and `guessed` counts the formats that nobody
+    declared, each with the first row and its reference."""
+
+    sheet: Sheet
+    columns: ColumnMap
+    settings: Settings
+    folder: MediaFolder
+    faults: list[TableFault] = field(default_factory=list)
+    guessed: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+
+    def item(self, row: SheetRow, number: int) -> Item | None:
+        """The item of a row, without its group where there is no column for it; None where something is wrong, all of
+        which is added to `faults`."""
+        before = len(self.faults)
+        item_id = self._id(row, number)
+        question = self._text(row, "question")
+        media = self._media(row)
+        options = self._options(row)
+        pictures = [one for one in media or () if one.kind == "image"]
+        labels = labels_of(len(pictures)) if len(pictures) > 1 else []
+        answer = self._answer(row, options or [], labels)
+        references = self._references(row, answer, options or [])
+        if len(self.faults) > before or answer is None:
+            return None
+        shown = () if answer.kind == "classes" else tuple(options or ())
+        try:
+            return Item(
+                id=item_id,
+                group=cell_text(undirected(row.cells.get(self.columns.one("group")))) or "\0",
+                question=question,
+                media=media or (),
+                options=shown,
+                answer=answer,
+                reference=Reference(
+                    answer=references[0],
+                    accepted=references[1:],
+                    rationale=cell_text(row.cells.get(self.columns.one("rationale"))),
+                ),
+                tags=self._tags(row),
+            )
+        except ValidationError as error:
+            problem = first_problem(error)
+            self._fault(row, "", problem.found, problem.expected)
+            return None
+
+    def _fault(self, row: SheetRow, column: str, found: str, expected: str) -> None:
+        self.faults.append(TableFault(row.number, column, found, expected))
+
+    def _tried(self, row: SheetRow, column: str, read: Callable[[], T]) -> T | None:
+        """What reading gives; None, with a fault in this column, where it raises."""
+        try:
+            return read()
+        except ParseError as error:
+            self._fault(row, column, repr(error.found[:80]), error.expected)
+            return None
+
+    def _id(self, row: SheetRow, number: int) -> str:
+        column = self.columns.one("id")
+        if not column:
+            return f"q{number}"
+        text = cell_text(undirected(row.cells.get(column)))
+        wrong = unfit(text) or ("nothing" if not text else "" if len(text) <= _MOST_ID else f"{len(text)} characters")
+        if wrong:
+            self._fault(row, column, wrong, f"a name of 1 to {_MOST_ID} characters")
+        return text
+
+    def _text(self, row: SheetRow, name: str) -> str:
+        column = self.columns.one(name)
+        cell = row.cells.get(column)
+        text = cell_text(cell)
+        if not text:
+            self._fault(row, column, "nothing", f"the {name}")
+        elif unfit(text):
+            self._fault(row, column, unfit(text), "a text")
+        elif isinstance(cell, dt.date | dt.time | list | dict):
+            self._fault(row, column, _told(cell), "a text")
+        return text
+
+    def _media(self, row: SheetRow) -> tuple[Media, ...] | None:
+        columns = self.columns.fields.get("media", [])
+        start, end = self._seconds(row, "start"), self._seconds(row, "end")
+        if end is not None and end <= (start or 0.0):
+            shown = cell_text(row.cells.get(self.columns.one("end")))
+            self._fault(row, self.columns.one("end"), repr(shown), f"a time after the start, {start or 0:g} s")
+            return None
+        cells = [row.cells.get(column) for column in columns]
+        column = next((one for one in columns if not is_empty(row.cells.get(one))), self.columns.one("start"))
+        return self._tried(row, column, lambda: self.folder.media(self.folder.sources(cells), (start, end)))
+
+    def _seconds(self, row: SheetRow, name: str) -> float | None:
+        column = self.columns.one(name)
+        cell = undirected(row.cells.get(column))
+        return self._tried(row, column, lambda: seconds_of(cell, decimal_comma=self.sheet.decimal_comma))
+
+    def _options(self, row: SheetRow) -> list[str] | None:
+        if self.columns.options:
+            column = self.columns.options[0]
+            cells = [cell_text(row.cells.get(one)) for one in self.columns.options]
+            filled = [cell for cell in cells if cell]
+            if cells[: len(filled)] != filled:
+                gap = self.columns.options[cells.index("")]
+                self._fault(row, gap, "nothing", "an option, since others follow")
+                return None
+            dated = [one for one in self.columns.options if isinstance(row.cells.get(one), dt.date | dt.time)]
+            if dated:
+                self._fault(row, dated[0], _told(row.cells[dated[0]]), "an option as a text")
+                return None
+        else:
+            column = self.columns.one("options")
+            cell = row.cells.get(column)
+            if is_empty(cell):
+                return []
+            read = self._tried(row, column, lambda: options_of(cell))
+            if read is None:
+                return None
+            filled = read
+        return filled if self._options_hold(row, column, filled) else None
+
+    def _options_hold(self, row: SheetRow, column: str, options: Sequence[str]) -> bool:
+        plain = [" ".join(option.casefold().split()) for option in options]
+        twice = next((option for option in options if plain.count(" ".join(option.casefold().split())) > 1), None)
+        if twice is not None:
+            self._fault(row, column, f"the option {twice[:60]!r} twice", "different options")
+        elif len(options) == 1 or len(options) > _MOST_OPTIONS:
+            self._fault(row, column, count_of(len(options), "option"), f"2 to {_MOST_OPTIONS}, or none")
+        else:
+            return True
+        return False
+
+    def _answer(self, row: SheetRow, options: Sequence[str], labels: Sequence[str]) -> AnswerFormat | None:
+        column = self.columns.one("answer")
+        cell = undirected(row.cells.get(column))
+        told = cell_text(row.cells.get(self.columns.one("format"))) or self.settings.format
+        if told:
+            where = self.columns.one("format")
+            return self._tried(row, where, lambda: declared_format(told, self.settings, options, labels))
+        if is_empty(cell):
+            self._fault(row, column, "nothing", "the right answer")
+            return None
+        if isinstance(cell, dt.date):
+            self._fault(row, column, _told(cell), "an answer as a text")
+            return None
+        found = self._tried(row, column, lambda: guessed_format(cell, self.settings, options, labels))
+        if found is not None:
+            self.guessed.setdefault(found.kind, []).append((row.number, cell_text(cell)))
+        return found
+
+    def _references(self, row: SheetRow, answer: AnswerFormat | None, options: Sequence[str]) -> tuple[JsonValue, ...]:
+        """The reference and what else is accepted; empty, with faults, where something is wrong."""
+        if answer is None:
+            return ()
+        column, more = self.columns.one("answer"), self.columns.one("accepted")
+        cell = undirected(row.cells.get(column))
+        if is_empty(cell):
+            self._fault(row, column, "nothing", "the right answer")
+            return ()
+        found = self._tried(row, column, lambda: reference_of(answer, cell, options))
+        for text in texts_of(undirected(row.cells.get(more))):
+            also = self._tried(row, more, lambda text=text: reference_of(answer, text, options))  # type: ignore[misc]
+            found = None if found is None or also is None else (*found, *also)
+        return tuple(one for place, one in enumerate(found or ()) if one not in (found or ())[:place])
+
+    def _tags(self, row: SheetRow) -> dict[str, TagValue]:
+        found = {name: _tag(row.cells.get(name)) for name in self.columns.facets}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def _tag(cell: Any) -> TagValue | None:
+    """A facet's value; None for what is none (nothing, objects, pictures)."""
+    if is_empty(cell) or isinstance(cell, dict | bytes):
+        return None
+    if isinstance(cell, list):
+        return tuple(cell_text(one) for one in cell)
+    if isinstance(cell, bool | int):
+        return cell
+    if isinstance(cell, float) and not cell.is_integer():
+        return cell if math.isfinite(cell) else None
+    return "".join(char for char in cell_text(cell) if not unfit(char))
+
+
+def _told(cell: object) -> str:
+    kind = "date" if isinstance(cell, dt.date) else "time" if isinstance(cell, dt.time) else type(cell).__name__
+    return f"a {kind}, {cell_text(cell).replace('T00:00:00', '')}"

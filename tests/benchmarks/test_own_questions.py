@@ -1,0 +1,194 @@
+"""Your own questions, read as they are: what each kind of file and cell becomes, by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import proctor
+from proctor.core import Benchmark, Image, InputError, VideoClip
+from proctor.core.formats import BinaryFormat, ChoiceFormat, ClassesFormat, OrderingFormat, TimestampsFormat
+
+GERMAN = """ID;Frage;Antwort;Option A;Option B;Option C;Video;Start;Ende;Station
+q1;Was wird gehalten?;A;Tasse;Teller;Messer;cups.mp4;0,5;0:04;A
+q2;Was ist zu sehen?;Kaffee;Tee;Kaffee;Wasser;coffee.mp4;;1:05:03;B
+q3;Wie viele Tassen?;3;;;;cups.mp4;;;A
+q4;Sieht man eine Hand?;ja;;;;coffee.mp4;;;B
+q5;Was geschieht?;Kaffee wird eingegossen.;;;;coffee.mp4;;;B
+"""
+
+
+def written(folder: Path, name: str, text: str | bytes, *media: str) -> Path:
+    """A folder with one file of questions and empty media files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    for one in media:
+        (folder / one).parent.mkdir(parents=True, exist_ok=True)
+        (folder / one).write_bytes(b"")
+    return folder
+
+
+def only(benchmark: Benchmark) -> Any:
+    (item,) = benchmark.items
+    return item
+
+
+def test_a_german_file_with_semicolons_and_decimal_commas_is_read(tmp_path: Path) -> None:
+    folder = written(tmp_path / "küche", "questions.csv", GERMAN, "media/cups.mp4", "media/coffee.mp4")
+    benchmark = proctor.load(str(folder))
+    assert (benchmark.name, benchmark.media_root) == ("küche", folder / "media")
+    first, second, third, fourth, fifth = benchmark.items
+    assert first.media == (VideoClip(source="cups.mp4", start=0.5, end=4.0),)
+    assert second.media == (VideoClip(source="coffee.mp4", end=3903.0),)
+    assert (first.reference.answer, second.reference.answer) == ("A", "B")  # type: ignore[union-attr]
+    assert second.options == ("Tee", "Kaffee", "Wasser")
+    assert [item.answer.kind for item in (third, fourth, fifth)] == ["count", "binary", "free_text"]
+    assert [item.group for item in benchmark.items] == [
+        "cups.mp4",
+        "coffee.mp4",
+        "cups.mp4",
+        "coffee.mp4",
+        "coffee.mp4",
+    ]
+    assert first.tags == {"Station": "A", "format": "choice"}
+    assert benchmark.facets == ("format", "Station")
+    assert benchmark.reading == (
+        "questions.csv: columns separated by ';'",
+        (
+            "Columns: id = 'ID', question = 'Frage', answer = 'Antwort', media = 'Video', start = 'Start', end = 'Ende', "
+            "options = 'Option A' + 'Option B' + 'Option C'; facets: 'Station'"
+        ),
+        (
+            "Answer formats: choice 2 (row 2: 'A'), whole number 1 (row 4: '3'), yes or no 1 (row 5: 'ja'), free text 1 "
+            "(row 6: 'Kaffee wird eingegossen.'), guessed from the references; a column 'format' declares them"
+        ),
+        "Groups: 2, from the media: questions on one file belong together",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("questions.csv", "\ufeffquestion,answer,patient\nIs it on?,yes,p1\n".encode()),
+        ("questions.csv", "question\tanswer\tpatient\nIs it on?\tyes\tp1\n".encode("utf-16")),
+        ("questions.csv", b"sep=;\nquestion;answer;patient\nIs it on?;yes;p1\n"),
+        ("anything.tsv", b"Question\tAnswer\tPatient\nIs it on?\tYES\tp1\n"),
+        ("q.jsonl", b'{"question": "Is it on?", "answer": true, "patient": "p1"}\n\n'),
+        ("q.json", b'{"questions": [{"question": "Is it on?", "answer": "yes", "patient": "p1"}]}'),
+        ("q.json", b'[{"Question": "Is it on?", "reference": "true", "case id": "p1"}]'),
+    ],
+)
+def test_every_text_form_gives_the_same_item(tmp_path: Path, name: str, text: bytes) -> None:
+    item = only(proctor.load(written(tmp_path / "mine", name, text)))
+    assert (item.question, item.group, item.answer) == ("Is it on?", "p1", BinaryFormat())
+    assert item.reference.answer is True
+
+
+def test_times_are_read_as_they_are_written(tmp_path: Path) -> None:
+    rows = [("1:05", 65.0), ("1:05:03", 3903.0), ("65", 65.0), ("65.5 s", 65.5), ("0:00.5", 0.5), ("١:٠٥", 65.0)]
+    lines = [f"q{n},Is it on?,yes,a.mp4,{text},2:00:00" for n, (text, _) in enumerate(rows)]
+    text = "id,question,answer,video,start,end\n" + "\n".join(lines)
+    benchmark = proctor.load(written(tmp_path, "questions.csv", text, "a.mp4"))
+    assert [item.media[0].start for item in benchmark.items] == [seconds for _, seconds in rows]  # type: ignore[union-attr]
+
+
+def test_several_images_a_folder_of_frames_and_an_order(tmp_path: Path) -> None:
+    text = (
+        "id,question,answer,media\n"
+        "q1,In which order?,C > A > B,a.png; b.png; c.png\n"
+        "q2,Is it on?,no,frames/v1\n"
+        'q3,Is it on?,no,"[""a.png"", ""d.png""]"\n'
+    )
+    media = ("a.png", "b.png", "c.png", "d.png", "frames/v1/f2.jpg", "frames/v1/f10.jpg", "frames/v1/notes.txt")
+    first, second, third = proctor.load(written(tmp_path, "questions.csv", text, *media)).items
+    assert first.media == tuple(Image(source=f"{name}.png", label=name.upper()) for name in "abc")
+    assert first.answer == OrderingFormat(labels=("A", "B", "C"))
+    assert first.reference is not None
+    assert first.reference.answer == ["C", "A", "B"]
+    assert [medium.source for medium in second.media] == ["frames/v1/f2.jpg", "frames/v1/f10.jpg"]
+    assert [first.group, second.group, third.group] == [
+        "a.png",
+        "frames/v1/f10.jpg",
+        "a.png",
+    ]  # a.png joins two of them
+
+
+def test_options_in_one_cell_and_references_by_text_letter_or_both(tmp_path: Path) -> None:
+    text = (
+        "id,question,options,answer,patient\n"
+        "q1,Which?,liver; spleen; aorta,spleen,p\n"
+        "q2,Which?,A) liver B) spleen C) aorta,B) spleen,p\n"
+        'q3,Which?,"[""liver"", ""spleen""]",b,p\n'
+        "q4,Which ones?,liver; spleen; aorta,A; C,p\n"
+        "q5,Which?,liver; spleen; aorta,A | C,p\n"
+        "q6,When?,,0:30; 1:05,p\n"
+    )
+    items = proctor.load(written(tmp_path, "questions.csv", text)).items
+    references = [item.reference for item in items if item.reference is not None]
+    assert [item.answer for item in items[:3]] == [ChoiceFormat()] * 3
+    assert [one.answer for one in references] == ["B", "B", "B", ["aorta", "liver"], "A", [30.0, 65.0]]
+    assert items[3].answer == ClassesFormat(classes=("liver", "spleen", "aorta"))
+    assert references[4].accepted == ("C",)
+    assert items[5].answer == TimestampsFormat(several=True)
+
+
+def test_right_to_left_text_is_read(tmp_path: Path) -> None:
+    text = "معرف,السؤال,الجواب,خيارات,مريض\n\u200fq1\u200f,ما هذا؟,\u200fB\u200f,كبد; طحال,م١\n"
+    item = only(proctor.load(written(tmp_path, "questions.csv", text), columns={"id": "معرف"}))
+    assert (item.id, item.question, item.options) == ("q1", "ما هذا؟", ("كبد", "طحال"))
+    assert (item.reference.answer, item.group) == ("B", "م1")
+
+
+def test_columns_can_be_named_and_are_remembered_by_the_store(tmp_path: Path) -> None:
+    text = "nummer,was,soll,wer\nn1,Is it on?,yes,p1\nn2,Is it off?,no,p2\n"
+    folder, store = written(tmp_path / "mine", "questions.csv", text), tmp_path / "runs.db"
+    with pytest.raises(InputError, match="no column for the question among 'nummer', 'was', 'soll', 'wer'"):
+        proctor.load(folder)
+    columns: dict[str, str | list[str]] = {"question": "was", "answer": "soll", "group": ["wer"]}
+    proctor.run(folder, "random", columns=columns, store=store)
+    answers = tmp_path / "answers.csv"
+    answers.write_text("id,answer\nn1,yes\nn2,yes\n")
+    made = proctor.import_answers("mine", answers, name="me", store=store)  # by its name alone
+    (row,) = [row for row in made.results().to_pandas().to_dict("records") if row["system"] == "me"]
+    assert (row["value"], row["n"], row["groups"]) == (0.5, 2, 2)
+    assert proctor.results(store, str(folder)).to_pandas().equals(proctor.results(store, "mine").to_pandas())
+
+
+def test_settings_beside_the_questions_are_taken(tmp_path: Path) -> None:
+    text = "id,question,answer,ward,patient,form\nq1,When?,0:30,A,p1,when\nq2,How much?,40 %,B,p2,\nq3,Is it on?,yes,B,p2,\n"
+    settings = {
+        "name": "wards-2026",
+        "title": "Two wards",
+        "licence": "CC BY 4.0",
+        "columns": {"format": "form"},
+        "formats": {"when": {"kind": "timestamps", "tolerance": 5}},
+        "tolerances": {"percentage": 2},
+        "buckets": ["ward"],
+        "facets": ["ward"],
+        "budget_s": 2.5,
+        "conditions": ["video", "black"],
+        "prompt": "ask.txt.j2",
+    }
+    folder = written(tmp_path / "mine", "questions.csv", text)
+    (folder / "benchmark.yaml").write_text(json.dumps(settings))  # YAML, too
+    (folder / "ask.txt.j2").write_text("{% block system %}{% endblock %}{% block user %}{{ question }}{% endblock %}")
+    benchmark = proctor.load(folder)
+    assert (benchmark.name, benchmark.title, benchmark.budget_s) == ("wards-2026", "Two wards", 2.5)
+    assert (benchmark.facets, benchmark.buckets, benchmark.conditions) == (("ward",), ("ward",), ("video", "black"))
+    assert benchmark.notes == ("Licence: CC BY 4.0",)
+    assert benchmark.prompt == folder / "ask.txt.j2"
+    assert benchmark.items[0].answer == TimestampsFormat(tolerance=5)
+    assert benchmark.items[1].answer.match(40.0, 42.0)
+    assert "time 1 (declared)" in " ".join(benchmark.reading)
+
+
+def test_a_name_of_an_installed_benchmark_is_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path / "focus", "questions.csv", "question,answer,patient\nIs it on?,yes,p1\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="--data: found none, expected the folder with the files of focus"):
+        proctor.load("focus")
+    with pytest.raises(InputError, match="the name of an installed benchmark"):
+        proctor.load("./focus")
