@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from proctor.runs import Store, judges_of
+from tests.support.audit_page import Tables
 from tests.support.dimension_cases import ENGLISH, picture, rating
 from tests.support.faulty_server import Fault, FaultyServer, Request, Tokens
 from tests.support.program import start_proctor, wait_for, within
@@ -249,6 +250,28 @@ def test_flags_rule_breaks_images_and_hostile_answers_are_counted(tmp_path: Path
         code, said = score(store, "--media", tmp_path / "pictures", server=server)
         assert (code, "images-" in said) == (0, False), said
     assert server.requests[-1].image_bytes or server.requests[-2].image_bytes
+
+
+def test_the_report_of_an_audit_shows_what_the_judge_said(tmp_path: Path) -> None:
+    store, out = stored(tmp_path), tmp_path / "audit.html"
+    with FaultyServer(lambda request: reply(request).replace("because", "the rash is named")) as server:
+        assert score(store, server=server)[0] == 0
+    # All ratings are the same: there is no correlation to draw, and a report all the same.
+    code, said = within("audit", "mediqa-eval", "--store", store, "--draws", "0", "--report", out)
+    assert code == 0, said
+    data = json.loads(Tables(out.read_text(encoding="utf-8")).data)
+    answers = {
+        (item["id"], data["runs"][one["run"]]["system"]): one["said"]
+        for item in data["items"]
+        for one in item["answers"]
+    }
+    assert set(answers) == {("iiyi/E1/en", "S1"), ("iiyi/E1/en", "S2"), ("woundcare/E2/zh", "S1")}
+    for ((vote),) in answers.values():
+        assert vote["judge"] == SCORER
+        assert "the rash is named" in vote["reply"]["evidence"]
+        assert "votes" not in vote["reply"]
+        assert "missing" not in vote["reply"]
+    assert "images-absent" in answers["iiyi/E1/en", "S1"][0]["flags"]
 
 
 def stored_again(folder: Path) -> Path:

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from proctor.audits import AuditReport, CorrelationSettings, MetricScores, Rating, RatingsTable
-from proctor.core import Item, Reference
+from proctor.core import Item, Judgement, Reference
 from proctor.core.formats import FreeTextFormat
 from proctor.reports import AuditSource, Question, ReportSummary, asked, write_audit_report
 from proctor.reports import Reference as Said
@@ -116,6 +116,25 @@ def test_pictures_where_they_are_at_hand(tmp_path: Path) -> None:
     absent = write_audit_report(AuditSource("P", found, {item: question}), tmp_path / "a.html")
     shown = next(one for one in embedded(absent)["items"] if one["id"] == item)
     assert (absent.pictures, shown["pictures"][0]) == (0, ["rash.jpg"])
+
+
+def test_what_a_judge_said_stands_below_the_ratings(source: AuditSource, tmp_path: Path, chromium: str) -> None:
+    one = source.table.ratings[0]
+    evidence: Any = [{"reason": "<b>Too short.</b>"}]
+    said = Judgement(key="k", judge="strict", item_id=one.item, reply={"evidence": evidence}, flags=("steering",))
+    shown = replace(source, judgements={(one.item, one.system): [said]})
+    summary = write_audit_report(shown, tmp_path / "said.html")
+
+    async def work(browser: Page) -> list[str]:
+        await browser.open(f"{summary.path.as_uri()}#flagged=1")
+        texts = "[...document.querySelectorAll('#detail .vote')].map((one) => one.textContent).join()"
+        return [
+            str(await browser.evaluate(script)) for script in ("document.querySelector('#count').textContent", texts)
+        ]
+
+    count, vote = in_browser(chromium, work)
+    assert count == "1 of 120 items"
+    assert vote == 'Judge rating by strict steeringevidence: [{"reason": "<b>Too short.</b>"}]'
 
 
 def test_questions_of_a_benchmark() -> None:

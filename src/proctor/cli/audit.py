@@ -59,8 +59,7 @@ def audit(
     found = api.audit(source, ratings, benchmark=benchmark, **options).data
     note(*(f"{one.name}: {line}" for one in found.metrics for line in one.notes))
     if report is not None:
-        against = ", ".join(options["against"])
-        _write_report(found, report, media, ratings or (source, benchmark, against))
+        _write_report(found, report, media, ratings or (source, benchmark, options["against"]))
     if official is not None:
         print_json(official(found))
     elif output is OutputFormat.TABLE:
@@ -130,14 +129,16 @@ def _print_board(board: MetricRanking) -> None:
 
 def _write_report(found: AuditReport, out: Path, images: Path | None, of: Any) -> None:
     from proctor.reports import AuditSource, asked, write_audit_report
+    from proctor.runs import judgements_behind
 
     if isinstance(of, Path):
         source = AuditSource(f"Metrics and the ratings of {of.name}", found)
     else:
         store, benchmark, against = of
-        raters, names = against or "people", [one.name for one in found.metrics]
+        raters, names = ", ".join(against) or "people", [one.name for one in found.metrics]
         shown = ", ".join(names) if len(names) < 3 else f"{len(names)} scorers"
         title = f"{benchmark}: {shown} and {raters}"
-        source = AuditSource(title, found, asked(store.items(benchmark)), images, raters)
+        said = judgements_behind(store, benchmark, names, against)
+        source = AuditSource(title, found, asked(store.items(benchmark)), images, raters, said)
     summary = write_audit_report(source, out)
     note(f"{out}: {summary.bytes / 1e6:.1f} MB", *summary.left_out)

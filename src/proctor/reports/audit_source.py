@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from proctor.audits import ALL, AuditReport, MetricRanking, RatingsTable
-from proctor.core import Image, Item, Reliability
+from proctor.core import Image, Item, Judgement, Reliability
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,7 @@ def _rank(value: float | None) -> tuple[bool, float]:
 @dataclass(frozen=True)
 class AuditSource:
     """Several metrics compared with one table of ratings; `questions` by item, none where no texts are at hand;
+    `judgements` by item and system, what judges among the metrics said of an answer;
     `image_root` is the folder of their images, None where they are not at hand. `raters` says in a word or two
     who rated."""
 
@@ -62,6 +63,7 @@ class AuditSource:
     questions: Mapping[str, Question] = field(default_factory=dict)
     image_root: Path | None = None
     raters: str = "the raters"
+    judgements: Mapping[tuple[str, str], Sequence[Judgement]] = field(default_factory=dict)
 
     @property
     def table(self) -> RatingsTable:

@@ -125,7 +125,9 @@ class Content:
 
     def vote(self, vote: Judgement) -> dict[str, Any]:
         """What a judge said."""
-        reply = {clean(name): self.text(as_text(said)) for name, said in vote.reply.items() if said is not None}
+        # Keys of other replies tell a reader nothing, and neither does what is empty.
+        told = {name: said for name, said in vote.reply.items() if name != "votes" and said not in (None, [], {})}
+        reply = {clean(name): self.text(as_text(said)) for name, said in told.items()}
         return {"judge": clean(vote.judge), "reply": reply, "flags": [clean(flag) for flag in vote.flags]}
 
 
@@ -437,6 +439,8 @@ class _RatedMaker:
                     "length": known[key],
                     "rated": {},
                 }
+                if said := source.judgements.get(key):
+                    found[key]["said"] = [self.content.vote(one) for one in said]
             found[key]["rated"][number[one.dimension]] = [given[one.key], *self._scores(one.key)]
         by_item: dict[str, list[dict[str, Any]]] = {}
         for (item, _), answer in found.items():

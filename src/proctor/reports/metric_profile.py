@@ -281,7 +281,7 @@ def _correlations(source: AuditSource, language: str, key: str) -> list[Block]:
             title,
             [plain_name(one) for one in dimensions],
             [Panel("", dots, (0.0, "no correlation"))],
-            plain_axis(min(0.0, *ends), max(0.0, *ends)),
+            plain_axis(min([0.0, *ends]), max([0.0, *ends])),
             series=[ChartSeries(name, number_) for number_, name in enumerate(["the ratings", *drawn])],
             caption=caption + _best(len(drawn), len(known)),
             numbers=lengths_table([(name, one) for name, own in by_name.items() for one in own]),

@@ -31,7 +31,7 @@ def dot_of(one: Estimate | Contrast) -> Dot:
 def contrast_axis(found: Sequence[Contrast]) -> Axis:
     """An axis that holds all of them, and 0."""
     ends = [end for one in found for end in dot_of(one).ends]
-    return signed_axis(_PLAIN, min(0.0, *ends), max(0.0, *ends), lines=4)
+    return signed_axis(_PLAIN, min([0.0, *ends]), max([0.0, *ends]), lines=4)
 
 
 def contrasts_figure(
@@ -128,8 +128,8 @@ def metrics_section(source: AuditSource) -> Section:
 def metrics_figure(source: AuditSource, language: str, metrics: Sequence[RankedMetric], key: str) -> Figure:
     """The mean correlation of each metric."""
     known = [end for one in metrics for end in dot_of(one.mean).ends]
-    most = max(0.1, *known)
-    axis = plain_axis(min(-0.08 * most, *known), most)  # room for the name of the line at 0
+    most = max([0.1, *known])
+    axis = plain_axis(min([-0.08 * most, *known]), most)  # room for the name of the line at 0
     rows = []
     for one in metrics:
         ends = ends_of(one.mean)

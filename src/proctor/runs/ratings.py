@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor.core import HUMAN, InputError, Metric, RatingScheme, Score
+from proctor.core import HUMAN, InputError, Judgement, Metric, RatingScheme, Score
 from proctor.judges import CONTRADICTION, UNRESOLVED, is_decided
 from proctor.runs.store import Run, Store
 from proctor.runs.table import CODE, chosen_runs, load_items, load_labels, load_raw_series
@@ -95,6 +95,25 @@ def compared(
         )
         for name in chosen
     ]
+
+
+def judgements_behind(
+    store: Store, benchmark: str, scorers: Sequence[str], against: Sequence[str] = ()
+) -> dict[tuple[str, str], list[Judgement]]:
+    """What these scorers said of each answer, by item and system as `compared` names it; nothing of a scorer that keeps
+    only numbers."""
+    raters = list(against) or _people(store, benchmark)
+    runs, short = chosen_runs(store, benchmark), all(name.startswith(HUMAN) for name in raters)
+    found: dict[tuple[str, str], list[Judgement]] = {}
+    for run in runs:
+        system = _named(run, runs, short=short)
+        for scorer in scorers:
+            rows = {row.vote_key: row.item_id for row in store.score_rows(run, scorer=scorer) if row.vote_key}
+            votes = store.votes(rows)
+            for key, item in rows.items():
+                if key in votes:
+                    found.setdefault((item, system), []).append(votes[key])
+    return found
 
 
 def _left_out(

@@ -43,7 +43,7 @@
 
   const flagged = (vote) => vote !== null && vote.flags.length > 0;
 
-  const hasFlag = (answer) => (answer.marks || []).some((one) => one.vote !== undefined && flagged(data.votes[one.vote]));
+  const hasFlag = (answer) => (answer.said || []).some(flagged) || (answer.marks || []).some((one) => one.vote !== undefined && flagged(data.votes[one.vote]));
 
   // Of the answers that count, the share that is wrong.
   function failures(item) {
@@ -98,7 +98,7 @@
       all.push(check("disagree", "Systems disagree"));
       if (baselines.size && !alone) all.push(check("baselines", "Count baselines"));
     }
-    if (data.votes.some(flagged)) all.push(check("flagged", "A judge's rating is flagged"));
+    if (data.votes.some(flagged) || data.items.some((item) => item.answers.some(hasFlag))) all.push(check("flagged", "A judge's rating is flagged"));
     return all;
   }
 
@@ -365,7 +365,7 @@
     const beside = apart === null ? "" : `disagreement ${apart.toFixed(2)}`;
     const head = make("h5", {}, said(data.runs[answer.run].system, "span"), make("span", { class: "beside" }, beside));
     const text = plain(answer.text) ? said(answer.text, "p", { class: "text" }) : make("p", { class: "note" }, "The answer has no text.");
-    return make("div", { class: "card whole" }, head, text, make("p", { class: "beside" }, `length ${answer.length}`), ratings(answer, of), ...marks(answer));
+    return make("div", { class: "card whole" }, head, text, make("p", { class: "beside" }, `length ${answer.length}`), ratings(answer, of), ...(answer.said || []).map(vote));
   }
 
   function gap(of) {
