@@ -15,7 +15,8 @@ import pytest
 
 from proctor.core import Benchmark, InputError, Status
 from proctor.metrics import AccuracyScorer
-from proctor.runs import Options, Result, Store, compare, import_answers, leaderboard, results
+from proctor.runs import Options, Result, Store, analyse, compare, import_answers, leaderboard, results
+from proctor.stats import Resampling
 from proctor.tasks.rexsonovqa import READER
 from proctor.tasks.rexsonovqa.native import split_options
 
@@ -64,6 +65,7 @@ def test_the_items_that_count(benchmark: Benchmark) -> None:
         "3 context-planning": 67,
     }
     assert len({item.group for item in counted}) == 47
+    assert sum(one.end - one.start for one in benchmark.excerpts.values()) / 60 == pytest.approx(115.1, abs=0.05)
     assert {item.tags["category"] for item in counted} == {
         "abdominal",
         "genitourinary",
@@ -87,6 +89,30 @@ def test_options_are_shuffled_by_the_seed_alone(tree: Path, benchmark: Benchmark
                 item.options["ABCD".index(str(item.reference.answer))] for item in (first, second) if item.reference
             ]
             assert right[0] == right[1]
+
+
+def test_the_published_order_of_options_plays_no_part(small: Path) -> None:
+    """The key stands first in 110 of the 249 published questions: turned round in the file, the options are the same."""
+    before = [item.options for item in READER.load(small).items]
+
+    def turned(content: list[dict[str, Any]]) -> None:
+        for entry in content:
+            stem, options = split_options(entry["question"])
+            listed = [f"{letter}. {option}" for letter, option in zip("ABCD", reversed(options), strict=True)]
+            entry["question"] = "\n".join([f"[MCQ] {stem}", *listed])
+            entry["answer"] = "DCBA"["ABCD".index(entry["answer"])]
+
+    keys = [
+        item.reference and item.options["ABCD".index(str(item.reference.answer))]
+        for item in READER.load(small).items
+        if item.options
+    ]
+    spoil(small / "benchmark_questions" / "mcq" / f"{VIDEO}.json", turned)
+    after = READER.load(small).items
+    assert [item.options for item in after] == before
+    assert [
+        item.reference and item.options["ABCD".index(str(item.reference.answer))] for item in after if item.options
+    ] == keys
 
 
 @pytest.mark.parametrize(("model", "correct"), list(zip(MODELS, (165, 74, 138), strict=True)))
@@ -177,6 +203,26 @@ def test_the_leaderboard_ranks_the_three(store: Store) -> None:
     board = leaderboard(store, "rexsonovqa", condition="video", options=Options(draws=200))
     assert [row.system for row in board.rows] == ["gemini-3-pro", "qwen3.5-397b", "llava-video-72b"]
     assert board.rows[-1].rank == 3
+
+
+def test_a_figure_has_one_interval_in_every_table(store: Store) -> None:
+    """Whatever stands beside it: in `results` by one facet, in an analysis by label and by facet, on the leaderboard."""
+    found = analyse(store, "rexsonovqa", stability=0, plan=Resampling(draws=200))
+    shown: dict[tuple[str, str], set[tuple[Any, ...]]] = {}
+    for facet in ("question_type", "duration", "category"):
+        for one in rows(store, by=(facet,)):
+            if one.metric == "accuracy" and one.condition == "video":
+                shown[one.system, one.facets[facet]] = {(one.value, one.ci_low, one.ci_high)}
+    told = [(row, row["label"]) for row in found.tables["capabilities"] if row["stratum"] in {"all", "alone"}]
+    told += [(row, row["value_of"]) for row in found.tables["factors"]]
+    for row, part in told:
+        if row["system"] in MODELS:
+            shown[row["system"], part].add((row["value"], row["ci_low"], row["ci_high"]))
+    assert len(shown) == 3 * (3 + 4 + 6)
+    assert {key for key, intervals in shown.items() if len(intervals) > 1} == set()
+    whole = {one.system: (one.value, one.ci_low, one.ci_high) for one in rows(store) if one.metric == "accuracy"}
+    for place in leaderboard(store, "rexsonovqa", condition="video", options=Options(draws=200)).rows:
+        assert (place.value, place.ci_low, place.ci_high) == whole[place.system]
 
 
 def test_importing_twice_changes_nothing(store: Store, tree: Path, benchmark: Benchmark) -> None:

@@ -174,7 +174,8 @@ def test_every_share_of_pairs_has_one_interval_in_every_output(tmp_path: Path) -
         (task / name).mkdir(parents=True)
         for number, label in enumerate(labels):
             Image.new("RGB", (24, 16), (40 * number, 20 * place, 90)).save(task / name / f"{label}.jpg")
-        keys.append({"id": name, "order": [*labels], "video": f"v{place // 3}"})
+        scenario = ("CPR", "AED")[place % 5 > 2]
+        keys.append({"id": name, "order": [*labels], "video": f"v{place // 3}", "scenario": scenario})
         given.append({"id": name, "order": [*order]})
     (task / "references.json").write_text(json.dumps(keys), encoding="utf-8")
     file = tmp_path / "mine.json"
@@ -194,6 +195,17 @@ def test_every_share_of_pairs_has_one_interval_in_every_output(tmp_path: Path) -
         numbers = [(row["value"], row["ci_low"], row["ci_high"]) for row in found]
         assert numbers[0] == numbers[1] == numbers[2], name
         assert numbers[0][1] < numbers[0][0] < numbers[0][2]
+        parts = {
+            row["value_of"]: row for row in first_json(scored[1])["results"] if row["metric"] == "pairwise_accuracy"
+        }
+        by_scenario = first_json(within(*asked_for, "--by", "scenario")[1])
+        for row in by_scenario:
+            if row["metric"] == name:
+                one = parts[row["facets"]["scenario"]]
+                assert [row[end] for end in ("value", "ci_low", "ci_high")] == [
+                    one[end] for end in ("value", "ci_low", "ci_high")
+                ]
+        assert len(by_scenario) > 2
     exact = (official["task_accuracy"], whole["task_accuracy"], results["accuracy"])
     assert len({(row["value"], row["ci_low"], row["ci_high"]) for row in exact}) == 1
     assert results["pairwise_partial"]["value"] > results["pairwise_accuracy"]["value"] + 0.1

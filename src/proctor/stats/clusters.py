@@ -1,7 +1,8 @@
 """Items to sums per group and slice: all that a clustered mean, and any resample of it, needs.
 
-Groups are put into a canonical order that is made from their contents alone, so that the weights a
-seed draws fall on the same groups whatever the groups are called and however the items are ordered.
+Within each slice groups are put into a canonical order that is made from their contents there alone, so that the
+weights a seed draws fall on the same groups whatever the groups are called, however the items are ordered, and
+whatever other slices there are.
 Groups with the same contents are exchangeable, so their order among themselves is of no consequence.
 """
 
@@ -34,8 +35,8 @@ Groups = Sequence[Hashable] | NDArray[Any]
 class Sums:
     """Count and total of each group in each slice where it has items (one entry per such cell).
 
-    `group` and `slice_` number the cell, groups in canonical order; `squares` holds the sum of squared
-    values per slice.
+    `slice_` and `group` number the cell, groups from 0 in each slice, in its canonical order; `squares` holds the
+    sum of squared values per slice.
     """
 
     group: Ints
@@ -43,13 +44,12 @@ class Sums:
     count: Floats
     total: Floats
     squares: Floats
-    n_groups: int
     n_slices: int
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """The items that belong to a slice, sorted by group (canonical order), slice and value."""
+    """The items that belong to a slice, those of a cell together and sorted by value; `group` as in `Sums`."""
 
     values: Floats
     group: Ints
@@ -120,21 +120,22 @@ def tabulate(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Items
     # the last bit in any order of items.
     total = np.add.reduceat(values, starts) if len(starts) else np.zeros(0)
     squares = np.add.reduceat(values**2, starts) if len(starts) else np.zeros(0)
-    group, slice_ = np.divmod(cell, n_slices)
-    position, n_groups = _canonical(group, slice_, count, total)
-    placed = np.argsort(position[group] * n_slices + slice_)
-    slice_ = slice_[placed]
+    slice_ = cell % n_slices
+    contents = np.add.reduceat(splitmix64((values + 0.0).view(np.uint64)), starts) if len(starts) else starts
+    placed = np.lexsort((contents, cell_hash(np.zeros_like(slice_), count, total), slice_))
+    in_order = slice_[placed]
+    own = np.empty(len(cell), dtype=np.int64)
+    own[placed] = np.arange(len(cell)) - np.searchsorted(in_order, in_order)
     sums = Sums(
-        group=position[group][placed],
-        slice_=slice_,
+        group=own[placed],
+        slice_=in_order,
         count=count[placed],
         total=total[placed],
-        squares=summed(slice_, squares[placed], n_slices),
-        n_groups=n_groups,
+        squares=summed(in_order, squares[placed], n_slices),
         n_slices=n_slices,
     )
-    item_group, item_slice = np.divmod(key, n_slices)
-    return Items(values, position[item_group], item_slice, sums)
+    of_item = np.repeat(np.arange(len(cell)), count.astype(np.int64))
+    return Items(values, own[of_item], slice_[of_item], sums)
 
 
 def summed(cell: Ints, values: Floats, n_cells: int) -> Floats:
@@ -144,21 +145,6 @@ def summed(cell: Ints, values: Floats, n_cells: int) -> Floats:
     array([4., 0., 2.])
     """
     return np.asarray(np.bincount(cell, values, minlength=n_cells), dtype=np.float64)
-
-
-def _canonical(group: Ints, slice_: Ints, count: Floats, total: Floats) -> tuple[Ints, int]:
-    """For each group code its place in the canonical order, and how many groups there are.
-
-    The order is that of a 64-bit hash over the group's cells. `group` is sorted.
-    """
-    if not len(group):
-        return np.zeros(0, dtype=np.int64), 0
-    cells = cell_hash(slice_, count, total)
-    starts = np.flatnonzero(np.diff(group, prepend=-1))
-    order = np.argsort(np.add.reduceat(cells, starts), kind="stable")
-    position = np.zeros(int(group[-1]) + 1, dtype=np.int64)
-    position[group[starts][order]] = np.arange(len(starts))
-    return position, len(starts)
 
 
 def cell_hash(slice_: Ints, count: Floats, total: Floats) -> NDArray[np.uint64]:

@@ -87,15 +87,16 @@ def mean_interval(values: Values, groups: Groups, plan: Resampling = Resampling(
 def slice_means(
     values: Values, groups: Groups, slices: Sequence[int] | NDArray[Any], n_slices: int, plan: Resampling = Resampling()
 ) -> list[Estimate]:
-    """The mean and interval of every slice, as `mean_interval` gives them, from the same samples.
+    """The mean and interval of every slice: what `mean_interval` gives for its items alone, whatever other slices
+    there are.
 
     `slices` says per item which slice (0 to `n_slices` − 1) it is in, −1 for none; or, where an item can be
-    in several, it is an array of booleans, items × `n_slices`. Groups are drawn from all that have an item
-    in any slice; a sample that has no item of some slice says nothing about it and is left out there.
-    `groups` of an estimate counts those with items in its slice.
+    in several, it is an array of booleans, items × `n_slices`. `groups` of an estimate counts those with items in
+    its slice; groups are drawn from these.
 
     Memory and time grow with items + draws × min(groups, 2048) + draws × slices: of more groups, random
-    bundles are drawn (see `group_units`). `two_level` draws items: time grows with draws × items.
+    bundles are drawn (see `group_units`), and slices with as many groups share their draws. `two_level` draws items:
+    time grows with draws × items.
 
     >>> both = slice_means([1, 0, 1, 1], ["a", "a", "b", "c"], [0, 1, 0, -1], 2)
     >>> [(one.value, one.n, one.groups) for one in both]
@@ -108,29 +109,13 @@ def slice_means(
     check_bounds(numbers, plan.bounds)
     code, where = group_codes(groups, len(numbers)), np.asarray(slices)
     if where.ndim == 2:
-        return _overlapping(numbers, code, where, n_slices, plan)
+        if where.dtype != np.bool_ or where.shape != (len(numbers), n_slices):
+            found = f"{' × '.join(str(length) for length in where.shape)} of {where.dtype}"
+            raise InputError(None, "slices", found=found, expected=f"{len(numbers)} × {n_slices} of bool")
+        item, where = np.nonzero(where)
+        numbers, code = numbers[item], code[item]
     items = tabulate(numbers, code, where.astype(np.int64), n_slices)
-    if not items.sums.n_groups:
-        return [Estimate(None, None, None, 0, 0)] * n_slices
     return estimates(items.sums, resampled_means(items, plan), plan)
-
-
-def _overlapping(values: Floats, code: Ints, inside: NDArray[Any], n_slices: int, plan: Resampling) -> list[Estimate]:
-    """`inside` says per item and slice whether it is in it."""
-    if inside.dtype != np.bool_ or inside.shape != (len(values), n_slices):
-        found = f"{' × '.join(str(length) for length in inside.shape)} of {inside.dtype}"
-        raise InputError(None, "slices", found=found, expected=f"{len(values)} × {n_slices} of bool")
-    item, slice_ = np.nonzero(inside)
-    items = tabulate(values[item], code[item], slice_.astype(np.int64), n_slices)
-    if not items.sums.n_groups:
-        return [Estimate(None, None, None, 0, 0)] * n_slices
-    if not plan.two_level:
-        return estimates(items.sums, resampled_means(items, plan), plan)
-    # Items are drawn once for all slices, so they are told apart by the whole set of slices they are in.
-    used = inside.any(axis=1)
-    sets, which = np.unique(inside[used], axis=0, return_inverse=True)
-    drawn = tabulate(values[used], code[used], which.reshape(-1).astype(np.int64), len(sets))
-    return estimates(items.sums, resampled_means(drawn, plan, sets.astype(np.float64)), plan)
 
 
 def check_bounds(values: Floats, bounds: tuple[float, float] | None) -> None:
@@ -283,37 +268,44 @@ def divide(top: Floats, bottom: Floats) -> Floats:
     return np.divide(top, bottom, out=np.zeros(np.shape(top)), where=bottom > 0)
 
 
-def resampled_means(items: Items, plan: Resampling, sets: Floats | None = None) -> Floats:
-    """The mean of every slice in every bootstrap sample: draws × slices, NaN where a sample has none.
-
-    With two levels, and with `sets` (0 or 1: slices of `items` × wider slices), those of the wider slices.
-    """
-    return _two_level(items, plan, sets) if plan.two_level else _one_level(items.sums, plan)
+def resampled_means(items: Items, plan: Resampling) -> Floats:
+    """The mean of every slice in every bootstrap sample of its own groups: draws × slices, NaN for a slice without
+    items."""
+    return _two_level(items, plan) if plan.two_level else _one_level(items.sums, plan)
 
 
 def _one_level(sums: Sums, plan: Resampling) -> Floats:
     """Whole groups are drawn."""
-    unit, n_units = group_units(sums.n_groups, plan.seed)
-    cell = unit[sums.group] * sums.n_slices + sums.slice_
-    shape = (n_units, sums.n_slices)
-    counts = summed(cell, sums.count, n_units * sums.n_slices).reshape(shape)
-    totals = summed(cell, sums.total, n_units * sums.n_slices).reshape(shape)
-    parts = [ratio(part @ totals, part @ counts) for part in weights(n_units, plan.draws, plan.seed)]
-    return np.concatenate(parts)
+    n_groups = np.bincount(sums.slice_, minlength=sums.n_slices)
+    means = np.full((plan.draws, sums.n_slices), np.nan)
+    for size in np.unique(n_groups[n_groups > 0]).tolist():  # slices with as many groups have the same draws
+        some = np.flatnonzero(n_groups == size)
+        column = np.full(sums.n_slices, -1)
+        column[some] = np.arange(len(some))
+        here = np.flatnonzero(column[sums.slice_] >= 0)
+        unit, n_units = group_units(size, plan.seed)
+        cell = unit[sums.group[here]] * len(some) + column[sums.slice_[here]]
+        shape = (n_units, len(some))
+        counts = summed(cell, sums.count[here], n_units * len(some)).reshape(shape)
+        totals = summed(cell, sums.total[here], n_units * len(some)).reshape(shape)
+        drawn = weights(n_units, plan.draws, plan.seed)
+        means[:, some] = np.concatenate([ratio(part @ totals, part @ counts) for part in drawn])
+    return means
 
 
-def _two_level(items: Items, plan: Resampling, sets: Floats | None) -> Floats:
-    """Groups are drawn, and within each as many of its items as it has, whichever slice they are in."""
-    order = np.argsort(items.group, kind="stable")
-    values, slices = items.values[order], items.slice_[order]
+def _two_level(items: Items, plan: Resampling) -> Floats:
+    """Groups are drawn, and within each as many of its items as it has."""
     n_slices = items.sums.n_slices
-    parts = []
-    for rows, row, position in item_picks(np.bincount(items.group), plan):
-        cell = row * n_slices + slices[position]
-        counts = np.bincount(cell, minlength=rows * n_slices).astype(np.float64).reshape(rows, n_slices)
-        totals = summed(cell, values[position], rows * n_slices).reshape(rows, n_slices)
-        parts.append(ratio(totals, counts) if sets is None else ratio(totals @ sets, counts @ sets))
-    return np.concatenate(parts)
+    order = np.lexsort((items.group, items.slice_))
+    ends = np.cumsum(np.bincount(items.slice_, minlength=n_slices))
+    means = np.full((plan.draws, n_slices), np.nan)
+    for number, own in enumerate(np.split(order, ends[:-1])):
+        if len(own):
+            values, parts = items.values[own], []
+            for rows, row, position in item_picks(np.bincount(items.group[own]), plan):
+                parts.append(ratio(summed(row, values[position], rows), np.bincount(row, minlength=rows).astype(float)))
+            means[:, number] = np.concatenate(parts)
+    return means
 
 
 def group_mean_slices(
@@ -408,7 +400,6 @@ def dense_sums(totals: Floats, counts: Floats, squares: Floats) -> Sums:
         count=np.repeat(counts, n_slices),
         total=totals.ravel(),
         squares=squares,
-        n_groups=n_groups,
         n_slices=n_slices,
     )
 
