@@ -39,12 +39,13 @@ KEY = ["D", "B", "A", "C"]
         ("CABD", False, 0, 1, False, False, True),
         ("BDAC", False, 2, 3, False, True, False),  # B>A and A>C hold, D>B does not
         ("DACB", False, 2, 2, True, False, False),  # D>B and A>C hold, B>A does not
-        ("DBA", False, 2, 3, True, False, False),  # C is missing: A>C is wrong
+        ("DBA", False, 2, 3, False, False, False),  # C is missing: A>C is wrong, and no place is known
         ("DBBAC", False, 3, 4, True, True, False),  # B twice: its first place counts
         ("DABAC", False, 2, 2, True, True, False),  # A before B by its first place: B>A is wrong
         ("XDBAC", False, 3, 4, True, True, False),  # X is unknown and ignored for pairs
         ("", False, 0, 0, False, False, False),
-        ("C", False, 0, 1, True, True, False),
+        ("D", False, 0, 1, False, False, False),  # one label alone is neither first nor last
+        ("C", False, 0, 1, False, False, False),
         ("XY", False, 0, 0, False, False, False),
     ],
 )
@@ -54,8 +55,7 @@ def test_one_order_by_hand(
     found = compare_orders(KEY, list(said))
     assert (found.exact, found.adjacent_right, found.up_to_reversal) == (exact, adjacent, reversal)
     assert found.longest_run == run
-    # A single label is both first and last of those placed; only C is the last of the key.
-    assert (found.first_right, found.last_right) == ((first, last) if said != "C" else (False, True))
+    assert (found.first_right, found.last_right) == (first, last)
 
 
 def test_faults_are_listed() -> None:

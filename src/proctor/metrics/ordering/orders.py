@@ -102,14 +102,22 @@ class OrderComparison:
 
     @property
     def first_right(self) -> bool:
-        """Whether the first frame was put first."""
-        return self.places[0] == 0
+        """Whether the first frame was put first. No place is known where a label is missing: one label alone would be
+        first and last.
+
+        >>> [compare_orders("ABCD", order).first_right for order in ("ABDC", "A", "ABC")]
+        [True, False, False]
+        """
+        return not self.missing and self.places[0] == 0
 
     @property
     def last_right(self) -> bool:
-        """Whether the last frame was put last, of the frames that were placed."""
-        placed = [place for place in self.places if place is not None]
-        return bool(placed) and self.places[-1] == max(placed)
+        """Whether the last frame was put last; as `first_right`.
+
+        >>> [compare_orders("ABCD", order).last_right for order in ("BACD", "D", "BCD")]
+        [True, False, False]
+        """
+        return not self.missing and self.places[-1] == self.frames - 1
 
     @property
     def up_to_reversal(self) -> bool:
