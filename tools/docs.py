@@ -104,6 +104,7 @@ _CELLS = {
     "percentage": ("40 %", "37,5"),
     "classes": ("specimen bag, clip", "none"),
     "timestamps": ("00:01:05", "1:05", "65.5 s"),
+    "intervals": ("00:01:05-00:01:20", "65 to 80 s", "1:05-1:20 | 1:00-1:20"),
     "pattern": ("2/3", "2/3 | 3/3"),
     "free_text": ("The probe slides caudally.", "The probe slides caudally. | It moves towards the feet."),
     "ratings": ("accuracy: 0.5, safety: 1", '{"accuracy": 0.5, "safety": 1}'),
@@ -117,6 +118,7 @@ _EXAMPLES: dict[str, Callable[[Any], tuple[Any, tuple[str, ...]]]] = {
     "percentage": lambda kind: (kind(tolerance=5), ()),
     "classes": lambda kind: (kind(classes=("clip", "sponge", "specimen bag")), ()),
     "timestamps": lambda kind: (kind(tolerance=2), ()),
+    "intervals": lambda kind: (kind(), ()),
     "pattern": lambda kind: (kind(pattern="[1-4]/[1-4]"), ()),
     "free_text": lambda kind: (kind(), ()),
     "ratings": lambda kind: (kind(dimensions=("accuracy", "safety")), ()),
@@ -197,6 +199,17 @@ _TEXTS = {
         "after 1:05",
         "00:01:75",
     ),
+    "intervals": (
+        "Answer: 00:01:05-00:01:20",
+        "It starts at 1:05 and ends at 1:20.",
+        "from about 65 to about 80 seconds",
+        '{"start": "1:05", "end": 80}',
+        "[65, 80]",
+        "从1:05到1:20",
+        "1:20-1:05",
+        "at 1:05",
+        "1:05-1:20 or 2:05-2:20",
+    ),
     "pattern": ("2/3", "Answer: 2/3, the middle right", "2/3 or 3/3", "two of three"),
     "free_text": ("  The probe slides caudally. ", "<think>Caudally?</think>The probe slides caudally.", ""),
     "ratings": (
@@ -211,10 +224,20 @@ _TEXTS = {
 def _metrics() -> str:
     from proctor.core import ACCURACY
     from proctor.judges import JUDGE_VOTE, RATIONALE_METRICS, UNRESOLVED, VERDICT_METRICS
+    from proctor.metrics import GRADED_METRICS
     from proctor.metrics.ordering import RUN_METRICS
     from proctor.metrics.text import RATIONALE_F1
 
-    known = (ACCURACY, *RUN_METRICS, RATIONALE_F1, *RATIONALE_METRICS, *VERDICT_METRICS, UNRESOLVED, JUDGE_VOTE)
+    known = (
+        ACCURACY,
+        *RUN_METRICS,
+        *GRADED_METRICS,
+        RATIONALE_F1,
+        *RATIONALE_METRICS,
+        *VERDICT_METRICS,
+        UNRESOLVED,
+        JUDGE_VOTE,
+    )
     rows = [
         [
             f"`{metric.name}`",

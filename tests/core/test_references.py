@@ -19,6 +19,7 @@ from proctor.core.formats import (
     CountFormat,
     Format,
     FreeTextFormat,
+    IntervalsFormat,
     OrderingFormat,
     PatternFormat,
     PercentageFormat,
@@ -30,6 +31,7 @@ ORGANS = ["liver", "spleen", "left kidney", "a|b"]
 TWO = RatingsFormat(dimensions=("accuracy", "safety"))
 CLASSES = ClassesFormat(classes=("clip", "Specimen Bag"))
 THREE = OrderingFormat(labels=("A", "B", "C"))
+WINDOWS = IntervalsFormat(several=True)
 SEVERAL = TimestampsFormat(several=True)
 
 CELLS: list[tuple[Format, Any, list[Any]]] = [
@@ -74,6 +76,13 @@ CELLS: list[tuple[Format, Any, list[Any]]] = [
     (FreeTextFormat(), "liver | hepar", ["liver", "hepar"]),
     (FreeTextFormat(), r"|x\| is the norm".lstrip("|"), ["x| is the norm"]),
     (FreeTextFormat(), "[1, 2]", ["[1, 2]"]),
+    (IntervalsFormat(), "00:01:05-00:01:20", [[[65.0, 80.0]]]),
+    (IntervalsFormat(), "1:05 – 1:20", [[[65.0, 80.0]]]),
+    (IntervalsFormat(), "65 to 80,5 s".replace(",", "."), [[[65.0, 80.5]]]),
+    (IntervalsFormat(), "65-80 | 70-85", [[[65.0, 80.0]], [[70.0, 85.0]]]),
+    (IntervalsFormat(), [65, 80], [[[65.0, 80.0]]]),
+    (IntervalsFormat(), "[[65, 80]]", [[[65.0, 80.0]]]),
+    (WINDOWS, "1:05-1:20, 2:05-2:20", [[[65.0, 80.0], [125.0, 140.0]]]),
     (TWO, "safety=1; accuracy: 0,5", [{"accuracy": 0.5, "safety": 1.0}]),
     (TWO, '{"accuracy": 0.5, "safety": 1}', [{"accuracy": 0.5, "safety": 1.0}]),
 ]
@@ -107,6 +116,12 @@ REFUSED: list[tuple[Format, Any, str]] = [
     (TimestampsFormat(), "soon", "expected a time as hh:mm:ss, mm:ss or seconds, found 'soon'"),
     (TimestampsFormat(), [10**400], "expected a list of times in seconds, found '[1000"),
     (PatternFormat(pattern=r"\d/\d"), "2-3", r"expected a text of the form \d/\d, found '2-3'"),
+    (IntervalsFormat(), "1:20-1:05", "expected an end after the start, found '1:20-1:05'"),
+    (IntervalsFormat(), "1:05", "expected a start and an end, such as 00:01:05-00:01:20, found '1:05'"),
+    (IntervalsFormat(), [[65, 80], [90, 95]], "expected one interval, found '[[65, 80], [90, 95]]'"),
+    (WINDOWS, [[65, 10**400]], "expected a list of [start, end] in seconds, found '[[65, 1000"),
+    (WINDOWS, [], "expected a list of [start, end] in seconds, found '[]'"),
+    (WINDOWS, [[65, [80]]], "expected a list of [start, end] in seconds, found '[[65, [80]]]'"),
     (TWO, "accuracy: 0.5", "expected an object with the keys accuracy, safety, found \"{'accuracy': 0.5}\""),
     (TWO, "good", "expected accuracy: number, safety: number, found 'good'"),
     (TWO, "accuracy: 2, safety: 1", "expected 0 to 1 for 'accuracy', found '2.0'"),
@@ -126,6 +141,7 @@ def test_two_options_of_one_text_have_no_text_that_names_one() -> None:
 
 
 _SECONDS = st.integers(0, 10**7 - 1).map(lambda number: number / 1000 * 1000 // 1)
+_CLOCKS = st.integers(0, 10**6).map(lambda one: one / 8)
 _VALUES: list[tuple[Format, st.SearchStrategy[Any]]] = [
     (ChoiceFormat(), st.sampled_from("ABCD")),
     (THREE, st.permutations("ABC").map(list)),
@@ -135,6 +151,15 @@ _VALUES: list[tuple[Format, st.SearchStrategy[Any]]] = [
     (CLASSES, st.sets(st.sampled_from(CLASSES.classes)).map(sorted)),
     (TimestampsFormat(), st.lists(_SECONDS.filter(lambda one: one < 999 * 3600), min_size=1, max_size=1)),
     (SEVERAL, st.sets(_SECONDS.filter(lambda one: one < 999 * 3600), min_size=1, max_size=4).map(sorted)),
+    (
+        WINDOWS,
+        st.lists(
+            st.tuples(_CLOCKS, _CLOCKS).map(lambda one: [one[0], one[0] + one[1] + 1]),
+            min_size=1,
+            max_size=3,
+            unique_by=tuple,
+        ),
+    ),
     (TWO, st.fixed_dictionaries({"accuracy": st.floats(0, 1), "safety": st.floats(0, 1)})),
 ]
 

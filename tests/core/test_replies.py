@@ -20,6 +20,7 @@ from proctor.core.formats import (
     CountFormat,
     Format,
     FreeTextFormat,
+    IntervalsFormat,
     OrderingFormat,
     PatternFormat,
     PercentageFormat,
@@ -57,7 +58,11 @@ def test_replies_are_read_as_two_people_would(file: Path, record_property: Any) 
     assert len(unread) <= _MOST_UNREAD * len(rows), unread
 
 
-def test_every_format_has_three_hundred_replies_and_no_reply_twice() -> None:
+_LATER = {"intervals"}
+"""The formats that have at least a hundred replies; all others have three hundred."""
+
+
+def test_every_format_has_hundreds_of_replies_and_no_reply_twice() -> None:
     counts: dict[str, int] = {}
     for file in FILES:
         rows = corpus(file)[2]
@@ -67,8 +72,8 @@ def test_every_format_has_three_hundred_replies_and_no_reply_twice() -> None:
         counts[kind] = counts.get(kind, 0) + len(rows)
         unreadable = sum(row["value"] is None for row in rows)
         assert unreadable >= 10, file.stem  # to read everything is no way to win
-    assert len(counts) == 10
-    assert min(counts.values()) >= 300, counts
+    assert len(counts) == 10 + len(_LATER)
+    assert all(count >= (100 if kind in _LATER else 300) for kind, count in counts.items()), counts
 
 
 ALL: list[Format] = [
@@ -84,6 +89,9 @@ ALL: list[Format] = [
     FreeTextFormat(),
     RatingsFormat(dimensions=("accuracy",)),
     PatternFormat(pattern="[1-4]/[1-4]"),
+    IntervalsFormat(),
+    IntervalsFormat(several=True),
+    IntervalsFormat(several=True, strict=True),
     ChoiceFormat(strict=True),
     BinaryFormat(strict=True),
     CountFormat(strict=True),
@@ -121,6 +129,9 @@ PIECES = (
     "²",
     "40%",
     "1:05",
+    "1:05-1:20",
+    '{"start": 65, "end": ',
+    " to ",
     "00:01:75",
     "65 s",
     "clip",
@@ -187,6 +198,11 @@ HOSTILE = (
     "> ",
     "一",
     "x:",
+    "1:05-1:20 ",
+    "from 1:05 to ",
+    "start 1 ",
+    "1 min 2 s - ",
+    "[1, 2], ",
 )
 
 

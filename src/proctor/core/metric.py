@@ -77,7 +77,7 @@ ACCURACY = Metric(
     "accuracy",
     "Accuracy",
     percent=True,
-    formats=("choice", "ordering", "binary", "count", "percentage", "classes", "timestamps", "pattern"),
+    formats=("choice", "ordering", "binary", "count", "percentage", "classes", "timestamps", "intervals", "pattern"),
 )
 
 

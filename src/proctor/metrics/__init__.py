@@ -7,15 +7,13 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.metrics.accuracy import (
         MISSING,
-        SCORERS,
         AccuracyScorer,
         Constants,
-        build_scorer,
         cause_of,
         chance_level,
         chance_of,
-        code_scorers,
         is_right,
+        median_places,
     )
     from proctor.metrics.corpus import (
         MetricEstimate,
@@ -26,11 +24,13 @@ if TYPE_CHECKING:
         time_estimates,
     )
     from proctor.metrics.function import FunctionMetric, declared_metric, in_range, metric
+    from proctor.metrics.graded import GRADED_METRICS, POOLED_PRECISION, GradedScorer, graded_metrics, located_estimates
+    from proctor.metrics.registry import SCORERS, build_scorer, code_scorers
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "MISSING", "SCORERS", "AccuracyScorer", "Constants", "FunctionMetric", "MetricEstimate", "build_scorer", "cause_of",
-    "chance_level", "chance_of", "code_scorers", "count_estimates", "declared_metric", "in_range", "is_right", "metric",
+    "GRADED_METRICS", "MISSING", "POOLED_PRECISION", "SCORERS", "AccuracyScorer", "Constants", "FunctionMetric", "GradedScorer", "MetricEstimate", "build_scorer", "cause_of",
+    "chance_level", "chance_of", "code_scorers", "count_estimates", "declared_metric", "graded_metrics", "in_range", "is_right", "located_estimates", "median_places", "metric",
     "nominal_estimates", "percentage_estimates", "set_estimates", "time_estimates",
 ]  # fmt: skip

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from pydantic import JsonValue
 
-from proctor.core import (
-    ACCURACY,
-    NO_ANSWER,
-    Answer,
-    Benchmark,
-    ConfigurationError,
-    Item,
-    Metric,
-    Reference,
-    Registry,
-    Score,
-    Scorer,
-    Status,
+from proctor.core import ACCURACY, NO_ANSWER, Answer, Item, Metric, Reference, Score, Status
+from proctor.core.formats import (
+    AnswerFormat,
+    Format,
+    FreeTextFormat,
+    IntervalsFormat,
+    OrderingFormat,
+    RatingsFormat,
+    TimestampsFormat,
+    extents,
 )
-from proctor.core.formats import AnswerFormat, Format, FreeTextFormat, OrderingFormat, RatingsFormat, TimestampsFormat
-from proctor.metrics.ordering.orders import OrderingScorer, order_chance
+from proctor.metrics.ordering.orders import order_chance
 
 MISSING = "missing"
 """The label of the score for an answer that a submission lacks."""
@@ -154,39 +149,6 @@ def chance_level(metric: Metric, items: Sequence[Item]) -> float | None:
     return float(np.mean(known)) if len(known) == len(marked) else None
 
 
-SCORERS: Registry[Callable[[], Scorer] | Scorer] = Registry("metric", group="proctor.scorers")
-"""By name functions decorated by `proctor.metric`, scorers, or factories of scorers. `accuracy` and `ordering` are
-built in: their names are taken."""
-SCORERS.add("accuracy", AccuracyScorer)
-SCORERS.add("ordering", OrderingScorer)
-
-
-def code_scorers(benchmark: Benchmark | None = None) -> list[Scorer]:
-    """Every scorer that scores answers the moment they come; each applies to the formats that it knows. Those that the
-    benchmark brings come last. Raises `ConfigurationError` where two of them give one metric under one name.
-
-    >>> [type(scorer).__name__ for scorer in code_scorers()]
-    ['AccuracyScorer', 'OrderingScorer']
-    """
-    scorers: list[Scorer] = [AccuracyScorer(), OrderingScorer(), *(() if benchmark is None else benchmark.scorers)]
-    given = Counter((scorer.name, metric.name) for scorer in scorers for metric in scorer.metrics)
-    for (scorer, name), count in given.items():
-        if count > 1:
-            raise ConfigurationError(f"{count} scorers give the metric {name!r} as {scorer!r}: rename one")
-    return scorers
-
-
-def build_scorer(name: str) -> Scorer:
-    """The registered scorer of that name. Raises `UnknownNameError` that lists the choices.
-
-    >>> build_scorer("accuracy").name
-    'code'
-    """
-    known: Any = SCORERS.get(name)
-    made: Scorer = known() if isinstance(known, type) or not hasattr(known, "score") else known
-    return made
-
-
 _Slot = tuple[AnswerFormat, int]  # items that share a slot can share a constant: format, number of options
 
 
@@ -227,8 +189,8 @@ class Constants:
 def best_constant(form: AnswerFormat, references: Sequence[Reference]) -> JsonValue:
     """The constant for these references, at least one, all of the format `form`.
 
-    Timestamps: the median (where several may be named: of each place, among the references with the
-    most frequent number of moments). Ratings: the median of each dimension. All others: that
+    Timestamps and intervals: the median (where several may be named: of each place, among the references with the
+    most frequent number of them). Ratings: the median of each dimension. All others: that
     reference answer which is right for the most items, accepted alternatives included; of equals the
     smallest, so that the order of the items does not matter.
 
@@ -238,6 +200,8 @@ def best_constant(form: AnswerFormat, references: Sequence[Reference]) -> JsonVa
     """
     if isinstance(form, TimestampsFormat):
         return _median_moments([reference.answer for reference in references])
+    if isinstance(form, IntervalsFormat):
+        return median_places([reference.answer for reference in references])
     if isinstance(form, RatingsFormat):
         return {name: _median([_field(reference.answer, name) for reference in references]) for name in form.dimensions}
     return _most_matched(form, references)
@@ -289,6 +253,19 @@ def _median_moments(answers: Sequence[JsonValue]) -> JsonValue:
     usual = min(lengths, key=lambda length: (-lengths[length], length))
     table = np.array([moments for moments in lists if len(moments) == usual])
     return [float(moment) for moment in np.median(table, axis=0)]
+
+
+def median_places(answers: Sequence[JsonValue]) -> JsonValue:
+    """The median of each end at each place, among the lists of intervals or boxes with the most frequent length.
+
+    >>> median_places([[[0, 10]], [[2, 14]], [[1, 11], [20, 30]]])
+    [[1.0, 12.0]]
+    """
+    lists = [extents(answer) for answer in answers]
+    lengths = Counter(map(len, lists))
+    usual = min(lengths, key=lambda length: (-lengths[length], length))
+    table = np.array([one for one in lists if len(one) == usual])
+    return [[float(end) for end in one] for one in np.median(table, axis=0)]
 
 
 def _field(answer: JsonValue, name: str) -> float:

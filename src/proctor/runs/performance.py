@@ -19,6 +19,8 @@ from proctor.metrics import (
     MetricEstimate,
     count_estimates,
     is_right,
+    located_estimates,
+    median_places,
     nominal_estimates,
     percentage_estimates,
     set_estimates,
@@ -187,6 +189,8 @@ def _marks(kind: str, pairs: list[tuple[Item, JsonValue]], data: AnalysisData) -
         return percentage_estimates(truth, said, groups, plan=plan)
     if kind == "classes":
         return set_estimates(truth, said, groups, plan=plan)
+    if kind in {"intervals", "boxes"}:
+        return located_estimates(truth, said, groups, plan=plan)
     if kind in {"binary", "choice"}:
         return nominal_estimates(truth, said, groups, plan=plan)
     return []
@@ -276,8 +280,8 @@ _FEW = 3
 def vote(item: Item, values: Sequence[JsonValue]) -> JsonValue:
     """What the answers say together, best system first; None without an answer.
 
-    Count and percentage: the lower median. Classes: those that more than half name. Times: the number of
-    times that most have (of equals the smaller), and of these answers the median at each place. All others:
+    Count and percentage: the lower median. Classes: those that more than half name. Times, intervals and boxes: the number of
+    them that most have (of equals the smaller), and of these answers the median at each place. All others:
     the most frequent answer, of equals the one of the best system.
 
     >>> from proctor.core.formats import CountFormat
@@ -299,6 +303,8 @@ def vote(item: Item, values: Sequence[JsonValue]) -> JsonValue:
         usual = min(sizes, key=lambda size: (-sizes[size], size))
         table = np.array([moments for moments in lists if len(moments) == usual])
         return [float(moment) for moment in np.median(table, axis=0)]
+    if kind in {"intervals", "boxes"}:
+        return median_places(said)
     times = Counter(json.dumps(value) for value in said)
     best = max(times.values())
     return next(value for value in said if times[json.dumps(value)] == best)

@@ -47,7 +47,7 @@ from proctor.core import (
     kept_text,
     unfit,
 )
-from proctor.metrics import chance_level
+from proctor.metrics import chance_level, graded_metrics
 
 VERSION = 1
 
@@ -234,6 +234,9 @@ def card_of(benchmark: Benchmark) -> BenchmarkCard:
     counted = benchmark.counted()
     known = {metric.name for metric in benchmark.metrics}
     more = [metric for scorer in benchmark.scorers for metric in scorer.metrics if metric.name not in known]
+    kinds = {item.answer.kind for item in benchmark.items}
+    known |= {metric.name for metric in more}
+    more += [metric for metric in graded_metrics(kinds) if metric.name not in known]
     metrics = (*benchmark.metrics, *more)
     levels = {metric.name: chance_level(metric, counted) for metric in metrics}
     same = set(BenchmarkCard.model_fields) - {"metrics", "excerpts", "chance", "folders", "rulings"}

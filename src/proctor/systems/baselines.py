@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import JsonValue
 
 from proctor.core import Answer, ConfigurationError, Item, ParseError, RefusalError, View, generator
-from proctor.core.formats import (
-    BinaryFormat,
-    ChoiceFormat,
-    ClassesFormat,
-    CountFormat,
-    FreeTextFormat,
-    OrderingFormat,
-    PatternFormat,
-    PercentageFormat,
-    RatingsFormat,
-    TimestampsFormat,
-    option_letters,
-)
+from proctor.core.formats import ChoiceFormat, FreeTextFormat, OrderingFormat, option_letters
 from proctor.metrics import Constants
 from proctor.systems.replies import reply
 
@@ -90,7 +79,7 @@ DEFAULT_SPAN_S = (0.0, 600.0)
 HIGHEST_COUNT = 5
 """Counts are drawn from 0 to this, both included."""
 
-_MOST_MOMENTS = 3  # where several times may be named, one to three are
+_MOST_NAMED = 3  # where several times may be named, one to three are
 
 
 class RandomGuess:
@@ -99,8 +88,9 @@ class RandomGuess:
     The draw belongs to (seed, item), so that an item gets the same answer whenever and in whichever order it is asked.
     Choice: each option alike. Ordering: each permutation alike. Binary: a fair coin. Count: 0 to `HIGHEST_COUNT` alike.
     Percentage: a whole number from 0 to 100. Classes: each class with probability 1/2. Timestamps: uniform over the
-    view's span (`DEFAULT_SPAN_S` where it has none), one moment, or one to three where several may be named. Ratings:
-    uniform from low to high. Free text and texts of a pattern can't be drawn at random and are not supported.
+    view's span (`DEFAULT_SPAN_S` where it has none), one moment, or one to three where several may be named. Intervals:
+    between two moments of the span, one or one to three. Ratings: uniform from low to high. Texts can't be drawn at random
+    and are not supported.
     """
 
     name = "random"
@@ -110,7 +100,7 @@ class RandomGuess:
         self.settings: dict[str, JsonValue] = {"seed": seed}
 
     def supports(self, item: Item) -> bool:
-        return not isinstance(item.answer, FreeTextFormat | PatternFormat)
+        return item.answer.kind in _DRAWS
 
     async def answer(self, item: Item, view: View) -> Answer:
         """Draws; of the view it only asks for the span, and no frame."""
@@ -119,35 +109,46 @@ class RandomGuess:
     def draw(self, item: Item, span: tuple[float, float] | None = None) -> JsonValue:
         """The item's value at random. Raises `ValueError` for free text and for a choice of nothing."""
         rng = generator(self._seed, "random", item.id)
-        form = item.answer
-        if isinstance(form, ChoiceFormat):
-            return str(rng.choice(option_letters(len(item.options))))
-        if isinstance(form, OrderingFormat):
-            return [str(label) for label in rng.permutation(list(form.labels))]
-        if isinstance(form, ClassesFormat):
-            return [name for name in sorted(form.classes) if rng.random() < 0.5]
-        if isinstance(form, TimestampsFormat):
-            return _moments(form, span or DEFAULT_SPAN_S, rng)
-        if isinstance(form, RatingsFormat):
-            return {name: float(rng.uniform(form.low, form.high)) for name in form.dimensions}
-        return _number(form, rng)
+        known = _DRAWS.get(item.answer.kind)
+        if known is None:
+            raise ValueError(f"an answer of the format {item.answer.kind} can't be drawn at random")
+        return known(_Draw(len(item.options), item.answer, span or DEFAULT_SPAN_S, rng))
 
 
-def _moments(form: TimestampsFormat, span: tuple[float, float], rng: np.random.Generator) -> JsonValue:
-    count = int(rng.integers(1, _MOST_MOMENTS + 1)) if form.several else 1
-    return [float(moment) for moment in sorted(rng.uniform(*span, size=count))]
+@dataclass(frozen=True)
+class _Draw:
+    """What a value is drawn for, and from what."""
+
+    options: int
+    form: Any
+    span: tuple[float, float]
+    rng: np.random.Generator
+
+    @property
+    def count(self) -> int:
+        """How many times or places are named."""
+        return int(self.rng.integers(1, _MOST_NAMED + 1)) if self.form.several else 1
 
 
-def _number(
-    form: BinaryFormat | CountFormat | PercentageFormat | FreeTextFormat | PatternFormat, rng: np.random.Generator
-) -> JsonValue:
-    if isinstance(form, BinaryFormat):
-        return bool(rng.random() < 0.5)
-    if isinstance(form, CountFormat):
-        return int(rng.integers(HIGHEST_COUNT + 1))
-    if isinstance(form, PercentageFormat):
-        return float(rng.integers(101))
-    raise ValueError(f"an answer of the format {form.kind} can't be drawn at random")
+def _moments(one: _Draw) -> JsonValue:
+    return [float(moment) for moment in sorted(one.rng.uniform(*one.span, size=one.count))]
+
+
+def _intervals(one: _Draw) -> JsonValue:
+    return [[float(end) for end in sorted(one.rng.uniform(*one.span, size=2))] for _ in range(one.count)]
+
+
+_DRAWS: dict[str, Callable[[_Draw], JsonValue]] = {
+    "choice": lambda one: str(one.rng.choice(option_letters(one.options))),
+    "ordering": lambda one: [str(label) for label in one.rng.permutation(list(one.form.labels))],
+    "binary": lambda one: bool(one.rng.random() < 0.5),
+    "count": lambda one: int(one.rng.integers(HIGHEST_COUNT + 1)),
+    "percentage": lambda one: float(one.rng.integers(101)),
+    "classes": lambda one: [name for name in sorted(one.form.classes) if one.rng.random() < 0.5],
+    "timestamps": _moments,
+    "intervals": _intervals,
+    "ratings": lambda one: {name: float(one.rng.uniform(one.form.low, one.form.high)) for name in one.form.dimensions},
+}
 
 
 class Majority:

@@ -21,7 +21,7 @@ from proctor.core import (
     content_hash,
     reader_or_default,
 )
-from proctor.core.formats import OrderingFormat, TimestampsFormat, option_letters
+from proctor.core.formats import IntervalsFormat, OrderingFormat, TimestampsFormat, option_letters
 from proctor.media import CONDITIONS, ClipFile, ShowsFiles
 from proctor.models import Footage, ModelClient, Part, Prompt, chosen_prompt, load_prompt, prompt_file
 from proctor.systems.replies import asks_for_rationale, rationale_in
@@ -161,7 +161,7 @@ class ModelSystem:
         """Whether the model must know the clock of the whole video: the answer is a time of it, or the question
         names one."""
         told = self._briefing is not None and self._briefing.own_clock
-        return told or isinstance(item.answer, TimestampsFormat)
+        return told or isinstance(item.answer, TimestampsFormat | IntervalsFormat)
 
     def _as_footage(self, frames: Sequence[Frame]) -> bool:
         """Whether these frames go as one video: those of one clip, to local weights."""

@@ -52,6 +52,19 @@ def read_reply(
     raise ParseError(expected=expected, found=text)
 
 
+def json_fields(text: str) -> list[JsonValue]:
+    """What the JSON objects of a reply say, the last one first: the field for the answer, and the object itself; then the
+    list that a whole reply is. For formats whose answers are objects or lists of lists."""
+    said = _bounded(after_thoughts(text))
+    objects = [value for value in reversed(json_values(said)) if isinstance(value, dict)]
+    found: list[JsonValue] = []
+    for value in objects:
+        named = {str(name).strip().lower().replace(" ", "_"): entry for name, entry in value.items()}
+        found += [*(named[key] for key in (*_KEYS, *_LISTS) if key in named), value]
+    listed = _whole_list(said)
+    return found if listed is None else [*found, listed]
+
+
 def first_sentence(text: str) -> str:
     """The first line that is not blank, up to the end of its first sentence."""
     line = text.strip().split("\n", 1)[0]
@@ -338,6 +351,7 @@ def _answer(value: JsonValue, keys: Sequence[str], depth: int = 0) -> JsonValue:
     return None if depth == _DEEPEST else _answer(inner, (*keys, *_INNER), depth + 1)
 
 
+_LISTS = ("intervals", "interval", "segments", "segment", "windows", "spans", "events", "boxes", "box", "bbox", "bboxes", "bounding_box", "bbox_2d", "box_2d", "point", "points", "point_2d", "coordinates")  # fmt: skip
 _INNER = ("letter", "label", "option", "choice", "id", "text", "name")
 
 

@@ -1,0 +1,283 @@
+"""When something begins and ends: one or several intervals of a video."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from proctor.core.errors import ParseError
+from proctor.core.formats.base import StrictFormat, bare
+from proctor.core.formats.cells import listed
+from proctor.core.formats.overlap import MOST_NAMED, covered, matching
+from proctor.core.formats.reply import Statement, first_sentence, json_fields, read_reply
+from proctor.core.formats.timestamps import cell_seconds
+from proctor.core.text import clock_text
+
+_MOST_S = 10**7
+_ABOUT = (
+    r"(?:(?:about|around|approximately|approx\.?|roughly|circa|ca\.|the|at|exactly|second|frame time|time(?:stamp)?|timecode|mark|t|第|约|大约|ungefähr|etwa|environ)"
+    r"(?![a-zA-Z])[\s:=]{0,3}|[~\s]){0,5}"
+)
+_UNIT = r"(?:seconds?|secs?\.?|s(?![a-zA-Z])|秒钟?|minutes?|mins?\.?|m(?![a-zA-Z])|分钟?|″|\")"
+_TIME = (
+    r"(?:\d{1,3}:\d{1,3}(?::\d{2})?(?:[.,]\d{1,9})?(?:\s?(?:min(?:utes)?|s|h)\b)?"
+    rf"|(?:\d{{1,3}}\s?(?:hours?|hrs?|h|小时)[\s,]{{0,2}}(?:and )?)?(?:\d{{1,4}}\s?(?:minutes?|mins?\.?|m(?![a-zA-Z])|分钟?|'|′)[\s,]{{0,2}}(?:and )?)"
+    rf"(?:\d{{1,6}}(?:\.\d{{1,9}})?\s?(?:seconds?|secs?\.?|s(?![a-zA-Z])|秒钟?|″|\"))?"
+    rf"|\d{{1,9}}(?:\.\d{{1,9}})?(?:\s?-?{_UNIT})?)"
+)
+_FREE = r"(?<![\dA-Za-z/-])(?<!\d[:.,])"
+_ENDS_FREE = r"(?![\d:]|[.,]\d|\s?(?:%|percent|cm|mm|ml|frames?|fps|bpm)|[A-Za-z_/])"
+_MARK = r"(?:\s?\((?:[^()\n]{0,40})\))?(?: mark)?"
+_SIGN = r"\s{0,3}(?:-{1,3}>?|~|={1,2}>|>|\.{2,3}|\bto\b|\buntil\b|\btill\b|\bthrough\b|\bthru\b|\bup to\b|\bbis\b|\bhasta\b|\bà\b|\bal\b|到|至|直到)\s{0,3}"
+_JOINED = re.compile(
+    rf"{_FREE}(?P<start>{_TIME}){_MARK}(?:{_SIGN}|(?P<comma>\s?,\s?))(?:and |,? ?ending |it ends )?{_ABOUT}(?P<end>{_TIME}){_ENDS_FREE}",
+    re.IGNORECASE,
+)
+_BETWEEN = re.compile(
+    rf"\bbetween\s{{1,2}}{_ABOUT}(?P<start>{_TIME}){_MARK}\s(?:and|&)\s{_ABOUT}(?P<end>{_TIME}){_ENDS_FREE}",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(
+    r"\b(?:start|begin|onset|from|commenc)[a-z]{0,6}(?:[ _]?times?)?\W{0,4}(?:(?:is|was|at|around|about|approximately|time|of|the|=|:)\W{0,3}){0,4}"
+    rf"(?P<start>{_TIME}){_MARK}(?![\d:])[^\d\n]{{0,40}}?\n?[^\d\n]{{0,20}}?\b(?:end|stop|finish|offset|complet|conclud|last(?:s|ing)? (?:until|till|to))[a-z]{{0,6}}(?:[ _]?times?)?"
+    rf"\W{{0,4}}(?:(?:is|was|at|around|about|approximately|time|of|the|until|=|:)\W{{0,3}}){{0,4}}(?P<end>{_TIME}){_ENDS_FREE}",
+    re.IGNORECASE,
+)
+_NOT = re.compile(
+    r"\b(?:not|isn't|nor|rather than|instead of|except|excluding)\s(?:at |from |between |during |in )?[\[(]?\Z",
+    re.IGNORECASE,
+)
+_OR = re.compile(r"[\])\s.,;]{0,4}(?:\bor\b|\bpossibly\b|\bor else\b|或者?|\boder\b)", re.IGNORECASE)
+_FROM = re.compile(r"\b(?:from|between|during|over)\s{1,2}(?:about |around |the |second )?\Z", re.IGNORECASE)
+_LINE = re.compile(
+    r"\W{0,6}(?:\(?\d{1,2}[.):]\s{1,3})?\W{0,4}(?:(?:interval|segment|window|event|occurrence|from|between)\b[\s#]{0,2}(?:\d{1,2}\s?[:.-])?\s{0,2})?\W{0,3}\d"
+)
+_KEYS = ("interval", "intervals", "segment", "segments", "window", "windows", "span", "spans", "time", "times", "timestamps", "range", "ranges", "events")  # fmt: skip
+_STARTS = ("start", "start_time", "begin", "from", "t_start", "start_s", "onset", "start_sec", "start_seconds")
+_ENDS = ("end", "end_time", "stop", "to", "t_end", "end_s", "offset", "end_sec", "end_seconds")
+_EXPECTED = "a start and an end, such as 00:01:05-00:01:20"
+
+
+class IntervalsFormat(StrictFormat):
+    """From when to when: one interval, or `several`, as [start, end] in seconds, in the order in which they are named
+    (the surest first).
+
+    Right when there are as many as in the reference and each overlaps one of them, one to one, with an intersection over
+    union of at least `iou` (0.5: Anne Hendricks et al. 2017, ICCV, 5803; Gao et al. 2017, ICCV, 5267). Times are clocks (hh:mm:ss, mm:ss), seconds,
+    or hours, minutes and seconds in words. An interval that ends before it starts, or where it starts, states none, and
+    neither does a single time. Strict: hh:mm:ss-hh:mm:ss alone, several separated by commas.
+
+    >>> IntervalsFormat().parse("It runs from 1:05 to 1:20.")
+    [[65.0, 80.0]]
+    >>> IntervalsFormat(iou=0.5).match([[65.0, 80.0]], [[60.0, 78.0]])
+    True
+    """
+
+    kind: Literal["intervals"] = "intervals"
+    iou: float = Field(default=0.5, gt=0, le=1)
+    several: bool = False
+
+    def instruction(self, options: Sequence[str] = ()) -> str:
+        del options
+        if self.strict:
+            named = (
+                "intervals as hh:mm:ss-hh:mm:ss, separated by commas,"
+                if self.several
+                else "interval as hh:mm:ss-hh:mm:ss"
+            )
+            return f"Reply with the {named} and nothing else."
+        times = (
+            "start and end of each time that it happens, the surest first, separated by commas"
+            if self.several
+            else "start and end"
+        )
+        return f'Start your reply with "Answer: " and the {times}, as hh:mm:ss-hh:mm:ss.'
+
+    def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        del options
+        if self.strict:
+            return self._checked([_cell_interval(part) for part in listed(bare(text))] or [(0.0, 0.0)], text)
+        for value in json_fields(text):
+            found = _of_json(value)
+            if found:
+                return self._checked(found, text)
+        return read_reply(text, self._read, expected=_EXPECTED, keys=_KEYS)
+
+    def _read(self, statement: Statement) -> JsonValue:
+        if isinstance(statement.value, list):
+            found = _of_json(statement.value)
+            return self._checked(found, statement.text) if found else None
+        start = _listing(statement.text) if self.several else first_sentence(statement.text)
+        for part in (start, statement.text) if statement.sure else (statement.text,):
+            found = _intervals(part)
+            if found:
+                return self._checked(found, statement.text)
+        return None
+
+    def _checked(self, found: Sequence[tuple[float, float]], text: str) -> JsonValue:
+        distinct = list(dict.fromkeys(found))
+        if len(distinct) > (MOST_NAMED if self.several else 1):
+            raise ParseError(
+                expected="one interval" if not self.several else f"at most {MOST_NAMED} intervals", found=text
+            )
+        if not all(0 <= start < end < _MOST_S for start, end in distinct):
+            raise ParseError(expected="an end after the start", found=text)
+        return [[float(start), float(end)] for start, end in distinct]
+
+    def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
+        del options
+        given = value if isinstance(value, list) else []
+        given = [given] if given and not isinstance(given[0], list) else given
+        pairs = [tuple(one) for one in given if isinstance(one, list) and len(one) == 2 and all(map(_is_time, one))]
+        if not pairs or len(pairs) < len(given):
+            raise ParseError(expected="a list of [start, end] in seconds", found=str(value))
+        return self._checked([(float(str(a)), float(str(b))) for a, b in pairs], str(value))
+
+    def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        """Start and end with a hyphen or "to" between them, as hh:mm:ss, mm:ss or seconds ("1:05-1:20", "65 to 80 s");
+        several with commas or semicolons between them."""
+        del options
+        parts = listed(text) if self.several else [text]
+        return self._checked([_cell_interval(part) for part in parts], text)
+
+    def write(self, value: JsonValue) -> str:
+        """hh:mm:ss.mmm-hh:mm:ss.mmm (strict: to the second), several separated by commas."""
+        pairs = extents(value)
+        clocks = [[clock_text(time, millis=True) for time in pair] for pair in pairs]
+        return ", ".join("-".join(clock[:8] if self.strict else clock for clock in pair) for pair in clocks)
+
+    def match(self, reference: JsonValue, prediction: JsonValue) -> bool:
+        keys, said = extents(reference), extents(prediction)
+        return len(keys) == len(said) == matching(keys, said, self.iou)
+
+    def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
+        """1 less the temporal intersection over union: the time that both cover over the time that either covers."""
+        return 1 - covered(extents(reference), extents(prediction))
+
+    def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
+        """None: how often a random interval overlaps enough depends on how long the video and the reference are. The
+        baseline `random` draws intervals and shows it."""
+        del accepted, options
+        return None
+
+
+def extents(value: JsonValue) -> list[tuple[float, ...]]:
+    """A canonical list of intervals or boxes as tuples of numbers.
+
+    >>> extents([[65.0, 80.0]])
+    [(65.0, 80.0)]
+    """
+    return (
+        [tuple(float(str(end)) for end in one) for one in value if isinstance(one, list)]
+        if isinstance(value, list)
+        else []
+    )
+
+
+def _is_time(value: JsonValue) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST_S
+
+
+def _cell_interval(text: str) -> tuple[float, float]:
+    hit = _JOINED.fullmatch(text.strip(" []()").translate({0x2013: "-", 0x2014: "-", 0x2212: "-", 0x2192: ">"}))
+    if hit is None:
+        raise ParseError(expected=_EXPECTED, found=text)
+    return _pair(hit)
+
+
+def _intervals(text: str) -> list[tuple[float, float]]:
+    """The intervals of a text, in their order; those that are denied are passed over. Raises `ParseError` for
+    alternatives ("1:05-1:10 or 2:05-2:10") and for clocks that do not exist."""
+    found: dict[int, re.Match[str]] = {}
+    for pattern in (_BETWEEN, _NAMED, _JOINED):
+        for hit in pattern.finditer(text):
+            if not any(hit.start() < other.end() and other.start() < hit.end() for other in found.values()):
+                found[hit.start()] = hit
+    hits = [found[start] for start in sorted(found)]
+    kept = [hit for hit in hits if _states(hit, text) and not _NOT.search(text, max(0, hit.start() - 24), hit.start())]
+    pairs = itertools.pairwise(kept)
+    if any(_OR.match(text, one.end(), min(other.start(), one.end() + 12)) for one, other in pairs):
+        raise ParseError(expected="no alternatives", found=text)
+    return [_pair(hit) for hit in kept]
+
+
+def _states(hit: re.Match[str], text: str) -> bool:
+    """Whether two times are an interval: with a comma between them only in brackets, and bare numbers only in
+    brackets, after "from", or alone."""
+    named = hit.groupdict()
+    if hit.re is not _JOINED:
+        return True
+    opens, closes = text[: hit.start()].rstrip()[-1:], text[hit.end() :].lstrip()[:1]
+    bracketed = opens in {"[", "("} and closes in {"]", ")"}
+    if named["comma"]:
+        return bracketed
+    bare_numbers = not re.search(r"[^\d.]", hit["start"]) and not re.search(r"[^\d.]", hit["end"])
+    alone = not text[: hit.start()].strip(" \n[(~") and not re.match(r"\s?[a-zA-Z]", text[hit.end() :])
+    return not bare_numbers or bracketed or alone or bool(_FROM.search(text, max(0, hit.start() - 30), hit.start()))
+
+
+def _pair(hit: re.Match[str]) -> tuple[float, float]:
+    """Start and end in seconds; "1-2 min" are minutes both."""
+    start, end = hit["start"], hit["end"]
+    unit = re.search(r"\s?(?:minutes?|mins?\.?|分钟?)$", end, re.IGNORECASE)
+    if unit and not re.search(r"[^\d.]", start) and not re.search(r"[^\d.]", end[: unit.start()]):
+        return 60 * float(start), 60 * float(end[: unit.start()])
+    return _seconds(start), _seconds(end)
+
+
+def _seconds(text: str) -> float:
+    said = re.sub(r"(?<=\d)\s?-(?=[a-z])", " ", text, flags=re.IGNORECASE).strip(" ,")
+    said = re.sub(r"(:\d{2}(?:\.\d+)?)\s?(?:min(?:utes)?|s|h)$", r"\1", said, flags=re.IGNORECASE)
+    said = re.sub(r"\s?(?:秒钟?|secs\.?|sec\.|″|\")$", " s", said, flags=re.IGNORECASE) if "分" not in said else said
+    return cell_seconds(said)
+
+
+def _of_json(value: JsonValue, depth: int = 0) -> list[tuple[float, float]]:
+    """The intervals in a JSON value: objects with a start and an end, pairs of times, and lists of these."""
+    if isinstance(value, dict):
+        named = {str(key).strip().lower().replace(" ", "_").replace("-", "_"): one for key, one in value.items()}
+        start = next((named[key] for key in _STARTS if key in named), None)
+        end = next((named[key] for key in _ENDS if key in named), None)
+        if start is None or end is None:
+            return []
+        times = _time(start), _time(end)
+        return [(times[0], times[1])] if None not in times else []  # type: ignore[list-item]
+    if not isinstance(value, list) or depth > 1:
+        return []
+    pair = [_time(one) for one in value] if len(value) == 2 else []
+    if len(pair) == 2 and pair[0] is not None and pair[1] is not None:
+        return [(pair[0], pair[1])]
+    parts = [
+        _of_json(one, depth + 1) if isinstance(one, dict | list) else _said(one) for one in value[: MOST_NAMED + 1]
+    ]
+    return [one for part in parts for one in part] if all(parts) else []
+
+
+def _said(value: JsonValue) -> list[tuple[float, float]]:
+    return _intervals(value) if isinstance(value, str) else []
+
+
+def _time(value: JsonValue) -> float | None:
+    if _is_time(value):
+        return float(str(value))
+    if isinstance(value, str) and len(value) < 40:
+        try:
+            return _seconds(value)
+        except ParseError:
+            return None
+    return None
+
+
+def _listing(text: str) -> str:
+    """The first line, and the lines after it that begin with an interval, too."""
+    lines = [line for line in text.strip().split("\n") if line.strip()]
+    kept = lines[:1]
+    for line in lines[1:]:
+        if not _LINE.match(line):
+            break
+        kept.append(line)
+    return "\n".join(kept)

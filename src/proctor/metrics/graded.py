@@ -1,0 +1,203 @@
+"""How nearly right: metrics of single answers for formats whose values are more than right or wrong.
+
+They are scores like accuracy, so that results, comparisons and ranks take them as they are. Of several references
+that are accepted, each metric takes the one that is best for the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+import numpy as np
+from pydantic import JsonValue
+
+from proctor.core import Answer, Item, Metric, Score, Status
+from proctor.core.formats import covered, extents, iou, matching
+from proctor.metrics.accuracy import cause_of
+from proctor.metrics.corpus import ItemSums, MetricEstimate
+from proctor.stats import Floats, Groups, Resampling
+
+_LOCATED = ("intervals", "boxes")
+
+IOU = Metric("iou", "Intersection over union", percent=True, formats=_LOCATED)
+RECALL_AT = {
+    least: Metric(f"recall_at_{least:g}", f"Recall at IoU {least:g}", percent=True, formats=_LOCATED)
+    for least in (0.3, 0.5, 0.7)
+}
+AVERAGE_PRECISION = Metric("average_precision", "Average precision (IoU 0.5 to 0.95)", percent=True, formats=_LOCATED)
+AP_LEAST = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
+"""The overlaps over which average precision is averaged: 0.5, 0.55 … 0.95."""
+
+_Extents = list[tuple[float, ...]]
+_Grade = Callable[[Item, JsonValue, JsonValue], float]
+"""The value of a prediction (last) by one reference."""
+
+
+def average_precision(reference: _Extents, prediction: _Extents, least: float) -> float:
+    """The average precision of one ranked list of intervals or boxes, the surest first, 0 to 1.
+
+    From the first on, each finds the reference that it overlaps most among those not found yet, if by at least
+    `least`. The area under the interpolated curve of precision over recall (Everingham et al. 2010, International
+    Journal of Computer Vision 88:303), as ActivityNet (Caba Heilbron et al. 2015, CVPR, 961) and QVHighlights (Lei et
+    al. 2021, NeurIPS) compute it for one query. Edges: no prediction, or no reference: 0.
+
+    >>> average_precision([(0, 10), (20, 30)], [(0, 9), (50, 60), (20, 30)], 0.5)
+    0.8333333333333333
+    """
+    hits = np.array([hits_by_rank(reference, prediction, least)], dtype=np.float64).reshape(1, -1)
+    found = _area(hits, 1 - hits, np.array([float(len(reference))]))
+    return float(found[0]) if reference else 0.0
+
+
+def hits_by_rank(reference: _Extents, prediction: _Extents, least: float) -> list[bool]:
+    """Of each prediction, in their order, whether it finds a reference.
+
+    >>> hits_by_rank([(0, 10)], [(0, 9), (0, 10)], 0.5)
+    [True, False]
+    """
+    left = list(reference)
+    found = []
+    for said in prediction:
+        nearest = max(left, key=partial(iou, said), default=None)
+        hit = nearest is not None and iou(said, nearest) >= least
+        found.append(hit)
+        if hit and nearest is not None:
+            left.remove(nearest)
+    return found
+
+
+def _area(hits: Floats, misses: Floats, references: Floats) -> Floats:
+    """The area under the interpolated curve of each row: `hits` and `misses` are samples × ranks."""
+    found, named = np.cumsum(hits, axis=1), np.cumsum(hits + misses, axis=1)
+    precision = np.divide(found, named, out=np.zeros_like(found), where=named > 0)
+    best = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
+    return np.asarray((best * hits).sum(axis=1) / np.maximum(references, 1e-300), dtype=np.float64)
+
+
+def _iou(_: Item, key: JsonValue, said: JsonValue) -> float:
+    return covered(extents(key), extents(said))
+
+
+def _recall(least: float, _: Item, key: JsonValue, said: JsonValue) -> float:
+    keys = extents(key)
+    return matching(keys, extents(said), least) / len(keys)
+
+
+def _mean_precision(_: Item, key: JsonValue, said: JsonValue) -> float:
+    keys, named = extents(key), extents(said)
+    return float(np.mean([average_precision(keys, named, least) for least in AP_LEAST]))
+
+
+_GRADES: dict[Metric, _Grade] = {
+    IOU: _iou,
+    **{metric: partial(_recall, least) for least, metric in RECALL_AT.items()},
+    AVERAGE_PRECISION: _mean_precision,
+}
+GRADED_METRICS = tuple(_GRADES)
+"""What `GradedScorer` gives, each for the formats that it names."""
+
+
+def graded_metrics(kinds: Iterable[str]) -> tuple[Metric, ...]:
+    """Those of `GRADED_METRICS` that mark some of these formats, for a benchmark to declare.
+
+    >>> [one.name for one in graded_metrics(["choice"])]
+    []
+    """
+    named = set(kinds)
+    return tuple(metric for metric in GRADED_METRICS if named & set(metric.formats))
+
+
+class GradedScorer:
+    """Every metric of `GRADED_METRICS` that marks the item's format. What holds no value gets each metric's worst value,
+    with the cause as its label.
+
+    >>> from proctor.core import Reference
+    >>> from proctor.core.formats import IntervalsFormat
+    >>> item = Item(id="q1", group="v1", question="When?", answer=IntervalsFormat(), reference=Reference(answer=[[0, 10]]))
+    >>> found = GradedScorer().mark(item, Answer(item_id="q1", text="0-8 s", parsed=[[0.0, 8.0]]))
+    >>> [(one.metric, one.value) for one in found[:2]]
+    [('iou', 0.8), ('recall_at_0.3', 1.0)]
+    """
+
+    @property
+    def name(self) -> str:
+        """ "code": no model is asked."""
+        return "code"
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """All of them."""
+        return GRADED_METRICS
+
+    def applies(self, item: Item) -> bool:
+        """To the formats that one of the metrics names, with a reference."""
+        return item.reference is not None and bool(graded_metrics([item.answer.kind]))
+
+    async def score(self, item: Item, answer: Answer) -> list[Score]:
+        """The scores of `mark`, in the form that every scorer has."""
+        return self.mark(item, answer)
+
+    def mark(self, item: Item, answer: Answer) -> list[Score]:
+        """Marks one answer; no score for an item that this scorer does not apply to. Raises `ValueError` for a failed one."""
+        if answer.status is Status.FAILED:
+            raise ValueError(f"item {item.id!r}: a failed answer is no answer and is never scored")
+        if item.reference is None:
+            return []
+        keys, cause = (item.reference.answer, *item.reference.accepted), cause_of(answer)
+        scores = []
+        for metric in graded_metrics([item.answer.kind]):
+            values = [] if cause else [_GRADES[metric](item, key, answer.parsed) for key in keys]
+            best = (max if metric.higher_is_better else min)(values, default=metric.worst)
+            scores.append(Score(item_id=item.id, metric=metric.name, value=best, scorer=self.name, label=cause))
+        return scores
+
+
+POOLED_PRECISION = Metric(
+    "mean_average_precision", "Mean average precision over all answers", percent=True, formats=_LOCATED
+)
+MOST_RANKS = 10
+"""As many intervals or boxes of an answer count for the pooled average precision (QVHighlights)."""
+
+
+def located_estimates(
+    references: Sequence[JsonValue], predictions: Sequence[JsonValue], groups: Groups, plan: Resampling = Resampling()
+) -> list[MetricEstimate]:
+    """The average precision of all answers together: over the overlaps 0.5, 0.55 … 0.95, then at 0.5 and at 0.75.
+
+    One curve of precision over recall for all questions, as detection benchmarks compute it (see `average_precision`).
+    Detectors rank all their predictions by their scores; answers in words have no scores, so that here the first
+    interval of every answer comes before the second of any, and all of one rank are one step of the curve. None (late,
+    missing, unreadable) names nothing and finds nothing. Edges: no items: values None.
+
+    >>> found = located_estimates([[[0, 10]], [[0, 10]]], [[[0, 9]], None], ["a", "b"])
+    >>> [(one.part, one.estimate.value) for one in found][1:]
+    [('IoU 0.5', 0.5), ('IoU 0.75', 0.5)]
+    """
+    keys = [extents(one) for one in references]
+    said = [extents(one)[:MOST_RANKS] for one in predictions]
+    ranks = max([1, *map(len, said)])
+    columns = np.zeros((len(keys), len(AP_LEAST), 2, ranks))
+    for row, (key, named) in enumerate(zip(keys, said, strict=True)):
+        for place, least in enumerate(AP_LEAST):
+            hits = np.array(hits_by_rank(key, named, least), dtype=np.float64)
+            columns[row, place, :, : len(named)] = hits, 1 - hits
+    flat = np.concatenate(
+        [
+            columns.reshape(len(keys), len(AP_LEAST) * 2 * ranks),
+            np.array([[float(len(key))] for key in keys]).reshape(-1, 1),
+        ],
+        axis=1,
+    )
+    parts = {"": range(len(AP_LEAST)), "IoU 0.5": [0], "IoU 0.75": [AP_LEAST.index(0.75)]}
+    sums = [ItemSums(POOLED_PRECISION, flat, _pooled(ranks, list(places)), part) for part, places in parts.items()]
+    return [one.estimate(groups, plan) for one in sums]
+
+
+def _pooled(ranks: int, places: Sequence[int]) -> Callable[[Floats], Floats]:
+    def statistic(sums: Floats) -> Floats:
+        tables = sums[:, :-1].reshape(len(sums), len(AP_LEAST), 2, ranks)
+        areas = [_area(tables[:, place, 0], tables[:, place, 1], sums[:, -1]) for place in places]
+        return np.where(sums[:, -1] > 0, np.mean(areas, axis=0), np.nan)
+
+    return statistic
