@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 # Two processes that test use two cores: threads of the linear algebra below them would only wait for each other.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: help core install demo test simulations check lint types layers doctests bench docs clean
+.PHONY: help core install demo test interchange simulations check lint types layers doctests bench docs clean
 
 help: ## What there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,8 +36,14 @@ demo: core ## The main job on simulated procedures, offline: demo/report.html
 simulations: install ## The simulations of statistics in their full size
 	PROCTOR_SIMULATIONS=full $(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 -m simulation
 
-test: install ## All tests
+test: install interchange ## All tests
 	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+
+interchange: .interchange/.ready ## Other programs' packages, for the tests of their formats
+
+.interchange/.ready: $(VENV)/.test tests/interchange/environment.txt tools/interchange_environment.py
+	$(BIN)/python tools/interchange_environment.py .interchange
+	@touch $@
 
 check: lint types layers doctests ## Lint, types, layers, doctests
 
@@ -58,4 +64,4 @@ docs: install ## Write the generated parts of the documentation anew
 	$(BIN)/python tools/docs.py
 
 clean: ## Remove what was built here
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .interchange demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

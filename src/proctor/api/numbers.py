@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from proctor.api.exchange_options import ExportOptions
 from proctor.api.execution import load
 from proctor.api.options import (
     AnalyzeOptions,
     AuditOptions,
     CompareOptions,
-    ExportOptions,
     Files,
     RankOptions,
     ReportOptions,
@@ -233,9 +233,12 @@ def export(
     """One row per item, system, condition and metric: as a `pandas.DataFrame`, or written to `out` (then returns how
     many), as `format` or the name's ending says.
 
-    In CSV a text that a spreadsheet would take for a formula gets a leading apostrophe. Raises `InputError` for an
+    In CSV a text that a spreadsheet would take for a formula gets a leading apostrophe. Of the formats of other programs
+    returns what was written, and what was dropped and why (`proctor.interchange.Written`). Raises `InputError` for an
     unknown system, condition, scorer or format, and where `out` can't be written. The command is `proctor export`.
     """
+    from proctor.api.exchange import write_foreign
+    from proctor.interchange import FORMATS
     from proctor.runs import chosen_runs, export_rows, write_open
     from proctor.runs import export as write
 
@@ -254,6 +257,8 @@ def export(
         return write_open(where.store, where.benchmark, path, **chosen, decided=form == DECIDED)
     if form == JUDGEMENTS:
         return _judgements(where, path, given["scorer"])
+    if form in FORMATS.written():
+        return write_foreign(where, path, form, given)
     if form not in TABLE_FORMATS:
         return _submission(where, path, form, given)
     return write(
@@ -355,7 +360,10 @@ def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> in
             found = ", ".join(f"{run.system} / {run.condition}" for run in runs) or "no run"
             raise InputError(None, "--system and --condition", found=found, expected="one run")
         return reader.write_submission(form, list(where.store.answers(runs[0]).values()), out)
-    expected = f"one of {', '.join((*PLAIN_FORMATS, *reader.submission_formats, *reader.score_formats))}"
+    from proctor.interchange import FORMATS
+
+    own = (*reader.submission_formats, *reader.score_formats)
+    expected = f"one of {', '.join((*PLAIN_FORMATS, *own, *FORMATS.written()))}"
     raise UsageError("--format", expected, found=repr(form))
 
 

@@ -79,7 +79,7 @@ def _pairs(what: str) -> Callable[[Any], Any]:
     return read
 
 
-def _texts(pairs: Sequence[str]) -> dict[str, str]:
+def texts(pairs: Sequence[str]) -> dict[str, str]:
     """KEY=VALUE pairs as they are typed, each key once."""
     found: dict[str, str] = {}
     for pair in pairs:
@@ -324,29 +324,6 @@ class ReportOptions(Counting, total=False):
     ]
 
 
-class ExportOptions(Selection, total=False):
-    """What is exported: `format` is jsonl, csv or parquet for a row per item, system, condition and metric; judgements
-    for what `scorer` said; unresolved (decided: also those) for what waits for a person; or one of the benchmark's
-    formats of submissions, of one run or of the scores of `scorer`: of these the rows alone that `template` has, those
-    without a score left out where `allow_missing`."""
-
-    format: Annotated[
-        str,
-        Option(
-            "jsonl, csv or parquet; judgements: what a scorer said, as JSON Lines; unresolved: what judges left open "
-            "(decided: also what a person decided); one run as a submission: answer or responses (focus), submission "
-            "(clinicalskillqa); a scorer's scores: submission (mediqa-eval). [default: by the file's name]",
-            default="",
-        ),
-    ]
-    all_items: AllItems
-    scorer: Annotated[str, Option("Whose scores, for judgements and submissions of scores.", default="")]
-    template: Annotated[
-        str | Path | None, Option("Only the rows of this file, in its order (submissions of scores).", shell=Path)
-    ]
-    allow_missing: Annotated[bool, Option("Leave rows out that have no score (submissions of scores).", default=False)]
-
-
 class AuditOptions(TypedDict, total=False):
     """Which scorers are compared with which: those of `scorer` (none named: all) with those of `against` (none named:
     all people). `allow_missing` leaves out rated answers that a scorer has not scored. Without `draws` there are no
@@ -487,7 +464,7 @@ class ScoreOptions(Selection, ModelOptions, total=False):
         _Json,
         _own(
             "The judge's own: quorum=2, documents=FOLDER, calibration=FILE; encoder, layer and rescale of bertscore.",
-            _texts,
+            texts,
         ),
     ]
     dimensions: Annotated[

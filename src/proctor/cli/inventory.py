@@ -9,7 +9,7 @@ from proctor.api import StoreUrl
 from proctor.cli.output import Output, OutputFormat, note, show
 from proctor.core import Option, Registry
 
-Kind = Literal["benchmarks", "systems", "methods", "judges", "conditions", "metrics", "runs"]
+Kind = Literal["benchmarks", "systems", "methods", "judges", "conditions", "formats", "metrics", "runs"]
 
 _INSTALLED = {
     "benchmarks": "proctor.core:BENCHMARKS",
@@ -17,6 +17,7 @@ _INSTALLED = {
     "methods": "proctor.systems:SYSTEMS",
     "judges": "proctor.judges:JUDGES",
     "conditions": "proctor.media:CONDITIONS",
+    "formats": "proctor.interchange:FORMATS",
 }
 """Where the names of a kind are known; the other kinds are those of a store."""
 
@@ -26,14 +27,16 @@ Rows = list[dict[str, Any]]
 def list_things(
     kind: Annotated[
         Kind | None,
-        Option("benchmarks, systems, methods, judges, conditions, metrics or runs.", metavar="KIND", argument=True),
+        Option(
+            "benchmarks, systems, methods, judges, conditions, formats, metrics, runs.", metavar="KIND", argument=True
+        ),
     ] = None,
     store: StoreUrl = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """List benchmarks, systems, judges, runs.
 
-    Without an argument: all that is installed. Metrics and runs are those of a store; of every run answers, failures,
+    Without an argument: all that is installed. Formats are those of other programs, for import and export. Metrics and runs are those of a store; of every run answers, failures,
     when it began, and with --format json what it was asked with.
 
     Example: proctor list systems

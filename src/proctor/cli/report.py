@@ -62,15 +62,21 @@ def export(
 
     One row per item, system, condition and metric, as JSON Lines, CSV or Parquet; what a scorer said of each answer
     (judgements); what waits for a person (unresolved: fill in the columns value and reason, and read the file back with
-    `proctor store decide`); or a submission of one run, or of one scorer's scores.
+    `proctor store decide`); or a submission of one run, or of one scorer's scores; or another program's format
+    (every-eval-ever, croissant, inspect …: `proctor list formats`).
 
     Example: proctor export rexsonovqa --store runs.db --format parquet --out rexsonovqa.parquet
     """
     from proctor import api
-    from proctor.core import VALIDATORS
+    from proctor.core import VALIDATORS, count_of
+    from proctor.interchange import Written
 
     form = options["format"] = options["format"] or "jsonl"
     count = api.export(api.open_store(store, create=False), out, benchmark, **options)
+    if isinstance(count, Written):
+        note(*(f"dropped: {line}" for line in count.dropped), *count.notes)
+        say(f"{count_of(count.count, count.what)} in {out}")
+        return
     answers = form not in api.PLAIN_FORMATS and not options["scorer"]
     what = "judgements" if form == "judgements" else "answers" if answers else "rows"
     say(f"{count} {what} in {out}")

@@ -1,0 +1,51 @@
+"""The options of what comes in from other programs and goes out to them."""
+
+# No `from __future__ import annotations`: the command line reads these annotations.
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+from proctor.api.options import AllItems, MediaFolder, Selection, texts
+from proctor.core import Option
+
+
+class ExportOptions(Selection, total=False):
+    """What is exported: `format` is jsonl, csv or parquet for a row per item, system, condition and metric; judgements
+    for what `scorer` said; unresolved (decided: also those) for what waits for a person; or one of the benchmark's
+    formats of submissions, of one run or of the scores of `scorer`: of these the rows alone that `template` has, those
+    without a score left out where `allow_missing`; or a format of another program (`proctor list formats`). For these
+    `origin` says where data and results come from, `media` is the folder of videos or images, copied only with
+    `copy_media`, and `no_references` leaves out the reference answers."""
+
+    format: Annotated[
+        str,
+        Option(
+            "jsonl, csv or parquet; judgements: what a scorer said, as JSON Lines; unresolved: what judges left open "
+            "(decided: also what a person decided); one run as a submission: answer or responses (focus), submission "
+            "(clinicalskillqa); a scorer's scores: submission (mediqa-eval); another program's format (proctor list "
+            "formats). [default: by the file's name]",
+            default="",
+        ),
+    ]
+    all_items: AllItems
+    scorer: Annotated[str, Option("Whose scores, for judgements and submissions of scores.", default="")]
+    template: Annotated[
+        str | Path | None, Option("Only the rows of this file, in its order (submissions of scores).", shell=Path)
+    ]
+    allow_missing: Annotated[bool, Option("Leave rows out that have no score (submissions of scores).", default=False)]
+    origin: Annotated[
+        Mapping[str, str],
+        Option(
+            "For other programs' formats, where it comes from: licence, citation, url, creator, dataset, model, "
+            "organisation, relationship; may be repeated.",
+            "--origin",
+            {},
+            shell=list[str],
+            read=texts,
+            metavar="KEY=VALUE",
+        ),
+    ]
+    media: MediaFolder
+    copy_media: Annotated[bool, Option("Other programs' formats: copy the media, too.", default=False)]
+    no_references: Annotated[bool, Option("Other programs' formats: leave out reference answers.", default=False)]

@@ -1,0 +1,167 @@
+"""What an export is made of: the chosen runs of one benchmark in a store, their results, and who stands behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from proctor.core import Item, Media, UsageError, one_of
+from proctor.runs import BASELINES, BenchmarkCard, Options, Result, Run, Store, chosen_runs, results, stored_runs
+
+ORIGIN = {
+    "licence": "the licence of the data, by its SPDX name (CC-BY-4.0)",
+    "citation": "how the data are cited",
+    "url": "where the data or the results are described",
+    "creator": "who made the data",
+    "dataset": "the data's name on the Hugging Face Hub (owner/name)",
+    "model": "the model's name (owner/name), where one system is exported",
+    "organisation": "who ran the evaluation",
+    "relationship": "first_party, third_party, collaborative or other: who ran it, seen from the model's maker",
+}
+"""What a person may say of where data and results come from: by its name, what it is."""
+
+_LICENCE = "Licence: "
+
+
+@dataclass(frozen=True)
+class ExportSource:
+    """The runs that are exported (baselines only where they are named), and what to write of them.
+
+    `origin` has entries of `ORIGIN`. `media` is the folder of the benchmark's videos or images, which are copied only
+    with `copy_media`; `references` False leaves out the reference answers.
+    """
+
+    store: Store
+    card: BenchmarkCard
+    options: Options
+    origin: Mapping[str, str] = field(default_factory=dict)
+    media: Path | None = None
+    copy_media: bool = False
+    references: bool = True
+
+    def __post_init__(self) -> None:
+        for name in self.origin:
+            if name not in ORIGIN:
+                raise UsageError("--origin", one_of(ORIGIN, name), found=repr(name))
+
+    @cached_property
+    def items(self) -> list[Item]:
+        """The items that count (or all, where these are asked for), in order; without reference answers where these are to
+        be left out."""
+        counted = [item for item in self.every_item if self.options.all_items or self.card.counts(item)]
+        return counted if self.references else [item.model_copy(update={"reference": None}) for item in counted]
+
+    @cached_property
+    def every_item(self) -> list[Item]:
+        """All items, as the store has them."""
+        return self.store.items(self.card.name)
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """The chosen runs."""
+        chosen = chosen_runs(self.store, self.card.name, self.options.systems, self.options.conditions)
+        return [run for run in chosen if self.options.systems or run.system not in BASELINES]
+
+    def one_run(self) -> Run:
+        """The only run. Raises `UsageError` where there are several, or none."""
+        if len(self.runs) != 1:
+            found = ", ".join(f"{run.system} / {run.condition}" for run in self.runs) or "no run"
+            raise UsageError("--system and --condition", "one run", found=found)
+        return self.runs[0]
+
+    @cached_property
+    def results(self) -> list[Result]:
+        """The results of the chosen runs that have a score."""
+        names = {(run.system, run.condition) for run in self.runs}
+        rows = results(self.store, self.card.name, self.options).rows
+        return [row for row in rows if (row.system, row.condition) in names and row.scorer]
+
+    @cached_property
+    def begun(self) -> dict[tuple[str, str], str]:
+        """When each run began (ISO 8601, UTC), by system and condition."""
+        rows = [row for row in stored_runs(self.store) if row["benchmark"] == self.card.name]
+        return {(row["system"], row["condition"]): str(row["begun"]) for row in rows}
+
+    @property
+    def licence(self) -> str:
+        """The licence of the data: as it was given, else as the benchmark's notes say; "" where nobody says."""
+        noted = [note.removeprefix(_LICENCE) for note in self.card.notes if note.startswith(_LICENCE)]
+        return self.origin.get("licence") or next(iter(noted), "")
+
+    @property
+    def media_of_items(self) -> list[Media]:
+        """Each medium once, by its file."""
+        return list({medium.source: medium for item in self.items for medium in item.media}.values())
+
+
+@dataclass(frozen=True)
+class Written:
+    """What an export wrote: `count` of `what` ("row"); `dropped` says what the format has no place for, and why; `notes` what a
+    person should know."""
+
+    count: int
+    what: str
+    dropped: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def model_of(run: Run, origin: Mapping[str, str]) -> str:
+    """The model behind a run as "owner/name": as it was given, else as its settings say, else the system's name.
+
+    >>> model_of(Run(1, "b", "gpt", "video", {"system": {"model": "openai:gpt-5.2"}}), {})
+    'openai/gpt-5.2'
+    >>> model_of(Run(1, "b", "mine", "video", {}), {})
+    'unknown/mine'
+    """
+    system = run.settings.get("system")
+    stated = system.get("model") if isinstance(system, dict) else None
+    named = origin.get("model") or (stated if isinstance(stated, str) else "") or run.system
+    named = named.replace(":", "/", 1) if "/" not in named else named
+    return named if "/" in named else f"unknown/{named}"
+
+
+def check_origin(source: ExportSource) -> None:
+    """Raises `UsageError` where one model's name is given for several systems."""
+    systems = sorted({run.system for run in source.runs})
+    if source.origin.get("model") and len(systems) > 1:
+        raise UsageError("--origin model=", "one --system with it", found=f"it for {', '.join(systems)}")
+
+
+def public_settings(settings: Any) -> Any:
+    """Settings of a run without the addresses of servers, which are nobody else's business.
+
+    >>> public_settings({"system": {"model": "m", "base_url": "http://10.0.0.7/v1"}, "servers": ["http://10.0.0.7/v1"]})
+    {'system': {'model': 'm'}}
+    """
+    if isinstance(settings, Mapping):
+        return {name: public_settings(one) for name, one in settings.items() if name not in {"base_url", "servers"}}
+    return [public_settings(one) for one in settings] if isinstance(settings, list) else settings
+
+
+def answer_words(item: Item, value: Any) -> str:
+    """A value of the item's format as a reply would write it: the letter of a choice, "yes", "A, C, B", a number.
+
+    >>> from proctor.core.formats import BinaryFormat, OrderingFormat
+    >>> one = Item(id="q1", group="v1", question="Is a clip seen?", answer=BinaryFormat())
+    >>> answer_words(one, True), answer_words(one, ["B", "A"]), answer_words(one, 3.0)
+    ('yes', 'B, A', '3')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(answer_words(item, one) for one in value)
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name}: {answer_words(item, one)}" for name, one in value.items())
+    return "" if value is None else str(value)
+
+
+def references_of(item: Item) -> list[str]:
+    """The right answers of an item in words, the first one first; none where it has no reference."""
+    if item.reference is None:
+        return []
+    return [answer_words(item, value) for value in (item.reference.answer, *item.reference.accepted)]

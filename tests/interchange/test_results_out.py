@@ -1,0 +1,166 @@
+"""Results go out: Every Eval Ever by its own validator, Hugging Face's files, a table for a model's card."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import proctor
+from proctor.core import Item, Reference, Status, UsageError
+from proctor.core.formats import BinaryFormat
+from proctor.interchange.every_eval_ever import _check
+from proctor.interchange.model_card import markdown_text
+from proctor.runs import Store
+from tests.support.foreign import foreign
+from tests.support.program import proctor as program
+from tests.support.report_store import a_benchmark, fill
+
+_VALIDATE = """
+import json, sys
+from every_eval_ever.validate import main
+sys.argv[0] = "eee-validate"
+print(json.dumps(main(["--format", "github", *sys.argv[1:]])))
+"""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    made = Store(tmp_path_factory.mktemp("out") / "toy.db")
+    fill(made, a_benchmark())
+    return made
+
+
+def _written(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    (results,) = folder.rglob("*.json")
+    (samples,) = folder.rglob("*_samples.jsonl")
+    assert samples.name == f"{results.stem}_samples.jsonl"
+    rows = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
+    return json.loads(results.read_text(encoding="utf-8")), rows
+
+
+def test_every_eval_ever_holds_what_results_say(store: Store, tmp_path: Path) -> None:
+    out = tmp_path / "eee"
+    made = proctor.export(
+        store,
+        out,
+        "toy",
+        format="every-eval-ever",
+        systems="looker",
+        origin={"model": "a-lab/looker-1", "licence": "CC0-1.0"},
+    )
+    record, rows = _written(out)
+    ours = proctor.results(store, "toy", systems="looker").to_pandas()
+    assert len(record["evaluation_results"]) == len(ours) == 8
+    for one in record["evaluation_results"]:
+        condition, metric, scorer = one["evaluation_result_id"].split("/")
+        (row,) = ours[(ours.condition == condition) & (ours.metric == metric) & (ours.scorer == scorer)].to_dict(
+            "records"
+        )
+        assert one["score_details"]["score"] == (row["value"] if row["policy"] != "both" else row["if_wrong"])
+        interval = one["score_details"]["uncertainty"]["confidence_interval"]
+        assert (interval["lower"], interval["upper"]) == (row["ci_low"], row["ci_high"])
+        assert one["score_details"]["details"]["failed"] == str(row["failed"])
+        assert one["source_data"]["additional_details"]["licence"] == "CC0-1.0"
+    # One accuracy for each of 42 questions and one mark for each of 6 free ones, but for what did not end in an answer.
+    fates = [
+        answer.status for run in store.runs("toy") if run.system == "looker" for answer in store.answers(run).values()
+    ]
+    assert (
+        len(rows)
+        == 4 * 48 - sum(status is not Status.ANSWERED for status in fates)
+        == record["detailed_evaluation_results"]["total_rows"]
+    )
+    assert sum(status is Status.FAILED for status in fates) == 4
+    assert made.dropped[1].startswith("8 answers that failed, came late or were refused")
+    right = [row["evaluation"]["is_correct"] for row in rows if row["evaluation_result_id"] == "video/accuracy/code"]
+    share = next(one for one in record["evaluation_results"] if one["evaluation_result_id"] == "video/accuracy/code")
+    # 42 questions count: those that failed or came late have no row, and are wrong in the score.
+    assert sum(right) / 42 == pytest.approx(share["score_details"]["score"], abs=1e-12)
+    files = [str(file) for file in sorted(out.rglob("*.json*"))]
+    assert foreign(_VALIDATE, *files) == 0
+
+
+def test_the_same_export_has_the_same_names(store: Store, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        proctor.export(store, tmp_path / name, "toy", format="every-eval-ever", systems="guesser")
+    first, second = (
+        sorted(file.relative_to(tmp_path / name) for file in (tmp_path / name).rglob("*.json*"))
+        for name in ("one", "two")
+    )
+    assert first == second
+
+
+def test_a_file_that_breaks_the_schema_is_not_written(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(proctor.InputError) as caught:
+        proctor.export(store, tmp_path / "eee", "toy", format="every-eval-ever", origin={"relationship": "friend"})
+    assert "field 'source_metadata.evaluator_relationship': found 'friend' is not one of" in str(caught.value)
+    assert not (tmp_path / "eee").exists()
+    with pytest.raises(proctor.InputError, match="schema_version"):
+        _check({}, "every_eval_ever-0.3.0.json", "a.json")
+
+
+def test_origin_is_checked(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="did you mean 'licence'"):
+        proctor.export(store, tmp_path / "a.md", "toy", format="model-card", origin={"license": "MIT"})
+    with pytest.raises(UsageError, match=r"one --system with it, found|found it for guesser, looker"):
+        proctor.export(store, tmp_path / "eee", "toy", format="every-eval-ever", origin={"model": "a/b"})
+    with pytest.raises(UsageError, match="dataset on the Hub"):
+        proctor.export(store, tmp_path / "hf", "toy", format="hf-results")
+
+
+def test_hugging_face_files(store: Store, tmp_path: Path) -> None:
+    origin = {"dataset": "a-lab/toy", "url": "https://example.org/run"}
+    made = proctor.export(store, tmp_path / "hf", "toy", format="hf-results", systems="guesser", origin=origin)
+    (file,) = (tmp_path / "hf").rglob("*.yaml")
+    assert file.relative_to(tmp_path / "hf").as_posix() == "unknown__guesser/.eval_results/toy.yaml"
+    entries = yaml.safe_load(file.read_text(encoding="utf-8"))
+    ours = proctor.results(store, "toy", systems="guesser").to_pandas()
+    ours = ours[ours.metric == "accuracy"]
+    assert [one["value"] for one in entries] == list(ours.value)
+    assert entries[0]["dataset"] == {"id": "a-lab/toy", "task_id": "toy_black"}
+    assert isinstance(entries[0]["date"], str)
+    assert entries[0]["source"]["url"] == "https://example.org/run"
+    assert "metrics other than accuracy" in made.dropped[1]
+    proctor.export(store, tmp_path / "eval.yaml", "toy", format="hf-eval")
+    registered = yaml.safe_load((tmp_path / "eval.yaml").read_text(encoding="utf-8"))
+    assert {one["dataset"]["task_id"] for one in entries} <= {one["id"] for one in registered["tasks"]}
+    assert registered["evaluation_framework"] == "proctor"
+
+
+def test_incomplete_runs_have_no_single_value_for_the_hub(store: Store, tmp_path: Path) -> None:
+    made = proctor.export(
+        store, tmp_path / "hf", "toy", format="hf-results", systems="looker", origin={"dataset": "a/b"}
+    )
+    assert made.count == 0
+    assert "4 results of incomplete runs" in made.dropped[2]
+
+
+def test_a_model_card_is_one_table_that_no_name_can_break(tmp_path: Path) -> None:
+    item = Item(id="q", group="v", question="?", answer=BinaryFormat(), reference=Reference(answer=True))
+    mine = proctor.Benchmark("b", "A <b>title</b>", (item,), (proctor.ACCURACY,), "accuracy", conditions=("text-only",))
+    made = proctor.run(
+        mine, lambda frames: "yes", name="a|b\n<img>", conditions="text-only", store=":memory:", baselines=False
+    )
+    shown = made.export(tmp_path / "card.md", format="model-card", origin={"citation": "Us, 2026"})
+    lines = (tmp_path / "card.md").read_text(encoding="utf-8").splitlines()
+    assert shown.count == 1
+    assert lines[0] == r"## A \<b\>title\</b\>"
+    assert lines[4].startswith(r"| a\|b \<img\> | text-only | Accuracy | 100.0 %")
+    assert "Citation: Us, 2026." in lines
+    assert markdown_text("*a*") == r"\*a\*"
+
+
+def test_the_command_prints_what_is_dropped(store: Store, tmp_path: Path) -> None:
+    done = program("export", "toy", "--store", store.shown, "--format", "every-eval-ever", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "dropped: frames shown and their times" in done.stderr
+    assert done.stdout.startswith("2 systems in ")
+    listed = program("list", "formats")
+    assert "every-eval-ever" in listed.stdout
+    unknown = program("export", "toy", "--store", store.shown, "--format", "every-eval", "--out", tmp_path / "x")
+    assert unknown.returncode == 2
+    assert "every-eval-ever" in unknown.stderr
