@@ -82,6 +82,30 @@ def test_results_split_by_what_guessers_solve(store: Path) -> None:
     assert sum(split.values()) == 249
 
 
+def test_the_composition_of_the_benchmark(store: Path) -> None:
+    """Without an item, `show` counts: category by question type, as the paper's figure of the data set does."""
+
+    def told(*options: str) -> list[dict[str, Any]]:
+        code, text = within("show", "rexsonovqa", "--store", store, "--format", "json", *options)
+        assert code == 0, text
+        found: list[dict[str, Any]] = json.JSONDecoder().raw_decode(text)[0]
+        return found
+
+    each = {(row["facet"], row["value"]): (row["items"], row["groups"]) for row in told()}
+    assert each["all", ""] == (514, 47)
+    assert (each["format", "choice"], each["format", "free_text"]) == ((249, 47), (265, 47))
+    for facet in ("question_type", "duration", "category"):
+        assert sum(items for (name, _), (items, _) in each.items() if name == facet) == 514
+    assert sum(groups for (name, _), (_, groups) in each.items() if name == "category") == 47
+    both = told("--by", "category,question_type")
+    assert len(both) == 6 * 3
+    for category in {row["category"] for row in both}:
+        assert sum(row["items"] for row in both if row["category"] == category) == each["category", category][0]
+    assert told("--all-items")[0]["items"] == 657
+    code, text = within("show", "rexsonovqa", "--store", store, "--by", "anatomy")
+    assert (code, "found no facet 'anatomy', expected one of category" in text) == (1, True)
+
+
 def test_shortest_option_run_by_hand(tree: Path, tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
     done = proctor(
@@ -114,6 +138,11 @@ def test_comparing_conditions_and_systems(store: Path) -> None:
     assert [sum(row) for row in one["table"]] == [165, 84]
     assert one["n"] == 249
     assert one["ci_low"] < one["difference"] < one["ci_high"]
+    names = ("gemini-3-pro/video", "longest-option/text-only")
+    code, text = within(
+        "compare", "rexsonovqa", "--store", store, "--system", names[0], "--system", names[1], "--metric", "accuracy"
+    )
+    assert (code, "p < 0.001, Holm < 0.001" in text, "0.000" in text) == (0, True, False)
 
 
 def test_a_lead_is_held_against_the_floor(store: Path) -> None:

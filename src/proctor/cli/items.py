@@ -1,4 +1,4 @@
-"""`proctor show`, one item in the terminal; and `proctor items audit`."""
+"""`proctor show`, one item in the terminal or how many there are; and `proctor items audit`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from proctor.api import AllItems, BenchmarkName, Draws, Seed, Selection, StoreUrl, Track
-from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, print_records, say
+from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, print_records, say, show
 from proctor.core import Option, UsageError, reader_or_default
 
 if TYPE_CHECKING:
@@ -20,8 +20,15 @@ _FRAMES = 64
 
 def show_item(
     benchmark: BenchmarkName,
-    item: Annotated[str, Option("The item's id, as in results and reports.", metavar="ITEM", argument=True)],
     options: Selection,
+    item: Annotated[
+        str,
+        Option(
+            "The item's id, as in results and reports; none: how many items there are.", metavar="ITEM", argument=True
+        ),
+    ] = "",
+    by: Annotated[str, Option("Without an item: count by these facets.", metavar="FACET,FACET")] = "",
+    all_items: AllItems = False,
     store: StoreUrl = None,
     prompt: Annotated[bool, Option("Also the words that a model is asked with.")] = False,
     output: Output = OutputFormat.TABLE,
@@ -29,17 +36,23 @@ def show_item(
     """Show one item with answers and scores.
 
     The question, its options and reference, and of every run the answer, what was read from it, its scores and
-    what judges replied.
+    what judges replied. Without an item: how many items and groups the benchmark has, by facets.
 
     Example: proctor show rexsonovqa 1st_Trimester_Scan/mcq-01 --store runs.db --system gemini-3-pro
     """
     from proctor import api
-    from proctor.runs import item_history
+    from proctor.reports import records_table
+    from proctor.runs import composition, item_history
 
-    if output is OutputFormat.CSV:
-        raise UsageError("--format", "table or json", found="csv")
     opened = api.open_store(store, create=False)
     benchmark = api.name_in(opened, benchmark)
+    if not item:
+        facets = [name.strip() for name in by.split(",") if name.strip()]
+        rows = composition(opened, benchmark, facets, all_items=all_items)
+        show(output, rows, records_table(opened.card(benchmark).title, rows))
+        return
+    if output is OutputFormat.CSV:
+        raise UsageError("--format", "table or json", found="csv")
     found = item_history(opened, benchmark, item, tuple(options["systems"]), tuple(options["conditions"]))
     if output is OutputFormat.JSON:
         print_json(found.to_json() | ({"prompt": _prompt(benchmark, found.item)} if prompt else {}))

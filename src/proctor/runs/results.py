@@ -185,6 +185,26 @@ def facet_cells(items: ItemTable, by: Sequence[str], shown: str) -> list[tuple[d
     return cells
 
 
+def composition(
+    store: Store, benchmark: str, by: Sequence[str] = (), *, all_items: bool = False
+) -> list[dict[str, Any]]:
+    """How many items and groups a benchmark has: with each combination of these facets' values, or else in all, by
+    format and by each facet of its own. Raises `InputError` for an unknown facet."""
+    card = store.card(benchmark)
+    items = load_items(store, card, all_items=all_items)
+
+    def counted(mask: Mask) -> dict[str, Any]:
+        return {"items": int(mask.sum()), "groups": len(np.unique(items.group[mask]))}
+
+    if by:
+        return [{**facets, **counted(mask)} for facets, mask in facet_cells(items, by, store.shown)]
+    rows = [{"facet": "all", "value": "", **counted(np.ones(len(items.ids), dtype=np.bool_))}]
+    for name in dict.fromkeys(("format", *card.facets)):
+        cells = facet_cells(items, (name,), store.shown)
+        rows += [{"facet": name, "value": facets[name], **counted(mask)} for facets, mask in cells]
+    return rows
+
+
 def _cell_order(cell: tuple[str, ...]) -> tuple[list[list[tuple[int, float, str]]], tuple[str, ...]]:
     """By each value's natural order; the text itself decides where that is the same."""
     return [natural(value) for value in cell], cell
