@@ -246,8 +246,8 @@ def test_all_forms_of_predictions_say_the_same(tmp_path: Path) -> None:
     ("name", "text", "problem"),
     [
         ("p.txt", "x", "found a file named 'p.txt', expected a .json, .jsonl or .csv file"),
-        ("p.json", "{", "line 1, column 2: found expecting property name"),
-        ("p.jsonl", '{"id": "q1", "order": []}\n{', "line 2, column 2: found expecting property name"),
+        ("p.json", "{", "line 1, column 2: found the end of the file: it is cut off"),
+        ("p.jsonl", '{"id": "q1", "order": []}\n{', "line 2, column 2: found the end of the file: it is cut off"),
         ("p.json", '{"q1": "A > B", "q1": "B > A"}', "found the key 'q1' twice, expected each key once"),
         ("p.csv", "id,answer\nq1,A", "row 1: found no column 'order', expected the columns id, order"),
         ("p.csv", "id,order\nq1,A,B", "row 2: found 3 columns, expected 2 columns"),

@@ -385,7 +385,7 @@ def test_bad_references_are_named(references: list[Any], message: str, tmp_path:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[", r"r.json: line 1, column 2: found expecting value, expected JSON"),
+        ("[", r"r.json: line 1, column 2: found the end of the file: it is cut off, expected JSON"),
         ("{}", "r.json: found an empty object, expected a list of objects, each with a qID"),
         ("3", "r.json: found no list, expected a list of objects, each with a qID"),
         ('[{"qID": "q9", "content": "x"}]', "r.json: found an answer to q9, expected answers to the benchmark's"),

@@ -316,9 +316,7 @@ def test_bad_questions(small: Path, change: Callable[[Any], Any], message: str) 
 def test_broken_json_names_line_and_column(small: Path) -> None:
     file = small / "benchmark_questions" / "free" / f"{VIDEO}.json"
     file.write_text('[\n {"question": }\n]')
-    with pytest.raises(
-        InputError, match=rf"{re.escape(str(file))}: line 2, column 15: found expecting value, expected JSON"
-    ):
+    with pytest.raises(InputError, match=rf"{re.escape(str(file))}: line 2, column 15: found no value, expected JSON"):
         READER.load(small)
 
 

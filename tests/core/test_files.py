@@ -46,8 +46,12 @@ def test_a_file_is_read_up_to_a_size_that_can_be_changed(tmp_path: Path, monkeyp
 
 
 FAULTS = {
-    "": ("line 1, column 1", "expecting value"),
-    "[1,\n2": ("line 2, column 2", "expecting ',' delimiter"),
+    "": ("line 1, column 1", "nothing"),
+    "[1,\n2": ("line 2, column 2", "the end of the file: it is cut off"),
+    '["a", "b': ("line 1, column 7", "a text without an end: the file is cut off"),
+    '["a" "b"]': ("line 1, column 6", "no comma"),
+    "{'a': 1}": ("line 1, column 2", "no name in double quotes"),
+    "[1] 2": ("line 1, column 5", "more after the value"),
     "[" * 100_000: ("", "lists or objects nested too deep"),
     "[" + "9" * 5_000 + "]": ("", "a number of thousands of digits"),
     '{"a":\n "\\ud800"}': ("line 2, column 3", "half a character (a lone surrogate)"),

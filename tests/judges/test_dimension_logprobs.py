@@ -129,6 +129,16 @@ def test_tokens_that_do_not_make_up_the_text_give_no_number() -> None:
     assert "do not show where it states" in said.missing["overall"]
 
 
+@pytest.mark.parametrize("chance", [0.5, 0.7, 0.98])
+def test_a_level_without_alternatives_is_no_probability(chance: float) -> None:
+    """The server lists the level that was drawn and nothing beside it: what it is worth is not known."""
+    votes = Votes()
+    said = expects(CERTAIN | {"overall": {"2": chance}}, votes)
+    assert (said.values, votes.kept) == ({}, {})
+    assert said.missing["overall"].endswith("the server lists no alternatives to the level of 'overall'")
+    assert expects(CERTAIN | {"overall": {"2": 0.995}}).values["overall"] == 1.0
+
+
 def plain(_: Request) -> str:
     return reply(CERTAIN).text
 

@@ -6,17 +6,19 @@ import asyncio
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from proctor.core import InputError
 from proctor.judges.dimensions import Case, RatedCase
 from proctor.judges.dimensions.scorer import JudgesAll
 from proctor.judges.embedded import Recipe, read_rated, split_encounters
-from proctor.judges.embedded.answers import read_answers
+from proctor.judges.embedded.answers import Encoders, read_answers
 from proctor.judges.embedded.judge import IMAGES_UNSEEN, NO_OTHERS, TRAINED_ON, EmbeddedJudge
 from proctor.judges.embedded.learning import (
     LIKENESS,
@@ -42,6 +44,10 @@ SMALL = Recipe(folds=3, designs=6, kept=3)
 
 def trained(rated: list[RatedCase], recipe: Recipe = SMALL) -> EmbeddedJudge:
     return EmbeddedJudge.train(rated, read_rated(rated, hashed), recipe, encoders=hashed)
+
+
+def _unread(texts: Sequence[str]) -> NDArray[np.float32]:
+    raise AssertionError("texts were read")
 
 
 def english(rated: list[RatedCase]) -> RatedAnswers:
@@ -311,6 +317,8 @@ def test_training_refuses_what_nothing_can_be_learned_from() -> None:
     same = [RatedCase(one.case, dict.fromkeys(one.values, 0.5)) for one in made_up(languages=["zh"])]
     with pytest.raises(InputError, match=r"ratings of '\S+' in 'zh': found all 0.5, expected some that differ"):
         trained(same)
+    with pytest.raises(InputError, match=r"found all 0\.5"):
+        read_rated(same, Encoders(_unread, hashed.tokens))  # told before texts are read, which takes minutes
     part = made_up(languages=["en"])
     part[4] = RatedCase(part[4].case, {"overall": 1.0})
     with pytest.raises(InputError, match="found ratings of overall, expected one of each of disagree_flag, overall"):

@@ -195,9 +195,9 @@ def recalled(
         return data, media, track
     opened = existing_store(store)
     known = opened.card(benchmark).folders if opened is not None and benchmark in opened.benchmark_names() else {}
-    found, expected = known.get("data"), f"the folder with the files of {benchmark}, such as --data {benchmark}"
+    found, expected = known.get("data"), f"the folder with the files of {benchmark}"
     if found is None:
-        raise UsageError("--data", f"{expected} (a store remembers it)")
+        raise UsageError("--data", f"{expected}, such as --data {benchmark} (a store remembers it)")
     if not Path(found).exists():
         raise UsageError("--data", expected, found=f"nothing at {found} any more")
     remembered = known.get("media")

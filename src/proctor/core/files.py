@@ -30,9 +30,9 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class JsonError(ValueError):
     """A text that is no JSON. `place` is where ("line 3, column 7", or ""), `found` is what stands there.
 
-    >>> error = JsonError("line 3, column 7", "expecting value")
+    >>> error = JsonError("line 3, column 7", "no value")
     >>> print(error)
-    line 3, column 7: expecting value
+    line 3, column 7: no value
     >>> error.expected
     'JSON'
     """
@@ -105,7 +105,7 @@ def load_json(
     {'a': [1, 2]}
     >>> load_json('{"a": [1, 2}')
     Traceback (most recent call last):
-    proctor.core.files.JsonError: line 1, column 12: expecting ',' delimiter
+    proctor.core.files.JsonError: line 1, column 12: no comma
     >>> load_json('["\\\\ud800"]')
     Traceback (most recent call last):
     proctor.core.files.JsonError: line 1, column 3: half a character (a lone surrogate)
@@ -115,7 +115,7 @@ def load_json(
     try:
         value = json.loads(text, object_pairs_hook=pairs)
     except json.JSONDecodeError as error:
-        raise JsonError(f"line {error.lineno}, column {error.colno}", error.msg.lower()) from None
+        raise JsonError(f"line {error.lineno}, column {error.colno}", _broken(error)) from None
     except RecursionError:
         raise JsonError("", "lists or objects nested too deep") from None
     except ValueError as error:
@@ -128,6 +128,28 @@ def load_json(
         column = half.start() - text.rfind("\n", 0, half.start())
         raise JsonError(f"line {line}, column {column}", "half a character (a lone surrogate)")
     return value
+
+
+_BROKEN = {
+    "Expecting value": "no value",
+    "Expecting property name enclosed in double quotes": "no name in double quotes",
+    "Expecting ':' delimiter": "no colon",
+    "Expecting ',' delimiter": "no comma",
+    "Extra data": "more after the value",
+    "Illegal trailing comma before end of object": "a comma before the end",
+    "Illegal trailing comma before end of array": "a comma before the end",
+}
+
+
+def _broken(error: json.JSONDecodeError) -> str:
+    """What is wrong with a text that is no JSON; one that is cut off says so."""
+    if not error.doc.strip():
+        return "nothing"
+    if error.msg.startswith("Unterminated string"):
+        return "a text without an end: the file is cut off"
+    if error.pos >= len(error.doc.rstrip()):
+        return "the end of the file: it is cut off"
+    return _BROKEN.get(error.msg, error.msg[:1].lower() + error.msg[1:])
 
 
 def _lone_escape(text: str) -> re.Match[str] | None:
@@ -241,7 +263,7 @@ def parse_json(
     {'a': [1, 2]}
     >>> parse_json(Path("a.jsonl"), '{"a": [1, 2}', "line 3")
     Traceback (most recent call last):
-    proctor.core.errors.InputError: a.jsonl: line 3, column 12: found expecting ',' delimiter, expected JSON
+    proctor.core.errors.InputError: a.jsonl: line 3, column 12: found no comma, expected JSON
     """
     try:
         return load_json(text, pairs=pairs, halves=halves)
