@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         open_store,
         rank,
         report,
+        reproduce,
         results,
         run,
         run_async,
@@ -62,8 +63,8 @@ __all__ = [
     "ACCURACY", "Answer", "Benchmark", "ConfigurationError", "Evaluation", "Image", "InfrastructureError", "InputError",
     "Item", "Metric", "ProctorError", "Reference", "RefusalError", "Status", "VideoClip", "__version__", "analyze",
     "audit", "compare", "export", "formats", "import_answers", "import_answers_async", "judge", "load", "metric",
-    "open_store", "rank", "report", "results", "run", "run_async", "score", "score_async", "score_predictions", "stats",
-    "system", "validate",
+    "open_store", "rank", "report", "reproduce", "results", "run", "run_async", "score", "score_async",
+    "score_predictions", "stats", "system", "validate",
 ]  # fmt: skip
 
 _MODULES = {"formats": "proctor.core.formats", "stats": "proctor.stats"}

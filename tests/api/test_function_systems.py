@@ -132,7 +132,7 @@ def test_a_function_returns_words_or_an_answer() -> None:
     def number(item: Item) -> int:
         return 3
 
-    assert answers(whole, limit=1)["room-1/q1"].extra == {"steps": 3}
+    assert answers(whole, limit=1)["room-1/q1"].extra == {"steps": 3, "shown": []}
     assert answers(number, limit=1)["room-1/q1"].reason == "number returned int, expected str or Answer"
 
 

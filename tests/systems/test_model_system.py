@@ -67,6 +67,7 @@ def test_the_reply_is_the_answer_as_it_came() -> None:
     with FaultyServer(" Answer: B, it slides down.", cached_tokens=5) as server:
         got = answer(server, Shown(frames(60.0, 61.5)))
     assert (got.item_id, got.text, got.parsed) == ("q1", " Answer: B, it slides down.", None)
+    assert len(str(got.extra.pop("messages_sha256"))) == 64
     assert got.extra == {"model": "m", "finish_reason": "stop", "cut_off": False, "frames": 2}
     assert (got.usage.requests, got.usage.cached_tokens) == (1, 5)
     assert server.requests[0].image_bytes == (2, 2)

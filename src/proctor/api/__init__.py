@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Overlay,
         RankOptions,
         ReportOptions,
+        ReproduceOptions,
         ResultOptions,
         RunOptions,
         ScoreOptions,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         system_names,
         validator_names,
     )
+    from proctor.api.reproduction import ReproductionTable, reproduce, write_shown
     from proctor.api.scores import (
         PreparedScorer,
         Scored,
@@ -67,13 +69,14 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "PLAIN_FORMATS", "AllItems", "AnalysisTables", "AnalyzeOptions", "AuditOptions", "AuditTable", "BenchmarkName", "BenchmarkSource",
-    "Cache", "CompareOptions", "ComparisonTable", "Draws", "Evaluation", "ExportOptions", "FunctionJudge",
-    "FunctionMetric", "FunctionSystem", "ImportOptions", "JudgeFunction", "MaxSide", "ModelAccess", "ModelOptions",
-    "Overlay", "PreparedScorer", "RankOptions", "RankingTable", "ReportOptions", "ResultOptions", "ResultsTable",
-    "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection", "StoreUrl", "SystemLike", "Track", "analyze",
-    "arrange", "audit", "compare", "declared", "export", "import_answers", "import_answers_async", "judge",
-    "judge_prompts_of", "load", "metric", "name_in", "official_summary", "open_store", "policy_of", "prepare_scorers", "rank",
-    "ratings_in", "report", "results", "run", "run_async", "score", "score_async", "score_predictions", "size_in_bytes",
-    "system", "system_names", "validate", "validator_names",
+    "PLAIN_FORMATS", "AllItems", "AnalysisTables", "AnalyzeOptions", "AuditOptions", "AuditTable", "BenchmarkName",
+    "BenchmarkSource", "Cache", "CompareOptions", "ComparisonTable", "Draws", "Evaluation", "ExportOptions",
+    "FunctionJudge", "FunctionMetric", "FunctionSystem", "ImportOptions", "JudgeFunction", "MaxSide", "ModelAccess",
+    "ModelOptions", "Overlay", "PreparedScorer", "RankOptions", "RankingTable", "ReportOptions", "ReproduceOptions",
+    "ReproductionTable", "ResultOptions", "ResultsTable", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection",
+    "StoreUrl", "SystemLike", "Track", "analyze", "arrange", "audit", "compare", "declared", "export", "import_answers",
+    "import_answers_async", "judge", "judge_prompts_of", "load", "metric", "name_in", "official_summary", "open_store",
+    "policy_of", "prepare_scorers", "rank", "ratings_in", "report", "reproduce", "results", "run", "run_async", "score",
+    "score_async", "score_predictions", "size_in_bytes", "system", "system_names", "validate", "validator_names",
+    "write_shown",
 ]  # fmt: skip

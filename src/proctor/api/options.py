@@ -324,6 +324,17 @@ class ReportOptions(Counting, total=False):
     ]
 
 
+class ReproduceOptions(Files, Selection, total=False):
+    """Whose pictures are made again: of these `items` (all, where none are named), the first `limit` answers of each
+    run. `media` is the folder of the videos or images (the store remembers it), `media_as` what these files are."""
+
+    media: MediaFolder
+    media_as: MediaAs
+    items: Annotated[_Names, _many("Only this item; may be repeated.", "--item")]
+    limit: Annotated[int | None, Option("Only the first answers of each run.", low=1)]
+    on_change: Annotated[Callable[[int, int], None], Option(default=lambda _done, _of: None)]
+
+
 class AuditOptions(TypedDict, total=False):
     """Which scorers are compared with which: those of `scorer` (none named: all) with those of `against` (none named:
     all people). `allow_missing` leaves out rated answers that a scorer has not scored. Without `draws` there are no

@@ -1,4 +1,4 @@
-"""`proctor show`, one item in the terminal or how many there are; and `proctor items audit`."""
+"""`proctor show`, one item in the terminal or how many there are; `proctor reproduce`, what was shown; `items audit`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from proctor.api import AllItems, BenchmarkName, Draws, Seed, Selection, StoreUrl, Track
+import typer
+
+from proctor.api import AllItems, BenchmarkName, Draws, ReproduceOptions, Seed, Selection, StoreUrl, Track
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, print_records, say, show
+from proctor.cli.progress import show_steps
 from proctor.core import Option, UsageError, reader_or_default
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from proctor.audits.items import ItemAudit
     from proctor.core import Item, VideoClip
     from proctor.runs import GivenAnswer, ItemHistory
@@ -31,12 +36,15 @@ def show_item(
     all_items: AllItems = False,
     store: StoreUrl = None,
     prompt: Annotated[bool, Option("Also the words that a model is asked with.")] = False,
+    pictures: Annotated[Path | None, Option("Write the pictures that were shown into this folder.")] = None,
+    media: Annotated[Path | None, Option("The media, for --pictures; the store remembers them.")] = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show one item with answers and scores.
 
     The question, its options and reference, and of every run the answer, what was read from it, its scores and
-    what judges replied. Without an item: how many items and groups the benchmark has, by facets.
+    what judges replied. Pictures are made again from the media and compared with the record of what was shown. Without
+    an item: how many items and groups the benchmark has, by facets.
 
     Example: proctor show rexsonovqa 1st_Trimester_Scan/mcq-01 --store runs.db --system gemini-3-pro
     """
@@ -54,16 +62,46 @@ def show_item(
     if output is OutputFormat.CSV:
         raise UsageError("--format", "table or json", found="csv")
     found = item_history(opened, benchmark, item, tuple(options["systems"]), tuple(options["conditions"]))
+    sent = {number: _sent(benchmark, found.item, one) for number, one in enumerate(found.given) if prompt}
+    how: Any = {"systems": options["systems"], "conditions": options["conditions"], "media": media}
+    written = [] if pictures is None else api.write_shown(opened, item, pictures, benchmark, **how)
     if output is OutputFormat.JSON:
-        print_json(found.to_json() | ({"prompt": _prompt(benchmark, found.item)} if prompt else {}))
+        told = found.to_json() | ({"prompt": _prompt(benchmark, found.item)} if prompt else {})
+        for number, words in sent.items():
+            told["runs"][number]["prompt_sent"] = words
+        print_json(told | ({"pictures": written} if pictures else {}))
         return
     _say_item(found)
-    if prompt:
-        say("\nPrompt:")
+    if prompt and not any(sent.values()):
+        say("\nPrompt, as a model would be asked:")
         for text in _prompt(benchmark, found.item):
             say(_indented(text))
-    for one in found.given:
-        _say_answer(one)
+    for number, one in enumerate(found.given):
+        _say_answer(one, sent.get(number) or ())
+    for line in ("", *written) if written else ():
+        say(line)
+
+
+def reproduce(
+    benchmark: BenchmarkName, options: ReproduceOptions, store: StoreUrl = None, output: Output = OutputFormat.TABLE
+) -> None:
+    """Make again what systems were shown.
+
+    Every picture is made again from the media files, as the run's settings say, and compared with the record in the
+    store: its time, and the SHA-256 of its bytes as the system got it. Kept frames are not used.
+
+    Exit code 1 where something differs, or can't be compared. Example: proctor reproduce focus --media videos
+    """
+    from proctor import api
+
+    opened = api.open_store(store, create=False)
+    with show_steps("making again", 0) as progress:
+        watched: ReproduceOptions = {**options, "on_change": progress}
+        found = api.reproduce(opened, api.name_in(opened, benchmark), **watched)
+    show(output, found.rows, *found.tables)
+    note(*found.notes)
+    if not found.ok:
+        raise typer.Exit(1)
 
 
 def _say_item(found: ItemHistory) -> None:
@@ -85,7 +123,18 @@ def _say_item(found: ItemHistory) -> None:
         say("Facets: " + "; ".join(f"{name} {_value(value)}" for name, value in item.tags.items()))
 
 
-def _say_answer(one: GivenAnswer) -> None:
+def _sent(benchmark: str, item: Item, one: GivenAnswer) -> tuple[str, str] | None:
+    """The words behind an answer, where its hash of them proves that it is these."""
+    from proctor.runs import recorded
+    from proctor.systems import prompt_as_sent
+
+    settings = one.run.settings.get("system")
+    if one.answer is None or not isinstance(settings, dict):
+        return None
+    return prompt_as_sent(benchmark, item, one.answer, settings, recorded(one.answer), one.run.condition)
+
+
+def _say_answer(one: GivenAnswer, sent: Sequence[str] = ()) -> None:
     from proctor.core import Status
 
     run = f"{one.run.system} / {one.run.condition}"
@@ -98,6 +147,11 @@ def _say_answer(one: GivenAnswer) -> None:
     for reason in (answer.reason, answer.problem):
         if reason:
             say(f"  {reason}")
+    if sent:
+        say("  Asked with (these words have the hash that was recorded):")
+        for text in filter(None, sent):
+            say(_indented(_indented(text)))
+        say("  Replied:")
     if answer.text:
         say(_indented(answer.text))
     for score in one.scores:

@@ -70,6 +70,7 @@ def commands() -> typer.Typer:
             "analyze": results.analyze,
             "report": report.report,
             "export": report.export,
+            "reproduce": items.reproduce,
         },
         CHALLENGE: {"rank": results.rank, "validate": plugins.validate},
         JUDGE: {"judge fit": judge.fit, "judge index": judge.index, "audit": audit.audit},

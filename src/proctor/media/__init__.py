@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from proctor.media.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, cache_folder, find, locate
     from proctor.media.library import MediaLibrary, MediaProblem, Picture
     from proctor.media.pictures import MediaSettings, encode, read_image
+    from proctor.media.shown import RecordsShown, ShownRecord, shown_again
     from proctor.media.views import ShowsFiles, ShowsOriginals, view, viewer
 else:
     export_lazily(__name__)
 
 __all__ = [
     "CONDITIONS", "IMAGE_EXTENSIONS", "VIDEO_EXTENSIONS", "ClipFile", "Condition", "Excerpts", "KeptEntry", "MediaAs",
-    "MediaLibrary", "MediaProblem", "MediaSettings", "Picture", "ShowsFiles", "ShowsOriginals", "Tolerance",
-    "cache_folder", "damaged", "distances", "drop", "encode", "find", "find_leaks", "hashes", "kept", "locate",
-    "look_at", "prune", "read_image", "view", "viewer", "write_page",
+    "MediaLibrary", "MediaProblem", "MediaSettings", "Picture", "RecordsShown", "ShownRecord", "ShowsFiles",
+    "ShowsOriginals", "Tolerance", "cache_folder", "damaged", "distances", "drop", "encode", "find", "find_leaks",
+    "hashes", "kept", "locate", "look_at", "prune", "read_image", "shown_again", "view", "viewer", "write_page",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from proctor.media.conditions import CONDITIONS, Condition, ConditionContext, Fr
 from proctor.media.decode import LookAhead, Request
 from proctor.media.library import MediaLibrary, Picture
 from proctor.media.pictures import sample_times
+from proctor.media.shown import ShownLog, ShownRecord
 
 _USUAL_RATE = 25.0
 _MOST_PICTURES = 20_000
@@ -77,6 +78,12 @@ class _MediaView:
         self._seed = seed
         self._others = others
         self._ahead = ahead
+        self._log = ShownLog()
+
+    @property
+    def shown(self) -> tuple[ShownRecord, ...]:
+        """As `RecordsShown` says."""
+        return self._log.records
 
     @property
     def condition(self) -> str:
@@ -98,10 +105,11 @@ class _MediaView:
         if window is not None and not window[0] < window[1]:
             raise InputError(None, "frames", found=f"window={window}", expected="its end after its start")
         if not self._condition.sees or not self._item.media:
+            self._log.add(ShownRecord.of([], count=count, fps=fps, window=window))
             return []
         loop = asyncio.get_running_loop()
         with aside("media"):
-            frames = await loop.run_in_executor(self._library.workers(), self._frames, count, fps, window)
+            frames = await loop.run_in_executor(self._library.workers(), self._recorded, count, fps, window)
         if self._ahead is not None and window is None:
             self._ahead.asked(self._item, Request(count, fps))
         return frames
@@ -113,12 +121,15 @@ class _MediaView:
             return []
         loop = asyncio.get_running_loop()
         with aside("media"):
-            return await loop.run_in_executor(self._library.workers(), self._files)
+            return await loop.run_in_executor(self._library.workers(), self._recorded_files)
 
     async def originals(self) -> list[Frame]:
         """As `ShowsOriginals` says."""
         whole = _MediaView(self._item, self._name, self._library.unscaled(), self._seed, self._others)
-        return await whole.frames()
+        frames = await whole.frames()
+        for one in whole.shown:
+            self._log.add(one.model_copy(update={"asked_as": "originals"}))
+        return frames
 
     def _files(self) -> list[ClipFile]:
         library, condition = self._library, self._condition
@@ -149,6 +160,19 @@ class _MediaView:
         """Makes what `frames` would be asked for with this request, without giving it."""
         if self._condition.sees and self._item.media:
             self._library.jpegs([slot.picture for slot in self.arranged(request.count, request.fps, None)])
+
+    def _recorded(self, count: int | None, fps: float | None, window: tuple[float, float] | None) -> list[Frame]:
+        frames = self._frames(count, fps, window)
+        self._log.add(ShownRecord.of(frames, count=count, fps=fps, window=window, media=self._identities()))
+        return frames
+
+    def _recorded_files(self) -> list[ClipFile]:
+        files = self._files()
+        self._log.add(ShownRecord.of(files, asked_as="files", media=self._identities()))
+        return files
+
+    def _identities(self) -> dict[str, str]:
+        return {source: self._library.identity(source) for source in sorted({one.source for one in self._item.media})}
 
     def _frames(self, count: int | None, fps: float | None, window: tuple[float, float] | None) -> list[Frame]:
         slots = self.arranged(count, fps, window)

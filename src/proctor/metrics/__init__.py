@@ -30,7 +30,8 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "GRADED_METRICS", "MISSING", "POOLED_PRECISION", "SCORERS", "AccuracyScorer", "Constants", "FunctionMetric", "GradedScorer", "MetricEstimate", "build_scorer", "cause_of",
-    "chance_level", "chance_of", "code_scorers", "count_estimates", "declared_metric", "graded_metrics", "in_range", "is_right", "located_estimates", "median_places", "metric",
-    "nominal_estimates", "percentage_estimates", "set_estimates", "time_estimates",
+    "GRADED_METRICS", "MISSING", "POOLED_PRECISION", "SCORERS", "AccuracyScorer", "Constants", "FunctionMetric",
+    "GradedScorer", "MetricEstimate", "build_scorer", "cause_of", "chance_level", "chance_of", "code_scorers",
+    "count_estimates", "declared_metric", "graded_metrics", "in_range", "is_right", "located_estimates",
+    "median_places", "metric", "nominal_estimates", "percentage_estimates", "set_estimates", "time_estimates",
 ]  # fmt: skip

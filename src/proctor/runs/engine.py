@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from pydantic import JsonValue
+
 from proctor.core import (
     Answer,
     ConfigurationError,
@@ -32,8 +34,12 @@ from proctor.core import (
     Usage,
     View,
 )
+from proctor.media import RecordsShown
 from proctor.runs.database import HEARTBEAT_S
 from proctor.runs.store import Run, Store
+
+SHOWN = "shown"
+"""Where an answer's `extra` keeps what was shown for it: a list of `proctor.media.ShownRecord` as JSON."""
 
 _REST = 4.0
 _MOST_REST_S = 0.01
@@ -321,16 +327,16 @@ async def ask(
     """Asks one item and returns the answer as it is to be recorded: timed, parsed, with its status.
 
     The system gets the item without reference, tags and media. Its time is measured here, by the monotonic
-    clock, without what is spent on media and on retries.
+    clock, without what is spent on media and on retries. What the view showed stands in `extra` under `SHOWN`.
     """
     queue_s = 0.0 if queued_at is None else time.monotonic() - queued_at
     limit = asyncio.timeout(budget_s)
-    watch = Stopwatch()
+    watch, seen = Stopwatch(), view(item)
     try:
         async with limit:
             watch = Stopwatch(limit)
             with watch.running():
-                answer = await system.answer(item.as_asked(), view(item))
+                answer = await system.answer(item.as_asked(), seen)
     except TimeoutError as error:
         if limit.expired():
             answer = _ended(item, Status.TIMED_OUT, f"took longer than {budget_s:g} s")
@@ -353,7 +359,8 @@ async def ask(
         # Code that never awaits can't be interrupted, but it is late all the same.
         late = f"took {timing.model_s:.1f} s of {budget_s:g} s"
         answer = answer.model_copy(update={"status": Status.TIMED_OUT, "reason": late})
-    return _parsed(item, answer.model_copy(update={"item_id": item.id, "timing": timing}))
+    kept = {"item_id": item.id, "timing": timing, "extra": {**answer.extra, **_shown(seen)}}
+    return _parsed(item, answer.model_copy(update=kept))
 
 
 async def scores_of(scorers: Sequence[Scorer], item: Item, answer: Answer) -> list[Score]:
@@ -368,6 +375,12 @@ def _parsed(item: Item, answer: Answer) -> Answer:
         return answer.model_copy(update={"parsed": item.answer.parse(answer.text, item.options)})
     except ParseError as error:
         return answer.model_copy(update={"problem": str(error)})
+
+
+def _shown(seen: View) -> dict[str, JsonValue]:
+    if not isinstance(seen, RecordsShown):
+        return {}
+    return {SHOWN: [one.model_dump(mode="json", exclude_defaults=True) for one in seen.shown]}
 
 
 def _ended(item: Item, status: Status, reason: str) -> Answer:

@@ -295,11 +295,19 @@ def item_history(
     store: Store, benchmark: str, item_id: str, systems: Sequence[str] = (), conditions: Sequence[str] = ()
 ) -> ItemHistory:
     """Raises `InputError` for an unknown item, system or condition; the nearest id is named."""
-    items = {item.id: item for item in store.items(benchmark)}
-    if item_id not in items:
-        raise InputError(store.shown, f"item of {benchmark}", found=repr(item_id), expected=_ids(items, item_id))
+    items = known_items(store, benchmark, [item_id])
     runs = chosen_runs(store, benchmark, systems, conditions)
     return ItemHistory(items[item_id], tuple(_given(store, run, item_id) for run in runs))
+
+
+def known_items(store: Store, benchmark: str, needed: Sequence[str] = ()) -> dict[str, Item]:
+    """The items of a benchmark by id. Raises `InputError` for a needed one that it does not have; the nearest id is
+    named."""
+    items = {item.id: item for item in store.items(benchmark)}
+    for name in needed:
+        if name not in items:
+            raise InputError(store.shown, f"item of {benchmark}", found=repr(name), expected=_ids(items, name))
+    return items
 
 
 def _ids(items: dict[str, Item], found: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -99,7 +99,7 @@ def plan(
 
 def chosen_items(benchmark: Benchmark, options: PlanOptions) -> list[Item]:
     """The items that a run asks, in the order of their media."""
-    items = sorted(benchmark.counted(all_items=options.all_items), key=_by_media)[: options.limit]
+    items = in_media_order(benchmark.counted(all_items=options.all_items))[: options.limit]
     if not items:
         raise InputError(benchmark.name, found="no items", expected="at least one item that counts")
     return items
@@ -122,8 +122,12 @@ def _sound(
     return {item.id: item for item in items if item.id not in broken}, problems
 
 
-def _by_media(item: Item) -> tuple[tuple[str, float, float], ...]:
+def in_media_order(items: Iterable[Item]) -> list[Item]:
     """Video by video, from its start to its end: what one question shows, the next one shows again."""
+    return sorted(items, key=_by_media)
+
+
+def _by_media(item: Item) -> tuple[tuple[str, float, float], ...]:
     return tuple(
         (medium.source, medium.start, float("inf") if medium.end is None else medium.end)
         if isinstance(medium, VideoClip)

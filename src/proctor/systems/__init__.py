@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from proctor.systems.baselines import RandomGuess
     from proctor.systems.demonstrations import Demonstration, Demonstrations, Picked
     from proctor.systems.function import FunctionSystem, Renamed, is_file_address, is_system, system, system_in_file
-    from proctor.systems.model_system import ModelSystem, Sampling, prompt_for_benchmark, prompt_text
+    from proctor.systems.model_system import ModelSystem, Sampling, prompt_as_sent, prompt_for_benchmark, prompt_text
     from proctor.systems.registry import (
         NO_OPTIONS,
         SYSTEMS,
@@ -26,6 +26,6 @@ else:
 __all__ = [
     "NO_OPTIONS", "SYSTEMS", "Demonstration", "Demonstrations", "FunctionSystem", "ModelSystem", "Picked",
     "RandomGuess", "Renamed", "Sampling", "SystemOptions", "asks_models", "build_system", "is_file_address",
-    "is_system", "look", "only_model", "prompt_for_benchmark", "prompt_text", "read_options", "reply", "say",
-    "shortest_path", "system", "system_in_file",
+    "is_system", "look", "only_model", "prompt_as_sent", "prompt_for_benchmark", "prompt_text", "read_options", "reply",
+    "say", "shortest_path", "system", "system_in_file",
 ]  # fmt: skip

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import JsonValue
 
@@ -15,6 +17,7 @@ from proctor.core import (
     Briefing,
     ConfigurationError,
     Frame,
+    InputError,
     Item,
     View,
     clock_text,
@@ -22,12 +25,15 @@ from proctor.core import (
     reader_or_default,
 )
 from proctor.core.formats import IntervalsFormat, OrderingFormat, TimestampsFormat, option_letters
-from proctor.media import CONDITIONS, ClipFile, ShowsFiles
+from proctor.media import CONDITIONS, ClipFile, ShownRecord, ShowsFiles
 from proctor.models import Footage, ModelClient, Part, Prompt, chosen_prompt, load_prompt, prompt_file
 from proctor.systems.replies import asks_for_rationale, rationale_in
 
 _PROMPTS = Path(__file__).parent
 _GENERAL = _PROMPTS / "model_answer.txt.j2"
+MESSAGES = "messages_sha256"
+"""Where an answer's `extra` keeps the hash of the words that the model was asked with."""
+
 _CLIP = re.compile(r"clip (\d+), ")
 
 
@@ -71,6 +77,33 @@ def prompt_text(
         blind=blind,
         definitions=[] if briefing is None else list(briefing.definitions.items()),
     )
+
+
+def prompt_as_sent(
+    benchmark: str,
+    item: Item,
+    answer: Answer,
+    settings: Mapping[str, Any],
+    shown: Sequence[ShownRecord],
+    condition: str,
+) -> tuple[str, str] | None:
+    """The system's and the user's message behind a stored answer of a `ModelSystem`, made again from its run's
+    `settings` and from what was shown.
+
+    None where they can't be: the answer holds no hash of them (`MESSAGES`), or what is made again has another one
+    (another prompt file, another version of the benchmark's own).
+    """
+    told = reader_or_default(benchmark).briefing if "briefing_sha256" in settings else None
+    pictures = sum(len(one.prefixes) for one in shown)
+    timed = any(time is not None for one in shown if one.asked_as == "frames" for time in one.times)
+    blind = not CONDITIONS.get(condition).sees
+    for choice, video in product(("", "paper", str(settings.get("prompt", ""))), (False, True)):
+        with suppress(InputError):  # a file that is not here, or a benchmark without a prompt of that name
+            prompt = prompt_for_benchmark(benchmark, choice)
+            found = prompt_text(prompt, item, told, pictures=pictures, timed=timed, video=video, blind=blind)
+            if answer.extra.get(MESSAGES) == content_hash([*found]):
+                return found
+    return None
 
 
 class ModelSystem:
@@ -152,6 +185,7 @@ class ModelSystem:
                 "finish_reason": reply.finish_reason,
                 "cut_off": reply.cut_off,
                 "frames": len(frames),
+                MESSAGES: content_hash([system, user]),
                 **({"video_bytes": sum(len(file.mp4) for file in files)} if files else {}),
                 **_rationale(item, user, reply.text),
             },

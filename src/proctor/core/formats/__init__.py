@@ -20,9 +20,9 @@ from proctor.core.formats.pattern import PatternFormat
 from proctor.core.formats.timestamps import TimestampsFormat
 
 __all__ = [
-    "MOST_OPTIONS", "AnswerFormat", "BinaryFormat", "ChoiceFormat", "ClassesFormat", "CountFormat", "Format", "FreeTextFormat", "IntervalsFormat",
-    "OrderingFormat", "PatternFormat", "PercentageFormat", "RatingsFormat", "StrictFormat", "TimestampsFormat", "bare",
-    "covered", "extents", "iou", "matching", "option_letters",
+    "MOST_OPTIONS", "AnswerFormat", "BinaryFormat", "ChoiceFormat", "ClassesFormat", "CountFormat", "Format",
+    "FreeTextFormat", "IntervalsFormat", "OrderingFormat", "PatternFormat", "PercentageFormat", "RatingsFormat",
+    "StrictFormat", "TimestampsFormat", "bare", "covered", "extents", "iou", "matching", "option_letters",
 ]  # fmt: skip
 
 AnswerFormat = Annotated[

@@ -1,0 +1,198 @@
+"""What systems were shown, made again from the media: `reproduce`, and the pictures of one answer."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from proctor.api.options import ReproduceOptions, filled, listed
+from proctor.api.sources import Evaluation, Stored, excerpts_as, recalled, stored, wait_for
+from proctor.api.tables import FrameLike, Row
+from proctor.core import InputError, UsageError, reader_of
+
+if TYPE_CHECKING:
+    from proctor.media import MediaLibrary, MediaSettings
+    from proctor.reports import Table
+    from proctor.runs import ReproducedAnswer, Reproducer, Store
+
+_LISTED = 20
+_CACHE = 2 * 10**9  # of frames kept while it works, in bytes
+_COUNTS = ("same", "different", "unrecorded", "unreadable")
+
+
+@dataclass(frozen=True, repr=False)
+class ReproductionTable(FrameLike):
+    """A row for each answer: `state` is same, different, unrecorded (it holds no record) or unreadable (its media are
+    missing or broken); `reason` says why; `media` are the files that are other files now."""
+
+    data: tuple[ReproducedAnswer, ...]
+
+    @property
+    def rows(self) -> list[Row]:
+        """The fields of `proctor.runs.ReproducedAnswer`."""
+        return [one.to_json() for one in self.data]
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are records, and all pictures are the same."""
+        return {one.state.value for one in self.data} == {"same"}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Files that changed without changing what was shown, and answers without a record."""
+        same = sorted({name for one in self.data if one.state == "same" for name in one.media})
+        without = sum(one.state == "unrecorded" for one in self.data)
+        lines = [f"Other files than before, with the same pictures: {', '.join(same[:_LISTED])}."] if same else []
+        lines += [f"{without} answers hold no record of what was shown: imported, or from before it was kept."] * bool(
+            without
+        )
+        return tuple(lines)
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        """How many answers of each run are in each state, and the first ones that are not the same."""
+        from proctor.reports import records_table
+
+        counts: dict[tuple[str, str], Counter[str]] = {}
+        for one in self.data:
+            counts.setdefault((one.system, one.condition), Counter())[one.state.value] += 1
+        runs = [
+            {
+                "system": system,
+                "condition": condition,
+                "answers": found.total(),
+                **{name: found[name] for name in _COUNTS},
+            }
+            for (system, condition), found in counts.items()
+        ]
+        shown = [records_table("What was shown, made again", runs)]
+        wrong = [one for one in self.data if one.state in {"different", "unreadable"}]
+        if wrong:
+            named = [
+                {"item": one.item, "system": one.system, "condition": one.condition, "found": _reason(one)}
+                for one in wrong[:_LISTED]
+            ]
+            more = f", the first {_LISTED} of {len(wrong)}" if len(wrong) > _LISTED else ""
+            shown.append(records_table(f"Not the same{more}", named))
+        return shown
+
+
+def reproduce(
+    source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[ReproduceOptions]
+) -> ReproductionTable:
+    """Makes what systems were shown again, from the media files alone, and compares it with the record in the store:
+    the times and the SHA-256 of every picture, as the system got it.
+
+    No kept frame is used. Raises `InputError` where the media folder is not known, and for an unknown item, system or
+    condition. The command is `proctor reproduce`.
+    """
+    from proctor.runs import chosen_runs
+
+    given = filled("reproduce", ReproduceOptions, options)
+    where = stored(source, benchmark, given["systems"], given["conditions"])
+    runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
+    items = tuple(listed(given["items"]))
+    with _reproducer(where, given) as reproducer:
+        how: Any = {"limit": given["limit"], "progress": given["on_change"]}
+        found = wait_for(lambda: reproducer.answers(runs, items, **how))
+    return ReproductionTable(tuple(found))
+
+
+def write_shown(
+    source: Evaluation | Store | str | Path | None,
+    item: str,
+    folder: str | Path,
+    benchmark: str = "",
+    **options: Unpack[ReproduceOptions],
+) -> list[str]:
+    """Writes the pictures that each chosen answer to an item was shown into SYSTEM/CONDITION below `folder`, made again
+    from the media. Returns a sentence for each answer: how many, and whether they are those of the record.
+
+    Raises `InputError` as `reproduce` does, and where the folder can't be written.
+    """
+    from proctor.runs import item_history
+
+    given = filled("write_shown", ReproduceOptions, options)
+    where = stored(source, benchmark, given["systems"], given["conditions"])
+    history = item_history(where.store, where.benchmark, item, where.systems, where.conditions)
+    lines = []
+    with _reproducer(where, given) as reproducer:
+        for one in history.given:
+            if one.answer is None:
+                continue
+            run, answer = one.run, one.answer
+            made = wait_for(lambda run=run, answer=answer: reproducer.remade(run, history.item, answer))  # type: ignore[misc]
+            name = f"{run.system} / {run.condition}"
+            if not made:
+                lines.append(f"{name}: no record of what was shown")
+                continue
+            below = Path(folder) / _safe(run.system) / _safe(run.condition)
+            many = len(made) > 1
+            for number, request in enumerate(made, start=1):
+                _write(below / f"request_{number}" if many else below, request.pictures)
+            differing = next((found for each in made if (found := each.then.difference(each.now))), "")
+            count = sum(len(each.pictures) for each in made)
+            said = f"not those that were shown: {differing}" if differing else "the same as were shown"
+            lines.append(f"{name}: {count} pictures in {below}, {said}")
+    return lines
+
+
+@contextmanager
+def _reproducer(where: Stored, given: ReproduceOptions) -> Iterator[Reproducer]:
+    """With a cache of frames of its own, which is empty: what was kept of other runs proves nothing."""
+    from proctor.media import MediaLibrary
+    from proctor.runs import Reproducer
+
+    root, card = _media_root(where, given), where.store.card(where.benchmark)
+    excerpts = excerpts_as(card.excerpts, given["media_as"])
+    with tempfile.TemporaryDirectory(prefix="proctor-reproduce-") as cache:
+        made: dict[MediaSettings, MediaLibrary] = {}
+
+        def library(settings: MediaSettings) -> MediaLibrary:
+            if settings not in made:
+                made[settings] = MediaLibrary(root, settings, Path(cache), cache_bytes=_CACHE, excerpts=excerpts)
+            return made[settings]
+
+        yield Reproducer(where.store, where.benchmark, library)
+
+
+def _media_root(where: Stored, given: ReproduceOptions) -> Path | None:
+    """The folder of the media: as given, as the store remembers it, else as the benchmark's own files say."""
+    if given["media"] is not None:
+        root = Path(given["media"])
+        if not root.is_dir():
+            raise InputError(root, found="no such folder", expected="the folder of the benchmark's media")
+        return root
+    card = where.store.card(where.benchmark)
+    if "media" in card.folders:
+        return Path(card.folders["media"])
+    try:
+        data, media, track = recalled(where.benchmark, where.store, given["data"], None, given["track"])
+        return reader_of(where.benchmark, track).load(Path(data), None if media is None else Path(media)).media_root
+    except UsageError as error:
+        raise UsageError("--media", "the folder of the benchmark's media (a store remembers it)") from error
+
+
+def _write(folder: Path, pictures: Sequence[tuple[str, bytes]]) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in pictures:
+            (folder / name).write_bytes(content)
+    except OSError as error:
+        raise InputError(folder, found=error.strerror or "", expected="a folder to write to") from error
+
+
+def _safe(name: str) -> str:
+    """A name as a folder's: what could lead elsewhere, or a file system refuses, becomes "_"."""
+    kept = "".join(one if one.isalnum() or one in "-_. " else "_" for one in name).strip(". ")
+    return kept[:80] or "_"
+
+
+def _reason(one: ReproducedAnswer) -> str:
+    changed = f" ({', '.join(one.media)} is another file now)" if one.media else ""
+    return f"{one.reason}{changed}"

@@ -1,0 +1,152 @@
+"""The record of what a view showed: enough to prove later, from the media alone, which pictures a system got."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+
+from pydantic import BaseModel, ConfigDict
+
+from proctor.core import Frame, View
+
+if TYPE_CHECKING:
+    from proctor.media.clips import ClipFile
+
+_PREFIX = 8
+_MOST = 200
+
+As = Literal["frames", "files", "originals"]
+
+
+class ShownRecord(BaseModel):
+    """One request to a view and what came of it, in the order shown.
+
+    `asked_as` is the view's method and `count`, `fps`, `window` are its arguments. `times` are seconds of the video
+    (None for a still image; of files, where the clip starts). `prefixes` are the first 8 hexadecimal digits of the
+    SHA-256 of each picture (of each file), as the system got it: they tell which one differs. `sha256` is the SHA-256
+    of all pictures' digests, one after the other: it stands for all of them. `media` is the SHA-256 of each media file,
+    by its name in the item.
+
+    >>> ShownRecord.of([Frame(b"one", 0.0, "A"), Frame(b"two", 1.0, "B")]).prefixes
+    ('7692c3ad', '3fc4ccfe')
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    asked_as: As = "frames"
+    count: int | None = None
+    fps: float | None = None
+    window: tuple[float, float] | None = None
+    times: tuple[float | None, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    sha256: str
+    media: dict[str, str] = {}
+
+    @classmethod
+    def of(
+        cls,
+        pictures: Sequence[Frame | ClipFile],
+        *,
+        asked_as: As = "frames",
+        count: int | None = None,
+        fps: float | None = None,
+        window: tuple[float, float] | None = None,
+        media: Mapping[str, str] | None = None,
+    ) -> ShownRecord:
+        """The record of these pictures or video files."""
+        digests = [hashlib.sha256(_bytes(one)).digest() for one in pictures]
+        return cls(
+            asked_as=asked_as,
+            count=count,
+            fps=fps,
+            window=window,
+            times=tuple(one.time if isinstance(one, Frame) else one.span[0] for one in pictures),
+            prefixes=tuple(one.hex()[:_PREFIX] for one in digests),
+            sha256=hashlib.sha256(b"".join(digests)).hexdigest(),
+            media=dict(media or {}),
+        )
+
+    def difference(self, other: ShownRecord) -> str:
+        """In what another record of the same request differs, in words; "" where the pictures are the same.
+
+        >>> then = ShownRecord.of([Frame(b"one", 0.0, "A"), Frame(b"two", 1.0, "B")])
+        >>> then.difference(ShownRecord.of([Frame(b"one", 0.0, "A"), Frame(b"2", 1.0, "B")]))
+        'picture 2 of 2 (at 1 s) has other pixels: 3fc4ccfe then, d4735e3a now'
+        """
+        if self.sha256 == other.sha256 and self.times == other.times:
+            return ""
+        if len(self.prefixes) != len(other.prefixes):
+            return f"{len(self.prefixes)} pictures then, {len(other.prefixes)} now"
+        pairs = zip(self.times, other.times, self.prefixes, other.prefixes, strict=True)
+        for number, (time, now, prefix, found) in enumerate(pairs, start=1):
+            which = f"picture {number} of {len(self.prefixes)}"
+            if time != now:
+                return f"{which} is another one: at {_at(time)} then, at {_at(now)} now"
+            if prefix != found:
+                return f"{which} (at {_at(time)}) has other pixels: {prefix} then, {found} now"
+        return "the pictures have other pixels"
+
+    def changed_media(self, other: ShownRecord) -> list[str]:
+        """The media files that are other files now, by name."""
+        return sorted(name for name, then in self.media.items() if other.media.get(name, then) != then)
+
+
+@runtime_checkable
+class RecordsShown(Protocol):
+    """A view that remembers what it showed."""
+
+    @property
+    def shown(self) -> Sequence[ShownRecord]:
+        """What it showed so far: each different request once, the first 200 of them."""
+
+
+class ShownLog:
+    """What one view showed."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, ShownRecord] = {}
+
+    def add(self, one: ShownRecord) -> None:
+        """Keeps a record, once."""
+        key = one.model_dump_json()
+        if len(self._known) < _MOST:
+            self._known.setdefault(key, one)
+
+    @property
+    def records(self) -> tuple[ShownRecord, ...]:
+        """In the order in which they came."""
+        return tuple(self._known.values())
+
+
+async def shown_again(view: View, one: ShownRecord) -> tuple[list[tuple[str, bytes]], ShownRecord]:
+    """What a new view shows for a recorded request: each picture's (or file's) name with its bytes, and its record.
+
+    Raises `InputError` where a media file is missing or can't be read.
+    """
+    from proctor.media.views import ShowsFiles, ShowsOriginals
+
+    pictures: Sequence[Frame | ClipFile]
+    if one.asked_as == "files" and isinstance(view, ShowsFiles):
+        pictures = await view.files()
+    elif one.asked_as == "originals" and isinstance(view, ShowsOriginals):
+        pictures = await view.originals()
+    else:
+        pictures = await view.frames(count=one.count, fps=one.fps, window=one.window)
+    found = view.shown[-1] if isinstance(view, RecordsShown) else ShownRecord.of(pictures)
+    numbered = enumerate([*pictures], start=1)
+    return [(f"{number:03d}{_ending(one)}", _bytes(one)) for number, one in numbered], found
+
+
+def _ending(picture: Frame | ClipFile) -> str:
+    if not isinstance(picture, Frame):
+        return ".mp4"
+    return ".jpg" if picture.time is None else f"_{picture.time:.2f}s.jpg"
+
+
+def _bytes(picture: Frame | ClipFile) -> bytes:
+    return picture.jpeg if isinstance(picture, Frame) else picture.mp4
+
+
+def _at(time: float | None) -> str:
+    return "no time" if time is None else f"{time:g} s"

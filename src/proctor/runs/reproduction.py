@@ -1,0 +1,130 @@
+"""Whether the pictures that systems were shown can be made again: from the media alone, compared with what was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from pydantic import ValidationError
+
+from proctor.core import Answer, InputError, Item, View
+from proctor.media import MediaLibrary, MediaSettings, ShownRecord, shown_again, view
+from proctor.runs.engine import SHOWN
+from proctor.runs.judgements import known_items
+from proctor.runs.plan import in_media_order
+from proctor.runs.store import Run, Store
+
+
+class Reproduction(StrEnum):
+    """What became of an answer's pictures: `same` (also where none were shown), `different`, `unrecorded` (the answer holds no record of what was
+    shown: it was imported, or is older than the record), `unreadable` (a media file is missing, or can't be read).
+
+    >>> [one.value for one in Reproduction]
+    ['same', 'different', 'unrecorded', 'unreadable']
+    """
+
+    SAME = "same"
+    DIFFERENT = "different"
+    UNRECORDED = "unrecorded"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True)
+class ReproducedAnswer:
+    """One answer: how many pictures it was shown, whether they could be made again, and why not. `media` names the
+    media files that are other files now, also where the pictures are the same (a copy in another container, say)."""
+
+    system: str
+    condition: str
+    item: str
+    state: Reproduction
+    pictures: int
+    reason: str = ""
+    media: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As programs read it."""
+        return asdict(self) | {"media": list(self.media)}
+
+
+@dataclass(frozen=True)
+class Remake:
+    """What an answer was shown, made again: each picture's name with its bytes, the records then and now."""
+
+    pictures: list[tuple[str, bytes]]
+    then: ShownRecord
+    now: ShownRecord
+
+
+class Reproducer:
+    """Makes the views of stored runs again. `library` gives the media with the settings of a run."""
+
+    def __init__(self, store: Store, benchmark: str, library: Callable[[MediaSettings], MediaLibrary]) -> None:
+        card = store.card(benchmark)
+        self._store, self._benchmark = store, benchmark
+        self._library = library
+        self._items = known_items(store, benchmark)
+        self._others = in_media_order(item for item in self._items.values() if card.counts(item))
+
+    async def answers(
+        self,
+        runs: Sequence[Run],
+        items: Sequence[str] = (),
+        *,
+        limit: int | None = None,
+        progress: Callable[[int, int], None] = lambda _done, _of: None,
+    ) -> list[ReproducedAnswer]:
+        """Each answer of these runs (to these items, where some are named; the first `limit` of each run), in the
+        benchmark's order. `progress` is told how many are done, and of how many. Raises `InputError` for an item that
+        the benchmark does not have."""
+        known_items(self._store, self._benchmark, items)
+        wanted = [name for name in self._items if name in set(items or self._items)]
+        known = {run.id: self._store.answers(run) for run in runs}
+        chosen = [(run, name) for run in runs for name in [one for one in wanted if one in known[run.id]][:limit]]
+        found: list[ReproducedAnswer] = []
+        for run, name in chosen:
+            found.append(await self._reproduced(run, self._items[name], known[run.id][name]))
+            progress(len(found), len(chosen))
+        return found
+
+    async def remade(self, run: Run, item: Item, answer: Answer) -> list[Remake]:
+        """What the answer was shown, made again, request by request. Raises `InputError` where a media file is missing
+        or can't be read."""
+        settings: Any = run.settings.get("media") or {}
+        library = self._library(MediaSettings.model_validate(settings))
+        seed: Any = run.settings.get("seed", 0)
+        found = []
+        for then in recorded(answer):
+            fresh: View = view(item, run.condition, library, seed=seed, others=self._others)
+            pictures, now = await shown_again(fresh, then)
+            found.append(Remake(pictures, then, now))
+        return found
+
+    async def _reproduced(self, run: Run, item: Item, answer: Answer) -> ReproducedAnswer:
+        then = recorded(answer)
+        blind = run.settings.get("media") == {} or answer.extra.get(SHOWN) == []
+        of: Mapping[str, Any] = {"system": run.system, "condition": run.condition, "item": item.id}
+        count = sum(len(one.prefixes) for one in then)
+        if not then:
+            state = Reproduction.SAME if blind else Reproduction.UNRECORDED
+            return ReproducedAnswer(**of, state=state, pictures=0)
+        try:
+            made = await self.remade(run, item, answer)
+        except InputError as error:
+            return ReproducedAnswer(**of, state=Reproduction.UNREADABLE, pictures=count, reason=str(error))
+        reason = next((found for one in made if (found := one.then.difference(one.now))), "")
+        media = tuple(dict.fromkeys(name for one in made for name in one.then.changed_media(one.now)))
+        state = Reproduction.DIFFERENT if reason else Reproduction.SAME
+        return ReproducedAnswer(**of, state=state, pictures=count, reason=reason, media=media)
+
+
+def recorded(answer: Answer) -> tuple[ShownRecord, ...]:
+    """What the answer's record says was shown; empty where there is none, or where somebody's own code wrote another
+    thing under its name."""
+    kept = answer.extra.get(SHOWN)
+    try:
+        return tuple(ShownRecord.model_validate(one) for one in kept) if isinstance(kept, list) else ()
+    except ValidationError:
+        return ()
