@@ -9,6 +9,7 @@ answers are free text, and the tripper's wrong ones on hard questions are of the
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -57,6 +58,7 @@ from proctor.runs import (
 )
 from proctor.runs.engine import Job, ask_all
 from proctor.stats import RankingPlan, Resampling
+from tests.support.program import within
 
 VIDEOS, QUESTIONS = 24, 600
 RATES = {"honest": (0.90, 0.55), "rival": (0.80, 0.45)}
@@ -266,6 +268,22 @@ def test_compared_with_the_honest_a_saboteur_is_never_better(store: Store, ruled
     strict = against_honest(ruled, "saboteur")
     assert strict.difference.value is not None
     assert strict.difference.value < -0.6
+
+
+@pytest.mark.parametrize("policy", FailedPolicy)
+def test_the_policy_decides_a_comparison(store: Store, policy: FailedPolicy) -> None:
+    """What failed is wrong, or left out of this pair alone: one answer to `--failed` in `compare` as elsewhere."""
+    code, text = within(
+        "compare", "cheats", "--store", store.shown, "--system", "saboteur", "--system", "honest", "--draws", "100",
+        "--failed", policy.value, "--format", "json",
+    )  # fmt: skip
+    assert code == 0, text
+    (one,) = json.JSONDecoder().raw_decode(text)[0]
+    assert one["policy"] == policy.value
+    if policy is FailedPolicy.WRONG:
+        assert (one["n"], one["difference"] < -0.6, one["p_holm"] < 0.01) == (QUESTIONS, True, True)
+    else:
+        assert (one["n"] <= 30, one["difference"] > 0) == (True, True)
 
 
 def test_the_report_says_the_same(store: Store, tmp_path: Path) -> None:
