@@ -165,6 +165,7 @@ def test_what_a_file_names_twice_is_told_and_not_read_as_its_last(folder: Path) 
         ("", "line 1, column 1: found nothing, expected JSON"),
         ("[" * 100_000, "found lists or objects nested too deep, expected JSON"),
         ("[" + "9" * 5000 + "]", "found a number of thousands of digits, expected JSON"),
+        ("[" + "9," * 10_000 + "9]", "found 10,001 entries, expected an answer to each of 3 questions"),
     ],
 )
 def test_what_is_no_list_is_an_input_error(folder: Path, text: str, message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -23,9 +24,11 @@ from proctor.core.formats import (
     option_letters,
 )
 
+_HALF = re.compile("[\ud800-\udfff]")
+
 
 def _storable(text: str) -> str:
-    if any("\ud800" <= char <= "\udfff" for char in text):
+    if _HALF.search(text):
         raise ValueError("half of a surrogate pair, which is no character")
     return text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
@@ -167,6 +167,10 @@ class SubmissionReport:
         return dict(sorted(Counter(one.rule for one in self.findings).items()))
 
 
+_ENTRIES, _ENTRIES_A_QUESTION = 10_000, 10
+"""So many entries are looked at, or this many a question where that is more: a file with more of them is no submission."""
+
+
 def validate_submission(file: Path, benchmark: Benchmark) -> SubmissionReport:
     """Checks `responses.json` or `answer.json` against a benchmark, entry by entry.
 
@@ -179,6 +183,9 @@ def validate_submission(file: Path, benchmark: Benchmark) -> SubmissionReport:
     """
     items = {item.id: item for item in benchmark.items}
     raw = entries(file)
+    if len(raw) > max(_ENTRIES, _ENTRIES_A_QUESTION * len(items)):  # a finding each would take minutes
+        asked = count_of(len(items), "question")
+        raise InputError(file, found=f"{len(raw):,} entries", expected=f"an answer to each of {asked}")
     seen: dict[str, int] = {}
     findings: list[SubmissionFinding] = []
     timed: dict[str, bool] = {}
@@ -332,6 +339,6 @@ def _json(found: SubmissionReport) -> dict[str, JsonValue]:
         "errors": found.errors,
         "warnings": len(found.findings) - found.errors,
         "by_rule": {**found.by_rule()},
-        "findings": [asdict(one) for one in found.findings],
+        "findings": [{**vars(one)} for one in found.findings],
         "unchecked": list(found.unchecked),
     }
