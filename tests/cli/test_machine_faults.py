@@ -4,6 +4,7 @@ written."""
 from __future__ import annotations
 
 import errno
+import json
 import os
 import resource
 import struct
@@ -184,3 +185,54 @@ def test_an_item_of_another_package_that_can_not_be_is_one_line(
     assert (code, said) == (1, f"proctor: {tmp_path}: field 'options': found a tuple, {expected}\n")
     code, said = within("items", "audit", "wards", "--data", tmp_path)
     assert (code, said.count("\n")) == (1, 1)
+
+
+PIPED = {
+    "run": ("run", "focus", "--data", "{folder}", "--system", "random"),
+    "import": ("import", "focus", "{pipe}", "--data", "{good}", "--name", "x"),
+    "import mediqa-eval": ("import", "mediqa-eval", "{pipe}", "--data", "{folder}"),
+    "validate focus": ("validate", "focus", "{pipe}", "--data", "{good}"),
+    "validate mediqa-eval": ("validate", "mediqa-eval", "{good}/requests.json", "--ratings", "{pipe}"),
+    "validate workflow": ("validate", "workflow", "{pipe}"),
+    "score": ("score", "clinicalskillqa", "{good}/requests.json", "--references", "{pipe}"),
+    "weights": ("media", "pose", "{good}/A.png", "--weights", "{pipe}.onnx"),
+    "keypoints": ("media", "pose", "{good}/A.png", "--keypoints", "{pipe}.json"),
+    "pictures": ("run", "clinicalskillqa", "--data", "{pictures}", "--system", "as-given"),
+    "tracks": ("build", "focus", "{pipe}", "--out", "{good}/out"),
+}
+"""Commands with a file of each kind that people give: a pipe and an endless device in its place."""
+
+
+@pytest.mark.parametrize("device", [False, True], ids=["pipe", "device"])
+@pytest.mark.parametrize("name", PIPED)
+def test_no_command_waits_for_a_pipe_or_reads_a_device(name: str, device: bool, tmp_path: Path) -> None:
+    places = {one: tmp_path / one for one in ("folder", "good", "pictures")}
+    for one in places.values():
+        one.mkdir()
+
+    def put(file: Path) -> None:
+        if device:
+            file.symlink_to("/dev/zero")
+        else:
+            os.mkfifo(file)
+
+    request = {"qID": "q1", "videoID": "v.mp4", "start_time": 0.0, "end_time": 9.0, "procedure_type": "x"}
+    (places["good"] / "requests.json").write_text(json.dumps([request | {"question": "Which?"}]))
+    large_picture(places["good"] / "A.png", 9)
+    for file in ("requests.json", "encounters.jsonl"):
+        put(places["folder"] / file)
+    (places["pictures"] / "i0").mkdir()
+    order: list[dict[str, object]] = [{"id": "i0", "order": ["A", "B"], "video": "v", "scenario": "CPR"}]
+    (places["pictures"] / "references.json").write_text(json.dumps(order))
+    for label in "AB":
+        put(places["pictures"] / "i0" / f"{label}.jpg")
+    for file in ("pipe", "pipe.onnx", "pipe.json"):
+        put(tmp_path / file)
+    paths = {one: str(where) for one, where in places.items()} | {"pipe": str(tmp_path / "pipe")}
+    words = [word.format(**paths) for word in PIPED[name]]
+    code, said = within(*words, *(() if words[0] in {"validate", "media", "build"} else ("--store", tmp_path / "s.db")))
+    assert code == 1, said
+    assert "Traceback" not in said
+    others = {"tracks": "found no such file or folder", "pictures": "found a name that leads out of the folder"}
+    assert "found no regular file" in said or others.get(name, "-") in said, said
+    assert len([line for line in said.splitlines() if "found" in line]) == 1

@@ -168,6 +168,48 @@ def test_a_level_that_is_none_gives_no_number(level: str) -> None:
     assert "no readable reply in 3 tries: overall" in said.missing["overall"]
 
 
+@pytest.mark.parametrize(
+    "impossible",
+    [
+        {"logprob": 10**9},
+        {"logprob": 1e308},
+        {"logprob": float("nan")},
+        {"logprob": 0.5},
+        {"bytes": [999]},
+        {"bytes": [-1]},
+        {"top_logprobs": [{"token": "1", "bytes": [49], "logprob": 10**9}]},
+    ],
+    ids=repr,
+)
+def test_probabilities_that_can_be_none_are_an_unreadable_reply(impossible: dict[str, Any]) -> None:
+    """They ended `score` with a traceback; another try may do better."""
+    good = iter([False, True])
+
+    class Impossible(Tokens):
+        @property
+        def logprobs(self) -> dict[str, Any]:
+            said = super().logprobs
+            if not next(good, True):
+                said["content"][1] |= impossible
+            return said
+
+    with FaultyServer(lambda _: Impossible(reply(CERTAIN).said)) as server:
+        (scores,) = judged("logprob-judge", server, [case()])
+    assert (scores.values["overall"], server.count) == (0.5, 2)
+
+    class Never(Tokens):
+        @property
+        def logprobs(self) -> dict[str, Any]:
+            said = super().logprobs
+            said["content"][1] |= impossible
+            return said
+
+    with FaultyServer(lambda _: Never(reply(CERTAIN).said)) as server:
+        (scores,) = judged("logprob-judge", server, [case()])
+    assert scores.values == {}
+    assert "token probabilities that are none" in scores.missing["overall"]
+
+
 def test_refusals_give_no_number_and_a_second_run_no_call() -> None:
     votes = Votes()
     with FaultyServer(lambda _: reply(CERTAIN), script=[Fault.REFUSAL]) as server:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import io
+import json
 import os
 import pickle
 import shutil
@@ -262,6 +263,17 @@ def test_weights_as_a_pickle_are_not_loaded(weights: Path, tmp_path: Path) -> No
     (folder / "model.safetensors").unlink()
     with pytest.raises(ConfigurationError, match="safetensors"):
         ask_all(client(folder), [["hi"]])
+
+
+def test_an_index_that_leads_to_no_weights_ends_the_question(weights: Path, tmp_path: Path) -> None:
+    """A process in which one waits for weights that never come does not end."""
+    index = {"metadata": {}, "weight_map": {"lm_head.weight": "../gone.safetensors", "model.x": "/etc/hostname"}}
+    folder = spoiled(weights, tmp_path, "model.safetensors.index.json", json.dumps(index).encode())
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ConfigurationError) as caught:
+        ask_all(client(folder), [["hi"], ["and you"]])
+    assert str(caught.value).startswith(f"transformers:{folder}: ")
+    assert "\n" not in str(caught.value)
 
 
 def test_a_base_url_makes_no_sense(weights: Path) -> None:

@@ -23,6 +23,7 @@ from proctor.core import (
 )
 from proctor.models import ModelClient, ModelSpec, Reply, rejection
 from tests.support.faulty_server import AT_ONCE, Fault, FaultyServer
+from tests.support.raw_server import completion, raw_server
 from tests.support.scripted_transport import GOOD, HANG, Outcome, answer_by_script
 from tests.support.virtual_time import run_in_virtual_time
 
@@ -253,6 +254,34 @@ def test_a_key_surfaces_nowhere_even_if_the_server_repeats_it(
         shown = asyncio.run(run())
     assert "***" in shown
     assert secret not in shown + caplog.text
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed_and_takes_no_key_elsewhere(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    elsewhere: list[object] = []
+
+    async def ask_it(url: str) -> str:
+        client = ModelClient(ModelSpec(name="m", base_url=url, retries=0))
+        try:
+            return (await client.ask(["Which?"])).text
+        finally:
+            await client.aclose()
+
+    def taken(asked: object) -> bytes:
+        elsewhere.append(asked)
+        return completion("Answer: A")
+
+    with raw_server(taken) as other:
+        assert asyncio.run(ask_it(other)) == "Answer: A"
+        elsewhere.clear()
+        there = {"Location": f"{other}/chat/completions"}
+        with (
+            raw_server(lambda _: b"", headers=there, status=status) as url,
+            pytest.raises(InfrastructureError, match=f"m: .*{status}"),
+        ):
+            asyncio.run(ask_it(url))
+    assert elsewhere == []
 
 
 def test_thirty_per_cent_faults_of_all_kinds_leave_no_wrong_answer() -> None:

@@ -282,6 +282,21 @@ def _read_tracks(folder: Path) -> object:
     return [read_annotations([folder / name], ReadDefaults(fps=10)) for name in ("cvat.xml", "coco.json")]
 
 
+def _own_tracks(folder: Path) -> list[Path]:
+    from tests.support.hand_tracks import HAND
+
+    (folder / "v.json").write_text(
+        json.dumps({"kind": "annotated video", "format_version": 1} | HAND.model_dump(mode="json"))
+    )
+    return [folder / "v.json"]
+
+
+def _read_own_tracks(folder: Path) -> object:
+    from proctor.construction.files import read_annotations
+
+    return read_annotations([folder / "v.json"])
+
+
 def _workflow(folder: Path) -> list[Path]:
     from importlib.resources import files
 
@@ -428,6 +443,7 @@ TARGETS: dict[str, Target] = {
     "mediqa-eval": Target(_mediqa, _read_mediqa),
     "ratings": Target(_ratings, _read_ratings),
     "tracks": Target(_tracks, _read_tracks),
+    "own tracks": Target(_own_tracks, _read_own_tracks),
     "workflow": Target(_workflow, _read_workflow),
     "keypoints": Target(_keypoints, _read_keypoints),
     "events": Target(_events, _read_events),
