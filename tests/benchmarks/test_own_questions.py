@@ -135,6 +135,19 @@ def test_options_in_one_cell_and_references_by_text_letter_or_both(tmp_path: Pat
     assert items[5].answer == TimestampsFormat(several=True)
 
 
+@pytest.mark.parametrize("one_cell", [False, True])
+def test_more_options_than_letters_are_a_fault_with_row_and_column(one_cell: bool, tmp_path: Path) -> None:
+    """27 numbered columns were taken for facets, and the choice for free text."""
+    options = [f"option {number}" for number in range(1, 28)]
+    columns = "options" if one_cell else ",".join(options)
+    cells = "; ".join(options) if one_cell else ",".join(f"the {one}" for one in options)
+    folder = written(tmp_path, "questions.csv", f"id,group,question,answer,{columns}\nq1,g,Which?,C,{cells}\n")
+    with pytest.raises(
+        InputError, match=r"questions.csv: row 2, column 'option.*': found 27 options, expected 2 to 26"
+    ):
+        proctor.load(folder)
+
+
 def test_right_to_left_text_is_read(tmp_path: Path) -> None:
     text = "معرف,السؤال,الجواب,خيارات,مريض\n\u200fq1\u200f,ما هذا؟,\u200fB\u200f,كبد; طحال,م١\n"
     item = only(proctor.load(written(tmp_path, "questions.csv", text), columns={"id": "معرف"}))

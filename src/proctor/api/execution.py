@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from pydantic import ValidationError
+
 from proctor.api.access import ModelAccess, SystemLike, build_systems, checked
 from proctor.api.options import ImportOptions, RunOptions, filled, listed, size_in_bytes
 from proctor.api.sources import (
@@ -22,10 +24,10 @@ from proctor.api.sources import (
     remembered_at,
     sync_twin,
 )
-from proctor.core import BENCHMARKS, Benchmark, InputError, UsageError, reader_of, reader_of_paths
+from proctor.core import BENCHMARKS, Benchmark, InputError, UsageError, reader_of, reader_of_paths, refusal
 
 if TYPE_CHECKING:
-    from proctor.core import Item, System
+    from proctor.core import BenchmarkReader, Item, System
     from proctor.media import MediaLibrary
     from proctor.runs import Plan, PlanOptions, RunEstimate, Store, Tally
 
@@ -52,14 +54,20 @@ def load(
     """
     folder, path = None if media is None else Path(media), path_of(benchmark) if data is None else None
     if path is not None:
-        reader = reader_of_paths().with_columns(_as_lists(columns))
-        return reader.load(path, folder, seed=seed)
+        return _read(reader_of_paths().with_columns(_as_lists(columns)), path, folder, seed)
     reader = reader_of(str(benchmark), track)
     if data is None:
         raise UsageError("--data", f"the folder with the files of {benchmark}")
     if columns:
         reader = reader.with_columns(_as_lists(columns))
-    return reader.load(Path(data), folder, seed=seed)
+    return _read(reader, Path(data), folder, seed)
+
+
+def _read(reader: BenchmarkReader, data: Path, media: Path | None, seed: int) -> Benchmark:
+    try:
+        return reader.load(data, media, seed=seed)
+    except ValidationError as error:  # of an item that a reader, perhaps another package's, did not check itself
+        raise refusal(data, "", error) from error
 
 
 def _as_lists(columns: Mapping[str, str | Sequence[str]] | None) -> dict[str, list[str]]:

@@ -71,6 +71,7 @@ MEANING: Mapping[str, str] = {
 """What each field is."""
 
 _ALONE = {"question", "answer", "options"}  # which of two columns is meant, nobody should guess
+_NUMBERS = [str(number) for number in range(1, 100)]  # more than there are letters are told row by row
 _OPTION = re.compile(r"(?:option|choice|opt|antwort|opción|opcion|opzione|选项)?([a-z]|[1-9][0-9]?)")
 _PICTURE = re.compile(r"(?:image|picture|photo|frame|video|bild|图片|图像)[0-9]{1,2}")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -171,7 +172,7 @@ def _option_columns(columns: Sequence[str]) -> list[str]:
         if hit is not None and plain(column) != hit[1] * hit[1].isdigit():  # a bare number is no option
             marked.setdefault(plain(column).removesuffix(hit[1]), {})[hit[1]] = column
     for marks in marked.values():
-        for order in (_LETTERS, [str(number) for number in range(1, 27)]):
+        for order in (_LETTERS, _NUMBERS):
             kept = [marks[mark] for mark in order[: len(marks)] if mark in marks]
             if len(kept) == len(marks) >= 2:
                 return kept
