@@ -162,12 +162,12 @@ def unseen(
     order = generator(0, "embedded-judge", "lockbox").permutation(len(groups))[:SET_ASIDE]
     aside = {groups[k] for k in order}
     rows = []
-    for which, where in ((aside, "set aside"), (set(groups) - aside, "thought about")):
+    for which, where in ((aside, "encounters set aside"), (set(groups) - aside, "development encounters")):
         part = tuple(one for one in table.ratings if one.group in which)
         frame = RatingCells(RatingsTable(part, table.order), settings)
-        rows.append((f"nested, mean over draws, on {len(which)} encounters {where}", estimates(frame, judge)))
+        rows.append((f"nested, mean over draws, on {len(which)} {where}", estimates(frame, judge)))
         theirs = {language: figure(frame, [best[language]], language).estimate() for language in LANGUAGES}
-        rows.append((f"the best metric on text, on {len(which)} encounters {where}", theirs))
+        rows.append((f"the best metric on text, on {len(which)} {where}", theirs))
     return rows
 
 

@@ -70,7 +70,7 @@ def test_from_tracks_to_results(tracks: Path, tmp_path: Path) -> None:
     out, store = tmp_path / "focus", tmp_path / "runs.db"
     done = proctor("build", "focus", tracks, "--out", out, "--questions", "21", "--procedure", "rectal resection")
     assert done.returncode == 0, done.stderr
-    assert "3 videos; 0 to be decided; 0 gaps filled" in done.stdout
+    assert "3 videos; 0 open findings; 0 gaps filled" in done.stdout
     assert f"63 questions in {out}" in done.stdout
     assert f"Next: proctor items audit focus --data {out}" in done.stderr
     assert {one.name for one in out.iterdir()} == {"requests.json", "references.json", "build.json"}
@@ -113,7 +113,7 @@ def test_checking_writes_nothing_and_can_be_read_by_programs(here: Program, doub
     assert [one["video"] for one in json.loads(filled.stdout)["filled"]] == ["case-1"]
     (doubtful / "case-1.json").unlink()
     clean = here("build", "focus", doubtful, "--check-only")
-    assert (clean.returncode, clean.stdout) == (0, "2 videos; 0 to be decided; 0 gaps filled; noted: outside-frame 1\n")
+    assert (clean.returncode, clean.stdout) == (0, "2 videos; 0 open findings; 0 gaps filled; noted: outside-frame 1\n")
 
 
 def test_tracks_go_from_tool_to_tool(here: Program, tracks: Path, tmp_path: Path) -> None:

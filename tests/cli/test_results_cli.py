@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from proctor.cli.progress import at_work
 from proctor.core import ACCURACY, Answer, Benchmark, Item, Reference, Score, VideoClip, natural
 from proctor.core.formats import BinaryFormat
 from proctor.runs import Options, Store, results
@@ -137,3 +141,45 @@ def test_an_unknown_command_lists_those_there_are(word: str, meant: str | None) 
     assert f"No such command '{word}'." in said
     assert "Commands: demo, list, run, " in said
     assert (f"Did you mean 'proctor {meant}'?" in said) == (meant is not None)
+
+
+def test_long_work_shows_that_it_goes_on_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    shown, silent = Terminal(), io.StringIO()
+    with contextlib.redirect_stderr(shown), at_work("counting [x]"):
+        pass
+    with contextlib.redirect_stderr(silent), at_work("counting"):
+        pass
+    assert "counting [x]" in shown.getvalue()
+    assert "0:00:0" in shown.getvalue()
+    assert shown.getvalue().endswith("\x1b[2K")  # the line is cleared
+    assert silent.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (("results", "clips"), "computing scores and intervals"),
+        (("analyze", "clips", "--stability", "0"), "analyzing"),
+        (("report", "clips", "--out", "{out}"), "writing the report"),
+        (("items", "audit", "clips"), "auditing the items"),
+    ],
+)
+def test_each_long_command_says_what_it_does(
+    command: tuple[str, ...], told: str, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    @contextlib.contextmanager
+    def record(what: str) -> Iterator[None]:
+        said.append(what)
+        yield
+
+    for module in ("results", "report", "items"):
+        monkeypatch.setattr(f"proctor.cli.{module}.at_work", record)
+    code, _ = within(*(word.format(out=tmp_path / "r.html") for word in command), "--store", path, "--draws", "100")
+    assert (code, said) == (0, [told])

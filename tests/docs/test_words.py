@@ -34,6 +34,15 @@ BANNED = {
     r"\bsteers?\b(?! the judge)": "prompt injection",
     r"\bbelow the line\b": "fails the baseline criterion",
     r"\bscrambled\b": "hash",
+    r"\bSubmissions together\b|\bSpread over the groups\b": "Ensembles, variation between groups",
+    r"all else held fixed": "adjusted odds ratios",
+    r"\bRight up to reversal\b": "correct or exactly reversed",
+    r"contradict themselves": "inconsistent judge ratings",
+    r"\bmembers apart\b": "disagreement between members",
+    r"\bto be decided\b": "open findings",
+    r"\blook's bits\b": "bits of the perceptual hash",
+    r"\bthought about\b": "development",
+    r"\bpaid twice\b": "no call is repeated",
 }
 ALLOWED = {
     "CHANGELOG.md": 2,  # the former names

@@ -287,7 +287,8 @@ def test_the_program(store: Store, tmp_path: Path) -> None:
     assert set(json.loads(done.stdout)) == {file.stem for file in tmp_path.glob("*.csv")}
     assert {"pairs", "failures", "places-technical"} <= {file.stem for file in tmp_path.glob("*.svg")}
     shown = proctor("analyze", "focus", "--store", store.shown, "--draws", "100", "--stability", "10")
-    assert "Submissions together" in shown.stdout
+    assert "Ensembles (p is not adjusted)" in shown.stdout
+    assert "Variation between groups" in shown.stdout
 
 
 @pytest.mark.parametrize(

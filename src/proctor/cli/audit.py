@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from proctor.api import AuditOptions, StoreUrl
 from proctor.cli.former import ReplacedError, replaced_command
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, show
+from proctor.cli.progress import at_work
 from proctor.core import Option, UsageError
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ def audit(
     if official is not None:
         print_json(official(found))
     elif output is OutputFormat.TABLE:
+        with at_work("comparing with the ratings"):
+            _ = found.each, found.boards
         _print(found, dimensions or ())
     else:
         rows: Any = to_json(found)
@@ -140,5 +143,6 @@ def _write_report(found: AuditReport, out: Path, images: Path | None, of: Any) -
         title = f"{benchmark}: {shown} and {raters}"
         said = judgements_behind(store, benchmark, names, against)
         source = AuditSource(title, found, asked(store.items(benchmark)), images, raters, said)
-    summary = write_audit_report(source, out)
+    with at_work("writing the report"):
+        summary = write_audit_report(source, out)
     note(f"{out}: {summary.bytes / 1e6:.1f} MB", *summary.left_out)

@@ -10,7 +10,7 @@ import typer
 
 from proctor.api import AllItems, BenchmarkName, Draws, ReproduceOptions, Seed, Selection, StoreUrl, Track
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, print_records, say, show
-from proctor.cli.progress import show_steps
+from proctor.cli.progress import at_work, show_steps
 from proctor.core import Option, UsageError, reader_or_default
 
 if TYPE_CHECKING:
@@ -221,13 +221,14 @@ def audit_items(
     from proctor.reports import audit_section
     from proctor.runs import audit_stored, flag_guessable
 
-    if data is not None:
-        items = api.load(benchmark, data, track=track).counted(all_items=all_items)
-        audit = compute(items, seed=seed, draws=draws)
-    else:
-        opened = api.open_store(store, create=False)
-        benchmark = api.name_in(opened, benchmark)
-        audit = audit_stored(opened, benchmark, all_items=all_items, seed=seed, draws=draws)
+    with at_work("auditing the items"):
+        if data is not None:
+            items = api.load(benchmark, data, track=track).counted(all_items=all_items)
+            audit = compute(items, seed=seed, draws=draws)
+        else:
+            opened = api.open_store(store, create=False)
+            benchmark = api.name_in(opened, benchmark)
+            audit = audit_stored(opened, benchmark, all_items=all_items, seed=seed, draws=draws)
     if store is not None:
         opened = api.open_store(store, create=False)
         flagged = flag_guessable(opened, benchmark, audit)

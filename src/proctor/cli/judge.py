@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from proctor.api import BenchmarkName, Draws, ModelOptions, Seed, StoreUrl
 from proctor.cli.output import note, print_blocks, say
-from proctor.cli.progress import cost_of, show_trials
+from proctor.cli.progress import at_work, cost_of, show_trials
 from proctor.cli.run import watched
 from proctor.core import DASH, InputError, Option, UsageError, number, number_interval, write_whole
 
@@ -184,11 +184,14 @@ def _embedded(store: Store, benchmark: str, out: Path, *, alone: bool, draws: in
     scheme, rated = ratings_in(store, benchmark)
     table = people_ratings(store, benchmark)
     recipe = embedded.Recipe(seed=seed, alone=alone)
-    known = embedded.read_rated(list(rated.values()))
-    held = [(one, embedded.out_of_fold(one, recipe)) for one in known]
-    validated = embedded.scores_of("embedded-judge", list(rated), held)
-    texts = similarity_scores(table, rated, scheme)
-    rows = embedded.beside_best(table, [validated], texts, CorrelationSettings(draws=draws, seed=seed))
+    with at_work("1 of 4: reading the texts"):
+        known = embedded.read_rated(list(rated.values()))
+    with at_work(f"2 of 4: learning in {recipe.folds} folds, to say how good it is"):
+        held = [(one, embedded.out_of_fold(one, recipe)) for one in known]
+    with at_work("3 of 4: comparing it with metrics on text"):
+        validated = embedded.scores_of("embedded-judge", list(rated), held)
+        texts = similarity_scores(table, rated, scheme)
+        rows = embedded.beside_best(table, [validated], texts, CorrelationSettings(draws=draws, seed=seed))
     _table(
         f"Agreement on encounters it did not learn from ({recipe.folds} folds, all choices made inside the training folds)",
         ["language", "dimension", ">judge", ">interval", "best on text", ">its", ">difference", ">interval", ">p"],
@@ -202,8 +205,9 @@ def _embedded(store: Store, benchmark: str, out: Path, *, alone: bool, draws: in
             for one in rows
         ],
     )
-    judge = embedded.EmbeddedJudge.train(list(rated.values()), known, recipe)
-    judge.save(out)
+    with at_work("4 of 4: learning from all ratings"):
+        judge = embedded.EmbeddedJudge.train(list(rated.values()), known, recipe)
+        judge.save(out)
     counted = ", ".join(f"{len(one.answers)} in {one.answers.language}" for one in known)
     say(f"{judge.name} learned from {counted}; written to {out}")
 

@@ -11,7 +11,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from proctor.core import Status, Usage
 
@@ -114,6 +123,20 @@ def show_steps(what: str, total: int) -> Iterator[Callable[[int, int], None]]:
     """A bar over plain steps."""
     with _line(what, total) as line:
         yield lambda done, of: line.update(done, of, "")
+
+
+@contextmanager
+def at_work(what: str) -> Iterator[None]:
+    """On a terminal a sign of life over work of unknown length, with the time since it began; gone when it is done."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(
+        *columns, console=Console(stderr=True, emoji=False), transient=True, refresh_per_second=4
+    ) as progress:
+        progress.add_task(what, total=None)
+        yield
 
 
 @contextmanager

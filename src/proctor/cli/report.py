@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from proctor.api import BenchmarkName, ExportOptions, ReportOptions, StoreUrl
 from proctor.cli.output import note, say
+from proctor.cli.progress import at_work
 from proctor.core import Option
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def report(
     if options["publish"] and options["pseudonyms"]:
         names = pseudonyms_of(opened, benchmark, tuple(options["baselines"]), options["seed"])
         options["pseudonyms"] = names
-    summary = api.report(opened, out, benchmark, **options)
+    with at_work("writing the report"):
+        summary = api.report(opened, out, benchmark, **options)
     say(f"{out}: {summary.bytes / 1e6:.1f} MB")
     tell(summary)
     note(*summary.left_out)

@@ -29,6 +29,7 @@ from proctor.cli.output import (
     show,
 )
 from proctor.cli.plugins import show_plugin_report
+from proctor.cli.progress import at_work
 from proctor.core import Option, UsageError
 
 if TYPE_CHECKING:
@@ -36,11 +37,11 @@ if TYPE_CHECKING:
     from proctor.runs import Board, Results, Store
 
 _ANALYZED = {
-    "regression": "What goes with a right answer, all else held fixed (odds ratios; p is not adjusted)",
-    "gaps": "Accuracy on the second less that on the first",
-    "videos": "Spread over the groups",
+    "regression": "Adjusted odds ratios for a correct answer (p is not adjusted)",
+    "gaps": "Accuracy on the second minus that on the first",
+    "videos": "Variation between groups",
     "pairs": "Paired differences",
-    "ensembles": "Submissions together (p is not adjusted)",
+    "ensembles": "Ensembles (p is not adjusted)",
 }
 _LEAD_DRAWS = 2000
 
@@ -81,9 +82,12 @@ def results(
         _show_flags(opened, benchmark, options, output)
         return
     if protocol:
-        show_plugin_report(api.official_summary(opened, benchmark, protocol, **options), output)
+        with at_work("computing the summary"):
+            summary = api.official_summary(opened, benchmark, protocol, **options)
+        show_plugin_report(summary, output)
         return
-    found = api.results(opened, benchmark, **options).data
+    with at_work("computing scores and intervals"):
+        found = api.results(opened, benchmark, **options).data
     rows = [row.to_json() for row in found.rows]
     if output is OutputFormat.CSV:
         rows = [_without(row, "facets", "levels") | row["facets"] for row in rows]
@@ -146,7 +150,8 @@ def compare(
     from proctor.reports import comparison_blocks, policy_line
 
     opened = api.open_store(store, create=False)
-    table = api.compare(opened, benchmark, **options)
+    with at_work("comparing runs"):
+        table = api.compare(opened, benchmark, **options)
     found = table.data
     if output is not OutputFormat.TABLE:
         rows = [one.to_json() for one in found.comparisons]
@@ -202,7 +207,8 @@ def rank(
     from proctor.stats import Resampling
 
     opened = api.open_store(store, create=False)
-    boards = api.rank(public_copy(opened, benchmark) if publish else opened, benchmark, **options).boards
+    with at_work("ranking systems"):
+        boards = api.rank(public_copy(opened, benchmark) if publish else opened, benchmark, **options).boards
     seed = options["seed"]
     plan = Resampling(draws=_LEAD_DRAWS, seed=seed, two_level=two_level)
     leads = [lead_rows(board, mine, plan=plan) if mine else [] for board in boards]
@@ -265,7 +271,8 @@ def analyze(
     if output is OutputFormat.CSV and out is None:
         raise UsageError("--format csv", "a folder for one file a table: --out", found="no --out")
     opened = api.open_store(store, create=False)
-    tables = api.analyze(public_copy(opened, benchmark) if publish else opened, benchmark, **options)
+    with at_work("analyzing"):
+        tables = api.analyze(public_copy(opened, benchmark) if publish else opened, benchmark, **options)
     found = tables.data
     if output is OutputFormat.JSON:
         print_json(found.tables)

@@ -37,7 +37,7 @@ def score(
 ) -> None:
     """Score stored answers by judges or metrics.
 
-    A judge's replies are kept, so none is paid twice. A judge of dimensions rates on those that the benchmark, or a
+    A judge's replies are kept, so no call is repeated. A judge of dimensions rates on those that the benchmark, or a
     file, declares.
 
     The baselines (text-similarity answers free text) are judged only where --system names them.
@@ -123,7 +123,7 @@ def _tell_dimensions(one: PreparedScorer, scored: Scored, output: OutputFormat) 
         print_json({"judge": one.scorer.name, "store": store.shown, **counts, **cost, **said})
         return
     title = f"Scores by {one.scorer.name} in {store.shown}"
-    heads = columns("language", "dimension", ">scores", ">missing", ">mean", ">members apart")
+    heads = columns("language", "dimension", ">scores", ">missing", ">mean", ">disagreement between members")
     cells = [
         (
             *(row.language, row.dimension, str(row.scores), str(row.missing)),

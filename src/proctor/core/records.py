@@ -134,7 +134,7 @@ class Score(_Frozen):
 
 
 class Judgement(_Frozen):
-    """One reply of one judge, under a key of its whole content, so that it is never paid twice.
+    """One reply of one judge, under a key of its whole content, so that no call is repeated.
 
     `flags` names what a person should look at (contradictions, attempts to steer the judge).
 

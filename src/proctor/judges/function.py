@@ -46,7 +46,7 @@ class JudgeFunction:
     end) and `ask`.
 
     `ask(prompt, Form)`, awaited in an async function, gives the model's reply as `Form`, a pydantic model. Each reply is
-    kept under a key of its whole content: the same prompt is never paid twice, also where several answers ask it at
+    kept under a key of its whole content: no call is repeated for the same prompt, also where several answers ask it at
     once. An answer that tries to steer the judge is flagged for a person to look at; its score stands. The function
     returns a number in the metric's range, or True and False.
 

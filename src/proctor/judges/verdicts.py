@@ -25,7 +25,7 @@ RUBRIC_BY_ERROR_TYPE = Metric(
     levels=RUBRIC_LABELS,
 )
 CONTRADICTION = Metric(
-    "contradiction", "Verdicts that contradict themselves", higher_is_better=False, percent=True, formats=_FREE
+    "contradiction", "Inconsistent judge ratings", higher_is_better=False, percent=True, formats=_FREE
 )
 VERDICT_METRICS = (RUBRIC, RUBRIC_BY_ERROR_TYPE, CONTRADICTION)
 

@@ -355,7 +355,7 @@ def _pairs(analysis: Analysis, order: Sequence[str]) -> Figure | None:
     sizes = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     caption = (
         f"Accuracy of the first less that of the second on the questions that both have a mark for ({sizes}), in points; "
-        f"the better placed stands first. A filled dot: the interval leaves 0 out (not adjusted for many pairs; p_holm is, over "
+        f"the better placed stands first. A filled dot: the 95 % CI excludes 0 (not adjusted for many pairs; p_holm is, over "
         f"the pairs of systems and, apart from them, over those with baselines).{limit}"
     )
     return recorded_figure("pairs", "Paired differences", drawn, caption, rows)

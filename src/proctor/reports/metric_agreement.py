@@ -218,7 +218,7 @@ def agreement_section(source: AuditSource) -> Section:
         blocks += [
             spoken_language(language),
             _matrix(source, language, f"grid-{number_}"),
-            Folded("Kendall, Pearson and Spearman, with the interval of their mean", tables),
+            Folded("Kendall, Pearson and Spearman, with the 95 % CI of their mean", tables),
         ]
     caption = "Where there is no number, and why: never a 0 in its place."
     blocks += _reasons(source, "No correlation", caption, lambda row: why_none(row.reason))
@@ -334,7 +334,7 @@ def counts_section(source: AuditSource) -> Section:
     facts = {
         "Metrics": str(len(source.found.metrics)),
         "Ratings": f"{thousands(len(table.ratings))} by {source.raters}",
-        "Groups that are drawn together": thousands(len({one.cluster for one in table.ratings})),
+        "Groups (resampled together)": thousands(len({one.cluster for one in table.ratings})),
         "Intervals": f"{source.level}, {drawn}" if settings.draws else "none were drawn",
     }
     rated: list[Row] = [
@@ -355,7 +355,7 @@ def counts_section(source: AuditSource) -> Section:
     return Section(
         key="counts",
         title="Data",
-        lead="A group is what was drawn together, such as a patient's encounter in both languages: its answers are "
+        lead="A group is what was resampled together, such as a patient's encounter in both languages: its answers are "
         "more alike than others, so that more of them do not say as much more.",
         blocks=[
             Table(

@@ -136,7 +136,7 @@ def bias_section(source: AuditSource) -> Section:
     reversed_ = sorted(source.table.lower_is_better)
     turned = (
         f" On {', '.join(map(plain_name, reversed_))}, where a lower rating is the better one, signs are turned, so "
-        "that above 0 always means favoured."
+        "that above 0 always means over-scored."
         if reversed_
         else ""
     )
@@ -154,7 +154,7 @@ def bias_section(source: AuditSource) -> Section:
         lead="A metric that only follows the ratings gives answers with the same rating the same score, whatever kind "
         "of answer they are. Shown is what the rating does not say of the score (the residual of the score on the "
         "rating, in standard deviations of the score), averaged over each kind of answer; above 0 that kind is "
-        f"favoured. With {source.level} intervals over whole groups; p is not adjusted for their number.{turned}",
+        f"over-scored. With {source.level} intervals over whole groups; p is not adjusted for their number.{turned}",
         blocks=blocks,
     )
 

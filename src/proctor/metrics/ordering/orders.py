@@ -219,7 +219,7 @@ TAU = Metric("kendall_tau", "Kendall's tau", low=-1.0, chance=0.0, formats=_FORM
 RUN = Metric("longest_run", "Longest run in order, of all frames", percent=True, formats=_FORMATS)
 FIRST = Metric("first_right", "First frame right", percent=True, formats=_FORMATS)
 LAST = Metric("last_right", "Last frame right", percent=True, formats=_FORMATS)
-EITHER_WAY = Metric("up_to_reversal", "Right up to reversal", percent=True, formats=_FORMATS)
+EITHER_WAY = Metric("up_to_reversal", "Correct or exactly reversed", percent=True, formats=_FORMATS)
 PARTIAL = Metric(
     "pairwise_partial",
     "Pairwise accuracy, partial credit for invalid orders",

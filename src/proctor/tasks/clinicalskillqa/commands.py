@@ -34,7 +34,8 @@ def build(
     per_video: Annotated[int, typer.Option("--per-video", min=1, help="Stretches of each video.")] = 4,
     seconds: Annotated[float, typer.Option("--seconds", min=0.2, help="How long a stretch is.")] = 4.0,
     apart: Annotated[
-        float, typer.Option("--apart", min=0, max=0.5, help="Share of the look's bits in which frames differ.")
+        float,
+        typer.Option("--apart", min=0, max=0.5, help="Share of the perceptual hash's bits in which frames differ."),
     ] = 0.02,
     scenario: Annotated[
         str,

@@ -129,7 +129,11 @@ def _findings(completions: Sequence[Completion]) -> list[PluginTable | str]:
     )
     noted = Counter(finding.kind for one in completions for finding in one.findings if not finding.needs_person)
     filled = sum(len(one.filled) for one in completions)
-    said = [counted(len(completions), "video"), f"{len(undecided)} to be decided", f"{counted(filled, 'gap')} filled"]
+    said = [
+        counted(len(completions), "video"),
+        counted(len(undecided), "open finding"),
+        f"{counted(filled, 'gap')} filled",
+    ]
     if noted:
         said.append("noted: " + ", ".join(f"{kind} {number}" for kind, number in sorted(noted.items())))
     return [*([table] if undecided else []), "; ".join(said)]

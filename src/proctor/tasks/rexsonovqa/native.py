@@ -412,7 +412,7 @@ def _notes(found: _Found, missing: int, kinds: set[str], counted: set[str]) -> t
         ("recorded calls were rejected for their content; they are wrong", found.errors),
         ("choices are not read as the recorded mark has them", found.read_differently),
         ("answers have no mark, since the recorded judge's call failed", found.unjudged),
-        ("verdicts contradict themselves; they are kept as given", found.contradictions),
+        ("judge ratings are inconsistent; they are kept as given", found.contradictions),
     )
     notes = [_note(text, ids, counted) for text, ids in lines if ids]
     if found.unscored:
