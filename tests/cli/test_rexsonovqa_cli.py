@@ -294,6 +294,28 @@ def test_whole_videos_are_noticed_and_cut_where_they_are_said_to_be_whole(tree: 
         ),
         (["run", "rexsonovqa", "--data", ".", "--system", "random"], 1, "video_metadata_new.json: found no such file"),
         (["frobnicate"], 2, "No such command 'frobnicate'"),
+        (
+            ["run", "focus", "--data", ".", "--system", "random", "--track", "segments"],
+            1,
+            "--track: found 'segments', expected one of frame, segment, procedure",
+        ),
+        (
+            ["score", "rexsonovqa", "--store", "{store}", "--judge", "threelevel", "--model", "m"],
+            1,
+            "did you mean 'three-level'?",
+        ),
+        (["results", "rexsonovqa", "--store", "{store}", "--system", "gemini"], 1, "did you mean 'gemini-3-pro'?"),
+        (["results", "focus", "--store", "{store}"], 1, "found no benchmark 'focus', expected one of rexsonovqa"),
+        (
+            ["export", "rexsonovqa", "--store", "{store}", "--format", "xlsx", "--out", "none.xlsx"],
+            2,
+            "--format: found 'xlsx', expected one of jsonl, csv, parquet",
+        ),
+        (
+            ["run", "rexsonovqa", "--system", "random"],
+            2,
+            "expected the folder with the files of rexsonovqa, such as --data rexsonovqa",
+        ),
     ],
 )
 def test_wrong_arguments_end_in_one_line(
