@@ -23,6 +23,7 @@ from proctor.core.formats import (
     OrderingFormat,
     PatternFormat,
     PercentageFormat,
+    QuantityFormat,
     RatingsFormat,
     TimestampsFormat,
 )
@@ -83,6 +84,13 @@ CELLS: list[tuple[Format, Any, list[Any]]] = [
     (IntervalsFormat(), [65, 80], [[[65.0, 80.0]]]),
     (IntervalsFormat(), "[[65, 80]]", [[[65.0, 80.0]]]),
     (WINDOWS, "1:05-1:20, 2:05-2:20", [[[65.0, 80.0], [125.0, 140.0]]]),
+    (QuantityFormat(unit="mm"), "3,5 cm", [35.0]),
+    (QuantityFormat(unit="mm"), "35", [35.0]),
+    (QuantityFormat(unit="mm"), "35mm | 4 cm", [35.0, 40.0]),
+    (QuantityFormat(unit="°C"), "−5", [-5.0]),
+    (QuantityFormat(unit="°C"), "98.6 F", [37.0]),
+    (QuantityFormat(), "1e3", [1000.0]),
+    (QuantityFormat(), 3, [3.0]),
     (TWO, "safety=1; accuracy: 0,5", [{"accuracy": 0.5, "safety": 1.0}]),
     (TWO, '{"accuracy": 0.5, "safety": 1}', [{"accuracy": 0.5, "safety": 1.0}]),
 ]
@@ -122,6 +130,12 @@ REFUSED: list[tuple[Format, Any, str]] = [
     (WINDOWS, [[65, 10**400]], "expected a list of [start, end] in seconds, found '[[65, 1000"),
     (WINDOWS, [], "expected a list of [start, end] in seconds, found '[]'"),
     (WINDOWS, [[65, [80]]], "expected a list of [start, end] in seconds, found '[[65, [80]]]'"),
+    (QuantityFormat(unit="mm"), "35 mg", "expected a unit of length, such as mm, found 'mg'"),
+    (QuantityFormat(unit="mm"), "about 35", "expected one number in mm, found 'about 35'"),
+    (QuantityFormat(unit="mm"), "35-40", "expected a unit of length, such as mm, found '-40'"),
+    (QuantityFormat(unit="mm"), 10**400, "expected one number in mm, found '1000"),
+    (QuantityFormat(unit="mm"), True, "expected one number in mm, found 'True'"),
+    (QuantityFormat(unit="mg"), "1,000 mg", "expected one number in mg (1000 or 1.0: a comma"),
     (TWO, "accuracy: 0.5", "expected an object with the keys accuracy, safety, found \"{'accuracy': 0.5}\""),
     (TWO, "good", "expected accuracy: number, safety: number, found 'good'"),
     (TWO, "accuracy: 2, safety: 1", "expected 0 to 1 for 'accuracy', found '2.0'"),
@@ -160,6 +174,7 @@ _VALUES: list[tuple[Format, st.SearchStrategy[Any]]] = [
             unique_by=tuple,
         ),
     ),
+    (QuantityFormat(unit="mm"), st.integers(-(10**9), 10**9).map(lambda one: one / 1000)),
     (TWO, st.fixed_dictionaries({"accuracy": st.floats(0, 1), "safety": st.floats(0, 1)})),
 ]
 

@@ -24,6 +24,7 @@ from proctor.core.formats import (
     OrderingFormat,
     PatternFormat,
     PercentageFormat,
+    QuantityFormat,
     RatingsFormat,
     TimestampsFormat,
 )
@@ -58,7 +59,7 @@ def test_replies_are_read_as_two_people_would(file: Path, record_property: Any) 
     assert len(unread) <= _MOST_UNREAD * len(rows), unread
 
 
-_LATER = {"intervals"}
+_LATER = {"intervals", "quantity"}
 """The formats that have at least a hundred replies; all others have three hundred."""
 
 
@@ -92,6 +93,9 @@ ALL: list[Format] = [
     IntervalsFormat(),
     IntervalsFormat(several=True),
     IntervalsFormat(several=True, strict=True),
+    QuantityFormat(unit="mm"),
+    QuantityFormat(unit="s", tolerance=2, strict=True),
+    QuantityFormat(),
     ChoiceFormat(strict=True),
     BinaryFormat(strict=True),
     CountFormat(strict=True),
@@ -132,6 +136,9 @@ PIECES = (
     "1:05-1:20",
     '{"start": 65, "end": ',
     " to ",
+    "35 mm",
+    "3.5 cm",
+    " 10^9",
     "00:01:75",
     "65 s",
     "clip",
@@ -203,6 +210,9 @@ HOSTILE = (
     "start 1 ",
     "1 min 2 s - ",
     "[1, 2], ",
+    "35 mm, ",
+    "1 h ",
+    "1.5 x 10^9 ",
 )
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.core import Answer, Item, Reference, Status
-from proctor.core.formats import IntervalsFormat, covered, iou, matching
+from proctor.core.formats import IntervalsFormat, QuantityFormat, covered, iou, matching
 from proctor.metrics import GradedScorer, graded_metrics, located_estimates
 from proctor.metrics.graded import AP_LEAST, average_precision, hits_by_rank
 from proctor.stats import Resampling
@@ -52,6 +52,21 @@ def test_grades_by_hand() -> None:
     assert (found["recall_at_0.3"], found["recall_at_0.5"], found["recall_at_0.7"]) == (1, 1, 0.5)
     # precision 1 at recall 0.5 (overlaps to 0.9) and at recall 1 (to 0.6): 1 · 3 + 0.5 · 6 + 0 of ten thresholds
     assert found["average_precision"] == pytest.approx((3 * 1 + 6 * 0.5) / 10)
+
+
+def test_relative_error_by_hand() -> None:
+    item = Item(
+        id="q1",
+        group="v1",
+        question="How long?",
+        answer=QuantityFormat(unit="mm"),
+        reference=Reference(answer=20.0, accepted=(30.0,)),
+    )
+    assert graded(item, 25.0) == {"relative_error": pytest.approx(5 / 30)}  # of two references the nearer one
+    assert graded(item, 500.0) == {"relative_error": 1.0}
+    assert graded(item, None) == {"relative_error": 1.0}
+    none = item.model_copy(update={"reference": Reference(answer=0.0)})
+    assert (graded(none, 0.0), graded(none, 1.0)) == ({"relative_error": 0.0}, {"relative_error": 1.0})
 
 
 def test_what_is_not_there_is_worst_and_the_best_of_several_references_counts() -> None:

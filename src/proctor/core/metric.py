@@ -77,7 +77,18 @@ ACCURACY = Metric(
     "accuracy",
     "Accuracy",
     percent=True,
-    formats=("choice", "ordering", "binary", "count", "percentage", "classes", "timestamps", "intervals", "pattern"),
+    formats=(
+        "choice",
+        "ordering",
+        "binary",
+        "count",
+        "percentage",
+        "classes",
+        "timestamps",
+        "intervals",
+        "quantity",
+        "pattern",
+    ),
 )
 
 

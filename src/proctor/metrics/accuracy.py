@@ -16,6 +16,7 @@ from proctor.core.formats import (
     FreeTextFormat,
     IntervalsFormat,
     OrderingFormat,
+    QuantityFormat,
     RatingsFormat,
     TimestampsFormat,
     extents,
@@ -190,7 +191,7 @@ def best_constant(form: AnswerFormat, references: Sequence[Reference]) -> JsonVa
     """The constant for these references, at least one, all of the format `form`.
 
     Timestamps and intervals: the median (where several may be named: of each place, among the references with the
-    most frequent number of them). Ratings: the median of each dimension. All others: that
+    most frequent number of them). Quantities: the median. Ratings: the median of each dimension. All others: that
     reference answer which is right for the most items, accepted alternatives included; of equals the
     smallest, so that the order of the items does not matter.
 
@@ -202,6 +203,8 @@ def best_constant(form: AnswerFormat, references: Sequence[Reference]) -> JsonVa
         return _median_moments([reference.answer for reference in references])
     if isinstance(form, IntervalsFormat):
         return median_places([reference.answer for reference in references])
+    if isinstance(form, QuantityFormat):
+        return _median([float(str(reference.answer)) for reference in references])
     if isinstance(form, RatingsFormat):
         return {name: _median([_field(reference.answer, name) for reference in references]) for name in form.dimensions}
     return _most_matched(form, references)

@@ -26,6 +26,9 @@ RECALL_AT = {
     for least in (0.3, 0.5, 0.7)
 }
 AVERAGE_PRECISION = Metric("average_precision", "Average precision (IoU 0.5 to 0.95)", percent=True, formats=_LOCATED)
+RELATIVE_ERROR = Metric(
+    "relative_error", "Relative error (at most 1)", higher_is_better=False, percent=True, formats=("quantity",)
+)
 AP_LEAST = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 """The overlaps over which average precision is averaged: 0.5, 0.55 … 0.95."""
 
@@ -89,10 +92,17 @@ def _mean_precision(_: Item, key: JsonValue, said: JsonValue) -> float:
     return float(np.mean([average_precision(keys, named, least) for least in AP_LEAST]))
 
 
+def _relative_error(_: Item, key: JsonValue, said: JsonValue) -> float:
+    """|said − key| / |key|, at most 1; of the reference 0 everything else is 1 off."""
+    right, number = float(str(key)), float(str(said))
+    return min(1.0, abs(number - right) / abs(right)) if right else float(number != right)
+
+
 _GRADES: dict[Metric, _Grade] = {
     IOU: _iou,
     **{metric: partial(_recall, least) for least, metric in RECALL_AT.items()},
     AVERAGE_PRECISION: _mean_precision,
+    RELATIVE_ERROR: _relative_error,
 }
 GRADED_METRICS = tuple(_GRADES)
 """What `GradedScorer` gives, each for the formats that it names."""

@@ -17,12 +17,14 @@ from proctor.core.formats.numbers import BinaryFormat, CountFormat, PercentageFo
 from proctor.core.formats.ordering import OrderingFormat
 from proctor.core.formats.overlap import covered, iou, matching
 from proctor.core.formats.pattern import PatternFormat
+from proctor.core.formats.quantity import QuantityFormat
 from proctor.core.formats.timestamps import TimestampsFormat
 
 __all__ = [
     "MOST_OPTIONS", "AnswerFormat", "BinaryFormat", "ChoiceFormat", "ClassesFormat", "CountFormat", "Format",
-    "FreeTextFormat", "IntervalsFormat", "OrderingFormat", "PatternFormat", "PercentageFormat", "RatingsFormat",
-    "StrictFormat", "TimestampsFormat", "bare", "covered", "extents", "iou", "matching", "option_letters",
+    "FreeTextFormat", "IntervalsFormat", "OrderingFormat", "PatternFormat", "PercentageFormat", "QuantityFormat",
+    "RatingsFormat", "StrictFormat", "TimestampsFormat", "bare", "covered", "extents", "iou", "matching",
+    "option_letters",
 ]  # fmt: skip
 
 AnswerFormat = Annotated[
@@ -34,6 +36,7 @@ AnswerFormat = Annotated[
     | ClassesFormat
     | TimestampsFormat
     | IntervalsFormat
+    | QuantityFormat
     | PatternFormat
     | FreeTextFormat
     | RatingsFormat,
