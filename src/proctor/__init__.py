@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         score_predictions,
         system,
         validate,
+        verify,
     )
     from proctor.core import (
         ACCURACY,
@@ -64,7 +65,7 @@ __all__ = [
     "Item", "Metric", "ProctorError", "Reference", "RefusalError", "Status", "VideoClip", "__version__", "analyze",
     "audit", "compare", "export", "formats", "import_answers", "import_answers_async", "judge", "load", "metric",
     "open_store", "rank", "report", "reproduce", "results", "run", "run_async", "score", "score_async",
-    "score_predictions", "stats", "system", "validate",
+    "score_predictions", "stats", "system", "validate", "verify",
 ]  # fmt: skip
 
 _MODULES = {"formats": "proctor.core.formats", "stats": "proctor.stats"}

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     )
     from proctor.api.sources import Evaluation, name_in, open_store
     from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, RankingTable, ResultsTable
+    from proctor.api.verification import VerificationTable, verify
     from proctor.judges import FunctionJudge, JudgeFunction, judge
     from proctor.metrics import FunctionMetric, metric
     from proctor.systems import FunctionSystem, system
@@ -74,9 +75,9 @@ __all__ = [
     "FunctionJudge", "FunctionMetric", "FunctionSystem", "ImportOptions", "JudgeFunction", "MaxSide", "ModelAccess",
     "ModelOptions", "Overlay", "PreparedScorer", "RankOptions", "RankingTable", "ReportOptions", "ReproduceOptions",
     "ReproductionTable", "ResultOptions", "ResultsTable", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection",
-    "StoreUrl", "SystemLike", "Track", "analyze", "arrange", "audit", "compare", "declared", "export", "import_answers",
-    "import_answers_async", "judge", "judge_prompts_of", "load", "metric", "name_in", "official_summary", "open_store",
-    "policy_of", "prepare_scorers", "rank", "ratings_in", "report", "reproduce", "results", "run", "run_async", "score",
-    "score_async", "score_predictions", "size_in_bytes", "system", "system_names", "validate", "validator_names",
-    "write_shown",
+    "StoreUrl", "SystemLike", "Track", "VerificationTable", "analyze", "arrange", "audit", "compare", "declared",
+    "export", "import_answers", "import_answers_async", "judge", "judge_prompts_of", "load", "metric", "name_in",
+    "official_summary", "open_store", "policy_of", "prepare_scorers", "rank", "ratings_in", "report", "reproduce",
+    "results", "run", "run_async", "score", "score_async", "score_predictions", "size_in_bytes", "system",
+    "system_names", "validate", "validator_names", "verify", "write_shown",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""`proctor show`, one item in the terminal or how many there are; `proctor reproduce`, what was shown; `items audit`."""
+"""`proctor show`, one item in the terminal or how many there are; and `proctor items audit`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from proctor.api import AllItems, BenchmarkName, Draws, ReproduceOptions, Seed, Selection, StoreUrl, Track
+from proctor.api import AllItems, BenchmarkName, Draws, Seed, Selection, StoreUrl, Track
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, print_records, say, show
-from proctor.cli.progress import at_work, show_steps
+from proctor.cli.progress import at_work
 from proctor.core import Option, UsageError, reader_or_default
 
 if TYPE_CHECKING:
@@ -80,28 +78,6 @@ def show_item(
         _say_answer(one, sent.get(number) or ())
     for line in ("", *written) if written else ():
         say(line)
-
-
-def reproduce(
-    benchmark: BenchmarkName, options: ReproduceOptions, store: StoreUrl = None, output: Output = OutputFormat.TABLE
-) -> None:
-    """Make again what systems were shown.
-
-    Every picture is made again from the media files, as the run's settings say, and compared with the record in the
-    store: its time, and the SHA-256 of its bytes as the system got it. Kept frames are not used.
-
-    Exit code 1 where something differs, or can't be compared. Example: proctor reproduce focus --media videos
-    """
-    from proctor import api
-
-    opened = api.open_store(store, create=False)
-    with show_steps("making again", 0) as progress:
-        watched: ReproduceOptions = {**options, "on_change": progress}
-        found = api.reproduce(opened, api.name_in(opened, benchmark), **watched)
-    show(output, found.rows, *found.tables)
-    note(*found.notes)
-    if not found.ok:
-        raise typer.Exit(1)
 
 
 def _say_item(found: ItemHistory) -> None:

@@ -53,7 +53,21 @@ app = typer.Typer(
 @cache
 def commands() -> typer.Typer:
     """The program with all its commands, which are imported here and not before."""
-    from proctor.cli import audit, demo, inventory, items, judge, media, plugins, report, results, run, score, store
+    from proctor.cli import (
+        audit,
+        demo,
+        inventory,
+        items,
+        judge,
+        media,
+        plugins,
+        proofs,
+        report,
+        results,
+        run,
+        score,
+        store,
+    )
 
     tree: dict[str, dict[str, Callable[..., None]]] = {
         RUN: {
@@ -70,7 +84,8 @@ def commands() -> typer.Typer:
             "analyze": results.analyze,
             "report": report.report,
             "export": report.export,
-            "reproduce": items.reproduce,
+            "reproduce": proofs.reproduce,
+            "verify": proofs.verify,
         },
         CHALLENGE: {"rank": results.rank, "validate": plugins.validate},
         JUDGE: {"judge fit": judge.fit, "judge index": judge.index, "audit": audit.audit},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -242,6 +243,46 @@ class OfficialFigure:
     n: int
 
 
+class Verified(StrEnum):
+    """What became of a published figure: `same` as ours, as exactly as it was published; `explained`: it differs, and why
+    is known; `absent`: the recorded answers behind it are not at hand; `different`.
+
+    >>> [one.value for one in Verified]
+    ['same', 'explained', 'absent', 'different']
+    """
+
+    SAME = "same"
+    EXPLAINED = "explained"
+    ABSENT = "absent"
+    DIFFERENT = "different"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedFigure:
+    """A published figure beside ours, computed from recorded answers (None: these are not at hand). `source` says where
+    it stands, `tolerance` what its rounding allows, `explained` why it differs where that is known.
+
+    >>> VerifiedFigure("accuracy", "A paper, table 2", 0.663, 0.66265, 0.0005).state.value
+    'same'
+    """
+
+    name: str
+    source: str
+    published: float
+    ours: float | None
+    tolerance: float = 1e-9
+    explained: str = ""
+
+    @property
+    def state(self) -> Verified:
+        """See `Verified`."""
+        if self.ours is None:
+            return Verified.ABSENT
+        if abs(self.ours - self.published) <= self.tolerance + 1e-12:  # a bound that was rounded itself
+            return Verified.SAME
+        return Verified.EXPLAINED if self.explained else Verified.DIFFERENT
+
+
 _METHODS: Mapping[str, tuple[str, ...]] = {
     "ratings": ("read_ratings", "read_scores"),
     "submission_formats": ("write_submission",),
@@ -250,6 +291,7 @@ _METHODS: Mapping[str, tuple[str, ...]] = {
     "corrections": ("figures",),
     "protocols": ("official_summary",),
     "audit_figures": ("official_audit",),
+    "verified_files": ("verify",),
 }
 """What a reader states, and the methods that belong to it."""
 
@@ -292,6 +334,10 @@ class BenchmarkReader(ABC):
     """Whether its organisers publish an audit under keys of their own (`official_audit`)."""
     reads_paths: bool = False
     """Whether it reads any folder or file of questions, so that a path stands for a benchmark."""
+
+    verified_files: tuple[str, ...] | None = None
+    """Where its published figures can be computed again (`verify`): what the folder of recorded answers holds; () where
+    no files are needed."""
 
     def __init_subclass__(cls) -> None:
         """Raises `TypeError` where a reader states something and lacks the method that belongs to it."""
@@ -390,6 +436,11 @@ class BenchmarkReader(ABC):
 
     def official_audit(self, audit: Any) -> dict[str, float | None]:
         """One metric's figures (of an `Audit`) under the organisers' keys; None where there is no correlation."""
+        raise NotImplementedError
+
+    async def verify(self, data: Path) -> Sequence[VerifiedFigure]:
+        """Its published figures beside ours, from the recorded answers in a folder that holds `verified_files`. Raises
+        `InputError` for what can't be read."""
         raise NotImplementedError
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:

@@ -101,6 +101,7 @@ if TYPE_CHECKING:
     )
     from proctor.runs.store import ORACLE, Run, Store
     from proctor.runs.table import BASELINES, CODE, ItemTable, chosen_runs, load_items
+    from proctor.runs.verification import results_of_recorded
 else:
     export_lazily(__name__)
 
@@ -118,7 +119,7 @@ __all__ = [
     "judgements_of", "judges_of", "lead_rows", "leaderboard", "load_answers", "load_consumption", "load_items",
     "load_orders", "load_scores", "newest_run", "official_summaries", "people_ratings", "plan", "policies",
     "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary", "recorded", "reinstate",
-    "rename_system", "results", "rule_rows", "safe_cell", "score_answers", "scored_answers", "scored_cases",
-    "similarity_scores", "skipped_baselines", "status_counts", "stored_runs", "summary_title", "wins_of", "write_open",
-    "write_tables",
+    "rename_system", "results", "results_of_recorded", "rule_rows", "safe_cell", "score_answers", "scored_answers",
+    "scored_cases", "similarity_scores", "skipped_baselines", "status_counts", "stored_runs", "summary_title",
+    "wins_of", "write_open", "write_tables",
 ]  # fmt: skip

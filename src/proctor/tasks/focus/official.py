@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +12,21 @@ from pydantic import JsonValue
 
 from proctor.core import (
     ACCURACY,
+    Answer,
+    Benchmark,
     BenchmarkReader,
     FailedPolicy,
+    InputError,
     OfficialFigure,
     PluginReport,
     PluginTable,
+    Status,
+    VerifiedFigure,
     interval,
+    read_table,
     value,
 )
+from proctor.metrics import code_scorers
 from proctor.stats import Estimate, Resampling, group_mean_slices, mean_interval
 from proctor.tasks.focus.taxonomy import GROUPS
 
@@ -169,3 +177,38 @@ def summary_report(
             notes.append(f"{who}{one.lacking} {lacking}")
     rows = [row for one in found for row in one.to_json()]
     return PluginReport([*rows], tuple(tables), (*notes, *(reader.corrections if corrected else ())))
+
+
+_COLUMNS = {"accuracy": "value", "ci_low": "ci_low", "ci_high": "ci_high"}
+_DRAWS, _SEED = 2000, 42  # the toolkit's own
+
+
+async def verified_figures(benchmark: Benchmark, answers: Mapping[str, Answer], summary: Path) -> list[VerifiedFigure]:
+    """Every figure of the toolkit's summary (level, name, accuracy, ci_low, ci_high, count) and ours, with its draws.
+
+    Raises `InputError`, with the row, for what is no such summary."""
+    scorers = code_scorers(benchmark)
+    right, late = [], 0
+    for item in benchmark.items:
+        scores = [score for one in scorers if one.applies(item) for score in await one.score(item, answers[item.id])]
+        right.append(next(one.value for one in scores if one.metric == ACCURACY.name))
+        late += answers[item.id].status is Status.TIMED_OUT
+    tags: list[dict[str, Any]] = [dict(item.tags) for item in benchmark.items]
+    groups = [item.group for item in benchmark.items]
+    found = figures(groups, tags, right, late, official=True, draws=_DRAWS, seed=_SEED)
+    ours = {(one.level, one.name): one for one in found}
+    verified = []
+    for row in read_table(summary, ("level", "name", *_COLUMNS, "count")).checked(summary):
+        one = ours.get((row.cells["level"], row.cells["name"]))
+        for column, field in (*_COLUMNS.items(), ("count", "n")):
+            if not row.cells[column]:
+                continue
+            try:
+                published = float(row.cells[column])
+            except ValueError as error:
+                place = f"row {row.number}, column {column!r}"
+                raise InputError(summary, place, found=repr(row.cells[column]), expected="a number") from error
+            name = f"{row.cells['level']} {row.cells['name']}: {column}"
+            value = None if one is None else getattr(one, field)
+            verified.append(VerifiedFigure(name, f"the toolkit 0.4.0 ({summary.name})", published, value))
+    return verified

@@ -25,6 +25,7 @@ from proctor.core import (
     RecordedAnswers,
     Reference,
     TagValue,
+    VerifiedFigure,
     VideoClip,
     clock_text,
 )
@@ -43,7 +44,7 @@ from proctor.tasks.focus.native import (
     read_rows,
     without_reference,
 )
-from proctor.tasks.focus.official import CORRECTIONS, figures, summary_report
+from proctor.tasks.focus.official import CORRECTIONS, figures, summary_report, verified_figures
 from proctor.tasks.focus.submission import SUBMISSIONS, read_recorded, write_submission
 from proctor.tasks.focus.taxonomy import CAPABILITIES, FOREIGN_OBJECT, GROUP_OF, leaf_of
 
@@ -121,6 +122,7 @@ class _Reader(BenchmarkReader):
     rubric_judge = "panel"  # up to three models decide by majority; until then free text is unmarked, and shown so
     submission_formats = SUBMISSIONS
     corrections = CORRECTIONS
+    verified_files = ("requests.json", "references.json", "responses.json", "expected_summary.csv")
     protocols = ("official", "corrected")
 
     def __init__(self, track: str = "procedure") -> None:
@@ -199,6 +201,12 @@ class _Reader(BenchmarkReader):
     ) -> list[OfficialFigure]:
         """The toolkit's summary, as it is or corrected."""
         return figures(groups, tags, right, late, official=official, draws=draws, seed=seed)
+
+    async def verify(self, data: Path) -> list[VerifiedFigure]:
+        """The toolkit's summary of recorded responses, its bootstrap included, and ours (see `verified_figures`)."""
+        benchmark = self.load(data)
+        answers = {one.item_id: one for one in self.read_recorded(data / "responses.json", benchmark).answers}
+        return await verified_figures(benchmark, answers, data / "expected_summary.csv")
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         del data

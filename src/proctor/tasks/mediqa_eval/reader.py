@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from proctor.audits import ALL, Agreement, Audit, Key, recorded_by_system
+from proctor.audits import ALL, Agreement, Audit, CorrelationSettings, Key, recorded_by_system
+from proctor.audits import audit as run_audit
 from proctor.core import (
     Benchmark,
     BenchmarkReader,
@@ -16,6 +17,8 @@ from proctor.core import (
     RecordedScores,
     Reference,
     Reliability,
+    VerifiedFigure,
+    read_json,
     read_table,
 )
 from proctor.core.formats import FreeTextFormat
@@ -29,6 +32,7 @@ from proctor.tasks.mediqa_eval.native import (
     read_encounters,
     read_native_ratings,
     read_scores,
+    read_submission,
 )
 from proctor.tasks.mediqa_eval.submission import write_scores
 from proctor.tasks.mediqa_eval.task import SCHEME
@@ -46,6 +50,7 @@ class MediqaReader(BenchmarkReader):
     rubric_judge = NAME
     ratings = audit_figures = True
     score_formats = ("submission",)
+    verified_files = ("ratings.csv", "submission_overlap.csv", "expected_scores_overlap.json")
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
         """The questions of `encounters.jsonl`, which is `data` or lies in it; `media` holds the images. Nothing is
@@ -102,6 +107,21 @@ class MediqaReader(BenchmarkReader):
 
     def official_audit(self, audit: Audit) -> dict[str, float | None]:
         return official(audit)
+
+    async def verify(self, data: Path) -> list[VerifiedFigure]:
+        """The figures that the task's own script gives for a submission, against the ratings, and ours."""
+        ratings, submission, expected = (data / name for name in self.verified_files)
+        table = read_native_ratings(ratings)
+        ours = official(run_audit(table, read_submission(submission, table), CorrelationSettings(draws=0)))
+        given = read_json(expected, "the figures of the task's script")
+        if not isinstance(given, dict):
+            raise InputError(expected, found=type(given).__name__, expected="an object of figures by name")
+        figures = []
+        for name, value in given.items():
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise InputError(expected, name, found=repr(value), expected="a number")
+            figures.append(VerifiedFigure(name, f"the task's own script ({expected.name})", value, ours.get(name)))
+        return figures
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
         """The answers of the one system that the file names. Raises `InputError` for several."""

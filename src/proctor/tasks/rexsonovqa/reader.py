@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -26,11 +27,13 @@ from proctor.core import (
     Reference,
     Region,
     TagValue,
+    VerifiedFigure,
     VideoClip,
     generator,
 )
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters
 from proctor.judges import RUBRIC_BY_ERROR_TYPE, RUBRIC_LABELS, VERDICT_METRICS
+from proctor.runs import Result, results_of_recorded
 from proctor.tasks.rexsonovqa.native import (
     KINDS,
     NativeQuestion,
@@ -62,6 +65,8 @@ class _Reader(BenchmarkReader):
     summary = "ReXSonoVQA: ultrasound procedures, 249 choice and 265 free-response questions on clips"
     prompts = Path(__file__).parent / "prompts"
     rubric_judge = "three-level"
+
+    verified_files = ("benchmark_questions", "results")
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
         """Reads `benchmark_questions/` and `video_metadata_new.json` below `data`; videos, named as in the
@@ -101,6 +106,31 @@ class _Reader(BenchmarkReader):
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
         return read_recorded(path, benchmark)
+
+    async def verify(self, data: Path) -> list[VerifiedFigure]:
+        """Of each system in the paper's tables the counts under `video` and, of the first, the parts that the text names,
+        from the recorded answers in `results`. The blind run was not published answer by answer."""
+        folders = {_plain(one.name): one for one in sorted((data / "results").iterdir()) if one.is_dir()}
+        benchmark, known = self.load(data), _known()
+        at_hand = {name: one for name in _systems(known) if (one := folders.get(_plain(name))) is not None}
+        recorded = {name: read_recorded(one, benchmark) for name, one in at_hand.items()}
+        facets = dict.fromkeys(one["facet"] for one in known["parts"])
+        found = await results_of_recorded(benchmark, recorded, [(), *((one,) for one in facets)])
+        ours = {(row.system, row.metric, *row.facets.items()): row for row in found}
+        figures = []
+        for one in known["tables"]:
+            metric = one.get("read", one["metric"])  # what the recorded verdicts give the table by
+            row = ours.get((one["system"], metric))
+            for level, *cells in zip(_LEVELS[one["metric"]], *one["counts"], strict=True):
+                name = f"{one['system']}, {metric}: {level}"
+                figures.append(VerifiedFigure(name, f"table {one['table']}", sum(cells), _count(row, level)))
+        for one in known["parts"]:
+            row = ours.get((_FIRST, one["metric"], (one["facet"], one["value"])))
+            value = row.value if row is not None and one["condition"] == "video" else None
+            name = f"{_FIRST}, {one['condition']}, {one['metric']}: {one['value']}"
+            rounding = 0.5 * 10.0 ** -len(str(one["number"]).partition(".")[2])
+            figures.append(VerifiedFigure(name, "section 5", one["number"], value, rounding))
+        return figures
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         """How to get the videos that are missing: one download command a video."""
@@ -213,7 +243,7 @@ def published_table() -> PublishedTable:
     >>> [(row.system, round(row.values["accuracy"], 3)) for row in published_table().rows[:2]]
     [('Gemini 3 Pro', 0.663), ('LLaVA-Video-72B', 0.297)]
     """
-    known = json.loads(files(__package__).joinpath("published.json").read_text(encoding="utf-8"))
+    known = _known()
     tables = known["tables"]
 
     def means(system: str, counts: Callable[[Any], Iterable[Any]]) -> dict[str, float]:
@@ -224,9 +254,9 @@ def published_table() -> PublishedTable:
             if one["system"] == system
         }
 
-    systems = dict.fromkeys(one["system"] for one in tables)
     rows = [
-        PublishedRow(system, means(system, lambda counts: zip(*counts, strict=True)), "video") for system in systems
+        PublishedRow(system, means(system, lambda counts: zip(*counts, strict=True)), "video")
+        for system in _systems(known)
     ]
     rows.append(PublishedRow(_FIRST, means(_FIRST, iter), "text-only"))
     for one in (*known["parts"], *known["gains"]):
@@ -244,6 +274,31 @@ def published_table() -> PublishedTable:
         for one in tables
     )
     return PublishedTable(known["source"], known["note"], tuple(_METRICS.values()), tuple(rows), crossings)
+
+
+def _known() -> dict[str, Any]:
+    known: dict[str, Any] = json.loads(files(__package__).joinpath("published.json").read_text(encoding="utf-8"))
+    return known
+
+
+def _systems(known: dict[str, Any]) -> list[str]:
+    """In the tables' order."""
+    return list(dict.fromkeys(one["system"] for one in known["tables"]))
+
+
+def _plain(name: str) -> str:
+    """A system's name without what differs between a table and a folder."""
+    return re.sub(r"[^a-z0-9.]", "", name.lower())
+
+
+def _count(row: Result | None, level: str) -> float | None:
+    """How many answers have this level; of a metric without named ones, how many are right or wrong."""
+    if row is None or row.value is None:
+        return None
+    if row.levels:
+        return float(row.levels.get(level, 0))
+    right = round(row.value * row.n)
+    return float(right if level == "correct" else row.n - right)
 
 
 def _mean(metric: str, counts: list[int]) -> float:
