@@ -447,6 +447,20 @@ def _former() -> str:
     return _table(["Before", "Now"], rows)
 
 
+def _own_columns() -> str:
+    from proctor.tasks.questions import FIELDS, MEANING
+
+    rows = [(f"`{name}`", MEANING[name], ", ".join(words[:6])) for name, words in FIELDS.items()]
+    return _table(("Field", "What it is", "Recognised by, among others"), rows)
+
+
+def _own_settings() -> str:
+    from proctor.tasks.questions import Settings
+
+    fields = Settings.model_fields.items()
+    return _table(("Field", "What it says"), [(f"`{name}`", _sentence(one.description or "")) for name, one in fields])
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "cli": _cli,
     "conditions": _conditions,
@@ -458,6 +472,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "python": _python,
     "statistics": _statistics,
     "tables": _tables,
+    "own-columns": _own_columns,
+    "own-settings": _own_settings,
 }
 """What can be generated, by the name that a page calls it by."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 import proctor
 from proctor.core import Benchmark, Image, InputError, VideoClip
 from proctor.core.formats import BinaryFormat, ChoiceFormat, ClassesFormat, OrderingFormat, TimestampsFormat
+from tests.support.program import proctor as shell
 
 GERMAN = """ID;Frage;Antwort;Option A;Option B;Option C;Video;Start;Ende;Station
 q1;Was wird gehalten?;A;Tasse;Teller;Messer;cups.mp4;0,5;0:04;A
@@ -205,3 +208,135 @@ def test_a_name_of_an_installed_benchmark_is_no_path(tmp_path: Path, monkeypatch
         proctor.load("focus")
     with pytest.raises(InputError, match="the name of an installed benchmark"):
         proctor.load("./focus")
+
+
+def test_the_example_is_whole_and_runs_the_whole_way(tmp_path: Path) -> None:
+    folder, store, cache = tmp_path / "mine", tmp_path / "runs.db", {"PROCTOR_CACHE": str(tmp_path / "cache")}
+    assert shell("new", folder).stdout == f"10 questions, 2 videos and 3 images in {folder}\n"
+    assert shell("new", folder).returncode == 1  # never over something
+    done = shell("check", folder, "--out", tmp_path / "preview.html", **cache)
+    assert done.stdout == f"10 questions in 3 groups, no faults; 10 of them in {tmp_path / 'preview.html'}\n", (
+        done.stderr
+    )
+    page = (tmp_path / "preview.html").read_text()
+    assert page.count("<article>") == 10
+    assert page.count("data:image/jpeg") == 8 * 6 + 2 * 3  # eight questions on videos, two on three images
+    assert shell("run", folder, "--system", "random", "--store", store, **cache).returncode == 0
+    assert shell("run", folder, "--system", "random", "--dry-run", "--store", store, **cache).returncode == 0
+    answers = tmp_path / "answers.jsonl"
+    said = {
+        "disc-1": "A",
+        "disc-2": "C",
+        "disc-3": "no",
+        "disc-4": "At 0:03",
+        "box-1": "There are 3.",
+        "size-1": "B > C > A",
+        "box-3": "Boxes.",
+    }
+    answers.write_text("".join(json.dumps({"id": name, "response": text}) + "\n" for name, text in said.items()))
+    made = shell("import", folder, answers, "--name", "me", "--store", store, **cache)
+    assert made.stdout.startswith("7 answers and 0 judgements as me / video"), made.stderr
+    assert "3 of 10 questions have no answer in answers.jsonl" in made.stderr
+    for command in (["results"], ["compare"], ["show"], ["items", "audit"]):
+        item = ["disc-2"] if command == ["show"] else []
+        done = shell(*command, str(folder), *item, "--store", store)
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert shell("score", folder, "--metric", "rouge-l-best", "--store", store).returncode == 0
+    assert shell("report", folder, "--store", store, "--out", tmp_path / "report.html").returncode == 0
+    by_format = proctor.results(store, "my-questions", systems="me", by="topic").to_pandas()
+    assert set(by_format["topic"]) == {"what", "where", "when", "how many", "order"}
+
+
+def test_recorded_answers_name_every_fault(tmp_path: Path) -> None:
+    benchmark = proctor.load(written(tmp_path, "questions.csv", "id,question,answer,patient\nq1,Is it on?,yes,p1\n"))
+    answers = tmp_path / "answers.csv"
+    answers.write_text("id,answer\nq1,yes\nq1,no\nq9,no\n")
+    with pytest.raises(InputError) as raised:
+        proctor.import_answers(benchmark, answers, name="me", store=tmp_path / "runs.db")
+    assert raised.value.__notes__ == [
+        f"{answers}: row 3, column 'id': found 'q1' again, expected each id once",
+        f"{answers}: row 4, column 'id': found 'q9', expected the id of one of the 1 questions",
+    ]
+
+
+def workbook(file: Path, *rows: tuple[Any, ...], formats: dict[str, str] | None = None) -> None:
+    import openpyxl
+
+    made = openpyxl.Workbook()
+    page: Any = made.active
+    for row in rows:
+        page.append(row)
+    for cell, form in (formats or {}).items():
+        page[cell].number_format = form
+    made.create_sheet("Sheet2")
+    made.save(file)
+
+
+def test_a_workbook_is_read_as_it_is_shown(tmp_path: Path) -> None:
+    workbook(
+        tmp_path / "questions.xlsx",
+        ("Nr", "Frage", "Antwort", "Video", "Start", "Ende", None),
+        (1, "Wie viele?", 3, "a.mp4", 2.5, dt.time(1, 5, 3), None),
+        (None,) * 7,
+        (2, "Wie viel?", 0.4, "a.mp4", dt.timedelta(seconds=65), None, None),
+        (3, "ما هذا؟", True, "a.mp4", "1:05", 3904.0, None),
+        formats={"C4": "0%", "F2": "h:mm:ss", "E4": "[h]:mm:ss"},
+    )
+    (tmp_path / "a.mp4").write_bytes(b"")
+    first, second, third = proctor.load(tmp_path).items
+    assert [item.id for item in (first, second, third)] == ["1", "2", "3"]
+    assert [item.media[0] for item in (first, second, third)] == [
+        VideoClip(source="a.mp4", start=2.5, end=3903.0),
+        VideoClip(source="a.mp4", start=65.0),
+        VideoClip(source="a.mp4", start=65.0, end=3904.0),
+    ]
+    assert [item.reference.answer for item in (first, second, third)] == [3, 40.0, True]  # type: ignore[union-attr]
+
+
+def picture(colour: str) -> bytes:
+    from PIL import Image as Pictures
+
+    out = io.BytesIO()
+    Pictures.new("RGB", (32, 32), colour).save(out, "PNG")
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("form", ["repository", "saved"])
+def test_a_hugging_face_dataset_on_disk_is_read(tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    monkeypatch.setenv("PROCTOR_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "vqa"
+    rows = [
+        {
+            "question": "Which colour?",
+            "choices": ["red", "blue"],
+            "answer": number,
+            "image": {"bytes": picture(colour), "path": None},
+        }
+        for number, colour in enumerate(("red", "blue"))
+    ]
+    features = {"answer": {"_type": "ClassLabel", "names": ["red", "blue"]}}
+    table = pa.Table.from_pylist(rows).replace_schema_metadata(
+        {"huggingface": json.dumps({"info": {"features": features}})}
+    )
+    if form == "repository":
+        (folder / "data").mkdir(parents=True)
+        pq.write_table(table, folder / "data" / "test-00000-of-00001.parquet")
+        pq.write_table(table, folder / "data" / "train-00000-of-00001.parquet")
+    else:
+        (folder / "test").mkdir(parents=True)
+        with pa.ipc.new_stream(folder / "test" / "data-00000-of-00001.arrow", table.schema) as writer:
+            writer.write_table(table)
+        (folder / "dataset_dict.json").write_text('{"splits": ["test"]}')
+    benchmark = proctor.load(folder)
+    assert benchmark.reading[0] == (
+        "Split: test (also there: train; `split: NAME` in benchmark.yaml)" if form == "repository" else "Split: test"
+    )
+    assert [item.reference.answer for item in benchmark.items] == ["A", "B"]  # type: ignore[union-attr]
+    assert benchmark.media_root is not None
+    assert [(benchmark.media_root / item.media[0].source).read_bytes() for item in benchmark.items] == [
+        picture("red"),
+        picture("blue"),
+    ]

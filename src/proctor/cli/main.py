@@ -28,7 +28,7 @@ _OF_THE_MACHINE = {
 """A full or read-only disk, a file that this user may not touch, a name that no file can have: nothing that a command
 could do better, wherever it happens."""
 
-RUN, READ, CHALLENGE = "Run", "Read results", "Challenges"
+RUN, OWN, READ, CHALLENGE = "Run", "Your own questions", "Read results", "Challenges"
 JUDGE, BUILD, MEDIA, STORE = "Judges", "Build and check items", "Media", "Store"
 
 GROUPS = {
@@ -109,6 +109,8 @@ def commands() -> typer.Typer:
                 add(app, name, function, panel)
             else:
                 add(groups[name], below, function)
+    taken = {words.partition(" ")[0] for own in tree.values() for words in own} | groups.keys()
+    plugins.add_top_commands(app, taken, OWN)
     for panel, names in PANELS.items():
         for name in names:
             app.add_typer(groups[name], name=name, rich_help_panel=panel)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,8 +21,15 @@ def add_plugins(group: typer.Typer, name: str) -> None:
     """Adds all commands of a group, by name. One that can't be loaded says so when it is called."""
     for full in COMMANDS.names():
         where, _, command = full.partition(".")
-        if where == name:
+        if where == name and command:
             add(group, command, _command(full))
+
+
+def add_top_commands(program: typer.Typer, taken: Collection[str], panel: str) -> None:
+    """Adds the commands of packages that belong to no group; a name that the program has itself stays its own."""
+    for name in COMMANDS.names():
+        if "." not in name and name not in taken:
+            add(program, name, _command(name), panel)
 
 
 def show_plugin_report(report: PluginReport, output: OutputFormat) -> None:

@@ -273,7 +273,7 @@ Validator = Callable[[Path, ValidationRequest], PluginReport]
 """Checks a file. Raises `InputError` where it can't be read at all."""
 
 COMMANDS: Registry[Callable[..., Any]] = Registry("command", group="proctor.commands")
-"""By "GROUP.NAME", such as "build.focus": functions whose parameters carry Typer's annotations, and that return a
+"""By "GROUP.NAME", such as "build.focus", or by "NAME" for one of no group: functions whose parameters carry Typer's annotations, and that return a
 `PluginReport`. A parameter `steps` gets a `Steps`; `--format` is added."""
 
 VALIDATORS: Registry[Validator] = Registry("validator", group="proctor.validators")

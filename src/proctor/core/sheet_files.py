@@ -141,7 +141,7 @@ def _read_json(raw: bytes, sheet: Sheet, *, lines: bool) -> None:
                     try:
                         entries.append((number, load_json(line)))
                     except JsonError as error:
-                        sheet.fault(number, "", error.found, error.expected)
+                        sheet.fault(number, "", error.found.replace("file", "line"), error.expected)
         else:
             entries = list(enumerate(_listed(load_json(raw)), start=1))
     except JsonError as error:

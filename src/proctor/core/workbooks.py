@@ -133,6 +133,8 @@ def _cell(cell: Any) -> Any:
         return BadCell(f"a formula ({str(value)[:40]})", "its value (paste it as a value)")
     if kind == "e":
         return BadCell(f"the error value {value}", "a value")
+    if kind == "n" and "%" in str(cell.number_format) and isinstance(value, int | float):
+        return f"{round(100 * value, 9):g}%"  # as it is shown
     if kind == "d" and "s" not in str(cell.number_format).lower():
         seconds = _seconds(value)
         return value if seconds is None else ShortClock(seconds)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.media.clips import ClipFile
+    from proctor.media.clips import ClipFile, from_jpegs
     from proctor.media.conditions import CONDITIONS, Condition
     from proctor.media.duplicates import Tolerance, distances, find_leaks, hashes, look_at, write_page
     from proctor.media.entries import KeptEntry, damaged, drop, kept, prune
@@ -22,5 +22,6 @@ __all__ = [
     "CONDITIONS", "IMAGE_EXTENSIONS", "VIDEO_EXTENSIONS", "ClipFile", "Condition", "Excerpts", "KeptEntry", "MediaAs",
     "MediaLibrary", "MediaProblem", "MediaSettings", "Picture", "RecordsShown", "ShownRecord", "ShowsFiles",
     "ShowsOriginals", "Tolerance", "cache_folder", "damaged", "distances", "drop", "encode", "find", "find_leaks",
-    "hashes", "kept", "locate", "look_at", "prune", "read_image", "shown_again", "view", "viewer", "write_page",
+    "from_jpegs", "hashes", "kept", "locate", "look_at", "prune", "read_image", "shown_again", "view", "viewer",
+    "write_page",
 ]  # fmt: skip

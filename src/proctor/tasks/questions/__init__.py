@@ -4,7 +4,15 @@ Columns are recognised by their names, answer formats by the references; what wa
 wrong is listed at once, with file, row and column.
 """
 
-from proctor.tasks.questions.reader import READER
+from typing import TYPE_CHECKING
 
-__all__ = ["READER"]
-"""What other packages may use."""
+from proctor.lazy import export_lazily
+
+if TYPE_CHECKING:
+    from proctor.tasks.questions.columns import FIELDS, MEANING
+    from proctor.tasks.questions.reader import READER
+    from proctor.tasks.questions.settings import Settings
+else:
+    export_lazily(__name__)
+
+__all__ = ["FIELDS", "MEANING", "READER", "Settings"]

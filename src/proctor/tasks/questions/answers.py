@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, get_args
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
@@ -21,6 +22,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "count": ("count", "whole number", "integer"),
     "percentage": ("percentage", "percent"),
     "timestamps": ("timestamps", "timestamp", "time", "moment"),
+    "intervals": ("intervals", "interval", "segment", "segments", "span"),
     "ordering": ("ordering", "order", "sequence"),
     "classes": ("classes", "several", "multi select", "multiple answers", "set"),
     "free_text": ("free_text", "free", "text", "open", "open ended", "short answer"),
@@ -33,10 +35,14 @@ SHOWN: Mapping[str, str] = {
     "count": "whole number",
     "percentage": "percentage",
     "timestamps": "time",
+    "intervals": "interval",
     "ordering": "order",
     "classes": "several of the options",
     "free_text": "free text",
 }
+
+EVERY_KIND = tuple(str(one.model_fields["kind"].default) for one in get_args(get_args(AnswerFormat)[0]))
+"""Every format's name; those that are not in `KINDS` need options of their own (`formats` in `benchmark.yaml`)."""
 
 _FORMAT: TypeAdapter[AnswerFormat] = TypeAdapter(AnswerFormat)
 _YES = {"yes", "y", "true", "ja", "oui", "sí", "si", "sim", "да", "是", "نعم", "כן"}
@@ -44,6 +50,7 @@ _NO = {"no", "n", "false", "nein", "non", "não", "nee", "нет", "否", "لا"
 _COUNT = re.compile(r"\d{1,9}", re.ASCII)
 _PERCENT = re.compile(r"\d{1,3}(?:\.\d+)?\s?%", re.ASCII)
 _CLOCK = re.compile(r"(?:\d{1,3}:)?\d{1,2}:\d{2}(?:\.\d+)?", re.ASCII)
+_SPAN = re.compile(rf"(?:{_CLOCK.pattern})\s?(?:-|–|to|bis)\s?(?:{_CLOCK.pattern})", re.ASCII)
 _MARKS = re.compile(r"\s*(?:->|[>,;\s])\s*")
 
 
@@ -52,10 +59,10 @@ def declared_format(name: str, settings: Settings, options: Sequence[str], label
     kind that needs more than a question has."""
     if name in settings.formats:
         return settings.formats[name]
-    for kind, names in KINDS.items():
-        if plain(name) in {plain(one) for one in (kind, *names)}:
+    for kind in EVERY_KIND:
+        if plain(name) in {plain(one) for one in (kind, *KINDS.get(kind, ()))}:
             return _built(kind, settings, options, labels)
-    raise ParseError(expected=one_of([*settings.formats, *KINDS], name), found=name)
+    raise ParseError(expected=one_of([*settings.formats, *EVERY_KIND], name), found=name)
 
 
 def guessed_format(cell: Any, settings: Settings, options: Sequence[str], labels: Sequence[str]) -> AnswerFormat:
@@ -68,6 +75,8 @@ def guessed_format(cell: Any, settings: Settings, options: Sequence[str], labels
         kind = "binary"
     elif isinstance(cell, dt.time | dt.timedelta) or all(_CLOCK.fullmatch(part) for part in texts_of(text)):
         kind = "timestamps"
+    elif all(_SPAN.fullmatch(part) for part in texts_of(text)):
+        kind = "intervals"
     elif _COUNT.fullmatch(text):
         kind = "count"
     elif _PERCENT.fullmatch(text):
@@ -88,17 +97,23 @@ def _labels_in(text: str, labels: Sequence[str]) -> list[str]:
 def _built(
     kind: str, settings: Settings, options: Sequence[str], labels: Sequence[str], *, several: bool = False
 ) -> AnswerFormat:
-    fields: dict[str, Any] = {"kind": kind}
-    if kind == "ordering":
-        fields["labels"] = tuple(option_letters(len(options)) or labels)
-    elif kind == "classes":
-        fields["classes"] = tuple(options)
-    elif kind == "timestamps":
-        fields["several"] = several
-    if kind in settings.tolerances:
-        fields["tolerance"] = settings.tolerances[kind]
     if kind == "choice" and len(options) < 2:
         raise ParseError(expected="two or more options for a choice", found=f"{len(options)} options")
+    listed: tuple[str, ...] = ()
+    if kind == "ordering":
+        listed = tuple(option_letters(len(options)) or labels)
+    elif kind == "classes":
+        listed = tuple(options)
+    return _format(kind, listed, settings.tolerances.get(kind), several)
+
+
+@lru_cache(maxsize=1024)
+def _format(kind: str, listed: tuple[str, ...], tolerance: float | None, several: bool) -> AnswerFormat:
+    """Raises `ParseError` where a format needs more than that."""
+    fields: dict[str, Any] = {"kind": kind}
+    fields |= {"labels": listed} if kind == "ordering" else {"classes": listed} if kind == "classes" else {}
+    fields |= {"several": several} if kind in {"timestamps", "intervals"} else {}
+    fields |= {} if tolerance is None else {"tolerance": tolerance}
     try:
         return _FORMAT.validate_python(fields)
     except ValidationError as error:
@@ -111,26 +126,18 @@ def reference_of(answer: AnswerFormat, cell: Any, options: Sequence[str]) -> tup
     none."""
     text = cell_text(cell)
     if answer.kind == "choice":
-        found = [letter_of(part, options) for part in _alternatives(text)]
-        return tuple(dict.fromkeys(found))
-    if answer.kind == "classes":
-        return (answer.check(_classes(texts_of(cell), options), options),)
-    if answer.kind == "binary":
-        said = text.casefold()
-        if said not in _YES | _NO and said not in {"1", "0"}:
-            raise ParseError(expected="yes or no", found=text)
-        return (said in _YES or said == "1",)
-    if isinstance(cell, str) or answer.kind in {"timestamps", "free_text", "pattern"}:
-        return (answer.check(answer.parse(text, options), options),)
-    return (answer.check(cell, options),)
+        return tuple(dict.fromkeys(letter_of(part.strip(), options) for part in text.split("|")))
+    if answer.kind == "classes" and options and (named := _named(texts_of(cell), options)):
+        return answer.read_reference(named, options)
+    if answer.kind == "binary" and text.casefold() in _YES | _NO:
+        return answer.read_reference(text.casefold() in _YES, options)
+    if isinstance(cell, bool | int | list | dict) and not answer.any_text:
+        return answer.read_reference(cell, options)
+    return answer.read_reference(text, options)
 
 
-def _alternatives(text: str) -> list[str]:
-    return [part.strip() for part in text.split("|")] if "|" in text else [text]
-
-
-def _classes(parts: Sequence[str], options: Sequence[str]) -> list[JsonValue]:
-    if len(parts) == 1:  # "A, C"
-        named = _labels_in(parts[0], option_letters(len(options)))
-        parts = named or parts
-    return [options[ord(letter_of(part, options)) - ord("A")] for part in parts] if options else list(parts)
+def _named(parts: Sequence[str], options: Sequence[str]) -> list[JsonValue]:
+    """The options' texts where letters stand for them; nothing where they do not."""
+    letters = option_letters(len(options))
+    named = _labels_in(" ".join(parts), letters)
+    return [options[letters.index(one)] for one in named]

@@ -24,6 +24,7 @@ class MediaFolder:
 
     def __init__(self, folder: Path, named: Path | None, paths: Iterable[str]) -> None:
         self.embedded: dict[str, bytes] = {}
+        self._found: dict[str, Path | None] = {}
         self.root = named or _best((folder, folder / MEDIA), sorted(set(paths)))
 
     def sources(self, cells: Iterable[Any]) -> list[str]:
@@ -103,7 +104,9 @@ class MediaFolder:
 
     def _find(self, source: str) -> Path | None:
         try:
-            return find(self.root, source)
+            if source not in self._found:
+                self._found[source] = find(self.root, source)
+            return self._found[source]
         except InputError as error:
             raise ParseError(expected=f"{_FILE} below {self.root}", found=f"{source}, {_reason(error)}") from error
 

@@ -12,6 +12,7 @@ from proctor.core import (
     BENCHMARKS,
     InputError,
     Item,
+    Media,
     Metric,
     Noted,
     Sheet,
@@ -38,7 +39,8 @@ _SHOWN = 3
 
 @dataclass
 class QuestionSet:
-    """What came of reading. `items` are whole only where there are no faults; `places` say where each stands."""
+    """What came of reading. `items` are whole only where there are no faults; `places` say where each stands, `shown` the
+    media of every row, also of those with faults."""
 
     layout: Layout
     folder: MediaFolder
@@ -47,6 +49,7 @@ class QuestionSet:
     places: dict[str, Place] = field(default_factory=dict)
     faults: list[tuple[Path, TableFault]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    shown: list[tuple[Place, tuple[Media, ...]]] = field(default_factory=list)
     facets: list[str] = field(default_factory=list)
     metrics: list[Metric] = field(default_factory=list)
 
@@ -137,6 +140,7 @@ def _read_rows(reading: QuestionSet, sheets: Sequence[Sheet]) -> None:
             if item is not None and known is None:
                 reading.items.append(item)
         reading.faults += [(sheet.file, fault) for fault in reader.faults]
+        reading.shown += reader.shown
         for kind, rows in reader.guessed.items():
             guessed.setdefault(kind, []).extend(rows)
     reading.notes.append(_formats_line(reading, guessed))

@@ -27,6 +27,7 @@ from proctor.core import (
     unfit,
 )
 from proctor.core.formats import AnswerFormat
+from proctor.metrics.ordering import NEIGHBOURS
 from proctor.tasks.questions.answers import declared_format, guessed_format, reference_of
 from proctor.tasks.questions.cells import options_of, seconds_of, texts_of, undirected
 from proctor.tasks.questions.columns import ColumnMap
@@ -49,7 +50,7 @@ class Place:
 @dataclass
 class RowReader:
     """Reads rows by a mapping of columns. What is wrong goes to `faults`, and `guessed` counts the formats that nobody
-    declared, each with the first row and its reference."""
+    declared, each with the first row and its reference; `shown` are the media of each row."""
 
     sheet: Sheet
     columns: ColumnMap
@@ -57,6 +58,7 @@ class RowReader:
     folder: MediaFolder
     faults: list[TableFault] = field(default_factory=list)
     guessed: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    shown: list[tuple[Place, tuple[Media, ...]]] = field(default_factory=list)
 
     def item(self, row: SheetRow, number: int) -> Item | None:
         """The item of a row, without its group where there is no column for it; None where something is wrong, all of
@@ -65,6 +67,8 @@ class RowReader:
         item_id = self._id(row, number)
         question = self._text(row, "question")
         media = self._media(row)
+        if media:
+            self.shown.append((Place(self.sheet.file, row.number), media))
         options = self._options(row)
         pictures = [one for one in media or () if one.kind == "image"]
         labels = labels_of(len(pictures)) if len(pictures) > 1 else []
@@ -86,7 +90,7 @@ class RowReader:
                     accepted=references[1:],
                     rationale=cell_text(row.cells.get(self.columns.one("rationale"))),
                 ),
-                tags=self._tags(row),
+                tags=self._tags(row) | _units(answer),
             )
         except ValidationError as error:
             problem = first_problem(error)
@@ -213,6 +217,11 @@ class RowReader:
     def _tags(self, row: SheetRow) -> dict[str, TagValue]:
         found = {name: _tag(row.cells.get(name)) for name in self.columns.facets}
         return {name: value for name, value in found.items() if value is not None}
+
+
+def _units(answer: AnswerFormat) -> dict[str, TagValue]:
+    """How many parts an answer has, of which metrics count the right ones."""
+    return {NEIGHBOURS: len(answer.labels) - 1} if answer.kind == "ordering" else {}
 
 
 def _tag(cell: Any) -> TagValue | None:

@@ -1,0 +1,101 @@
+"""What a check adds to reading: the media files opened, and ten questions on a page as a model gets them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from proctor.core import Item, TableFault, clean, write_whole
+from proctor.core.formats import option_letters
+from proctor.media import MediaLibrary, MediaSettings, view
+from proctor.tasks.questions.reading import QuestionSet
+
+if TYPE_CHECKING:
+    from proctor.core import Frame
+
+_SHOWN = 10
+_FRAMES = 6
+_SIDE = 240
+
+
+def add_media_faults(found: QuestionSet) -> None:
+    """Adds a fault for each file that is missing and, where none is, for each that can't be shown: broken, or a clip
+    beyond the end of its video."""
+    columns = found.columns.fields.get("media", [])
+    column = columns[0] if columns else ""
+    for place, media in found.shown:
+        for name in found.folder.missing(media):
+            expected = f"a file below {found.folder.root}"
+            found.faults.append((place.file, TableFault(place.row, column, f"no file {name!r}", expected)))
+    if found.faults:
+        found.faults.sort(key=lambda one: (one[0], one[1].row))
+        return
+    library = MediaLibrary(found.folder.write_embedded())
+    for problem in library.problems(found.items):
+        for item_id in problem.item_ids:
+            place = found.places[item_id]
+            found.faults.append(
+                (place.file, TableFault(place.row, column, problem.problem, "a file that can be shown"))
+            )
+
+
+def write_preview(found: QuestionSet, out: Path) -> int:
+    """Writes a page with ten questions, each format among them, and gives their number. Raises `InputError` where it
+    can't be written."""
+    from jinja2 import Environment, StrictUndefined
+
+    items = _ten(found.items)
+    library = MediaLibrary(found.folder.write_embedded(), MediaSettings(max_side=_SIDE, max_frames=_FRAMES))
+    frames = asyncio.run(_frames(items, library))
+    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    environment.filters["clean"] = clean
+    template = environment.from_string((files(__package__) / "preview.html.j2").read_text(encoding="utf-8"))
+    page = template.render(
+        title=found.layout.settings.title or found.layout.name,
+        notes=found.notes,
+        total=len(found.items),
+        items=[_shown(found, item, shown) for item, shown in zip(items, frames, strict=True)],
+    )
+    write_whole(out, page)
+    return len(items)
+
+
+def _ten(items: Sequence[Item]) -> list[Item]:
+    """The first of each format, and others spread over the whole, in their order."""
+    first: dict[str, int] = {}
+    for place, item in enumerate(items):
+        first.setdefault(item.answer.kind, place)
+    chosen = set(list(first.values())[:_SHOWN])
+    spread = [round(step * (len(items) - 1) / (_SHOWN - 1)) for step in range(_SHOWN)]
+    for place in (*spread, *range(min(len(items), _SHOWN))):
+        if len(chosen) < _SHOWN:
+            chosen.add(place)
+    return [items[place] for place in sorted(chosen)]
+
+
+async def _frames(items: Sequence[Item], library: MediaLibrary) -> list[list[Frame]]:
+    return [await view(item, "video", library).frames(count=_FRAMES) for item in items]
+
+
+def _shown(found: QuestionSet, item: Item, frames: Sequence[Frame]) -> dict[str, Any]:
+    """What the template names of one question."""
+    place, reference = found.places[item.id], item.reference
+    answers = [] if reference is None else [item.answer.write(one) for one in (reference.answer, *reference.accepted)]
+    return {
+        "id": item.id,
+        "place": f"{place.file.name}, row {place.row}",
+        "kind": item.answer.kind,
+        "group": item.group,
+        "question": item.question,
+        "options": list(zip(option_letters(len(item.options)), item.options, strict=True)),
+        "instruction": item.answer.instruction(item.options),
+        "answers": answers,
+        "rationale": "" if reference is None else reference.rationale,
+        "facets": [f"{name}: {value}" for name, value in item.tags.items()],
+        "media": [medium.source for medium in item.media],
+        "frames": [(frame.label, base64.b64encode(frame.jpeg).decode("ascii")) for frame in frames],
+    }
