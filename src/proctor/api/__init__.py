@@ -6,7 +6,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.api.access import ModelAccess, SystemLike
-    from proctor.api.exchange_options import ExportOptions
+    from proctor.api.exchange_options import ExportOptions, ImportOptions
     from proctor.api.execution import arrange, import_answers, import_answers_async, load, run, run_async
     from proctor.api.numbers import (
         PLAIN_FORMATS,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         Cache,
         CompareOptions,
         Draws,
-        ImportOptions,
         MaxSide,
         ModelOptions,
         Overlay,

@@ -6,11 +6,32 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor.api.exchange_options import ExportOptions
+from proctor.api.exchange_options import ExportOptions, ImportOptions
 from proctor.api.sources import Stored
+from proctor.core import BenchmarkReader
 
 if TYPE_CHECKING:
+    from proctor.core import Benchmark, RecordedAnswers
     from proctor.interchange import Written
+
+
+def form_of(path: Path, named: str, reader: BenchmarkReader) -> str:
+    """The format of another program that a file is read as: the one that was named, or the one that its content says; "" for
+    the benchmark's own. A plain table is the benchmark's own where it has a format for recorded answers."""
+    from proctor.interchange import FORMATS, TABLE, recognised
+
+    if named:
+        return FORMATS.get(named, FORMATS.read()).name
+    found = recognised(path)
+    own = type(reader).read_recorded is not BenchmarkReader.read_recorded and not reader.reads_paths
+    return "" if found == TABLE and (own or reader.ratings) else found
+
+
+def read_foreign(path: Path, form: str, benchmark: Benchmark, given: ImportOptions) -> RecordedAnswers:
+    """The answers in another program's file."""
+    from proctor.interchange import FORMATS
+
+    return FORMATS.get(form).read(path, benchmark, given["id_column"], given["answer_column"], given["name"])
 
 
 def write_foreign(where: Stored, out: Path, form: str, given: ExportOptions) -> Written:

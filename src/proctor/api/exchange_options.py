@@ -6,8 +6,42 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-from proctor.api.options import AllItems, MediaFolder, Selection, texts
+from proctor.api.options import AllItems, Files, MediaFolder, Seed, Selection, StoreUrl, texts
 from proctor.core import Option
+
+
+def read_formats() -> list[str]:
+    """The formats of other programs that are read."""
+    from proctor.interchange import FORMATS
+
+    return FORMATS.read()
+
+
+class ImportOptions(Files, total=False):
+    """How answers are read: `name` is that of the system, `condition` what it had seen (as the files say, else `video`),
+    `track` and `seed` as they were asked; `answers_only` leaves people's ratings in the file alone. `scorer` is the name
+    of the automatic scorer whose scores of stored answers the file holds. `form` is the format of another program (what the
+    file's content says, where none is named), `id_column` and `answer_column` are where its ids and answers stand."""
+
+    name: Annotated[str, Option("The system's name in the store. [default: as the file says]", default="")]
+    condition: Annotated[str, Option("What the system had seen. [default: as the files say, else video]", default="")]
+    answers_only: Annotated[bool, Option("Do not read people's ratings in the file.", default=False)]
+    scorer: Annotated[str, Option("The file holds this automatic scorer's scores of answers in the store.", default="")]
+    store: StoreUrl
+    seed: Seed
+    form: Annotated[
+        str,
+        Option(
+            "Another program's format (proctor list formats). [default: as the content says]",
+            "--from",
+            "",
+            names=read_formats,
+        ),
+    ]
+    id_column: Annotated[
+        str, Option("Where the item's id stands; \"position\": its number is the item's place, from 0.", default="")
+    ]
+    answer_column: Annotated[str, Option("Of a table: where the answer stands.", default="")]
 
 
 class ExportOptions(Selection, total=False):

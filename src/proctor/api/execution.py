@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pydantic import ValidationError
 
 from proctor.api.access import ModelAccess, SystemLike, build_systems, checked
-from proctor.api.options import ImportOptions, RunOptions, filled, listed, size_in_bytes
+from proctor.api.exchange import form_of, read_foreign
+from proctor.api.exchange_options import ImportOptions
+from proctor.api.options import RunOptions, filled, listed, size_in_bytes
 from proctor.api.sources import (
     Evaluation,
     excerpts_as,
@@ -27,7 +29,7 @@ from proctor.api.sources import (
 from proctor.core import BENCHMARKS, Benchmark, InputError, UsageError, reader_of, reader_of_paths, refusal
 
 if TYPE_CHECKING:
-    from proctor.core import BenchmarkReader, Item, System
+    from proctor.core import BenchmarkReader, Item, RecordedAnswers, System
     from proctor.media import MediaLibrary
     from proctor.runs import Plan, PlanOptions, RunEstimate, Store, Tally
 
@@ -189,8 +191,8 @@ run = sync_twin(run_async)
 async def import_answers_async(
     benchmark: str | Path | Benchmark, path: str | Path, **options: Unpack[ImportOptions]
 ) -> Evaluation:
-    """Answers that were recorded elsewhere, in the benchmark's own format, kept as the system `name`; of a file that
-    names its systems and holds people's ratings (MEDIQA-EVAL), all systems, and ratings as scores by `human:RATER`; with
+    """Answers that were recorded elsewhere, in the benchmark's own format or another program's (`form`), kept as the
+    system `name`; of a file that names its systems and holds people's ratings (MEDIQA-EVAL), all systems, and ratings as scores by `human:RATER`; with
     `scorer` an automatic scorer's scores of answers in the store.
 
     Importing the same answers again changes nothing. Raises `InputError` with file and place for a file that can't be
@@ -209,7 +211,8 @@ async def import_answers_async(
     loaded, given = _loaded(benchmark, given)
     named = loaded.name in BENCHMARKS.names()
     reader = reader_of(loaded.name, given["track"]) if named else reader_of_paths()
-    if reader.ratings:
+    form = form_of(path, given["form"], reader)
+    if reader.ratings and not form:
         if name:
             raise UsageError("--name", "none: the file names its systems", found=repr(name))
         found = reader.read_ratings(path, loaded, answers_only=given["answers_only"])
@@ -223,9 +226,10 @@ async def import_answers_async(
     else:
         if given["answers_only"]:
             raise UsageError("--answers-only", f"no: files of {loaded.name} hold no ratings", found="it")
+        recorded = read_foreign(path, form, loaded, given) if form else _own_recorded(reader, path, loaded, name)
+        name = name or recorded.system
         if not name:
             raise UsageError("--name", "one: the file does not name its system")
-        recorded = reader.read_recorded(path, loaded)
         if condition and recorded.condition and condition != recorded.condition:
             expected = f"{recorded.condition}, as the files' names say"
             raise InputError(path, "--condition", found=condition, expected=expected)
@@ -242,6 +246,20 @@ async def import_answers_async(
 
 
 import_answers = sync_twin(import_answers_async)
+
+
+def _own_recorded(reader: BenchmarkReader, path: Path, benchmark: Benchmark, name: str) -> RecordedAnswers:
+    """Answers in the benchmark's own format."""
+    if not name:
+        raise UsageError("--name", "one: the file does not name its system")
+    try:
+        return reader.read_recorded(path, benchmark)
+    except InputError as error:
+        if path.is_file():
+            error.add_note(
+                "A file of another program, or a plain table of ids and answers: --from (proctor list formats)"
+            )
+        raise
 
 
 def _import_scores(

@@ -496,16 +496,3 @@ class ScoreOptions(Selection, ModelOptions, total=False):
     limit: Annotated[int | None, Option("Only the first answers, for a trial.", low=1, group=_LIMITS)]
     on_change: OnChange
     stop: Stop
-
-
-class ImportOptions(Files, total=False):
-    """How answers are read: `name` is that of the system, `condition` what it had seen (as the files say, else `video`),
-    `track` and `seed` as they were asked; `answers_only` leaves people's ratings in the file alone. `scorer` is the name
-    of the automatic scorer whose scores of stored answers the file holds."""
-
-    name: Annotated[str, Option("The system's name in the store. [default: as the file says]", default="")]
-    condition: Annotated[str, Option("What the system had seen. [default: as the files say, else video]", default="")]
-    answers_only: Annotated[bool, Option("Do not read people's ratings in the file.", default=False)]
-    scorer: Annotated[str, Option("The file holds this automatic scorer's scores of answers in the store.", default="")]
-    store: StoreUrl
-    seed: Seed

@@ -123,12 +123,13 @@ def _show_estimate(benchmark: str, found: list[RunEstimate]) -> None:
 
 def import_recorded(
     benchmark: BenchmarkSource,
-    path: Annotated[
-        Path, Option("The recorded answers, in the benchmark's own format.", metavar="PATH", argument=True)
-    ],
+    path: Annotated[Path, Option("The recorded answers: a file or folder.", metavar="PATH", argument=True)],
     options: ImportOptions,
 ) -> None:
     """Import answers recorded elsewhere.
+
+    In the benchmark's own format, or that of another program (lmms-eval, VLMEvalKit, Inspect, OpenAI's batches, plain
+    tables), which is recognised by its content and said; a call that failed there is `failed` here.
 
     A file of ratings names its systems; people's ratings become scores by human:RATER.
 

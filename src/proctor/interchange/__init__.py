@@ -7,7 +7,8 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.interchange.export_source import ORIGIN, ExportSource, Written
     from proctor.interchange.formats import FORMATS, ForeignFormat
+    from proctor.interchange.recognition import TABLE, recognised
 else:
     export_lazily(__name__)
 
-__all__ = ["FORMATS", "ORIGIN", "ExportSource", "ForeignFormat", "Written"]
+__all__ = ["FORMATS", "ORIGIN", "TABLE", "ExportSource", "ForeignFormat", "Written", "recognised"]

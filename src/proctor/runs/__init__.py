@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     from proctor.runs.comparison import Comparison, Comparisons, compare, compare_runs
     from proctor.runs.decisions import decide, write_open
     from proctor.runs.engine import Limits, Tally, ask
+    from proctor.runs.export import COLUMNS as EXPORT_COLUMNS
     from proctor.runs.export import (
         ScoredAnswer,
         export,
         export_rows,
         pseudonyms_of,
         public_copy,
+        read_safe_cell,
         safe_cell,
         scored_answers,
     )
@@ -106,20 +108,20 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "BASELINES", "BOTH", "CODE", "FAILED_POLICIES", "ORACLE", "PICTURE_TOKENS", "Analysis", "AnalysisRow",
-    "BenchmarkCard", "Board", "Comparison", "Comparisons", "Consumption", "Contest", "GivenAnswer", "ItemHistory",
-    "ItemTable", "JudgeAgreement", "JudgeLimits", "JudgeTally", "Lacking", "Leaderboard", "LeaderboardRow", "Limits",
-    "NothingMarkedError", "Options", "OrderedRun", "Outcome", "PaidVotes", "Plan", "PlanOptions", "RankedRun", "Remake",
-    "ReproducedAnswer", "Reproducer", "Reproduction", "Result", "Results", "Run", "RunEstimate", "ScoredAnswer",
-    "Store", "Tally", "add_baselines", "add_recorded_scores", "analyse", "answer_keys", "ask", "audit_stored",
-    "board_json", "board_rows", "check_store", "chosen_baselines", "chosen_items", "chosen_runs", "compare",
-    "compare_runs", "compared", "composition", "decide", "delete_benchmark", "delete_runs", "derive_guessable",
-    "disqualify", "estimate_runs", "execute", "export", "export_rows", "flag_guessable", "flagged_votes",
-    "import_answers", "import_systems", "item_history", "judge_agreement", "judge_all", "judgements_behind",
-    "judgements_of", "judges_of", "lead_rows", "leaderboard", "load_answers", "load_consumption", "load_items",
-    "load_orders", "load_scores", "newest_run", "official_summaries", "people_ratings", "plan", "policies",
-    "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary", "recorded", "reinstate",
-    "rename_system", "results", "results_of_recorded", "rule_rows", "safe_cell", "score_answers", "scored_answers",
-    "scored_cases", "similarity_scores", "skipped_baselines", "status_counts", "stored_runs", "summary_title",
-    "wins_of", "write_open", "write_tables",
+    "BASELINES", "BOTH", "CODE", "EXPORT_COLUMNS", "FAILED_POLICIES", "ORACLE", "PICTURE_TOKENS", "Analysis",
+    "AnalysisRow", "BenchmarkCard", "Board", "Comparison", "Comparisons", "Consumption", "Contest", "GivenAnswer",
+    "ItemHistory", "ItemTable", "JudgeAgreement", "JudgeLimits", "JudgeTally", "Lacking", "Leaderboard",
+    "LeaderboardRow", "Limits", "NothingMarkedError", "Options", "OrderedRun", "Outcome", "PaidVotes", "Plan",
+    "PlanOptions", "RankedRun", "Remake", "ReproducedAnswer", "Reproducer", "Reproduction", "Result", "Results", "Run",
+    "RunEstimate", "ScoredAnswer", "Store", "Tally", "add_baselines", "add_recorded_scores", "analyse", "answer_keys",
+    "ask", "audit_stored", "board_json", "board_rows", "check_store", "chosen_baselines", "chosen_items", "chosen_runs",
+    "compare", "compare_runs", "compared", "composition", "decide", "delete_benchmark", "delete_runs",
+    "derive_guessable", "disqualify", "estimate_runs", "execute", "export", "export_rows", "flag_guessable",
+    "flagged_votes", "import_answers", "import_systems", "item_history", "judge_agreement", "judge_all",
+    "judgements_behind", "judgements_of", "judges_of", "lead_rows", "leaderboard", "load_answers", "load_consumption",
+    "load_items", "load_orders", "load_scores", "newest_run", "official_summaries", "people_ratings", "plan",
+    "policies", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary", "read_safe_cell",
+    "recorded", "reinstate", "rename_system", "results", "results_of_recorded", "rule_rows", "safe_cell",
+    "score_answers", "scored_answers", "scored_cases", "similarity_scores", "skipped_baselines", "status_counts",
+    "stored_runs", "summary_title", "wins_of", "write_open", "write_tables",
 ]  # fmt: skip

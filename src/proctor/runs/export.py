@@ -135,6 +135,16 @@ def safe_cell(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
+def read_safe_cell(value: Any) -> Any:
+    """The cell as it was before `safe_cell`.
+
+    >>> read_safe_cell(safe_cell("=1+1")), read_safe_cell("'tis")
+    ('=1+1', "'tis")
+    """
+    quoted = isinstance(value, str) and value.startswith("'") and value[1:].startswith(_FORMULA)
+    return value[1:] if quoted else value
+
+
 def _write_parquet(part: Path, columns: Sequence[str], rows: Iterator[dict[str, Any]]) -> int:
     import pyarrow as pa
     from pyarrow import parquet

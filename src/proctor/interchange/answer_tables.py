@@ -1,0 +1,144 @@
+"""Answers in tables: VLMEvalKit's predictions (xlsx, tsv, csv, json), and any CSV, JSON, JSON Lines, Parquet or Excel file with ids
+and answers, also the rows that `proctor export` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from proctor.core import (
+    InputError,
+    Noted,
+    Sheet,
+    SheetRow,
+    Status,
+    UsageError,
+    cell_number,
+    cell_text,
+    is_empty,
+    one_of,
+    read_sheet,
+)
+from proctor.interchange.recorded import POSITION, RecordedAnswer, RecordedFile, fault, share
+from proctor.runs import EXPORT_COLUMNS, read_safe_cell
+
+_IDS = ("item", "item_id", "id", "question_id", "qid", "sample_id", "custom_id", "index")
+_TEXTS = ("text", "prediction", "response", "output", "completion", "reply", "model_answer", "answer", "antwort")
+_QUESTIONS = ("question", "prompt", "input")
+_FAILED = "Failed to obtain answer"  # VLMEvalKit's INFER_FAIL_MSG; its API models write it with a reason behind
+
+
+def read_vlmevalkit(file: Path, id_column: str = "") -> RecordedFile:
+    """Reads VLMEvalKit's predictions: the columns index, prediction and, where it was scored, hit or score. A call that failed
+    there, whose prediction says so, is `failed` here."""
+    sheet = read_sheet(file)
+    column = id_column if id_column not in {"", POSITION} else "index"
+    answers, faults = [], _sheet_faults(sheet, (column, "prediction"))
+    for number, row in enumerate(sheet.rows if not faults else ()):
+        key = str(number) if id_column == POSITION else cell_text(row.cells.get(column))
+        text = cell_text(row.cells.get("prediction"))
+        status, reason = Status.ANSWERED, ""
+        if not text or _FAILED in text:
+            status, reason, text = Status.FAILED, text or "an empty prediction", ""
+        marks = {name: _share(row.cells.get(name)) for name in ("hit", "score")}
+        scores = {name: value for name, value in marks.items() if value is not None and status is not Status.FAILED}
+        prompt = cell_text(row.cells.get("question"))
+        answers.append(RecordedAnswer(f"row {row.number}", key, text, status, reason, prompt=prompt, scores=scores))
+    return RecordedFile(answers, faults=tuple(faults))
+
+
+def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = "", name: str = "") -> RecordedFile:
+    """Reads a table with a column of ids and one of answers; `status` (Proctor's words), `reason`, `latency_s`, `system` and
+    `condition` are taken where they are there. An empty answer without a status is `failed`: nobody can say why it is
+    missing. Of several systems `name` chooses one.
+
+    Raises `UsageError` where a column can't be told, and where there are several systems or conditions.
+    """
+    sheet = read_sheet(file)
+    if sheet.faults:
+        return RecordedFile((), faults=tuple(_sheet_faults(sheet, ())))
+    ids = "" if id_column == POSITION else _column(sheet, id_column, _IDS, "--id-column")
+    texts = _column(sheet, answer_column, [one for one in _TEXTS if one != ids], "--answer-column")
+    exported = set(EXPORT_COLUMNS[:6]) <= set(sheet.columns) and file.suffix.lower() == ".csv"
+    rows = sheet.rows
+    system = _only(sheet, rows, "system", name)
+    rows = [
+        row for row in rows if not name or "system" not in sheet.columns or cell_text(row.cells.get("system")) == system
+    ]
+    condition = _only(sheet, rows, "condition", "")
+    answers, faults = [], list[Noted]()
+    for number, row in enumerate(rows):
+        key = str(number) if id_column == POSITION else cell_text(row.cells.get(ids))
+        cell = row.cells.get(texts)
+        text = cell if isinstance(cell, str) else cell_text(cell)
+        place = f"row {row.number}"
+        found = _status(row, text)
+        if isinstance(found, Noted):
+            faults.append(found)
+            continue
+        prompt = next((cell_text(row.cells.get(one)) for one in _QUESTIONS if one in row.cells), "")
+        seconds = row.cells.get("latency_s")
+        answers.append(
+            RecordedAnswer(
+                place,
+                key,
+                str(read_safe_cell(text)) if exported else text,
+                *found,
+                prompt=prompt,
+                model_s=_number(seconds),
+            )
+        )
+    return RecordedFile(answers, system, condition, tuple(sheet.notes), tuple(faults))
+
+
+def _sheet_faults(sheet: Sheet, needed: Sequence[str]) -> list[Noted]:
+    found = [fault(one.place or "the file", one.found, one.expected) for one in sheet.faults]
+    absent = [name for name in needed if name not in sheet.columns]
+    return found or [fault("row 1", f"no column {name!r}", f"the columns {', '.join(needed)}") for name in absent]
+
+
+def _column(sheet: Sheet, named: str, known: Sequence[str], option: str) -> str:
+    """The column's name: the one that was named, or the first known one."""
+    if named:
+        if named not in sheet.columns:
+            raise UsageError(option, one_of(sheet.columns, named), found=repr(named))
+        return named
+    plain = {name.strip().casefold().replace(" ", "_"): name for name in reversed(sheet.columns)}
+    found = next((plain[name] for name in known if name in plain), None)
+    if found is None:
+        raise UsageError(option, f"it: {one_of(sheet.columns)}", found=f"no column of {', '.join(known)}")
+    return found
+
+
+def _only(sheet: Sheet, rows: Sequence[SheetRow], column: str, wanted: str) -> str:
+    """The one value of a column, or the wanted one of several; "" without the column."""
+    if column not in sheet.columns:
+        return ""
+    values = sorted({cell_text(row.cells.get(column)) for row in rows} - {""})
+    if wanted in values or len(values) < 2:
+        return wanted if wanted in values else "".join(values)
+    option = "--name" if column == "system" else "a file with"
+    raise InputError(
+        sheet.file, f"column {column!r}", found=", ".join(values[:5]), expected=f"one, or {option} one of them"
+    )
+
+
+def _status(row: SheetRow, text: str) -> tuple[Status, str] | Noted:
+    said, reason = row.cells.get("status"), cell_text(row.cells.get("reason"))
+    if is_empty(said):
+        return (Status.ANSWERED, reason) if text.strip() else (Status.FAILED, reason or "an empty cell")
+    if cell_text(said) not in set(Status):
+        return fault(f"row {row.number}, column 'status'", repr(cell_text(said))[:60], one_of(list(Status)))
+    status = Status(cell_text(said))
+    return status, reason or ("" if status is Status.ANSWERED else "as the file says")
+
+
+def _share(cell: Any) -> float | None:
+    return share(cell_number(cell) if isinstance(cell, str) else cell)
+
+
+def _number(cell: Any) -> float | None:
+    if isinstance(cell, str):
+        cell = cell_number(cell)
+    return float(cell) if isinstance(cell, int | float) and not isinstance(cell, bool) and cell >= 0 else None

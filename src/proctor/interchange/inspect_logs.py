@@ -1,0 +1,240 @@
+"""Inspect's logs (`.eval`, `.json`), read and written through Inspect's own functions alone: the files move, these do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile, ZipFile
+
+from pydantic import ValidationError
+
+from proctor import __version__
+from proctor.core import Answer, ConfigurationError, InputError, Item, Status, Usage, whole_file
+from proctor.interchange.export_source import ExportSource, Written, model_of, public_settings, references_of
+from proctor.interchange.recorded import RecordedAnswer, RecordedFile, share, whole
+from proctor.runs import CODE
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalLog, EvalSample
+
+_MOST_BYTES = 4 * 2**30
+_UNUSED = {"events", "store"}  # large, and nothing that we read
+_OUR = "proctor"
+
+
+def _inspect() -> Any:
+    """Inspect's module of logs. Raises `ConfigurationError` that says what to install."""
+    try:
+        import inspect_ai.log
+    except ImportError as error:
+        raise ConfigurationError("Inspect's logs need its package: pip install 'proctor-eval[inspect]'") from error
+    return inspect_ai.log
+
+
+def read_inspect(file: Path, id_column: str = "") -> RecordedFile:
+    """Reads a log. `id_column` names the key of a sample's metadata with the item's id (the sample's id, where none is named).
+
+    Of several epochs the first is taken. A sample that ended by an error `failed`; one that ran out of time `timed_out`;
+    other limits, and a context that was too long, are an `error`; a content filter is `refused`. Raises `InputError` for
+    what is no log, and `ConfigurationError` where Inspect is not installed.
+    """
+    logs = _inspect()
+    _check_size(file)
+    try:
+        header: EvalLog = logs.read_eval_log(str(file), header_only=True)
+        read = logs.read_eval_log_samples(
+            str(file), all_samples_required=False, resolve_attachments="core", exclude_fields=_UNUSED
+        )
+        own = (header.eval.metadata or {}).get(_OUR) or {}
+        answers = [_recorded(number, sample, id_column) for number, sample in enumerate(read, 1) if sample.epoch == 1]
+    except (OSError, ValueError, LookupError, TypeError, ValidationError, BadZipFile, RuntimeError) as error:
+        raise InputError(file, found=" ".join(str(error).split())[:200], expected="a log of Inspect") from error
+    epochs = header.eval.config.epochs or 1
+    notes = [f"{epochs} epochs: the first is taken"] if epochs > 1 else []
+    if header.status != "success":
+        notes.append(f"the log's status is {header.status}: what it lacks is missing")
+    condition = own.get("condition", "") if isinstance(own, dict) else ""
+    system = own.get("system", "") if isinstance(own, dict) else ""
+    settings = {"task": header.eval.task, "model": header.eval.model, "created": str(header.eval.created)}
+    return RecordedFile(answers, system or header.eval.model, condition, tuple(notes), settings=settings)
+
+
+def _check_size(file: Path) -> None:
+    """Raises `InputError` for a file that is not there, and for one that unpacks to more than 4 GB."""
+    if not file.is_file():
+        raise InputError(file, found="no such file", expected="a log of Inspect")
+    if file.suffix == ".eval":
+        try:
+            with ZipFile(file) as archive:
+                size = sum(one.file_size for one in archive.infolist())
+        except (BadZipFile, OSError) as error:
+            raise InputError(file, found="no readable archive", expected="a log of Inspect") from error
+        if size > _MOST_BYTES:
+            raise InputError(file, found=f"{size:,} bytes unpacked", expected=f"at most {_MOST_BYTES:,}")
+
+
+def _recorded(number: int, sample: EvalSample, id_column: str) -> RecordedAnswer:
+    key = sample.metadata.get(id_column, "") if id_column not in {"", "position"} else sample.id
+    if id_column == "position":
+        key = number - 1
+    status, reason = _outcome(sample)
+    text = "" if status is Status.FAILED else sample.output.completion
+    scores = {name: share(score.value) for name, score in (sample.scores or {}).items()}
+    used = list(sample.model_usage.values())
+    usage = Usage(
+        requests=len(used),
+        input_tokens=sum(whole(one.input_tokens) for one in used),
+        output_tokens=sum(whole(one.output_tokens) for one in used),
+        cached_tokens=sum(whole(one.input_tokens_cache_read) for one in used),
+    )
+    return RecordedAnswer(
+        f"sample {sample.id}",
+        str(key),
+        text,
+        status,
+        reason,
+        prompt=sample.input if isinstance(sample.input, str) else " ".join(one.text for one in sample.input),
+        usage=usage,
+        model_s=sample.output.time,
+        scores={name: value for name, value in scores.items() if value is not None and status is not Status.FAILED},
+    )
+
+
+def _outcome(sample: EvalSample) -> tuple[Status, str]:
+    own = sample.metadata.get("proctor_status")
+    if own in set(Status):
+        return Status(own), str(sample.metadata.get("proctor_reason", ""))
+    if sample.error is not None:
+        return Status.FAILED, sample.error.message.strip()[:500] or "an error in Inspect"
+    if sample.limit is not None:
+        late = sample.limit.type in {"time", "working"}
+        return Status.TIMED_OUT if late else Status.ERROR, f"limit of {sample.limit.type}: {sample.limit.limit:g}"
+    if sample.output.empty:
+        return Status.FAILED, sample.output.error or "no output"
+    if sample.output.stop_reason == "content_filter":
+        return Status.REFUSED, sample.output.error or "content_filter"
+    if sample.output.stop_reason == "model_length":
+        return Status.ERROR, "the context is too long"
+    return Status.ANSWERED, ""
+
+
+def write_inspect(source: ExportSource, out: Path) -> Written:
+    """Writes one run as a log, `.eval` or `.json` by the name of `out`. An answer that failed has no score there, so that
+    Inspect counts it as unscored: figures are over the others. Raises `UsageError` unless one run is chosen, and `InputError`
+    for another ending and where it can't be written."""
+    logs = _inspect()
+    run = source.one_run()
+    if out.suffix not in {".eval", ".json"}:
+        raise InputError(out, found=f"the ending {out.suffix!r}", expected=".eval or .json")
+    samples = list(_samples(source))
+    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSpec
+
+    begun = source.begun[run.system, run.condition]
+    own = {"system": run.system, "condition": run.condition, "fingerprint": source.store.fingerprint(run.benchmark)}
+    own |= {"licence": source.licence, "citation": source.origin.get("citation", "")}
+    own |= {"settings": public_settings(run.settings)}
+    log = EvalLog(
+        status="success",
+        eval=EvalSpec(
+            created=begun,
+            task=f"{run.benchmark}_{run.condition}",
+            task_id=f"{run.benchmark}/{run.condition}",
+            run_id=f"{run.system}/{begun}",
+            dataset=EvalDataset(
+                name=source.card.title, samples=len(source.items), sample_ids=[item.id for item in source.items]
+            ),
+            model=model_of(run, source.origin),
+            config=EvalConfig(epochs=1),
+            packages={"proctor-eval": __version__},
+            metadata={_OUR: own},
+        ),
+        results=_results(source, len(samples)),
+        samples=samples,
+    )
+    with whole_file(out) as draft:
+        named = draft.with_suffix(out.suffix)
+        try:
+            logs.write_eval_log(log, str(named))
+            named.replace(draft)
+        finally:
+            named.unlink(missing_ok=True)
+    dropped = (
+        "pictures and videos: named in the samples' metadata, not part of the log",
+        "scores by judges: only those by code are kept",
+        "intervals: in the `metadata` of each metric, with the figure that takes failed answers as wrong",
+    )
+    return Written(len(samples), "sample", dropped)
+
+
+def _samples(source: ExportSource) -> Iterator[EvalSample]:
+    run = source.one_run()
+    answers = source.store.answers(run)
+    marks: dict[str, dict[str, float]] = {}
+    for mark in source.store.score_rows(run, scorer=CODE):
+        marks.setdefault(mark.item_id, {})[mark.metric] = mark.value
+    for item in source.items:
+        if item.id in answers:
+            yield _sample(item, answers[item.id], marks.get(item.id, {}))
+
+
+def _sample(item: Item, answer: Answer, marks: dict[str, float]) -> EvalSample:
+    from inspect_ai.log import EvalSample
+    from inspect_ai.model import ModelOutput, ModelUsage
+    from inspect_ai.scorer import Score
+
+    metadata: dict[str, Any] = {"group": item.group, "format": item.answer.kind, **item.tags}
+    metadata["media"] = [medium.model_dump(mode="json", exclude_none=True) for medium in item.media]
+    answered = answer.status is Status.ANSWERED
+    if not answered:
+        metadata |= {"proctor_status": answer.status.value, "proctor_reason": answer.reason}
+    use = answer.usage
+    output = ModelOutput.from_content(model="", content=answer.text) if answered or answer.text else ModelOutput()
+    output.time = answer.timing.model_s if answer.timing is not None else None
+    usage = ModelUsage(
+        input_tokens=use.input_tokens,
+        output_tokens=use.output_tokens,
+        total_tokens=use.input_tokens + use.output_tokens,
+        input_tokens_cache_read=use.cached_tokens,
+    )
+    scores = {name: Score(value=value, answer=answer.text[:200]) for name, value in marks.items()}
+    return EvalSample(
+        id=item.id,
+        epoch=1,
+        input=item.question,
+        choices=list(item.options) or None,
+        target=references_of(item) or "",
+        output=output,
+        metadata=metadata,
+        model_usage={"model": usage} if use.requests else {},
+        scores=scores or None,
+    )
+
+
+def _results(source: ExportSource, samples: int) -> Any:
+    from inspect_ai.log import EvalMetric, EvalResults, EvalScore
+
+    found = []
+    for row in source.results:
+        if row.scorer != CODE:
+            continue
+        span = {
+            "ci_low": row.ci_low,
+            "ci_high": row.ci_high,
+            "n": row.n,
+            "groups": row.groups,
+            "if_wrong": row.if_wrong,
+        }
+        value = row.if_excluded  # Inspect's means are over the samples that have a score
+        metric = EvalMetric(name="mean", value=0.0 if value is None else value, metadata=span)
+        scored = row.answered - row.unresolved - row.unmarked
+        found.append(
+            EvalScore(
+                name=row.metric,
+                scorer=row.metric,
+                scored_samples=scored,
+                unscored_samples=samples - scored,
+                metrics={} if value is None else {"mean": metric},
+            )
+        )
+    return EvalResults(total_samples=len(source.items), completed_samples=samples, scores=found)

@@ -1,0 +1,176 @@
+"""lmms-eval: its samples (`*_samples_*.jsonl`) are read and written, with the log that its model `from_log` answers from."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from proctor import __version__
+from proctor.core import InputError, Item, Noted, Status, Usage, read_json, read_jsonl, whole_folder, write_whole
+from proctor.interchange.export_source import ExportSource, Written, references_of
+from proctor.interchange.recorded import RecordedAnswer, RecordedFile, fault, share, whole
+from proctor.runs import CODE
+
+_OWN = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "token_counts", "doc_hash", "input"}
+_OWN |= {"input_media", "proctor_item", "proctor_status", "proctor_reason"}
+_EMPTY = "an empty reply, which lmms-eval also writes for a call that failed"
+
+
+def read_lmms_eval(file: Path, id_column: str = "") -> RecordedFile:
+    """Reads one file of samples. `id_column` names the field with the item's id (`doc_id`, which counts the task's
+    questions, where none is named and the file was not written by Proctor).
+
+    An empty reply is what lmms-eval writes for a failed call, so it is `failed`. Raises `InputError` for what is no JSON
+    Lines.
+    """
+    answers: list[RecordedAnswer] = []
+    faults: list[Noted] = []
+    condition, several = "", 0
+    for place, line in read_jsonl(file):
+        if not isinstance(line, dict) or "doc_id" not in line:
+            faults.append(fault(place, "no doc_id", "a sample of lmms-eval"))
+            continue
+        name = id_column if id_column not in {"", "position"} else "doc_id"
+        key = line.get("proctor_item", line["doc_id"]) if not id_column else line.get(name)
+        replies = _replies(line)
+        if key is None or replies is None:
+            found = f"no field {name!r}" if key is None else "log-likelihoods, no text"
+            faults.append(fault(place, found, "the item's id and a reply in words"))
+            continue
+        several += len(replies) > 1
+        condition = str(line.get("proctor_condition", condition))
+        answers.append(_recorded(place, str(key), replies[0] if replies else "", line))
+    notes = [f"{several} samples have several replies: the first is taken"] if several else []
+    return RecordedFile(answers, _system(file), condition, tuple(notes), tuple(faults))
+
+
+def _recorded(place: str, key: str, text: str, line: dict[str, Any]) -> RecordedAnswer:
+    status, reason = Status.ANSWERED, ""
+    if line.get("proctor_status") in set(Status):
+        status, reason = Status(line["proctor_status"]), str(line.get("proctor_reason", ""))
+    elif not text.strip():
+        status, reason = Status.FAILED, _EMPTY
+    asked = line.get("input")
+    prompt = asked if isinstance(asked, str) else next((one for one in _list(asked) if isinstance(one, str)), "")
+    own = {name: share(value) for name, value in line.items() if name not in _OWN and not isinstance(value, str)}
+    return RecordedAnswer(
+        place,
+        key,
+        text,
+        status,
+        reason,
+        prompt=prompt,
+        usage=_usage(line.get("token_counts")),
+        scores={name: value for name, value in own.items() if value is not None and status is not Status.FAILED},
+    )
+
+
+def _replies(line: dict[str, Any]) -> list[str] | None:
+    """What the model said, before filters where that is kept; None for what is no text."""
+    said = line.get("resps", line.get("filtered_resps"))
+    while isinstance(said, list) and said and isinstance(said[0], list):
+        said = said[0]
+    if isinstance(said, list):
+        return said if all(isinstance(one, str) for one in said) else None
+    return [said] if isinstance(said, str) else ([] if said is None else None)
+
+
+def _usage(counts: Any) -> Usage:
+    first = next((one for one in _list(counts) if isinstance(one, dict)), None)
+    if first is None:
+        return Usage()
+    return Usage(
+        requests=1,
+        input_tokens=whole(first.get("input_tokens")),
+        output_tokens=whole(first.get("output_tokens")),
+        cached_tokens=whole(first.get("cached_tokens")),
+    )
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _system(file: Path) -> str:
+    """The model, as the file of results beside it says; "" where there is none."""
+    beside = file.with_name(f"{file.name.partition('_samples_')[0]}_results.json")
+    if "_samples_" not in file.name or not beside.is_file():
+        return ""
+    try:
+        found = read_json(beside)
+    except InputError:
+        return ""
+    name = found.get("model_name") if isinstance(found, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def write_lmms_eval(source: ExportSource, out: Path) -> Written:
+    """Writes a folder with one run as lmms-eval does: samples, results, and the older log that its model `from_log` reads.
+    Raises `UsageError` unless one run is chosen, and `InputError` where `out` can't be written."""
+    run = source.one_run()
+    answers, task = source.store.answers(run), task_name(run.benchmark, run.condition)
+    marks: dict[str, dict[str, float]] = {}
+    for mark in source.store.score_rows(run, scorer=CODE):
+        marks.setdefault(mark.item_id, {})[mark.metric] = mark.value
+    lines, logs, failed = [], [], 0
+    for place, item in enumerate(source.items):
+        answer = answers.get(item.id)
+        if answer is None:
+            continue
+        failed += answer.status is Status.FAILED
+        sample = _sample(place, item, answer.text) | marks.get(item.id, {})
+        if answer.status is not Status.ANSWERED:
+            sample |= {"proctor_status": answer.status.value, "proctor_reason": answer.reason}
+        lines.append(json.dumps(sample | {"proctor_condition": run.condition}, ensure_ascii=False))
+        logs.append({"doc_id": place, "resps": [[answer.text]]})
+    rows = [row for row in source.results if row.scorer == CODE]
+    figures = {f"{row.metric},none": row.if_wrong if row.value is None else row.value for row in rows}
+    results = {
+        "results": {task: {"alias": task, **figures}},
+        "configs": {task: {"task": task, "metadata": {"proctor": __version__, "licence": source.licence}}},
+        "n-samples": {task: {"original": len(source.items), "effective": len(lines)}},
+        "model_source": "proctor",
+        "model_name": run.system,
+    }
+    log = {
+        "args": {"model": run.system, "model_args": "", "limit": None},
+        "model_configs": {"task": task},
+        "logs": logs,
+    }
+    stamp = source.begun[run.system, run.condition][:19].replace("-", "").replace(":", "").replace("T", "_")
+    with whole_folder(out) as folder:
+        write_whole(folder / f"{stamp}_samples_{task}.jsonl", "".join(f"{line}\n" for line in lines))
+        write_whole(folder / f"{stamp}_results.json", json.dumps(results, indent=2, ensure_ascii=False))
+        write_whole(folder / "from_log" / f"{task}.json", json.dumps(log, indent=2, ensure_ascii=False))
+    dropped = [
+        "intervals, groups and facets: samples have a score alone",
+        "scores by judges: only those by code are kept",
+    ]
+    dropped += [
+        f"that {failed} answers failed: lmms-eval reads an empty reply as wrong (`proctor_status` keeps it)"
+    ] * bool(failed)
+    return Written(len(lines), "sample", tuple(dropped))
+
+
+def _sample(place: int, item: Item, text: str) -> dict[str, Any]:
+    asked = "\n".join((item.question, *item.options))
+    right = references_of(item)
+    return {
+        "doc_id": place,
+        "target": right[0] if right else "",
+        "filtered_resps": [text],
+        "doc_hash": sha256(item.model_dump_json().encode()).hexdigest(),
+        "input": asked,
+        "proctor_item": item.id,
+    }
+
+
+def task_name(benchmark: str, condition: str) -> str:
+    """The name of a task in lmms-eval: letters, digits and "_".
+
+    >>> task_name("mediqa-eval", "text-only")
+    'mediqa_eval_text_only'
+    """
+    return "".join(sign if sign.isascii() and sign.isalnum() else "_" for sign in f"{benchmark}_{condition}")

@@ -1,0 +1,207 @@
+"""Answers as another program recorded them, and how they become answers to a benchmark's items."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from proctor.core import (
+    Answer,
+    Benchmark,
+    InputError,
+    Item,
+    Noted,
+    ParseError,
+    RecordedAnswers,
+    Score,
+    Status,
+    Timing,
+    Usage,
+    by_cause,
+    content_hash,
+    count_of,
+    read_bytes,
+)
+
+POSITION = "position"
+"""As the column of ids: the record's number is the item's place in the benchmark, from 0."""
+
+_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class RecordedAnswer:
+    """One record: `place` is where it stands, `key` what names its item (a number where the format counts its questions),
+    `prompt` what was asked, where the format keeps that. `scores` are those that came with it, by metric."""
+
+    place: str
+    key: str
+    text: str = ""
+    status: Status = Status.ANSWERED
+    reason: str = ""
+    prompt: str = ""
+    usage: Usage = field(default_factory=Usage)
+    model_s: float | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RecordedFile:
+    """What a reader found: `system` and `condition` as the file says ("" where it does not), `faults` are records that
+    can't be read."""
+
+    answers: Sequence[RecordedAnswer]
+    system: str = ""
+    condition: str = ""
+    notes: tuple[str, ...] = ()
+    faults: tuple[Noted, ...] = ()
+    settings: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+def mapped(file: Path, form: str, found: RecordedFile, benchmark: Benchmark, id_column: str = "") -> RecordedAnswers:
+    """The records as answers to the items, by id; or (`id_column` "position") by the item's place, where the recorded prompt
+    must hold the item's question.
+
+    Records that name no item are left out and listed in `notes`. Raises `InputError`, with all faults as its notes, for
+    records that can't be read, an item with two answers, and a file of which no record names an item.
+    """
+    items = {item.id: item for item in benchmark.items}
+    by_place = id_column == POSITION
+    ordered = benchmark.items
+    faults, unknown = list(found.faults), list[RecordedAnswer]()
+    chosen: dict[str, RecordedAnswer] = {}
+    for one in found.answers:
+        item = _at(ordered, one.key) if by_place else items.get(one.key)
+        if item is None:
+            unknown.append(one)
+        elif by_place and one.prompt and _plain(item.question) not in _plain(one.prompt):
+            expected = "the question of the item at this place: give the ids by --id-column"
+            faults.append(_fault("another question", one.place, repr(one.prompt[:_SHOWN]), expected))
+        elif (before := chosen.get(item.id)) is not None:
+            if (before.text, before.status) != (one.text, one.status):
+                faults.append(_fault("two answers", one.place, f"another answer to {item.id}", f"one ({before.place})"))
+        else:
+            chosen[item.id] = one
+    if faults:
+        raise _refused(file, faults)
+    if not chosen:
+        raise InputError(file, unknown[0].place if unknown else "", found=_found(unknown), expected=_expected(ordered))
+    notes = (*found.notes, *_left_out(unknown, ordered), *_counted(chosen, benchmark))
+    scorer = form
+    return RecordedAnswers(
+        tuple(_answer(items[name], one) for name, one in chosen.items()),
+        scores=tuple(
+            Score(item_id=name, metric=metric, value=value, scorer=scorer)
+            for name, one in chosen.items()
+            if one.status is not Status.FAILED
+            for metric, value in one.scores.items()
+        ),
+        settings={"recorded": file.name, "format": form, "sha256": _hash(file), **found.settings},
+        notes=notes,
+        condition=found.condition,
+        system=found.system,
+    )
+
+
+def _at(items: Sequence[Item], key: str) -> Item | None:
+    number = int(key) if key.isdecimal() and key.isascii() and len(key) < 10 else -1
+    return items[number] if 0 <= number < len(items) else None
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _answer(item: Item, one: RecordedAnswer) -> Answer:
+    timing = None if one.model_s is None else Timing(model_s=one.model_s)
+    plain = Answer(item_id=item.id, text=one.text, status=one.status, reason=one.reason, usage=one.usage, timing=timing)
+    if one.status is not Status.ANSWERED:
+        return plain
+    try:
+        return plain.model_copy(update={"parsed": item.answer.parse(one.text, item.options)})
+    except ParseError as error:
+        return plain.model_copy(update={"problem": str(error)})
+
+
+def _fault(kind: str, place: str, found: str, expected: str) -> Noted:
+    return Noted(f"error: {kind}", place, found, expected, f"{place}: found {found}, expected {expected}")
+
+
+def fault(place: str, found: str, expected: str) -> Noted:
+    """A record that can't be read.
+
+    >>> fault("line 3", "no custom_id", "the item's id").line
+    'line 3: found no custom_id, expected the item's id'
+    """
+    return _fault(expected, place, found, expected)
+
+
+def _refused(file: Path, faults: Sequence[Noted]) -> InputError:
+    """The first fault as the error, the others, by cause, as its notes."""
+    lines = by_cause(faults)
+    first = faults[0]
+    error = InputError(file, first.place, found=first.found, expected=first.expected)
+    if len(faults) > 1:
+        error.add_note(f"{len(faults)} faults in all:")
+        for line in lines:
+            error.add_note(line)
+    return error
+
+
+def _found(unknown: Sequence[RecordedAnswer]) -> str:
+    return f"{unknown[0].key[:_SHOWN]!r}" if unknown else "no record"
+
+
+def _expected(items: Sequence[Item]) -> str:
+    return f"the id of an item, such as {items[0].id!r} (--id-column names the column, or {POSITION})"
+
+
+def _left_out(unknown: Sequence[RecordedAnswer], items: Sequence[Item]) -> list[str]:
+    if not unknown:
+        return []
+    some = ", ".join(f"{one.place}: {one.key[:_SHOWN]!r}" for one in unknown[:10])
+    more = f" and {len(unknown) - 10} more" if len(unknown) > 10 else ""
+    return [f"{count_of(len(unknown), 'record')} left out, of no item such as {items[0].id!r}: {some}{more}"]
+
+
+def _counted(chosen: Mapping[str, RecordedAnswer], benchmark: Benchmark) -> list[str]:
+    """How many have another status, by its first reason, and how many items lack an answer."""
+    lines = []
+    counts = Counter(one.status for one in chosen.values())
+    for status, count in counts.items():
+        if status is not Status.ANSWERED:
+            reason = next(one.reason for one in chosen.values() if one.status is status)
+            lines.append(f"{count} {status.value}, for example: {reason[:200]}")
+    missing = len(benchmark.counted()) - sum(item.id in chosen for item in benchmark.counted())
+    return [*lines, *([f"{count_of(missing, 'item')} of {benchmark.name} without an answer"] if missing else [])]
+
+
+def _hash(file: Path) -> str:
+    return content_hash(read_bytes(file).hex())[:16]
+
+
+def share(value: Any) -> float | None:
+    """A score between 0 and 1, as other programs write them; None for anything else.
+
+    >>> share(0.5), share(True), share("C"), share("I"), share(7), share("0.5"), share(float("nan"))
+    (0.5, 1.0, 1.0, 0.0, None, None, None)
+    """
+    if isinstance(value, str):
+        return {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}.get(value)
+    if not isinstance(value, bool | int | float) or not 0 <= value <= 1:
+        return None
+    return float(value)
+
+
+def whole(value: Any) -> int:
+    """A count of tokens; 0 where there is none.
+
+    >>> whole(7), whole(None), whole(-1), whole("7")
+    (7, 0, 0, 0)
+    """
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

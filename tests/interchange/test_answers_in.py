@@ -1,0 +1,307 @@
+"""Answers of other programs come in: their own writers, their statuses, and what can't be mapped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import proctor
+from proctor.core import BenchmarkReader, ConfigurationError, InputError, Status, UsageError
+from proctor.interchange import recognised
+from tests.support.foreign import foreign
+from tests.support.lamp_benchmark import lamps
+from tests.support.program import proctor as program
+
+IDS = [item.id for item in lamps().items]
+RIGHT = ["no" if name.endswith("q3") else "yes" for name in IDS]
+
+
+def imported(file: Path, **options: Any) -> proctor.Evaluation:
+    return proctor.import_answers(lamps(), file, store=":memory:", **{"name": "a model", **options})
+
+
+def statuses(made: proctor.Evaluation) -> dict[str, str]:
+    return {name: str(one.status) for name, one in made.store.answers(made.runs[0]).items()}
+
+
+def figure(made: proctor.Evaluation, metric: str = "accuracy", failed: str = "wrong") -> float:
+    rows = made.results(failed=failed).to_pandas()
+    return float(rows[rows.metric == metric]["value"].iloc[0])
+
+
+def jsonl(file: Path, rows: list[Any]) -> Path:
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return file
+
+
+# -- Inspect: its own evaluation, its own reader
+
+
+def test_inspect_and_proctor_read_each_others_logs(tmp_path: Path) -> None:
+    found = foreign("tests.support.foreign_inspect", tmp_path)
+    for form in ("eval", "json"):
+        read = found["read"][form]
+        assert read["system"] == ["mockllm/model"]
+        assert (read["statuses"]["room-1/q1"], read["statuses"]["room-1/q2"], read["statuses"]["room-1/q3"]) == (
+            "failed",
+            "timed_out",
+            "refused",
+        )
+        # Six of eleven are wrong: two that did not answer, the lie in room 2, and "yes" to each q3 of three rooms.
+        assert read["scored"] == 11
+        assert read["figures"]["match/inspect"] == pytest.approx(read["inspect"]["accuracy"], abs=1e-9)
+        assert read["figures"]["accuracy/code"] == pytest.approx(5 / 11, abs=1e-9)
+        wrote = found["write"][form]
+        assert wrote["same"]
+        assert wrote["samples"] == 12
+        assert "room-1/q1" not in wrote["scored"]
+        assert wrote["unscored"] == 1
+        assert wrote["mean"] == pytest.approx(5 / 11, abs=1e-9)
+        assert sum(wrote["scored"].values()) / len(wrote["scored"]) == pytest.approx(wrote["mean"], abs=1e-9)
+        assert wrote["metadata"]["proctor"]["licence"] == "CC0-1.0"
+        assert wrote["figures"]["accuracy/inspect"] == pytest.approx(wrote["figures"]["accuracy/code"], abs=1e-9)
+
+
+def test_inspects_package_is_named_where_it_is_missing(tmp_path: Path) -> None:
+    pytest.importorskip("json")
+    file = tmp_path / "log.json"
+    file.write_text('{"version": 2, "status": "success", "eval": {}}')
+    assert recognised(file) == "inspect"
+    try:
+        import inspect_ai  # noqa: F401
+    except ImportError:
+        with pytest.raises(ConfigurationError, match=r"pip install 'proctor-eval\[inspect\]'"):
+            imported(file)
+
+
+# -- lmms-eval: its own tracker, its own readers
+
+
+def test_lmms_eval_and_proctor_read_each_others_samples(tmp_path: Path) -> None:
+    wrote = foreign("tests.support.foreign_lmms_eval", "write", tmp_path)
+    file = Path(wrote["file"])
+    with pytest.raises(InputError, match=r"line 1: found '0', expected the id of an item, such as 'room-1/q1'"):
+        imported(file)
+    made = proctor.import_answers(lamps(), file, store=tmp_path / "a.db", id_column="position")
+    assert made.systems == ("a-lab/seer-7b",)
+    assert statuses(made)["room-1/q1"] == "failed"
+    assert figure(made, "exact_match") == pytest.approx(wrote["exact_match"], abs=1e-9)
+    assert figure(made) == pytest.approx(wrote["exact_match"], abs=1e-9)
+    assert figure(made, failed="exclude") == pytest.approx(12 * wrote["exact_match"] / 11, abs=1e-9)
+    answer = made.store.answers(made.runs[0])["room-1/q2"]
+    assert (answer.text, answer.parsed, answer.usage.input_tokens) == ("Answer: yes", True, 90)
+
+    written = made.export(tmp_path / "ours", format="lmms-eval")
+    assert any("1 answers failed" in line for line in written.dropped)
+    read = foreign("tests.support.foreign_lmms_eval", "read", tmp_path / "ours", "lamps_video")
+    kept = made.store.answers(made.runs[0])
+    assert read["replies"] == [kept[name].text for name in IDS]
+    assert read["results"]["results"]["lamps_video"]["accuracy,none"] == pytest.approx(figure(made), abs=1e-9)
+    (samples,) = (tmp_path / "ours").glob("*_samples_*.jsonl")
+    again = proctor.import_answers(lamps(), samples, store=":memory:")
+    assert again.systems == made.systems
+    assert again.conditions == ("video",)
+    assert statuses(again) == statuses(made)
+    assert figure(again) == pytest.approx(figure(made), abs=1e-9)
+
+
+def test_a_place_with_another_question_is_refused(tmp_path: Path) -> None:
+    rows = [{"doc_id": n, "filtered_resps": "yes", "input": f"Is lamp {n % 3 + 2} on?"} for n in range(12)]
+    with pytest.raises(InputError) as caught:
+        imported(jsonl(tmp_path / "a.jsonl", rows), id_column="position")
+    assert "line 1: found 'Is lamp 2 on?', expected the question of the item at this place" in str(caught.value)
+    assert any("12 times" in note for note in caught.value.__notes__)
+
+
+def test_log_likelihoods_are_no_words(tmp_path: Path) -> None:
+    rows = [{"doc_id": IDS[0], "filtered_resps": [[-1.5, False], [-0.2, True]]}]
+    with pytest.raises(InputError, match="found log-likelihoods, no text"):
+        imported(jsonl(tmp_path / "a.jsonl", rows))
+
+
+# -- VLMEvalKit
+
+
+@pytest.mark.parametrize("ending", ["xlsx", "tsv", "csv", "json"])
+def test_vlmevalkit_predictions(tmp_path: Path, ending: str) -> None:
+    said = ["Failed to obtain answer via API.", "", *RIGHT[2:11], "=cmd()"]
+    hits = [0, 0, *[1] * 9, 0]
+    frame = pd.DataFrame({"index": IDS, "question": "?", "answer": RIGHT, "prediction": said, "hit": hits})
+    file = tmp_path / f"model_lamps.{ending}"
+    # As vlmeval/smp/file.py `dump` writes them, with every cell in quotes and no formula.
+    if ending == "xlsx":
+        import openpyxl
+
+        book = openpyxl.Workbook()
+        sheet = book.active
+        assert sheet is not None
+        for row in [list(frame.columns), *frame.to_numpy().tolist()]:
+            sheet.append(row)
+        sheet.cell(13, 4).data_type = "s"
+        book.save(file)
+    elif ending == "json":
+        frame.to_json(file, orient="records")
+    else:
+        frame.to_csv(file, sep="\t" if ending == "tsv" else ",", index=False, quoting=1)
+    assert recognised(file) == "vlmevalkit"
+    made = imported(file)
+    assert made.notes[0] == f"{file.name}: read as vlmevalkit (Predictions of VLMEvalKit)"
+    found = statuses(made)
+    assert [found[IDS[0]], found[IDS[1]], found[IDS[2]], found[IDS[11]]] == ["failed", "failed", "answered", "answered"]
+    assert figure(made, failed="exclude") == pytest.approx(9 / 10, abs=1e-9)
+    assert figure(made, "hit", failed="exclude") == pytest.approx(9 / 10, abs=1e-9)
+    assert made.store.answers(made.runs[0])[IDS[11]].text == "=cmd()"
+
+
+# -- OpenAI's batches
+
+
+def _line(name: str, content: str | None = None, *, status: int = 200, **message: Any) -> dict[str, Any]:
+    choice = {"message": {"content": content, **message}, "finish_reason": "stop"}
+    body = {"model": "gpt-x", "choices": [choice], "usage": {"prompt_tokens": 7, "completion_tokens": 2}}
+    return {"id": "b", "custom_id": name, "response": {"status_code": status, "body": body}, "error": None}
+
+
+def test_openai_batches(tmp_path: Path) -> None:
+    error = {"error": {"message": "maximum context length", "code": "context_length_exceeded"}}
+    blocked = {"error": {"message": "not allowed", "code": "content_policy_violation"}}
+    part = {"content": [{"type": "output_text", "text": "yes"}]}
+    rows: list[dict[str, Any]] = [
+        _line(IDS[0], "Answer: yes"),
+        {"custom_id": IDS[1], "response": None, "error": {"code": "batch_expired", "message": "too late"}},
+        {"custom_id": IDS[2], "response": {"status_code": 429, "body": {}}, "error": None},
+        {"custom_id": IDS[3], "response": {"status_code": 400, "body": error}, "error": None},
+        {"custom_id": IDS[4], "response": {"status_code": 400, "body": blocked}, "error": None},
+        _line(IDS[5], None, refusal="I can't look at people."),
+        {"custom_id": IDS[6], "response": {"status_code": 200, "body": {"output": [part]}}, "error": None},
+        {"custom_id": IDS[7], "response": {"status_code": 500, "body": {}}, "error": None},
+        _line("elsewhere", "yes"),
+    ]
+    file = jsonl(tmp_path / "batch.jsonl", rows)
+    made = imported(file, name="")
+    assert made.systems == ("gpt-x",)
+    words = ["answered", "failed", "failed", "error", "refused", "refused", "answered", "failed"]
+    assert statuses(made) == dict(zip(IDS, words, strict=False))
+    assert made.store.answers(made.runs[0])[IDS[0]].usage.input_tokens == 7
+    assert any("1 record left out, of no item such as 'room-1/q1': line 9: 'elsewhere'" in note for note in made.notes)
+    assert any("4 items of lamps without an answer" in note for note in made.notes)
+
+
+# -- plain tables
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_a_table_of_ids_and_answers(tmp_path: Path, ending: str) -> None:
+    frame = pd.DataFrame({"item_id": IDS, "prediction": ["yes"] * 12})
+    frame["status"] = [*["answered"] * 10, "refused", "failed"]
+    file = tmp_path / f"a.{ending}"
+    if ending == "csv":
+        frame.to_csv(file, index=False)
+    elif ending == "jsonl":
+        frame.to_json(file, orient="records", lines=True)
+    else:
+        frame.to_parquet(file)
+    made = imported(file)
+    assert figure(made, failed="exclude") == pytest.approx(7 / 11, abs=1e-9)  # eight times yes, one of them refused
+    assert statuses(made)[IDS[10]] == "refused"
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_what_was_exported_comes_in_again(tmp_path: Path, ending: str) -> None:
+    table = tmp_path / "a.csv"
+    said = ["=HYPERLINK(1)", "", *RIGHT[2:]]
+    pd.DataFrame({"id": IDS, "answer": said}).to_csv(table, index=False)
+    first = imported(table, condition="black")
+    assert statuses(first)[IDS[1]] == "failed"
+    out = tmp_path / f"rows.{ending}"
+    first.export(out)
+    again = imported(out)
+    assert again.conditions == ("black",)
+    before, after = (made.store.answers(made.runs[0]) for made in (first, again))
+    assert {name: one.text for name, one in before.items()} == {name: one.text for name, one in after.items()}
+    assert statuses(again) == statuses(first)
+    assert figure(again) == figure(first)
+
+
+def test_faults_are_listed_at_once(tmp_path: Path) -> None:
+    rows = [
+        {"id": IDS[0], "answer": "yes"},
+        {"id": IDS[0], "answer": "no"},
+        {"id": IDS[1], "answer": "no", "status": "odd"},
+    ]
+    with pytest.raises(InputError) as caught:
+        imported(jsonl(tmp_path / "a.jsonl", rows))
+    lines = [str(caught.value), *caught.value.__notes__]
+    assert any("row 3, column 'status'" in line and "'odd'" in line for line in lines)
+    assert any("row 2: found another answer to room-1/q1, expected one (row 1)" in line for line in lines)
+
+
+def test_columns_that_nobody_can_tell(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    pd.DataFrame({"Frage": IDS, "Antwort": "yes"}).to_csv(file, index=False)
+    with pytest.raises(UsageError, match="--id-column: found no column of item"):
+        imported(file)
+    with pytest.raises(UsageError, match="did you mean 'Frage'"):
+        imported(file, id_column="Frege")
+    assert figure(imported(file, id_column="Frage", answer_column="Antwort")) == pytest.approx(8 / 12)
+    with pytest.raises(UsageError, match="did you mean 'vlmevalkit'"):
+        imported(file, form="vlmevalkitt")
+
+
+def test_a_benchmarks_own_tables_stay_its_own(tmp_path: Path) -> None:
+    from proctor.api.exchange import form_of
+
+    class Native(BenchmarkReader):
+        name = "native"
+        summary = "one with a format of its own"
+
+        def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> proctor.Benchmark:
+            return lamps()
+
+        def read_recorded(self, path: Path, benchmark: proctor.Benchmark) -> Any:
+            raise NotImplementedError
+
+    table = tmp_path / "a.csv"
+    table.write_text("id,answer\na,b\n")
+    samples = jsonl(tmp_path / "b.jsonl", [{"doc_id": 1, "filtered_resps": "a"}])
+    assert form_of(table, "", Native()) == ""
+    assert form_of(table, "table", Native()) == "table"
+    assert form_of(samples, "", Native()) == "lmms-eval"
+    assert form_of(tmp_path, "", Native()) == ""
+
+
+def test_broken_files_are_one_line_each(tmp_path: Path) -> None:
+    for name, content in {
+        "a.eval": b"PK\x03\x04broken",
+        "b.jsonl": b'{"custom_id": "a", "response": {}}\n{"custom_id": ',
+        "c.jsonl": b'{"doc_id": 1, "filtered_resps": "x"}\n[1]\n',
+        "d.csv": b"item_id,prediction\nroom-1/q1\n",
+        "e.parquet": b"PAR1 not",
+        "f.xlsx": b"PK\x05\x06" + bytes(18),
+        "g.jsonl": b"\x00\x01",
+        "h.json": b"[" * 5000,
+    }.items():
+        file = tmp_path / name
+        file.write_bytes(content)
+        with pytest.raises((InputError, ConfigurationError)) as caught:
+            imported(file)
+        assert "\n" not in str(caught.value)
+
+
+def test_the_command_says_what_it_took_the_file_for(tmp_path: Path) -> None:
+    questions = tmp_path / "questions.csv"
+    pd.DataFrame({"id": ["q1", "q2"], "question": "Is it on?", "answer": ["yes", "no"], "group": ["a", "b"]}).to_csv(
+        questions, index=False
+    )
+    rows = [_line("q1", "yes"), {"custom_id": "q2", "response": None, "error": {"code": "batch_expired"}}]
+    batch = jsonl(tmp_path / "out.jsonl", rows)
+    done = program("import", questions, batch, "--store", tmp_path / "s.db")
+    assert done.returncode == 0, done.stderr
+    assert "out.jsonl: read as openai-batch" in done.stderr
+    assert "1 failed, for example: batch_expired" in done.stderr
+    assert done.stdout.startswith("2 answers and 0 judgements as gpt-x / video")
+    assert Status.FAILED.value in done.stderr
