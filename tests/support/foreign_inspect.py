@@ -22,7 +22,7 @@ def evaluate(folder: Path) -> None:
     from inspect_ai.solver import Generate, TaskState, solver
     from inspect_ai.util import LimitExceededError
 
-    @solver
+    @solver  # type: ignore[untyped-decorator]
     def answering() -> Any:
         async def solve(state: TaskState, generate: Generate) -> TaskState:
             if state.sample_id == "room-1/q1":
@@ -37,7 +37,8 @@ def evaluate(folder: Path) -> None:
         return solve
 
     words = {True: "yes", False: "no"}
-    dataset = [Sample(item.question, id=item.id, target=words[item.reference.answer]) for item in lamps().items]
+    right = [(item, item.reference.answer if item.reference else None) for item in lamps().items]
+    dataset = [Sample(item.question, id=item.id, target=words[answer is True]) for item, answer in right]
     task = Task(dataset=dataset, solver=answering(), scorer=match(), name="lamps")
     (log,) = run_eval(
         task,

@@ -16,7 +16,7 @@ def write(folder: Path) -> dict[str, Any]:
 
     tracker = EvaluationTracker(output_path=str(folder))
     tracker.general_config_tracker.log_experiment_args("hf", "pretrained=a-lab/seer-7b", "", "", False)
-    samples = []
+    samples: list[dict[str, Any]] = []
     for number, item in enumerate(lamps().items):
         assert item.reference is not None
         right = "yes" if item.reference.answer else "no"

@@ -95,6 +95,8 @@ FORMATS = ForeignFormats(
     ),
     ForeignFormat("hf-results", "Hugging Face .eval_results", writer="hugging_face:write_eval_results", folder=True),
     ForeignFormat("hf-eval", "Hugging Face eval.yaml", writer="hugging_face:write_eval_yaml"),
+    ForeignFormat("hf-dataset", "Hugging Face dataset", writer="dataset_folder:write_dataset_folder", folder=True),
+    ForeignFormat("croissant", "Croissant 1.1", writer="croissant:write_croissant", folder=True),
     ForeignFormat("model-card", "A table for a model's card, in Markdown", writer="model_card:write_model_card"),
 )
 """The formats of other programs."""
