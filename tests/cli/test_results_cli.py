@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from proctor import api
 from proctor.cli.progress import at_work
-from proctor.core import ACCURACY, Answer, Benchmark, Item, Reference, Score, VideoClip, natural
+from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Metric, Reference, Score, VideoClip, natural
 from proctor.core.formats import BinaryFormat
 from proctor.runs import Options, Store, results
 from tests.support.program import proctor, within
@@ -183,3 +185,61 @@ def test_each_long_command_says_what_it_does(
         monkeypatch.setattr(f"proctor.cli.{module}.at_work", record)
     code, _ = within(*(word.format(out=tmp_path / "r.html") for word in command), "--store", path, "--draws", "100")
     assert (code, said) == (0, [told])
+
+
+@pytest.fixture
+def two_metrics(tmp_path: Path) -> Path:
+    """A store with two runs that have two metrics each."""
+    speed = Metric(name="speed", label="Speed")
+    items = tuple(
+        Item(id=f"q{n}", group=f"v{n}", question="?", answer=BinaryFormat(), reference=Reference(answer=True))
+        for n in range(6)
+    )
+    benchmark = Benchmark(name="clips", title="Clips", items=items, metrics=(ACCURACY, speed), headline="accuracy")
+    with contextlib.closing(Store(tmp_path / "two.db")) as store:
+        store.add_benchmark(benchmark)
+        for system in ("one", "two"):
+            run = store.start_run("clips", system, "video", {})
+            answers = [Answer(item_id=item.id, text="yes", parsed=True) for item in items]
+            scores = [
+                [Score(item_id=item.id, metric=name, value=1.0) for name in ("accuracy", "speed")] for item in items
+            ]
+            store.write(run, list(zip(answers, scores, strict=True)))
+    return tmp_path / "two.db"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "shown"),
+    [((), ["accuracy", "speed"]), (("speed",), ["speed"]), (("speed", "accuracy"), ["accuracy", "speed"])],
+)
+def test_metrics_are_chosen_by_name(chosen: tuple[str, ...], shown: list[str], two_metrics: Path) -> None:
+    words = [word for name in chosen for word in ("--metric", name)]
+    done = proctor("results", "clips", "--store", two_metrics, "--format", "json", "--draws", "100", *words)
+    rows = json.loads(done.stdout)
+    assert [(row["system"], row["metric"]) for row in rows] == [
+        (system, one) for system in ("one", "two") for one in shown
+    ]
+    table = api.results(two_metrics, metrics=chosen, draws=100)
+    assert [row["metric"] for row in table.rows] == [row["metric"] for row in rows]
+
+
+def test_an_unknown_metric_is_told_with_those_that_there_are(two_metrics: Path) -> None:
+    said = f"proctor: {two_metrics}: found no metric 'sped', expected one of accuracy, speed; did you mean 'speed'?\n"
+    for command in ("results", "compare"):
+        done = proctor(command, "clips", "--store", two_metrics, "--metric", "accuracy", "--metric", "sped")
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
+    with pytest.raises(InputError, match="found no metric 'sped', expected one of accuracy, speed"):
+        api.results(two_metrics, metrics="sped")
+
+
+@pytest.mark.parametrize(
+    ("with_it", "said"),
+    [
+        (("--flags",), "--metric: found with --flags, expected one of them: judgements are of no metric"),
+        (("--protocol", "official"), "--metric: found with --protocol, expected one of them: the summary is a whole"),
+    ],
+)
+def test_metrics_do_not_go_with_what_is_of_no_metric(with_it: tuple[str, ...], said: str, two_metrics: Path) -> None:
+    done = proctor("results", "clips", "--store", two_metrics, "--metric", "speed", *with_it)
+    assert done.returncode in {1, 2}
+    assert done.stderr == f"proctor: {said}\n"

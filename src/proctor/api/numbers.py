@@ -64,7 +64,7 @@ def results(
     """Every metric of every run, with its interval, its denominator and what is missing.
 
     `source` is what `run` returned, a store, or its path (None: the default store); `benchmark` is needed where a store
-    has several. Raises `InputError` for an unknown facet, system or condition. The command is `proctor results`.
+    has several. Raises `InputError` for an unknown facet, system, condition or metric. The command is `proctor results`.
     """
     from proctor.runs import results as compute
 
@@ -85,6 +85,8 @@ def official_summary(
     if given["two_level"]:
         expected = "one of them: the figures of --protocol official have two levels as they are"
         raise InputError(None, "--two-level", found="with --protocol", expected=expected)
+    if given["metrics"]:
+        raise InputError(None, "--metric", found="with --protocol", expected="one of them: the summary is a whole")
     where = stored(source, benchmark, given["systems"], given["conditions"])
     reader = reader_or_default(where.benchmark)
     if protocol not in reader.protocols:
@@ -410,6 +412,7 @@ def options_of(where: Stored, given: Any) -> Options:
         failed=policy_of(given["failed"]),
         systems=where.systems,
         conditions=where.conditions,
+        metrics=tuple(listed(given.get("metrics"))),
         **{name: given[name] for name in names if name in given},
     )
 

@@ -183,6 +183,7 @@ MediaAs = Annotated[
     Literal["full", "trimmed", "cropped"] | None, Option("Videos: whole, cut to length, or cropped too.", group=_MEDIA)
 ]
 MediaFolder = Annotated[str | Path | None, Option("The folder with its videos or images.", shell=Path)]
+Metrics = Annotated[_Names, _many("Only this metric; may be repeated.", "--metric")]
 OnChange = Annotated[Callable[[Any], None], Option(default=lambda _: None)]
 Overlay = Annotated[
     Literal["none", "absolute", "clip"],
@@ -253,10 +254,11 @@ class Counting(TypedDict, total=False):
 
 
 class ResultOptions(Selection, Counting, total=False):
-    """How `results` are chosen and computed: `by` splits by facets, `level` is that of the intervals; with `two_level`
-    groups are drawn, and then questions within each."""
+    """How `results` are chosen and computed: `by` splits by facets, on these `metrics`; `level` is that of the
+    intervals; with `two_level` groups are drawn, and then questions within each."""
 
     by: Annotated[_Names, _by("Split by these facets.")]
+    metrics: Metrics
     level: Annotated[float, Option(default=0.95)]
     two_level: Annotated[bool, Option(_TWO_LEVEL, default=False)]
 
@@ -268,7 +270,7 @@ class CompareOptions(Selection, Counting, total=False):
     against: Annotated[
         str | tuple[str, str], Option("Set every run against this one.", "", "", shell=str, metavar="SYSTEM/CONDITION")
     ]
-    metrics: Annotated[_Names, _many("Only this metric; may be repeated.", "--metric")]
+    metrics: Metrics
 
 
 class ContestOptions(Counting, total=False):

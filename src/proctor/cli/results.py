@@ -78,6 +78,8 @@ def results(
     from proctor.reports import results_tables
 
     opened = api.open_store(store, create=False)
+    if flags and options["metrics"]:
+        raise UsageError("--metric", "one of them: judgements are of no metric", found="with --flags")
     if flags:
         _show_flags(opened, benchmark, options, output)
         return

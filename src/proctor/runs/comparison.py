@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError
-from proctor.runs.results import Options, facet_cells
+from proctor.runs.results import Options, check_metrics, facet_cells
 from proctor.runs.run_scores import BOTH, RunScores, both_ends, load_run_scores, policies, policy_of
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
@@ -215,10 +215,15 @@ def compare_runs(
     """Compares pairs of runs on every metric (and scorer) that both have; p adjusted by Holm per metric. Options
     say of which items, split by which facets, under which policy for what a run lacks, with which draws and seed.
 
-    Raises `InputError` where a pair has no metric in common, and for a facet that is not known.
+    Raises `InputError` where a pair has no metric in common, and for a facet or a metric that is not known.
     """
     card = store.card(benchmark)
     items = load_items(store, card, all_items=options.all_items)
+    if metrics:
+        runs = {run.id: run for pair in pairs for run in pair}.values()
+        check_metrics(
+            store, metrics, {one.metric.name for run in runs for one in load_run_scores(store, run, items, card)}
+        )
     parts: list[tuple[dict[str, str], ItemTable]] = [({}, items)]
     if options.by:
         parts = [(facets, items.only(kept)) for facets, kept in facet_cells(items, options.by, store.shown)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ Mask = NDArray[np.bool_]
 @dataclass(frozen=True)
 class Options:
     """How results are computed. `by` splits by facets, all combinations of their values; `failed` None is the
-    benchmark's own policy, or both where it has none (see `policies`)."""
+    benchmark's own policy, or both where it has none (see `policies`); of `metrics` none named means all."""
 
     by: tuple[str, ...] = ()
     failed: FailedPolicy | None = None
@@ -38,6 +38,7 @@ class Options:
     two_level: bool = False
     systems: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
 
     def plan(self, metric: Metric) -> Resampling:
         """How intervals of a metric are drawn: whole groups."""
@@ -110,7 +111,7 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
     """All numbers of a benchmark in a store.
 
     The facet `guessable` is derived by an item audit where the store has none; nothing is written. Raises
-    `InputError` for an unknown facet, system or condition.
+    `InputError` for an unknown facet, system, condition or metric.
     """
     card = store.card(benchmark)
     items = load_items(store, card, all_items=options.all_items)
@@ -119,9 +120,12 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
         items = load_items(store, card, all_items=options.all_items)
     facets = FacetSlices.of(items, options.by, store.shown)
     rows: list[Result] = []
+    known: set[str] = set()
     declared = {metric.name: position for position, metric in enumerate(card.metrics)}
     for run in chosen_runs(store, benchmark, options.systems, options.conditions):
         parts = load_run_scores(store, run, items, card, unscored=True)
+        known.update(one.metric.name for one in parts)
+        parts = [one for one in parts if not options.metrics or one.metric.name in options.metrics]
         labels = {
             (one.metric.name, one.scorer): load_labels(store, run, items, one.metric.name, one.scorer)
             for one in parts
@@ -136,7 +140,15 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
             rows.extend(
                 PartResults(part, items, decided, facets, policies(options.failed, card), options).rows(run, levels)
             )
+    check_metrics(store, options.metrics, known)
     return Results(card, options, rows)
+
+
+def check_metrics(store: Store, metrics: Sequence[str], known: Collection[str]) -> None:
+    """Raises `InputError` for the first of these metrics that no run has, with those that there are."""
+    for name in metrics:
+        if name not in known:
+            raise InputError(store.shown, found=f"no metric {name!r}", expected=one_of(sorted(known), name))
 
 
 @dataclass(frozen=True)
