@@ -6,6 +6,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,16 @@ def test_a_late_sync_function_does_not_hold_up_the_end() -> None:
     given = answers(hangs, limit=1, budget_s=0.05)
     assert [answer.status for answer in given.values()] == [Status.TIMED_OUT]
     never.set()
+
+
+def test_the_benchmarks_own_budget_counts_where_no_other_is_named(tmp_path: Path) -> None:
+    async def slow(question: str) -> str:
+        await asyncio.sleep(2)
+        return "yes"
+
+    hurried = replace(lamps(), budget_s=0.05)
+    made = proctor.run(hurried, slow, conditions="text-only", limit=1, store=tmp_path / "lamps.db")
+    assert [answer.status for answer in made.store.answers(made.runs[0]).values()] == [Status.TIMED_OUT]
 
 
 def test_a_parameter_that_nobody_offers_is_named_before_anything_is_asked() -> None:

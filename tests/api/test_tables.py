@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -78,6 +80,8 @@ def test_an_analysis_is_frames_by_name(made: Evaluation, tmp_path: Path) -> None
     with pytest.raises(KeyError, match="'capability': expected one of capabilities, "):
         tables["capability"]
     assert {file.stem for file in tables.write(tmp_path)} <= set(tables.names)
+    settings = tables["settings"].set_index("setting")["value"]
+    assert (settings["draws"], settings["stability"], settings["seed"]) == (200, 20, 0)
     assert isinstance(tables.plot(), Figure)
 
 
@@ -144,6 +148,42 @@ def test_export_is_a_frame_or_a_file(made: Evaluation, tmp_path: Path) -> None:
     assert len((tmp_path / "answers.csv").read_text("utf-8").splitlines()) == 49
     with pytest.raises(InputError, match="format: found 'xlsx', expected one of jsonl, csv, parquet"):
         made.export(tmp_path / "answers.xlsx")
+
+
+def test_items_that_do_not_count_are_exported_on_request() -> None:
+    of_lamp_1 = replace(lamps(), only={"lamp": "1"})
+    every = proctor.run(of_lamp_1, yes, conditions="text-only", all_items=True, store=":memory:")
+    assert set(every.export()["lamp"]) == {"1"}
+    assert len(every.export()) == 4
+    assert len(every.export(all_items=True)) == 12
+
+
+def test_a_wider_level_has_wider_intervals_in_an_audit() -> None:
+    rated = [
+        {
+            "item": f"q{item}",
+            "candidate": f"Answer {item}",
+            "system": "s",
+            "dimension": "d",
+            "rater": "r",
+            "value": value,
+        }
+        for item, value in enumerate([1, 2, 3, 4, 5, 2, 4, 1, 3, 5])
+    ]
+    scores = [
+        {"item": f"q{item}", "system": "s", "dimension": "d", "value": value}
+        for item, value in enumerate([1, 3, 2, 5, 4, 2, 3, 2, 3, 4])
+    ]
+
+    def width(level: float) -> float:
+        (row,) = [
+            one
+            for one in proctor.audit(pd.DataFrame(scores), pd.DataFrame(rated), level=level, draws=200).rows
+            if one["dimension"] == "d"
+        ]
+        return float(row["mean_high"] - row["mean_low"])
+
+    assert width(0.5) < width(0.95)
 
 
 def test_a_report_is_written_also_where_an_event_loop_runs(made: Evaluation, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from proctor.runs import Store, judges_of
 from tests.support.audit_page import Tables
 from tests.support.dimension_cases import ENGLISH, picture, rating
 from tests.support.faulty_server import Fault, FaultyServer, Request, Tokens
-from tests.support.program import start_proctor, wait_for, within
+from tests.support.program import proctor, start_proctor, wait_for, within
 
 COLUMNS = ["dataset", "encounter_id", "lang", "candidate", "candidate_author_id", "metric", "rater_id", "value"]
 CHINESE = {"factual-consistency-wgold": 0.4, "writing-style": 0.85}
@@ -231,6 +231,10 @@ def test_flags_rule_breaks_images_and_hostile_answers_are_counted(tmp_path: Path
         code, said = score(store, server=server)
         assert code == 0
         assert "broken rules: overall-above-both 2" in said
+        model = ("--model", "openai:judge", "--base-url", server.url)
+        shown = json.loads(proctor("score", "mediqa-eval", "--store", store, *model, "--format", "json").stdout)
+        assert shown["rule_breaks"] == {"overall-above-both": 2}
+        assert shown["flags"] == {"images-absent": 2, "steering": 1}
         assert "flags: images-absent 2, steering 1" in said
         first = judgements(store)
         assert Counter(flag for one in first for flag in one["flags"]) == {

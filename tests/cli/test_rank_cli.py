@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.contest import NAME, contest_store, skilled, write_run
 from tests.support.program import proctor
 
 GROUPS = (
@@ -127,7 +128,11 @@ def test_tables_and_csv(folder: Path) -> None:
     assert shown.returncode == 0, shown.stderr
     assert "not above every baseline" in shown.stdout
     assert "Tests at 0.05, adjustment holm; 200 draws for win rates, 20 samples for places" in shown.stderr
-    assert "Buckets won, lost and tied by the row against the column" in shown.stdout
+    pairs = shown.stdout.partition("Buckets won, lost and tied by the row against the column")[2].splitlines()
+    cells = {words[0]: words[2:] for line in pairs[2:8] if (words := line.split())}
+    assert "3–0–0" in cells["strong"]  # better than the weak one in all three buckets
+    assert "0–3–0" in cells["weak"]
+    assert "0–3–0" not in cells["strong"]
     assert "count for nothing: aggregation / in" in shown.stderr
     assert "Place (score) under every rule" in shown.stdout
     lines = proctor(*options, "--format", "tsv").stdout.splitlines()
@@ -191,6 +196,25 @@ def test_two_levels_on_request_are_recorded_and_wider(folder: Path) -> None:
     refused = proctor("results", "focus", *store, "--two-level", "--protocol", "official")
     assert refused.returncode == 1
     assert "--two-level: found with --protocol, expected one of them" in refused.stderr
+
+
+def test_answers_without_a_latency_are_late_or_in_time_as_asked(tmp_path: Path) -> None:
+    store = contest_store(tmp_path)
+    for system, rate in (("timed", 0.6), ("untimed", 0.9)):
+        seconds = [2.0 if system == "timed" or number else None for number in range(240)]
+        write_run(store, system, skilled(rate, rate), latency=seconds, budget_s=5.0)
+    store.close()
+
+    def board(*options: str) -> tuple[str, float]:
+        common = ("--store", tmp_path / "contest.db", "--draws", "100", "--stability", "0", "--format", "json")
+        (found,) = json.loads(proctor("rank", NAME, *common, *options).stdout)
+        return found["latency"], {one["system"]: one["mean"] for one in found["systems"]}["untimed"]
+
+    required, late = board()
+    optional, in_time = board("--latency", "optional")
+    assert (required, optional) == ("required", "optional")
+    assert in_time - late == pytest.approx(1 / 240)  # one of the 120 easy questions, which are one of two buckets
+    assert board("--latency", "required") == (required, late)
 
 
 def test_other_buckets_and_wrong_names(folder: Path) -> None:

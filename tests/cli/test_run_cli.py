@@ -171,6 +171,7 @@ def test_failures_are_grouped_by_cause(folder: Path, store: Path) -> None:
     said = done.stderr.splitlines()
     assert "7 × local: HTTP 500: The server had an error" in said
     assert "3 × local: HTTP 503: The engine is loading" in said
+    assert [line[:3] for line in said if " × " in line] == ["7 ×", "3 ×"]  # the most frequent first
     assert "10 answers failed (see above): run the same command again to ask them again." in said
 
 

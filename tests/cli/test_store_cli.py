@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.core import InputError
+from proctor.core import InputError, Metric
 from proctor.runs import Store, disqualify
 from tests.support.program import proctor
 from tests.support.report_store import a_benchmark, fill
@@ -185,3 +185,43 @@ def test_a_name_that_is_taken_is_refused_before_anything_is_written(path: Path) 
     with pytest.raises(InputError, match="found a run of 'random' already"):
         rename_system(opened, "toy", chosen_runs(opened, "toy", ("looker",)), "random")
     assert len(runs(path)) == 12
+
+
+def test_flags_are_those_of_the_named_systems_and_conditions(path: Path) -> None:
+    def flagged(*options: str) -> list[tuple[str, str]]:
+        done = proctor("results", "toy", "--flags", "--format", "json", "--store", path, *options)
+        assert done.returncode == 0, done.stderr
+        return [(one["system"], one["condition"]) for one in json.loads(done.stdout)]
+
+    every = [("guesser", condition) for condition in ("black", "shuffled", "text-only", "video")]
+    assert sorted(flagged()) == every
+    assert flagged("--condition", "black") == [("guesser", "black")]
+    assert sorted(flagged("--system", "guesser")) == every
+    assert flagged("--system", "looker") == []
+
+
+def test_metrics_are_listed_with_their_range_and_direction(path: Path) -> None:
+    store = Store(path)
+    store.declare_metrics("toy", (Metric("seconds", "Seconds", high=60.0, higher_is_better=False),))
+    store.close()
+    done = proctor("list", "metrics", "--format", "json", "--store", path)
+    assert done.returncode == 0, done.stderr
+    listed = {one["metric"]: (one["low"], one["high"], one["better"]) for one in json.loads(done.stdout)}
+    assert listed["accuracy"] == (0.0, 1.0, "up")
+    assert listed["helpful"] == (0.0, 2.0, "up")
+    assert listed["seconds"] == (0.0, 60.0, "down")
+
+
+def test_an_export_has_the_form_that_its_name_ends_with(path: Path, tmp_path: Path) -> None:
+    def export(name: str, *options: str) -> str:
+        out = tmp_path / name
+        done = proctor("export", "toy", "--out", out, "--store", path, *options)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.endswith(f" rows in {out}\n")
+        return out.read_text(encoding="utf-8").splitlines()[0]
+
+    assert export("a.csv").startswith("item,group,system,condition,status,metric,value")
+    assert json.loads(export("a.jsonl"))["item"] == "q000"
+    assert export("a.txt", "--format", "csv") == export("a.csv")
+    done = proctor("export", "toy", "--out", tmp_path / "a.txt", "--store", path)
+    assert (done.returncode, "found 'txt', expected one of jsonl, csv, parquet" in done.stderr) == (2, True)

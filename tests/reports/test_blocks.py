@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from proctor.core import ACCURACY, difference, number, p_value, percent
-from proctor.reports.blocks import Cell, Column, Folded, Prose, Section, Span, Story, Table, records_table
+from proctor.reports.blocks import Cell, Column, Folded, Prose, Section, Span, Story, Table, records_table, span_of
 from proctor.reports.browser import Shown
 from proctor.reports.page import render_page
 from proctor.reports.terminal import show_block, show_section
@@ -109,6 +109,13 @@ def test_sections_print_their_blocks_in_order() -> None:
     lines = [line.rstrip() for line in out.getvalue().splitlines() if line.strip()]
     assert lines[:6] == ["Title", "Head", "Said.", "- one", "- two", "More"]
     assert lines[6:] == ["Small.", "a            b", "x    1\u202f234\u202f567", "all          2"]
+
+
+def test_a_drawn_interval_is_in_shares_of_its_axis() -> None:
+    """On an axis from 20 to 60: 30 lies at a quarter, 40 in the middle; what lies beyond ends at the edge."""
+    assert span_of((20.0, 60.0), 30.0, 40.0, 70.0, 20.0) == Span(0.25, 0.5, 1.0, 0.0)
+    assert span_of((-1.0, 1.0), None, 0.5, None, None) == Span(None, 0.75, None)
+    assert span_of((20.0, 60.0), 30.0, None, 50.0, 40.0) is None
 
 
 @pytest.mark.parametrize(

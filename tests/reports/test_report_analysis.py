@@ -6,15 +6,18 @@ import asyncio
 import csv
 import io
 import re
+from dataclasses import replace
 from html import unescape
+from itertools import combinations, pairwise
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from proctor.core import InputError
 from proctor.reports import write_pictures, write_report
-from proctor.reports.analysis import performance_figures
+from proctor.reports.analysis import _pairs, performance_figures, podium_figure
 from proctor.reports.blocks import Figure, recorded_figure
 from proctor.reports.figures import (
     SHARES,
@@ -208,3 +211,67 @@ def test_what_guessing_reaches_is_a_broken_line_wherever_accuracy_is_drawn(analy
     assert "capabilities" in more
     assert ("", "") in asked
     assert {facet for facet, _ in asked} >= {analysis.labels}
+
+
+def numbers(figures: list[Figure], name: str) -> list[dict[str, Any]]:
+    (figure,) = [one for one in figures if one.name == name]
+    if figure.numbers is not None:
+        return figure.numbers.records
+    cells = csv.DictReader(io.StringIO(figure.csv))
+    return [{k: float(v) if re.fullmatch(r"-?[0-9.e-]+", v) else v for k, v in row.items()} for row in cells]
+
+
+def test_in_a_pair_the_better_placed_stands_first_with_its_interval(analysis: Analysis) -> None:
+    place = {name: number for number, name in enumerate(analysis.boards[0].names)}
+    known = {(row["first"], row["second"]): row for row in analysis.tables["pairs"]}
+    turned = 0
+    for row in numbers(performance_figures(analysis), "pairs"):
+        assert row["ci_low"] <= row["difference"] <= row["ci_high"]
+        assert row["family"] == "baselines" or place[row["first"]] < place[row["second"]]
+        if (row["first"], row["second"]) in known:
+            continue
+        turned += 1
+        other = known[row["second"], row["first"]]
+        assert (row["difference"], row["ci_low"], row["ci_high"]) == pytest.approx(
+            (-other["difference"], -other["ci_high"], -other["ci_low"]), abs=1e-4
+        )
+        assert (row["only_first_right"], row["only_second_right"]) == (
+            other["only_second_right"],
+            other["only_first_right"],
+        )
+    assert turned or len(place) == 3
+
+
+def test_of_many_pairs_neighbours_and_the_first_against_the_nine_next_to_it_are_drawn(analysis: Analysis) -> None:
+    """Twelve names: eleven pairs of neighbours, and the first against the third to the tenth."""
+    names = [f"s{number:02d}" for number in range(12)]
+    known = analysis.tables["pairs"][0] | {"family": "baselines"}
+    rows = [known | {"first": one, "second": other} for one, other in combinations(names, 2)]
+    many = replace(analysis, tables=analysis.tables | {"pairs": rows})
+    figure = _pairs(many, names)
+    assert figure is not None
+    shown = {text for text in texts(figure.svg) if re.fullmatch(r"s\d\d − s\d\d", text)}
+    near = {f"{one} − {other}" for one, other in pairwise(names)}
+    assert shown == near | {f"s00 − {name}" for name in names[2:10]}
+    assert "all 66 pairs stand in the numbers" in figure.caption
+
+
+def test_the_podium_counts_the_groups_where_a_system_is_best(analysis: Analysis) -> None:
+    names = [one.standing.name for one in analysis.boards[0].runs][:6]
+    value = {(row["group"], row["system"]): row["value"] for row in analysis.tables["groups"]}
+    groups = [group for group in dict.fromkeys(group for group, _ in value) if all((group, n) in value for n in names)]
+    best = {group: max(value[group, name] for name in names) for group in groups}
+    first = [sum(value[group, name] == best[group] for group in groups) for name in names]
+    figure = podium_figure(analysis)
+    assert figure is not None
+    assert [int(count) for count in re.findall(r"first on (\d+)", figure.svg)] == first
+
+
+def test_a_gap_is_the_accuracy_of_the_second_value_less_that_of_the_first(analysis: Analysis) -> None:
+    of_value = {(row["system"], row["factor"], row["value_of"]): row["value"] for row in analysis.tables["factors"]}
+    gaps = analysis.tables["gaps"]
+    assert {(row["factor"], row["first"], row["second"]) for row in gaps} >= {("distribution", "in", "out")}
+    for row in gaps:
+        first, second = (of_value[row["system"], row["factor"], row[side]] for side in ("first", "second"))
+        assert row["value"] == pytest.approx(second - first)
+    assert any(abs(row["value"]) > 0.02 for row in gaps)

@@ -96,6 +96,15 @@ def test_sections_come_in_order_each_with_a_title_and_a_link(page: Page, written
     assert ("html", {"lang": "en"}) in page.elements
 
 
+def test_subgroups_are_drawn_for_the_first_condition_and_folded_for_the_others(report: Path) -> None:
+    section = report.read_text(encoding="utf-8").partition('<section id="facets"')[2].partition("</section>")[0]
+    drawn = re.findall(r"<title[^>]*>([^<]+)</title>", section)
+    assert any(title.startswith("Accuracy by phase, video") for title in drawn)
+    assert not any(condition in title for title in drawn for condition in ("text-only", "black", "shuffled"))
+    folded = section.partition("Other conditions and metrics by phase")[2]
+    assert "Accuracy by phase, shuffled" in folded
+
+
 def test_the_head_says_what_it_is(page: Page, store: Store) -> None:
     head, last = page.text_of("header"), page.text_of("section", id="provenance")
     assert "Toy procedures SIMULATED" in head

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from proctor.metrics import AccuracyScorer
-from proctor.reports import write_report
+from proctor.reports import leads_tables, write_report
 from proctor.reports.figures import draw_blobs
 from proctor.runs import Store, import_answers
 from proctor.tasks.focus import READER
@@ -74,3 +74,20 @@ def test_blobs_of_few_and_many_systems_stay_on_their_drawing(n: int) -> None:
     assert len(places) >= n
     assert all(0 <= x <= width and 0 <= y <= height for x, y in places)
     assert draw_blobs("k", "Places", [f"system {k}" for k in range(n)], chances, range(1, n + 1)) == drawn
+
+
+def test_leads_are_shown_with_both_p_and_their_interval() -> None:
+    row = {"system": "mine", "against": "base", "bucket": "easy", "n": 40, "groups": 8, "lead": -0.125, "ci_low": -0.2}
+    row |= {"ci_high": -0.05, "p": 0.012, "p_adjusted": 0.036, "verdict": "behind"}
+    (table,) = leads_tables([row])
+    assert table.title == "mine compared with base"
+    assert dict(zip([one.label for one in table.columns], table.texts[0], strict=True)) == {
+        "Bucket": "easy",
+        "Questions": "40",
+        "Groups": "8",
+        "Lead": "−12.5 pts",
+        "95 % CI": "−20.0 to −5.0",
+        "p": "0.012",
+        "p adjusted": "0.036",
+        "Verdict": "behind",
+    }

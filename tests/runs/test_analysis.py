@@ -114,6 +114,9 @@ def test_capabilities_alone_and_together(found: Analysis) -> None:
 def test_pairs_and_videos(found: Analysis) -> None:
     pair = row(found, "pairs", first="one", second="two")
     assert (pair["difference"], pair["only_first_right"], pair["only_second_right"]) == (0.0, 20, 20)
+    silent = row(found, "pairs", first="one", second="mute")
+    assert (silent["only_first_right"], silent["only_second_right"]) == (40, 0)
+    assert silent["difference"] == pytest.approx(2 / 3)
     video = row(found, "videos", system="one", part="all")
     # Six videos, number % 6: those of 0 and 3 are all wrong, the four others all right.
     assert (video["groups"], video["lowest"], video["median"], video["highest"]) == (6, 0.0, 1.0, 1.0)

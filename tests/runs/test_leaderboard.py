@@ -83,3 +83,11 @@ def test_the_report_says_who_is_shown_and_not_ranked(tmp_path: Path) -> None:
     assert "Items whose answer format a baseline does not support: longest-option skipped 120." in page
     assert "oracle baseline" in page
     assert "A system without a score for every item has no rank." not in page
+
+
+def test_items_of_a_format_that_code_does_not_mark_are_not_counted_as_left_out(tmp_path: Path) -> None:
+    store = contest_store(tmp_path, failed=None, texts=10)
+    for system, right in SYSTEMS.items():
+        write_run(store, system, ["there" if number < 10 else one for number, one in enumerate(right)])
+    found = leaderboard(store, NAME, condition="video", scorer="code", options=Options(draws=200))
+    assert (found.items, found.left_out) == (QUESTIONS - 10, 0)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from proctor.core import ACCURACY, FailedPolicy, Status
 from proctor.judges import UNRESOLVED
-from proctor.runs import BenchmarkCard, policies
+from proctor.runs import BenchmarkCard, Options, compare, policies
 from proctor.runs.run_scores import RunScores, run_scores
 from proctor.runs.schema import card_of
 from proctor.runs.table import STATUS_CODES, Outcomes, Series
+from tests.support.contest import NAME, contest_store, skilled, write_run
 from tests.support.ledger import ledger_benchmark
 
 NAN = float("nan")
@@ -73,3 +75,20 @@ def test_a_card_of_an_older_store_names_no_policy(card: BenchmarkCard) -> None:
     old = card.model_dump(mode="json")
     del old["failed"]
     assert BenchmarkCard.model_validate(old).failed is None
+
+
+def test_where_nothing_is_decided_a_comparison_holds_under_both_readings(tmp_path: Path) -> None:
+    """The larger p of the two readings, and an interval that reaches over both."""
+    store = contest_store(tmp_path, failed=None)
+    write_run(store, "whole", skilled(0.9, 0.8, seed=1))
+    partly = [right if number % 10 else None for number, right in enumerate(skilled(0.8, 0.7, seed=2))]
+    write_run(store, "partly", partly)
+    (one,) = compare(store, NAME, Options(draws=200, systems=("whole", "partly"))).comparisons
+    wrong, excluded = one.if_wrong, one.if_excluded
+    assert one.policy == "both"
+    assert wrong.p is not None
+    assert excluded.p is not None
+    assert wrong.p < excluded.p
+    assert (one.difference.value, one.difference.p) == (None, excluded.p)
+    ends = [wrong.ci_low, wrong.ci_high, excluded.ci_low, excluded.ci_high]
+    assert (one.difference.ci_low, one.difference.ci_high) == (min(ends), max(ends))

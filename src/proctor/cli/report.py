@@ -73,7 +73,7 @@ def export(
     from proctor.core import VALIDATORS, count_of
     from proctor.interchange import Written
 
-    form = options["format"] = options["format"] or "jsonl"
+    form = options["format"] or out.suffix.removeprefix(".")
     count = api.export(api.open_store(store, create=False), out, benchmark, **options)
     if isinstance(count, Written):
         note(*(f"dropped: {line}" for line in count.dropped), *count.notes)
