@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import signal
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -568,3 +569,22 @@ def test_references_that_are_none_are_refused(references: object, text: str, tmp
 def test_former_commands_answer_with_the_new_spelling(old: tuple[str, ...], new: str) -> None:
     code, said = within(*old)
     assert (code, said.count("\n"), new in said) == (2, 1, True), said
+
+
+def test_judgements_kept_without_answers_are_not_paid_again(tmp_path: Path) -> None:
+    """A file of judgements alone, as `--votes` kept it: what is imported into it finds them."""
+    store, kept = stored(tmp_path), tmp_path / "mine.votes.db"
+    with FaultyServer(reply) as server:
+        assert score(store, server=server)[0] == 0
+        paid = len(server.requests)
+        Store(kept).close()
+        with sqlite3.connect(kept) as connection:
+            connection.execute("attach ? as other", (str(store),))
+            connection.execute("insert into votes select * from other.votes")
+        connection.close()
+        ratings, encounters = tmp_path / "ratings.csv", tmp_path / "encounters.jsonl"
+        code, said = within("import", "mediqa-eval", ratings, "--data", encounters, "--store", kept)
+        assert code == 0, said
+        assert score(kept, server=server)[0] == 0
+        assert len(server.requests) == paid > 0
+    assert [one["values"] for one in judgements(kept)] == [one["values"] for one in judgements(store)]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from proctor.api import AnalysisTables
 from proctor.core import InputError, Item, natural
 from proctor.core.formats import AnswerFormat, BinaryFormat, ClassesFormat, CountFormat, TimestampsFormat
 from proctor.metrics import AccuracyScorer
@@ -109,6 +110,16 @@ def test_capabilities_alone_and_together(found: Analysis) -> None:
     assert (alone["n"], alone["value"]) == (20, 1.0)
     both = row(found, "capabilities", system="two", label="aggregation", stratum="with event_understanding")
     assert (both["n"], both["value"]) == (10, 1.0)
+
+
+def test_the_plot_of_an_analysis_shows_all_questions_that_carry_a_capability(found: Analysis) -> None:
+    """Of the 30 counts a third is wrong for each system; of the 20 that ask of nothing else `one` has all right."""
+    (axes,) = AnalysisTables(found).plot().axes
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    dots = {str(line.get_label()): np.asarray(line.get_xdata()) for line in axes.lines if line.get_marker() == "o"}
+    shown = dict(zip(labels, dots["one"], strict=True))
+    assert shown["aggregation"] == pytest.approx(100 * 2 / 3)
+    assert shown["event_understanding"] == 0.0
 
 
 def test_pairs_and_videos(found: Analysis) -> None:

@@ -90,5 +90,5 @@ def test_where_nothing_is_decided_a_comparison_holds_under_both_readings(tmp_pat
     assert excluded.p is not None
     assert wrong.p < excluded.p
     assert (one.difference.value, one.difference.p) == (None, excluded.p)
-    ends = [wrong.ci_low, wrong.ci_high, excluded.ci_low, excluded.ci_high]
+    ends = [end for end in (wrong.ci_low, wrong.ci_high, excluded.ci_low, excluded.ci_high) if end is not None]
     assert (one.difference.ci_low, one.difference.ci_high) == (min(ends), max(ends))

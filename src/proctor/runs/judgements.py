@@ -56,12 +56,14 @@ class RatingSummary:
 
 
 def judgements_of(store: Store, benchmark: str, runs: Sequence[Run], scorer: str) -> list[DimensionJudgement]:
-    """What a scorer said of the answers of these runs, by run and in the benchmark's order."""
+    """What a scorer said of the answers of these runs, by run and in the benchmark's order: its scores on the dimensions
+    of the benchmark, or of a scorer that rates on none of them all its scores."""
     order = {item.id: position for position, item in enumerate(store.items(benchmark))}
     metrics = {metric.name for metric in _dimensions(store, benchmark)}
     found: list[DimensionJudgement] = []
     for run in runs:
-        rows = [row for row in store.score_rows(run, scorer=scorer) if row.metric in metrics]
+        every = store.score_rows(run, scorer=scorer)
+        rows = [row for row in every if row.metric in metrics] or every
         votes = store.votes(row.vote_key for row in rows if row.vote_key)
         values: dict[str, dict[str, float]] = {}
         behind: dict[str, str] = {}

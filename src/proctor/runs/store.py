@@ -435,11 +435,12 @@ class Store:
         known = benchmark_row(connection, name)
         if known is None:
             names = connection.scalars(select(schema.benchmarks.c.name)).all()
-            raise InputError(
-                self.shown,
-                found=f"no benchmark {name!r}",
-                expected=one_of(names, name) if names else "a store with answers: run something first",
-            )
+            found, expected = f"no benchmark {name!r}", "a store with answers: run something first"
+            if not names and connection.scalar(select(func.count()).select_from(schema.votes)):
+                # What `judge mediqa-eval --votes FILE` kept: judgements without the answers that they are of.
+                found = "judgements and no answers"
+                expected = f"answers beside them: proctor import {name} PATH --data FOLDER --store {self.shown}"
+            raise InputError(self.shown, found=found, expected=one_of(names, name) if names else expected)
         return known
 
     def _ids(self, benchmark: str) -> dict[str, int]:
