@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-from proctor.api.options import AllItems, Files, MediaFolder, Seed, Selection, StoreUrl, texts
+from proctor.api.option_texts import texts
+from proctor.api.options import AllItems, Columns, Files, MediaFolder, Seed, Selection, StoreUrl
 from proctor.core import Option
 
 
@@ -27,6 +28,7 @@ class ImportOptions(Files, total=False):
     condition: Annotated[str, Option("What the system had seen. [default: as the files say, else video]", default="")]
     answers_only: Annotated[bool, Option("Do not read people's ratings in the file.", default=False)]
     scorer: Annotated[str, Option("The file holds this automatic scorer's scores of answers in the store.", default="")]
+    columns: Columns
     store: StoreUrl
     seed: Seed
     form: Annotated[

@@ -9,7 +9,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar, cast
 
-from proctor.core import BENCHMARKS, FailedPolicy, InputError, Option, UsageError
+from proctor.api.option_texts import columns_of, facets_of, settings_pairs, texts
+from proctor.core import BENCHMARKS, FailedPolicy, Option, UsageError
 
 if TYPE_CHECKING:
     from proctor.core import Scorer
@@ -70,41 +71,6 @@ def size_in_bytes(text: str | None) -> int | None:
     return round(float(found[1]) * _UNITS[found[2]])
 
 
-def _pairs(what: str) -> Callable[[Any], Any]:
-    def read(pairs: Any) -> Any:
-        from proctor.models import parse_settings
-
-        return parse_settings(pairs, what)
-
-    return read
-
-
-def texts(pairs: Sequence[str]) -> dict[str, str]:
-    """KEY=VALUE pairs as they are typed, each key once."""
-    found: dict[str, str] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key or key in found:
-            raise InputError(None, "--option", found=repr(pair), expected="each KEY=VALUE once")
-        found[key] = value
-    return found
-
-
-def _columns(pairs: Sequence[str]) -> dict[str, list[str]]:
-    """FIELD=COLUMN pairs; a field may have several columns."""
-    found: dict[str, list[str]] = {}
-    for pair in pairs:
-        name, equals, column = pair.partition("=")
-        if not equals or not name.strip() or not column.strip():
-            raise UsageError("--map", "FIELD=COLUMN, such as question=Frage", found=repr(pair))
-        found.setdefault(name.strip(), []).append(column.strip())
-    return found
-
-
-def _facets(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
 def system_names() -> list[str]:
     """The built-in systems and methods."""
     from proctor.systems import SYSTEMS
@@ -153,7 +119,7 @@ def _own(text: str, read: Callable[[Any], Any]) -> Option:
 
 
 def _by(text: str) -> Option:
-    return Option(text, "--by", (), shell=str, read=_facets, metavar="FACET[,FACET]")
+    return Option(text, "--by", (), shell=str, read=facets_of, metavar="FACET[,FACET]")
 
 
 _TWO_LEVEL = "Intervals draw groups, and then questions within each: wider than whole groups need."
@@ -176,6 +142,17 @@ Baselines = Annotated[
     _Names, _many("A reference system, or none; repeatable. [default: random, majority]", "--baseline")
 ]
 Cache = Annotated[Path | None, Option("Where frames are kept.", env="PROCTOR_CACHE", group=_MEDIA)]
+Columns = Annotated[
+    Mapping[str, str | Sequence[str]],
+    Option(
+        "Your own questions: the column of a field, such as question=Frage; may be repeated.",
+        "--map",
+        {},
+        shell=list[str],
+        read=columns_of,
+        metavar="FIELD=COLUMN",
+    ),
+]
 Concurrency = Annotated[int, Option("Questions or answers under way at once.", default=8, low=1, group=_LIMITS)]
 Draws = Annotated[int, Option("Bootstrap draws behind each interval.", default=2000, low=100)]
 MaxSide = Annotated[int, Option("Longest side of a frame in pixels.", default=512, low=16, group=_MEDIA)]
@@ -210,24 +187,12 @@ Track = Annotated[
 
 
 class Files(TypedDict, total=False):
-    """Where a benchmark's own files lie (a store remembers it), its track where it comes in several, and for your own
-    questions `columns`: by field the column that holds it, where its name does not say so."""
+    """Where a benchmark's own files lie (a store remembers it), and its track where it comes in several."""
 
     data: Annotated[
         str | Path | None, Option("The folder with the benchmark's own files; the store remembers it.", shell=Path)
     ]
     track: Track
-    columns: Annotated[
-        Mapping[str, str | Sequence[str]],
-        Option(
-            "Your own questions: the column of a field, such as question=Frage; may be repeated.",
-            "--map",
-            {},
-            shell=list[str],
-            read=_columns,
-            metavar="FIELD=COLUMN",
-        ),
-    ]
 
 
 class Selection(TypedDict, total=False):
@@ -364,7 +329,7 @@ class ModelOptions(TypedDict, total=False):
             "Passed to the model: temperature=0 max_tokens=512.",
             default={},
             shell=list[str],
-            read=_pairs("model settings"),
+            read=settings_pairs("model settings"),
             group=_MODEL,
             metavar="KEY=VALUE …",
         ),
@@ -380,19 +345,20 @@ class ModelOptions(TypedDict, total=False):
 
 
 class RunOptions(Files, ModelOptions, total=False):
-    """What is asked of whom. `model` is one or several of `provider:name` (keys come from the environment), or names at
-    the server `base_url`; `name` keeps the answers under another name. `store` is a path or a URL; by default
+    """What is asked of whom. For your own questions `columns` says by field which column holds it. `model` is one or
+    several of `provider:name` (keys come from the environment), or names at the server `base_url`; `name` keeps the answers under another name. `store` is a path or a URL; by default
     `proctor.db` in the working folder (or `PROCTOR_STORE`), since an answer that was paid must not be lost; ":memory:"
     keeps nothing. `baselines` False: not asked beside. `on_change` is called with the tally after every answer; `stop`,
     once set, lets the answers under way come in and asks no more."""
 
+    columns: Columns
     media: MediaFolder
     model: Annotated[
         _Models,
         _many("A model, provider:name, with settings of its own; may be repeated.", metavar="NAME [KEY=VALUE …]"),
     ]
     options: Annotated[
-        _Json, _own("An option of the system; may be repeated (proctor list methods).", _pairs("--option"))
+        _Json, _own("An option of the system; may be repeated (proctor list methods).", settings_pairs("--option"))
     ]
     name: Annotated[str, Option("Keep the results under this name.", default="")]
     conditions: Annotated[

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from proctor.core import ParseError, cell_text, one_of
-from proctor.core.formats import AnswerFormat, option_letters
+from proctor.core.formats import AnswerFormat, QuantityFormat, option_letters
 from proctor.tasks.questions.cells import letter_of, texts_of
 from proctor.tasks.questions.columns import plain
 from proctor.tasks.questions.settings import Settings
@@ -21,6 +21,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "binary": ("binary", "yes no", "yesno", "boolean", "bool", "true false"),
     "count": ("count", "whole number", "integer"),
     "percentage": ("percentage", "percent"),
+    "quantity": ("quantity", "number", "numeric", "float", "measurement"),
     "timestamps": ("timestamps", "timestamp", "time", "moment"),
     "intervals": ("intervals", "interval", "segment", "segments", "span"),
     "ordering": ("ordering", "order", "sequence"),
@@ -34,6 +35,7 @@ SHOWN: Mapping[str, str] = {
     "binary": "yes or no",
     "count": "whole number",
     "percentage": "percentage",
+    "quantity": "number",
     "timestamps": "time",
     "intervals": "interval",
     "ordering": "order",
@@ -49,6 +51,7 @@ _YES = {"yes", "y", "true", "ja", "oui", "sí", "si", "sim", "да", "是", "ن�
 _NO = {"no", "n", "false", "nein", "non", "não", "nee", "нет", "否", "لا", "לא"}
 _COUNT = re.compile(r"\d{1,9}", re.ASCII)
 _PERCENT = re.compile(r"\d{1,3}(?:\.\d+)?\s?%", re.ASCII)
+_QUANTITY = re.compile(r"[-+]?\d{1,9}(?:[.,]\d{1,9})?\s?(?P<unit>[^\s\d].{0,15})?", re.ASCII)
 _CLOCK = re.compile(r"(?:\d{1,3}:)?\d{1,2}:\d{2}(?:\.\d+)?", re.ASCII)
 _SPAN = re.compile(rf"(?:{_CLOCK.pattern})\s?(?:-|–|to|bis)\s?(?:{_CLOCK.pattern})", re.ASCII)
 _MARKS = re.compile(r"\s*(?:->|[>,;\s])\s*")
@@ -81,9 +84,19 @@ def guessed_format(cell: Any, settings: Settings, options: Sequence[str], labels
         kind = "count"
     elif _PERCENT.fullmatch(text):
         kind = "percentage"
+    elif (quantity := _QUANTITY.fullmatch(text)) and (found := _in_unit(quantity["unit"] or "", settings)):
+        return found
     else:
         kind = "ordering" if len(labels) > 1 and len(named) == len(labels) else "free_text"
     return _built(kind, settings, options, labels, several=len(texts_of(text)) > 1)
+
+
+def _in_unit(unit: str, settings: Settings) -> QuantityFormat | None:
+    """The format of a number in a unit; None for a word that is no unit."""
+    try:
+        return QuantityFormat(unit=unit, tolerance=settings.tolerances.get("quantity", 0.0))
+    except (ValidationError, ParseError):
+        return None
 
 
 def _labels_in(text: str, labels: Sequence[str]) -> list[str]:

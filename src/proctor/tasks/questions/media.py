@@ -20,10 +20,11 @@ _MOST_FRAMES = 2_000
 
 class MediaFolder:
     """Where media are looked for: the folder that is named, else that of the questions or `media` in it, whichever holds
-    more of the paths. Pictures from the table itself (`embedded`) are kept in the cache until `write_embedded`."""
+    more of the paths. `frame_folders` says of a frame in which folder of frames it was found. Pictures from the table itself (`embedded`) are kept in the cache until `write_embedded`."""
 
     def __init__(self, folder: Path, named: Path | None, paths: Iterable[str]) -> None:
         self.embedded: dict[str, bytes] = {}
+        self.frame_folders: dict[str, str] = {}
         self._found: dict[str, Path | None] = {}
         self.root = named or _best((folder, folder / MEDIA), sorted(set(paths)))
 
@@ -100,6 +101,7 @@ class MediaFolder:
         frames = [f"{source}/{name}" for name in names]
         for frame in frames:
             self._find(frame)
+            self.frame_folders[frame] = source
         return frames
 
     def _find(self, source: str) -> Path | None:

@@ -181,7 +181,7 @@ def _add_groups(reading: QuestionSet) -> None:
         found = "no group, and no media to take it from"
         expected = "a column with what must be resampled together (--map group=COLUMN; the id, where each stands alone)"
         reading.faults.append((place.file, TableFault(place.row, column, found, expected)))
-    groups = _by_files(without)
+    groups = _by_files(without, reading.folder.frame_folders)
     reading.items = [
         item.model_copy(update={"group": groups[item.id]}) if item.id in groups else item for item in reading.items
     ]
@@ -191,8 +191,9 @@ def _add_groups(reading: QuestionSet) -> None:
     )
 
 
-def _by_files(items: Iterable[Item]) -> dict[str, str]:
-    """By item the first name of the files that it is connected with, by files of its own and of others."""
+def _by_files(items: Iterable[Item], folders: Mapping[str, str]) -> dict[str, str]:
+    """By item the first name of the files that it is connected with, by files of its own and of others; a folder of
+    frames counts as one."""
     first: dict[str, str] = {}
 
     def top(name: str) -> str:
@@ -201,16 +202,12 @@ def _by_files(items: Iterable[Item]) -> dict[str, str]:
             name = first[name]
         return name
 
-    shown = [(item.id, [_unit(medium.source) for medium in item.media]) for item in items if item.media]
+    shown = [(item.id, [folders.get(one.source, one.source) for one in item.media]) for item in items if item.media]
     for _, names in shown:
         for name in names[1:]:
             one, other = sorted((top(names[0]), top(name)))
             first[other] = one
     return {item_id: top(names[0]) for item_id, names in shown}
-
-
-def _unit(source: str) -> str:
-    return source
 
 
 def _add_facets(reading: QuestionSet) -> None:
