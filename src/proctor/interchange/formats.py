@@ -97,6 +97,8 @@ FORMATS = ForeignFormats(
     ForeignFormat("hf-eval", "Hugging Face eval.yaml", writer="hugging_face:write_eval_yaml"),
     ForeignFormat("hf-dataset", "Hugging Face dataset", writer="dataset_folder:write_dataset_folder", folder=True),
     ForeignFormat("croissant", "Croissant 1.1", writer="croissant:write_croissant", folder=True),
+    ForeignFormat("inspect-task", "Task of Inspect", writer="task_folders:write_inspect_task", folder=True),
+    ForeignFormat("lmms-eval-task", "Task of lmms-eval", writer="task_folders:write_lmms_eval_task", folder=True),
     ForeignFormat("model-card", "A table for a model's card, in Markdown", writer="model_card:write_model_card"),
 )
 """The formats of other programs."""
