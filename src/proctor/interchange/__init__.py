@@ -13,13 +13,5 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "FORMATS",
-    "ORIGIN",
-    "TABLE",
-    "ExportSource",
-    "ForeignFormat",
-    "LmmsTask",
-    "Written",
-    "inspect_task",
-    "recognised",
-]
+    "FORMATS", "ORIGIN", "TABLE", "ExportSource", "ForeignFormat", "LmmsTask", "Written", "inspect_task", "recognised",
+]  # fmt: skip
