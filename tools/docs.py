@@ -10,6 +10,7 @@ import ast
 import inspect
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import is_dataclass
 from itertools import pairwise
@@ -52,10 +53,11 @@ def _cli() -> str:
 
 def _formats() -> str:
     from proctor.core.formats import AnswerFormat
+    from tools.format_examples import CELLS, EXAMPLES, TEXTS
 
     parts = []
     for kind in get_args(get_args(AnswerFormat)[0]):
-        form, options = _EXAMPLES[kind.model_fields["kind"].default](kind)
+        form, options = EXAMPLES[kind.model_fields["kind"].default](kind)
         settings = [
             [f"`{name}`", "needed" if field.is_required() else f"`{field.default}`"]
             for name, field in kind.model_fields.items()
@@ -72,8 +74,8 @@ def _formats() -> str:
             f"Distance: {distance}",
             f"Chance level: {_one_line(inspect.getdoc(kind.chance) or '')}",
             f"In a cell: {_one_line(inspect.getdoc(kind.from_cell) or '')}",
-            _table(["Cell", "JSON"], [_referred(form, options, text) for text in _CELLS[form.kind]]),
-            _table(["The model's text", "What is read"], [_reading(form, options, text) for text in _TEXTS[form.kind]]),
+            _table(["Cell", "JSON"], [_referred(form, options, text) for text in CELLS[form.kind]]),
+            _table(["The model's text", "What is read"], [_reading(form, options, text) for text in TEXTS[form.kind]]),
         ]
     return "\n\n".join(parts)
 
@@ -94,143 +96,6 @@ def _referred(form: Any, options: Sequence[str], text: str) -> list[str]:
     answer, *accepted = (json.dumps(one) for one in form.read_reference(text, options))
     also = f", accepted: {', '.join(f'`{one}`' for one in accepted)}" if accepted else ""
     return [shown, f"`{answer}`{also}"]
-
-
-_CELLS = {
-    "choice": ("C", "left kidney", "A | C"),
-    "ordering": ("C > A > B", "C, A, B"),
-    "binary": ("yes", "FALSE"),
-    "count": ("3", "3.0", "2 | 3"),
-    "percentage": ("40 %", "37,5"),
-    "classes": ("specimen bag, clip", "none"),
-    "timestamps": ("00:01:05", "1:05", "65.5 s"),
-    "intervals": ("00:01:05-00:01:20", "65 to 80 s", "1:05-1:20 | 1:00-1:20"),
-    "quantity": ("35", "3,5 cm", "35 mm | 4 cm"),
-    "pattern": ("2/3", "2/3 | 3/3"),
-    "free_text": ("The probe slides caudally.", "The probe slides caudally. | It moves towards the feet."),
-    "ratings": ("accuracy: 0.5, safety: 1", '{"accuracy": 0.5, "safety": 1}'),
-}
-
-_EXAMPLES: dict[str, Callable[[Any], tuple[Any, tuple[str, ...]]]] = {
-    "choice": lambda kind: (kind(), ("liver", "spleen", "left kidney", "aorta")),
-    "ordering": lambda kind: (kind(labels=("A", "B", "C")), ()),
-    "binary": lambda kind: (kind(), ()),
-    "count": lambda kind: (kind(), ()),
-    "percentage": lambda kind: (kind(tolerance=5), ()),
-    "classes": lambda kind: (kind(classes=("clip", "sponge", "specimen bag")), ()),
-    "timestamps": lambda kind: (kind(tolerance=2), ()),
-    "intervals": lambda kind: (kind(), ()),
-    "quantity": lambda kind: (kind(unit="mm", tolerance=2), ()),
-    "pattern": lambda kind: (kind(pattern="[1-4]/[1-4]"), ()),
-    "free_text": lambda kind: (kind(), ()),
-    "ratings": lambda kind: (kind(dimensions=("accuracy", "safety")), ()),
-}
-
-_TEXTS = {
-    "choice": (
-        "Answer: C",
-        "**Answer:** (c), since the cortex is thin",
-        "I first thought of B, but the final answer is (C).",
-        "It is the left kidney.",
-        "Not B. Option C matches.",
-        "答案：C",
-        "B or C",
-        "Answer: both A and C",
-        "A transverse sweep shows it.",
-        "I can't see a video, so it could be any of A to D.",
-    ),
-    "ordering": (
-        "Answer: C > A > B\n\nIn A the pads are on; B shows the shock.",
-        '{"order": ["C", "A", "B"], "rationale": "C [before A]"}',
-        "1. C: check\n2. A: call\n3. B: press",
-        "B first, then A",
-        "CAB",
-        "A: 2, B: 3, C: 1",
-        "A > B > C or C > B > A",
-        "no idea",
-    ),
-    "binary": (
-        "Answer: yes",
-        "No, a sponge is left.",
-        "<think>yes?</think>No",
-        "是的",
-        "It could be yes or no.",
-        "No sponge is left.",
-        "No video was provided.",
-    ),
-    "count": (
-        "Answer: 3",
-        "There are three needles.",
-        "3 (2 silver, 1 gold)",
-        "At 00:01:05 two, then one more: 3 in total",
-        "No clips are visible.",
-        "1,000",
-        "三个",
-        "2 or 3",
-        "at least 2",
-        "2 clips and 1 sponge",
-        "-1",
-    ),
-    "percentage": (
-        "Answer: 40%",
-        "about 37.5 percent",
-        "24 of 60 s, i.e. 40 %",
-        "百分之四十",
-        "0.4",
-        "40 to 50 %",
-        "more than 50%",
-        "140 %",
-    ),
-    "classes": (
-        "Answer: clip, specimen bag",
-        "Sponges and clips are visible.",
-        "A clip, but no sponge.",
-        "none",
-        "clip or sponge",
-        "clip, scalpel",
-        "No sponge is visible.",
-        "a scalpel",
-    ),
-    "timestamps": (
-        "Answer: 00:01:05",
-        "It starts at 1:05.",
-        "at 65 seconds",
-        "1 min 5 s",
-        "at 0:30 and 1:05",
-        "between 0:30 and 1:05",
-        "after 1:05",
-        "00:01:75",
-    ),
-    "intervals": (
-        "Answer: 00:01:05-00:01:20",
-        "It starts at 1:05 and ends at 1:20.",
-        "from about 65 to about 80 seconds",
-        '{"start": "1:05", "end": 80}',
-        "[65, 80]",
-        "从1:05到1:20",
-        "1:20-1:05",
-        "at 1:05",
-        "1:05-1:20 or 2:05-2:20",
-    ),
-    "quantity": (
-        "Answer: 35 mm",
-        "The duct measures about 0.8 cm.",
-        "3,5 cm (35 ± 2 mm)",
-        "Answer: 35",
-        '{"value": 3.5, "unit": "cm"}',
-        "35-40 mm",
-        "at least 35 mm",
-        "35 mg",
-    ),
-    "pattern": ("2/3", "Answer: 2/3, the middle right", "2/3 or 3/3", "two of three"),
-    "free_text": ("  The probe slides caudally. ", "<think>Caudally?</think>The probe slides caudally.", ""),
-    "ratings": (
-        '{"accuracy": 0.5, "safety": 1}',
-        'Rating:\n{"why": "short", "accuracy": "0.5", "safety": 1}',
-        '{"accuracy": 0.5}',
-        '{"accuracy": 2, "safety": 1}',
-    ),
-}
 
 
 def _metrics() -> str:
@@ -489,4 +354,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    sys.path[0] = str(ROOT)  # so that this folder is a package, as it is for the tests
     main()

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from proctor.core import ParseError
 from proctor.core.formats import (
     BinaryFormat,
+    BoxesFormat,
     ChoiceFormat,
+    ChoicesFormat,
     ClassesFormat,
     CountFormat,
     Format,
@@ -23,8 +25,12 @@ from proctor.core.formats import (
     OrderingFormat,
     PatternFormat,
     PercentageFormat,
+    PointFormat,
+    PreferenceFormat,
     QuantityFormat,
     RatingsFormat,
+    ScaleFormat,
+    ShortTextFormat,
     TimestampsFormat,
 )
 
@@ -33,6 +39,7 @@ TWO = RatingsFormat(dimensions=("accuracy", "safety"))
 CLASSES = ClassesFormat(classes=("clip", "Specimen Bag"))
 THREE = OrderingFormat(labels=("A", "B", "C"))
 WINDOWS = IntervalsFormat(several=True)
+BOXES = BoxesFormat(several=True)
 SEVERAL = TimestampsFormat(several=True)
 
 CELLS: list[tuple[Format, Any, list[Any]]] = [
@@ -91,6 +98,22 @@ CELLS: list[tuple[Format, Any, list[Any]]] = [
     (QuantityFormat(unit="°C"), "98.6 F", [37.0]),
     (QuantityFormat(), "1e3", [1000.0]),
     (QuantityFormat(), 3, [3.0]),
+    (BoxesFormat(), "[120, 80, 460, 300]", [[[120.0, 80.0, 460.0, 300.0]]]),
+    (BoxesFormat(), "120; 80; 460; 300", [[[120.0, 80.0, 460.0, 300.0]]]),
+    (BoxesFormat(), [120, 80, 460, 300], [[[120.0, 80.0, 460.0, 300.0]]]),
+    (BOXES, "1, 2, 3, 4; 5, 6, 7, 8", [[[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]]),
+    (PointFormat(), "512, 300 | 10 20", [[512.0, 300.0], [10.0, 20.0]]),
+    (PointFormat(), "120, 80, 460, 300", [[120.0, 80.0, 460.0, 300.0]]),
+    (ChoicesFormat(), "A, c", [["A", "C"]]),
+    (ChoicesFormat(), "CA", [["A", "C"]]),
+    (ChoicesFormat(), "liver; left kidney", [["A", "C"]]),
+    (ChoicesFormat(), "A, B | A, C", [["A", "B"], ["A", "C"]]),
+    (ShortTextFormat(), "left kidney | ren sinister", ["left kidney", "ren sinister"]),
+    (ScaleFormat(labels=("poor", "fair", "good"), high=3), "Fair", [2]),
+    (ScaleFormat(), "4.0", [4]),
+    (ScaleFormat(low=-2, high=2), "-2", [-2]),
+    (PreferenceFormat(), "b", ["B"]),
+    (PreferenceFormat(), "Tie", ["tie"]),
     (TWO, "safety=1; accuracy: 0,5", [{"accuracy": 0.5, "safety": 1.0}]),
     (TWO, '{"accuracy": 0.5, "safety": 1}', [{"accuracy": 0.5, "safety": 1.0}]),
 ]
@@ -136,6 +159,17 @@ REFUSED: list[tuple[Format, Any, str]] = [
     (QuantityFormat(unit="mm"), 10**400, "expected one number in mm, found '1000"),
     (QuantityFormat(unit="mm"), True, "expected one number in mm, found 'True'"),
     (QuantityFormat(unit="mg"), "1,000 mg", "expected one number in mg (1000 or 1.0: a comma"),
+    (BoxesFormat(), "460, 80, 120, 300", "expected left before right and top above bottom, found '460, 80, 120, 300'"),
+    (BoxesFormat(), "1, 2, 3, 1400", "expected a box inside the picture (1000 × 1000), found '1, 2, 3, 1400'"),
+    (BoxesFormat(), "upper left", "expected one box as [left, top, right, bottom], found 'upper left'"),
+    (BoxesFormat(), [1, 2, 3, 10**400], "expected a list of [left, top, right, bottom], found '[1, 2, 3, 1000"),
+    (PointFormat(), "512", "expected [x, y], or the box [left, top, right, bottom] that it lies in, found '512'"),
+    (ChoicesFormat(), "A or C", "expected one of the letters A, B, C, D, or the text of one option, found 'A or C'"),
+    (ChoicesFormat(), [], "expected a list of some of A, B, C, D, found '[]'"),
+    (ShortTextFormat(), "...", "expected a text of 1 to 80 characters, found '...'"),
+    (ScaleFormat(), "6", "expected one level from 1 to 5, found '6.0'"),
+    (ScaleFormat(), "good", "expected one level from 1 to 5, found 'good'"),
+    (PreferenceFormat(ties=False), "tie", "expected A or B, found 'tie'"),
     (TWO, "accuracy: 0.5", "expected an object with the keys accuracy, safety, found \"{'accuracy': 0.5}\""),
     (TWO, "good", "expected accuracy: number, safety: number, found 'good'"),
     (TWO, "accuracy: 2, safety: 1", "expected 0 to 1 for 'accuracy', found '2.0'"),
@@ -175,6 +209,20 @@ _VALUES: list[tuple[Format, st.SearchStrategy[Any]]] = [
         ),
     ),
     (QuantityFormat(unit="mm"), st.integers(-(10**9), 10**9).map(lambda one: one / 1000)),
+    (
+        BOXES,
+        st.lists(
+            st.tuples(*[st.integers(0, 900)] * 2).map(lambda one: [one[0], one[1], one[0] + 50, one[1] + 99]),
+            min_size=1,
+            max_size=3,
+            unique_by=tuple,
+        ),
+    ),
+    (PointFormat(), st.tuples(*[st.integers(0, 1000)] * 2).map(list)),
+    (ChoicesFormat(), st.sets(st.sampled_from("ABCD"), min_size=1).map(sorted)),
+    (ShortTextFormat(), st.sampled_from(["left kidney", "L3/L4", "5-0 Prolene"])),
+    (ScaleFormat(low=-3), st.integers(-3, 5)),
+    (PreferenceFormat(), st.sampled_from(["A", "B", "tie"])),
     (TWO, st.fixed_dictionaries({"accuracy": st.floats(0, 1), "safety": st.floats(0, 1)})),
 ]
 

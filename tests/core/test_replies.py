@@ -15,7 +15,9 @@ from proctor.core import ParseError
 from proctor.core.formats import (
     AnswerFormat,
     BinaryFormat,
+    BoxesFormat,
     ChoiceFormat,
+    ChoicesFormat,
     ClassesFormat,
     CountFormat,
     Format,
@@ -24,8 +26,12 @@ from proctor.core.formats import (
     OrderingFormat,
     PatternFormat,
     PercentageFormat,
+    PointFormat,
+    PreferenceFormat,
     QuantityFormat,
     RatingsFormat,
+    ScaleFormat,
+    ShortTextFormat,
     TimestampsFormat,
 )
 from proctor.core.formats.reply import MAX_ANSWER_CHARS, after_thoughts
@@ -59,7 +65,7 @@ def test_replies_are_read_as_two_people_would(file: Path, record_property: Any) 
     assert len(unread) <= _MOST_UNREAD * len(rows), unread
 
 
-_LATER = {"intervals", "quantity"}
+_LATER = {"intervals", "quantity", "boxes", "point", "choices", "short_text", "scale", "preference"}
 """The formats that have at least a hundred replies; all others have three hundred."""
 
 
@@ -96,6 +102,20 @@ ALL: list[Format] = [
     QuantityFormat(unit="mm"),
     QuantityFormat(unit="s", tolerance=2, strict=True),
     QuantityFormat(),
+    BoxesFormat(),
+    BoxesFormat(several=True),
+    BoxesFormat(several=True, strict=True),
+    PointFormat(tolerance=5),
+    PointFormat(strict=True),
+    ChoicesFormat(),
+    ChoicesFormat(strict=True),
+    ShortTextFormat(),
+    ShortTextFormat(strict=True),
+    ScaleFormat(labels=("poor", "fair", "good", "very good", "excellent")),
+    ScaleFormat(low=-2, high=2, strict=True),
+    PreferenceFormat(),
+    PreferenceFormat(ties=False),
+    PreferenceFormat(strict=True),
     ChoiceFormat(strict=True),
     BinaryFormat(strict=True),
     CountFormat(strict=True),
@@ -137,6 +157,13 @@ PIECES = (
     '{"start": 65, "end": ',
     " to ",
     "35 mm",
+    "[1, 2, 3, 4]",
+    "(5, 6)",
+    '{"x": 1, "y": ',
+    "tie",
+    " is better than ",
+    "good",
+    "4/5",
     "3.5 cm",
     " 10^9",
     "00:01:75",
@@ -211,6 +238,14 @@ HOSTILE = (
     "1 min 2 s - ",
     "[1, 2], ",
     "35 mm, ",
+    "1, 2, 3, 4, ",
+    "(1, 2), ",
+    "x1=1, ",
+    "A, B, ",
+    "A\n",
+    "B is better than A ",
+    "good or ",
+    "[[",
     "1 h ",
     "1.5 x 10^9 ",
 )

@@ -86,7 +86,13 @@ ACCURACY = Metric(
         "classes",
         "timestamps",
         "intervals",
+        "boxes",
+        "point",
         "quantity",
+        "choices",
+        "short_text",
+        "scale",
+        "preference",
         "pattern",
     ),
 )

@@ -12,10 +12,12 @@ from pydantic import JsonValue
 from proctor.core import ACCURACY, NO_ANSWER, Answer, Item, Metric, Reference, Score, Status
 from proctor.core.formats import (
     AnswerFormat,
+    BoxesFormat,
     Format,
     FreeTextFormat,
     IntervalsFormat,
     OrderingFormat,
+    PointFormat,
     QuantityFormat,
     RatingsFormat,
     TimestampsFormat,
@@ -190,7 +192,7 @@ class Constants:
 def best_constant(form: AnswerFormat, references: Sequence[Reference]) -> JsonValue:
     """The constant for these references, at least one, all of the format `form`.
 
-    Timestamps and intervals: the median (where several may be named: of each place, among the references with the
+    Timestamps, intervals, boxes and points: the median (where several may be named: of each place, among the references with the
     most frequent number of them). Quantities: the median. Ratings: the median of each dimension. All others: that
     reference answer which is right for the most items, accepted alternatives included; of equals the
     smallest, so that the order of the items does not matter.
@@ -201,8 +203,10 @@ def best_constant(form: AnswerFormat, references: Sequence[Reference]) -> JsonVa
     """
     if isinstance(form, TimestampsFormat):
         return _median_moments([reference.answer for reference in references])
-    if isinstance(form, IntervalsFormat):
+    if isinstance(form, IntervalsFormat | BoxesFormat):
         return median_places([reference.answer for reference in references])
+    if isinstance(form, PointFormat):
+        return _median_point([reference.answer for reference in references])
     if isinstance(form, QuantityFormat):
         return _median([float(str(reference.answer)) for reference in references])
     if isinstance(form, RatingsFormat):
@@ -269,6 +273,13 @@ def median_places(answers: Sequence[JsonValue]) -> JsonValue:
     usual = min(lengths, key=lambda length: (-lengths[length], length))
     table = np.array([one for one in lists if len(one) == usual])
     return [[float(end) for end in one] for one in np.median(table, axis=0)]
+
+
+def _median_point(answers: Sequence[JsonValue]) -> JsonValue:
+    """The median of x and of y, of boxes that of their middles."""
+    ends = [[float(str(end)) for end in answer] for answer in answers if isinstance(answer, list)]
+    middles = np.array([[(one[0] + one[-2]) / 2, (one[1] + one[-1]) / 2] for one in ends])
+    return [float(end) for end in np.median(middles, axis=0)]
 
 
 def _field(answer: JsonValue, name: str) -> float:

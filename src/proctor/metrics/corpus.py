@@ -138,8 +138,8 @@ def count_estimates(
     return estimates([cost, *_errors(COUNT_ERROR, error, worst), near], plan)
 
 
-BALANCED = Metric("balanced_accuracy", "Balanced accuracy", percent=True, formats=("binary", "choice"))
-MCC = Metric("mcc", "Matthews correlation", low=-1.0, formats=("binary", "choice"))
+BALANCED = Metric("balanced_accuracy", "Balanced accuracy", percent=True, formats=("binary", "choice", "preference"))
+MCC = Metric("mcc", "Matthews correlation", low=-1.0, formats=("binary", "choice", "preference"))
 NOMINAL_METRICS = (BALANCED, MCC)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import JsonValue
 
 from proctor.core import Answer, Item, Metric, Score, Status
-from proctor.core.formats import covered, extents, iou, matching
+from proctor.core.formats import ScaleFormat, covered, extents, iou, jaccard, matching, word_f1
 from proctor.metrics.accuracy import cause_of
 from proctor.metrics.corpus import ItemSums, MetricEstimate
 from proctor.stats import Floats, Groups, Resampling
@@ -28,6 +28,11 @@ RECALL_AT = {
 AVERAGE_PRECISION = Metric("average_precision", "Average precision (IoU 0.5 to 0.95)", percent=True, formats=_LOCATED)
 RELATIVE_ERROR = Metric(
     "relative_error", "Relative error (at most 1)", higher_is_better=False, percent=True, formats=("quantity",)
+)
+JACCARD = Metric("jaccard_index", "Jaccard index", percent=True, formats=("choices",))
+WORD_F1 = Metric("word_f1", "F1 of words", percent=True, formats=("short_text",))
+SCALE_ERROR = Metric(
+    "scale_error", "Error on the scale (share of its length)", higher_is_better=False, percent=True, formats=("scale",)
 )
 AP_LEAST = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 """The overlaps over which average precision is averaged: 0.5, 0.55 … 0.95."""
@@ -98,11 +103,21 @@ def _relative_error(_: Item, key: JsonValue, said: JsonValue) -> float:
     return min(1.0, abs(number - right) / abs(right)) if right else float(number != right)
 
 
+def _scale_error(item: Item, key: JsonValue, said: JsonValue) -> float:
+    """The levels between the two over those between the lowest and the highest."""
+    form = item.answer
+    length = form.high - form.low if isinstance(form, ScaleFormat) else 1
+    return abs(float(str(said)) - float(str(key))) / length
+
+
 _GRADES: dict[Metric, _Grade] = {
     IOU: _iou,
     **{metric: partial(_recall, least) for least, metric in RECALL_AT.items()},
     AVERAGE_PRECISION: _mean_precision,
     RELATIVE_ERROR: _relative_error,
+    JACCARD: lambda _, key, said: jaccard(key, said),
+    WORD_F1: lambda _, key, said: word_f1(str(key), str(said)),
+    SCALE_ERROR: _scale_error,
 }
 GRADED_METRICS = tuple(_GRADES)
 """What `GradedScorer` gives, each for the formats that it names."""

@@ -191,7 +191,7 @@ def _marks(kind: str, pairs: list[tuple[Item, JsonValue]], data: AnalysisData) -
         return set_estimates(truth, said, groups, plan=plan)
     if kind in {"intervals", "boxes"}:
         return located_estimates(truth, said, groups, plan=plan)
-    if kind in {"binary", "choice"}:
+    if kind in {"binary", "choice", "preference"}:
         return nominal_estimates(truth, said, groups, plan=plan)
     return []
 
@@ -280,7 +280,7 @@ _FEW = 3
 def vote(item: Item, values: Sequence[JsonValue]) -> JsonValue:
     """What the answers say together, best system first; None without an answer.
 
-    Count, percentage and quantity: the lower median. Classes: those that more than half name. Times, intervals and boxes: the number of
+    Count, percentage, quantity and scale: the lower median. Classes: those that more than half name. Times, intervals and boxes: the number of
     them that most have (of equals the smaller), and of these answers the median at each place. All others:
     the most frequent answer, of equals the one of the best system.
 
@@ -292,7 +292,7 @@ def vote(item: Item, values: Sequence[JsonValue]) -> JsonValue:
     if not said:
         return None
     kind = item.answer.kind
-    if kind in {"count", "percentage", "quantity"}:
+    if kind in {"count", "percentage", "quantity", "scale"}:
         return sorted(said, key=lambda value: float(str(value)))[(len(said) - 1) // 2]
     if kind == "classes":
         named = Counter(str(name) for value in said if isinstance(value, list) for name in value)

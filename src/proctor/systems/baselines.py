@@ -89,7 +89,8 @@ class RandomGuess:
     Choice: each option alike. Ordering: each permutation alike. Binary: a fair coin. Count: 0 to `HIGHEST_COUNT` alike.
     Percentage: a whole number from 0 to 100. Classes: each class with probability 1/2. Timestamps: uniform over the
     view's span (`DEFAULT_SPAN_S` where it has none), one moment, or one to three where several may be named. Intervals:
-    between two moments of the span, one or one to three. Ratings: uniform from low to high. Texts can't be drawn at random
+    between two moments of the span, one or one to three; boxes likewise, between two places on each axis; a point anywhere
+    in the picture. Choices: each set of at least one option alike. Scale and preference: each level, each side alike. Ratings: uniform from low to high. Texts can't be drawn at random
     and are not supported.
     """
 
@@ -138,6 +139,17 @@ def _intervals(one: _Draw) -> JsonValue:
     return [[float(end) for end in sorted(one.rng.uniform(*one.span, size=2))] for _ in range(one.count)]
 
 
+def _sides(one: _Draw) -> JsonValue:
+    across, down = (sorted(one.rng.uniform(0, end, size=2)) for end in (one.form.width, one.form.height))
+    return [float(across[0]), float(down[0]), float(across[1]), float(down[1])]
+
+
+def _some(letters: Sequence[str], rng: np.random.Generator) -> JsonValue:
+    """A set of at least one, each set alike."""
+    number = int(rng.integers(1, 2 ** len(letters)))
+    return [letter for place, letter in enumerate(letters) if number >> place & 1]
+
+
 _DRAWS: dict[str, Callable[[_Draw], JsonValue]] = {
     "choice": lambda one: str(one.rng.choice(option_letters(one.options))),
     "ordering": lambda one: [str(label) for label in one.rng.permutation(list(one.form.labels))],
@@ -147,6 +159,11 @@ _DRAWS: dict[str, Callable[[_Draw], JsonValue]] = {
     "classes": lambda one: [name for name in sorted(one.form.classes) if one.rng.random() < 0.5],
     "timestamps": _moments,
     "intervals": _intervals,
+    "boxes": lambda one: [_sides(one) for _ in range(one.count)],
+    "point": lambda one: [float(one.rng.uniform(0, one.form.width)), float(one.rng.uniform(0, one.form.height))],
+    "choices": lambda one: _some(option_letters(one.options), one.rng),
+    "scale": lambda one: int(one.rng.integers(one.form.low, one.form.high + 1)),
+    "preference": lambda one: str(one.rng.choice(["A", "B", "tie"] if one.form.ties else ["A", "B"])),
     "ratings": lambda one: {name: float(one.rng.uniform(one.form.low, one.form.high)) for name in one.form.dimensions},
 }
 

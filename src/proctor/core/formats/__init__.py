@@ -9,22 +9,26 @@ from typing import Annotated
 from pydantic import Field
 
 from proctor.core.formats.base import Format, StrictFormat, bare
+from proctor.core.formats.boxes import BoxesFormat, PointFormat
 from proctor.core.formats.choice import MOST_OPTIONS, ChoiceFormat, option_letters
 from proctor.core.formats.classes import ClassesFormat
 from proctor.core.formats.free import FreeTextFormat, RatingsFormat
 from proctor.core.formats.intervals import IntervalsFormat, extents
 from proctor.core.formats.numbers import BinaryFormat, CountFormat, PercentageFormat
+from proctor.core.formats.opinions import PreferenceFormat, ScaleFormat
 from proctor.core.formats.ordering import OrderingFormat
 from proctor.core.formats.overlap import covered, iou, matching
 from proctor.core.formats.pattern import PatternFormat
 from proctor.core.formats.quantity import QuantityFormat
+from proctor.core.formats.selections import ChoicesFormat, ShortTextFormat, jaccard, word_f1
 from proctor.core.formats.timestamps import TimestampsFormat
 
 __all__ = [
-    "MOST_OPTIONS", "AnswerFormat", "BinaryFormat", "ChoiceFormat", "ClassesFormat", "CountFormat", "Format",
-    "FreeTextFormat", "IntervalsFormat", "OrderingFormat", "PatternFormat", "PercentageFormat", "QuantityFormat",
-    "RatingsFormat", "StrictFormat", "TimestampsFormat", "bare", "covered", "extents", "iou", "matching",
-    "option_letters",
+    "MOST_OPTIONS", "AnswerFormat", "BinaryFormat", "BoxesFormat", "ChoiceFormat", "ChoicesFormat", "ClassesFormat",
+    "CountFormat", "Format", "FreeTextFormat", "IntervalsFormat", "OrderingFormat", "PatternFormat", "PercentageFormat",
+    "PointFormat", "PreferenceFormat", "QuantityFormat", "RatingsFormat", "ScaleFormat", "ShortTextFormat",
+    "StrictFormat", "TimestampsFormat", "bare", "covered", "extents", "iou", "jaccard", "matching", "option_letters",
+    "word_f1",
 ]  # fmt: skip
 
 AnswerFormat = Annotated[
@@ -37,6 +41,12 @@ AnswerFormat = Annotated[
     | TimestampsFormat
     | IntervalsFormat
     | QuantityFormat
+    | BoxesFormat
+    | PointFormat
+    | ChoicesFormat
+    | ShortTextFormat
+    | ScaleFormat
+    | PreferenceFormat
     | PatternFormat
     | FreeTextFormat
     | RatingsFormat,

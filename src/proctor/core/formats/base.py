@@ -106,6 +106,21 @@ class StrictFormat(Format):
         return fields
 
 
+_MOST_ALONE = 1_000
+
+
+def alone(text: str) -> str:
+    """A text as the strict reading of the formats takes it: `bare`, and of at most 1,000 characters. Raises `ParseError`
+    for a longer one.
+
+    >>> alone(" B. ")
+    'B'
+    """
+    if len(text) > _MOST_ALONE:
+        raise ParseError(expected="the answer and nothing else", found=f"{len(text)} characters: {text[:60]}")
+    return bare(text)
+
+
 def bare(text: str) -> str:
     """A text without the white space around it and without one final full stop.
 

@@ -211,6 +211,11 @@ def _option_text(statement: Statement, options: Sequence[str]) -> set[str]:
     return set()
 
 
+def named_by_text(statement: Statement, options: Sequence[str]) -> set[str]:
+    """The letters of the options whose whole text a statement says and does not deny."""
+    return _option_text(statement, options)
+
+
 def _named(statement: Statement, options: Sequence[str]) -> set[str]:
     """The letters that follow "option", else the lone letters, unless they are denied."""
     letters = set(option_letters(len(options)))

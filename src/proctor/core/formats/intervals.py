@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import StrictFormat, bare
+from proctor.core.formats.base import StrictFormat, alone
 from proctor.core.formats.cells import listed
 from proctor.core.formats.overlap import MOST_NAMED, covered, matching
 from proctor.core.formats.reply import Statement, first_sentence, json_fields, read_reply
@@ -100,7 +100,7 @@ class IntervalsFormat(StrictFormat):
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         del options
         if self.strict:
-            return self._checked([_cell_interval(part) for part in listed(bare(text))] or [(0.0, 0.0)], text)
+            return self._checked([_cell_interval(part) for part in listed(alone(text))] or [(0.0, 0.0)], text)
         for value in json_fields(text):
             found = _of_json(value)
             if found:

@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import Field, JsonValue, field_validator
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import StrictFormat, bare
+from proctor.core.formats.base import StrictFormat, alone
 from proctor.core.formats.cells import cell_quantity
 from proctor.core.formats.reply import Statement, first_sentence, json_fields, read_reply
 from proctor.core.formats.units import QUANTITIES, Unit, names_of, round_off, unit_of, units_named
@@ -65,6 +65,7 @@ _LONE = re.compile(
     r"\s?(?:$|[.,;:!)\]}\"'|]|\n|(?:at|in|on|since|because|as|for|based|when|is|was|to the nearest|overall|here|approximately|approx)\b)",
     re.IGNORECASE,
 )
+_ENDS = 1_500  # characters at both ends of a long text that are read
 _SPREAD = re.compile(r"\s?(?:±|\+/-|\+-)\s?\d{1,9}(?:[.,]\d{1,9})?")
 _SUPER = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
@@ -121,7 +122,7 @@ class QuantityFormat(StrictFormat):
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         del options
         if self.strict:
-            said = bare(text)
+            said = alone(text)
             unit = next((one for one in (self.unit,) if one and said.endswith(one)), "")
             return self._number(
                 cell_quantity(said.removesuffix(unit).strip(), f"{self._expected()} and nothing else"), text
@@ -142,7 +143,7 @@ class QuantityFormat(StrictFormat):
             return self._number(float(str(value)), text)
         if isinstance(value, list | dict) and not (isinstance(value, list) and len(value) == 1):
             return None
-        text = _SPREAD.sub("", text)
+        text = _SPREAD.sub("", text if len(text) <= 2 * _ENDS else f"{text[:_ENDS]}\n{text[-_ENDS:]}")
         start = first_sentence(text)
         for part in (start, text) if statement.sure else (text,):
             for said in (_ASIDE.sub(lambda hit: " " * len(hit[0]), part), part):

@@ -1,0 +1,267 @@
+"""What a system thinks of something: a level of a scale, and which of two is better."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from proctor.core.errors import ParseError
+from proctor.core.formats.base import StrictFormat, alone
+from proctor.core.formats.cells import cell_quantity, plain_words
+from proctor.core.formats.numbers import read_quantity
+from proctor.core.formats.reply import Statement, first_sentence, read_reply
+
+_OF = re.compile(r"(?<=\d)\s?(?:/|\bout of\b|\bvon\b|\bsur\b|\bof\b)\s?(?P<most>\d{1,3})(?!\d|\.\d)", re.IGNORECASE)
+_SCALE = re.compile(
+    r"\b(?:on|using) (?:a|the) (?:scale|likert scale)(?: (?:of|from))? \d{1,3}\s?(?:to|-)\s?\d{1,3}\b,?|\(\d{1,3}\s?(?:to|-)\s?\d{1,3}\)|(?<=\d)\s?(?:stars?|points?|分)\b|(?<=\d)分",
+    re.IGNORECASE,
+)
+_LEAD = re.compile(
+    r"[\s*\"'(\[]{0,4}(?:(?:i (?:would )?(?:rate|score|give)(?: (?:it|this|that))?|rating|score|level|grade|a|an|it is|it's|is|the|as|of|rated|rate|it)\b[\s:=,]{0,3}){0,6}[\s*\"'(\[]{0,4}",
+    re.IGNORECASE,
+)
+_KEYS = ("rating", "score", "level", "grade", "value", "stars")
+
+
+class ScaleFormat(StrictFormat):
+    """A level of a scale: a whole number from `low` to `high`, right within `tolerance` levels. `labels` are the names of
+    all levels, lowest first, where they have names; a reply may give either. Strict: the number, or the name, alone.
+
+    >>> ScaleFormat(labels=("poor", "fair", "good", "very good", "excellent")).parse("I would rate it 4/5.")
+    4
+    >>> ScaleFormat(labels=("poor", "fair", "good", "very good", "excellent")).parse("Answer: very good")
+    4
+    """
+
+    kind: Literal["scale"] = "scale"
+    low: int = Field(default=1, ge=-100, le=100)
+    high: int = Field(default=5, ge=-100, le=100)
+    labels: tuple[str, ...] = ()
+    tolerance: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _levels(self) -> Self:
+        if self.low >= self.high:
+            raise ValueError(f"a scale from {self.low} to {self.high}: expected a higher level than the lowest")
+        count = self.high - self.low + 1
+        names = {plain_words(label) for label in self.labels}
+        if self.labels and (len(self.labels) != count or len(names) != count or "" in names):
+            raise ValueError(f"{len(self.labels)} labels: expected a name for each of {count} levels, or none")
+        return self
+
+    def _expected(self) -> str:
+        return f"one level from {self.low} to {self.high}"
+
+    def instruction(self, options: Sequence[str] = ()) -> str:
+        del options
+        named = "; ".join(f"{self.low + place}: {label}" for place, label in enumerate(self.labels))
+        levels = f"a whole number from {self.low} to {self.high}{f' ({named})' if named else ''}"
+        if self.strict:
+            return f"Reply with {levels} and nothing else."
+        return f'Start your reply with "Answer: N", where N is {levels}.'
+
+    def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        if self.strict:
+            return self.from_cell(alone(text), options)
+        return read_reply(text, self._read, expected=self._expected(), keys=_KEYS)
+
+    def _read(self, statement: Statement) -> JsonValue:
+        value, text = statement.value, statement.text
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return self._level(float(str(value)), text)
+        if isinstance(value, list | dict):
+            return None
+        of = _OF.search(text)
+        if of and int(of["most"]) != self.high:
+            raise ParseError(expected=self._expected(), found=text)
+        plain = _SCALE.sub(" ", _OF.sub(" ", text))
+        minus = re.match(r"[^\d\n]{0,30}(?<![\d\w])-(?P<n>\d{1,3})(?![\d.,]|\s?-)", plain)
+        if minus and self.low < 0:
+            return self._level(-float(minus["n"]), text)
+        named = self._named(statement, plain)
+        number = read_quantity(Statement(plain, statement.sure), self._expected(), share=False)
+        if named is not None and (number is None or number == named):
+            return named
+        return None if number is None else self._level(number, text)
+
+    def _named(self, statement: Statement, text: str) -> int | None:
+        """The level whose name stands at the head of a statement, or is all that is said."""
+        start = plain_words(_LEAD.sub("", first_sentence(text), count=1)).strip(" .!*\"'()[]")
+        for place, label in sorted(enumerate(self.labels), key=lambda one: -len(one[1])):
+            name = plain_words(label)
+            ends = r"(?!\w|-|\s(?:to|or|and)\b)" if statement.sure else r"\s?[:;,]"
+            if start == name or re.match(re.escape(name) + ends, start):
+                return self.low + place
+        return None
+
+    def _level(self, number: float, text: str) -> int:
+        if number != number // 1 or not self.low <= number <= self.high:
+            raise ParseError(expected=self._expected(), found=text)
+        return int(number)
+
+    def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
+        del options
+        if isinstance(value, int | float) and not isinstance(value, bool) and self.low <= value <= self.high:
+            return self._level(float(value), str(value))
+        raise ParseError(expected=self._expected(), found=str(value))
+
+    def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        """The number of the level, or its name."""
+        names = {plain_words(label): self.low + place for place, label in enumerate(self.labels)}
+        known = names.get(plain_words(text))
+        return known if known is not None else self.check(cell_quantity(text, self._expected()), options)
+
+    def match(self, reference: JsonValue, prediction: JsonValue) -> bool:
+        error = self.distance(reference, prediction)
+        return error is not None and error <= self.tolerance
+
+    def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
+        """The number of levels between the two."""
+        if isinstance(reference, int | float) and isinstance(prediction, int | float):
+            return abs(float(reference) - float(prediction))
+        return None
+
+    def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
+        """The number of levels that count as right over that of all levels."""
+        del options
+        levels = range(self.low, self.high + 1)
+        right = [level for level in levels if any(self.match(key, level) for key in accepted)]
+        return len(right) / len(levels) if accepted else None
+
+
+_NAME = r"(?i:(?:the\s)?(?:response|answer|assistant|option|model|video|clip|image|picture|system|candidate|version|choice|performance|one|回答|选项)\s?)?"
+_OPEN = r"[\s*_`(\[{\"'<#:]{0,6}"
+_SURE = (
+    r"(?i:(?:i (?:think|believe|prefer|would prefer|would choose|choose|pick|would say)|overall|clearly|definitely|probably|(?:my )?(?:final )?verdict(?: is)?"
+    r"|(?:my )?preference(?: is)?|(?:the )?winner(?: is)?|(?:the )?(?:better|best|preferred|superior)(?: \w{2,12})?(?: is)?|it is|it's|is|that)\b[\s,:=]{0,3}){0,4}"
+)
+_SIDE = re.compile(
+    rf"{_OPEN}{_SURE}{_OPEN}{_NAME}{_OPEN}(?P<side>[AB])(?![A-Za-z0-9'_]|-[a-z])[)\]}}>*\"'.]{{0,4}}"
+    rf"(?!\s?(?:and|&|or|/|=|和|或|,)\s?{_NAME}{_OPEN}[AB]\b)(?P<rest>[^\n]{{0,60}})"
+)
+_COMPARES = re.compile(
+    rf"\b(?:{_NAME})(?P<first>[AB])\s{{0,2}}(?P<sign>>{{1,2}}|<{{1,2}}|=|≥|≤|≫)\s{{0,2}}{_NAME}(?P<second>[AB])\b"
+)
+_BETTER = re.compile(
+    rf"\b{_NAME}(?P<side>[AB])\b\s(?:is|was|performs?|performed|does|did|looks|seems|would be|appears|shows|gives|provides|has)\s(?P<how>[^.;,\n]{{0,60}})|\bprefer\s{_NAME}(?P<liked>[AB])\b|\b{_NAME}(?P<wins>[AB])\b\s(?:wins|won)\b|(?<![A-Za-z])(?P<zh>[AB])\s?(?:更好|更优|较好)"
+)
+_GOOD = re.compile(
+    r"\b(?:better|best|superior|preferable|preferred|stronger|more (?:accurate|correct|complete|precise|skil\w+|careful|efficient|helpful)|the winner|well)\b|更好|更优",
+    re.IGNORECASE,
+)
+_BAD = re.compile(r"\b(?:worse|worst|inferior|weaker|less|not)\b", re.IGNORECASE)
+_TIE = re.compile(
+    r"\b(?:tied?|draw|equal(?:ly)?(?: (?:good|bad|well))?|equivalent|the same|no (?:clear |significant |real )?(?:difference|preference|winner)|neither (?:one )?(?:is|was|of them is|response is|video is)?\s?(?:better|superior|preferable)"
+    r"|both (?:are |were )?(?:equally|the same|comparable|similar)|comparable|on a par|indistinguishable)\b|平局|一样好|差不多|不相上下|\bC\b(?=\s?[\]\"']{0,2}$)",
+    re.IGNORECASE,
+)
+_NO_TIE = re.compile(
+    r"\b(?:not|no|isn't|never|without) (?:a |an )?(?:tie|draw|equal)|\bnot (?:the same|equivalent|comparable)",
+    re.IGNORECASE,
+)
+_REJECTS = re.compile(
+    r"\s?(?:is|was|are|looks|seems|performs?|does|did)\b[^.;\n]{0,30}\b(?:worse|inferior|weaker|less|not|wrong|incorrect|bad)\b|\s?<",
+    re.IGNORECASE,
+)
+_TIES = ("tie", "tied", "draw", "equal", "same", "both", "c")
+
+
+class PreferenceFormat(StrictFormat):
+    """Which of two is better: "A", "B", or, where `ties` are allowed, "tie".
+
+    Read are the letter at the head, "B is better than A", "A > B", and words for a tie ("equally good", "no
+    difference"). "[[A]]", "[[B]]" and "[[C]]" (a tie) are read as MT-Bench's judges write them (Zheng et al. 2023, NeurIPS). Both without a word
+    for a tie, and alternatives, state none. Strict: the letter or the word alone.
+
+    >>> PreferenceFormat().parse("B is better than A: the needle stays in view.")
+    'B'
+    >>> PreferenceFormat().parse("Both are equally good.")
+    'tie'
+    """
+
+    kind: Literal["preference"] = "preference"
+    ties: bool = True
+
+    def _values(self) -> tuple[str, ...]:
+        return ("A", "B", "tie") if self.ties else ("A", "B")
+
+    def _expected(self) -> str:
+        return "A, B or tie" if self.ties else "A or B"
+
+    def instruction(self, options: Sequence[str] = ()) -> str:
+        del options
+        words = '"A", "B" or "tie"' if self.ties else '"A" or "B"'
+        if self.strict:
+            return f"Reply with {words} and nothing else: which of the two is better."
+        said = '"Answer: A", "Answer: B" or "Answer: tie"' if self.ties else '"Answer: A" or "Answer: B"'
+        return f"Start your reply with {said}: which of the two is better."
+
+    def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        if self.strict:
+            return self.from_cell(alone(text), options)
+        keys = ("preference", "preferred", "winner", "better", "choice", "verdict", "best")
+        return read_reply(text, self._read, expected=self._expected(), keys=keys)
+
+    def _read(self, statement: Statement) -> JsonValue:
+        if isinstance(statement.value, list | dict) and not (
+            isinstance(statement.value, list) and len(statement.value) == 1
+        ):
+            return None
+        text = re.sub(r"\[\[([ABC])\]\]", r" \1 ", statement.text)
+        found = self._judged(first_sentence(text), sure=True) if statement.sure else ""
+        found = found or self._judged(text.strip(), sure=statement.sure)
+        if found == "tie" and not self.ties:
+            raise ParseError(expected=self._expected(), found=statement.text)
+        return found or None
+
+    def _judged(self, text: str, *, sure: bool) -> str:
+        """The side, or the tie, that a text states; "" for none. Raises `ParseError` where it states both sides."""
+        tie = _TIE.search(text) is not None and not _NO_TIE.search(text)
+        said: set[str] = set()
+        for hit in _COMPARES.finditer(text):
+            if hit["first"] != hit["second"]:
+                said.add("tie" if hit["sign"] == "=" else hit["first"] if hit["sign"][0] in ">≥≫" else hit["second"])
+        for hit in _BETTER.finditer(text):
+            side = hit["side"] or hit["liked"] or hit["wins"] or hit["zh"]
+            how = hit["how"] or "better"
+            if _BAD.search(how) and not _GOOD.search(how):
+                said.add("A" if side == "B" else "B")
+            elif _GOOD.search(how) and not _BAD.search(how):
+                said.add(side)
+        head = _SIDE.match(text)
+        if not said and head and not _REJECTS.match(head["rest"]) and not tie:
+            closed = re.match(
+                r"\s{0,2}(?:$|[.,;:!)\]-]|\n|(?:is|was|because|since|as|due|with|by|shows|for|wins|has|looks|performs|has|uses|keeps)\b)",
+                head["rest"],
+            )
+            said |= {head["side"]} if closed and (sure or len(text) < 400) else set()
+        if tie and not said:
+            return "tie"
+        if len(said) > 1:
+            raise ParseError(expected=self._expected(), found=text)
+        return next(iter(said), "")
+
+    def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
+        del options
+        if isinstance(value, str) and value in self._values():
+            return value
+        raise ParseError(expected=self._expected(), found=str(value))
+
+    def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        """A, B, or (where ties are allowed) "tie" or "equal", in either case."""
+        said = plain_words(text)
+        return self.check(
+            {"a": "A", "b": "B", **dict.fromkeys(("tie", "equal", "draw", "="), "tie")}.get(said, text), options
+        )
+
+    def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
+        """0 for the same, 1 for the other side, a half where one of them is a tie."""
+        return 0.0 if reference == prediction else 0.5 if "tie" in {reference, prediction} else 1.0
+
+    def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
+        """The number of right values over that of all: one third with ties, a half without."""
+        del options
+        return max(1, len(set(map(str, accepted)))) / len(self._values())

@@ -1,0 +1,283 @@
+"""Several right answers: all of some options, and a short text that may be worded in several ways."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import partial
+from typing import ClassVar, Literal
+
+from pydantic import Field, JsonValue
+
+from proctor.core.errors import ParseError
+from proctor.core.formats.base import StrictFormat, alone
+from proctor.core.formats.cells import listed, plain_words
+from proctor.core.formats.choice import cell_letter, named_by_text, option_letters
+from proctor.core.formats.reply import Statement, after_thoughts, first_sentence, read_reply
+
+_NAME = r"(?i:(?:(?:the\s)?(?:correct\s|right\s)?(?:options?|choices?|letters?|answers?|statements?|both|all of|only|选项?)\b(?:\s(?:are|is)\b)?[ \t]?:?[ \t]{0,2}){0,2})"
+_OPEN = r"[ \t*_`(\[{\"'<#:]{0,6}"
+_CLOSE = r"[)\]}>*\"'.]{0,4}"
+_JOINT = r"(?:,[ \t]?(?:and[ \t]|&[ \t]?)?|;|/|\+|&|\band\b|\bas well as\b|\bplus\b|[ \t]|和|与|及|以及|,){1,2}"
+_FIRST = re.compile(
+    rf"{_OPEN}(?i:(?:i (?:think|believe)|it(?:'s| is)|they are|these are|those are|probably|likely|is|are|be)\b[\s,:]{{0,3}}){{0,3}}{_OPEN}{_NAME}{_OPEN}"
+    rf"(?P<letter>[A-Z])(?P<more>(?:{_CLOSE}[ \t]{{0,2}}{_JOINT}[ \t]{{0,2}}{_NAME}{_OPEN}(?:[A-Z])(?![A-Za-z0-9'_-])){{0,25}})"
+    rf"{_CLOSE}(?![A-Za-z0-9'_]|-[a-z])"
+)
+_LETTERS = re.compile(r"(?<![A-Za-z])[A-Z](?![A-Za-z])")
+_JOINED = re.compile(r"[\s*(\[\"']{0,4}(?P<letters>[A-Z]{2,26})[\s*)\]\"'.]{0,4}(?=$|[\s,;:])")
+_OR = re.compile(r"[)\]}>*.\"'\s]{0,4},?\s?(?:\bor\b|\band/or\b|或者?|\boder\b)", re.IGNORECASE)
+_NOT_BEFORE = re.compile(r"\b(?:not|except|all but|excluding|neither|nor|none of)\b", re.IGNORECASE)
+_LINE = re.compile(r"^\W{0,4}(?:option\s)?(?P<letter>[A-Z])(?:[.):]|\s?-|$)", re.MULTILINE)
+_ARTICLE = re.compile(r"\s[a-z]")
+_ALL = re.compile(
+    r"\W*(?:all(?: of)?(?: the| these| them)?(?: above| options| choices| answers| statements| of the above)?|全部|以上都是|都对)(?: (?:are|apply|is)(?: (?:correct|right|true))?)?\W*",
+    re.IGNORECASE,
+)
+_KEYS = ("letters", "choices", "options", "selected_options", "selected", "selection", "labels", "answers", "correct_options", "letter", "choice", "option")  # fmt: skip
+
+
+class ChoicesFormat(StrictFormat):
+    """All options that are right, at least one, by their letters in the order of the item.
+
+    Right means all of them and no other; where any one of several options will do, the format is `choice` with several
+    accepted answers. "A or C" states none. Strict: the letters alone, separated by commas, or the options' texts so.
+
+    >>> four = ["liver", "spleen", "left kidney", "aorta"]
+    >>> ChoicesFormat().parse("Answer: A and C, since both are seen", four)
+    ['A', 'C']
+    >>> ChoicesFormat().parse("The liver and the aorta.", four)
+    ['A', 'D']
+    """
+
+    kind: Literal["choices"] = "choices"
+
+    def instruction(self, options: Sequence[str] = ()) -> str:
+        letters = option_letters(len(options))
+        span = f"{letters[0]} to {letters[-1]}" if letters else "the options"
+        if self.strict:
+            return f"Reply with the letters of all right options ({span}), separated by commas, and nothing else."
+        return f'Start your reply with "Answer: " and the letters of all right options ({span}), separated by commas.'
+
+    def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        if self.strict:
+            return self.from_cell(alone(text), options)
+        known = option_letters(len(options))
+        lines = self._lines(after_thoughts(text), known)
+        if len(lines) > 1:
+            return self.check(lines, options)
+        letters = ", ".join(known)
+        return read_reply(
+            text, partial(self._read, options=options), expected=f"some of the letters {letters}", keys=_KEYS
+        )
+
+    def _read(self, statement: Statement, options: Sequence[str]) -> JsonValue:
+        if isinstance(statement.value, list):
+            return self._of_list(statement.value, options)
+        if isinstance(statement.value, dict):
+            return None
+        text = statement.text
+        known = option_letters(len(options))
+        if _ALL.fullmatch(first_sentence(text)):
+            return [*known]
+        for found in (self._head(text, known), self._lines(text, known)):
+            if found:
+                return self.check(found, options)
+        part = first_sentence(text) if statement.sure else text
+        if _OR.search(part) and not any(_OR.search(one) for one in options):
+            raise ParseError(expected="options without alternatives", found=text)
+        named = named_by_text(statement, options)
+        return self.check([*sorted(named)], options) if named else None
+
+    def _of_list(self, value: list[JsonValue], options: Sequence[str]) -> JsonValue:
+        try:
+            return self.check([*sorted({cell_letter(str(one), options) for one in value})], options)
+        except ParseError:
+            return None
+
+    def _head(self, text: str, known: Sequence[str]) -> list[JsonValue]:
+        """The letters with which a statement begins. Raises `ParseError` for alternatives and for unknown ones."""
+        joined = _JOINED.match(text)
+        if (
+            joined
+            and set(joined["letters"]) <= set(known)
+            and list(joined["letters"]) == sorted(set(joined["letters"]))
+        ):
+            return [*joined["letters"]]
+        hit = _FIRST.match(text)
+        if hit is None:
+            return []
+        letters = [hit["letter"], *_LETTERS.findall(hit["more"])]
+        rest = text[hit.end() :]
+        if (
+            letters[-1] in {"A", "I"}
+            and _ARTICLE.match(rest)
+            and not re.match(r"\s(?:is|are|because|since|as|both|show)", rest)
+        ):
+            letters = letters[:-1]  # "A transverse sweep"
+        if _OR.match(text, hit.end()) and letters:
+            raise ParseError(expected="options without alternatives", found=text)
+        if len(letters) == 1 and self._lines(text, known)[1:]:
+            return []  # a list of lines, which `_lines` reads
+        return [*sorted(set(letters))] if set(letters) <= set(known) else []
+
+    def _lines(self, text: str, known: Sequence[str]) -> list[JsonValue]:
+        """The letters with which the lines of a list begin."""
+        block = text.split("\n\n", 1)[0]
+        lines = [line for line in block.split("\n") if line.strip()]
+        found = [hit["letter"] for line in lines if (hit := _LINE.match(line))]
+        whole = len(found) == len(lines) and set(found) <= set(known) and not _NOT_BEFORE.search(block)
+        return [*sorted(set(found))] if whole else []
+
+    def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
+        letters = option_letters(len(options))
+        given = value if isinstance(value, list) else []
+        if given and all(isinstance(one, str) and one in letters for one in given):
+            return [str(one) for one in sorted({str(one) for one in given})]
+        raise ParseError(expected=f"a list of some of {', '.join(letters)}", found=str(value))
+
+    def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        """The letters of all right options, or their texts, separated by commas or semicolons."""
+        said = plain_words(text).upper()
+        parts = [*said] if set(said) <= set(option_letters(len(options))) else listed(text)
+        try:
+            return self.check([*sorted({cell_letter(part, options) for part in parts})], options)
+        except ParseError:
+            return self.check([cell_letter(text, options)], options)  # one option, with a comma in its text
+
+    def write(self, value: JsonValue) -> str:
+        """The letters, separated by commas."""
+        return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+    def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
+        """Jaccard distance: 1 less the options that both name over those that either names."""
+        return 1 - jaccard(reference, prediction)
+
+    def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
+        """The number of right sets over that of all sets of at least one option, 2ⁿ − 1 for n options."""
+        right = {tuple(map(str, one)) for one in accepted if isinstance(one, list)}
+        return len(right) / (2 ** len(options) - 1) if right and options else None
+
+
+def jaccard(reference: JsonValue, prediction: JsonValue) -> float:
+    """What both lists name over what either names; 1 where both are empty.
+
+    >>> jaccard(["A", "C"], ["A", "B"])
+    0.3333333333333333
+    """
+    a = set(map(str, reference)) if isinstance(reference, list) else set()
+    b = set(map(str, prediction)) if isinstance(prediction, list) else set()
+    return len(a & b) / len(a | b) if a | b else 1.0
+
+
+_REASON = re.compile(
+    r",?\s(?:because|since|as (?:it|the|there|this|seen|shown)|due to|given that|based on|which|visible (?:in|at|as)|seen (?:in|at|as))\b|\s[-(]\s?(?=[a-z])|\s\("
+)
+_LEAD = re.compile(
+    r"(?:(?:(?:it|this|that|these|those|they)(?:'s|\s(?:is|are|was|were|looks like|appears to be|seems to be|would be|must be))|(?:i (?:think|believe|see)(?: (?:it is|it's|that it is|this is))?)"
+    r"|(?:the )?(?:structure|organ|instrument|name|object|vessel|device)(?: shown| seen| visible)? is|most likely|probably|likely|definitely|clearly)\s(?:called |named )?)+",
+    re.IGNORECASE,
+)
+_UNSURE = re.compile(r"\b(?:or|either|maybe|perhaps|possibly|might be|could be|not)\b|\?|或", re.IGNORECASE)
+_GIVES_UP = re.compile(
+    r"(?:unknown|unclear|unsure|no idea|undetermined|indeterminate|n/a|not sure|未知|不知道)", re.IGNORECASE
+)
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_EDGES = " \t\n.,;:!?()[]{}\"'*`“”"
+_MOST_WORDS = 12  # of a reply without a cue that is the answer as a whole
+
+
+class ShortTextFormat(StrictFormat):
+    """A name or a few words, right where it is one of the accepted texts: case, punctuation, articles and white space make no
+    difference (the normalisation of SQuAD: Rajpurkar et al. 2016, EMNLP, 2383). Words that mean the same and are not
+    among them are for a judge: that is `free_text`. Alternatives ("liver or spleen"), and more than `max_chars`
+    characters, state none. Strict: the whole text counts, as it is written.
+
+    >>> ShortTextFormat().parse("It is the left kidney, because of its thin cortex.")
+    'the left kidney'
+    >>> ShortTextFormat().match("Left kidney", "the left kidney")
+    True
+    """
+
+    kind: Literal["short_text"] = "short_text"
+    max_chars: int = Field(default=80, gt=0, le=1000)
+
+    def instruction(self, options: Sequence[str] = ()) -> str:
+        del options
+        if self.strict:
+            return f"Reply with a name or a few words (at most {self.max_chars} characters) and nothing else."
+        return f'Start your reply with "Answer: " and a name or a few words (at most {self.max_chars} characters).'
+
+    def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        if self.strict:
+            return self.check(alone(text), options)
+        return read_reply(text, self._read, expected="a name or a few words", keys=("name", "text", "term", "label"))
+
+    def _read(self, statement: Statement) -> JsonValue:
+        if isinstance(statement.value, dict) or (isinstance(statement.value, list) and len(statement.value) != 1):
+            return None
+        line = first_sentence(statement.text)
+        if not statement.sure and (
+            len(line.split()) > _MOST_WORDS or statement.text.strip().rstrip(".") != line.strip().rstrip(".")
+        ):
+            return None
+        said = _LEAD.sub("", line.strip(_EDGES), count=1) if _LEAD.match(line.strip(_EDGES)) else line
+        cut = _REASON.search(said)
+        said = (said[: cut.start()] if cut else said).strip(_EDGES)
+        if not said or _GIVES_UP.fullmatch(said):
+            return None
+        if _UNSURE.search(said) or len(said) > self.max_chars or not normalised(said):
+            raise ParseError(expected="one name or a few words", found=statement.text)
+        return said
+
+    def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
+        del options
+        if isinstance(value, str) and normalised(value) and len(value.strip()) <= self.max_chars:
+            return value.strip()
+        raise ParseError(expected=f"a text of 1 to {self.max_chars} characters", found=str(value))
+
+    any_text: ClassVar[bool] = True
+
+    def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
+        """The text; further wordings that are accepted with bars between them."""
+        return self.check(text, options)
+
+    def match(self, reference: JsonValue, prediction: JsonValue) -> bool:
+        if self.strict:
+            return reference == prediction
+        return normalised(str(reference)) == normalised(str(prediction))
+
+    def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
+        """1 less the F1 of the words that both have (SQuAD)."""
+        return 1 - word_f1(str(reference), str(prediction))
+
+    def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
+        """None: texts can't be drawn at random."""
+        del accepted, options
+        return None
+
+
+def normalised(text: str) -> str:
+    """A text without case, punctuation, articles and superfluous white space.
+
+    >>> normalised(" The left-kidney.")
+    'left kidney'
+    """
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    plain = "".join(char if char.isalnum() or unicodedata.category(char)[0] == "M" else " " for char in plain)
+    short = " ".join(_ARTICLES.sub(" ", plain).split())
+    return short or " ".join(plain.split())
+
+
+def word_f1(reference: str, prediction: str) -> float:
+    """The F1 of the words that both texts have, each as often as in both, after `normalised`.
+
+    >>> word_f1("the left kidney", "kidney")
+    0.6666666666666666
+    """
+    from collections import Counter
+
+    keys, said = Counter(normalised(reference).split()), Counter(normalised(prediction).split())
+    both = sum((keys & said).values())
+    return 2 * both / (keys.total() + said.total()) if both else 0.0
