@@ -65,3 +65,8 @@ def test_a_reader_has_the_methods_of_what_it_states() -> None:
             protocols = ("official",)
 
     assert str(caught.value) == "Promising states `protocols` and has no method `official_summary`"
+
+
+def test_a_word_for_a_thing_that_is_no_choice_is_not_suggested() -> None:
+    assert registry.one_of(["video", "black"], "blind") == "one of video, black"
+    assert registry.one_of(["video", "text-only"], "blind").endswith("; did you mean 'text-only'?")

@@ -72,6 +72,24 @@ def test_an_unknown_condition_is_refused_at_once(library: MediaLibrary) -> None:
         view(ITEM, "blind", library)
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("blind", "text-only"),
+        ("none", "text-only"),
+        ("no-video", "text-only"),
+        ("No_Video", "text-only"),
+        ("blank", "black"),
+        ("backwards", "reversed"),
+        ("shufled", "shuffled"),
+    ],
+)
+def test_a_condition_by_another_word_is_told_by_its_name(typed: str, meant: str) -> None:
+    listed = "expected one of black, other-video, reversed, shuffled, single-frame, text-only, video"
+    with pytest.raises(UnknownNameError, match=f"unknown condition '{typed}': {listed}; did you mean '{meant}'\\?$"):
+        CONDITIONS.get(typed)
+
+
 def test_text_only_shows_nothing_and_opens_nothing(tmp_path: Path) -> None:
     nowhere = MediaLibrary(None, cache_dir=tmp_path / "never")
     assert view(ITEM, "text-only", nowhere).span is None

@@ -18,16 +18,31 @@ from proctor.core.protocols import Benchmark, BenchmarkReader
 T = TypeVar("T")
 
 
+_SAME_AS = {
+    "text-only": ("blind", "none", "no-video", "no-image", "no-images", "no-media", "question-only", "text"),
+    "black": ("blank", "blank-frames", "black-frames", "dark"),
+    "shuffled": ("permuted", "random-order"),
+    "reversed": ("backward", "backwards"),
+    "single-frame": ("middle-frame", "one-frame"),
+    "other-video": ("random-video", "wrong-video"),
+}
+"""What people call a thing elsewhere, by its name here; said where that name is a choice."""
+
+
 def one_of(choices: Iterable[str], found: str = "") -> str:
     """The choices as an error lists them, with the one that was probably meant at the end.
 
     >>> one_of(["temperature", "top_p"], "temprature")
     "one of temperature, top_p; did you mean 'temperature'?"
+    >>> one_of(["text-only", "video"], "no-video")
+    "one of text-only, video; did you mean 'text-only'?"
     >>> one_of([])
     'one of none'
     """
     known = list(choices)
-    near = get_close_matches(found, known, n=1) if found else []
+    word = found.lower().replace("_", "-")
+    near = [name for name, others in _SAME_AS.items() if word in others and name in known]
+    near = near or (get_close_matches(found, known, n=1) if found else [])
     return f"one of {', '.join(known) or 'none'}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
