@@ -6,6 +6,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.core.clock import Stopwatch, aside, rebook
+    from proctor.core.drafts import replacing, whole_file, whole_folder, write_whole
     from proctor.core.errors import (
         ConfigurationError,
         FileLocation,
@@ -34,12 +35,8 @@ if TYPE_CHECKING:
         read_model,
         read_text,
         refusal,
-        replacing,
         unique_keys,
         validated,
-        whole_file,
-        whole_folder,
-        write_whole,
     )
     from proctor.core.functions import PlainFunction, object_in_file
     from proctor.core.hashes import content_hash, fingerprint, generator
