@@ -15,13 +15,14 @@ from proctor.core import Benchmark, Image, InputError, VideoClip
 from proctor.core.formats import (
     BinaryFormat,
     ChoiceFormat,
-    ClassesFormat,
+    ChoicesFormat,
     FreeTextFormat,
     IntervalsFormat,
     OrderingFormat,
     QuantityFormat,
     TimestampsFormat,
 )
+from proctor.tasks.questions.answers import EVERY_KIND
 from tests.support.faulty_server import FaultyServer
 from tests.support.program import proctor as shell
 
@@ -146,7 +147,7 @@ def test_options_in_one_cell_and_references_by_text_letter_or_both(tmp_path: Pat
         "B",
         "B",
         "B",
-        ["aorta", "liver"],
+        ["A", "C"],
         "A",
         [30.0, 65.0],
         3.5,
@@ -154,7 +155,7 @@ def test_options_in_one_cell_and_references_by_text_letter_or_both(tmp_path: Pat
         [[10.0, 25.0], [60.0, 65.0]],
         "3 shapes",
     ]
-    assert items[3].answer == ClassesFormat(classes=("liver", "spleen", "aorta"))
+    assert items[3].answer == ChoicesFormat()
     assert references[4].accepted == ("C",)
     assert items[5].answer == TimestampsFormat(several=True)
     assert [item.answer for item in items[6:8]] == [QuantityFormat(unit="cm"), QuantityFormat()]
@@ -172,6 +173,50 @@ def test_more_options_than_letters_are_a_fault_with_row_and_column(one_cell: boo
         InputError, match=r"questions.csv: row 2, column 'option.*': found 27 options, expected 2 to 26"
     ):
         proctor.load(folder)
+
+
+DECLARED = """id,question,options,answer,format,patient
+q1,Which?,a; b; c,B,multiple choice,p
+q2,Which ones?,a; b; c,A; C,choices,p
+q3,On?,,Yes,yes/no,p
+q4,How many?,,3,count,p
+q5,Share?,,40 %,percentage,p
+q6,Length?,,3.5 cm,length,p
+q7,When?,,1:05,time,p
+q8,From when?,,0:10-0:25,interval,p
+q9,Where?,,0.1 0.2 0.5 0.6,bounding box,p
+q10,Point?,,0.5; 0.5,point,p
+q11,Name?,,liver | hepar,short text,p
+q12,Describe,,It moves.,free text,p
+q13,Order?,a; b; c,C > A > B,order,p
+q14,Level?,,3,scale,p
+q15,Better?,,A,preference,p
+q16,Code?,,2/3,code,p
+q17,Rate,,accuracy: 0.5,rated,p
+q18,What?,,sponge,objects,p
+"""
+FORMATS = """
+formats:
+  length: {kind: quantity, unit: mm, tolerance: 2}
+  code: {kind: pattern, pattern: "[1-4]/[1-4]"}
+  rated: {kind: ratings, dimensions: [accuracy]}
+  objects: {kind: classes, classes: [clip, sponge]}
+"""
+
+
+def test_every_answer_format_can_be_declared(tmp_path: Path) -> None:
+    folder = written(tmp_path, "questions.csv", DECLARED)
+    (folder / "benchmark.yaml").write_text(FORMATS)
+    benchmark = proctor.load(folder)
+    references = [item.reference for item in benchmark.items if item.reference is not None]
+    assert {item.answer.kind for item in benchmark.items} == set(EVERY_KIND)
+    assert [one.answer for one in references] == [
+        *("B", ["A", "C"], True, 3, 40.0, 35.0, [65.0], [[10.0, 25.0]], [[0.1, 0.2, 0.5, 0.6]], [0.5, 0.5], "liver"),
+        *("It moves.", ["C", "A", "B"], 3, "A", "2/3", {"accuracy": 0.5}, ["sponge"]),
+    ]
+    assert references[10].accepted == ("hepar",)
+    table = proctor.run(benchmark, "random", store=":memory:").results().to_pandas()
+    assert {"accuracy", "pairwise_accuracy", "iou", "jaccard_index", "scale_error"} <= set(table["metric"])
 
 
 def test_right_to_left_text_is_read(tmp_path: Path) -> None:

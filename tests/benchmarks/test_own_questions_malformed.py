@@ -105,6 +105,16 @@ def empty_book(folder: Path) -> None:
     openpyxl.Workbook().save(folder / "questions.xlsx")
 
 
+def broken_part(folder: Path) -> None:
+    """A workbook whose list of sheets is no XML: lxml, where it is installed, has an error of its own for it."""
+    book(("q1", "Is it on?", "yes", 0, "a.mp4", "p1"))(folder)
+    raw, out = (folder / "questions.xlsx").read_bytes(), io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(raw)) as before, zipfile.ZipFile(out, "w") as after:
+        for name in before.namelist():
+            after.writestr(name, b"<workbook <>" if name == "xl/workbook.xml" else before.read(name))
+    (folder / "questions.xlsx").write_bytes(out.getvalue())
+
+
 def media_link(folder: Path) -> None:
     rows("q2,Is it on?,A,yes,no,link.mp4,0,5,p1")(folder)
     (folder.parent / "secret.mp4").write_bytes(b"")
@@ -182,6 +192,7 @@ CASES: dict[str, tuple[Build, list[tuple[str, str]]]] = {
     "a zip bomb": (zip_bomb, [("", "4,000 MB in 1 part when unpacked")]),
     "a zip bomb that lies": (lying_bomb, [("", "no readable workbook")]),
     "an entity bomb": (entity_bomb, [("", "a document type in xl/workbook.xml")]),
+    "a workbook with a broken part": (broken_part, [("", "no readable workbook")]),
     "no workbook at all": (sheet(b"PK\x03\x04 and nothing else", "questions.xlsx"), [("", "no readable workbook")]),
     "an old workbook": (sheet(b"\xd0\xcf\x11\xe0", "questions.xls"), [("", "no table of questions")]),
     "decimal commas between commas": (

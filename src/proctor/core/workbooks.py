@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-from xml.etree.ElementTree import ParseError as XmlError
 from zipfile import BadZipFile, ZipFile
 
 from proctor.core.sheets import BadCell, Sheet, add_entries, add_records, is_empty
@@ -24,9 +23,9 @@ _PART = 2**20
 _MERGED = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]*?ref=\"([A-Z]{1,3})(\d{1,7}):[A-Z]{1,3}\d{1,7}\"")
 _LOOKED_AT = 50  # rows of a sheet that say whether it is empty
 _USUAL = "questions"
-_BROKEN = (BadZipFile, XmlError, ValueError, LookupError, TypeError, AttributeError, OSError, EOFError, zlib.error,
+_BROKEN = (BadZipFile, SyntaxError, ValueError, LookupError, TypeError, AttributeError, OSError, EOFError, zlib.error,
            RuntimeError, OverflowError)  # fmt: skip
-"""What the libraries raise on files that are broken, or packed as no program would."""
+"""What the libraries raise on files that are broken, or packed as no program would; of XML it is a `SyntaxError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ def _too_large(raw: bytes, sheet: Sheet) -> bool:
             return True
         for one in members:
             with archive.open(one) as part:
-                if one.filename.endswith((".xml", ".rels")) and b"<!DOCTYPE" in part.read(_PART):
+                if one.filename.endswith((".xml", ".rels")) and b"<!DOCTYPE" in part.read(_PART).replace(b"\0", b""):
                     sheet.fault(0, "", f"a document type in {one.filename}", "a workbook as Excel writes it")
                     return True
     return False

@@ -25,8 +25,11 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "timestamps": ("timestamps", "timestamp", "time", "moment"),
     "intervals": ("intervals", "interval", "segment", "segments", "span"),
     "ordering": ("ordering", "order", "sequence"),
-    "classes": ("classes", "several", "multi select", "multiple answers", "set"),
-    "free_text": ("free_text", "free", "text", "open", "open ended", "short answer"),
+    "choices": ("choices", "several", "multi select", "multiple answers", "set"),
+    "boxes": ("boxes", "box", "bounding box", "bounding boxes"),
+    "point": ("point", "location"),
+    "short_text": ("short_text", "short text", "short answer", "exact text"),
+    "free_text": ("free_text", "free", "text", "open", "open ended"),
 }
 """The formats that need no more than a name, with the names that people use."""
 
@@ -39,7 +42,8 @@ SHOWN: Mapping[str, str] = {
     "timestamps": "time",
     "intervals": "interval",
     "ordering": "order",
-    "classes": "several of the options",
+    "choices": "several of the options",
+    "short_text": "short text",
     "free_text": "free text",
 }
 
@@ -73,7 +77,7 @@ def guessed_format(cell: Any, settings: Settings, options: Sequence[str], labels
     text = cell_text(cell)
     named = _labels_in(text, option_letters(len(options)) or labels)
     if len(options) > 1:
-        kind = "ordering" if len(named) == len(options) else "classes" if len(named) > 1 else "choice"
+        kind = "ordering" if len(named) == len(options) else "choices" if len(named) > 1 else "choice"
     elif isinstance(cell, bool) or text.casefold() in _YES | _NO:
         kind = "binary"
     elif isinstance(cell, dt.time | dt.timedelta) or all(_CLOCK.fullmatch(part) for part in texts_of(text)):
@@ -140,17 +144,10 @@ def reference_of(answer: AnswerFormat, cell: Any, options: Sequence[str]) -> tup
     text = cell_text(cell)
     if answer.kind == "choice":
         return tuple(dict.fromkeys(letter_of(part.strip(), options) for part in text.split("|")))
-    if answer.kind == "classes" and options and (named := _named(texts_of(cell), options)):
-        return answer.read_reference(named, options)
+    if answer.kind == "choices" and (named := _labels_in(" ".join(texts_of(cell)), option_letters(len(options)))):
+        return answer.read_reference([*named], options)
     if answer.kind == "binary" and text.casefold() in _YES | _NO:
         return answer.read_reference(text.casefold() in _YES, options)
     if isinstance(cell, bool | int | list | dict) and not answer.any_text:
         return answer.read_reference(cell, options)
     return answer.read_reference(text, options)
-
-
-def _named(parts: Sequence[str], options: Sequence[str]) -> list[JsonValue]:
-    """The options' texts where letters stand for them; nothing where they do not."""
-    letters = option_letters(len(options))
-    named = _labels_in(" ".join(parts), letters)
-    return [options[letters.index(one)] for one in named]

@@ -76,7 +76,7 @@ class RowReader:
         references = self._references(row, answer, options or [])
         if len(self.faults) > before or answer is None:
             return None
-        shown = () if answer.kind == "classes" else tuple(options or ())
+        shown = () if answer.kind == "classes" else tuple(options or ())  # it lists its own
         try:
             return Item(
                 id=item_id,
