@@ -46,6 +46,7 @@ def read_bytes(file: Path, most_mb: int = _MOST_MB) -> bytes:
     Raises `OSError`, whose `strerror` says why in a few words: also for a pipe, a device or a folder, which could
     block the reader indefinitely, for a larger file, and for a name that no file can have.
 
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "a.bin"
     ...     _ = file.write_bytes(b"abc")
@@ -80,6 +81,7 @@ def read_bytes(file: Path, most_mb: int = _MOST_MB) -> bytes:
 def read_text(file: Path, encoding: str = "utf-8") -> str:
     """The text of such a file. Raises `OSError` as `read_bytes` does, and `UnicodeDecodeError`.
 
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "a.txt"
     ...     _ = file.write_bytes("37 °C".encode("utf-8"))
@@ -191,6 +193,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def input_bytes(file: Path, expected: str = "a readable file") -> bytes:
     """What `read_bytes` reads. Raises `InputError` that says what was found in place of what was `expected`.
 
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = (Path(folder) / "a.bin").write_bytes(b"abc")
     ...     input_bytes(Path(folder) / "a.bin")
@@ -210,6 +213,7 @@ def input_bytes(file: Path, expected: str = "a readable file") -> bytes:
 def input_text(file: Path, expected: str = "a text file", *, encoding: str = "utf-8") -> str:
     """The text of a file, in UTF-8 (or `utf-8-sig`). Raises `InputError`, with the byte that is not UTF-8.
 
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "a.txt"
     ...     _ = file.write_bytes(b"abc\\xff")
@@ -236,6 +240,7 @@ def read_json(
     `halves` of characters are refused unless they are asked for.
     Raises `InputError` that names the place of the fault.
 
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "a.json"
     ...     _ = file.write_bytes(b'{"a": [1, 2]}')
@@ -280,6 +285,7 @@ def read_jsonl(
 ) -> list[tuple[str, Any]]:
     """(place, value) of each line of a file that is not blank; a place is "line 3". Raises `InputError`.
 
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "a.jsonl"
     ...     _ = file.write_bytes(b'{"a": 1}\\n\\n{"a": 2}\\n')
@@ -299,6 +305,7 @@ def read_model(file: Path, model: type[Model], expected: str = "a JSON file") ->
 
     >>> class Frame(BaseModel):
     ...     number: int
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "frame.json"
     ...     _ = file.write_bytes(b'{"number": 3}')
