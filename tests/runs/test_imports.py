@@ -8,9 +8,12 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from proctor.runs import Store
 
 HEAVY = {
     "av", "cv2", "jinja2", "matplotlib", "onnxruntime", "openai", "pandas", "PIL", "pyarrow",
@@ -81,3 +84,29 @@ def test_a_name_that_a_module_has_too_stays_what_is_exported() -> None:
 def test_a_module_deep_in_a_task_can_be_imported_first() -> None:
     """Its rooms import one another's names, which must not be a circle."""
     assert "proctor.tasks.focus.rules" in loaded_by("import proctor.tasks.focus.rules")
+
+
+def loaded_by_commands(*commands: str) -> set[str]:
+    """The modules that the program has after these commands, one after another."""
+    lines = ["import contextlib, io", "from proctor.cli.main import main"]
+    for command in commands:
+        lines += [f"sys.argv = {['proctor', *command.split()]!r}"]
+        lines += ["with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):", "    main()"]
+    return loaded_by("\n".join(lines))
+
+
+def test_what_asks_nobody_waits_for_no_library_that_asks_draws_or_computes() -> None:
+    """Help and the listings come at once, with all tasks, systems and judges."""
+    kinds = ("benchmarks", "systems", "methods", "judges", "conditions")
+    loaded = loaded_by_commands("--help", *(f"list {kind}" for kind in kinds))
+    assert "proctor.tasks.clinicalskillqa.methods.consensus" in loaded
+    assert libraries(loaded) & (HEAVY - {"typer"} | {"aiohttp", "httpx", "sqlalchemy"}) == set()
+
+
+def test_a_wrong_benchmark_is_told_without_what_a_right_one_needs(tmp_path: Path) -> None:
+    Store(tmp_path / "runs.db").close()
+    reading = (f"{command} nothing --store {tmp_path / 'runs.db'}" for command in ("results", "compare"))
+    loaded = loaded_by_commands(*reading, "run nothing --data . --system random")
+    assert "sqlalchemy" in loaded
+    assert libraries(loaded) & HEAVY == {"typer"}
+    assert [name for name in loaded if name.startswith(("proctor.reports.", "proctor.models."))] == []

@@ -73,5 +73,5 @@ def answer_by_script(
     def client(timeout_s: float) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(transport=httpx2.MockTransport(handle), timeout=timeout_s)
 
-    monkeypatch.setattr("proctor.models.client.http_client", client)
+    monkeypatch.setattr("proctor.models.provider.http_client", client)
     return left

@@ -43,7 +43,6 @@ def list_things(
     """
     from proctor import api
     from proctor.reports import records_table
-    from proctor.runs import stored_runs
 
     if kind is None:
         _list_installed(output)
@@ -54,6 +53,8 @@ def list_things(
         rows = _metrics(api.open_store(store, create=False))
         show(output, rows, records_table(kind, rows))
     else:
+        from proctor.runs import stored_runs
+
         rows = stored_runs(api.open_store(store, create=False))
         names = ("benchmark", "system", "condition", "answered", "failed", "begun", "model", "servers")
         short = [{name: row[name] for name in names} for row in rows]

@@ -75,7 +75,6 @@ def results(
     Example: proctor results rexsonovqa --store runs.db --by question_type --format json
     """
     from proctor import api
-    from proctor.reports import results_tables
 
     opened = api.open_store(store, create=False)
     if flags and options["metrics"]:
@@ -90,6 +89,8 @@ def results(
         return
     with at_work("computing scores and intervals"):
         found = api.results(opened, benchmark, **options).data
+    from proctor.reports import results_tables  # after what may be refused: it takes long
+
     rows = [row.to_json() for row in found.rows]
     if output is OutputFormat.CSV:
         rows = [_without(row, "facets", "levels") | row["facets"] for row in rows]
@@ -149,11 +150,12 @@ def compare(
     Example: proctor compare rexsonovqa --store runs.db --condition text-only --condition video
     """
     from proctor import api
-    from proctor.reports import comparison_blocks, policy_line
 
     opened = api.open_store(store, create=False)
     with at_work("comparing runs"):
         table = api.compare(opened, benchmark, **options)
+    from proctor.reports import comparison_blocks, policy_line  # after what may be refused: it takes long
+
     found = table.data
     if output is not OutputFormat.TABLE:
         rows = [one.to_json() for one in found.comparisons]

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.models.client import ModelClient, Part
+    from proctor.models.client import Footage, ModelClient, Part
     from proctor.models.faults import rejection
-    from proctor.models.local import Footage
     from proctor.models.prompts import Prompt, chosen_prompt, load_prompt, prompt_file
     from proctor.models.provider import reachable
     from proctor.models.reply import Reply

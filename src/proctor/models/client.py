@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, overload
 
@@ -13,8 +14,6 @@ from pydantic import BaseModel, JsonValue
 from proctor.core import Frame, InfrastructureError, RefusalError, SystemFaultError, Usage, aside, generator, rebook
 from proctor.media import ClipFile
 from proctor.models.faults import Fault, understand
-from proctor.models.local import Footage
-from proctor.models.provider import build_model, http_client
 from proctor.models.reply import Reply, Token, UnreadableReplyError, read_tokens, read_usage, read_value
 from proctor.models.spec import ModelSpec, weights_hash
 
@@ -22,6 +21,14 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse, UserContent
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
+
+
+@dataclass(frozen=True)
+class Footage:
+    """Frames in ascending time, in seconds of the clip."""
+
+    frames: tuple[Frame, ...]
+
 
 Part = str | Frame | ClipFile | Footage
 
@@ -41,6 +48,8 @@ class ModelClient:
     """
 
     def __init__(self, spec: ModelSpec) -> None:
+        from proctor.models.provider import build_model, http_client
+
         self.spec = spec
         self._http = http_client(spec.timeout_s)
         self._model = build_model(spec, self._http)

@@ -28,19 +28,12 @@ from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
-from proctor.core import ConfigurationError, Frame, SystemFaultError, aside
+from proctor.core import ConfigurationError, SystemFaultError, aside
 from proctor.models.faults import one_line
 from proctor.models.prompts import template_ends
 
 TICKS = 1000
 """A processor counts frames at a rate: at a number per second, every time has a number of its own."""
-
-
-@dataclass(frozen=True)
-class Footage:
-    """Frames in ascending time, in seconds of the clip."""
-
-    frames: tuple[Frame, ...]
 
 
 def video_metadata(seconds: tuple[float, ...]) -> dict[str, object]:

@@ -3,7 +3,14 @@
 Source: the overview of the shared task at BioNLP 2026.
 """
 
-from proctor.tasks.clinicalskillqa.reader import READER
-from proctor.tasks.clinicalskillqa.scoring import Published, published, score_predictions
+from typing import TYPE_CHECKING
+
+from proctor.lazy import export_lazily
+
+if TYPE_CHECKING:
+    from proctor.tasks.clinicalskillqa.reader import READER
+    from proctor.tasks.clinicalskillqa.scoring import Published, published, score_predictions
+else:
+    export_lazily(__name__)
 
 __all__ = ["READER", "Published", "published", "score_predictions"]

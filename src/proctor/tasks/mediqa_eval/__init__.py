@@ -1,9 +1,16 @@
 """MEDIQA-EVAL 2026: clinicians' ratings of answers to patients' questions, in English and Chinese."""
 
-from proctor.tasks.mediqa_eval.native import read_encounters, read_native_ratings, read_submission
-from proctor.tasks.mediqa_eval.reader import READER, official
-from proctor.tasks.mediqa_eval.submission import Check, Count, Finding
-from proctor.tasks.mediqa_eval.task import DIMENSIONS, SCHEME, dimensions
+from typing import TYPE_CHECKING
+
+from proctor.lazy import export_lazily
+
+if TYPE_CHECKING:
+    from proctor.tasks.mediqa_eval.native import read_encounters, read_native_ratings, read_submission
+    from proctor.tasks.mediqa_eval.reader import READER, official
+    from proctor.tasks.mediqa_eval.submission import Check, Count, Finding
+    from proctor.tasks.mediqa_eval.task import DIMENSIONS, SCHEME, dimensions
+else:
+    export_lazily(__name__)
 
 __all__ = [
     "DIMENSIONS", "READER", "SCHEME", "Check", "Count", "Finding", "dimensions", "official", "read_encounters",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from proctor.audits import ALL, Agreement, Audit, CorrelationSettings, Key, recorded_by_system
 from proctor.audits import audit as run_audit
@@ -23,7 +24,6 @@ from proctor.core import (
 )
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.dimensions import DimensionJudge, JudgeSetup, RatesDimensions, rating_judge
-from proctor.runs import ScoredAnswer
 from proctor.stats import Estimate
 from proctor.tasks.mediqa_eval.native import (
     LOOKED_AT,
@@ -36,6 +36,9 @@ from proctor.tasks.mediqa_eval.native import (
 )
 from proctor.tasks.mediqa_eval.submission import write_scores
 from proctor.tasks.mediqa_eval.task import SCHEME
+
+if TYPE_CHECKING:
+    from proctor.runs import ScoredAnswer
 
 _ENCOUNTERS = "encounters.jsonl"
 NAME = "mediqa-judge"

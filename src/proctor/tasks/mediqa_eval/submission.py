@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import JsonValue
 
@@ -26,9 +26,11 @@ from proctor.core import (
     read_table,
     write_whole,
 )
-from proctor.runs import ScoredAnswer
 from proctor.tasks.mediqa_eval.native import AnswerRow, Entry, answers_to_judge, entries, shown
 from proctor.tasks.mediqa_eval.task import ANSWERS, COLUMNS, DATASETS, DIMENSIONS, OPTED_OUT
+
+if TYPE_CHECKING:
+    from proctor.runs import ScoredAnswer
 
 
 def write_scores(

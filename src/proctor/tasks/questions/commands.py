@@ -8,9 +8,6 @@ from typing import Annotated
 from pydantic import JsonValue
 
 from proctor.core import Option, PluginReport, count_of, thousands
-from proctor.tasks.questions.example import write_example
-from proctor.tasks.questions.preview import add_media_faults, write_preview
-from proctor.tasks.questions.reading import read_questions
 
 _MOST_LINES = 200
 
@@ -32,6 +29,9 @@ def check(
 
     Example: proctor check my-questions/
     """
+    from proctor.tasks.questions.preview import add_media_faults, write_preview
+    from proctor.tasks.questions.reading import read_questions
+
     given: dict[str, list[str]] = {}
     for pair in columns or ():
         name, _, column = pair.partition("=")
@@ -65,6 +65,8 @@ def new(out: Annotated[Path, Option("A new folder.", metavar="DIR", argument=Tru
 
     Example: proctor new my-questions
     """
+    from proctor.tasks.questions.example import write_example
+
     count = write_example(out)
     return PluginReport(
         {"out": str(out), "questions": count},

@@ -4,6 +4,13 @@ Source: Wang et al., ReXSonoVQA: A Video QA Benchmark for Procedure-Centric Ultr
 arXiv:2604.10916 (CC BY 4.0).
 """
 
-from proctor.tasks.rexsonovqa.reader import READER
+from typing import TYPE_CHECKING
+
+from proctor.lazy import export_lazily
+
+if TYPE_CHECKING:
+    from proctor.tasks.rexsonovqa.reader import READER
+else:
+    export_lazily(__name__)
 
 __all__ = ["READER"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -33,7 +33,6 @@ from proctor.core import (
 )
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters
 from proctor.judges import RUBRIC_BY_ERROR_TYPE, RUBRIC_LABELS, VERDICT_METRICS
-from proctor.runs import Result, results_of_recorded
 from proctor.tasks.rexsonovqa.native import (
     KINDS,
     NativeQuestion,
@@ -44,6 +43,9 @@ from proctor.tasks.rexsonovqa.native import (
     read_recorded,
     split_options,
 )
+
+if TYPE_CHECKING:
+    from proctor.runs import Result
 
 QUESTION_TYPES = {
     "Type1_ActionGoalReasoning": "1 action-goal",
@@ -110,6 +112,8 @@ class _Reader(BenchmarkReader):
     async def verify(self, data: Path) -> list[VerifiedFigure]:
         """Of each system in the paper's tables the counts under `video` and, of the first, the parts that the text names,
         from the recorded answers in `results`. The blind run was not published answer by answer."""
+        from proctor.runs import results_of_recorded
+
         folders = {_plain(one.name): one for one in sorted((data / "results").iterdir()) if one.is_dir()}
         benchmark, known = self.load(data), _known()
         at_hand = {name: one for name in _systems(known) if (one := folders.get(_plain(name))) is not None}

@@ -10,7 +10,6 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from proctor.systems import shortest_path
 
@@ -150,6 +149,8 @@ def in_order(pictures: Sequence[SeenPicture]) -> list[int] | None:
 def moved(one: SeenPicture, other: SeenPicture) -> float:
     """The least sum, over all ways to take the objects of a class for the same, of how far each has moved (in
     heights of the picture, at most `LONE`) and of `LONE` for each that is in one picture alone."""
+    from scipy.optimize import linear_sum_assignment
+
     total = 0.0
     for name in {seen.class_name for seen in (*one.detections, *other.detections)}:
         here, there = _places(one, name), _places(other, name)
