@@ -100,7 +100,7 @@ def _referred(form: Any, options: Sequence[str], text: str) -> list[str]:
 
 def _metrics() -> str:
     from proctor.core import ACCURACY
-    from proctor.judges import JUDGE_VOTE, RATIONALE_METRICS, UNRESOLVED, VERDICT_METRICS
+    from proctor.judges import CRITERIA_SCORE, JUDGE_VOTE, RATIONALE_METRICS, UNRESOLVED, VERDICT_METRICS
     from proctor.metrics import GRADED_METRICS
     from proctor.metrics.ordering import RUN_METRICS
     from proctor.metrics.text import RATIONALE_F1
@@ -112,6 +112,7 @@ def _metrics() -> str:
         RATIONALE_F1,
         *RATIONALE_METRICS,
         *VERDICT_METRICS,
+        CRITERIA_SCORE,
         UNRESOLVED,
         JUDGE_VOTE,
     )

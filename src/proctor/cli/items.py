@@ -90,7 +90,10 @@ def _say_item(found: ItemHistory) -> None:
         say(f"    {letter}  {option}")
     if item.reference is not None:
         accepted = "".join(f"; also {_value(one)}" for one in item.reference.accepted)
-        say(f"Reference: {_value(item.reference.answer)}{accepted}")
+        if item.has_answer:
+            say(f"Reference: {_value(item.reference.answer)}{accepted}")
+        for one in item.reference.criteria:
+            say(f"Criterion: {one.points:+g}: {one.criterion}")
         if item.reference.rationale:
             say(_indented(item.reference.rationale))
     if item.media:

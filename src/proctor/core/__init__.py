@@ -6,6 +6,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.core.clock import Stopwatch, aside, rebook
+    from proctor.core.criteria import Criterion, read_criteria, share_of_points
     from proctor.core.drafts import replacing, whole_file, whole_folder, write_whole
     from proctor.core.errors import (
         ConfigurationError,
@@ -118,20 +119,21 @@ else:
 
 __all__ = [
     "ACCURACY", "BENCHMARKS", "COMMANDS", "DASH", "HUMAN", "NO_ANSWER", "NUMBER_WORDS", "SHEET_SUFFIXES", "VALIDATORS",
-    "Answer", "Arrays", "Benchmark", "BenchmarkReader", "Briefing", "ConfigurationError", "DerivedDimension",
-    "Dimension", "Excerpt", "FailedPolicy", "FileLocation", "Frame", "Image", "InfrastructureError", "InputError",
-    "Item", "JsonError", "Judgement", "JudgementCache", "Media", "Metric", "MetricOptions", "NeedsReferences",
-    "NoVerdictError", "Noted", "OfficialFigure", "Option", "ParseError", "PlainFunction", "PluginReport", "PluginTable",
-    "ProctorError", "PublishedCrossing", "PublishedRow", "PublishedTable", "RatingRule", "RatingScheme",
-    "RecordedAnswers", "RecordedScores", "Reference", "RefusalError", "Region", "Registry", "Reliability", "Score",
-    "Scorer", "Sheet", "SheetRow", "ShortClock", "Status", "Steps", "Stopwatch", "System", "SystemFaultError",
-    "TableFault", "TableRow", "TagValue", "Timing", "UnknownNameError", "Usage", "UsageError", "ValidationRequest",
-    "Verified", "VerifiedFigure", "VideoClip", "View", "aside", "by_cause", "cell_number", "cell_text", "clean",
-    "clock_text", "content_hash", "count_of", "difference", "dollars", "fingerprint", "first_problem", "generator",
-    "human", "input_bytes", "input_text", "interval", "is_empty", "kept_text", "load_json", "natural", "number",
-    "number_interval", "object_in_file", "one_of", "p_value", "parse_json", "parse_model", "percent", "plain_name",
-    "printable", "rank_range", "read_arrays", "read_bytes", "read_json", "read_jsonl", "read_model", "read_sheet",
-    "read_table", "read_text", "reader_of", "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing",
-    "seconds", "shorten", "signed", "thousands", "unfit", "unique_keys", "validated", "value", "whole_file",
-    "whole_folder", "whole_percent", "write_arrays", "write_whole",
+    "Answer", "Arrays", "Benchmark", "BenchmarkReader", "Briefing", "ConfigurationError", "Criterion",
+    "DerivedDimension", "Dimension", "Excerpt", "FailedPolicy", "FileLocation", "Frame", "Image", "InfrastructureError",
+    "InputError", "Item", "JsonError", "Judgement", "JudgementCache", "Media", "Metric", "MetricOptions",
+    "NeedsReferences", "NoVerdictError", "Noted", "OfficialFigure", "Option", "ParseError", "PlainFunction",
+    "PluginReport", "PluginTable", "ProctorError", "PublishedCrossing", "PublishedRow", "PublishedTable", "RatingRule",
+    "RatingScheme", "RecordedAnswers", "RecordedScores", "Reference", "RefusalError", "Region", "Registry",
+    "Reliability", "Score", "Scorer", "Sheet", "SheetRow", "ShortClock", "Status", "Steps", "Stopwatch", "System",
+    "SystemFaultError", "TableFault", "TableRow", "TagValue", "Timing", "UnknownNameError", "Usage", "UsageError",
+    "ValidationRequest", "Verified", "VerifiedFigure", "VideoClip", "View", "aside", "by_cause", "cell_number",
+    "cell_text", "clean", "clock_text", "content_hash", "count_of", "difference", "dollars", "fingerprint",
+    "first_problem", "generator", "human", "input_bytes", "input_text", "interval", "is_empty", "kept_text",
+    "load_json", "natural", "number", "number_interval", "object_in_file", "one_of", "p_value", "parse_json",
+    "parse_model", "percent", "plain_name", "printable", "rank_range", "read_arrays", "read_bytes", "read_criteria",
+    "read_json", "read_jsonl", "read_model", "read_sheet", "read_table", "read_text", "reader_of", "reader_of_paths",
+    "reader_or_default", "rebook", "refusal", "replacing", "seconds", "share_of_points", "shorten", "signed",
+    "thousands", "unfit", "unique_keys", "validated", "value", "whole_file", "whole_folder", "whole_percent",
+    "write_arrays", "write_whole",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
+from proctor.core.criteria import Criterion
 from proctor.core.formats import MOST_OPTIONS, AnswerFormat
 
 TagValue = bool | int | float | str | tuple[str, ...]
@@ -116,7 +117,8 @@ class Reference(_Frozen):
     """The right answer, in the form that the item's answer format parses to.
 
     `accepted` are further answers that count as right, `rationale` is why. `reliability`, where it is given, has an
-    entry for the answer and for each accepted one, in this order.
+    entry for the answer and for each accepted one, in this order. `criteria` are what a judge marks an answer in free
+    text by; an item that has nothing else to be right by has the answer None.
 
     >>> Reference(answer=2, accepted=(3,), rationale="the third clip is half hidden").accepted
     (3,)
@@ -130,8 +132,12 @@ class Reference(_Frozen):
         exclude_if=lambda given: not given,  # items that have none keep the fingerprint they always had
     )
 
+    criteria: tuple[Criterion, ...] = Field(default=(), exclude_if=lambda given: not given)
+
     @model_validator(mode="after")
     def _one_for_each(self) -> Self:
+        if self.criteria and not any(one.points > 0 for one in self.criteria):
+            raise ValueError("a criterion with positive points is expected")
         if self.reliability and len(self.reliability) != 1 + len(self.accepted):
             raise ValueError("the reliability of every reference answer, or of none, is expected")
         return self
@@ -163,6 +169,11 @@ class Item(_Frozen):
             there = f"item {info.data.get('id')!r} has {len(options)}"
             raise ValueError(f"at most {MOST_OPTIONS} options, a letter for each ({there})")
         return options
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether there is a reference answer: a reference may hold criteria alone."""
+        return self.reference is not None and self.reference.answer is not None
 
     def as_asked(self) -> Item:
         """The item as a system may see it: without the key, the tags (which may hint at it) and the media,

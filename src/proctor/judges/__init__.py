@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         AWAITING_VOTES,
         CONTRADICTION,
         CONTRADICTION_FLAG,
+        CRITERIA_SCORE,
         DECIDED_BY_A_PERSON,
         JUDGE_VOTE,
         NO_VERDICT,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 else:
     export_lazily(__name__)
 
-__all__ = ["AWAITING_VOTES", "CONTRADICTION", "CONTRADICTION_FLAG", "DECIDED_BY_A_PERSON", "JUDGES"]
+__all__ = ["AWAITING_VOTES", "CONTRADICTION", "CONTRADICTION_FLAG", "CRITERIA_SCORE", "DECIDED_BY_A_PERSON", "JUDGES"]
 __all__ += ["JUDGE_VOTE", "NO_VERDICT", "PANEL_ACCURACY", "RATIONALE_METRICS", "RESOLVED"]
 __all__ += ["RUBRIC_BY_ERROR_TYPE", "RUBRIC_LABELS", "TIE", "UNRESOLVED", "VERDICT_METRICS", "VOTE_MISSING"]
 __all__ += ["Chunking", "ErrorType", "FramesOf", "FunctionJudge", "IndexSettings", "JudgeFunction"]

@@ -85,7 +85,7 @@ class FunctionJudge:
 
     def applies(self, item: Item) -> bool:
         """To the declared formats, with a reference where the function takes one."""
-        known = item.reference is not None or not self._made.function.takes("reference")
+        known = item.has_answer or not self._made.function.takes("reference")
         return known and self._made.metric.marks(item.answer.kind)
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:

@@ -153,7 +153,7 @@ class Panel:
 
     def applies(self, item: Item) -> bool:
         """To free text with a reference."""
-        return isinstance(item.answer, FreeTextFormat) and item.reference is not None
+        return isinstance(item.answer, FreeTextFormat) and item.has_answer
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
         """Accuracy where the panel came to a verdict, `unresolved`, and the votes that came.

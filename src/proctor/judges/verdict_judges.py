@@ -208,7 +208,7 @@ class ThreeLevelJudge(VerdictJudge[Verdict]):
 
     def applies(self, item: Item) -> bool:
         """To free text with a reference."""
-        return isinstance(item.answer, FreeTextFormat) and item.reference is not None
+        return isinstance(item.answer, FreeTextFormat) and item.has_answer
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
         """The three scores of the verdict. Raises `InfrastructureError` where there is none."""

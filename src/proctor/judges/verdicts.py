@@ -188,6 +188,9 @@ class PartialScoresError(NoVerdictError):
         self.scores = tuple(scores)
 
 
+CRITERIA_SCORE = Metric("criteria_score", "Share of the criteria's points", percent=True, formats=_FREE)
+"""The points of the criteria that an answer meets over the sum of the positive ones, 0 to 1."""
+
 JUDGE_VOTE = Metric("judge_vote", "Right by a single judge", percent=True, formats=_FREE)
 """What one judge of a panel says alone: 1 for right, 0 for wrong."""
 
@@ -215,7 +218,12 @@ _HALF = dict(
         strict=True,
     )
 )
-_OF_KIND = {"panel": (PANEL_ACCURACY,), "three-level": VERDICT_METRICS, "rationale": RATIONALE_METRICS}
+_OF_KIND = {
+    "panel": (PANEL_ACCURACY,),
+    "criteria": (CRITERIA_SCORE,),
+    "three-level": VERDICT_METRICS,
+    "rationale": RATIONALE_METRICS,
+}
 _FROM_RUBRIC = {RUBRIC_BY_ERROR_TYPE.name, CONTRADICTION.name}
 
 

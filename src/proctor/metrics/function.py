@@ -54,7 +54,7 @@ class FunctionMetric:
 
     def applies(self, item: Item) -> bool:
         """To the formats that were named (all, where none are), with a reference where the function takes one."""
-        known = item.reference is not None or not self._function.takes("reference")
+        known = item.has_answer or not self._function.takes("reference")
         return known and self.metric.marks(item.answer.kind)
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:

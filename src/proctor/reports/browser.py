@@ -193,7 +193,9 @@ class _StoredMaker:
         if item.options:
             found["options"] = [text(option) for option in item.options]
         if item.reference is not None:
-            spoken = [_spoken(item, item.reference.answer), *map(as_text, item.reference.accepted)]
+            spoken = [f"{one.points:+g}: {one.criterion}" for one in item.reference.criteria]
+            if item.has_answer:
+                spoken = [_spoken(item, item.reference.answer), *map(as_text, item.reference.accepted), *spoken]
             found["references"] = [[text(one), ""] for one in spoken]
             if item.reference.rationale:
                 found["rationale"] = text(item.reference.rationale)

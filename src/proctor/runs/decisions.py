@@ -68,7 +68,11 @@ class OpenAnswer:
     def cells(self) -> list[str]:
         """The row of a file, with nothing filled in."""
         reference = self.item.reference
-        right = [] if reference is None else [str(reference.answer), *map(str, reference.accepted)]
+        keys = (reference.answer, *reference.accepted) if reference is not None and self.item.has_answer else ()
+        right = [
+            *map(str, keys),
+            *(f"{one.points:+g}: {one.criterion}" for one in (reference.criteria if reference else ())),
+        ]
         why = "" if reference is None else reference.rationale
         own = self.answer.extra.get("rationale")
         told = (

@@ -235,7 +235,7 @@ class TextSimilarity:
         self._vectorizer.fit([*texts, "question"])  # never without a single word
         self._donors = {}
         for item in items:
-            if item.reference is not None and not isinstance(item.answer, ChoiceFormat):
+            if item.has_answer and not isinstance(item.answer, ChoiceFormat):
                 self._donors.setdefault(item.answer.kind, []).append(item)
         self._matrices = {
             kind: self._vectorizer.transform([donor.question for donor in donors])

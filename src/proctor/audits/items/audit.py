@@ -129,7 +129,7 @@ def find_recurrences(items: Sequence[Item]) -> tuple[AnswerRecurrence, ...]:
 
 def _right_answer(item: Item) -> str:
     """Its words, joined by spaces; empty where the format's answers are no words of the item's own."""
-    if item.reference is None:
+    if item.reference is None or item.reference.answer is None:
         return ""
     key = item.reference.answer
     if isinstance(item.answer, ChoiceFormat):

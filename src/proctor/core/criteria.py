@@ -1,0 +1,103 @@
+"""Criteria that an answer in free text is marked by: each with points, negative ones for what must not be said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
+
+from proctor.core.errors import ParseError
+from proctor.core.formats.cells import MOST_CELL_CHARS, cell_json
+
+_LINE = re.compile(
+    r"\s*(?:[-*•]\s+)?(?P<points>[-+\u2212]?\d{1,3}(?:[.,]\d{1,2})?)\s?(?:points?|p)?\s?[:)]\s*(?P<text>\S.*)",
+    re.DOTALL,
+)
+_EXPECTED = "criteria as POINTS: TEXT, one a line"
+_MOST_POINTS = 1000
+_MOST_CRITERIA = 100
+
+
+class Criterion(BaseModel):
+    """What an answer may meet, and the `points` that it then gets: negative for what is wrong or dangerous to say.
+
+    >>> Criterion(criterion="names the spleen", points=5).tags
+    ()
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    criterion: str = Field(min_length=1)
+    points: float = Field(ge=-_MOST_POINTS, le=_MOST_POINTS)
+    tags: tuple[str, ...] = ()
+
+    @field_validator("points")
+    @classmethod
+    def _worth_something(cls, points: float) -> float:
+        if points == 0:
+            raise ValueError("a criterion of 0 points changes nothing: expected another number")
+        return points
+
+
+def share_of_points(criteria: Sequence[Criterion], met: Sequence[bool]) -> float:
+    """The points of the criteria that are met over the sum of the positive ones; below 0 where negative ones weigh more.
+
+    The score of HealthBench for one answer (Arora et al. 2025, arXiv:2505.08775). Raises `ValueError` where no criterion
+    has positive points, and where the lengths differ.
+
+    >>> three = [Criterion(criterion=name, points=points) for name, points in (("a", 5), ("b", 3), ("c", -4))]
+    >>> share_of_points(three, [True, False, False]), share_of_points(three, [False, False, True])
+    (0.625, -0.5)
+    """
+    possible = sum(one.points for one in criteria if one.points > 0)
+    if possible <= 0:
+        raise ValueError("no criterion has positive points")
+    return sum(one.points for one, is_met in zip(criteria, met, strict=True) if is_met) / possible
+
+
+def read_criteria(value: JsonValue) -> tuple[Criterion, ...]:
+    """The criteria that a cell of a spreadsheet, or a field of a JSON file, states.
+
+    A text has one on each line, as POINTS: TEXT ("5: names the spleen"). JSON is HealthBench's: a list of objects with
+    `criterion`, `points` and, if any, `tags`. Raises `ParseError`, which names what was expected and what came, for
+    anything else, and where no criterion has positive points.
+
+    >>> [(one.points, one.criterion) for one in read_criteria("5: names the spleen\\n-3: advises surgery")]
+    [(5.0, 'names the spleen'), (-3.0, 'advises surgery')]
+    """
+    given = value
+    if isinstance(value, str):
+        given = cell_json(value.strip())
+        if given is None:
+            lines = [line for line in value[:MOST_CELL_CHARS].splitlines() if line.strip()]
+            given = [_of_line(line) for line in lines]
+    if not isinstance(given, list) or not 0 < len(given) <= _MOST_CRITERIA:
+        raise ParseError(expected=f"{_EXPECTED}, 1 to {_MOST_CRITERIA} of them", found=str(value))
+    found = tuple(_criterion(one) for one in given)
+    if not any(one.points > 0 for one in found):
+        raise ParseError(expected="a criterion with positive points", found=str(value))
+    return found
+
+
+def _of_line(line: str) -> JsonValue:
+    hit = _LINE.fullmatch(line)
+    if hit is None:
+        raise ParseError(expected=_EXPECTED, found=line)
+    points = float(hit["points"].replace("\u2212", "-").replace(",", "."))
+    return {"criterion": hit["text"].strip(), "points": points}
+
+
+def _criterion(value: JsonValue) -> Criterion:
+    if not isinstance(value, dict):
+        raise ParseError(expected="an object with criterion and points", found=str(value))
+    text, points, tags = value.get("criterion"), value.get("points"), value.get("tags", [])
+    number = isinstance(points, int | float) and not isinstance(points, bool)
+    named = isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)
+    if set(value) - {"criterion", "points", "tags"} or not isinstance(text, str) or not text.strip() or not named:
+        raise ParseError(expected="an object with criterion (a text), points and tags", found=str(value))
+    if not number or not 0 < abs(float(str(points))) <= _MOST_POINTS:
+        raise ParseError(expected=f"points from -{_MOST_POINTS} to {_MOST_POINTS}, not 0", found=str(points))
+    return Criterion(
+        criterion=text.strip(), points=float(str(points)), tags=tuple(map(str, tags if isinstance(tags, list) else ()))
+    )
