@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -66,16 +67,13 @@ def test_inspect_and_proctor_read_each_others_logs(tmp_path: Path) -> None:
         assert wrote["figures"]["accuracy/inspect"] == pytest.approx(wrote["figures"]["accuracy/code"], abs=1e-9)
 
 
-def test_inspects_package_is_named_where_it_is_missing(tmp_path: Path) -> None:
-    pytest.importorskip("json")
+def test_inspects_package_is_named_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "inspect_ai", None)
     file = tmp_path / "log.json"
     file.write_text('{"version": 2, "status": "success", "eval": {}}')
     assert recognised(file) == "inspect"
-    try:
-        import inspect_ai  # noqa: F401
-    except ImportError:
-        with pytest.raises(ConfigurationError, match=r"pip install 'proctor-eval\[inspect\]'"):
-            imported(file)
+    with pytest.raises(ConfigurationError, match=r"pip install 'proctor-eval\[inspect\]'"):
+        imported(file)
 
 
 # -- lmms-eval: its own tracker, its own readers
@@ -305,3 +303,37 @@ def test_the_command_says_what_it_took_the_file_for(tmp_path: Path) -> None:
     assert "1 failed, for example: batch_expired" in done.stderr
     assert done.stdout.startswith("2 answers and 0 judgements as gpt-x / video")
     assert Status.FAILED.value in done.stderr
+
+
+def test_one_of_several_systems_and_conditions_is_named(tmp_path: Path) -> None:
+    rows = [{"item": name, "text": "yes", "system": system} for name in IDS for system in ("a", "b")]
+    file = jsonl(tmp_path / "rows.jsonl", rows)
+    with pytest.raises(InputError, match=r"column 'system': found a, b, expected one, or --name one of them"):
+        imported(file, name="")
+    assert imported(file, name="b").systems == ("b",)
+    both = [{"item": name, "text": "yes", "condition": one} for name in IDS for one in ("video", "black")]
+    with pytest.raises(InputError, match=r"column 'condition': found black, video"):
+        imported(jsonl(tmp_path / "both.jsonl", both))
+
+
+def test_published_answers_go_round_without_a_change(data: Path, tmp_path: Path) -> None:
+    folder = data / "rexsonovqa"
+    store = tmp_path / "runs.db"
+    recorded = folder / "results" / "gemini-3-pro"
+    made = proctor.import_answers("rexsonovqa", recorded, data=folder, name="gemini-3-pro", store=store)
+    first = made.results().to_pandas()
+    before = first[(first.metric == "accuracy") & (first.scorer == "code")]["value"].iloc[0]
+    made.export(tmp_path / "lmms", format="lmms-eval", all_items=True)
+    made.export(tmp_path / "rows.parquet", all_items=True)
+    (samples,) = (tmp_path / "lmms").glob("*_samples_*.jsonl")
+    for name, file, form in (("lmms", samples, ""), ("rows", tmp_path / "rows.parquet", "table")):
+        again = proctor.import_answers(
+            "rexsonovqa", file, data=folder, name="gemini-3-pro", store=tmp_path / f"{name}.db", form=form
+        )
+        table = again.results().to_pandas()
+        after = table[(table.metric == "accuracy") & (table.scorer == "code")]["value"].iloc[0]
+        assert after == pytest.approx(before, abs=1e-9)
+        old, new = made.store.answers(made.runs[0]), again.store.answers(again.runs[0])
+        assert {key: (one.status, one.text) for key, one in old.items()} == {
+            key: (one.status, one.text) for key, one in new.items()
+        }

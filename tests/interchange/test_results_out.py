@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic import JsonValue
 
 import proctor
-from proctor.core import Item, Reference, Status, UsageError
+from proctor.core import Answer, Item, Reference, Score, Status, UsageError
 from proctor.core.formats import BinaryFormat
 from proctor.interchange.every_eval_ever import _check
 from proctor.interchange.model_card import markdown_text
 from proctor.runs import Store
+from proctor.runs.engine import SHOWN
 from tests.support.foreign import foreign
 from tests.support.program import proctor as program
 from tests.support.report_store import a_benchmark, fill
@@ -157,10 +159,30 @@ def test_a_model_card_is_one_table_that_no_name_can_break(tmp_path: Path) -> Non
 def test_the_command_prints_what_is_dropped(store: Store, tmp_path: Path) -> None:
     done = program("export", "toy", "--store", store.shown, "--format", "every-eval-ever", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    assert "dropped: frames shown and their times" in done.stderr
+    assert "dropped: media: the schema has no field" in done.stderr
     assert done.stdout.startswith("2 systems in ")
     listed = program("list", "formats")
     assert "every-eval-ever" in listed.stdout
     unknown = program("export", "toy", "--store", store.shown, "--format", "every-eval", "--out", tmp_path / "x")
     assert unknown.returncode == 2
     assert "every-eval-ever" in unknown.stderr
+
+
+def test_what_was_shown_goes_along(tmp_path: Path) -> None:
+    made = Store(tmp_path / "a.db")
+    benchmark = a_benchmark(items=1)
+    made.add_benchmark(benchmark)
+    run = made.start_run("toy", "seer", "video", {"system": {"model": "a:b", "base_url": "http://10.0.0.7/v1"}})
+    shown: dict[str, JsonValue] = {
+        "times": [0.0, 2.5],
+        "prefixes": ["7692c3ad", "3fc4ccfe"],
+        "sha256": "ab" * 32,
+        "media": {"a.mp4": "cd" * 32},
+    }
+    answer = Answer(item_id="q000", text="Answer: A", parsed="A", extra={SHOWN: [shown]})
+    made.write(run, [(answer, [Score(item_id="q000", metric="accuracy", value=1.0)])])
+    proctor.export(made, tmp_path / "eee", "toy", format="every-eval-ever")
+    record, rows = _written(tmp_path / "eee")
+    assert json.loads(rows[0]["metadata"]["shown"]) == [shown]
+    assert record["model_info"]["id"] == "a/b"
+    assert "10.0.0.7" not in json.dumps(record)

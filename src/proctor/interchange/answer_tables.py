@@ -20,7 +20,7 @@ from proctor.core import (
     one_of,
     read_sheet,
 )
-from proctor.interchange.recorded import POSITION, RecordedAnswer, RecordedFile, fault, share
+from proctor.interchange.recorded import POSITION, RecordedAnswer, RecordedFile, fault, kept_value, share
 from proctor.runs import EXPORT_COLUMNS, read_safe_cell
 
 _IDS = ("item", "item_id", "id", "question_id", "qid", "sample_id", "custom_id", "index")
@@ -60,7 +60,8 @@ def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = 
         return RecordedFile((), faults=tuple(_sheet_faults(sheet, ())))
     ids = "" if id_column == POSITION else _column(sheet, id_column, _IDS, "--id-column")
     texts = _column(sheet, answer_column, [one for one in _TEXTS if one != ids], "--answer-column")
-    exported = set(EXPORT_COLUMNS[:6]) <= set(sheet.columns) and file.suffix.lower() == ".csv"
+    own = set(EXPORT_COLUMNS[:6]) <= set(sheet.columns)
+    quoted = own and file.suffix.lower() == ".csv"
     rows = sheet.rows
     system = _only(sheet, rows, "system", name)
     rows = [
@@ -83,10 +84,11 @@ def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = 
             RecordedAnswer(
                 place,
                 key,
-                str(read_safe_cell(text)) if exported else text,
+                str(read_safe_cell(text)) if quoted else text,
                 *found,
                 prompt=prompt,
                 model_s=_number(seconds),
+                parsed=kept_value(read_safe_cell(row.cells.get("parsed"))) if own else None,
             )
         )
     return RecordedFile(answers, system, condition, tuple(sheet.notes), tuple(faults))

@@ -25,6 +25,7 @@ from proctor.interchange.export_source import (
     model_of,
     public_settings,
     references_of,
+    shown_text,
 )
 from proctor.runs import CODE, Result, Run
 
@@ -63,7 +64,9 @@ def write_every_eval_ever(source: ExportSource, out: Path) -> Written:
 
 
 def _dropped(source: ExportSource, lacking: int) -> tuple[str, ...]:
-    found = ["frames shown and their times: the schema has no field for media; files and spans are in `metadata`"]
+    found = [
+        "media: the schema has no field for them; files, spans and the hashes and times of frames are in `metadata`"
+    ]
     if lacking:
         found.append(
             f"{count_of(lacking, 'answer')} that failed, came late or were refused: a row must have a score and says "
@@ -239,7 +242,7 @@ class _SystemRecord:
             "messages": None,
             "answer_attribution": [_attribution(read)] if read else [],
             "evaluation": {"score": mark.value, "is_correct": mark.value == best},
-            "metadata": _metadata(self.source, run, item, mark),
+            "metadata": _metadata(self.source, run, item, answer, mark),
         }
         use = answer.usage
         if use.requests:
@@ -270,13 +273,15 @@ def _attribution(read: str) -> dict[str, Any]:
     }
 
 
-def _metadata(source: ExportSource, run: Run, item: Item, mark: Any) -> dict[str, str]:
+def _metadata(source: ExportSource, run: Run, item: Item, answer: Answer, mark: Any) -> dict[str, str]:
     media = [medium.model_dump(mode="json", exclude_none=True) for medium in item.media]
     found = {"condition": run.condition, "group": item.group, "metric": mark.metric, "scorer": mark.scorer}
     if mark.label:
         found["label"] = mark.label
     if media:
         found["media"] = json.dumps(media, ensure_ascii=False)
+    if shown := shown_text(answer):
+        found["shown"] = shown
     seeds = source.card.seeds
     return found | {f"seed_{name}": str(seed) for name, seed in seeds.items()}
 

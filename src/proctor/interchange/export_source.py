@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from proctor.core import Item, Media, UsageError, one_of
-from proctor.runs import BASELINES, BenchmarkCard, Options, Result, Run, Store, chosen_runs, results, stored_runs
+from proctor.core import Answer, Item, Media, ParseError, UsageError, one_of
+from proctor.runs import (
+    BASELINES,
+    BenchmarkCard,
+    Options,
+    Result,
+    Run,
+    Store,
+    chosen_runs,
+    recorded,
+    results,
+    stored_runs,
+)
 
 ORIGIN = {
     "licence": "the licence of the data, by its SPDX name (CC-BY-4.0)",
@@ -139,6 +151,34 @@ def public_settings(settings: Any) -> Any:
     if isinstance(settings, Mapping):
         return {name: public_settings(one) for name, one in settings.items() if name not in {"base_url", "servers"}}
     return [public_settings(one) for one in settings] if isinstance(settings, list) else settings
+
+
+def differs(item: Item, answer: Answer) -> bool:
+    """Whether the value that counts is another one than the answer's text says today: its options were shown in another
+    order, or a person read it.
+
+    >>> from proctor.core.formats import BinaryFormat
+    >>> one = Item(id="q1", group="v1", question="Is a clip seen?", answer=BinaryFormat())
+    >>> differs(one, Answer(item_id="q1", text="no", parsed=True)), differs(one, Answer(item_id="q1", text="no", parsed=False))
+    (True, False)
+    """
+    if answer.parsed is None:
+        return False
+    try:
+        return item.answer.parse(answer.text, item.options) != answer.parsed
+    except ParseError:
+        return True
+
+
+def shown_text(answer: Answer) -> str:
+    """The record of what a system was shown (hashes of the frames and of the media, times, what was asked for), as JSON; "" where
+    the answer holds none.
+
+    >>> shown_text(Answer(item_id="q1"))
+    ''
+    """
+    shown = [one.model_dump(mode="json", exclude_defaults=True) for one in recorded(answer)]
+    return json.dumps(shown) if shown else ""
 
 
 def answer_words(item: Item, value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,16 @@ from pydantic import ValidationError
 
 from proctor import __version__
 from proctor.core import Answer, ConfigurationError, InputError, Item, Status, Usage, whole_file
-from proctor.interchange.export_source import ExportSource, Written, model_of, public_settings, references_of
-from proctor.interchange.recorded import RecordedAnswer, RecordedFile, share, whole
+from proctor.interchange.export_source import (
+    ExportSource,
+    Written,
+    differs,
+    model_of,
+    public_settings,
+    references_of,
+    shown_text,
+)
+from proctor.interchange.recorded import RecordedAnswer, RecordedFile, kept_value, share, whole
 from proctor.runs import CODE
 
 if TYPE_CHECKING:
@@ -64,6 +73,8 @@ def _check_size(file: Path) -> None:
     """Raises `InputError` for a file that is not there, and for one that unpacks to more than 4 GB."""
     if not file.is_file():
         raise InputError(file, found="no such file", expected="a log of Inspect")
+    if file.stat().st_size > _MOST_BYTES:
+        raise InputError(file, found=f"{file.stat().st_size:,} bytes", expected=f"at most {_MOST_BYTES:,}")
     if file.suffix == ".eval":
         try:
             with ZipFile(file) as archive:
@@ -98,6 +109,7 @@ def _recorded(number: int, sample: EvalSample, id_column: str) -> RecordedAnswer
         usage=usage,
         model_s=sample.output.time,
         scores={name: value for name, value in scores.items() if value is not None and status is not Status.FAILED},
+        parsed=kept_value(sample.metadata.get("proctor_parsed")),
     )
 
 
@@ -160,7 +172,7 @@ def write_inspect(source: ExportSource, out: Path) -> Written:
         finally:
             named.unlink(missing_ok=True)
     dropped = (
-        "pictures and videos: named in the samples' metadata, not part of the log",
+        "pictures and videos: named in the samples' metadata, with the hashes of the frames shown; not part of the log",
         "scores by judges: only those by code are kept",
         "intervals: in the `metadata` of each metric, with the figure that takes failed answers as wrong",
     )
@@ -185,9 +197,13 @@ def _sample(item: Item, answer: Answer, marks: dict[str, float]) -> EvalSample:
 
     metadata: dict[str, Any] = {"group": item.group, "format": item.answer.kind, **item.tags}
     metadata["media"] = [medium.model_dump(mode="json", exclude_none=True) for medium in item.media]
+    if shown := shown_text(answer):
+        metadata["shown"] = shown
     answered = answer.status is Status.ANSWERED
     if not answered:
         metadata |= {"proctor_status": answer.status.value, "proctor_reason": answer.reason}
+    elif differs(item, answer):
+        metadata["proctor_parsed"] = json.dumps(answer.parsed)
     use = answer.usage
     output = ModelOutput.from_content(model="", content=answer.text) if answered or answer.text else ModelOutput()
     output.time = answer.timing.model_s if answer.timing is not None else None

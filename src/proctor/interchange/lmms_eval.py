@@ -9,12 +9,12 @@ from typing import Any
 
 from proctor import __version__
 from proctor.core import InputError, Item, Noted, Status, Usage, read_json, read_jsonl, whole_folder, write_whole
-from proctor.interchange.export_source import ExportSource, Written, references_of
-from proctor.interchange.recorded import RecordedAnswer, RecordedFile, fault, share, whole
+from proctor.interchange.export_source import ExportSource, Written, differs, references_of
+from proctor.interchange.recorded import RecordedAnswer, RecordedFile, fault, kept_value, share, whole
 from proctor.runs import CODE
 
 _OWN = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "token_counts", "doc_hash", "input"}
-_OWN |= {"input_media", "proctor_item", "proctor_status", "proctor_reason"}
+_OWN |= {"input_media", "proctor_item", "proctor_status", "proctor_reason", "proctor_parsed"}
 _EMPTY = "an empty reply, which lmms-eval also writes for a call that failed"
 
 
@@ -64,6 +64,7 @@ def _recorded(place: str, key: str, text: str, line: dict[str, Any]) -> Recorded
         prompt=prompt,
         usage=_usage(line.get("token_counts")),
         scores={name: value for name, value in own.items() if value is not None and status is not Status.FAILED},
+        parsed=kept_value(line.get("proctor_parsed")),
     )
 
 
@@ -114,7 +115,7 @@ def write_lmms_eval(source: ExportSource, out: Path) -> Written:
     marks: dict[str, dict[str, float]] = {}
     for mark in source.store.score_rows(run, scorer=CODE):
         marks.setdefault(mark.item_id, {})[mark.metric] = mark.value
-    lines, logs, failed = [], [], 0
+    lines, logs, failed, other = [], [], 0, 0
     for place, item in enumerate(source.items):
         answer = answers.get(item.id)
         if answer is None:
@@ -123,6 +124,9 @@ def write_lmms_eval(source: ExportSource, out: Path) -> Written:
         sample = _sample(place, item, answer.text) | marks.get(item.id, {})
         if answer.status is not Status.ANSWERED:
             sample |= {"proctor_status": answer.status.value, "proctor_reason": answer.reason}
+        elif differs(item, answer):
+            sample["proctor_parsed"] = json.dumps(answer.parsed)
+            other += 1
         lines.append(json.dumps(sample | {"proctor_condition": run.condition}, ensure_ascii=False))
         logs.append({"doc_id": place, "resps": [[answer.text]]})
     rows = [row for row in source.results if row.scorer == CODE]
@@ -151,6 +155,8 @@ def write_lmms_eval(source: ExportSource, out: Path) -> Written:
     dropped += [
         f"that {failed} answers failed: lmms-eval reads an empty reply as wrong (`proctor_status` keeps it)"
     ] * bool(failed)
+    if other:
+        dropped.append(f"the value of {other} answers whose text says another one (`proctor_parsed` keeps it)")
     return Written(len(lines), "sample", tuple(dropped))
 
 

@@ -15,6 +15,7 @@ from proctor.core import (
     Benchmark,
     InputError,
     Item,
+    JsonError,
     Noted,
     ParseError,
     RecordedAnswers,
@@ -25,6 +26,7 @@ from proctor.core import (
     by_cause,
     content_hash,
     count_of,
+    load_json,
     read_bytes,
 )
 
@@ -37,7 +39,8 @@ _SHOWN = 60
 @dataclass(frozen=True)
 class RecordedAnswer:
     """One record: `place` is where it stands, `key` what names its item (a number where the format counts its questions),
-    `prompt` what was asked, where the format keeps that. `scores` are those that came with it, by metric."""
+    `prompt` what was asked, where the format keeps that. `scores` are those that came with it, by metric, and `parsed` is the
+    value that Proctor had read when it wrote the record (of options that were shown in another order, say)."""
 
     place: str
     key: str
@@ -48,6 +51,7 @@ class RecordedAnswer:
     usage: Usage = field(default_factory=Usage)
     model_s: float | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
+    parsed: JsonValue = None
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,8 @@ def _answer(item: Item, one: RecordedAnswer) -> Answer:
     if one.status is not Status.ANSWERED:
         return plain
     try:
+        if one.parsed is not None:
+            return plain.model_copy(update={"parsed": item.answer.check(one.parsed, item.options)})
         return plain.model_copy(update={"parsed": item.answer.parse(one.text, item.options)})
     except ParseError as error:
         return plain.model_copy(update={"problem": str(error)})
@@ -135,8 +141,8 @@ def _fault(kind: str, place: str, found: str, expected: str) -> Noted:
 def fault(place: str, found: str, expected: str) -> Noted:
     """A record that can't be read.
 
-    >>> fault("line 3", "no custom_id", "the item's id").line
-    'line 3: found no custom_id, expected the item's id'
+    >>> fault("line 3", "no custom_id", "an id").line
+    'line 3: found no custom_id, expected an id'
     """
     return _fault(expected, place, found, expected)
 
@@ -196,6 +202,21 @@ def share(value: Any) -> float | None:
     if not isinstance(value, bool | int | float) or not 0 <= value <= 1:
         return None
     return float(value)
+
+
+def kept_value(text: Any) -> JsonValue:
+    """The value that Proctor kept in another program's file, as JSON; None where it kept none.
+
+    >>> kept_value('"B"'), kept_value(None), kept_value("not JSON")
+    ('B', None, None)
+    """
+    if not isinstance(text, str) or not text:
+        return None
+    try:
+        value: JsonValue = load_json(text)
+    except JsonError:
+        return None
+    return value
 
 
 def whole(value: Any) -> int:
