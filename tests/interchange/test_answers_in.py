@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,20 @@ def test_a_place_with_another_question_is_refused(tmp_path: Path) -> None:
         imported(jsonl(tmp_path / "a.jsonl", rows), id_column="position")
     assert "line 1: found 'Is lamp 2 on?', expected the question of the item at this place" in str(caught.value)
     assert any("12 times" in note for note in caught.value.__notes__)
+
+
+def test_places_may_be_those_of_the_items_that_count(tmp_path: Path) -> None:
+    whole = lamps()
+    items = tuple(
+        item.model_copy(update={"question": f"Lamp {number}?", "tags": {"keep": number % 2 == 1}})
+        for number, item in enumerate(whole.items)
+    )
+    some = replace(whole, items=items, only={"keep": True})
+    asked = [item.question for item in some.counted()]
+    rows = [{"doc_id": n, "filtered_resps": "yes", "input": f"{text}\nAnswer."} for n, text in enumerate(asked)]
+    file = jsonl(tmp_path / "a.jsonl", rows)
+    made = proctor.import_answers(some, file, store=":memory:", name="a", id_column="position")
+    assert list(made.store.answers(made.runs[0])) == [item.id for item in some.counted()]
 
 
 def test_log_likelihoods_are_no_words(tmp_path: Path) -> None:

@@ -24,11 +24,10 @@ from proctor.core import (
     Timing,
     Usage,
     by_cause,
-    content_hash,
     count_of,
     load_json,
-    read_bytes,
 )
+from proctor.interchange.item_files import file_hash
 
 POSITION = "position"
 """As the column of ids: the record's number is the item's place in the benchmark, from 0."""
@@ -76,14 +75,14 @@ def mapped(file: Path, form: str, found: RecordedFile, benchmark: Benchmark, id_
     """
     items = {item.id: item for item in benchmark.items}
     by_place = id_column == POSITION
-    ordered = benchmark.items
+    ordered = _order(benchmark, found.answers) if by_place else benchmark.items
     faults, unknown = list(found.faults), list[RecordedAnswer]()
     chosen: dict[str, RecordedAnswer] = {}
     for one in found.answers:
         item = _at(ordered, one.key) if by_place else items.get(one.key)
         if item is None:
             unknown.append(one)
-        elif by_place and one.prompt and _plain(item.question) not in _plain(one.prompt):
+        elif by_place and not _asks(one, item):
             expected = "the question of the item at this place: give the ids by --id-column"
             faults.append(_fault("another question", one.place, repr(one.prompt[:_SHOWN]), expected))
         elif (before := chosen.get(item.id)) is not None:
@@ -105,11 +104,25 @@ def mapped(file: Path, form: str, found: RecordedFile, benchmark: Benchmark, id_
             if one.status is not Status.FAILED
             for metric, value in one.scores.items()
         ),
-        settings={"recorded": file.name, "format": form, "sha256": _hash(file), **found.settings},
+        settings={"recorded": file.name, "format": form, "sha256": file_hash(file), **found.settings},
         notes=notes,
         condition=found.condition,
         system=found.system,
     )
+
+
+def _order(benchmark: Benchmark, answers: Sequence[RecordedAnswer]) -> Sequence[Item]:
+    """All items, or those that count alone, where only these fit what was asked."""
+    counted = benchmark.counted()
+    for some in (benchmark.items, counted):
+        if all((item := _at(some, one.key)) is not None and _asks(one, item) for one in answers):
+            return some
+    return benchmark.items
+
+
+def _asks(one: RecordedAnswer, item: Item) -> bool:
+    """Whether the recorded prompt holds the item's question; where none was recorded, nobody can say."""
+    return not one.prompt or _plain(item.question) in _plain(one.prompt)
 
 
 def _at(items: Sequence[Item], key: str) -> Item | None:
@@ -185,10 +198,6 @@ def _counted(chosen: Mapping[str, RecordedAnswer], benchmark: Benchmark) -> list
             lines.append(f"{count} {status.value}, for example: {reason[:200]}")
     missing = len(benchmark.counted()) - sum(item.id in chosen for item in benchmark.counted())
     return [*lines, *([f"{count_of(missing, 'item')} of {benchmark.name} without an answer"] if missing else [])]
-
-
-def _hash(file: Path) -> str:
-    return content_hash(read_bytes(file).hex())[:16]
 
 
 def share(value: Any) -> float | None:
