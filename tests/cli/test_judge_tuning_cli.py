@@ -5,15 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from proctor.core import generator
+import proctor
+from proctor.core import UsageError, generator
 from proctor.judges.dimensions.fitted import read_choice
 from proctor.runs import Store, judges_of
 from tests.support.faulty_server import FaultyServer
+from tests.support.lamp_benchmark import lamps
 from tests.support.program import within
 from tests.support.rated_pool import CHINESE, Model
 
@@ -43,6 +46,9 @@ def test_choosing_and_judging_on_the_real_answers(data: Path, tmp_path: Path) ->
     assert code == 0, said
     assert "Agreement on encounters that the choice was not made on (5 folds)" in said
     found = read_choice(choice)
+    made = proctor.fit_judge(store, "mediqa-eval", method="choice", out=tmp_path / "python.json", draws=100)
+    assert made.out.read_text(encoding="utf-8") == choice.read_text(encoding="utf-8")
+    assert all(cell in said for row in made.tables[0].texts for cell in row)
     assert len(found.folds) == 121
     assert found.judges == ["length", "words"]
     wanted = ("score", "mediqa-eval", "--judge", "per-dimension", "--option", f"choice={choice}", "--store", store)
@@ -199,3 +205,19 @@ def rated(folder: Path, store: Path, count: int, *more: str) -> None:
     (folder / "encounters.jsonl").write_text("\n".join(lines), encoding="utf-8")
     code, said = within("import", "mediqa-eval", ratings, "--data", folder, "--store", store, *more)
     assert code == 0, said
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "said"),
+    [
+        ("guess", {}, "--method: found 'guess', expected calibration, choice, examples or embedded"),
+        ("calibration", {}, "--scorer: found none, expected one: the judge whose scores are calibrated"),
+    ],
+)
+def test_what_can_not_be_fitted_is_said_before_anything_is_written(
+    method: Any, options: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    Store(tmp_path / "runs.db").add_benchmark(lamps())
+    with pytest.raises(UsageError, match=re.escape(said)):
+        proctor.fit_judge(tmp_path / "runs.db", "lamps", method=method, out=tmp_path / "out.json", **options)
+    assert not (tmp_path / "out.json").exists()

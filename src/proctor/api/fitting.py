@@ -1,0 +1,272 @@
+"""Judges fitted to people's ratings: what is learned is written to a file or folder, and told in a table."""
+
+# No `from __future__ import annotations`: the command line reads these annotations.
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
+
+from proctor.api.access import ModelAccess
+from proctor.api.options import Draws, ModelOptions, OnChange, Seed, Stop, filled, listed
+from proctor.api.scores import judge_prompts_of, ratings_in
+from proctor.api.sources import Evaluation, stored, sync_twin
+from proctor.core import DASH, InputError, Option, UsageError, number, number_interval, write_whole
+
+if TYPE_CHECKING:
+    from proctor.judges.dimensions import DimensionJudge, FewShotExamples
+    from proctor.reports import Table
+    from proctor.runs import PaidVotes, Store
+
+FitMethod = Literal["calibration", "choice", "examples", "embedded"]
+
+
+class FitOptions(ModelOptions, total=False):
+    """How a judge is fitted. `scorer` is the judge whose scores are calibrated, or those that are chosen from; `model`
+    judges with the examples that are tried: `sets` of `shots` answers, each on `held_out` groups; with `allow_missing`
+    answers that lack a score are left out for all sets. `folds` are the parts of the groups that are left out in turn.
+    `alone`: an embedded judge that never compares an answer with others to its question."""
+
+    scorer: Annotated[
+        str | Sequence[str],
+        Option(
+            "calibration: the judge; choice: those to choose from. [default: all in the store]",
+            "--scorer",
+            (),
+            shell=list[str],
+        ),
+    ]
+    model: Annotated[str, Option("examples: the model that judges.", default="")]
+    sets: Annotated[int, Option("examples: sets to try.", default=8, low=2, high=200)]
+    shots: Annotated[int, Option("examples: answers in each set.", default=4, low=1, high=24)]
+    held_out: Annotated[
+        int, Option("examples: groups that each set is tried on, an answer of each.", default=20, low=4)
+    ]
+    allow_missing: Annotated[
+        bool, Option("examples: leave answers that lack a score out, for all sets.", default=False)
+    ]
+    concurrency: Annotated[int, Option("examples: answers judged at once.", default=8, low=1)]
+    alone: Annotated[bool, Option("embedded: never compare an answer with others to its question.", default=False)]
+    folds: Annotated[
+        int, Option("calibration, choice: parts of the groups that are left out in turn.", default=5, low=2)
+    ]
+    draws: Draws
+    seed: Seed
+    on_change: OnChange
+    stop: Stop
+
+
+@dataclass(frozen=True)
+class FittedJudge:
+    """What was learned, by whom it is read (`out`), how good it is on what it was not learned from (`tables`), and what
+    a person should know (`notes`)."""
+
+    out: Path
+    done: str
+    tables: "tuple[Table, ...]" = ()
+    notes: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class PreparedFit:
+    """A fit that only has to be made. `calls` is how often a model is asked at most, `paid` what its new judgements cost
+    (None: no model is asked)."""
+
+    make: Callable[[asyncio.Event | None, Callable[[Any], None]], Awaitable[FittedJudge]]
+    notes: tuple[str, ...] = ()
+    calls: int = 0
+    paid: "PaidVotes | None" = None
+
+
+def prepare_fit(
+    source: "Evaluation | Store | str | Path | None",
+    benchmark: str,
+    method: FitMethod,
+    out: str | Path,
+    **options: Unpack[FitOptions],
+) -> PreparedFit:
+    """The first half of `fit_judge_async`, which checks all that can be checked before a call is paid."""
+    given, path = filled("fit_judge", FitOptions, options), Path(out)
+    where = stored(source, benchmark)
+    store, name = where.store, where.benchmark
+    if method == "embedded":
+        return _at_once(lambda: _embedded(store, name, path, given))
+    if method not in {"calibration", "choice", "examples"}:
+        raise UsageError("--method", "calibration, choice, examples or embedded", found=repr(method))
+    _refuse_unwritable(path)
+    if method == "calibration":
+        return _at_once(lambda: _calibration(store, name, path, given))
+    if method == "choice":
+        return _at_once(lambda: _choice(store, name, path, given))
+    return _examples(store, name, path, given)
+
+
+async def fit_judge_async(
+    source: "Evaluation | Store | str | Path | None" = None,
+    benchmark: str = "",
+    *,
+    method: FitMethod,
+    out: str | Path,
+    **options: Unpack[FitOptions],
+) -> FittedJudge:
+    """Fits a judge to people's ratings of stored answers and writes what it learned to `out`: "calibration" curves for
+    a judge's scores, the "choice" of the best scorer of each dimension, few-shot "examples" for a model, or an
+    "embedded" judge, which asks none (a new folder).
+
+    What was learned from an encounter is later left out where that encounter is judged. Raises `InputError` where
+    nobody rated anything, and where `out` can't be written, before a call is paid. The command is `proctor judge fit`.
+    """
+    prepared = prepare_fit(source, benchmark, method, out, **options)
+    given = filled("fit_judge", FitOptions, options)
+    made = await prepared.make(given["stop"], given["on_change"])
+    return FittedJudge(made.out, made.done, made.tables, (*prepared.notes, *made.notes))
+
+
+fit_judge = sync_twin(fit_judge_async)
+
+
+def _at_once(make: Callable[[], FittedJudge]) -> PreparedFit:
+    async def made(stop: asyncio.Event | None, on_change: Callable[[Any], None]) -> FittedJudge:
+        del stop, on_change  # nothing is waited for
+        return make()
+
+    return PreparedFit(made)
+
+
+def _refuse_unwritable(out: Path) -> None:
+    """Raises where a file could not be written, before anything is paid for."""
+    if out.is_dir():
+        raise InputError(out, found="a folder", expected="a file to write")
+    if not out.parent.is_dir():
+        raise InputError(out.parent, found="no such folder", expected="a folder to write to")
+
+
+def _calibration(store: "Store", benchmark: str, out: Path, given: FitOptions) -> FittedJudge:
+    from proctor.judges.dimensions import fit_calibration, rated_scores
+    from proctor.runs import compared
+
+    scorers, folds = tuple(listed(given["scorer"])), given["folds"]
+    if len(scorers) != 1:
+        raise UsageError("--scorer", "one: the judge whose scores are calibrated", found=", ".join(scorers) or "none")
+    table, (one,) = compared(store, benchmark, scorers)
+    learned = fit_calibration(rated_scores(one, table), judge=one.name, folds=folds, seed=given["seed"])
+    write_whole(out, learned.model_dump_json(indent=1) + "\n")
+    done = f"{len(learned.curves)} curves from {len(learned.folds)} encounters in {folds} folds: {out}"
+    return FittedJudge(out, done)
+
+
+def _choice(store: "Store", benchmark: str, out: Path, given: FitOptions) -> FittedJudge:
+    from proctor.audits import CorrelationSettings
+    from proctor.judges.dimensions import choose_judges
+    from proctor.runs import compared
+
+    folds, seed = given["folds"], given["seed"]
+    table, scores = compared(store, benchmark, tuple(listed(given["scorer"])))
+    settings = CorrelationSettings(draws=given["draws"], seed=seed)
+    found = choose_judges(table, scores, folds=folds, seed=seed, settings=settings)
+    write_whole(out, found.model_dump_json(indent=1) + "\n")
+    shown = _table(
+        f"Agreement on encounters that the choice was not made on ({folds} folds), and on those it was made on",
+        ["language", "dimension", "chosen", ">in folds", ">agreement", ">interval", ">looks like"],
+        [
+            (
+                *(one.language, one.dimension or "ALL", one.chosen or DASH),
+                f"{one.same_in_folds} of {folds}" if one.dimension else DASH,
+                *(number(one.value), number_interval(one.ci_low, one.ci_high), number(one.apparent)),
+            )
+            for one in found.honest
+        ],
+    )
+    notes = []
+    for one in found.honest:
+        where = f"{one.language}, {one.dimension}"
+        if one.dimension and one.reason:
+            notes.append(f"{where}: no agreement: {one.reason}")
+        elif one.dimension and one.folds < folds:
+            notes.append(f"{where}: in {folds - one.folds} of {folds} folds all ratings are the same: left out")
+    return FittedJudge(out, str(out), (shown,), tuple(notes))
+
+
+def _examples(store: "Store", benchmark: str, out: Path, given: FitOptions) -> PreparedFit:
+    from proctor.judges.dimensions import (
+        ClientPool,
+        RatedPool,
+        SearchPlan,
+        draw_examples,
+        few_shot_judge,
+        search_examples,
+    )
+    from proctor.runs import PaidVotes
+
+    pool = RatedPool(list(ratings_in(store, benchmark)[1].values()))
+    clients = ClientPool(ModelAccess(given).specs([given["model"]]))
+    client = clients.client(clients.specs[0], {"temperature": 0.0})
+    plan = SearchPlan(sets=given["sets"], shots=given["shots"], held_out=given["held_out"], seed=given["seed"])
+    drawn = draw_examples(pool, plan)
+    calls = sum(one.calls for one in drawn.values())
+    parts = ", ".join(f"{len(one.sets)} × {len(one.held_out)} in {name}" for name, one in drawn.items())
+    before = f"at most {calls} answers to rate ({parts}); those that {store.shown} has are not asked for again"
+    paid, prompts = PaidVotes(store), judge_prompts_of(benchmark)
+    how: Any = {"allow_missing": given["allow_missing"], "concurrency": given["concurrency"]}
+
+    def judge(chosen: "FewShotExamples") -> "DimensionJudge":
+        return few_shot_judge(client, paid, chosen, prompts)
+
+    async def make(stop: asyncio.Event | None, on_change: Callable[[Any], None]) -> FittedJudge:
+        try:
+            found = await search_examples(pool, plan, judge, **how, stop=stop, on_change=on_change)
+        finally:
+            await clients.aclose()
+        write_whole(out, found.model_dump_json(indent=1) + "\n")
+        rows = []
+        for language, tried in found.languages.items():
+            merits = [tried.merit(place) for place in range(len(tried.sets))]
+            best = max(range(len(merits)), key=lambda place: merits[place])
+            shown = (number(min(merits)), number(sum(merits) / len(merits)), number(merits[best]), str(best + 1))
+            rows.append((language, str(len(tried.held_out)), *shown))
+        title = "Agreement on held-out answers (the best of several: it flatters)"
+        heads = ["language", ">answers", ">worst set", ">mean", ">best set", ">number"]
+        return FittedJudge(out, str(out), (_table(title, heads, rows),))
+
+    return PreparedFit(make, (before,), calls, paid)
+
+
+def _embedded(store: "Store", benchmark: str, out: Path, given: FitOptions) -> FittedJudge:
+    from proctor.audits import CorrelationSettings
+    from proctor.judges import embedded
+    from proctor.runs import people_ratings, similarity_scores
+
+    embedded.refuse_taken(out)
+    scheme, rated = ratings_in(store, benchmark)
+    table = people_ratings(store, benchmark)
+    recipe = embedded.Recipe(seed=given["seed"], alone=given["alone"])
+    known = embedded.read_rated(list(rated.values()))
+    held = [(one, embedded.out_of_fold(one, recipe)) for one in known]
+    validated = embedded.scores_of("embedded-judge", list(rated), held)
+    texts = similarity_scores(table, rated, scheme)
+    settings = CorrelationSettings(draws=given["draws"], seed=given["seed"])
+    rows = embedded.beside_best(table, [validated], texts, settings)
+    shown = _table(
+        f"Agreement on encounters it did not learn from ({recipe.folds} folds, all choices made inside the training folds)",
+        ["language", "dimension", ">judge", ">interval", "best on text", ">its", ">difference", ">interval", ">p"],
+        [
+            (
+                *(one.language, one.dimension or "ALL", number(one.judge.value)),
+                *(number_interval(one.judge.ci_low, one.judge.ci_high), one.other, number(one.beside.value)),
+                *(number(one.difference.value), number_interval(one.difference.ci_low, one.difference.ci_high)),
+                DASH if one.difference.p is None else f"{one.difference.p:.2g}",
+            )
+            for one in rows
+        ],
+    )
+    judge = embedded.EmbeddedJudge.train(list(rated.values()), known, recipe)
+    judge.save(out)
+    counted = ", ".join(f"{len(one.answers)} in {one.answers.language}" for one in known)
+    return FittedJudge(out, f"{judge.name} learned from {counted}; written to {out}", (shown,))
+
+
+def _table(title: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]]) -> "Table":
+    from proctor.reports import Table, columns
+
+    return Table(title, columns(*heads), tuple(rows), title=title)
