@@ -588,3 +588,14 @@ def test_judgements_kept_without_answers_are_not_paid_again(tmp_path: Path) -> N
         assert score(kept, server=server)[0] == 0
         assert len(server.requests) == paid > 0
     assert [one["values"] for one in judgements(kept)] == [one["values"] for one in judgements(store)]
+
+
+def test_what_a_judge_without_a_known_price_costs_can_be_said(tmp_path: Path) -> None:
+    """It is no part of the judge: with another price no judgement is asked for again."""
+    store = stored(tmp_path)
+    with FaultyServer(reply) as server:
+        code, said = score(store, "--price", "1000/1000", server=server)
+        assert code == 0, said
+        assert "3 new judgements, $" in said
+        code, said = score(store, "--price", "1/1", server=server)
+        assert (code, server.count) == (0, 3), said

@@ -286,3 +286,41 @@ def test_an_address_without_v1_is_hinted_at(folder: Path, store: Path) -> None:
                        "--model", "local", "--base-url", url)  # fmt: skip
     assert done.returncode == 1
     assert one_line(done.stderr).endswith(f"(at {url}: most servers answer at …/v1)")
+
+
+def costs(store: Path, system: str = "local") -> set[float | None]:
+    opened = Store(store, create=False)
+    (run,) = [run for run in opened.runs("simulated") if run.system == system]
+    found = {answer.usage.cost_usd for answer in opened.answers(run).values()}
+    assert "price" not in json.dumps(run.settings)
+    opened.close()
+    return found
+
+
+def test_an_own_price_is_recorded_and_changes_no_run(folder: Path, store: Path) -> None:
+    with FaultyServer(answer_tray) as server:
+        free = proctor(*command(folder, store, server), "--limit", "5")
+        assert (free.returncode, costs(store)) == (0, {None})
+        for limit, price in (("10", "1000/0"), ("15", "0/0")):
+            done = proctor(*command(folder, store, server), "--limit", limit, "--price", price)
+            assert done.returncode == 0, done.stderr
+        each = command(folder, store, server, "--model", "cheap", "--model", "dear", "--price", "0/0", "--price", "0/9")
+        assert proctor(*each, "--limit", "1").returncode == 0
+        three = proctor(*each, "--price", "1/1")
+    paid = {cost for cost in costs(store) if cost}
+    assert None in costs(store)
+    assert 0.0 in costs(store)
+    assert len(paid) == 1
+    assert costs(store, "cheap") == {0.0}
+    assert costs(store, "dear") not in ({0.0}, {None})
+    assert three.returncode == 2
+    assert one_line(three.stderr) == "proctor: --price: found 3, expected one for all models, or one for each (2)"
+
+
+def test_a_price_that_is_none_is_told_before_anything_is_written(folder: Path, store: Path) -> None:
+    with FaultyServer(answer_tray) as server:
+        done = proctor(*command(folder, store, server), "--price", "cheap")
+        assert server.count == 0
+    expected = "expected INPUT/OUTPUT in dollars for a million tokens, such as 0.15/0.60"
+    assert (done.returncode, one_line(done.stderr)) == (2, f"proctor: --price: found 'cheap', {expected}")
+    assert not store.exists()

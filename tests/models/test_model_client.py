@@ -8,8 +8,8 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from proctor.core import ConfigurationError, Frame, RefusalError, SystemFaultError
-from proctor.models import ModelClient, ModelSpec, Reply
+from proctor.core import ConfigurationError, Frame, RefusalError, SystemFaultError, UsageError
+from proctor.models import ModelClient, ModelSpec, Reply, parse_price
 from tests.support.faulty_server import AT_ONCE, Fault, FaultyServer, Request
 
 
@@ -111,6 +111,23 @@ def test_usage_counts_cached_tokens_and_an_unknown_price_is_none() -> None:
 def test_a_local_server_is_not_priced_as_the_provider_whose_model_name_it_uses() -> None:
     with FaultyServer() as server:
         assert ask(server, name="openai:gpt-4o").usage.cost_usd is None
+
+
+def test_an_own_price_is_for_what_has_none() -> None:
+    with FaultyServer("12345678", cached_tokens=40) as server:
+        usage = ask(server, "12345678", price=(0.5, 2.0)).usage
+    # 42 input tokens at $0.50 and 3 output tokens at $2.00 a million
+    assert usage.cost_usd == pytest.approx((42 * 0.5 + 3 * 2.0) / 1e6)
+    assert ModelSpec(name="m", price=(0.5, 2.0)).priced(usage.model_copy(update={"cost_usd": 9.0})).cost_usd == 9.0
+
+
+@pytest.mark.parametrize("typed", ["", "1", "1/", "/2", "-1/2", "1/2/3", "1e400/1", "nan/1", "１/２", "9999999999/1"])
+def test_a_price_is_two_amounts(typed: str) -> None:
+    expected = "--price: found .*, expected INPUT/OUTPUT in dollars for a million tokens, such as 0.15/0.60"
+    with pytest.raises(UsageError, match=expected):
+        parse_price(typed)
+    with pytest.raises(ConfigurationError, match="expected to be 0 or more dollars, found -1"):
+        ModelSpec(name="m", price=(-1, 2))
 
 
 def test_a_known_price_comes_from_the_offline_list() -> None:

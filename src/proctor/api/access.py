@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -30,14 +30,19 @@ class ModelAccess:
     def specs(self, models: Sequence[str | ModelSpec]) -> list[ModelSpec]:
         """Several models, each by its name or, with settings of its own on top of the shared ones, as "NAME KEY=VALUE
         …"; at one server, or each at its own. Raises `UsageError` for another number of servers."""
-        urls = listed(self._options["base_url"])
-        if len(urls) not in {0, 1, len(models)}:
-            raise UsageError("--base-url", f"one for all models, or one for each ({len(models)})", found=str(len(urls)))
-        places = urls if len(urls) == len(models) else (urls or [None]) * len(models)
+        places, prices = self._each("base_url", len(models)), self._each("price", len(models))
         return [
-            one if not isinstance(one, str) else self._spec(one, place)
-            for one, place in zip(models, places, strict=True)
+            one if not isinstance(one, str) else self._spec(one, place, price)
+            for one, place, price in zip(models, places, prices, strict=True)
         ]
+
+    def _each(self, option: Literal["base_url", "price"], count: int) -> list[str | None]:
+        """An option's value for each of the `count` models: given once for all, or once for each."""
+        given: list[str | None] = listed(self._options[option])
+        if len(given) not in {0, 1, count}:
+            name = f"--{option.replace('_', '-')}"
+            raise UsageError(name, f"one for all models, or one for each ({count})", found=str(len(given)))
+        return given if len(given) == count else (given or [None]) * count
 
     def clients(self, models: Sequence[str | ModelSpec]) -> list[ModelClient]:
         """Access to several models."""
@@ -62,8 +67,8 @@ class ModelAccess:
             for client in self.opened:
                 await client.aclose()
 
-    def _spec(self, model: str, base_url: str | None) -> ModelSpec:
-        from proctor.models import ModelSpec, parse_settings
+    def _spec(self, model: str, base_url: str | None, price: str | None) -> ModelSpec:
+        from proctor.models import ModelSpec, parse_price, parse_settings
 
         name, *own = model.split() or [""]
         if not name:
@@ -71,7 +76,14 @@ class ModelAccess:
         given = self._options
         settings = {**given["settings"], **parse_settings(own)}
         how = {"timeout_s": given["timeout_s"], "retries": given["retries"], "structured": given["structured"]}
-        return checked(ModelSpec, name=name, base_url=base_url, settings=settings, **how)
+        return checked(
+            ModelSpec,
+            name=name,
+            base_url=base_url,
+            settings=settings,
+            price=None if price is None else parse_price(price),
+            **how,
+        )
 
 
 def build_systems(

@@ -338,6 +338,14 @@ class ModelOptions(TypedDict, total=False):
         float, Option("Seconds until one call counts as hanging; it is retried.", "--timeout", 180.0, 0.1, group=_MODEL)
     ]
     retries: Annotated[int, Option("Retries after an infrastructure error.", default=6, low=0, group=_MODEL)]
+    price: Annotated[
+        str | Sequence[str] | None,
+        _many(
+            "Dollars for a million tokens, if the price is not known: 0.15/0.60. One for all models, or one for each.",
+            group=_MODEL,
+            metavar="INPUT/OUTPUT",
+        ),
+    ]
     structured: Annotated[
         Literal["auto", "native", "tool", "prompted"],
         Option("How a structured reply is asked for.", default="auto", group=_MODEL),

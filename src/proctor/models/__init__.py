@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from proctor.models.prompts import Prompt, chosen_prompt, load_prompt, prompt_file
     from proctor.models.provider import reachable
     from proctor.models.reply import Reply
-    from proctor.models.spec import ModelSpec, parse_settings
+    from proctor.models.spec import ModelSpec, parse_price, parse_settings
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "Footage", "ModelClient", "ModelSpec", "Part", "Prompt", "Reply", "chosen_prompt", "load_prompt", "parse_settings",
-    "prompt_file", "reachable", "rejection",
+    "Footage", "ModelClient", "ModelSpec", "Part", "Prompt", "Reply", "chosen_prompt", "load_prompt", "parse_price",
+    "parse_settings", "prompt_file", "reachable", "rejection",
 ]  # fmt: skip

@@ -134,7 +134,7 @@ class ModelClient:
             if isinstance(outcome, Fault):
                 fault, faults = outcome, faults + 1
             else:
-                usage += read_usage(outcome, self._unpriced)
+                usage += self.spec.priced(read_usage(outcome, self._unpriced))
                 if outcome.finish_reason == "content_filter":
                     raise RefusalError(f"{self.name}: the model or its provider declined to answer")
                 if empty == _EMPTY_TRIES or outcome.finish_reason == "length" or _says_something(outcome):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
-from proctor.core import ConfigurationError, InputError
+from proctor.core import ConfigurationError, InputError, Usage, UsageError
 from proctor.models.faults import looks_secret
 
 RESERVED = {
@@ -21,6 +22,9 @@ RESERVED = {
     "extra_headers": "the provider's environment variables, since headers may hold keys",
 }
 """Settings of the library that do not pass through, and what is used instead."""
+
+
+_MILLION = 1_000_000
 
 
 class ModelSpec(BaseModel):
@@ -34,6 +38,8 @@ class ModelSpec(BaseModel):
     an infrastructure error, after waiting `backoff_s` · 2ⁿ with full jitter drawn from `seed`, at most
     `max_wait_s`. `structured` is how a reply of a given form is asked for: by the provider's JSON schema
     mode (`native`), by a tool call, or in words (`prompted`); `auto` takes the first that the model knows.
+    `price` is that of a million input and a million output tokens in US dollars, for a model that the price list lacks;
+    it changes no reply.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
@@ -47,6 +53,21 @@ class ModelSpec(BaseModel):
     max_wait_s: float = Field(default=60.0, ge=0)
     seed: int = 0
     structured: Literal["auto", "native", "tool", "prompted"] = "auto"
+    price: tuple[float, float] | None = None
+
+    def priced(self, usage: Usage) -> Usage:
+        """What one request consumed, with its cost by `price` where none is known; without tokens it stays unknown.
+
+        >>> spec = ModelSpec(name="local", price=(0.5, 2.0))
+        >>> spec.priced(Usage(requests=1, input_tokens=1_000_000, output_tokens=250_000)).cost_usd
+        1.0
+        >>> spec.priced(Usage(requests=1)).cost_usd is None
+        True
+        """
+        if self.price is None or usage.cost_usd is not None or not usage.input_tokens + usage.output_tokens:
+            return usage
+        cost = (self.price[0] * usage.input_tokens + self.price[1] * usage.output_tokens) / _MILLION
+        return usage.model_copy(update={"cost_usd": cost})
 
     @property
     def is_local(self) -> bool:
@@ -67,6 +88,13 @@ class ModelSpec(BaseModel):
             raise ConfigurationError("a base URL holds no credentials and no query: put the key into the environment")
         return url.rstrip("/")
 
+    @field_validator("price")
+    @classmethod
+    def _no_negative_price(cls, price: tuple[float, float] | None) -> tuple[float, float] | None:
+        if price is not None and min(price) < 0:
+            raise ConfigurationError(f"a price is expected to be 0 or more dollars, found {min(price):g}")
+        return price
+
     @field_validator("settings")
     @classmethod
     def _without_secrets(cls, settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -76,6 +104,19 @@ class ModelSpec(BaseModel):
             if looks_secret(key):
                 raise ConfigurationError(f"the model setting {key!r} looks like a secret: put it into the environment")
         return settings
+
+
+def parse_price(text: str) -> tuple[float, float]:
+    """Dollars for a million input and a million output tokens, of INPUT/OUTPUT. Raises `UsageError` for anything else.
+
+    >>> parse_price("0.15/0.60")
+    (0.15, 0.6)
+    """
+    found = re.fullmatch(r"\s*\$?(\d{1,9}(?:\.\d+)?)\s*/\s*\$?(\d{1,9}(?:\.\d+)?)\s*", text, re.ASCII)
+    if found is None:
+        expected = "INPUT/OUTPUT in dollars for a million tokens, such as 0.15/0.60"
+        raise UsageError("--price", expected, found=repr(text)[:80])
+    return float(found[1]), float(found[2])
 
 
 def parse_settings(pairs: Iterable[str], what: str = "model settings") -> dict[str, JsonValue]:
