@@ -166,7 +166,7 @@ _REJECTS = re.compile(
     r"\s?(?:is|was|are|looks|seems|performs?|does|did)\b[^.;\n]{0,30}\b(?:worse|inferior|weaker|less|not|wrong|incorrect|bad)\b|\s?<",
     re.IGNORECASE,
 )
-_TIES = ("tie", "tied", "draw", "equal", "same", "both", "c")
+_NEITHER = re.compile(rf"\b[Nn]either {_NAME}A nor {_NAME}B\b")
 
 
 class PreferenceFormat(StrictFormat):
@@ -220,6 +220,8 @@ class PreferenceFormat(StrictFormat):
     def _judged(self, text: str, *, sure: bool) -> str:
         """The side, or the tie, that a text states; "" for none. Raises `ParseError` where it states both sides."""
         tie = _TIE.search(text) is not None and not _NO_TIE.search(text)
+        if _NEITHER.search(text):
+            return "tie"
         said: set[str] = set()
         for hit in _COMPARES.finditer(text):
             if hit["first"] != hit["second"]:

@@ -39,7 +39,7 @@ _DIGITS = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d{1,15})?|\d{1,15}(?:[.,]\d{1,15})?"
 _NUMBER = (
     rf"(?<![A-Za-z0-9_.,:/^])(?P<sign>[-+]\s?)?(?:(?P<digits>{_DIGITS})(?P<e>[eE][-+]?\d{{1,2}})?(?![\d])"
     r"(?:\s?(?:[x×*·]\s?)?10\^(?P<power>[-+]?\d{1,2})|(?:\s?[x×*·]\s?|\s)10(?P<small>[⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2}))?"
-    rf"|\b(?P<word>{'|'.join(sorted(NUMBER_WORDS, key=len, reverse=True))})\b)"
+    rf"|(?<![\w-])(?P<word>{'|'.join(sorted(NUMBER_WORDS, key=len, reverse=True))})\b)"
 )
 _CLOCK = re.compile(r"\b\d{1,3}:\d{2}(?::\d{2})?(?:\.\d+)?")
 _ELSEWHERE = re.compile(
@@ -62,7 +62,7 @@ _JOINT = re.compile(
 )
 _LEAD = re.compile(r"[^\d\n]{0,60}")
 _LONE = re.compile(
-    r"\s?(?:$|[.,;:!)\]}\"'|]|\n|(?:at|in|on|since|because|as|for|based|when|is|was|to the nearest|overall|here|approximately|approx)\b)",
+    r"\s{0,200}$|\s?(?:[.,;:!)\]}\"'|]|\n|(?:at|in|on|since|because|as|for|based|when|is|was|to the nearest|overall|here|approximately|approx)\b)",
     re.IGNORECASE,
 )
 _ENDS = 1_500  # characters at both ends of a long text that are read

@@ -28,6 +28,14 @@ _FIRST = re.compile(
 _LETTERS = re.compile(r"(?<![A-Za-z])[A-Z](?![A-Za-z])")
 _JOINED = re.compile(r"[\s*(\[\"']{0,4}(?P<letters>[A-Z]{2,26})[\s*)\]\"'.]{0,4}(?=$|[\s,;:])")
 _OR = re.compile(r"[)\]}>*.\"'\s]{0,4},?\s?(?:\bor\b|\band/or\b|或者?|\boder\b)", re.IGNORECASE)
+_EXCEPT = re.compile(
+    r"\W*(?i:everything|all(?: of)?(?: them| the options| options| the above)?) (?i:except|but)(?i: for)? (?P<letters>[A-Z](?:(?:,| and|, and) ?[A-Z])*)\W*"
+)
+_MAYBE = re.compile(r"[\s,;(]{0,4}\b(?:maybe|perhaps|possibly|and maybe|and possibly)\b", re.IGNORECASE)
+_WRONG = re.compile(
+    r"\s?(?:is|are|can be|were|was)(?:n't|\s(?:\w+\s)?(?:not|wrong|incorrect|false|ruled|excluded|eliminated|unlikely))\b",
+    re.IGNORECASE,
+)
 _NOT_BEFORE = re.compile(r"\b(?:not|except|all but|excluding|neither|nor|none of)\b", re.IGNORECASE)
 _LINE = re.compile(r"^\W{0,4}(?:option\s)?(?P<letter>[A-Z])(?:[.):]|\s?-|$)", re.MULTILINE)
 _ARTICLE = re.compile(r"\s[a-z]")
@@ -81,6 +89,10 @@ class ChoicesFormat(StrictFormat):
         known = option_letters(len(options))
         if _ALL.fullmatch(first_sentence(text)):
             return [*known]
+        rest = _EXCEPT.fullmatch(first_sentence(text))
+        left = [letter for letter in known if rest and letter not in rest["letters"]]
+        if left and len(left) < len(known):
+            return [*left]
         for found in (self._head(text, known), self._lines(text, known)):
             if found:
                 return self.check(found, options)
@@ -116,7 +128,9 @@ class ChoicesFormat(StrictFormat):
             and not re.match(r"\s(?:is|are|because|since|as|both|show)", rest)
         ):
             letters = letters[:-1]  # "A transverse sweep"
-        if _OR.match(text, hit.end()) and letters:
+        if _WRONG.match(rest):
+            return []
+        if (_OR.match(text, hit.end()) or _MAYBE.match(rest)) and letters:
             raise ParseError(expected="options without alternatives", found=text)
         if len(letters) == 1 and self._lines(text, known)[1:]:
             return []  # a list of lines, which `_lines` reads
