@@ -20,7 +20,6 @@ from proctor.core import Answer, InputError, Item, Status, content_hash, count_o
 from proctor.interchange.export_source import (
     ExportSource,
     Written,
-    answer_words,
     check_origin,
     model_of,
     public_settings,
@@ -227,7 +226,7 @@ class _SystemRecord:
         metric = self.source.card.metric(mark.metric)
         best = metric.high if metric.higher_is_better else metric.low
         right = references_of(item)
-        read = "" if answer.parsed is None else answer_words(item, answer.parsed)
+        read = "" if answer.parsed is None else item.answer.write(answer.parsed)
         found: dict[str, Any] = {
             "schema_version": SCHEMA,
             "evaluation_id": self.id,

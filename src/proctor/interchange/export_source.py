@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -181,27 +181,8 @@ def shown_text(answer: Answer) -> str:
     return json.dumps(shown) if shown else ""
 
 
-def answer_words(item: Item, value: Any) -> str:
-    """A value of the item's format as a reply would write it: the letter of a choice, "yes", "A, C, B", a number.
-
-    >>> from proctor.core.formats import BinaryFormat, OrderingFormat
-    >>> one = Item(id="q1", group="v1", question="Is a clip seen?", answer=BinaryFormat())
-    >>> answer_words(one, True), answer_words(one, ["B", "A"]), answer_words(one, 3.0)
-    ('yes', 'B, A', '3')
-    """
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(answer_words(item, one) for one in value)
-    if isinstance(value, Mapping):
-        return "; ".join(f"{name}: {answer_words(item, one)}" for name, one in value.items())
-    return "" if value is None else str(value)
-
-
 def references_of(item: Item) -> list[str]:
     """The right answers of an item in words, the first one first; none where it has no reference."""
     if item.reference is None:
         return []
-    return [answer_words(item, value) for value in (item.reference.answer, *item.reference.accepted)]
+    return [item.answer.write(value) for value in (item.reference.answer, *item.reference.accepted)]

@@ -37,7 +37,7 @@ def _row(item: Item, facets: list[str]) -> dict[str, Any]:
         "id": item.id,
         "group": item.group,
         "question": item.question,
-        "options": list(item.options),
+        "options": list(item.options) or list(getattr(item.answer, "classes", ())),
         "format": item.answer.kind,
         "answer": right[0] if right else None,
         "accepted": right[1:],
