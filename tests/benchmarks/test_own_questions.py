@@ -262,7 +262,7 @@ def test_settings_beside_the_questions_are_taken(tmp_path: Path) -> None:
     benchmark = proctor.load(folder)
     assert (benchmark.name, benchmark.title, benchmark.budget_s) == ("wards-2026", "Two wards", 2.5)
     assert (benchmark.facets, benchmark.buckets, benchmark.conditions) == (("ward",), ("ward",), ("video", "black"))
-    assert benchmark.notes == ("Licence: CC BY 4.0",)
+    assert benchmark.notes == ("Licence: CC BY 4.0", *benchmark.reading)
     assert benchmark.prompt == folder / "ask.txt.j2"
     assert benchmark.items[0].answer == TimestampsFormat(tolerance=5)
     assert benchmark.items[1].answer.match(40.0, 42.0)
@@ -317,6 +317,8 @@ def test_the_example_is_whole_and_runs_the_whole_way(tmp_path: Path) -> None:
     assert page.count("data:image/jpeg") == 8 * 6 + 2 * 3  # eight questions on videos, two on three images
     assert shell("run", folder, "--system", "random", "--store", store, **cache).returncode == 0
     assert shell("run", folder, "--system", "random", "--dry-run", "--store", store, **cache).returncode == 0
+    proved = shell("reproduce", "my-questions", "--system", "random", "--store", store)
+    assert (proved.returncode, "unknown" in proved.stderr) == (0, False), proved.stderr
     answers = tmp_path / "answers.jsonl"
     said = {
         "disc-1": "A",
@@ -337,6 +339,9 @@ def test_the_example_is_whole_and_runs_the_whole_way(tmp_path: Path) -> None:
         assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
     assert shell("score", folder, "--metric", "rouge-l-best", "--store", store).returncode == 0
     assert shell("report", folder, "--store", store, "--out", tmp_path / "report.html").returncode == 0
+    assert "Answer formats: choice 2" in (tmp_path / "report.html").read_text()
+    moved = folder.rename(tmp_path / "moved")
+    assert shell("run", moved, "--system", "random", "--store", store, **cache).returncode == 0
     by_format = proctor.results(store, "my-questions", systems="me", by="topic").to_pandas()
     assert set(by_format["topic"]) == {"what", "where", "when", "how many", "order"}
 

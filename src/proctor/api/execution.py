@@ -19,6 +19,7 @@ from proctor.api.sources import (
     excerpts_as,
     existing_store,
     known_columns,
+    known_media,
     open_store,
     path_of,
     recalled,
@@ -105,7 +106,7 @@ class Arranged:
         given, loaded, opened = self.options, self.benchmark, open_store(self.options["store"])
         scorers = code_scorers(loaded)
         planned = plan(opened, loaded, self.systems, self.conditions, self.library, scorers=scorers, options=self.plan)
-        remember(opened, loaded.name, given["data"], given["media"], given["track"], given["columns"])
+        remember(opened, loaded.name, given["data"], _media_of(loaded, given), given["track"], given["columns"])
         if given["baselines"]:
             await add_baselines(opened, loaded, scorers, seed=given["seed"])
         return PreparedRun(self, opened, planned, (*loaded.reading, *plan_notes(planned), *baseline_notes(loaded)))
@@ -241,7 +242,8 @@ async def import_answers_async(
             f"{len(recorded.answers)} answers and {len(recorded.votes)} judgements as {name} / {under} in {opened.shown}",
         )
         notes = (*loaded.reading, *baseline_notes(loaded), *recorded.notes)
-    remember(opened, loaded.name, given["data"], track=given["track"], columns=given["columns"])
+    where = _media_of(loaded, given)
+    remember(opened, loaded.name, given["data"], where, track=given["track"], columns=given["columns"])
     return Evaluation(opened, loaded.name, tuple(runs), None, notes, done)
 
 
@@ -280,6 +282,12 @@ def _import_scores(
     )
 
 
+def _media_of(benchmark: Benchmark, given: Mapping[str, Any]) -> str | Path | None:
+    """The folder of the media to be remembered: as given, or where your own questions have theirs."""
+    own = benchmark.media_root if benchmark.reading else None
+    return given.get("media") or own
+
+
 def _loaded(benchmark: str | Path | Benchmark, given: Any) -> tuple[Benchmark, Any]:
     """A benchmark as it is, or read from its files; and the options with where these lie. What a store remembers of files
     completes what is given."""
@@ -289,14 +297,15 @@ def _loaded(benchmark: str | Path | Benchmark, given: Any) -> tuple[Benchmark, A
     path = path_of(benchmark) if given["data"] is None else None
     if path is not None:
         known = remembered_at(given["store"], path)
-        columns, media = columns or known_columns(known), media or known.get("media")
+        columns, media = columns or known_columns(known), media or known_media(known, path)
         loaded = load(path, media=media, seed=given["seed"], columns=columns)
         return loaded, {**given, "data": path, "media": media, "columns": columns}
     name = str(benchmark)
     data, media, track = recalled(name, given["store"], given["data"], media, given["track"])
     found = {**given, "data": data, "media": media, "track": track}
     if given["data"] is None and name not in BENCHMARKS.names():  # your own questions, by the name in the store
-        columns = columns or known_columns(remembered_at(given["store"], Path(data)))
+        known = remembered_at(given["store"], Path(data))
+        columns, media = columns or known_columns(known), given.get("media") or known_media(known, Path(data))
         return load(Path(data), media=media, seed=given["seed"], columns=columns), {**found, "columns": columns}
     return load(name, data, media, track=track, seed=given["seed"], columns=columns), found
 

@@ -244,6 +244,15 @@ def remembered_at(store: Store | str | Path | None, path: Path) -> Mapping[str, 
     return next((card for card in cards if card.get("data") == str(path.resolve())), {})
 
 
+def known_media(folders: Mapping[str, str], path: Path) -> str | None:
+    """The folder of media that was named at the last run or import; one beside the questions is looked for each time."""
+    known = folders.get("media")
+    if known is None or not Path(known).is_dir():
+        return None
+    beside = path if path.is_dir() else path.parent
+    return None if Path(known).is_relative_to(beside.resolve()) else known
+
+
 def known_columns(folders: Mapping[str, str]) -> dict[str, list[str]]:
     """The columns that were named for fields at the last run or import."""
     found: dict[str, list[str]] = json.loads(folders.get("columns", "{}"))

@@ -50,7 +50,7 @@ def benchmark_of(reading: QuestionSet) -> Benchmark:
         conditions=tuple(settings.conditions),
         media_root=reading.folder.write_embedded(),
         budget_s=settings.budget_s,
-        notes=(*settings.notes, *licence),
+        notes=(*settings.notes, *licence, *reading.notes),
         buckets=tuple(settings.buckets),
         prompt=layout.folder / settings.prompt if settings.prompt else None,
         reading=tuple(reading.notes),
