@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         SystemFaultError,
         UsageError,
         by_cause,
+        pip_install,
     )
     from proctor.core.files import (
         JsonError,
@@ -131,9 +132,9 @@ __all__ = [
     "cell_text", "clean", "clock_text", "content_hash", "count_of", "difference", "dollars", "fingerprint",
     "first_problem", "generator", "human", "input_bytes", "input_text", "interval", "is_empty", "kept_text",
     "load_json", "natural", "number", "number_interval", "object_in_file", "one_of", "p_value", "parse_json",
-    "parse_model", "percent", "plain_name", "printable", "rank_range", "read_arrays", "read_bytes", "read_criteria",
-    "read_json", "read_jsonl", "read_model", "read_sheet", "read_table", "read_text", "reader_of", "reader_of_paths",
-    "reader_or_default", "rebook", "refusal", "replacing", "seconds", "share_of_points", "shorten", "signed",
-    "thousands", "unfit", "unique_keys", "validated", "value", "whole_file", "whole_folder", "whole_percent",
+    "parse_model", "percent", "pip_install", "plain_name", "printable", "rank_range", "read_arrays", "read_bytes",
+    "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet", "read_table", "read_text", "reader_of",
+    "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing", "seconds", "share_of_points", "shorten",
+    "signed", "thousands", "unfit", "unique_keys", "validated", "value", "whole_file", "whole_folder", "whole_percent",
     "write_arrays", "write_whole",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 
@@ -21,6 +22,23 @@ class ProctorError(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
+
+
+_WITH_TORCH = {"local", "retrieval", "semantic", "train"}
+
+
+def pip_install(extra: str, *, torch: bool | None = None) -> str:
+    """The command that installs an extra, for a message; where it brings PyTorch and that is not there
+    (`torch`; None: looked for), with a hint, since the usual build for GPUs takes gigabytes.
+
+    >>> pip_install("pose")
+    "pip install 'proctor-eval[pose]'"
+    >>> pip_install("local", torch=False)
+    "pip install 'proctor-eval[local]'; without a GPU install PyTorch's CPU wheel (torch) first: it is much smaller"
+    """
+    there = torch if torch is not None else find_spec("torch") is not None
+    hint = "; without a GPU install PyTorch's CPU wheel (torch) first: it is much smaller"
+    return f"pip install 'proctor-eval[{extra}]'{'' if there or extra not in _WITH_TORCH else hint}"
 
 
 class InputError(ProctorError):

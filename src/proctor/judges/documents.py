@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from proctor.core import ConfigurationError, InputError, content_hash, input_bytes, kept_text, load_json
+from proctor.core import ConfigurationError, InputError, content_hash, input_bytes, kept_text, load_json, pip_install
 from proctor.judges import pdf_pages
 from proctor.metrics.text import tokens
 
@@ -93,9 +93,7 @@ def _pdf(file: Path, raw: bytes) -> tuple[Page, ...]:
     try:
         import pypdf  # noqa: F401 - the other process needs it
     except ImportError as error:
-        raise ConfigurationError(
-            f"a PDF needs the extra 'retrieval' (pip install 'proctor-eval[retrieval]'): {error}"
-        ) from error
+        raise ConfigurationError(f"a PDF needs the extra 'retrieval' ({pip_install('retrieval')}): {error}") from error
     try:
         done = subprocess.run(  # noqa: S603 - this interpreter, and a file of this package
             [sys.executable, pdf_pages.__file__, str(_MOST)],

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from proctor.core import ConfigurationError, InputError, content_hash, read_text
+from proctor.core import ConfigurationError, InputError, content_hash, pip_install, read_text
 from proctor.judges.documents import Chunking, Passage, document_hashes, passages_of, read_document
 from proctor.judges.prompt_injection import sanitize
 from proctor.metrics.text import EMBEDDED_ENCODER, Encoder, default_encoder, tokens
@@ -87,9 +87,7 @@ def _loaded(load: Callable[[str], T], name: str, what: str) -> T:
     try:
         return load(name)
     except ImportError as error:
-        raise ConfigurationError(
-            f"{what} needs the extra 'retrieval' (pip install 'proctor-eval[retrieval]'): {error}"
-        ) from error
+        raise ConfigurationError(f"{what} needs the extra 'retrieval' ({pip_install('retrieval')}): {error}") from error
     except (OSError, ValueError, RuntimeError, KeyError, AttributeError) as error:
         reason = " ".join(str(error).split())
     raise InputError(name, found=f"what can't be loaded ({reason})", expected=what)
@@ -133,7 +131,7 @@ class Words:
             from bm25s import BM25
         except ImportError as error:
             raise ConfigurationError(
-                f"retrieval needs the extra 'retrieval' (pip install 'proctor-eval[retrieval]'): {error}"
+                f"retrieval needs the extra 'retrieval' ({pip_install('retrieval')}): {error}"
             ) from error
         split = [tokens(text) for text in texts]
         self._known = {word for words in split for word in words}

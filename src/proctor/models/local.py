@@ -28,7 +28,7 @@ from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
-from proctor.core import ConfigurationError, SystemFaultError, aside
+from proctor.core import ConfigurationError, SystemFaultError, aside, pip_install
 from proctor.models.faults import one_line
 from proctor.models.prompts import template_ends
 
@@ -381,7 +381,8 @@ class LocalModel(Model):
         where = name.removeprefix(PREFIX)
         missing = [package for package in _NEEDED if find_spec(package) is None]
         if missing:
-            raise ConfigurationError(f"{name}: {' and '.join(missing)} missing: pip install 'proctor-eval[local]'")
+            line = pip_install("local", torch="torch" not in missing)
+            raise ConfigurationError(f"{name}: {' and '.join(missing)} missing: {line}")
         if where.startswith((".", "/", "~")) and not (Path(where).expanduser() / "config.json").is_file():
             raise ConfigurationError(f"{name}: found no config.json there, expected a folder with weights")
         self._name = where

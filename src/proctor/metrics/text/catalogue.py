@@ -9,7 +9,7 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
-from proctor.core import ConfigurationError, InputError, read_json
+from proctor.core import ConfigurationError, InputError, pip_install, read_json
 from proctor.metrics.text.bertscore import BertScoreSettings, BertSimilarity, load_bertscore
 from proctor.metrics.text.encoders import EncoderSettings, MissingExtraError, default_similarity
 from proctor.metrics.text.overlap import bleu, chrf, rouge_l, rouge_n
@@ -82,9 +82,7 @@ def load_bleurt(folder: Path) -> Bleurt:
         import torch
         from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
     except ImportError as error:
-        raise MissingExtraError(
-            f"BLEURT needs the extra 'semantic' (pip install 'proctor-eval[semantic]'): {error}"
-        ) from error
+        raise MissingExtraError(f"BLEURT needs the extra 'semantic' ({pip_install('semantic')}): {error}") from error
     known = _config(folder)
     try:
         if known.get("model_type") == "bleurt":

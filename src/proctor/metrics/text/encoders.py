@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import ConfigurationError, InputError
+from proctor.core import ConfigurationError, InputError, pip_install
 
 Vectors = NDArray[np.float32]
 Ids = NDArray[np.int64]
@@ -138,7 +138,7 @@ def load_encoder(settings: EncoderSettings = EncoderSettings()) -> TokenEncoder:
 
 
 def _missing(what: str, error: ImportError) -> MissingExtraError:
-    return MissingExtraError(f"{what} needs the extra 'semantic' (pip install 'proctor-eval[semantic]'): {error}")
+    return MissingExtraError(f"{what} needs the extra 'semantic' ({pip_install('semantic')}): {error}")
 
 
 def _folder(name: str) -> str:
@@ -340,7 +340,7 @@ def default_encoder() -> Encoder:
         from transformers.utils import logging
     except ImportError as error:
         raise ConfigurationError(
-            f"sentence embeddings need the extra 'semantic' (pip install 'proctor-eval[semantic]'): {error}"
+            f"sentence embeddings need the extra 'semantic' ({pip_install('semantic')}): {error}"
         ) from error
     logging.disable_progress_bar()  # loading takes a moment and needs no bar
     model = SentenceTransformer(str(get_model_path()), device="cpu", local_files_only=True)
