@@ -149,6 +149,18 @@ def test_a_late_sync_function_does_not_hold_up_the_end() -> None:
     never.set()
 
 
+def test_what_is_there_is_counted_without_what_a_system_does_not_answer(tmp_path: Path) -> None:
+    @proctor.system(formats=["binary"])
+    def one(question: str) -> str:
+        return "yes"
+
+    given: dict[str, Any] = {"conditions": "text-only", "store": tmp_path / "lamps.db", "baselines": False}
+    first = proctor.run(lamps(free_text=True), one, **given)
+    assert first.notes == ("one skipped 4 items: unsupported answer format.",)
+    again = proctor.run(lamps(free_text=True), one, **given)
+    assert "12 answers are there already; 0 to ask." in again.notes
+
+
 def test_the_benchmarks_own_budget_counts_where_no_other_is_named(tmp_path: Path) -> None:
     async def slow(question: str) -> str:
         await asyncio.sleep(2)

@@ -72,7 +72,7 @@ def test_a_ranking_has_places_and_baselines(made: Evaluation) -> None:
 
 
 def test_an_analysis_is_frames_by_name(made: Evaluation, tmp_path: Path) -> None:
-    tables = made.analyze(condition="video", draws=200, stability=20)
+    tables = made.analyze(condition="video", draws=200, stability=20, seed=3)
     assert set(tables.to_pandas()) == set(tables.names)
     capabilities = tables["capabilities"]
     alone = capabilities[(capabilities["system"] == "yes") & (capabilities["stratum"] == "all")]
@@ -81,7 +81,7 @@ def test_an_analysis_is_frames_by_name(made: Evaluation, tmp_path: Path) -> None
         tables["capability"]
     assert {file.stem for file in tables.write(tmp_path)} <= set(tables.names)
     settings = tables["settings"].set_index("setting")["value"]
-    assert (settings["draws"], settings["stability"], settings["seed"]) == (200, 20, 0)
+    assert (settings["draws"], settings["stability"], settings["seed"]) == (200, 20, 3)
     assert isinstance(tables.plot(), Figure)
 
 
@@ -138,6 +138,9 @@ def test_plain_text_has_the_value_with_its_interval(made: Evaluation) -> None:
     assert "Lamps" in text
     assert "66.7 %" in text
     assert "95% bootstrap intervals over groups, 200 draws, seed 0." in text
+    narrower = repr(made.results(draws=200, systems="yes", conditions="video", level=0.8))
+    assert "80 % CI" in narrower
+    assert "95 % CI" not in narrower
 
 
 def test_export_is_a_frame_or_a_file(made: Evaluation, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from proctor.api.sources import recalled, remember
 from proctor.runs import Store, public_copy
 from tests.support.program import proctor
 from tests.support.text_folder import write_text_folder
@@ -31,6 +32,16 @@ def test_the_second_run_needs_no_data(folder: Path, tmp_path: Path) -> None:
     (mine,) = [one for one in opened.runs("simulated") if one.system == "classical-vision"]
     assert opened.count_answers(mine) == (12, 0)
     assert opened.card("simulated").folders == {"data": str(folder.resolve())}
+
+
+def test_the_track_is_remembered_with_the_files(folder: Path, tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    assert run(store, "--data", folder, "--limit", "3")[0] == 0
+    opened = Store(store)
+    remember(opened, "simulated", folder, track="frame")
+    assert recalled("simulated", opened) == (str(folder.resolve()), None, "frame")
+    assert recalled("simulated", opened, track="segment")[2] == "segment"
+    assert recalled("simulated", opened, tmp_path) == (tmp_path, None, "")
 
 
 def test_the_first_run_says_what_it_needs(tmp_path: Path) -> None:

@@ -213,6 +213,8 @@ def test_how_far_the_judges_agree_is_said(store: Path, servers: list[FaultyServe
     assert said["usage"]["requests"] == 15
     table = score(store, servers)[1]
     assert "How far the judges agree" in table
+    (line,) = [line.split() for line in table.splitlines() if line.split()[:2] == [a, b]]
+    assert line[2:] == ["5", "60.0", "%", "3", "1"]
     assert "Krippendorff's alpha 0.48" in table
 
 

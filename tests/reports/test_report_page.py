@@ -103,6 +103,7 @@ def test_subgroups_are_drawn_for_the_first_condition_and_folded_for_the_others(r
     assert not any(condition in title for title in drawn for condition in ("text-only", "black", "shuffled"))
     folded = section.partition("Other conditions and metrics by phase")[2]
     assert "Accuracy by phase, shuffled" in folded
+    assert set(re.findall(r"groups, (\d+) failed", section)) == {"1"}
 
 
 def test_the_head_says_what_it_is(page: Page, store: Store) -> None:

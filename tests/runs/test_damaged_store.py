@@ -204,3 +204,14 @@ def test_a_store_in_a_place_that_takes_none(tmp_path: Path) -> None:
     for path in (tmp_path / "file" / "new" / "runs.db", tmp_path / ("x" * 300) / "runs.db"):
         with pytest.raises(InputError, match="expected a place for a store"):
             Store(path)
+
+
+def test_of_many_damaged_rows_the_first_are_listed_and_the_others_counted(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proctor.cli.store._SHOWN", 3)
+    damage(file, "update answers set status = 'perhaps'")
+    said = proctor("store", "check", "--store", file).stdout.splitlines()
+    assert len(said) == 5
+    assert said[3] == "and 13 more"
+    assert said[4].startswith("16 damaged: ")

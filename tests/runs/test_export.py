@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from proctor.core import ACCURACY, Answer, Benchmark, InputError, Score
-from proctor.runs import Store, export
+from proctor.runs import Store, export, scored_answers
 from proctor.runs.export import COLUMNS, ExportFormat
 from tests.support.ledger import HOSTILE, fill_ledger, ledger_benchmark
 from tests.support.program import proctor
+from tests.support.report_store import a_store
 
 
 @pytest.fixture
@@ -113,3 +114,15 @@ def test_export_on_the_command_line(store: Store, tmp_path: Path) -> None:
     done = proctor("export", "ledger", "--store", store.shown, "--format", "csv", "--out", out)
     assert (done.returncode, done.stdout) == (0, f"8 rows in {out}\n")
     assert out.read_bytes() == exported(store, tmp_path, "csv").read_bytes()
+
+
+def test_scored_answers_are_those_that_are_there(tmp_path: Path) -> None:
+    """The one that failed is no answer; a refused one is."""
+    store = a_store(tmp_path)
+    runs = [run for run in store.runs("toy") if run.condition == "video" and run.system in {"looker", "guesser"}]
+    found = scored_answers(store, "toy", runs, "the-judge")
+    of_looker = {one.item.id: one for one in found if one.system == "looker"}
+    assert len(of_looker) == 47
+    assert "q003" not in of_looker
+    assert sum(one.system == "guesser" for one in found) == 48
+    assert of_looker["q007"].values.keys() == {"helpful"} or not of_looker["q007"].values

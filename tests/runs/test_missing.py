@@ -92,3 +92,7 @@ def test_where_nothing_is_decided_a_comparison_holds_under_both_readings(tmp_pat
     assert (one.difference.value, one.difference.p) == (None, excluded.p)
     ends = [end for end in (wrong.ci_low, wrong.ci_high, excluded.ci_low, excluded.ci_high) if end is not None]
     assert (one.difference.ci_low, one.difference.ci_high) == (min(ends), max(ends))
+    for names, left_out in ((("whole", "partly"), (24, 0)), (("partly", "whole"), (0, 24))):
+        options = Options(draws=200, systems=names, failed=FailedPolicy.EXCLUDE)
+        (one,) = compare(store, NAME, options).comparisons
+        assert (one.first.system, one.only_first, one.only_second, one.difference.n) == (names[0], *left_out, 216)

@@ -391,3 +391,13 @@ def test_two_incomplete_runs_that_depend_on_their_gaps_are_both_not_ranked(tmp_p
     assert [one["mean_if_excluded"] for one in json.loads(out)[0]["systems"]] == pytest.approx([1.0, 0.9])
     report = tmp_path / "report.html"
     assert within("report", NAME, "--store", store.shown, "--out", report, "--draws", "100")[0] == 0
+
+
+def test_groups_that_are_enough_for_one_comparison_may_be_too_few_for_several(tmp_path: Path) -> None:
+    """Six videos: the smallest p is 2 / 2^6 = 0.031; adjusted for two buckets it is 0.063."""
+    store = contest_store(tmp_path, videos=6)
+    write_run(store, "good", [True] * 240)
+    write_run(store, "bad", [False] * 240)
+    (board,) = rank_runs(store, NAME, plan=RankingPlan(stability=0, draws=100))
+    verdicts = {row["bucket"]: row["verdict"] for row in lead_rows(board, "good", ("bad",))}
+    assert verdicts == {"all": "ahead", "easy": "too few groups", "hard": "too few groups"}
