@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import proctor
@@ -130,3 +132,11 @@ def test_scoring_is_by_metrics_or_by_a_judge(made: Evaluation) -> None:
         made.score(metrics=overlap, model="openai:judge")
     with pytest.raises(InputError, match="judge: found none, expected a name: lamps has no judge of its own"):
         made.score(model="judge", base_url="http://localhost:1/v1")
+
+
+def test_baselines_are_scored_by_metrics_on_text_only_where_they_are_named(tmp_path: Path) -> None:
+    made = proctor.run(
+        lamps(free_text=True), lambda question: "the lamp", conditions="text-only", store=tmp_path / "l.db"
+    )
+    assert proctor.score(made.store, metrics="rouge-1-mean").by == {"rouge-1-mean": 4}
+    assert proctor.score(made.store, metrics="rouge-1-mean", systems="text-similarity").by == {"rouge-1-mean": 4}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import hashlib
 import io
 import json
@@ -89,6 +90,15 @@ def test_the_item_audit_is_kept_where_a_store_is_named(path: Path) -> None:
     assert sum(row.n for row in split) == 24
     assert {row.facets["guessable"] for row in split} <= {"yes", "no"}
     store.close()
+
+
+def test_an_audit_of_items_has_both_p_in_its_rows(path: Path) -> None:
+    common = ("items", "audit", "clips", "--store", path, "--draws", "100")
+    rows = list(csv.DictReader(io.StringIO(proctor(*common, "--format", "csv").stdout)))
+    found = json.loads(proctor(*common, "--format", "json").stdout)
+    both = [(one["p"], one["p_holm"]) for kind in found["formats"] for one in kind["baselines"]]
+    assert [(float(row["p"]), float(row["p_holm"])) for row in rows] == both
+    assert any(adjusted > p for p, adjusted in both)
 
 
 def test_a_folder_of_media_that_is_not_there_is_an_error(path: Path, tmp_path: Path) -> None:
