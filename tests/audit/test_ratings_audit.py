@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as reference
 
+import proctor
 from proctor.audits import (
     ALL,
     AuditReport,
@@ -24,6 +25,7 @@ from proctor.audits import (
     agreement_rows,
     audit,
     compare,
+    read_metrics,
     read_ratings,
     read_scores,
     to_json,
@@ -308,6 +310,76 @@ def test_one_score_an_answer_needs_no_dimension_and_no_text(tmp_path: Path) -> N
     scores.write_text("item,system,value\nq1,s,0.9\nq3,s,0.1\n", encoding="utf-8")
     with pytest.raises(InputError, match="row 3: found q3, s, expected an answer that was rated"):
         read_scores(scores, read_ratings(ratings))
+
+
+def rated_table(folder: Path) -> Path:
+    file = folder / "ratings.csv"
+    file.write_text("item,system,rater,value\nq1,s,a,1\nq2,s,a,0\nq3,s,a,1\n", encoding="utf-8")
+    return file
+
+
+def test_a_wide_table_has_a_column_for_each_metric(tmp_path: Path) -> None:
+    table, file = read_ratings(rated_table(tmp_path)), tmp_path / "mine.csv"
+    file.write_text("group,item,bleu,system,ROUGE L\ng,q1,0.5,s,1\ng,q2,0.25,s,2\ng,q3,-1e-1,s,3\n", encoding="utf-8")
+    keys = [(f"q{number}", "s", "quality") for number in (1, 2, 3)]
+    assert {one.name: [one.scores[key] for key in keys] for one in read_metrics(file, table)} == {
+        "bleu": [0.5, 0.25, -0.1],
+        "ROUGE L": [1.0, 2.0, 3.0],
+    }
+    rows = proctor.audit(file, tmp_path / "ratings.csv", draws=0).rows
+    assert {row["metric"] for row in rows} == {"bleu", "ROUGE L"}
+    for name in ("bleu", "ROUGE L"):  # each as it is in a table of its own
+        read = {key: one.scores[key] for one in read_metrics(file, table) if one.name == name for key in keys}
+        own = tmp_path / f"{name}.csv"
+        own.write_text("item,system,value\n" + "".join(f"{key[0]},s,{read[key]}\n" for key in keys), encoding="utf-8")
+        assert [row for row in rows if row["metric"] == name] == proctor.audit(
+            own, tmp_path / "ratings.csv", draws=0
+        ).rows
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (
+            "item,system,bleu,note\nq1,s,1,good\nq2,s,1,\nq3,s,1,\n",
+            "row 2, column 'note': found 'good', expected a finite number",
+        ),
+        (
+            "item,system,bleu,chrf\nq1,s,1,\nq2,s,1,\nq3,s,1,\n",
+            "row 2, column 'chrf': found '', expected a finite number",
+        ),
+        (
+            "item,system,value,bleu,note\nq1,s,1,2,x\n",
+            "found 'value' beside numbers in 'bleu', expected 'value' alone, or one column for each metric without it",
+        ),
+        (
+            "item,system,group\nq1,s,g\n",
+            "found 0 columns of scores, expected 'value', or one column for each metric (at most 50)",
+        ),
+        (
+            f"item,system,{','.join(f'm{number}' for number in range(51))}\nq1,s{',1' * 51}\n",
+            "found 51 columns of scores, expected 'value', or one column for each metric (at most 50)",
+        ),
+        ("item,system,bleu\nq1,s,1\nq2,s,1\n", "found no score of q3, s, quality, expected one of every rated answer"),
+    ],
+)
+def test_a_table_that_may_be_meant_either_way_is_refused(content: str, said: str, tmp_path: Path) -> None:
+    ratings, file = rated_table(tmp_path), tmp_path / "mine.csv"
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_metrics(file, read_ratings(ratings))
+    assert str(caught.value) == f"{file}: {said}"
+
+
+def test_text_beside_value_is_passed_over_and_a_name_is_for_one_metric(tmp_path: Path) -> None:
+    ratings, file = rated_table(tmp_path), tmp_path / "mine.csv"
+    file.write_text("item,system,value,note\nq1,s,1,a\nq2,s,2,b\nq3,s,3,4\n", encoding="utf-8")
+    (one,) = read_metrics(file, read_ratings(ratings))
+    assert one == read_scores(file, read_ratings(ratings))
+    assert one.name == "mine"
+    file.write_text("item,system,a,b\nq1,s,1,1\nq2,s,2,1\nq3,s,3,1\n", encoding="utf-8")
+    with pytest.raises(InputError, match="mine: found 2 metrics, expected one of each name, or a list of tables"):
+        proctor.audit({"mine": file}, ratings, draws=0)
 
 
 def test_a_dimension_that_is_better_low_is_named_in_the_table(tmp_path: Path) -> None:

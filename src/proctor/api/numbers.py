@@ -158,8 +158,8 @@ def audit(
 ) -> AuditTable:
     """How far metrics or judges agree with ratings.
 
-    `scores` are one metric's or several: a path of a CSV file or a frame with the columns item, system, value, and
-    dimension where there are several, or a dict of these by the metrics' names. `ratings` is a path or a frame with the
+    `scores` are one metric's or several: a path of a CSV file or a frame with the columns item, system, value (or instead
+    of value one column for each metric), and dimension where there are several; or a dict of these by the metrics' names. `ratings` is a path or a frame with the
     columns item, system, rater, value, and where they are wanted candidate, dimension, lower_is_better, group, dataset,
     language. Without `ratings`, `scores` is a store or an evaluation whose answers were scored. Raises `InputError` that
     names the row. The command is `proctor audit`.
@@ -459,7 +459,7 @@ def _rated(ratings: Any) -> RatingsTable:
 def _scored(scores: Any, table: RatingsTable) -> list[MetricScores]:
     from dataclasses import replace
 
-    from proctor.audits import MetricScores, read_scores
+    from proctor.audits import MetricScores, read_metrics
 
     named = list(scores.items()) if isinstance(scores, Mapping) else [("", one) for one in listed(scores)]
     found = []
@@ -468,8 +468,10 @@ def _scored(scores: Any, table: RatingsTable) -> list[MetricScores]:
             found.append(one)
             continue
         with _as_file(one, name or "scores") as file:
-            read = read_scores(file, table)
-        found.append(replace(read, name=name) if name else read)
+            read = read_metrics(file, table)
+        if name and len(read) > 1:
+            raise InputError(name, found=f"{len(read)} metrics", expected="one of each name, or a list of tables")
+        found += [replace(read[0], name=name)] if name else read
     return found
 
 

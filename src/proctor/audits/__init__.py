@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Rating,
         RatingsTable,
         coverage,
+        read_metrics,
         read_ratings,
         read_scores,
         recorded_by_system,
@@ -41,6 +42,6 @@ __all__ = [
     "ALL", "KINDS", "Agreement", "Audit", "AuditReport", "Bias", "Ceiling", "CorrelationSettings", "Key", "LengthBias",
     "LengthSlope", "MetricComparison", "MetricProfile", "MetricRanking", "MetricScores", "RankedMetric", "Rating",
     "RatingCell", "RatingCells", "RatingsTable", "ScoreCalibration", "SystemLevel", "agreement_rows", "audit",
-    "compare", "coverage", "lengths", "paired", "profile", "read_ratings", "read_scores", "recorded_by_system",
-    "scored", "to_json",
+    "compare", "coverage", "lengths", "paired", "profile", "read_metrics", "read_ratings", "read_scores",
+    "recorded_by_system", "scored", "to_json",
 ]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -153,7 +153,10 @@ def recorded_by_system(
 
 
 _RATING_COLUMNS = ("item", "system", "rater", "value")
-_SCORE_COLUMNS = ("item", "system", "value")
+_VALUE = "value"
+_SCORE_COLUMNS = ("item", "system", _VALUE)
+_NO_METRIC = {*_SCORE_COLUMNS, "dimension", "candidate", "group", "dataset", "language", "rater", "lower_is_better"}
+_MOST_METRICS = 50  # each is compared with each
 _ONE_DIMENSION = "quality"
 """The dimension of a table of ratings that names none."""
 _YES_OR_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False, "": False}
@@ -212,17 +215,47 @@ def read_scores(file: Path, table: RatingsTable) -> MetricScores:
     Raises `InputError`, with the row, for anything else: answers that nobody rated, two scores of one
     answer, and ratings without a score.
     """
+    return MetricScores(file.stem, _scores_in(file, read_table(file, _SCORE_COLUMNS).checked(file), _VALUE, table))
+
+
+def read_metrics(file: Path, table: RatingsTable) -> tuple[MetricScores, ...]:
+    """The scores of one metric, as `read_scores`, or of several from a wide table: instead of `value` one column for
+    each metric, which is named after it.
+
+    Raises `InputError` as `read_scores`; for a wide table with a cell that is no number, and for a table with `value` and
+    other columns of numbers, which may be meant either way.
+    """
+    rows = read_table(file, _SCORE_COLUMNS[:2]).checked(file)
+    others = [name for name in rows[0].cells if name not in _NO_METRIC]
+    if _VALUE in rows[0].cells:
+        numbers = [name for name in others if all(cell_number(row.cells[name]) is not None for row in rows)]
+        if numbers:
+            found = f"{_VALUE!r} beside numbers in {', '.join(map(repr, map(printable, numbers)))}"
+            raise InputError(
+                file, found=found[:160], expected=f"{_VALUE!r} alone, or one column for each metric without it"
+            )
+        return (read_scores(file, table),)
+    if not 1 <= len(others) <= _MOST_METRICS:
+        found = f"{len(others)} columns of scores"
+        raise InputError(
+            file, found=found, expected=f"{_VALUE!r}, or one column for each metric (at most {_MOST_METRICS})"
+        )
+    return tuple(MetricScores(name, _scores_in(file, rows, name, table)) for name in others)
+
+
+def _scores_in(file: Path, rows: Sequence[TableRow], column: str, table: RatingsTable) -> dict[Key, float | None]:
+    """The scores in one column by key."""
     texts = {one.key: one.candidate for one in table.ratings}
     rated: dict[tuple[str, str], list[Key]] = {}
     for key in table.keys:
         rated.setdefault(key[:2], []).append(key)
     scores: dict[Key, float | None] = {}
-    for row in read_table(file, _SCORE_COLUMNS).checked(file):
+    for row in rows:
         item, system = (_named(file, row, row.cells, name) for name in _SCORE_COLUMNS[:2])
         keys = rated.get((item, system), [])
         if "dimension" in row.cells:
             keys = [(item, system, _named(file, row, row.cells, "dimension"))]
-        value = _value(file, row)
+        value = _value(file, row, column)
         if not keys or keys[0] not in texts:
             shown = _shown(keys[0]) if keys else f"{printable(item)}, {printable(system)}"
             raise TableFault(row.number, "", shown, "an answer that was rated").error(file)
@@ -234,7 +267,7 @@ def read_scores(file: Path, table: RatingsTable) -> MetricScores:
     for key in table.keys:
         if key not in scores:
             raise TableFault(0, "", f"no score of {_shown(key)}", "one of every rated answer").error(file)
-    return MetricScores(file.stem, scores)
+    return scores
 
 
 def _shown(key: Key) -> str:
@@ -248,10 +281,10 @@ def _named(file: Path, row: TableRow, cells: Mapping[str, str], column: str) -> 
     return text
 
 
-def _value(file: Path, row: TableRow) -> float:
-    value = cell_number(row.cells["value"])
+def _value(file: Path, row: TableRow, column: str = _VALUE) -> float:
+    value = cell_number(row.cells[column])
     if value is None:
-        raise TableFault(row.number, "value", repr(row.cells["value"])[:80], "a finite number").error(file)
+        raise TableFault(row.number, column, repr(row.cells[column])[:80], "a finite number").error(file)
     return value
 
 

@@ -25,7 +25,8 @@ def audit(
     old: Annotated[list[str] | None, Option("Of the former spelling.", argument=True, hidden=True)] = None,
     store: StoreUrl = None,
     scores: Annotated[
-        list[Path] | None, Option("Instead of a store: a table with columns item, system, value; may be repeated.")
+        list[Path] | None,
+        Option("Instead of a store: a table with columns item, system, and value or one a metric; may be repeated."),
     ] = None,
     ratings: Annotated[Path | None, Option("With --scores: a table with columns item, system, rater, value.")] = None,
     report: Annotated[Path | None, Option("Also write one HTML file: figures, tables, answers to browse.")] = None,
