@@ -11,10 +11,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from proctor.core import InputError, ProctorError
+from tests.support.medical_files import dicom, lookup_table, nifti
 from tests.support.tiny_pdf import tiny_pdf
 from tests.support.track_files import COCO, CVAT, box
 
@@ -436,6 +438,44 @@ def _read_frames(folder: Path) -> object:
     return None
 
 
+def _dicom(folder: Path) -> list[Path]:
+    from pydicom.dataset import Dataset
+
+    frames = np.arange(3 * 12 * 10, dtype=np.uint16).reshape(3, 12, 10)
+    voi, group = Dataset(), Dataset()
+    voi.WindowCenter, voi.WindowWidth = 100, 200
+    group.FrameVOILUTSequence = [voi]
+    said: dict[str, Any] = {"RescaleSlope": 2, "RescaleIntercept": -10, "PixelSpacing": [1, 1], "PatientName": "A^B"}
+    return [
+        dicom(folder / "a.dcm", frames, FrameTimeVector=[0, 40, 40], PerFrameFunctionalGroupsSequence=[group] * 3),
+        dicom(folder / "b.dcm", frames[0], VOILUTSequence=[lookup_table(0, [0, 9, 99], 8)], **said),
+        dicom(folder / "c.dcm", frames[0], syntax="1.2.840.10008.1.2.1.99", WindowCenter=3, WindowWidth=9),
+    ]
+
+
+def _read_dicom(folder: Path) -> object:
+    from proctor.core import Scan
+    from proctor.media import dicom_facts, read_image
+
+    return [(dicom_facts(file), read_image(file, Scan(frame=1))) for file in sorted(folder.glob("*.dcm"))]
+
+
+def _nifti(folder: Path) -> list[Path]:
+    values = np.arange(60, dtype=np.int16).reshape(3, 4, 5)
+    return [
+        nifti(folder / "a.nii", values),
+        nifti(folder / "b.nii.gz", values.astype(np.float32), cal_min=1, cal_max=9),
+    ]
+
+
+def _read_nifti(folder: Path) -> object:
+    from proctor.core import Scan
+    from proctor.media import nifti_facts, read_image
+
+    scans = (Scan(axis="axial", slice=1), Scan(axis="sagittal", slice=1, window=(3, 9)))
+    return [(nifti_facts(file), read_image(file, scan)) for file in sorted(folder.glob("*.nii*")) for scan in scans]
+
+
 TARGETS: dict[str, Target] = {
     "focus": Target(_focus, _read_focus),
     "clinicalskillqa": Target(_clinicalskillqa, _read_clinicalskillqa),
@@ -452,4 +492,6 @@ TARGETS: dict[str, Target] = {
     "weights": Target(_weights, _read_weights),
     "store": Target(_store, _read_store),
     "frames": Target(_frames, _read_frames),
+    "dicom": Target(_dicom, _read_dicom),
+    "nifti": Target(_nifti, _read_nifti),
 }

@@ -109,7 +109,15 @@ class Arranged:
         remember(opened, loaded.name, given["data"], _media_of(loaded, given), given["track"], given["columns"])
         if given["baselines"]:
             await add_baselines(opened, loaded, scorers, seed=given["seed"])
-        return PreparedRun(self, opened, planned, (*loaded.reading, *plan_notes(planned), *baseline_notes(loaded)))
+        notes = (*loaded.reading, *self._warnings(), *plan_notes(planned), *baseline_notes(loaded))
+        return PreparedRun(self, opened, planned, notes)
+
+    def _warnings(self) -> list[str]:
+        """What a person should look at before pictures go out."""
+        from proctor.media import CONDITIONS
+
+        sees = any(CONDITIONS.get(condition).sees for condition in self.conditions)
+        return self.library.warnings(self.benchmark.items) if sees else []
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from proctor.cli.output import Output, OutputFormat, note, say, show
 from proctor.core import InputError, Option, UsageError
 
 if TYPE_CHECKING:
-    from proctor.core import Frame, Region, VideoClip
+    from proctor.core import Frame, Image, Region, Scan, VideoClip
     from proctor.media import KeptEntry, MediaLibrary
 
 _DAMAGED_EXIT = 1
@@ -23,12 +23,15 @@ Rows = list[dict[str, Any]]
 
 
 def frames(
-    videos: Annotated[list[Path], Option("Video files.", metavar="VIDEO...", argument=True)],
+    videos: Annotated[list[Path], Option("Video, DICOM or NIfTI files.", metavar="FILE...", argument=True)],
     fps: Annotated[float | None, Option("Frames a second.", low=0.001)] = None,
     count: Annotated[int | None, Option("This many, spread evenly; with --fps: at most.", low=1)] = None,
     start: Annotated[float, Option("From this second on.", low=0.0)] = 0.0,
     end: Annotated[float | None, Option("Up to this second.")] = None,
     region: Annotated[str | None, Option("A part, in fractions.", metavar="X,Y,W,H")] = None,
+    scan: Annotated[
+        str | None, Option("How a medical file is shown, such as axial=12,window=40/400.", metavar="HOW")
+    ] = None,
     max_side: MaxSide = 512,
     quality: Annotated[int, Option("JPEG quality.", low=1, high=95)] = 85,
     overlay: Overlay = "none",
@@ -42,14 +45,23 @@ def frames(
 
     Example: proctor media frames videos/v1.mp4 --fps 1 --out frames
     """
-    from proctor.core import VideoClip
+    from proctor.core import Image, VideoClip
     from proctor.media import MediaLibrary, MediaSettings
 
     settings = MediaSettings(max_side=max_side, quality=quality, overlay=overlay)
+    how = _scan(scan)
     rows: Rows = []
     for video in videos:
         library = MediaLibrary(video.parent, settings, cache)
-        clip = VideoClip(source=video.name, start=start, end=end, region=_region(region))
+        part = _region(region)
+        still = how is not None and (how.frame is not None or how.axis is not None)
+        if still or library.is_still(video.name):
+            shown = _decoded(library, Image(source=video.name, region=part, scan=how), None, None)
+            if out is not None:
+                _write(out / video.stem, shown)
+            rows.append(_still_row(video, shown))
+            continue
+        clip = VideoClip(source=video.name, start=start, end=end, region=part, scan=how)
         shown = _decoded(library, clip, count, 1.0 if fps is None and count is None else fps)
         if out is not None:
             _write(out / video.stem, shown)
@@ -60,7 +72,32 @@ def frames(
     _show("Frames", rows, output)
 
 
-def _decoded(library: MediaLibrary, clip: VideoClip, count: int | None, fps: float | None) -> list[Frame]:
+def _still_row(file: Path, shown: list[Frame]) -> dict[str, Any]:
+    """As of a video, with what an image has."""
+    from io import BytesIO
+
+    from PIL.Image import open as opened
+
+    with opened(BytesIO(shown[0].jpeg)) as picture:
+        width, height = picture.size
+    row: dict[str, Any] = {"video": str(file), "codec": "still", "width": width, "height": height}
+    row |= dict.fromkeys(("fps", "duration_s", "start_s"), "")
+    return row | {"frames": len(shown), "bytes": sum(len(frame.jpeg) for frame in shown)}
+
+
+def _scan(text: str | None) -> Scan | None:
+    from proctor.core import ParseError
+    from proctor.media import parse_scan
+
+    if text is None:
+        return None
+    try:
+        return parse_scan(text)
+    except ParseError as error:
+        raise UsageError("--scan", error.expected, found=repr(error.found)) from None
+
+
+def _decoded(library: MediaLibrary, clip: VideoClip | Image, count: int | None, fps: float | None) -> list[Frame]:
     from proctor.core import Item
     from proctor.core.formats import BinaryFormat
     from proctor.media import view

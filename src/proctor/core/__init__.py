@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     )
     from proctor.core.functions import PlainFunction, object_in_file
     from proctor.core.hashes import content_hash, fingerprint, generator
-    from proctor.core.item import Excerpt, Image, Item, Media, Reference, Region, Reliability, TagValue, VideoClip
+    from proctor.core.item import Excerpt, Image, Item, Media, Reference, Region, Reliability, Scan, TagValue, VideoClip
     from proctor.core.metric import (
         ACCURACY,
         HUMAN,
@@ -126,15 +126,15 @@ __all__ = [
     "NeedsReferences", "NoVerdictError", "Noted", "OfficialFigure", "Option", "ParseError", "PlainFunction",
     "PluginReport", "PluginTable", "ProctorError", "PublishedCrossing", "PublishedRow", "PublishedTable", "RatingRule",
     "RatingScheme", "RecordedAnswers", "RecordedScores", "Reference", "RefusalError", "Region", "Registry",
-    "Reliability", "Score", "Scorer", "Sheet", "SheetRow", "ShortClock", "Status", "Steps", "Stopwatch", "System",
-    "SystemFaultError", "TableFault", "TableRow", "TagValue", "Timing", "UnknownNameError", "Usage", "UsageError",
-    "ValidationRequest", "Verified", "VerifiedFigure", "VideoClip", "View", "aside", "by_cause", "cell_number",
-    "cell_text", "clean", "clock_text", "content_hash", "count_of", "difference", "dollars", "fingerprint",
-    "first_problem", "generator", "human", "input_bytes", "input_text", "interval", "is_empty", "kept_text",
-    "load_json", "natural", "number", "number_interval", "object_in_file", "one_of", "p_value", "parse_json",
-    "parse_model", "percent", "pip_install", "plain_name", "printable", "rank_range", "read_arrays", "read_bytes",
-    "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet", "read_table", "read_text", "reader_of",
-    "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing", "seconds", "share_of_points", "shorten",
-    "signed", "thousands", "unfit", "unique_keys", "validated", "value", "whole_file", "whole_folder", "whole_percent",
-    "write_arrays", "write_whole",
+    "Reliability", "Scan", "Score", "Scorer", "Sheet", "SheetRow", "ShortClock", "Status", "Steps", "Stopwatch",
+    "System", "SystemFaultError", "TableFault", "TableRow", "TagValue", "Timing", "UnknownNameError", "Usage",
+    "UsageError", "ValidationRequest", "Verified", "VerifiedFigure", "VideoClip", "View", "aside", "by_cause",
+    "cell_number", "cell_text", "clean", "clock_text", "content_hash", "count_of", "difference", "dollars",
+    "fingerprint", "first_problem", "generator", "human", "input_bytes", "input_text", "interval", "is_empty",
+    "kept_text", "load_json", "natural", "number", "number_interval", "object_in_file", "one_of", "p_value",
+    "parse_json", "parse_model", "percent", "pip_install", "plain_name", "printable", "rank_range", "read_arrays",
+    "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet", "read_table", "read_text",
+    "reader_of", "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing", "seconds", "share_of_points",
+    "shorten", "signed", "thousands", "unfit", "unique_keys", "validated", "value", "whole_file", "whole_folder",
+    "whole_percent", "write_arrays", "write_whole",
 ]  # fmt: skip

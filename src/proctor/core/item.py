@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
@@ -58,11 +58,47 @@ class Excerpt(_Frozen):
         return self.end - self.start
 
 
+class Scan(_Frozen):
+    """How a medical file (DICOM, NIfTI) becomes a picture: `window` is centre and width of the values that are shown;
+    `frame` is that of a DICOM file with several, from 1; `axis` and `slice` (from 0) are those of a NIfTI volume in
+    RAS+ orientation, and `volume` (from 0) is the one of a file with several.
+
+    >>> Scan(window=(40, 400)).window
+    (40.0, 400.0)
+    >>> Scan(slice=12)
+    Traceback (most recent call last):
+    pydantic_core._pydantic_core.ValidationError: 1 validation error for Scan
+      Value error, an axis and a slice go together ...
+    """
+
+    window: tuple[float, Annotated[float, Field(gt=0)]] | None = None
+    frame: int | None = Field(default=None, ge=1)
+    axis: Literal["axial", "coronal", "sagittal"] | None = None
+    slice: int | None = Field(default=None, ge=0)
+    volume: int | None = Field(default=None, ge=0)
+
+    @model_validator(mode="after")
+    def _one_plane(self) -> Self:
+        if (self.axis is None) != (self.slice is None):
+            raise ValueError("an axis and a slice go together")
+        if self.axis is None and self.volume is not None:
+            raise ValueError("a volume goes with an axis and a slice")
+        if self.axis is not None and self.frame is not None:
+            raise ValueError("a frame (DICOM) and a slice (NIfTI) exclude each other")
+        return self
+
+
+def _scan_field() -> Any:
+    """Left out where there is none: items without medical files keep the fingerprint they always had."""
+    return Field(default=None, exclude_if=lambda given: given is None)
+
+
 class VideoClip(_Frozen):
     """A stretch of one video: `start` to `end` in seconds of that video's own clock.
 
     `source` is a name below the media folder, never an absolute path, so that a benchmark has the
-    same fingerprint on every machine. `end=None` means to the end of the video.
+    same fingerprint on every machine. `end=None` means to the end of the video. `scan` says how a DICOM file whose
+    frames have times is shown.
 
     >>> VideoClip(source="liver.mp4", start=12.5, end=20.0).region is None
     True
@@ -77,16 +113,19 @@ class VideoClip(_Frozen):
     start: float = Field(default=0.0, ge=0)
     end: float | None = None
     region: Region | None = None
+    scan: Scan | None = _scan_field()
 
     @model_validator(mode="after")
     def _forward(self) -> Self:
         if self.end is not None and self.end <= self.start:
             raise ValueError(f"the clip ends at {self.end} s, not after its start at {self.start} s")
+        if self.scan is not None and (self.scan.frame is not None or self.scan.axis is not None):
+            raise ValueError("a clip has a window alone, no frame and no slice")
         return self
 
 
 class Image(_Frozen):
-    """One still image with the label under which the question speaks of it.
+    """One still image with the label under which the question speaks of it; `scan` says how a medical file is shown.
 
     >>> Image(source="case-1/before.png", label="A").kind
     'image'
@@ -96,6 +135,7 @@ class Image(_Frozen):
     source: str
     label: str = ""
     region: Region | None = None
+    scan: Scan | None = _scan_field()
 
 
 Media = Annotated[VideoClip | Image, Field(discriminator="kind")]

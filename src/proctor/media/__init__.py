@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from proctor.media.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, cache_folder, find, locate
     from proctor.media.library import MediaLibrary, MediaProblem, Picture
     from proctor.media.pictures import MediaSettings, encode, read_image
+    from proctor.media.scans import dicom_facts, in_order, nifti_facts, parse_scan, parse_window, scan_kind
     from proctor.media.shown import RecordsShown, ShownRecord, shown_again
     from proctor.media.views import ShowsFiles, ShowsOriginals, view, viewer
 else:
@@ -21,7 +22,7 @@ else:
 __all__ = [
     "CONDITIONS", "IMAGE_EXTENSIONS", "VIDEO_EXTENSIONS", "ClipFile", "Condition", "Excerpts", "KeptEntry", "MediaAs",
     "MediaLibrary", "MediaProblem", "MediaSettings", "Picture", "RecordsShown", "ShownRecord", "ShowsFiles",
-    "ShowsOriginals", "Tolerance", "cache_folder", "damaged", "distances", "drop", "encode", "find", "find_leaks",
-    "from_jpegs", "hashes", "kept", "locate", "look_at", "prune", "read_image", "shown_again", "view", "viewer",
-    "write_page",
+    "ShowsOriginals", "Tolerance", "cache_folder", "damaged", "dicom_facts", "distances", "drop", "encode", "find",
+    "find_leaks", "from_jpegs", "hashes", "in_order", "kept", "locate", "look_at", "nifti_facts", "parse_scan",
+    "parse_window", "prune", "read_image", "scan_kind", "shown_again", "view", "viewer", "write_page",
 ]  # fmt: skip

@@ -143,12 +143,12 @@ class OtherVideo(Condition):
         for place, slot in enumerate(slots):
             if slot.clip is None:
                 still = stills[place % len(stills)]
-                picture = Picture(still.source, None, still.region)
+                picture = Picture(still.source, None, still.region, scan=still.scan)
             else:
                 clip = clips[0]
                 start, end = scene.library.span(clip)
                 at = start + _share(slot) * (end - start)
-                picture = Picture(clip.source, at, clip.region)
+                picture = Picture(clip.source, at, clip.region, scan=clip.scan)
             arranged.append(replace(slot, picture=picture))
         return arranged
 

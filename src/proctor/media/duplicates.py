@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, clock_text, write_whole
-from proctor.media.files import EXTENSIONS, IMAGE_EXTENSIONS
+from proctor.media.files import EXTENSIONS
 from proctor.media.library import MediaLibrary, Picture
 from proctor.media.pictures import MediaSettings, sample_times
 
@@ -299,7 +299,7 @@ def _candidates(alike: NDArray[np.bool_], ends: NDArray[np.int64]) -> list[int]:
 
 
 def _times(library: MediaLibrary, source: str, fps: float) -> tuple[float | None, ...]:
-    if Path(source).suffix.lower() in IMAGE_EXTENSIONS:
+    if library.is_still(source):
         return (None,)
     end = library.probe(source).duration_s
     return tuple(sample_times(0.0, end, _SETTINGS, count=_MOST_FRAMES, fps=fps))

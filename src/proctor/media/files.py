@@ -25,13 +25,15 @@ from proctor.core import (
     replacing,
     write_arrays,
 )
+from proctor.media.scans import cine_index, scan_kind
 from proctor.media.video import FrameIndex, read_index
 
 T = TypeVar("T")
 
 VIDEO_EXTENSIONS = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".mpeg", ".ts", ".wmv", ".flv")
 IMAGE_EXTENSIONS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif")
-EXTENSIONS = VIDEO_EXTENSIONS + IMAGE_EXTENSIONS
+SCAN_EXTENSIONS = (".dcm", ".dicom", ".ima", ".nii", ".nii.gz")
+EXTENSIONS = VIDEO_EXTENSIONS + IMAGE_EXTENSIONS + SCAN_EXTENSIONS
 """What is tried, in this order, after a name that is no file by itself."""
 
 
@@ -139,7 +141,7 @@ class Catalogue:
         note = self._folder / "indexes" / f"{identity}.npz"
         index = _load_index(note)
         if index is None:
-            index = made = read_index(path)
+            index = made = read_index(path) if scan_kind(path) is None else cine_index(path)
             _keep(note, lambda out: _save_index(out, made))
         with self._lock:
             return self._indexes.setdefault(identity, index)

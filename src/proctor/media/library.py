@@ -13,14 +13,15 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
-from proctor.core import Image, InputError, Item, Region, VideoClip, clock_text, content_hash
+from proctor.core import Image, InputError, Item, Region, Scan, VideoClip, clock_text, content_hash, count_of
 from proctor.media.clips import cut, from_jpegs
 from proctor.media.decode import Decoding, Texts
 from proctor.media.entries import EncodedFrame, FrameSet, Key, key_of
 from proctor.media.excerpts import Excerpts
-from proctor.media.files import Catalogue, cache_folder, find, locate
+from proctor.media.files import IMAGE_EXTENSIONS, Catalogue, cache_folder, find, locate
 from proctor.media.frame_store import FrameStore, Make
 from proctor.media.pictures import MediaSettings, encode, read_image
+from proctor.media.scans import ScanKind, cine_info, dicom_facts, scan_kind, scan_picture
 from proctor.media.video import FrameIndex, VideoInfo, probe
 
 K = TypeVar("K")
@@ -29,6 +30,7 @@ Paint = tuple[Callable[[bytes], bytes], str]
 
 _THREADS = 32  # most of them wait: for a file to be read, or for another one that decodes the same video
 _AT_ONCE = 64
+_SCAN_VERSION = 1  # of how medical files are shown: pictures that were kept under another are made again
 _TOLERANCE_S = 0.5  # a clip may end this much after its video, as times are often rounded
 
 
@@ -36,13 +38,15 @@ _TOLERANCE_S = 0.5  # a clip may end this much after its video, as times are oft
 class Picture:
     """One picture to be shown: of a video at a time of its own clock, or a still image (`at` is None).
 
-    `shows` is the elapsed time that is painted on it, in seconds; None paints nothing.
+    `shows` is the elapsed time that is painted on it, in seconds; None paints nothing. `scan` says how a medical file
+    is shown.
     """
 
     source: str
     at: float | None
     region: Region | None = None
     shows: float | None = None
+    scan: Scan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,7 @@ class MediaLibrary:
         self._decoding = Decoding()
         self._probed: dict[Path, VideoInfo] = {}
         self._located: dict[str, Path] = {}
+        self._kinds: dict[Path, ScanKind | None] = {}
         self.cache_dir = cache_dir
         self._cache_bytes = cache_bytes
         folder = cache_dir or cache_folder()
@@ -106,7 +111,18 @@ class MediaLibrary:
 
     def probe(self, source: str) -> VideoInfo:
         """Of a video. Raises `InputError` where it can't be read."""
-        return self._remembered(self._probed, self.locate(source), probe)
+        return self._remembered(
+            self._probed, self.locate(source), lambda path: cine_info(path) if self._kind(path) else probe(path)
+        )
+
+    def is_still(self, source: str) -> bool:
+        """Whether a file is one image, or several without times. Raises `InputError` for a DICOM file that can't be
+        read."""
+        path = self.locate(source)
+        kind = self._kind(path)
+        if kind == "dicom":
+            return dicom_facts(path).ends is None
+        return kind == "nifti" or path.suffix.lower() in IMAGE_EXTENSIONS
 
     def span(self, clip: VideoClip) -> tuple[float, float]:
         """Start and end of the clip in seconds, cut to the video. Raises `InputError` where it starts at or
@@ -138,6 +154,24 @@ class MediaLibrary:
                     found.setdefault((medium.source, problem), []).append(item.id)
         return [MediaProblem(source, text, tuple(ids)) for (source, text), ids in sorted(found.items())]
 
+    def warnings(self, items: Iterable[Item]) -> list[str]:
+        """What a person should look at before medical files are shown to anyone: files that say that their pixels hold
+        text or features by which a patient can be recognised. Broken files are passed over."""
+        sources = {medium.source: item.id for item in reversed(list(items)) for medium in item.media}
+        marked: dict[str, list[str]] = {}
+        for source in sorted(sources):
+            try:
+                path = self.locate(source)
+                for name in dicom_facts(path).marked if self._kind(path) == "dicom" else ():
+                    marked.setdefault(name, []).append(source)
+            except InputError:
+                continue
+        return [
+            f"{count_of(len(files), 'DICOM file')} with {name} YES: the pixels may show who the patient is "
+            f"(first {files[0]}, of item {sources[files[0]]!r}); look at them before they are sent"
+            for name, files in sorted(marked.items())
+        ]
+
     def check(self, items: Iterable[Item]) -> None:
         """Opens every file that the items need. Raises `InputError` naming the file, the problem and an item:
         missing or unreadable, no video in it, truncated, a clip beyond the video's end."""
@@ -165,13 +199,13 @@ class MediaLibrary:
         return self._jpegs([self._in_file(picture) for picture in pictures])
 
     def _jpegs(self, pictures: Sequence[Picture]) -> list[bytes]:
-        asked: dict[tuple[str, Region | None, bool], list[int]] = {}
+        asked: dict[tuple[str, Region | None, Scan | None, bool], list[int]] = {}
         for place, picture in enumerate(pictures):
-            asked.setdefault((picture.source, picture.region, picture.at is None), []).append(place)
+            asked.setdefault((picture.source, picture.region, picture.scan, picture.at is None), []).append(place)
         served: dict[int, bytes] = {}
-        for (source, region, still), places in asked.items():
+        for (source, region, scan, still), places in asked.items():
             if still:
-                served.update(dict.fromkeys(places, self._still(source, region)))
+                served.update(dict.fromkeys(places, self._still(source, region, scan)))
             else:
                 shots = self._shots(source, region, [pictures[place] for place in places])
                 served.update(zip(places, shots, strict=True))
@@ -180,6 +214,8 @@ class MediaLibrary:
     def mp4(self, clip: VideoClip) -> bytes:
         """The clip as a video file, made once for this cache; scaled to the settings' longest side. Blocks."""
         path, (start, end) = self.locate(clip.source), self.span(clip)
+        if self._kind(path) is not None or clip.scan is not None:
+            return self._cine_mp4(path, clip, (start, end))
         placed = self.excerpts.place(clip.source, clip.region, self.probe(clip.source))
         span = start + placed.offset, end + placed.offset
         region = None if placed.cropped else clip.region
@@ -190,13 +226,22 @@ class MediaLibrary:
 
         return self._made_file(clip.source, {"span": list(span), "of": _region(region)}, make)
 
+    def _cine_mp4(self, path: Path, clip: VideoClip, span: tuple[float, float]) -> bytes:
+        """A clip of a DICOM file: its own frames at their own times."""
+        index = self._catalogue.index(path)
+        first, end = index.at([span[0]])[0], index.tick(span[1])
+        stamps = [int(pts) for pts in index.pts if first <= pts < max(end, first + 1)]
+        times = [index.seconds(pts) for pts in stamps]
+        pictures = [Picture(clip.source, time, clip.region, scan=clip.scan) for time in times]
+        return self.mp4_of(pictures, [time - times[0] for time in times], (lambda jpeg: jpeg, "as they are"))
+
     def mp4_of(self, pictures: Sequence[Picture], times: Sequence[float], paint: Paint) -> bytes:
         """A video file of pictures at times in seconds from 0 on, each changed by `paint`, whose name is part of
         what it is kept under. Blocks."""
         change, name = paint
         pictures = [self._in_file(picture) for picture in pictures]
         shown: list[JsonValue] = [
-            [self.identity(one.source), one.at, _region(one.region), one.shows, time]
+            [self.identity(one.source), one.at, _region(one.region), one.shows, time, *_scan(one.scan)]
             for one, time in zip(pictures, times, strict=True)
         ]
 
@@ -224,25 +269,38 @@ class MediaLibrary:
         try:
             if isinstance(medium, VideoClip):
                 self.span(medium)
+                if medium.scan is not None or self._kind(self.locate(medium.source)) is not None:
+                    self.jpegs([Picture(medium.source, medium.start, medium.region, scan=medium.scan)])
             else:
-                self._still(medium.source, medium.region)
+                self._still(medium.source, medium.region, medium.scan)
         except InputError as error:
             return str(error)
         return None
 
-    def _still(self, source: str, region: Region | None) -> bytes:
+    def _still(self, source: str, region: Region | None, scan: Scan | None) -> bytes:
         path = self.locate(source)
 
         def make(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
-            yield EncodedFrame(0, None, encode(read_image(path), region, self.settings))
+            yield EncodedFrame(0, None, encode(read_image(path, scan), region, self.settings))
 
-        return self._store.serve(self._frame_set(source, path, region), [0], make)[0]
+        return self._store.serve(self._frame_set(source, path, region, scan=scan), [0], make)[0]
+
+    def _kind(self, path: Path) -> ScanKind | None:
+        return self._remembered(self._kinds, path, scan_kind)
 
     def _shots(self, source: str, region: Region | None, pictures: Sequence[Picture]) -> list[bytes]:
         path = self.locate(source)
         index = self._catalogue.index(path)
         times = [picture.at or 0.0 for picture in pictures]
         keys = [key_of(pts, _painted(picture)) for pts, picture in zip(index.at(times), pictures, strict=True)]
+        kind, scan = self._kind(path), pictures[0].scan
+
+        def cine(missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
+            for pts, texts in sorted(_texts(missing).items()):
+                frame = (scan or Scan()).model_copy(update={"frame": int(index.pts.searchsorted(pts)) + 1})
+                for text in texts:
+                    jpeg = encode(scan_picture(path, "dicom", frame), region, self.settings, text=text)
+                    yield EncodedFrame(key_of(pts, text), index.seconds(pts), jpeg)
 
         def make(missing: Sequence[Key], kept: Container[Key]) -> Iterator[EncodedFrame]:
             wanted = set(missing)
@@ -250,10 +308,11 @@ class MediaLibrary:
                 wanted |= {key for key in _further(index, pictures, 2 * self._decoding.cores) if key not in kept}
             yield from self._decoding.pictures(path, index, _texts(wanted), region, self.settings)
 
-        frame_set = self._frame_set(
-            source, path, region, painted=any(picture.shows is not None for picture in pictures)
-        )
-        served = self._store.serve(frame_set, list(dict.fromkeys(keys)), make)
+        if scan is not None and kind is None:
+            raise InputError(path, found="a window for a video", expected="a DICOM file for it")
+        painted = any(picture.shows is not None for picture in pictures)
+        frame_set = self._frame_set(source, path, region, painted=painted, scan=scan)
+        served = self._store.serve(frame_set, list(dict.fromkeys(keys)), make if kind is None else cine)
         return [served[key] for key in keys]
 
     def _made_file(self, source: str, how: dict[str, JsonValue], make: Make) -> bytes:
@@ -270,7 +329,9 @@ class MediaLibrary:
             for time, jpeg in zip(times[part], self._jpegs(pictures[part]), strict=True):
                 yield time, change(jpeg)
 
-    def _frame_set(self, source: str, path: Path, region: Region | None, *, painted: bool = False) -> FrameSet:
+    def _frame_set(
+        self, source: str, path: Path, region: Region | None, *, painted: bool = False, scan: Scan | None = None
+    ) -> FrameSet:
         how: dict[str, JsonValue] = {
             "region": _region(region),
             "max_side": self.settings.max_side,
@@ -278,6 +339,8 @@ class MediaLibrary:
         }
         if painted:
             how["overlay"] = "hh:mm:ss"
+        if self._kind(path) is not None or scan is not None:
+            how["scan"] = [_SCAN_VERSION, *_scan(scan)]
         return FrameSet(self._catalogue.identity(path), how, name=source)
 
     def _remembered(self, known: dict[K, T], key: K, read: Callable[[K], T]) -> T:
@@ -291,6 +354,10 @@ class MediaLibrary:
 
 def _region(region: Region | None) -> JsonValue:
     return None if region is None else region.model_dump(mode="json")
+
+
+def _scan(scan: Scan | None) -> list[JsonValue]:
+    return [] if scan is None else [scan.model_dump(mode="json")]
 
 
 def _painted(picture: Picture) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from proctor.core import InputError, Region
+from proctor.core import InputError, Region, Scan
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
@@ -138,11 +138,18 @@ def upright(frame: VideoFrame, aspect: Fraction, region: Region | None, max_side
     return _cut_and_scaled(picture, region, max_side, aspect)
 
 
-def read_image(path: Path) -> Image:
-    """A still image, upright, in RGB. Raises `InputError` where it can't be read, and for more than
-    eight bits a channel, which only its maker knows how to show."""
+def read_image(path: Path, scan: Scan | None = None) -> Image:
+    """A still image, upright, in RGB; of a medical file the picture that `scan` names. Raises `InputError` where it
+    can't be read, and, of other files, for more than eight bits a channel, which only their maker knows how to show."""
     from PIL import Image, ImageOps
 
+    from proctor.media.scans import scan_kind, scan_picture
+
+    kind = scan_kind(path)
+    if kind is not None:
+        return scan_picture(path, kind, scan)
+    if scan is not None:
+        raise InputError(path, found="a window, frame or slice for another kind of file", expected="DICOM or NIfTI")
     try:
         with Image.open(path) as opened:
             if opened.mode.startswith(("I", "F")):

@@ -200,7 +200,9 @@ class _MediaView:
         slots, whole = [], True
         for medium in self._item.media:
             if not isinstance(medium, VideoClip):
-                slots.append(FrameSlot(Picture(medium.source, None, medium.region), None, medium.label))
+                slots.append(
+                    FrameSlot(Picture(medium.source, None, medium.region, scan=medium.scan), None, medium.label)
+                )
                 continue
             start, end = clip = self._library.span(medium)
             if window is not None:
@@ -210,7 +212,9 @@ class _MediaView:
                 continue
             prefix = f"clip {clips.index(medium) + 1}, " if len(clips) > 1 else ""
             slots += [
-                FrameSlot(Picture(medium.source, time, medium.region), time, prefix + time_label(time), clip)
+                FrameSlot(
+                    Picture(medium.source, time, medium.region, scan=medium.scan), time, prefix + time_label(time), clip
+                )
                 for time in sample_times(start, end, settings, count=count, fps=fps)
             ]
         return slots, whole

@@ -3,30 +3,57 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from proctor.core import Image, InputError, Media, ParseError, VideoClip, natural, replacing
+from proctor.core import Image, InputError, Media, ParseError, Scan, VideoClip, natural, replacing
 from proctor.core.formats import option_letters
-from proctor.media import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, cache_folder, find
+from proctor.media import (
+    IMAGE_EXTENSIONS,
+    VIDEO_EXTENSIONS,
+    cache_folder,
+    dicom_facts,
+    find,
+    in_order,
+    nifti_facts,
+    parse_scan,
+    scan_kind,
+)
 from proctor.tasks.questions.cells import path_of, texts_of, undirected
 from proctor.tasks.questions.layout import MEDIA
 
-_FILE = "a video, an image, or a folder of images"
+_FILE = "a video, an image, a DICOM or NIfTI file, or a folder of images or of a DICOM series"
 _HEADS = ((b"\x89PNG", ".png"), (b"\xff\xd8\xff", ".jpg"), (b"GIF8", ".gif"), (b"RIFF", ".webp"), (b"BM", ".bmp"))
 _MOST_FRAMES = 2_000
+_HOW = re.compile(r"#(?=(?:window|frame|axial|coronal|sagittal|volume)=)")
+Window = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class _ShownFile:
+    """A file, how it is shown where it is a medical one, and whether as a clip."""
+
+    source: str
+    scan: Scan | None
+    clip: bool
 
 
 class MediaFolder:
     """Where media are looked for: the folder that is named, else that of the questions or `media` in it, whichever holds
-    more of the paths. `frame_folders` says of a frame in which folder of frames it was found. Pictures from the table itself (`embedded`) are kept in the cache until `write_embedded`."""
+    more of the paths. `frame_folders` says of a frame in which folder of frames or series it was found, `window` is for
+    medical files that name none. Pictures from the table itself (`embedded`) are kept in the cache until
+    `write_embedded`."""
 
     def __init__(self, folder: Path, named: Path | None, paths: Iterable[str]) -> None:
         self.embedded: dict[str, bytes] = {}
         self.frame_folders: dict[str, str] = {}
         self._found: dict[str, Path | None] = {}
-        self.root = named or _best((folder, folder / MEDIA), sorted(set(paths)))
+        self._kinds: dict[str, str] = {}
+        self.window: Window | None = None
+        self.root = named or _best((folder, folder / MEDIA), sorted({_HOW.split(path)[0] for path in paths}))
 
     def sources(self, cells: Iterable[Any]) -> list[str]:
         """The names of what one question shows. Raises `ParseError` for a path that leads out of the folder."""
@@ -42,22 +69,95 @@ class MediaFolder:
                 found.append(name)
         return found
 
-    def media(self, sources: Sequence[str], span: tuple[float | None, float | None]) -> tuple[Media, ...]:
-        """The media of one question. Raises `ParseError` where a path leads nowhere, or a time belongs to no video."""
-        files = [file for source in sources for file in self._files(source)]
-        clips = [file for file in files if _is_video(file)]
+    def media(
+        self, sources: Sequence[str], span: tuple[float | None, float | None], window: Window | None = None
+    ) -> tuple[Media, ...]:
+        """The media of one question; `window` is for its medical files that name none. Raises `ParseError` where a path
+        leads nowhere, a time belongs to no video, or a window to no medical file."""
+        files = [one for source in sources for one in self._shown(source, window)]
+        clips = [one for one in files if one.clip]
+        if window is not None and files and all(one.scan is None for one in files):
+            raise ParseError(expected="a window with DICOM or NIfTI files alone", found=f"{window[0]:g}/{window[1]:g}")
         start, end = span
         timed = start is not None or end is not None
         if timed and (len(clips) != 1 or len(files) > 1):
             raise ParseError(expected="start and end with one video alone", found=f"{len(files)} files")
         labels = [""] if len(files) == 1 else labels_of(len(files) - len(clips))
         made: list[Media] = []
-        for file in files:
-            if file in clips:
-                made.append(VideoClip(source=file, start=start or 0.0, end=end))
+        for one in files:
+            if one.clip:
+                made.append(VideoClip(source=one.source, start=start or 0.0, end=end, scan=one.scan))
             else:
-                made.append(Image(source=file, label=labels.pop(0)))
+                made.append(Image(source=one.source, label=labels.pop(0), scan=one.scan))
         return tuple(made)
+
+    def holds_scans(self, sources: Iterable[str]) -> bool:
+        """Whether any path leads to a DICOM or NIfTI file, or to a folder with one."""
+        for path in {_HOW.split(source)[0].strip() for source in sources}:
+            folder = self.root / path
+            inside = [one.name for one in folder.iterdir()] if _is_there(self.root, path) and folder.is_dir() else []
+            for name in [f"{path}/{one}" for one in inside] or [path]:
+                try:
+                    if self._kind(name):
+                        return True
+                except ParseError:
+                    continue
+        return False
+
+    def _shown(self, source: str, window: Window | None) -> list[_ShownFile]:
+        path, *how = _HOW.split(source)
+        scan = parse_scan(how[0]) if how else Scan()
+        if scan.window is None:
+            scan = scan.model_copy(update={"window": window or self.window})
+        found: list[_ShownFile] = []
+        for file in self._files(path):
+            kind = self._kind(file)
+            if not kind:
+                if how:
+                    raise ParseError(expected="a DICOM or NIfTI file for it", found=source)
+                found.append(_ShownFile(file, None, _is_video(file)))
+                continue
+            try:
+                shown = self._slices(file, scan) if kind == "nifti" else self._frames_of(file, scan)
+            except InputError as error:
+                raise _as_fault(error, file) from error
+            found += shown
+        return found
+
+    def _frames_of(self, file: str, scan: Scan) -> list[_ShownFile]:
+        """A DICOM file: one picture, a clip where its frames have times, else all its frames."""
+        facts = dicom_facts(self.root / file)
+        if scan.axis is not None:
+            raise ParseError(expected="a window or a frame of a DICOM file", found=file)
+        if scan.frame is not None and scan.frame > facts.frames:
+            raise ParseError(expected=f"1 to {facts.frames}", found=f"frame {scan.frame} ({file})")
+        if scan.frame is not None or facts.frames == 1:
+            return [_ShownFile(file, scan, clip=False)]
+        if facts.ends is not None:
+            return [_ShownFile(file, scan if scan.window else None, clip=True)]
+        if facts.frames > _MOST_FRAMES:
+            raise ParseError(expected=f"at most {_MOST_FRAMES:,} frames, or one (#frame=1)", found=file)
+        frames = (scan.model_copy(update={"frame": number}) for number in range(1, facts.frames + 1))
+        return [_ShownFile(file, one, clip=False) for one in frames]
+
+    def _slices(self, file: str, scan: Scan) -> list[_ShownFile]:
+        counts = nifti_facts(self.root / file).slices
+        if scan.axis is not None and scan.slice is not None and scan.slice >= counts[scan.axis]:
+            raise ParseError(expected=f"0 to {counts[scan.axis] - 1}", found=f"{scan.axis} slice {scan.slice} ({file})")
+        if scan.axis is None:
+            told = ", ".join(f"#{axis}=0 to {axis}={count - 1}" for axis, count in sorted(counts.items()))
+            raise ParseError(expected=f"a slice: {told}", found=file)
+        return [_ShownFile(file, scan, clip=False)]
+
+    def _kind(self, file: str) -> str:
+        """The kind of medical file; empty for any other."""
+        usual = PurePosixPath(file).suffix.lower() in (*VIDEO_EXTENSIONS, *IMAGE_EXTENSIONS)
+        if file in self.embedded or usual:
+            return ""
+        if file not in self._kinds:
+            found = self._find(file)
+            self._kinds[file] = "" if found is None else scan_kind(found) or ""
+        return self._kinds[file]
 
     def missing(self, media: Iterable[Media]) -> list[str]:
         """The names of files that are not there."""
@@ -86,7 +186,7 @@ class MediaFolder:
         found = self._find(source)
         if found is None:
             raise ParseError(expected=f"{_FILE} below {self.root}", found=source)
-        if found.suffix.lower() not in (*VIDEO_EXTENSIONS, *IMAGE_EXTENSIONS):
+        if found.suffix.lower() not in (*VIDEO_EXTENSIONS, *IMAGE_EXTENSIONS) and scan_kind(found) is None:
             raise ParseError(expected=_FILE, found=source)
         return [source + found.name.removeprefix(PurePosixPath(source).name)]
 
@@ -94,6 +194,8 @@ class MediaFolder:
         if not folder.resolve().is_relative_to(self.root.resolve()):
             raise ParseError(expected=f"{_FILE} below {self.root}", found=f"{source}, a link that leads out of it")
         names = sorted((one.name for one in folder.iterdir() if one.suffix.lower() in IMAGE_EXTENSIONS), key=natural)
+        if not names and (series := self._series(folder, source)):
+            return series
         if not 0 < len(names) <= _MOST_FRAMES:
             raise ParseError(
                 expected=f"a folder with 1 to {_MOST_FRAMES:,} images", found=f"{source} with {len(names):,}"
@@ -103,6 +205,21 @@ class MediaFolder:
             self._find(frame)
             self.frame_folders[frame] = source
         return frames
+
+    def _series(self, folder: Path, source: str) -> list[str]:
+        """The DICOM files of a folder, in the order of their positions."""
+        names = [one.name for one in folder.iterdir() if one.name != "DICOMDIR" and not one.name.startswith(".")]
+        if len(names) > _MOST_FRAMES:
+            raise ParseError(
+                expected=f"a folder with at most {_MOST_FRAMES:,} files", found=f"{source}: {len(names):,}"
+            )
+        files = [f"{source}/{name}" for name in sorted(names, key=natural)]
+        found = [(file, self.root / file) for file in files if self._kind(file) == "dicom"]
+        self.frame_folders |= {file: source for file, _ in found}
+        try:
+            return in_order(found) if found else []
+        except InputError as error:
+            raise _as_fault(error, source) from error
 
     def _find(self, source: str) -> Path | None:
         try:
@@ -154,6 +271,12 @@ def _extension(content: bytes) -> str:
 
 def _is_video(source: str) -> bool:
     return PurePosixPath(source).suffix.lower() in VIDEO_EXTENSIONS
+
+
+def _as_fault(error: InputError, source: str) -> ParseError:
+    """What is wrong with a medical file, or a folder of them, as a fault of the cell that names it."""
+    reason, _, expected = _reason(error).rpartition(", expected ")
+    return ParseError(expected=expected, found=f"{reason or expected} ({source})")
 
 
 def _reason(error: InputError) -> str:

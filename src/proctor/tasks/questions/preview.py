@@ -41,6 +41,7 @@ def add_media_faults(found: QuestionSet) -> None:
             found.faults.append(
                 (place.file, TableFault(place.row, column, problem.problem, "a file that can be shown"))
             )
+    found.notes += library.warnings(found.items)
 
 
 def write_preview(found: QuestionSet, out: Path) -> int:

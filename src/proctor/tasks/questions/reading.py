@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,6 +94,7 @@ def read_questions(
     names = list(dict.fromkeys(name for sheet in sheets for name in sheet.columns))
     mapping = recognise(names, {**given, **(columns or {})}) if names else ColumnMap()
     reading = QuestionSet(layout, MediaFolder(layout.folder, media, _paths(sheets, mapping)), mapping)
+    reading.folder.window = layout.settings.window
     reading.faults += layout.faults
     reading.notes += layout.notes
     for sheet in sheets:
@@ -101,6 +102,7 @@ def read_questions(
         reading.notes += sheet.notes
     if not names:
         return reading
+    _keep_window(reading, sheets, given={*given, *(columns or {})})
     reading.notes.append(mapping.line)
     reading.faults += [(sheets[0].file, fault) for fault in mapping.faults]
     if not mapping.faults:
@@ -109,9 +111,20 @@ def read_questions(
     return reading
 
 
+def _keep_window(reading: QuestionSet, sheets: Sequence[Sheet], *, given: Container[str]) -> None:
+    """A column that is called window says how medical files are shown, and is a facet where there are none."""
+    mapping = reading.columns
+    column = mapping.one("window")
+    if column and "window" not in given and not reading.folder.holds_scans(_paths(sheets, mapping)):
+        del mapping.fields["window"]
+        names = list(dict.fromkeys(name for sheet in sheets for name in sheet.columns))
+        mapping.facets = [name for name in names if name in {*mapping.facets, column}]
+
+
 def _paths(sheets: Iterable[Sheet], mapping: ColumnMap) -> list[str]:
     columns = mapping.fields.get("media", [])
-    texts = (row.cells.get(column) for sheet in sheets for row in sheet.rows for column in columns)
+    cells = (row.cells.get(column) for sheet in sheets for row in sheet.rows for column in columns)
+    texts = (text for cell in cells for text in (cell if isinstance(cell, list) else [cell]))
     return [
         path for text in texts if isinstance(text, str) for path in text.replace("\n", ";").split(";") if path.strip()
     ]

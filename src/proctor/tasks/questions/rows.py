@@ -27,6 +27,7 @@ from proctor.core import (
     unfit,
 )
 from proctor.core.formats import AnswerFormat
+from proctor.media import parse_window
 from proctor.metrics.ordering import NEIGHBOURS
 from proctor.tasks.questions.answers import declared_format, guessed_format, reference_of
 from proctor.tasks.questions.cells import options_of, seconds_of, texts_of, undirected
@@ -139,7 +140,16 @@ class RowReader:
             return None
         cells = [row.cells.get(column) for column in columns]
         column = next((one for one in columns if not is_empty(row.cells.get(one))), self.columns.one("start"))
-        return self._tried(row, column, lambda: self.folder.media(self.folder.sources(cells), (start, end)))
+        window = self._window(row)
+        return self._tried(row, column, lambda: self.folder.media(self.folder.sources(cells), (start, end), window))
+
+    def _window(self, row: SheetRow) -> tuple[float, float] | None:
+        column = self.columns.one("window")
+        cell = undirected(row.cells.get(column))
+        if not column or is_empty(cell):
+            return None
+        text = "/".join(map(cell_text, cell)) if isinstance(cell, list) else cell_text(cell)
+        return self._tried(row, column, lambda: parse_window(text))
 
     def _seconds(self, row: SheetRow, name: str) -> float | None:
         column = self.columns.one(name)

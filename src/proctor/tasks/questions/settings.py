@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -39,6 +39,9 @@ class Settings(BaseModel):
     facets: list[str] | None = Field(default=None, description="the columns that results are split by")
     buckets: list[str] = Field(default=[], description="the facets whose values make the buckets of a ranking")
     conditions: list[str] = Field(default=["video", "text-only"], min_length=1, description="what systems may see")
+    window: tuple[float, Annotated[float, Field(gt=0)]] | None = Field(
+        default=None, description="centre and width of the window of DICOM and NIfTI files that name none: [40, 400]"
+    )
     budget_s: float | None = Field(default=None, gt=0, description="seconds of model time for a question")
     notes: list[str] = Field(default=[], description="what readers of the numbers should know")
 

@@ -1,0 +1,113 @@
+"""A program of its own: reads pictures out of medical files, within bounds of time and memory, one after another.
+
+A file that keeps it busy, or fills its memory, ends this process and no other. Standard input: one JSON object a line,
+`kind`, `path` and what is wanted. Standard output: one line of JSON for each, for a picture followed by its pixels.
+What a file says of a person stays here: pixels and plain numbers go out, and refusals in words of ours.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import logging
+import resource
+import sys
+import warnings
+from pathlib import Path
+from types import ModuleType
+from typing import Any, BinaryIO
+
+from proctor.media.scan_values import RefusedScanError, ScanPicture
+
+MOST_SECONDS = 5
+"""Of the processor, for one file."""
+
+MOST_BYTES = 500 * 2**20
+"""Above what the libraries take."""
+
+_TIME_AND_MEMORY = f"a file that takes more than {MOST_SECONDS} s or {MOST_BYTES // 2**20} MB"
+_NAMES = {"dicom": "DICOM", "nifti": "NIfTI"}
+_loaded: dict[str, int] = {}
+
+
+def reader_of(kind: str) -> ModuleType:
+    """The module that reads such files, with its library, which counts as no file's memory."""
+    if kind == "dicom":
+        from proctor.media import dicom_pixels as reader
+
+        reader.prepare()
+    else:
+        import nibabel  # noqa: F401 - before the bounds
+
+        from proctor.media import nifti_slices as reader  # type: ignore[no-redef]
+    if kind not in _loaded:
+        gc.collect()
+        gc.freeze()  # the libraries, which stay
+        _loaded[kind] = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    return reader
+
+
+def bounded(base: int) -> None:
+    """From now on, so much time of the processor and memory, and then the end."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    limits = (
+        (resource.RLIMIT_CPU, int(usage.ru_utime + usage.ru_stime) + 1 + MOST_SECONDS),
+        (resource.RLIMIT_AS, base + MOST_BYTES),
+    )
+    for kind, most in limits:
+        hard = resource.getrlimit(kind)[1]
+        resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def answered(asked: dict[str, Any]) -> dict[str, object] | ScanPicture:
+    """The facts or the picture that is asked for; "found" and "expected" where there is none."""
+    kind = str(asked["kind"])
+    resource.setrlimit(resource.RLIMIT_AS, (resource.getrlimit(resource.RLIMIT_AS)[1],) * 2)
+    reader = reader_of(kind)
+    bounded(max(_loaded.values()))
+    try:
+        if asked["wanted"] == "facts":
+            return dict(reader.facts(asked["path"]))
+        window = None if asked["window"] is None else (float(asked["window"][0]), float(asked["window"][1]))
+        if kind == "dicom":
+            made: ScanPicture = reader.picture(asked["path"], asked["frame"], window)
+        else:
+            made = reader.picture(asked["path"], asked["axis"], asked["slice"], asked["volume"], window)
+    except RefusedScanError as error:
+        return {"found": error.found, "expected": error.expected}
+    except MemoryError:
+        return {"found": _TIME_AND_MEMORY, "expected": "a smaller one", "last": True}
+    except FileNotFoundError:
+        return {"found": "no such file", "expected": f"a {_NAMES[kind]} file"}
+    except Exception as error:  # noqa: BLE001 - the process's edge: whatever a broken file makes a library raise
+        name = type(error).__name__
+        return {"found": f"a {_NAMES[kind]} file that can't be read ({name})", "expected": "a whole one"}
+    return made
+
+
+def told(out: BinaryIO, made: dict[str, object] | ScanPicture) -> None:
+    """One line, and the pixels after it."""
+    if isinstance(made, ScanPicture):
+        out.write(json.dumps({"shape": list(made.pixels.shape), "aspect": made.aspect}).encode() + b"\n")
+        out.write(made.pixels.tobytes())
+    else:
+        out.write(json.dumps(made).encode() + b"\n")
+    out.flush()
+
+
+def main() -> None:
+    """Answers line by line, until there is none, or a file has filled the memory."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    out = sys.stdout.buffer
+    for line in sys.stdin.buffer:
+        made = answered(json.loads(line))
+        told(out, made)
+        last = isinstance(made, dict) and "last" in made
+        del made
+        if last:
+            return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,330 @@
+"""Medical files (DICOM, NIfTI): which kind a file is, what it holds, and its pictures, read by a process of their own."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+from pydantic import ValidationError
+
+from proctor.core import ConfigurationError, InputError, ParseError, Scan, first_problem, load_json, pip_install
+from proctor.media.scan_process import MOST_BYTES, MOST_SECONDS
+from proctor.media.video import FrameIndex, VideoInfo
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+ScanKind = Literal["dicom", "nifti"]
+
+NIFTI_EXTENSIONS = (".nii", ".nii.gz")
+DICOM_EXTENSIONS = (".dcm", ".dicom", ".ima")
+_LIBRARIES: Mapping[str, tuple[str, str]] = {"dicom": ("pydicom", "dicom"), "nifti": ("nibabel", "nifti")}
+_PATIENCE_S = 120.0  # by the clock, where the bound is the processor's time
+_WINDOW = re.compile(r"\[?\s*([+-]?\d{1,9}(?:\.\d{1,9})?)\s*[/,;]\s*(\d{1,9}(?:\.\d{1,9})?)\s*\]?")
+_TICKS = 1_000_000
+_SAME_DIRECTION = 1e-3
+_SAME_PLACE = 1e-3  # millimetres
+_MOST_PIXELS_BACK = 200_000_000
+
+
+def scan_kind(path: Path) -> ScanKind | None:
+    """Which kind of medical file this is, by its name or, for DICOM, by its first bytes; None for any other."""
+    name = path.name.lower()
+    if name.endswith(NIFTI_EXTENSIONS):
+        return "nifti"
+    if name.endswith(DICOM_EXTENSIONS):
+        return "dicom"
+    try:
+        with path.open("rb") as file:
+            head = file.read(132)
+    except OSError:
+        return None
+    return "dicom" if head[128:] == b"DICM" else None
+
+
+_AXES = ("axial", "coronal", "sagittal")
+
+
+def parse_scan(text: str) -> Scan:
+    """How a medical file is shown, from a text: `window=CENTRE/WIDTH`, `frame=N` (from 1), `axial=N`, `coronal=N` or
+    `sagittal=N` (slices from 0), `volume=N` (from 0), with commas or & between them. Raises `ParseError`.
+
+    >>> parse_scan("axial=12,window=40/400").slice
+    12
+    """
+    expected = "window=CENTRE/WIDTH, frame=N, axial=N, coronal=N, sagittal=N or volume=N"
+    found: dict[str, Any] = {}
+    for part in text.replace("&", ",").split(","):
+        name, _, value = (one.strip() for one in part.partition("="))
+        given: dict[str, Any] = {name: value}
+        if name == "window":
+            given = {"window": parse_window(value)}
+        elif name in _AXES:
+            given = {"axis": name, "slice": value}
+        if not value or not set(given) <= set(Scan.model_fields) or set(given) & set(found):
+            raise ParseError(expected=expected, found=part[:60])
+        found |= given
+    try:
+        return Scan.model_validate(found)
+    except ValidationError as error:
+        raise ParseError(expected=expected, found=f"{text[:60]} ({first_problem(error).expected})") from error
+
+
+def parse_window(text: str) -> tuple[float, float]:
+    """Centre (level) and width of a window: "40/400", "40, 400" or "[40, 400]". Raises `ParseError`.
+
+    >>> parse_window("40/400"), parse_window("[-600, 1500]")
+    ((40.0, 400.0), (-600.0, 1500.0))
+    """
+    hit = _WINDOW.fullmatch(text.strip())
+    if hit is None or float(hit[2]) <= 0:
+        raise ParseError(expected="centre and width of a window, such as 40/400", found=text[:60])
+    return float(hit[1]), float(hit[2])
+
+
+@dataclass(frozen=True)
+class DicomFacts:
+    """What is needed of a DICOM file before it is shown. `series` is a hash; `plane` holds the directions of rows and
+    columns and how far along their normal the picture lies; `ends` are when its frames end, in seconds, None where they
+    have no times; `marked` names the elements by which it says that its pixels show who it is of."""
+
+    series: str
+    plane: tuple[tuple[float, ...], float] | None
+    frames: int
+    ends: tuple[float, ...] | None
+    width: int
+    height: int
+    marked: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class NiftiFacts:
+    """The number of slices of each axis, by its name, and of volumes."""
+
+    slices: Mapping[str, int]
+    volumes: int
+
+
+@lru_cache(maxsize=20_000)
+def _dicom_facts(path: str, _state: tuple[int, int]) -> DicomFacts:
+    said = _process(os.getpid()).ask(Path(path), {"kind": "dicom", "wanted": "facts"})
+    plane = said["plane"]
+    return DicomFacts(
+        series=str(said["series"]),
+        plane=None if plane is None else (tuple(plane["directions"]), float(plane["along"])),
+        frames=int(said["frames"]),
+        ends=None if said["ends"] is None else tuple(said["ends"]),
+        width=int(said["width"]),
+        height=int(said["height"]),
+        marked=tuple(said["marked"]),
+    )
+
+
+def dicom_facts(path: Path) -> DicomFacts:
+    """Raises `InputError` for a file that can't be read, `ConfigurationError` without the extra `dicom`."""
+    return _dicom_facts(str(path), _state(path))
+
+
+def nifti_facts(path: Path) -> NiftiFacts:
+    """Raises `InputError` for a file that can't be read, `ConfigurationError` without the extra `nifti`."""
+    said = _process(os.getpid()).ask(path, {"kind": "nifti", "wanted": "facts"})
+    return NiftiFacts(dict(said["slices"]), int(said["volumes"]))
+
+
+def scan_picture(path: Path, kind: ScanKind, scan: Scan | None) -> Image:
+    """The picture in RGB, its pixels made square. Raises `InputError` where there is none, `ConfigurationError` without
+    the extra."""
+    from PIL.Image import Resampling, fromarray
+
+    from proctor.media.pictures import fitted
+
+    wanted = (scan or Scan()).model_dump(mode="json")
+    foreign = [name for name in _foreign(kind) if wanted[name] is not None]
+    if foreign:
+        expected = "a window or a frame" if kind == "dicom" else "an axis, a slice, a window"
+        raise InputError(path, found=f"{foreign[0]}={wanted[foreign[0]]} for it", expected=expected)
+    said, pixels = _process(os.getpid()).picture(path, {"kind": kind, "wanted": "picture", **wanted})
+    picture = fromarray(pixels).convert("RGB")
+    aspect = Fraction(float(said["aspect"])).limit_denominator(10_000)
+    size = fitted(*picture.size, None, aspect)
+    return picture if size == picture.size else picture.resize(size, Resampling.BICUBIC)
+
+
+def _foreign(kind: ScanKind) -> tuple[str, ...]:
+    return ("axis", "slice", "volume") if kind == "dicom" else ("frame",)
+
+
+def in_order(files: Sequence[tuple[str, Path]]) -> list[str]:
+    """The names of the DICOM files of one series, by their places along the normal of their planes: for an axial series
+    from the feet to the head. Raises `InputError` for files of several series or directions, without places, and where
+    two lie at the same place; the error names no file's content."""
+    folder = files[0][1].parent
+    known = [(name, dicom_facts(path)) for name, path in files]
+    if len({one.series for _, one in known}) > 1:
+        found = f"DICOM files of {len({one.series for _, one in known})} series"
+        raise InputError(folder, found=found, expected="one series in a folder")
+    if len(known) == 1:
+        return [known[0][0]]
+    several = next((name for name, one in known if one.frames > 1), None)
+    if several is not None:
+        raise InputError(folder, found=f"several frames in {several}", expected="a series of single pictures")
+    placed = [(name, *one.plane) for name, one in known if one.plane is not None]
+    if len(placed) < len(known):
+        lacking = next(name for name, one in known if one.plane is None)
+        expected = "one (ImagePositionPatient, ImageOrientationPatient), or the files by name in their order"
+        raise InputError(folder, found=f"no position in {lacking}", expected=expected)
+    first = np.array(placed[0][1])
+    if any(np.abs(np.array(directions) - first).max() > _SAME_DIRECTION for _, directions, _ in placed):
+        raise InputError(folder, found="a series of planes in several directions", expected="parallel planes")
+    ordered = sorted(placed, key=lambda one: (one[2], one[0]))
+    for before, after in pairwise(ordered):
+        if after[2] - before[2] < _SAME_PLACE:
+            found = f"{before[0]} and {after[0]} at one position"
+            raise InputError(folder, found=found, expected="one picture at each")
+    return [name for name, _, _ in ordered]
+
+
+def cine_info(path: Path) -> VideoInfo:
+    """Of a DICOM file whose frames have times. Raises `InputError` where they have none."""
+    facts, ends = _timed(path)
+    return VideoInfo(
+        duration_s=ends[-1],
+        width=facts.width,
+        height=facts.height,
+        fps=len(ends) / ends[-1],
+        start_s=0.0,
+        codec="dicom",
+    )
+
+
+def cine_index(path: Path) -> FrameIndex:
+    """When each frame of such a file is shown; decoding can begin at each."""
+    _, ends = _timed(path)
+    starts = np.array([0, *(round(end * _TICKS) for end in ends[:-1])], dtype=np.int64)
+    if np.any(np.diff(starts) <= 0):
+        raise InputError(path, found="frames less than a microsecond apart", expected="frames that can be told apart")
+    return FrameIndex(Fraction(1, _TICKS), 0, starts, starts)
+
+
+def _timed(path: Path) -> tuple[DicomFacts, tuple[float, ...]]:
+    if scan_kind(path) == "nifti":
+        raise InputError(path, found="a NIfTI file", expected="a video")
+    facts = dicom_facts(path)
+    if facts.ends is None:
+        found = f"{facts.frames} frames without times" if facts.frames > 1 else "one picture"
+        raise InputError(path, found=found, expected="a video, or a DICOM file whose frames have times")
+    return facts, facts.ends
+
+
+def _state(path: Path) -> tuple[int, int]:
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise InputError(path, found=f"an unreadable file ({error.strerror or error})") from error
+    return state.st_size, state.st_mtime_ns
+
+
+@lru_cache(maxsize=1)
+def _process(_of: int) -> _ScanReader:
+    return _ScanReader()
+
+
+class _ScanReader:
+    """The program that reads medical files (see `scan_process`): started with the first one, again where a file ended
+    it, and ended with this process. One file at a time."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def ask(self, path: Path, wanted: Mapping[str, object]) -> dict[str, Any]:
+        with self._guard:
+            return self._asked(path, wanted)
+
+    def picture(self, path: Path, wanted: Mapping[str, object]) -> tuple[dict[str, Any], Any]:
+        with self._guard:
+            said = self._asked(path, wanted)
+            shape = [int(side) for side in said["shape"]]
+            size = int(np.prod(shape))
+            if size > _MOST_PIXELS_BACK:
+                raise self._stopped(path)
+            raw = self._from.read(size)
+            if len(raw) < size:
+                raise self._stopped(path)
+        return said, np.frombuffer(raw, dtype=np.uint8).reshape(shape)
+
+    @property
+    def _from(self) -> IO[bytes]:
+        return cast("IO[bytes]", self._running().stdout)
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._child is None or self._child.poll() is not None:
+            program = [sys.executable, "-P", "-m", "proctor.media.scan_process"]
+            self._child = subprocess.Popen(  # noqa: S603 - this interpreter, and a module of this package
+                program,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+            )
+            weakref.finalize(self, _ended, self._child, os.getpid())
+        return self._child
+
+    def _asked(self, path: Path, wanted: Mapping[str, object]) -> dict[str, Any]:
+        library, extra = _LIBRARIES[str(wanted["kind"])]
+        if importlib.util.find_spec(library) is None:
+            raise ConfigurationError(f"{path}: {library} is not installed, which reads it: {pip_install(extra)}")
+        line = json.dumps({**wanted, "path": str(path.absolute())}).encode() + b"\n"
+        child = self._running()
+        into = cast("IO[bytes]", child.stdin)
+        try:
+            into.write(line)
+            into.flush()
+        except BrokenPipeError:
+            raise self._stopped(path) from None
+        if not select.select([self._from], [], [], _PATIENCE_S)[0]:
+            raise self._stopped(path)
+        said = self._from.readline()
+        if not said.endswith(b"\n"):
+            raise self._stopped(path)
+        found = dict(load_json(said))
+        if "last" in found:
+            self._stopped(path)
+        if "found" in found:
+            raise InputError(path, found=str(found["found"]), expected=str(found["expected"]))
+        return found
+
+    def _stopped(self, path: Path) -> InputError:
+        if self._child is not None:
+            _ended(self._child, os.getpid())
+        self._child = None
+        limits = f"{MOST_SECONDS} s or {MOST_BYTES // 2**20} MB"
+        return InputError(path, found=f"a file that takes more than {limits}", expected="a smaller one")
+
+
+def _ended(child: subprocess.Popen[bytes], started_by: int) -> None:
+    if os.getpid() != started_by:  # a fork of the process that started it, which still needs it
+        return
+    child.kill()
+    for stream in (child.stdin, child.stdout):
+        if stream is not None:
+            try:
+                stream.close()
+            except BrokenPipeError:
+                continue
+    child.wait()
