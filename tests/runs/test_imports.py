@@ -110,3 +110,9 @@ def test_a_wrong_benchmark_is_told_without_what_a_right_one_needs(tmp_path: Path
     assert "sqlalchemy" in loaded
     assert libraries(loaded) & HEAVY == {"typer"}
     assert [name for name in loaded if name.startswith(("proctor.reports.", "proctor.models."))] == []
+
+
+def test_help_and_what_no_command_takes_need_no_array() -> None:
+    loaded = loaded_by_commands("--help", "results --help", "frobnicate", "list conditons")
+    assert "proctor.cli.results" in loaded
+    assert libraries(loaded) & (HEAVY - {"typer"} | {"numpy", "sqlalchemy"}) == set()

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-import numpy as np
 from pydantic import BaseModel, JsonValue
 
 from proctor.core.item import Item
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def content_hash(value: JsonValue | BaseModel) -> str:
@@ -43,5 +46,7 @@ def generator(seed: int, *names: str) -> np.random.Generator:
     >>> float(generator(0, "shuffle", "q1").random()) == float(generator(0, "shuffle", "q2").random())
     False
     """
+    import numpy as np
+
     digest = hashlib.sha256("\x1f".join((str(seed), *names)).encode()).digest()
     return np.random.default_rng(np.frombuffer(digest, dtype=np.uint32))

@@ -11,14 +11,18 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
-
-import numpy as np
-from numpy.typing import NDArray
 
 from proctor.core.errors import InputError
 from proctor.core.files import read_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Arrays = dict[str, NDArray[Any]]
+else:
+    Arrays = dict[str, Any]
 
 _NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _OTHER_DELIMITERS = {";": "';'", "\t": "tabs", "|": "'|'"}
@@ -194,8 +198,6 @@ def _many(columns: int) -> str:
     return f"{columns} column{'' if columns == 1 else 's'}"
 
 
-Arrays = dict[str, NDArray[Any]]
-
 _MOST_BYTES = 500 * 2**20
 _MOST_ARRAYS = 10_000
 _BROKEN = (BadZipFile, ValueError, LookupError, TypeError, zlib.error, lzma.LZMAError, RuntimeError, EOFError)
@@ -206,12 +208,15 @@ def write_arrays(file: Path, arrays: Arrays) -> None:
     """Writes the file. Raises `OSError`.
 
     >>> import tempfile
+    >>> import numpy as np
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "a.npz"
     ...     write_arrays(file, {"weights": np.array([0.5, 1.5])})
     ...     list(read_arrays(file, "weights", "a file of weights"))
     ['weights']
     """
+    import numpy as np
+
     with file.open("wb") as out:
         np.savez(out, allow_pickle=False, **arrays)
 
@@ -221,6 +226,7 @@ def read_arrays(file: Path, what: str, expected: str) -> Arrays:
     types, or says that it holds more than it does or more than 500 MB. `what` names the content ("weights").
 
     >>> import tempfile
+    >>> import numpy as np
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "a.npz"
     ...     write_arrays(file, {"weights": np.array([0.5, 1.5])})
@@ -244,6 +250,8 @@ def read_arrays(file: Path, what: str, expected: str) -> Arrays:
 
 def _array(content: bytes) -> NDArray[Any]:
     """One array in NumPy's own form. Raises `ValueError` where it is none, or its size is not what it says."""
+    import numpy as np
+
     stream = io.BytesIO(content)
     version = np.lib.format.read_magic(stream)
     if version != (1, 0):
