@@ -175,5 +175,7 @@ def test_its_reader_refuses_unknown_ids(package: Path, theatre: Path, tmp_path: 
         PYTHONPATH=str(package),
     )  # fmt: skip
     assert done.returncode == 1
-    assert done.stderr == f"proctor: {answers}: line 2: found id 'q9', expected the id of a question\n"
+    hint, said = done.stderr.splitlines()
+    assert said == f"proctor: {answers}: line 2: found id 'q9', expected the id of a question"
+    assert "--from (proctor list formats)" in hint
     assert not (tmp_path / "new.db").exists()
