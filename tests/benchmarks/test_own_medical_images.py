@@ -236,3 +236,15 @@ def test_conditions_reproduction_and_frames(tmp_path: Path) -> None:
     (clip,) = frames(folder / "us.dcm", "--fps", "5", "--scan", "window=40/400")
     assert (clip["codec"], clip["fps"], clip["duration_s"], clip["frames"]) == ("dicom", 5.0, 1.0, 5)
     assert proctor("media", "frames", folder / "b.nii", "--scan", "axial").returncode == 2
+
+
+def test_a_judge_is_shown_what_the_item_names(tmp_path: Path) -> None:
+    """Judges of dimensions look at an item's images by their files, past the view."""
+    from proctor.judges.dimensions.model_judge import _load
+
+    dicom(tmp_path / "ct.dcm", np.full((8, 8), 50, dtype=np.int16), WindowCenter=500, WindowWidth=10)
+    scans = (None, Scan(window=(0, 10)))
+    loaded = _load(tmp_path, ("ct.dcm", "ct.dcm"), scans, "image {place} of {count}")
+    levels = [int(np.asarray(opened(BytesIO(one.jpeg)))[0, 0, 0]) for one in loaded.frames]
+    assert levels == [0, 255]
+    assert loaded.problems == ()

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import pydicom
+import pydicom.encaps
 import pytest
 from numpy.typing import NDArray
+from PIL.Image import fromarray
 from PIL.Image import open as opened
 from pydicom.dataset import Dataset
 from pydicom.pixels import apply_modality_lut, apply_voi_lut
@@ -143,6 +145,28 @@ def test_transfer_syntaxes(syntax: str, tmp_path: Path) -> None:
     else:
         dicom(tmp_path / "c.dcm", stored, syntax=syntax)
     assert shown(tmp_path / "c.dcm").tolist() == shown(plain).tolist()
+
+
+@pytest.mark.parametrize(
+    ("syntax", "form", "how", "values"),
+    [
+        ("1.2.840.10008.1.2.4.50", "JPEG", {"quality": 95}, np.uint8),
+        ("1.2.840.10008.1.2.4.90", "JPEG2000", {"no_jp2": True}, np.uint8),
+        ("1.2.840.10008.1.2.4.90", "JPEG2000", {"no_jp2": True}, np.uint16),
+    ],
+)
+def test_compressed_pixels(syntax: str, form: str, how: dict[str, Any], values: type, tmp_path: Path) -> None:
+    stored: NDArray[Any] = (np.add.outer(np.arange(32), np.arange(32)) * (4 if values is np.uint8 else 800)).astype(
+        values
+    )
+    file, out = dicom(tmp_path / "c.dcm", stored, PixelData=b"\0\0"), BytesIO()
+    fromarray(stored).save(out, form, **how)
+    made = pydicom.dcmread(file)
+    made.file_meta.TransferSyntaxUID = pydicom.uid.UID(syntax)
+    made.PixelData = pydicom.encaps.encapsulate([out.getvalue()])
+    made["PixelData"].VR, made["PixelData"].is_undefined_length = "OB", True
+    made.save_as(file)
+    assert np.abs(shown(file).astype(int) - np.rint(stored / stored.max() * 255)).max() <= 1
 
 
 def test_colours_palettes_and_pixels_that_are_not_square(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from proctor.audits import ALL, AuditReport, MetricRanking, RatingsTable
-from proctor.core import Image, Item, Judgement, Reliability
+from proctor.core import Image, Item, Judgement, Reliability, Scan
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,12 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What was asked: its text, references, most reliable first, and the names of its images."""
+    """What was asked: its text, references, most reliable first, the names of its images, and how medical ones are shown."""
 
     text: str
     references: tuple[Reference, ...] = ()
     images: tuple[str, ...] = ()
+    scans: tuple[Scan | None, ...] = ()
 
 
 def asked(items: Iterable[Item]) -> dict[str, Question]:
@@ -43,7 +44,8 @@ def asked(items: Iterable[Item]) -> dict[str, Question]:
         ]
         references.sort(key=lambda one: (_rank(one.frequency), _rank(one.completeness)))
         images = tuple(one.source for one in item.media if isinstance(one, Image))
-        found[item.id] = Question(item.question, tuple(references), images)
+        scans = tuple(one.scan for one in item.media if isinstance(one, Image))
+        found[item.id] = Question(item.question, tuple(references), images, scans)
     return found
 
 

@@ -25,6 +25,7 @@ from proctor.core import (
     Item,
     Judgement,
     Metric,
+    Scan,
     Score,
     Status,
     VideoClip,
@@ -414,13 +415,13 @@ class _RatedMaker:
                 for one in question.references
             ]
         if question.images:
-            found["pictures"] = [self._picture(name) for name in question.images]
+            found["pictures"] = [self._picture(*one) for one in _pictures(question)]
         return found
 
-    def _picture(self, name: str) -> list[str]:
+    def _picture(self, name: str, scan: Scan | None) -> list[str]:
         """The picture's name, with the picture itself where it is at hand."""
         root = self.source.image_root
-        return [clean(name)] if root is None else self.content.picture(name, _jpeg(root, name))
+        return [clean(name)] if root is None else self.content.picture(name, _jpeg(root, name, scan))
 
     def answers(self) -> dict[str, list[dict[str, Any]]]:
         """The answers of each item in the order of the ratings, each with its ratings and scores by dimension."""
@@ -460,9 +461,14 @@ class _RatedMaker:
         )
 
 
-def _jpeg(root: Path, name: str) -> bytes | None:
+def _pictures(question: Question) -> list[tuple[str, Scan | None]]:
+    """The names of its images, each with how it is shown."""
+    return list(zip(question.images, question.scans or [None] * len(question.images), strict=True))
+
+
+def _jpeg(root: Path, name: str, scan: Scan | None) -> bytes | None:
     try:
-        return encode(read_image(locate(root, name)), None, _PICTURE)
+        return encode(read_image(locate(root, name), scan), None, _PICTURE)
     except InputError:
         return None
 

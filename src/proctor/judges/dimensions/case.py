@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from proctor.core import Dimension, Image, InputError, Item, ProctorError, RatingScheme, input_text
+from proctor.core import Dimension, Image, InputError, Item, ProctorError, RatingScheme, Scan, input_text
 from proctor.judges.prompt_injection import INJECTION_FLAG, has_injection
 
 
@@ -30,7 +30,7 @@ class Case:
 
     `id` is the item: an encounter's question in one language. `encounter` is what both languages of it
     share, so no split may part it. `images` are names below `image_root`, which is None where the images
-    are not at hand. `scheme` holds the rules between dimensions, where there are any. The system that answered is not
+    are not at hand; `scans` say how medical ones are shown, in the same order. `scheme` holds the rules between dimensions, where there are any. The system that answered is not
     here, so that no judge can know it.
 
     >>> case = Case("iiyi/E1/en", "iiyi/E1", "iiyi", "en", "What is it?", (
@@ -51,6 +51,7 @@ class Case:
     images: tuple[str, ...] = ()
     image_root: Path | None = None
     scheme: RatingScheme | None = None
+    scans: tuple[Scan | None, ...] = ()
 
     def breaks(self, values: Mapping[str, float]) -> tuple[str, ...]:
         """The names of the rules that scores break."""
@@ -96,6 +97,7 @@ def case_of(item: Item, candidate: str, scheme: RatingScheme, image_root: Path |
         images=tuple(one.source for one in item.media if isinstance(one, Image)),
         image_root=image_root,
         scheme=scheme,
+        scans=tuple(one.scan for one in item.media if isinstance(one, Image)),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, create_model
 
-from proctor.core import Dimension, Frame, InfrastructureError, InputError, JudgementCache
+from proctor.core import Dimension, Frame, InfrastructureError, InputError, JudgementCache, Scan
 from proctor.judges.cached_model import CachedModel, StoredReply, as_said, load_prompts, prompt_for, prompt_hashes
 from proctor.judges.dimensions.case import IMAGES_ABSENT, IMAGES_BROKEN, Case, DimensionScores, injection_flags
 from proctor.judges.passage_index import CITES_UNSEEN, Match, passages_told
@@ -376,16 +376,19 @@ async def look(case: Case) -> Pictures:
         return Pictures((), 0)
     if case.image_root is None:
         return Pictures((), len(case.images), (IMAGES_ABSENT,))
-    return await asyncio.to_thread(_load, case.image_root, case.images, _LABELS.get(case.language, _LABELS["en"]))
+    return await asyncio.to_thread(
+        _load, case.image_root, case.images, case.scans, _LABELS.get(case.language, _LABELS["en"])
+    )
 
 
-def _load(root: Path, names: tuple[str, ...], label: str) -> Pictures:
+def _load(root: Path, names: tuple[str, ...], scans: tuple[Scan | None, ...], label: str) -> Pictures:
     frames, problems = [], []
-    for place, name in enumerate(names, start=1):
+    shown = zip(names, scans or [None] * len(names), strict=True)
+    for place, (name, scan) in enumerate(shown, start=1):
         try:
             file = locate(root, name)
             stamp = file.stat()
-            jpeg = _jpeg(file, stamp.st_mtime_ns, stamp.st_size)
+            jpeg = _jpeg(file, scan, stamp.st_mtime_ns, stamp.st_size)
         except InputError as error:
             problems.append(str(error))
         else:
@@ -394,6 +397,6 @@ def _load(root: Path, names: tuple[str, ...], label: str) -> Pictures:
 
 
 @lru_cache(maxsize=128)
-def _jpeg(file: Path, changed_ns: int, size: int) -> bytes:  # noqa: ARG001 - a file that changed is read again
+def _jpeg(file: Path, scan: Scan | None, changed_ns: int, size: int) -> bytes:  # noqa: ARG001 - a file that changed is read again
     """A picture as it is sent; several systems answer to the same one, and several members look at it."""
-    return encode(read_image(file), None, _PICTURES)
+    return encode(read_image(file, scan), None, _PICTURES)
