@@ -1,0 +1,319 @@
+"""Every option that a command takes arrives, under its name and with its value, at the function that does the work.
+
+Each command is called once for each of its options, with a value that is not the default; the functions behind it only
+write down what they were called with. An option that is dropped or passed on under another name shows here whatever it does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args, get_origin
+from unittest.mock import MagicMock
+
+import pytest
+import typer
+
+from proctor.cli.main import commands
+
+FORMAT = {"output": "how it is printed"}
+ASKED = {"yes": "nobody is asked first", "store": "the store itself"}
+
+
+class Way(NamedTuple):
+    """One way through a command: the arguments that it needs, the functions that it calls, of which the last one ends it,
+    and the options that have no part in it, with the reason."""
+
+    command: str
+    needed: str
+    functions: str
+    without: Mapping[str, str] = {}
+    named: Mapping[str, str] = {}
+
+
+STORE = "api:open_store api:name_in"
+WAYS = (
+    Way("run", "bench", "api:arrange", {"dry_run": "asks nothing"}, {"systems": "system"}),
+    Way("import", "bench file", "api:import_answers"),
+    Way(
+        "score",
+        "bench",
+        "api:prepare_scorers",
+        {
+            **FORMAT,
+            **dict.fromkeys(("predictions", "references"), "of a file"),
+            **dict.fromkeys(("draws", "seed"), "after"),
+        },
+        {"store": "source"},
+    ),
+    Way(
+        "results",
+        "bench",
+        f"{STORE} api:results",
+        {**FORMAT, "flags": "a list instead", "protocol": "a summary instead"},
+    ),
+    Way("results", "bench --protocol official", f"{STORE} api:official_summary", {**FORMAT, "flags": "a list instead"}),
+    Way("compare", "bench", f"{STORE} api:compare", FORMAT),
+    Way(
+        "rank",
+        "bench",
+        f"{STORE} runs:public_copy api:rank",
+        {**FORMAT, "publish": "another store", **dict.fromkeys(("mine", "two_level", "detail"), "after ranking")},
+    ),
+    Way(
+        "analyze",
+        "bench",
+        f"{STORE} runs:public_copy api:analyze",
+        {**FORMAT, "publish": "another store", "out": "after"},
+    ),
+    Way("report", "bench", f"{STORE} api:report"),
+    Way("export", "bench --out x.csv", f"{STORE} api:export"),
+    Way("reproduce", "bench", f"{STORE} api:reproduce", FORMAT),
+    Way("verify", "folder", "api:verify", FORMAT),
+    Way("validate", "bench file", "api:validate", FORMAT),
+    Way(
+        "audit",
+        "bench",
+        f"{STORE} api:audit",
+        {
+            **FORMAT,
+            "old": "of the former spelling",
+            **dict.fromkeys(("scores", "ratings"), "go together"),
+            **dict.fromkeys(("report", "media", "dimensions", "protocol"), "how it is shown"),
+        },
+    ),
+    Way("judge fit", "bench --method choice --out x.json", f"{STORE} api:prepare_fit"),
+    Way(
+        "judge index",
+        "documents",
+        "judges:Chunking.of judges:IndexSettings judges:open_index",
+        dict.fromkeys(("query", "top"), "of what is shown"),
+        {"out": "folder", "documents": "documents"},
+    ),
+    Way(
+        "items audit",
+        "bench",
+        f"{STORE} runs:audit_stored",
+        {**FORMAT, "top": "how many are shown", **dict.fromkeys(("data", "track"), "of files")},
+    ),
+    Way(
+        "items audit",
+        "bench --data folder",
+        "api:load audits.items:audit_items",
+        {**FORMAT, "top": "how many are shown", "store": "is flagged afterwards"},
+    ),
+    Way(
+        "show",
+        "bench",
+        f"{STORE} runs:composition",
+        {
+            **FORMAT,
+            "item": "another way",
+            **dict.fromkeys(("systems", "conditions", "prompt", "pictures", "media"), "of one item"),
+        },
+    ),
+    Way(
+        "show",
+        "bench item --pictures folder",
+        f"{STORE} runs:item_history api:write_shown",
+        {**FORMAT, **dict.fromkeys(("by", "all_items"), "of all items"), "prompt": "what is shown"},
+        {"pictures": "folder"},
+    ),
+    Way(
+        "media frames",
+        "clip.mp4",
+        "media:MediaSettings media:MediaLibrary core:VideoClip cli.media:_decoded",
+        {
+            **FORMAT,
+            "out": "afterwards",
+            "region": "as four fractions",
+            "scan": "as its parts",
+            "videos": "one after another",
+        },
+        {"cache": "cache_dir"},
+    ),
+    Way(
+        "media duplicates",
+        "a b",
+        "media:look_at media:Tolerance media:find_leaks",
+        {**FORMAT, "out": "afterwards", "first": "two calls", "second": "two calls"},
+        {"cache": "cache_dir"},
+    ),
+    Way("store delete", "bench --system one", f"{STORE} runs:chosen_runs", {**ASKED, "everything": "another way"}),
+    Way(
+        "store disqualify", "bench --system one --reason why", f"{STORE} runs:disqualify", {"undo": "another function"}
+    ),
+    Way(
+        "store disqualify",
+        "bench --system one --reason why --undo",
+        f"{STORE} runs:reinstate",
+        {"undo": "which function"},
+    ),
+    Way("store decide", "bench file --by me", f"{STORE} runs:decide"),
+    Way("list", "runs", f"{STORE} runs:stored_runs", {**FORMAT, "kind": "which list"}),
+)
+TEXTS = {
+    "FACET[,FACET]": ("one,two", ["one", "two"]),
+    "FACET,FACET": ("one,two", ["one", "two"]),
+    "KEY=VALUE": ("kind=fast", {"kind": "fast"}),
+    "KEY=VALUE …": ("kind=fast", {"kind": "fast"}),
+    "FIELD=COLUMN": ("question=Frage", {"question": ["Frage"]}),
+}
+
+
+RETURNED: dict[str, Any] = {"media:look_at": ([], [])}
+
+
+class ReachedError(Exception):
+    """The last function of a way was called."""
+
+
+@cache
+def root() -> Any:
+    """The whole program."""
+    return typer.main.get_command(commands())
+
+
+def command_of(words: str) -> Any:
+    found = root()
+    for word in words.split():
+        found = found.commands[word]
+    return found
+
+
+@cache
+def callbacks() -> dict[str, Any]:
+    """What each command calls, by its words."""
+    found = {str(one.name): one.callback for one in commands().registered_commands}
+    for group in commands().registered_groups:
+        assert group.typer_instance is not None
+        found |= {f"{group.name} {one.name}": one.callback for one in group.typer_instance.registered_commands}
+    return found
+
+
+def options() -> Iterator[Any]:
+    """Each way with each of the options that have a part in it."""
+    for number, way in enumerate(WAYS):
+        for one in command_of(way.command).params:
+            if one.name != "help" and one.name not in way.without:
+                yield pytest.param(way, one, id=f"{number}-{way.command}-{one.name}")
+
+
+def kind_of(way: Way, name: str) -> Any:
+    """The type that an option is declared with, of several values that of each."""
+    kind = callbacks()[way.command].__annotations__[name].__origin__
+    inner = [each for each in get_args(kind) if each is not type(None)] if get_origin(kind) is not Literal else []
+    while inner and get_origin(kind) is not Literal:
+        kind = inner[0]
+        inner = list(get_args(kind))
+    return kind
+
+
+def value_of(kind: Any, one: Any) -> tuple[list[str], Any]:
+    """Words of the shell for a value that is not the default, and the value."""
+    default = one.default
+    if getattr(one, "is_flag", False):
+        return [], True
+    if get_origin(kind) is Literal or (inspect.isclass(kind) and issubclass(kind, Enum)):
+        choices = get_args(kind) or [each.value for each in kind]
+        chosen = next(each for each in choices if each != getattr(default, "value", default))
+        return [chosen], chosen
+    if one.metavar in TEXTS:
+        word, value = TEXTS[one.metavar]
+        return [word], value
+    if kind is int:
+        number = int(default or one.min or 1) + 1
+        return [str(number)], number
+    if kind is float:
+        return ["0.25"], 0.25
+    assert kind in {str, Path}, (one.name, kind)
+    if one.multiple or one.nargs == -1:
+        return ["one", "two"], ["one", "two"]
+    return ["given"], "given"
+
+
+def same(found: Any, wanted: Any) -> bool:
+    """Whether a value is the one that was written; paths, enumerations and sequences as they are written."""
+    if isinstance(wanted, list):
+        return isinstance(found, list | tuple) and [str(each) for each in found] == wanted
+    if isinstance(wanted, bool | dict):
+        return type(found) is type(wanted) and bool(found == wanted)
+    if isinstance(wanted, str):
+        return isinstance(found, str | Path) and str(getattr(found, "value", found)) == wanted
+    return bool(found == wanted)
+
+
+def recorded(way: Way, words: list[str], monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+    """The names and values that the functions of a way are called with."""
+    pairs: list[tuple[str, Any]] = []
+    stands_in = MagicMock()
+    stands_in.is_still.return_value = False
+    functions = way.functions.split()
+    for place in functions:
+        module, _, name = place.partition(":")
+        owner: Any = importlib.import_module(f"proctor.{module}")
+        *owners, name = name.split(".")
+        for each in owners:
+            owner = getattr(owner, each)
+        signature = inspect.signature(getattr(owner, name))
+
+        def called(*given: Any, _signature: Any = signature, _place: str = place, **more: Any) -> Any:
+            bound = _signature.bind(*given, **more).arguments
+            for key, value in bound.items():
+                gathered = _signature.parameters[key].kind is inspect.Parameter.VAR_KEYWORD
+                pairs.extend([] if gathered or value is stands_in else [(key, value)])
+                pairs.extend(value.items() if isinstance(value, Mapping) else ())
+            if _place == functions[-1]:
+                raise ReachedError
+            return bound["benchmark"] if _place == "api:name_in" else RETURNED.get(_place, stands_in)
+
+        monkeypatch.setattr(owner, name, called)
+    with pytest.raises(ReachedError):
+        root().main([*way.command.split(), *words], standalone_mode=False)
+    return pairs + [pair for call in stands_in.mock_calls for pair in call.kwargs.items()]
+
+
+@pytest.mark.parametrize(("way", "one"), list(options()))
+def test_an_option_arrives(way: Way, one: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PROCTOR_STORE", "PROCTOR_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    words, wanted = value_of(kind_of(way, one.name), one)
+    needed = way.needed.split()
+    if one.param_type_name == "argument":
+        places = [each.name for each in command_of(way.command).params if each.param_type_name == "argument"]
+        place = places.index(one.name)
+        needed[place : place + 1] = words
+    else:
+        spelled = max(one.opts, key=len)
+        if spelled in needed:  # it is needed: another value
+            place = needed.index(spelled)
+            needed[place : place + (1 if wanted is True else 2)] = []
+        needed += [spelled] if wanted is True else [part for word in words for part in (spelled, word)]
+    pairs = recorded(way, needed, monkeypatch)
+    name = way.named.get(one.name, one.name)
+    values = [value for key, value in pairs if key == name]
+    wrong = [value for value in values if not same(value, wanted)]
+    assert (bool(values), wrong) == (True, []), (name, wanted)
+
+
+def test_every_command_has_a_way() -> None:
+    """A new command is either gone through here or left out by name."""
+    left_out = {
+        "demo",
+        "store check",
+        "store rename",
+        "media cache",
+    }  # of these what they do is tested, option by option
+    found = {name for name, one in callbacks().items() if own(one)}
+    assert found == {way.command for way in WAYS} | left_out
+
+
+def own(callback: Any) -> bool:
+    """Whether a command is declared in the room itself and not by a task."""
+    inside = inspect.getclosurevars(callback).nonlocals
+    function = inside.get("function")
+    return function is not None and function.__module__.startswith("proctor.cli.") and "<" not in function.__qualname__
