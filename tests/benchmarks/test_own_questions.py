@@ -126,6 +126,24 @@ def test_several_images_a_folder_of_frames_and_an_order(tmp_path: Path) -> None:
     assert [first.group, second.group, third.group] == ["a.png", "frames/v1", "a.png"]  # a.png joins two of them
 
 
+@pytest.mark.parametrize("where", ["", "media/", "clips/"])
+def test_media_are_found_beside_the_questions_or_in_a_folder_there(where: str, tmp_path: Path) -> None:
+    text = "id,question,answer,video\nq1,Is it on?,yes,a.mp4\nq2,Is it on?,no,b.mp4\n"
+    folder = written(tmp_path, "questions.csv", text, f"{where}a.mp4", f"{where}b.mp4", "other/a.mp4")
+    benchmark = proctor.load(folder)
+    assert benchmark.media_root == (folder / where if where else folder)
+    assert [item.media[0].source for item in benchmark.items] == ["a.mp4", "b.mp4"]
+
+
+def test_a_link_to_another_folder_is_no_place_for_media(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "a.mp4").write_bytes(b"")
+    text = "id,question,answer,video\nq1,Is it on?,yes,a.mp4\n"
+    folder = written(tmp_path / "mine", "questions.csv", text)
+    (folder / "clips").symlink_to(tmp_path / "elsewhere")
+    assert proctor.load(folder).media_root == folder
+
+
 def test_options_in_one_cell_and_references_by_text_letter_or_both(tmp_path: Path) -> None:
     text = (
         "id,question,options,answer,patient\n"

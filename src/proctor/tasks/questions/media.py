@@ -28,6 +28,7 @@ from proctor.tasks.questions.layout import MEDIA
 _FILE = "a video, an image, a DICOM or NIfTI file, or a folder of images or of a DICOM series"
 _HEADS = ((b"\x89PNG", ".png"), (b"\xff\xd8\xff", ".jpg"), (b"GIF8", ".gif"), (b"RIFF", ".webp"), (b"BM", ".bmp"))
 _MOST_FRAMES = 2_000
+_MOST_FOLDERS = 20
 _HOW = re.compile(r"#(?=(?:window|frame|axial|coronal|sagittal|volume)=)")
 Window = tuple[float, float]
 
@@ -42,8 +43,8 @@ class _ShownFile:
 
 
 class MediaFolder:
-    """Where media are looked for: the folder that is named, else that of the questions or `media` in it, whichever holds
-    more of the paths. `frame_folders` says of a frame in which folder of frames or series it was found, `window` is for
+    """Where media are looked for: the folder that is named, else that of the questions or a folder in it (`media` first),
+    whichever holds most of the paths. `frame_folders` says of a frame in which folder of frames or series it was found, `window` is for
     medical files that name none. Pictures from the table itself (`embedded`) are kept in the cache until
     `write_embedded`."""
 
@@ -53,7 +54,7 @@ class MediaFolder:
         self._found: dict[str, Path | None] = {}
         self._kinds: dict[str, str] = {}
         self.window: Window | None = None
-        self.root = named or _best((folder, folder / MEDIA), sorted({_HOW.split(path)[0] for path in paths}))
+        self.root = named or _best(_places(folder), sorted({_HOW.split(path)[0] for path in paths}))
 
     def sources(self, cells: Iterable[Any]) -> list[str]:
         """The names of what one question shows. Raises `ParseError` for a path that leads out of the folder."""
@@ -237,6 +238,15 @@ def labels_of(pictures: int) -> list[str]:
     ['A', 'B', 'C']
     """
     return option_letters(pictures) if pictures <= 26 else [str(number) for number in range(1, pictures + 1)]
+
+
+def _places(folder: Path) -> list[Path]:
+    """The folder, `media` in it, and the first of the others that lie in it and are no links."""
+    try:
+        inside = sorted(one for one in folder.iterdir() if one.is_dir() and not one.is_symlink())
+    except OSError:
+        inside = []
+    return [folder, folder / MEDIA, *(one for one in inside[:_MOST_FOLDERS] if one.name != MEDIA)]
 
 
 def _best(folders: Sequence[Path], paths: Sequence[str]) -> Path:
