@@ -129,6 +129,10 @@ def test_results(store: Path, options: tuple[str, ...], title: str) -> None:
             }
         )
     assert table(out, title) == expected(wanted)
+    head, *lines = out.splitlines()[1 : 2 + len(rows)]
+    for label in ("Score", "95 % CI", "Items", "Groups", *COUNTS):  # numbers end where their head ends
+        end = head.index(label) + len(label)
+        assert all(line[:end].endswith(one[label]) for line, one in zip(lines, wanted, strict=True)), label
     weak = [row for row in rows if row["system"] == "weak"]
     sums = {name: sum(row[name] for row in weak) for name in ("answered", "failed", "timed_out", "missing")}
     assert sums == {"answered": 115, "failed": 3, "timed_out": 1, "missing": 2}
