@@ -599,3 +599,29 @@ def test_what_a_judge_without_a_known_price_costs_can_be_said(tmp_path: Path) ->
         assert "3 new judgements, $" in said
         code, said = score(store, "--price", "1/1", server=server)
         assert (code, server.count) == (0, 3), said
+
+
+def test_a_system_answers_the_questions_and_is_judged_like_the_recorded_ones(tmp_path: Path) -> None:
+    """MEDIQA-EVAL as a benchmark to run: its questions are asked in both languages, without the references, and any judge
+    or metric scores what was said."""
+    store = stored(tmp_path)
+    _, encounters = small(tmp_path)
+    own = tmp_path / "own.py"
+    own.write_text("def careful(question, frames):\n    return f'See a physician about: {question}'\n")
+    asked = ("--system", f"{own}:careful", "--condition", "text-only", "--data", encounters, "--store", store)
+    code, said = within("run", "mediqa-eval", *asked)
+    assert code == 0, said
+    with FaultyServer(reply) as server:
+        code, said = score(store, "--system", "careful", server=server)
+        assert code == 0, said
+        sent = [request.text for request in server.requests]
+    assert len(sent) == 2  # an English encounter and a Chinese one
+    assert all("See a physician about: " in text for text in sent)
+    code, said = within("score", "mediqa-eval", "--metric", "rouge-l-best", "--system", "careful", "--store", store)
+    assert code == 0, said
+    code, said = within("results", "mediqa-eval", "--system", "careful", "--format", "json", "--store", store)
+    rows = json.loads(said[said.index("[") :].partition("\n]")[0] + "\n]")
+    found = {(row["metric"], row["scorer"]): row for row in rows}
+    assert [found[name, SCORER]["n"] for name in ("overall", "writing-style")] == [1, 2]  # the first in English alone
+    assert found["writing-style", SCORER]["unmarked"] == 0
+    assert any("rouge-l-best" in scorer for _, scorer in found), found.keys()
