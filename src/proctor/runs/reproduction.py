@@ -16,10 +16,12 @@ from proctor.runs.judgements import known_items
 from proctor.runs.plan import in_media_order
 from proctor.runs.store import Run, Store
 
+_ENCODED = "a video file that had to be encoded: the encoder's bytes vary, and its pictures are not recorded"
+
 
 class Reproduction(StrEnum):
     """What became of an answer's pictures: `same` (also where none were shown), `different`, `unrecorded` (the answer holds no record of what was
-    shown: it was imported, or is older than the record), `unreadable` (a media file is missing, or can't be read).
+    shown: it was imported, or is older than the record; or it was shown an encoded video file, whose bytes vary), `unreadable` (a media file is missing, or can't be read).
 
     >>> [one.value for one in Reproduction]
     ['same', 'different', 'unrecorded', 'unreadable']
@@ -116,7 +118,10 @@ class Reproducer:
             return ReproducedAnswer(**of, state=Reproduction.UNREADABLE, pictures=count, reason=str(error))
         reason = next((found for one in made if (found := one.then.difference(one.now))), "")
         media = tuple(dict.fromkeys(name for one in made for name in one.then.changed_media(one.now)))
+        differing = [one for one in made if one.then.difference(one.now)]
         state = Reproduction.DIFFERENT if reason else Reproduction.SAME
+        if reason and not media and all(one.then.asked_as == "files" for one in differing):
+            state, reason = Reproduction.UNRECORDED, _ENCODED
         return ReproducedAnswer(**of, state=state, pictures=count, reason=reason, media=media)
 
 
