@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import time
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from proctor.core import Status
+from proctor.media import MediaLibrary
 from proctor.metrics import AccuracyScorer
-from proctor.runs import BASELINES, Options, Run, Store, add_baselines, results
+from proctor.runs import (
+    BASELINES,
+    Limits,
+    Options,
+    PlanOptions,
+    Run,
+    Store,
+    add_baselines,
+    execute,
+    plan,
+    results,
+    schema,
+)
+from proctor.systems import build_system
 from tests.support.ledger import LEDGER, ledger_benchmark
 
 COUNTED = {line.item for line in LEDGER if line.kind == "count"}
@@ -67,3 +84,35 @@ def test_a_run_with_other_settings_stays_as_it_is(store: Store) -> None:
     mine = store.start_run("ledger", "random", "text-only", {"seed": 99})
     assert "random" not in add(store)
     assert store.answers(mine) == {}
+
+
+def test_baselines_are_runs_of_the_engine(store: Store) -> None:
+    """Owned while they are asked, as every run is: one that another process has is left to it, the others are asked."""
+    asked = add(store)
+    assert all(answer.timing for answer in store.answers(floor(store)["random"]).values())
+    other = Store(store.shown.replace("runs.db", "other.db"))
+    other.add_benchmark(ledger_benchmark())
+    taken = other.start_run("ledger", "random", "text-only", floor(store)["random"].settings)
+    table = schema.runs
+    with other.writing() as connection:
+        owner = f"1/1@{socket.gethostname()}-elsewhere"
+        connection.execute(update(table).where(table.c.id == taken.id).values(owner=owner, owner_seen=time.time()))
+    assert add(other) == [name for name in asked if name != "random"]
+    assert other.answers(taken) == {}
+
+
+def test_a_baseline_and_a_run_of_that_name_answer_alike(store: Store, tmp_path: Path) -> None:
+    """Also where only some items are asked, and asked video by video: both learn from all that count."""
+    add(store)
+    other = Store(tmp_path / "plain.db")
+    systems = [build_system(name, seed=0) for name in floor(store)]
+    options = PlanOptions(limit=5)
+    planned = plan(other, ledger_benchmark(), systems, ["text-only"], MediaLibrary(None), scorers=(), options=options)
+    asyncio.run(execute(other, planned, Limits()))
+    for run in planned.runs:
+        baseline = floor(store)[run.system]
+        assert run.settings == baseline.settings
+        known = {item: (one.status, one.parsed) for item, one in store.answers(baseline).items()}
+        own = {item: (one.status, one.parsed) for item, one in other.answers(run).items()}
+        assert own
+        assert own == {item: known[item] for item in own}

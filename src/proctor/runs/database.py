@@ -129,12 +129,16 @@ HEARTBEAT_S = 20.0
 _SILENT_S = 3 * HEARTBEAT_S  # an owner elsewhere that was not heard of for so long is gone
 
 
+class RunTakenError(InputError):
+    """Another living process has the run."""
+
+
 def claim(connection: Connection, run_ids: Sequence[int], shown: str) -> None:
-    """Takes the runs for this process, or raises `InputError` if a living one has them."""
+    """Takes the runs for this process, or raises `RunTakenError` if a living one has them."""
     table = schema.runs
     for row in connection.execute(select(table).where(table.c.id.in_(run_ids))).mappings():
         if at_work(row):
-            raise InputError(
+            raise RunTakenError(
                 shown,
                 f"run of {row['system']} under {row['condition']}",
                 found=f"process {row['owner']} at work on it",

@@ -301,7 +301,7 @@ class _Worker:
         found: list[Score] = []
         for scorer in job.scorers if answer.status is not Status.FAILED else ():
             try:
-                found += await scorer.score(item, answer) if scorer.applies(item) else []
+                found += await scores_of((scorer,), item, answer)
             except ProctorError as error:
                 self.fatal = self.fatal or error
                 self._stop.set()

@@ -8,14 +8,16 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pydantic import JsonValue
 
 from proctor.core import Benchmark, InputError, Item, NeedsReferences, ProctorError, Scorer, System, VideoClip
-from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, view, viewer
-from proctor.runs.engine import Job, Limits, Tally, ask, ask_all, scores_of
+from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, viewer
+from proctor.runs.database import RunTakenError
+from proctor.runs.engine import Job, Limits, Tally, ask_all
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.table import BASELINES
 from proctor.systems import build_system
@@ -76,25 +78,50 @@ def plan(
             benchmark.name, found=f"no item whose media can be read; the first: {problems[0]}", expected="at least one"
         )
     store.add_benchmark(benchmark)
+    asking = _Asking(store, benchmark, items, tuple(shown.values()), library, tuple(scorers), options)
     jobs: list[Job] = []
     settled = 0
     unsupported: dict[str, int] = {}
     for system in systems:
-        if isinstance(system, NeedsReferences):
-            system.learn(items)
-        mine = [item for item in items if system.supports(item)]
+        mine = asking.supported(system)
         if len(mine) < len(items):
             unsupported[system.name] = len(items) - len(mine)
         for condition in conditions:
-            settings = run_settings(system, library, condition, seed=options.seed, budget_s=options.budget_s)
-            run = store.start_run(benchmark.name, system.name, condition, settings)
-            known = store.settled(run)
-            open_items = [item for item in mine if item.id not in known]
-            settled += len(mine) - len(open_items)
-            make_view = viewer(open_items, condition, library, seed=options.seed, others=list(shown.values()))
-            jobs.append(Job(run, system, open_items, make_view, scorers))
+            jobs.append(job := asking.job(system, condition, mine))
+            settled += len(mine) - len(job.items)
     runs = [job.run for job in jobs]
     return Plan(jobs, runs, settled, unsupported, tuple(problems), len(chosen) - len(items))
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """What the jobs of a plan share: the `items` to ask, the `others` whose media a condition may borrow, and how."""
+
+    store: Store
+    benchmark: Benchmark
+    items: Sequence[Item]
+    others: Sequence[Item]
+    library: MediaLibrary
+    scorers: Sequence[Scorer]
+    options: PlanOptions
+
+    def supported(self, system: System) -> list[Item]:
+        """The items that a system answers, once it has learned what it learns from all that count."""
+        if isinstance(system, NeedsReferences):
+            system.learn(self.benchmark.counted(all_items=self.options.all_items))
+        return [item for item in self.items if system.supports(item)]
+
+    def settings(self, system: System, condition: str) -> dict[str, JsonValue]:
+        """Those of its run."""
+        return run_settings(system, self.library, condition, seed=self.options.seed, budget_s=self.options.budget_s)
+
+    def job(self, system: System, condition: str, mine: Sequence[Item]) -> Job:
+        """What one run has still to ask of these items."""
+        run = self.store.start_run(self.benchmark.name, system.name, condition, self.settings(system, condition))
+        known = self.store.settled(run)
+        left = [item for item in mine if item.id not in known]
+        view = viewer(left, condition, self.library, seed=self.options.seed, others=self.others)
+        return Job(run, system, left, view, self.scorers)
 
 
 def chosen_items(benchmark: Benchmark, options: PlanOptions) -> list[Item]:
@@ -258,6 +285,8 @@ def _words(item: Item) -> int:
 
 
 _CONDITION = "text-only"
+_AT_ONCE = Limits(concurrency=256)
+"""Baselines wait for nothing but the disk: at most this many of their answers share a transaction."""
 
 
 def skipped_baselines(benchmark: Benchmark, *, seed: int = 0) -> dict[str, str]:
@@ -277,31 +306,21 @@ def skipped_baselines(benchmark: Benchmark, *, seed: int = 0) -> dict[str, str]:
 
 
 async def add_baselines(store: Store, benchmark: Benchmark, scorers: Sequence[Scorer], *, seed: int = 0) -> list[str]:
-    """Asks the baselines all items that count, as far as the store has not their answers yet.
+    """Runs the baselines on all items that count, as any system is run, as far as the store has not their answers yet.
 
-    They take seconds and cost nothing. Returns the names of those that were asked. A run of that name
-    with other settings (another seed) stays as it is; one that was cut short is completed. Two processes
-    that do this at once write the same answers, of which the first ones stay.
+    They take seconds and cost nothing. Returns the names of those that were asked. A run of that name with other settings
+    (another seed) stays as it is, and so does one that another process has at work; one that was cut short is completed.
     """
-    library = MediaLibrary(None)
-    known = {run.system: run for run in store.runs(benchmark.name) if run.condition == _CONDITION}
-    added = []
     items = benchmark.counted()
+    asking = _Asking(store, benchmark, items, items, MediaLibrary(None), tuple(scorers), PlanOptions(seed=seed))
+    known = {run.system: run.settings for run in store.runs(benchmark.name) if run.condition == _CONDITION}
+    added = []
     for name in BASELINES:
         system = build_system(name, seed=seed)
-        settings = run_settings(system, library, _CONDITION, seed=seed)
-        before = known.get(name)
-        if before is not None and before.settings != settings:
-            continue
-        there = set() if before is None else store.settled(before)
-        if isinstance(system, NeedsReferences):
-            system.learn(items)  # without references it supports nothing, and is skipped
-        mine = [item for item in items if system.supports(item) and item.id not in there]
-        if not mine:
-            continue
-        answers = [await ask(system, item, lambda item: view(item, _CONDITION, library)) for item in mine]
-        scores = [await scores_of(scorers, item, answer) for item, answer in zip(mine, answers, strict=True)]
-        run = store.start_run(benchmark.name, name, _CONDITION, settings)
-        await asyncio.to_thread(store.write, run, list(zip(answers, scores, strict=True)))
-        added.append(name)
+        settings = asking.settings(system, _CONDITION)
+        mine = asking.supported(system) if known.get(name, settings) == settings else []
+        if mine and (job := asking.job(system, _CONDITION, mine)).items:
+            with suppress(RunTakenError):
+                await execute(store, Plan([job], [job.run], 0, {}), _AT_ONCE)
+                added.append(name)
     return added

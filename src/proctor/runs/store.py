@@ -280,7 +280,7 @@ class Store:
     @contextmanager
     def owning(self, runs: Sequence[Run]) -> Iterator[None]:
         """Holds these runs for this process, so that no other pays for the same answers meanwhile.
-        Raises `InputError` when another living process holds one."""
+        Raises `RunTakenError`, an `InputError`, when another living process holds one."""
         ids = [run.id for run in runs]
         with self.writing() as connection:
             claim(connection, ids, self.shown)
