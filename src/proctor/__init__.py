@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Evaluation,
         analyze,
         audit,
+        check,
         compare,
         export,
         fit_judge,
@@ -65,9 +66,9 @@ __version__ = "0.1.0"
 __all__ = [
     "ACCURACY", "Answer", "Benchmark", "ConfigurationError", "Evaluation", "Image", "InfrastructureError", "InputError",
     "Item", "Metric", "ProctorError", "Reference", "RefusalError", "Status", "VideoClip", "__version__", "analyze",
-    "audit", "compare", "export", "fit_judge", "fit_judge_async", "formats", "import_answers", "import_answers_async",
-    "judge", "load", "metric", "open_store", "rank", "report", "reproduce", "results", "run", "run_async", "score",
-    "score_async", "score_predictions", "stats", "system", "validate", "verify",
+    "audit", "check", "compare", "export", "fit_judge", "fit_judge_async", "formats", "import_answers",
+    "import_answers_async", "judge", "load", "metric", "open_store", "rank", "report", "reproduce", "results", "run",
+    "run_async", "score", "score_async", "score_predictions", "stats", "system", "validate", "verify",
 ]  # fmt: skip
 
 _MODULES = {"formats": "proctor.core.formats", "stats": "proctor.stats"}

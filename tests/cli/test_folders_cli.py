@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from proctor.api import load
 from proctor.api.sources import recalled, remember
+from proctor.core import FilesOrigin
 from proctor.runs import Store, public_copy
 from tests.support.program import proctor
 from tests.support.text_folder import write_text_folder
@@ -31,15 +34,15 @@ def test_the_second_run_needs_no_data(folder: Path, tmp_path: Path) -> None:
     opened = Store(store, create=False)
     (mine,) = [one for one in opened.runs("simulated") if one.system == "classical-vision"]
     assert opened.count_answers(mine) == (12, 0)
-    assert opened.card("simulated").folders == {"data": str(folder.resolve())}
+    assert opened.card("simulated").folders == {"data": str(folder.resolve()), "media": str(folder.resolve())}
 
 
 def test_the_track_is_remembered_with_the_files(folder: Path, tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
     assert run(store, "--data", folder, "--limit", "3")[0] == 0
     opened = Store(store)
-    remember(opened, "simulated", folder, track="frame")
-    assert recalled("simulated", opened) == (str(folder.resolve()), None, "frame")
+    remember(opened, replace(load("simulated", folder), origin=FilesOrigin(folder, "frame")))
+    assert recalled("simulated", opened) == (str(folder.resolve()), str(folder.resolve()), "frame")
     assert recalled("simulated", opened, track="segment")[2] == "segment"
     assert recalled("simulated", opened, tmp_path) == (tmp_path, None, "")
 

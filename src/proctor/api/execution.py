@@ -27,7 +27,7 @@ from proctor.api.sources import (
     remembered_at,
     sync_twin,
 )
-from proctor.core import BENCHMARKS, Benchmark, InputError, UsageError, reader_of, reader_of_paths, refusal
+from proctor.core import BENCHMARKS, Benchmark, FilesOrigin, InputError, UsageError, reader_of, reader_of_paths, refusal
 
 if TYPE_CHECKING:
     from proctor.core import BenchmarkReader, Item, RecordedAnswers, System
@@ -57,23 +57,23 @@ def load(
     """
     folder, path = None if media is None else Path(media), path_of(benchmark) if data is None else None
     if path is not None:
-        return _read(reader_of_paths().with_columns(_as_lists(columns)), path, folder, seed)
+        return _read(reader_of_paths(), FilesOrigin(path, columns=as_lists(columns)), folder, seed)
     reader = reader_of(str(benchmark), track)
     if data is None:
         raise UsageError("--data", f"the folder with the files of {benchmark}")
-    if columns:
-        reader = reader.with_columns(_as_lists(columns))
-    return _read(reader, Path(data), folder, seed)
+    return _read(reader, FilesOrigin(Path(data), track, as_lists(columns)), folder, seed)
 
 
-def _read(reader: BenchmarkReader, data: Path, media: Path | None, seed: int) -> Benchmark:
+def _read(reader: BenchmarkReader, origin: FilesOrigin, media: Path | None, seed: int) -> Benchmark:
+    reader = reader.with_columns(origin.columns) if origin.columns else reader
     try:
-        return reader.load(data, media, seed=seed)
+        return replace(reader.load(origin.data, media, seed=seed), origin=origin)
     except ValidationError as error:  # of an item that a reader, perhaps another package's, did not check itself
-        raise refusal(data, "", error) from error
+        raise refusal(origin.data, "", error) from error
 
 
-def _as_lists(columns: Mapping[str, str | Sequence[str]] | None) -> dict[str, list[str]]:
+def as_lists(columns: Mapping[str, str | Sequence[str]] | None) -> dict[str, list[str]]:
+    """Columns by field, each a list."""
     return {name: [one] if isinstance(one, str) else list(one) for name, one in (columns or {}).items()}
 
 
@@ -106,7 +106,7 @@ class Arranged:
         given, loaded, opened = self.options, self.benchmark, open_store(self.options["store"])
         scorers = code_scorers(loaded)
         planned = plan(opened, loaded, self.systems, self.conditions, self.library, scorers=scorers, options=self.plan)
-        remember(opened, loaded.name, given["data"], _media_of(loaded, given), given["track"], given["columns"])
+        remember(opened, loaded)
         if given["baselines"]:
             await add_baselines(opened, loaded, scorers, seed=given["seed"])
         notes = (*loaded.reading, *self._warnings(), *plan_notes(planned), *baseline_notes(loaded))
@@ -154,9 +154,9 @@ def arrange(
     access = ModelAccess(given)
     if isinstance(benchmark, str) and benchmark in BENCHMARKS.names():
         built = build_systems(benchmark, listed(system), given, access)
-        loaded, given = _loaded(benchmark, given)
+        loaded = _loaded(benchmark, given)
     else:  # which may bring a prompt
-        loaded, given = _loaded(benchmark, given)
+        loaded = _loaded(benchmark, given)
         if loaded.prompt is not None and not given["prompt"] and listed(given["model"]) and not listed(system):
             given["prompt"] = str(loaded.prompt)
         built = build_systems(loaded.name, listed(system), given, access)
@@ -170,7 +170,7 @@ def arrange(
     )
     library, under = _library(loaded, given), tuple(listed(given["conditions"]))
     if not chosen.skip_broken:
-        _need_media(loaded, chosen_items(loaded, chosen), library, under, given["data"])
+        _need_media(loaded, chosen_items(loaded, chosen), library, under)
     return Arranged(loaded, built, under, library, chosen, access, given)
 
 
@@ -217,9 +217,9 @@ async def import_answers_async(
         return _import_scores(benchmark, path, given["scorer"], given["store"])
     if condition:
         CONDITIONS.get(condition)
-    loaded, given = _loaded(benchmark, given)
-    named = loaded.name in BENCHMARKS.names()
-    reader = reader_of(loaded.name, given["track"]) if named else reader_of_paths()
+    loaded = _loaded(benchmark, given)
+    track = loaded.origin.track if loaded.origin else given["track"]
+    reader = reader_of(loaded.name, track) if loaded.name in BENCHMARKS.names() else reader_of_paths()
     form = form_of(path, given["form"], reader)
     if reader.ratings and not form:
         if name:
@@ -250,8 +250,7 @@ async def import_answers_async(
             f"{len(recorded.answers)} answers and {len(recorded.votes)} judgements as {name} / {under} in {opened.shown}",
         )
         notes = (*loaded.reading, *baseline_notes(loaded), *recorded.notes)
-    where = _media_of(loaded, given)
-    remember(opened, loaded.name, given["data"], where, track=given["track"], columns=given["columns"])
+    remember(opened, loaded)
     return Evaluation(opened, loaded.name, tuple(runs), None, notes, done)
 
 
@@ -290,32 +289,22 @@ def _import_scores(
     )
 
 
-def _media_of(benchmark: Benchmark, given: Mapping[str, Any]) -> str | Path | None:
-    """The folder of the media to be remembered: as given, or where your own questions have theirs."""
-    own = benchmark.media_root if benchmark.reading else None
-    return given.get("media") or own
-
-
-def _loaded(benchmark: str | Path | Benchmark, given: Any) -> tuple[Benchmark, Any]:
-    """A benchmark as it is, or read from its files; and the options with where these lie. What a store remembers of files
-    completes what is given."""
-    media, columns = given.get("media"), given["columns"]
+def _loaded(benchmark: str | Path | Benchmark, given: Any) -> Benchmark:
+    """A benchmark as it is, or read from its files; what a store remembers of these completes what is given."""
+    media, columns, seed = given.get("media"), given["columns"], given["seed"]
     if isinstance(benchmark, Benchmark):
-        return benchmark if media is None else replace(benchmark, media_root=Path(media)), given
-    path = path_of(benchmark) if given["data"] is None else None
-    if path is not None:
-        known = remembered_at(given["store"], path)
-        columns, media = columns or known_columns(known), media or known_media(known, path)
-        loaded = load(path, media=media, seed=given["seed"], columns=columns)
-        return loaded, {**given, "data": path, "media": media, "columns": columns}
-    name = str(benchmark)
-    data, media, track = recalled(name, given["store"], given["data"], media, given["track"])
-    found = {**given, "data": data, "media": media, "track": track}
-    if given["data"] is None and name not in BENCHMARKS.names():  # your own questions, by the name in the store
-        known = remembered_at(given["store"], Path(data))
-        columns, media = columns or known_columns(known), given.get("media") or known_media(known, Path(data))
-        return load(Path(data), media=media, seed=given["seed"], columns=columns), {**found, "columns": columns}
-    return load(name, data, media, track=track, seed=given["seed"], columns=columns), found
+        if given["data"] is not None:
+            origin = FilesOrigin(Path(given["data"]), given["track"], as_lists(columns))
+            benchmark = replace(benchmark, origin=origin)
+        return benchmark if media is None else replace(benchmark, media_root=Path(media))
+    name, path, track = str(benchmark), path_of(benchmark) if given["data"] is None else None, given["track"]
+    if path is None:
+        data, remembered, track = recalled(name, given["store"], given["data"], media, track)
+        if given["data"] is not None or name in BENCHMARKS.names():
+            return load(name, data, remembered, track=track, seed=seed, columns=columns)
+        path = Path(data)  # your own questions, by the name in the store
+    known = remembered_at(given["store"], path)
+    return load(path, media=media or known_media(known, path), seed=seed, columns=columns or known_columns(known))
 
 
 def _library(benchmark: Benchmark, given: RunOptions) -> MediaLibrary:
@@ -338,13 +327,7 @@ def _library(benchmark: Benchmark, given: RunOptions) -> MediaLibrary:
     )
 
 
-def _need_media(
-    benchmark: Benchmark,
-    items: Sequence[Item],
-    library: MediaLibrary,
-    conditions: Sequence[str],
-    data: str | Path | None,
-) -> None:
+def _need_media(benchmark: Benchmark, items: Sequence[Item], library: MediaLibrary, conditions: Sequence[str]) -> None:
     """Raises `InputError` that says which media are missing, with a note on how to get them, before anything is asked."""
     from proctor.media import CONDITIONS
 
@@ -360,9 +343,9 @@ def _need_media(
         found=f"{len(needed) - len(missing)} of {len(needed)} media files, missing {some}",
         expected=f"all of them, or --condition {BLIND}",
     )
-    if data is not None:
+    if benchmark.origin is not None:
         reader = reader_of(benchmark.name) if benchmark.name in BENCHMARKS.names() else reader_of_paths()
-        error.add_note(reader.media_help(Path(data), missing))
+        error.add_note(reader.media_help(benchmark.origin.data, missing))
     raise error
 
 

@@ -113,7 +113,7 @@ async def prepare_scorers(
         return await _by_metrics(where, metrics, given)
     if judge == BERTSCORE:
         return [_by_bertscore(where, given)]
-    name = judge or _own_judge(where.benchmark) if isinstance(judge, str) else ""
+    name = judge or _own_judge(where) if isinstance(judge, str) else ""
     if name:
         from proctor.judges import rates_dimensions
 
@@ -329,10 +329,10 @@ def _with_rationales(store: Store, runs: Sequence[Run]) -> tuple[tuple[Run, ...]
     return kept, (f"No mark for {', '.join(without)}: no rationale was asked for or kept.",) if without else ()
 
 
-def _own_judge(benchmark: str) -> str:
-    own = reader_or_default(benchmark).rubric_judge
+def _own_judge(where: Stored) -> str:
+    own = where.store.card(where.benchmark).judge or reader_or_default(where.benchmark).rubric_judge
     if own is None:
-        raise UsageError("--judge", f"a name: {benchmark} has no judge of its own")
+        raise UsageError("--judge", f"a name: {where.benchmark} has no judge of its own")
     return own
 
 

@@ -24,7 +24,7 @@ from proctor.core import BENCHMARKS, SHEET_SUFFIXES, InputError, UsageError
 if TYPE_CHECKING:
     from proctor.api.scores import Scored
     from proctor.api.tables import AnalysisTables, ComparisonTable, RankingTable, ResultsTable
-    from proctor.core import Excerpt
+    from proctor.core import Benchmark, Excerpt
     from proctor.media import Excerpts
     from proctor.reports import ReportSummary
     from proctor.runs import Outcome, Run, Store
@@ -259,21 +259,19 @@ def known_columns(folders: Mapping[str, str]) -> dict[str, list[str]]:
     return found
 
 
-def remember(
-    store: Store,
-    benchmark: str,
-    data: str | Path | None,
-    media: str | Path | None = None,
-    track: str = "",
-    columns: Mapping[str, Any] | None = None,
-) -> None:
-    """Keeps where the files lie, and how they are read, for the next run or import."""
-    card = store.card(benchmark)
-    found = {name: str(Path(path).resolve()) for name, path in (("data", data), ("media", media)) if path is not None}
-    kept = {**card.folders, **found} | ({"track": track} if track else {})
-    kept |= {"columns": json.dumps(columns)} if columns else {}
+def remember(store: Store, benchmark: Benchmark) -> None:
+    """Keeps where the files and the media lie, and how they are read, for the next command; what is not known now stays
+    as it was."""
+    card, origin = store.card(benchmark.name), benchmark.origin
+    kept = dict(card.folders)
+    if origin is not None:
+        kept["data"] = str(origin.data.resolve())
+        kept |= {"track": origin.track} if origin.track else {}
+        kept |= {"columns": json.dumps(origin.columns)} if origin.columns else {}
+    if benchmark.media_root is not None:
+        kept["media"] = str(benchmark.media_root.resolve())
     if kept != card.folders:
-        store.change_card(benchmark, lambda card: card.model_copy(update={"folders": kept}))
+        store.change_card(benchmark.name, lambda card: card.model_copy(update={"folders": kept}))
 
 
 def existing_store(store: Store | str | Path | None) -> Store | None:

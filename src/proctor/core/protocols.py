@@ -116,6 +116,20 @@ class JudgementCache(Protocol):
 
 
 @dataclass(frozen=True)
+class FilesOrigin:
+    """Where a benchmark's files lie and how they are read: what a store remembers for the next command. `columns` says by
+    field which column holds it.
+
+    >>> FilesOrigin(Path("my-questions")).track
+    ''
+    """
+
+    data: Path
+    track: str = ""
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Benchmark:
     """Items, their media and the protocol.
 
@@ -128,7 +142,8 @@ class Benchmark:
     are the figures of others to stand beside, `excerpts` say of videos what part of which longer one they are, `failed`
     is what the benchmark's own rules say of items that a run lacks a score for (None: they say nothing), `rating` are
     the dimensions that people and judges rate its answers on, if they do, `scorers` score its answers beside those that
-    score every benchmark's, `prompt` is a template of its own for models, `reading` says how its files were understood.
+    score every benchmark's, `prompt` is a template of its own for models, `judge` the name of the judge that scores it
+    where none is named, `reading` says how its files were understood, `origin` where these lie (see `load`).
 
     >>> from proctor.core import ACCURACY
     >>> from proctor.core.formats import BinaryFormat
@@ -160,7 +175,9 @@ class Benchmark:
     rating: RatingScheme | None = None
     scorers: tuple[Scorer, ...] = ()
     prompt: Path | None = None
+    judge: str = ""
     reading: tuple[str, ...] = ()
+    origin: FilesOrigin | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -292,6 +309,7 @@ _METHODS: Mapping[str, tuple[str, ...]] = {
     "protocols": ("official_summary",),
     "audit_figures": ("official_audit",),
     "verified_files": ("verify",),
+    "reads_paths": ("check",),
 }
 """What a reader states, and the methods that belong to it."""
 
@@ -436,6 +454,12 @@ class BenchmarkReader(ABC):
 
     def official_audit(self, audit: Any) -> dict[str, float | None]:
         """One metric's figures (of an `Audit`) under the organisers' keys; None where there is no correlation."""
+        raise NotImplementedError
+
+    def check(self, data: Path, media: Path | None, out: Path | None, *, every: bool = False) -> PluginReport:
+        """All that is wrong with the questions at a path, at once: "faults" in its `json`, and in lines by cause, or
+        `every` one by itself. Where nothing is, `out` is a page with some of them, if one is wanted. Raises `InputError`
+        where nothing is there."""
         raise NotImplementedError
 
     async def verify(self, data: Path) -> Sequence[VerifiedFigure]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import ACCURACY, FailedPolicy, InputError, whole_file
+from proctor.core import ACCURACY, FailedPolicy, whole_file
 from proctor.judges import TIE, UNRESOLVED, VOTE_MISSING
 from proctor.runs.boards import pairwise_win_rows, place_rows, ranking_rows, rule_rows, significance_rows, tau_rows
 from proctor.runs.export import safe_cell
@@ -72,7 +72,7 @@ def analyse(
     """Analyses the systems that `rank_runs` would rank, and its baselines. Questions whose format a system does not
     answer, or that no scorer can mark, are in none of its numbers. What a run lacks counts by the policy, else as wrong.
 
-    Labels are the tag `capabilities`, else the benchmark's first facet; factors are `distribution`, `clinical` and
+    Labels are the tag `capabilities`, else the benchmark's first facet, else the answer format; factors are `distribution`, `clinical` and
     `context`, else its other facets. `plan` is that of the intervals, `stability` the samples of the ranking. Raises
     `InputError` as `rank_runs` does.
     """
@@ -81,7 +81,7 @@ def analyse(
     items = load_items(store, card, all_items=contest.all_items)
     entries = [entry.supported() for entry in ranked_entries(store, card, items, contest)]
     policy = policies(contest.failed, card)[0]
-    labels, factors = _tags(items, card.facets, store.shown)
+    labels, factors = _tags(items, card.facets)
     data = AnalysisData(
         items=items,
         by_id={item.id: item for item in store.items(benchmark)},
@@ -152,11 +152,9 @@ def _causes(store: Store, items: ItemTable, entry: Entry) -> dict[int, str]:
     return load_labels(store, entry.run, items, ACCURACY.name, entry.scorer) | open_ones | found
 
 
-def _tags(items: ItemTable, facets: Sequence[str], shown: str) -> tuple[str, tuple[str, ...]]:
+def _tags(items: ItemTable, facets: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     known = set(items.facet_names())
-    labels = _LABELS if _LABELS in known else next((facet for facet in facets if facet in known), None)
-    if labels is None:
-        raise InputError(shown, found="no facet", expected="one to analyse by")
+    labels = _LABELS if _LABELS in known else next((facet for facet in facets if facet in known), "format")
     factors = tuple(factor for factor in _FACTORS if factor in known)
     return labels, factors or tuple(facet for facet in facets if facet in known and facet != labels)
 

@@ -193,6 +193,7 @@ class BenchmarkCard(BaseModel):
     failed: FailedPolicy | None = None
     excerpts: dict[str, Excerpt] = {}
     rating: RatingScheme | None = None
+    judge: str = ""
     chance: dict[str, float] = {}  # by metric what random guessing reaches on the items that count, where it is known
 
     folders: dict[str, str] = {}

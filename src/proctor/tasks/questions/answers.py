@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from proctor.core import ParseError, cell_text, one_of
+from proctor.core import ParseError, cell_text, one_of, read_criteria
 from proctor.core.formats import AnswerFormat, QuantityFormat, option_letters
 from proctor.tasks.questions.cells import letter_of, texts_of
 from proctor.tasks.questions.columns import plain
@@ -56,6 +56,7 @@ _NO = {"no", "n", "false", "nein", "non", "não", "nee", "нет", "否", "لا"
 _COUNT = re.compile(r"\d{1,9}", re.ASCII)
 _PERCENT = re.compile(r"\d{1,3}(?:\.\d+)?\s?%", re.ASCII)
 _QUANTITY = re.compile(r"[-+]?\d{1,9}(?:[.,]\d{1,9})?\s?(?P<unit>[^\s\d].{0,15})?", re.ASCII)
+_TOLERANCE = re.compile(r"[±+]?\s?(\d{1,9}(?:[.,]\d{1,9})?)\s?(%)?", re.ASCII)
 _CLOCK = re.compile(r"(?:\d{1,3}:)?\d{1,2}:\d{2}(?:\.\d+)?", re.ASCII)
 _SPAN = re.compile(rf"(?:{_CLOCK.pattern})\s?(?:-|–|to|bis)\s?(?:{_CLOCK.pattern})", re.ASCII)
 _MARKS = re.compile(r"\s*(?:->|[>,;\s])\s*")
@@ -93,6 +94,56 @@ def guessed_format(cell: Any, settings: Settings, options: Sequence[str], labels
     else:
         kind = "ordering" if len(labels) > 1 and len(named) == len(labels) else "free_text"
     return _built(kind, settings, options, labels, several=len(texts_of(text)) > 1)
+
+
+def adjusted_format(answer: AnswerFormat, settings: Settings, tolerance: str = "", unit: str = "") -> AnswerFormat:
+    """The format with a tolerance and a unit of its own ("": none is given); a whole number in a unit is a quantity.
+    Raises `ParseError` where the format has none, and for what is no tolerance and no unit."""
+    if unit and answer.kind not in {"count", "quantity"}:
+        raise ParseError(expected=f"no unit: the answer is a {SHOWN.get(answer.kind, answer.kind)}", found=unit)
+    kind = "quantity" if unit else answer.kind
+    fields: dict[str, Any] = {"tolerance": settings.tolerances.get(kind, 0.0)}
+    fields = (answer.model_dump() if kind == answer.kind else fields) | {"kind": kind}
+    fields |= {"unit": unit} if unit else {}
+    fields |= _tolerance(tolerance, kind) if tolerance else {}
+    try:
+        return _FORMAT.validate_python(fields)
+    except ValidationError as error:
+        lacks = f"no tolerance: the format {answer.kind} has none"
+        expected = lacks if error.errors()[0]["type"] == "extra_forbidden" else error.errors()[0]["msg"]
+        raise ParseError(expected=expected, found=tolerance or unit) from None
+
+
+def _tolerance(text: str, kind: str) -> dict[str, float]:
+    hit = _TOLERANCE.fullmatch(text)
+    if hit is None:
+        raise ParseError(expected="a number, such as 0.5 or 5 %", found=text)
+    number = float(hit[1].replace(",", "."))
+    return {"relative": number / 100} if hit[2] and kind == "quantity" else {"tolerance": number}
+
+
+def is_unit(text: str) -> bool:
+    """Whether a text is a unit that numbers can be in.
+
+    >>> is_unit("mm"), is_unit("ICU")
+    (True, False)
+    """
+    try:
+        return bool(text) and bool(QuantityFormat(unit=text).unit)
+    except (ValidationError, ParseError):
+        return False
+
+
+def are_criteria(cell: Any) -> bool:
+    """Whether a cell holds criteria.
+
+    >>> are_criteria("5: names the spleen"), are_criteria("inclusion")
+    (True, False)
+    """
+    try:
+        return bool(read_criteria(cell))
+    except ParseError:
+        return False
 
 
 def _in_unit(unit: str, settings: Settings) -> QuantityFormat | None:

@@ -49,6 +49,9 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "accepted": (
         "accepted", "accepted answers", "also accepted", "also right", "alternative answers", "aliases", "auch richtig",
     ),
+    "tolerance": ("tolerance", "allowed error", "toleranz", "tolérance", "tolerancia", "tolleranza"),
+    "unit": ("unit", "units", "einheit", "unité", "unidad", "unità", "unidade", "единица", "单位"),
+    "criteria": ("criteria", "rubric", "rubrics", "kriterien", "critères", "criterios", "criteri", "评分标准"),
     "rationale": (
         "rationale", "explanation", "reasoning", "begründung", "erklärung", "explication", "explicación", "spiegazione",
         "解析", "解释",
@@ -68,6 +71,9 @@ MEANING: Mapping[str, str] = {
     "group": "what must be resampled together: a patient, a procedure, a video",
     "format": "the answer's format, where it is not to be guessed",
     "accepted": "further answers that count as right",
+    "tolerance": "how far off the answer may be: in its own unit, or of a number a share of it (5 %)",
+    "unit": "the unit of a number (a facet where no cell is a unit)",
+    "criteria": 'what a judge marks free text by, "5: names the spleen", one a line, or JSON (a facet where no cell is that)',
     "rationale": "why the answer is right; shown to judges and people, never to a model",
 }
 """What each field is."""

@@ -5,11 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import JsonValue
-
-from proctor.core import Option, PluginReport, count_of, thousands
-
-_MOST_LINES = 200
+from proctor.core import Option, PluginReport
 
 
 def check(
@@ -29,32 +25,13 @@ def check(
 
     Example: proctor check my-questions/
     """
-    from proctor.tasks.questions.preview import add_media_faults, write_preview
-    from proctor.tasks.questions.reading import read_questions
+    from proctor.tasks.questions.reader import READER
 
     given: dict[str, list[str]] = {}
     for pair in columns or ():
         name, _, column = pair.partition("=")
         given.setdefault(name.strip(), []).append(column.strip())
-    found = read_questions(path, media, given)
-    add_media_faults(found)
-    counts = {"items": len(found.items), "groups": len({item.group for item in found.items})}
-    faults: list[JsonValue] = [
-        {"file": str(file), "row": fault.row, "column": fault.column, "found": fault.found, "expected": fault.expected}
-        for file, fault in found.faults
-    ]
-    if faults:
-        lines = found.lines(every=every)
-        more = len(lines) - _MOST_LINES
-        shown = (*lines[:_MOST_LINES], *([f"and {thousands(more)} more lines (--format json)"] if more > 0 else ()))
-        last = f"{path}: {count_of(len(faults), 'fault')}; nothing was written."
-        return PluginReport(
-            {**counts, "faults": faults, "notes": [*found.notes]}, (*shown, last), tuple(found.notes), ok=False
-        )
-    shown_items = write_preview(found, out)
-    line = f"{count_of(counts['items'], 'question')} in {count_of(counts['groups'], 'group')}, no faults; {shown_items} of them in {out}"
-    report: dict[str, JsonValue] = {**counts, "faults": [], "notes": [*found.notes], "preview": str(out)}
-    return PluginReport(report, (line,), (*found.notes, f"Next: proctor run {path} --system random"))
+    return READER.with_columns(given).check(path, media, out, every=every)
 
 
 def new(out: Annotated[Path, Option("A new folder.", metavar="DIR", argument=True)]) -> PluginReport:

@@ -85,7 +85,9 @@ async def _frames(items: Sequence[Item], library: MediaLibrary) -> list[list[Fra
 def _shown(found: QuestionSet, item: Item, frames: Sequence[Frame]) -> dict[str, Any]:
     """What the template names of one question."""
     place, reference = found.places[item.id], item.reference
-    answers = [] if reference is None else [item.answer.write(one) for one in (reference.answer, *reference.accepted)]
+    answers = [item.answer.write(reference.answer)] if reference is not None and reference.answer is not None else []
+    answers += [item.answer.write(one) for one in reference.accepted] if reference is not None else []
+    answers += [f"{one.points:+g}: {one.criterion}" for one in reference.criteria] if reference is not None else []
     return {
         "id": item.id,
         "place": f"{place.file.name}, row {place.row}",

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from proctor.core import Benchmark, BenchmarkReader
+from pydantic import JsonValue
+
+from proctor.core import Benchmark, BenchmarkReader, PluginReport, count_of, thousands
 from proctor.tasks.questions.reading import QuestionSet, read_questions
+
+_MOST_LINES = 200
 
 
 class QuestionsReader(BenchmarkReader):
@@ -29,6 +33,30 @@ class QuestionsReader(BenchmarkReader):
         reading.check()
         return benchmark_of(reading)
 
+    def check(self, data: Path, media: Path | None, out: Path | None, *, every: bool = False) -> PluginReport:
+        """All that is wrong with questions, their media files opened; where nothing is, a page with ten of them."""
+        from proctor.tasks.questions.preview import add_media_faults, write_preview
+
+        found = read_questions(data, media, self._columns)
+        add_media_faults(found)
+        counts = {"items": len(found.items), "groups": len({item.group for item in found.items})}
+        faults: list[JsonValue] = [
+            {"file": str(file), "row": one.row, "column": one.column, "found": one.found, "expected": one.expected}
+            for file, one in found.faults
+        ]
+        report: dict[str, JsonValue] = {**counts, "faults": faults, "notes": [*found.notes]}
+        if faults:
+            lines = found.lines(every=every)
+            more = len(lines) - _MOST_LINES
+            shown = (*lines[:_MOST_LINES], *([f"and {thousands(more)} more lines (--format json)"] if more > 0 else ()))
+            last = f"{data}: {count_of(len(faults), 'fault')}; nothing was written."
+            return PluginReport(report, (*shown, last), tuple(found.notes), ok=False)
+        line = f"{count_of(counts['items'], 'question')} in {count_of(counts['groups'], 'group')}, no faults"
+        if out is not None:
+            line += f"; {write_preview(found, out)} of them in {out}"
+            report["preview"] = str(out)
+        return PluginReport(report, (line,), (*found.notes, f"Next: proctor run {data} --system random"))
+
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         return f"proctor check {data} lists the {len(missing)} files that are missing, each with its row."
 
@@ -39,6 +67,7 @@ READER = QuestionsReader()
 def benchmark_of(reading: QuestionSet) -> Benchmark:
     """The benchmark of what was read without a fault."""
     settings, layout = reading.layout.settings, reading.layout
+    rubric = any(item.reference and item.reference.criteria for item in reading.items)
     licence = (f"Licence: {settings.licence}",) if settings.licence else ()
     return Benchmark(
         name=layout.name,
@@ -53,5 +82,6 @@ def benchmark_of(reading: QuestionSet) -> Benchmark:
         notes=(*settings.notes, *licence, *reading.notes),
         buckets=tuple(settings.buckets),
         prompt=layout.folder / settings.prompt if settings.prompt else None,
+        judge=settings.judge or ("criteria" if rubric else ""),
         reading=tuple(reading.notes),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,15 @@ from proctor.core import (
     TableFault,
     by_cause,
     cell_text,
+    is_empty,
     one_of,
     read_sheet,
 )
+from proctor.judges import JUDGES
 from proctor.media import CONDITIONS
 from proctor.metrics import code_scorers
-from proctor.tasks.questions.answers import SHOWN
+from proctor.tasks.questions.answers import SHOWN, are_criteria, is_unit
+from proctor.tasks.questions.cells import undirected
 from proctor.tasks.questions.columns import ColumnMap, recognise
 from proctor.tasks.questions.layout import Layout, find_layout
 from proctor.tasks.questions.media import MediaFolder
@@ -102,7 +105,7 @@ def read_questions(
         reading.notes += sheet.notes
     if not names:
         return reading
-    _keep_window(reading, sheets, given={*given, *(columns or {})})
+    _keep_facets(reading, sheets, given={*given, *(columns or {})})
     reading.notes.append(mapping.line)
     reading.faults += [(sheets[0].file, fault) for fault in mapping.faults]
     if not mapping.faults:
@@ -111,14 +114,25 @@ def read_questions(
     return reading
 
 
-def _keep_window(reading: QuestionSet, sheets: Sequence[Sheet], *, given: Container[str]) -> None:
-    """A column that is called window says how medical files are shown, and is a facet where there are none."""
+def _keep_facets(reading: QuestionSet, sheets: Sequence[Sheet], *, given: Container[str]) -> None:
+    """A column that is called window, unit or criteria and holds nothing of the kind is a facet."""
     mapping = reading.columns
-    column = mapping.one("window")
-    if column and "window" not in given and not reading.folder.holds_scans(_paths(sheets, mapping)):
-        del mapping.fields["window"]
-        names = list(dict.fromkeys(name for sheet in sheets for name in sheet.columns))
-        mapping.facets = [name for name in names if name in {*mapping.facets, column}]
+
+    def some(name: str, fits: Callable[[Any], bool]) -> bool:
+        cells = (row.cells.get(mapping.one(name)) for sheet in sheets for row in sheet.rows)
+        return any(not is_empty(cell) and fits(cell) for cell in cells)
+
+    held: dict[str, Callable[[], bool]] = {
+        "window": lambda: reading.folder.holds_scans(_paths(sheets, mapping)),
+        "unit": lambda: some("unit", lambda cell: is_unit(cell_text(undirected(cell)))),
+        "criteria": lambda: some("criteria", are_criteria),
+    }
+    names = list(dict.fromkeys(name for sheet in sheets for name in sheet.columns))
+    for name, holds in held.items():
+        column = mapping.one(name)
+        if column and name not in given and not holds():
+            del mapping.fields[name]
+            mapping.facets = [one for one in names if one in {*mapping.facets, column}]
 
 
 def _paths(sheets: Iterable[Sheet], mapping: ColumnMap) -> list[str]:
@@ -131,7 +145,7 @@ def _paths(sheets: Iterable[Sheet], mapping: ColumnMap) -> list[str]:
 
 
 def _read_rows(reading: QuestionSet, sheets: Sequence[Sheet]) -> None:
-    if not reading.columns.one("answer"):
+    if not (reading.columns.one("answer") or reading.columns.one("criteria")):
         expected = "one, or --map answer=COLUMN"
         reading.faults.append((sheets[0].file, TableFault(1, "", "no column for the right answer", expected)))
         return
@@ -248,6 +262,7 @@ def _check_protocol(reading: QuestionSet) -> None:
         *(("facets", name, known) for name in settings.facets or () if reading.items),
         *(("buckets", name, known) for name in settings.buckets if reading.items),
         *(("conditions", name, CONDITIONS.names()) for name in settings.conditions),
+        *(("judge", name, JUDGES.names()) for name in [settings.judge.partition(":")[0]] if name),
         ("headline", settings.headline, [metric.name for metric in reading.metrics]),
     ]
     for where, name, choices in named:

@@ -6,12 +6,14 @@ import datetime as dt
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import JsonValue, ValidationError
 
 from proctor.core import (
+    Criterion,
     Item,
     Media,
     ParseError,
@@ -24,12 +26,13 @@ from proctor.core import (
     count_of,
     first_problem,
     is_empty,
+    read_criteria,
     unfit,
 )
-from proctor.core.formats import AnswerFormat
+from proctor.core.formats import AnswerFormat, FreeTextFormat
 from proctor.media import parse_window
 from proctor.metrics.ordering import NEIGHBOURS
-from proctor.tasks.questions.answers import declared_format, guessed_format, reference_of
+from proctor.tasks.questions.answers import adjusted_format, declared_format, guessed_format, reference_of
 from proctor.tasks.questions.cells import options_of, seconds_of, texts_of, undirected
 from proctor.tasks.questions.columns import ColumnMap
 from proctor.tasks.questions.media import MediaFolder, labels_of
@@ -74,7 +77,8 @@ class RowReader:
         pictures = [one for one in media or () if one.kind == "image"]
         labels = labels_of(len(pictures)) if len(pictures) > 1 else []
         answer = self._answer(row, options or [], labels)
-        references = self._references(row, answer, options or [])
+        criteria = self._criteria(row, answer)
+        references = (None,) if criteria and self._unanswered(row) else self._references(row, answer, options or [])
         if len(self.faults) > before or answer is None:
             return None
         shown = () if answer.kind == "classes" else tuple(options or ())  # it lists its own
@@ -89,6 +93,7 @@ class RowReader:
                 reference=Reference(
                     answer=references[0],
                     accepted=references[1:],
+                    criteria=criteria,
                     rationale=cell_text(row.cells.get(self.columns.one("rationale"))),
                 ),
                 tags=self._tags(row) | _units(answer),
@@ -197,7 +202,11 @@ class RowReader:
         told = cell_text(row.cells.get(self.columns.one("format"))) or self.settings.format
         if told:
             where = self.columns.one("format")
-            return self._tried(row, where, lambda: declared_format(told, self.settings, options, labels))
+            return self._adjusted(
+                row, self._tried(row, where, lambda: declared_format(told, self.settings, options, labels))
+            )
+        if self._unanswered(row) and not is_empty(row.cells.get(self.columns.one("criteria"))):
+            return FreeTextFormat()
         if is_empty(cell):
             self._fault(row, column, "nothing", "the right answer")
             return None
@@ -205,16 +214,39 @@ class RowReader:
             self._fault(row, column, _told(cell), "an answer as a text")
             return None
         found = self._tried(row, column, lambda: guessed_format(cell, self.settings, options, labels))
+        found = self._adjusted(row, found)
         if found is not None:
             self.guessed.setdefault(found.kind, []).append((row.number, cell_text(cell)))
         return found
+
+    def _unanswered(self, row: SheetRow) -> bool:
+        return is_empty(row.cells.get(self.columns.one("answer")))
+
+    def _adjusted(self, row: SheetRow, answer: AnswerFormat | None) -> AnswerFormat | None:
+        """The format with the tolerance and the unit of the row, where it has them."""
+        for name in ("unit", "tolerance"):
+            column = self.columns.one(name)
+            given = {name: cell_text(undirected(row.cells.get(column)))}
+            if answer is not None and given[name]:
+                answer = self._tried(row, column, partial(adjusted_format, answer, self.settings, **given))
+        return answer
+
+    def _criteria(self, row: SheetRow, answer: AnswerFormat | None) -> tuple[Criterion, ...]:
+        column = self.columns.one("criteria")
+        cell = row.cells.get(column)
+        if is_empty(cell) or answer is None:
+            return ()
+        if answer.kind != "free_text":
+            self._fault(row, column, f"criteria of the format {answer.kind}", "them with free text alone")
+            return ()
+        return self._tried(row, column, lambda: read_criteria(cell)) or ()
 
     def _references(self, row: SheetRow, answer: AnswerFormat | None, options: Sequence[str]) -> tuple[JsonValue, ...]:
         """The reference and what else is accepted; empty, with faults, where something is wrong."""
         if answer is None:
             return ()
         column, more = self.columns.one("answer"), self.columns.one("accepted")
-        cell = undirected(row.cells.get(column))
+        cell = row.cells.get(column) if answer.any_text else undirected(row.cells.get(column))
         if is_empty(cell):
             self._fault(row, column, "nothing", "the right answer")
             return ()

@@ -35,6 +35,9 @@ class Settings(BaseModel):
         default={}, description="by format how far off an answer may be: timestamps: 2"
     )
     prompt: str = Field(default="", description="the prompt for models, a template (.j2) in this folder")
+    judge: str = Field(
+        default="", description="the judge that scores free text where none is named (criteria, where there are some)"
+    )
     headline: str = Field(default="accuracy", description="the metric that ranks")
     facets: list[str] | None = Field(default=None, description="the columns that results are split by")
     buckets: list[str] = Field(default=[], description="the facets whose values make the buckets of a ranking")
