@@ -116,6 +116,7 @@ if TYPE_CHECKING:
         whole_percent,
     )
     from proctor.core.workbooks import ShortClock
+    from proctor.core.yaml_files import read_yaml
 else:
     export_lazily(__name__)
 
@@ -135,7 +136,7 @@ __all__ = [
     "is_empty", "kept_text", "load_json", "natural", "number", "number_interval", "object_in_file", "one_of", "p_value",
     "parse_json", "parse_model", "percent", "pip_install", "plain_name", "printable", "rank_range", "read_arrays",
     "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet", "read_table", "read_text",
-    "reader_of", "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing", "seconds", "share_of_points",
-    "shorten", "signed", "thousands", "unfit", "unique_keys", "validated", "value", "whole_file", "whole_folder",
-    "whole_percent", "write_arrays", "write_whole",
+    "read_yaml", "reader_of", "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing", "seconds",
+    "share_of_points", "shorten", "signed", "thousands", "unfit", "unique_keys", "validated", "value", "whole_file",
+    "whole_folder", "whole_percent", "write_arrays", "write_whole",
 ]  # fmt: skip

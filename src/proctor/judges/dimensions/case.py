@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from proctor.core import Dimension, Image, InputError, Item, ProctorError, RatingScheme, Scan, input_text
+from proctor.core import Dimension, Image, InputError, Item, ProctorError, RatingScheme, Scan, read_yaml, refusal
 from proctor.judges.prompt_injection import INJECTION_FLAG, has_injection
 
 
@@ -189,18 +189,7 @@ def injection_flags(case: Case) -> tuple[str, ...]:
 
 def read_scheme(file: Path) -> RatingScheme:
     """The scheme in a YAML file with the fields of `RatingScheme`. Raises `InputError`, with the place, for anything else."""
-    import yaml
-
     try:
-        return RatingScheme.model_validate(yaml.safe_load(input_text(file, "a file of dimensions")))
+        return RatingScheme.model_validate(read_yaml(file, "a file of dimensions"))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(step) for step in first["loc"])
-        found = "nothing" if first["type"] == "missing" else repr(first["input"])[:80]
-        reason = InputError(file, f"field {place!r}" if place else "", found=found, expected=first["msg"])
-    except yaml.MarkedYAMLError as error:
-        place = f"line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        reason = InputError(file, place, found=str(error.problem), expected="YAML")
-    except (yaml.YAMLError, RecursionError):
-        reason = InputError(file, found="what can't be read", expected="YAML")
-    raise reason
+        raise refusal(file, "", error) from error

@@ -1,0 +1,200 @@
+"""`proctor build new`, `run`, `status`, `history`, `redo`, and one command for each stage."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import JsonValue
+
+from proctor.construction.pipeline.project import SETTINGS_FILE, Project
+from proctor.construction.pipeline.running import PROJECT_KINDS, UnitState, kind_of, redo_record, run_stages
+from proctor.construction.pipeline.status import HistoryStep, funnel, history
+from proctor.core import (
+    DASH,
+    PluginReport,
+    PluginTable,
+    Steps,
+    UsageError,
+    count_of,
+    dollars,
+    one_of,
+    shorten,
+    thousands,
+    whole_folder,
+)
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The project folder.", show_default=False)]
+Sources = Annotated[
+    list[str] | None, typer.Option("--source", help="Only this source; may be repeated.", show_default=False)
+]
+
+
+def new(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.", show_default=False)],
+    kind: Annotated[str, typer.Option("--kind", help="What it is to become.", show_default=False)],
+) -> PluginReport:
+    """Start a project: a benchmark from videos.
+
+    Writes project.yaml with comments, and folders for sources.
+
+    Example: proctor build new abdomen --kind rexsonovqa
+    """
+    if kind not in PROJECT_KINDS.names():
+        raise UsageError("--kind", one_of(PROJECT_KINDS.names(), kind), found=repr(kind))
+    chosen = PROJECT_KINDS.get(kind)
+    with whole_folder(folder) as draft:
+        (draft / "sources").mkdir()
+        shutil.copyfile(chosen.example, draft / SETTINGS_FILE)
+    lines = (f"{folder}/{SETTINGS_FILE}: say there which videos and models",)
+    notes = (f"Then: proctor build run {folder}",)
+    return PluginReport({"folder": str(folder), "kind": kind}, lines, notes)
+
+
+def run(
+    folder: Folder,
+    steps: Steps,
+    until: Annotated[str, typer.Option("--until", help="The last stage to run.", show_default=False)] = "",
+    source: Sources = None,
+) -> PluginReport:
+    """Run all stages of a project that are due.
+
+    What was done stands; no model is asked the same thing twice. Stop it at any time, and run it again.
+
+    Example: proctor build run abdomen --until events
+    """
+    return run_report(folder, steps, until, source or ())
+
+
+def run_report(folder: Path, steps: Steps, until: str, only: Sequence[str]) -> PluginReport:
+    """What `proctor build run` does and says, and the commands of single stages."""
+    project = Project(folder)
+    states = asyncio.run(run_stages(project, until=until, only=only, steps=steps))
+    by_stage: dict[str, list[UnitState]] = {}
+    for one in states:
+        by_stage.setdefault(one.stage, []).append(one)
+    rows = [
+        [name, *(str(sum(one.state == state for one in some) or DASH) for state in ("made", "kept", "waiting"))]
+        for name, some in by_stage.items()
+    ]
+    waiting = [one for one in states if one.state == "waiting"]
+    first = [one for one in waiting if not one.why.startswith("for ")]
+    table = PluginTable("", ("stage", ">made", ">kept", ">waiting"), tuple(tuple(row) for row in rows))
+    notes = [f"{one.stage} of {one.unit} waits: {one.why}" for one in first[:8]]
+    notes += [f"… and {len(first) - 8} more (--format json)"] if len(first) > 8 else []
+    notes.append(f"Next: proctor build status {folder}")
+    json: list[JsonValue] = [
+        {"stage": one.stage, "unit": one.unit, "state": one.state, "why": one.why} for one in states
+    ]
+    return PluginReport(json, (table,), tuple(notes), ok=not waiting)
+
+
+def stage_command(stage: str, summary: str, example: str) -> Callable[[Path, Steps, list[str] | None], PluginReport]:
+    """The command of one stage: it runs the project up to it."""
+
+    def command(folder: Folder, steps: Steps, source: Sources = None) -> PluginReport:
+        kind_of(Project(folder)).stage(stage)
+        return run_report(folder, steps, stage, source or ())
+
+    command.__doc__ = f"{summary}.\n\nRuns the stages before it where they are due.\n\nExample: {example}"
+    return command
+
+
+def status(folder: Folder) -> PluginReport:
+    """Show a project's funnel: in, out, why, cost.
+
+    Nothing is asked, and nothing written.
+
+    Example: proctor build status abdomen
+    """
+    project = Project(folder)
+    rows = funnel(project)
+    heads = ("stage", ">done", ">in", ">out", ">flagged", ">refused", ">calls", ">tokens", ">cost")
+    cells = tuple(
+        (
+            one.stage,
+            f"{one.done}/{one.units}",
+            DASH if one.into is None else thousands(one.into),
+            thousands(one.out),
+            str(one.flagged or DASH),
+            str(one.refused or DASH),
+            str(one.calls or DASH),
+            thousands(one.tokens) if one.tokens else DASH,
+            DASH if one.cost_usd is None else dollars(one.cost_usd),
+        )
+        for one in rows
+    )
+    lines = [f"{one.stage}: flagged: {flag} ({count})" for one in rows for flag, count in one.flags.items()]
+    lines += [f"{one.stage}: refused: {reason}" for one in rows for reason in one.reasons]
+    lines += [f"{one.stage}: {note}" for one in rows for note in one.notes]
+    title = f"{project.settings.title or folder.name}: {count_of(len(project.settings.sources), 'source')}"
+    return PluginReport([one.to_json() for one in rows], (PluginTable(title, heads, cells), *lines))
+
+
+def show_history(
+    folder: Folder,
+    item: Annotated[str, typer.Argument(metavar="ITEM", help="The id of a record of any stage.", show_default=False)],
+) -> PluginReport:
+    """Show what one item was made from, and its versions.
+
+    From the words that were said to the question as it stands.
+
+    Example: proctor build history abdomen liver-q003
+    """
+    found = history(Project(folder), item)
+    rows = tuple((_where(one), str(one.record["id"]), _said(one)) for one in found)
+    json: list[JsonValue] = [
+        {
+            "stage": one.stage,
+            "unit": one.unit,
+            "version": one.version,
+            "refused": one.refused,
+            "record": one.record,
+            "replies": [*one.replies],
+        }
+        for one in found
+    ]
+    return PluginReport(json, (PluginTable(item, ("stage", "id", "content"), rows, wrapped=("content",)),))
+
+
+def redo(
+    folder: Folder,
+    stage: Annotated[str, typer.Argument(metavar="STAGE", help="The stage.", show_default=False)],
+    item: Annotated[
+        str, typer.Argument(metavar="[ITEM]", help="One source or one record alone.", show_default=False)
+    ] = "",
+    undo: Annotated[bool, typer.Option("--undo", help="Take the last such wish back instead.")] = False,
+) -> PluginReport:
+    """Have a stage, a source or an item made again.
+
+    Its versions are kept; --undo brings the former one back from the journal, without asking a model.
+
+    Example: proctor build redo abdomen questions liver-q003
+    """
+    number = redo_record(Project(folder), stage, item, undo=undo)
+    what = f"{stage} of {item}" if item else stage
+    line = f"{what}: attempt {number + 1} from now on"
+    return PluginReport(
+        {"stage": stage, "item": item, "attempt": number}, (line,), (f"Next: proctor build run {folder}",)
+    )
+
+
+def _where(step: HistoryStep) -> str:
+    version = f", version {step.version}" if step.version else ""
+    return step.stage + version + (" (refused)" if step.refused else "")
+
+
+_BESIDE = {"id", "made_from", "calls", "flags", "kind"}
+
+
+def _said(step: HistoryStep) -> str:
+    parts = [
+        f"{name}: {value}" for name, value in step.record.items() if name not in _BESIDE and value not in ("", [], None)
+    ]
+    flags = step.record.get("flags")
+    parts += [f"flags: {', '.join(map(str, flags))}"] if isinstance(flags, list) and flags else []
+    return shorten("; ".join(parts), 400)

@@ -1,0 +1,161 @@
+"""A project folder: `project.yaml`, `sources/`, `work/` (records of the stages, and the journal), `items/`."""
+
+from __future__ import annotations
+
+import fcntl
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints, ValidationError
+
+from proctor.construction.pipeline.records import Frozen
+from proctor.core import InputError, Region, one_of, read_yaml, refusal
+from proctor.models import ModelClient, ModelSpec
+from proctor.runs import Store
+
+SETTINGS_FILE = "project.yaml"
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,79}$")]
+"""What can be a file's name everywhere."""
+
+
+class SourceVideo(Frozen):
+    """One video of the project. `video`, `transcript` and `events` are paths inside the project folder. `start` to `end`,
+    in seconds of the video's own clock, is what is used of it, and `region` the rectangle of its picture; nothing is
+    cut until a benchmark is written. All times in the project's records are seconds of the video's own clock. Sources of
+    one `group` (a patient, a teacher) never stand on two sides of a split."""
+
+    id: Name
+    video: str = Field(min_length=1)
+    transcript: str = ""
+    events: str = ""
+    start: float = Field(default=0.0, ge=0)
+    end: float | None = None
+    region: Region | None = None
+    procedure: str = ""
+    category: str = ""
+    group: str = ""
+    licence: str = ""
+    provenance: str = ""
+
+    @property
+    def patient(self) -> str:
+        """Its group, or itself."""
+        return self.group or self.id
+
+
+class ProjectSettings(Frozen):
+    """What `project.yaml` says. `models` are the models by their role (`writer`, `checker`, `screen`): one, or a list;
+    `stages` are the settings of stages by name."""
+
+    kind: str = Field(min_length=1)
+    title: str = ""
+    licence: str = ""
+    language: str = "en"
+    seed: int = 0
+    models: dict[str, ModelSpec | list[ModelSpec]] = Field(default={})
+    sources: tuple[SourceVideo, ...] = ()
+    stages: dict[str, dict[str, Any]] = Field(default={})
+
+
+class Project:
+    """An open project folder. Raises `InputError` where it has no `project.yaml`, or one that does not fit."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / SETTINGS_FILE
+        if not self.file.is_file():
+            raise InputError(folder, found="no project.yaml", expected="a project folder (proctor build new)")
+        try:
+            self.settings = ProjectSettings.model_validate(read_yaml(self.file))
+        except ValidationError as error:
+            raise refusal(self.file, "", error) from error
+        self._check_sources()
+        self._clients: dict[str, list[ModelClient]] = {}
+
+    @property
+    def work(self) -> Path:
+        """Where stages keep their records."""
+        return self.folder / "work"
+
+    @property
+    def items(self) -> Path:
+        """Where the benchmark is written to."""
+        return self.folder / "items"
+
+    @cached_property
+    def store(self) -> Store:
+        """The journal of all replies of models, and the runs of screening: `work/journal.sqlite`. What is in it is
+        never asked again."""
+        self.work.mkdir(parents=True, exist_ok=True)
+        return Store(self.work / "journal.sqlite")
+
+    def path(self, source: SourceVideo, field: str) -> Path:
+        """The file that a source's field names. Raises `InputError` where it is not there."""
+        named = str(getattr(source, field))
+        path = self.folder / named
+        if not path.is_file():
+            expected = "a file inside the project folder (a link will do)"
+            raise InputError(
+                self.file, f"source {source.id!r}, field {field!r}", found=f"no file {named!r}", expected=expected
+            )
+        return path
+
+    def clients(self, role: str) -> list[ModelClient]:
+        """Access to the models of a role. Raises `InputError` where the project names none."""
+        if role not in self._clients:
+            named = self.settings.models.get(role)
+            specs = named if isinstance(named, list) else [named] if named else []
+            if not specs:
+                found = one_of(self.settings.models, role) if self.settings.models else "no models"
+                raise InputError(self.file, f"models: {role}", found=found, expected="a model: {name: provider:model}")
+            self._clients[role] = [ModelClient(spec) for spec in specs]
+        return self._clients[role]
+
+    async def aclose(self) -> None:
+        """Closes the connections to models."""
+        for clients in self._clients.values():
+            for client in clients:
+                await client.aclose()
+        self._clients.clear()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keeps other processes from working on the project meanwhile. Raises `InputError` where one does."""
+        self.work.mkdir(parents=True, exist_ok=True)
+        with (self.work / "lock").open("ab") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                expected = "one at a time: wait for it, or stop it"
+                raise InputError(self.folder, found="another process at work on it", expected=expected) from error
+            yield
+
+    def _check_sources(self) -> None:
+        twice = [name for name, times in Counter(one.id for one in self.settings.sources).items() if times > 1]
+        if twice:
+            raise InputError(self.file, "sources", found=f"the id {twice[0]!r} twice", expected="each id once")
+        for source in self.settings.sources:
+            place = f"source {source.id!r}"
+            for field in ("video", "transcript", "events"):
+                _inside(self.file, place, field, str(getattr(source, field)))
+            if source.end is not None and source.end <= source.start:
+                found = f"{source.end:g} s"
+                raise InputError(
+                    self.file, f"{place}, field 'end'", found=found, expected=f"after start {source.start:g} s"
+                )
+        stretches = Counter(f"{one.video} from {one.start:g} s" for one in self.settings.sources)
+        double = [name for name, times in stretches.items() if times > 1]
+        if double:
+            raise InputError(self.file, "sources", found=f"{double[0]} twice", expected="each stretch of a video once")
+
+
+def _inside(file: Path, place: str, field: str, named: str) -> None:
+    pure = PurePosixPath(named.replace("\\", "/"))
+    if pure.is_absolute() or ".." in pure.parts or (len(named) > 1 and named[1] == ":"):
+        expected = "a path inside the project folder (link or copy the file there)"
+        raise InputError(file, f"{place}, field {field!r}", found=repr(named)[:80], expected=expected)

@@ -1,0 +1,278 @@
+"""Running the stages of a project: what is due, and nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from proctor.construction.pipeline.project import Project
+from proctor.construction.pipeline.records import Frozen, Record, UnitFile
+from proctor.construction.pipeline.stage import ALL, Made, Stage, WaitingError, Work, made_from
+from proctor.core import InfrastructureError, InputError, Registry, Steps, one_of, read_model, replacing, validated
+from proctor.media import Catalogue, cache_folder
+
+R = TypeVar("R", bound=Record)
+
+_ATTEMPTS = "attempts.json"
+_AT_ONCE = 8  # units of one stage
+
+
+@dataclass(frozen=True)
+class ProjectKind:
+    """What a kind of project makes, and by which stages, in their order; `example` is the `project.yaml` that a new
+    one starts with."""
+
+    name: str
+    summary: str
+    stages: tuple[Stage[Any], ...]
+    example: Path
+
+    def stage(self, name: str) -> Stage[Any]:
+        """A stage by name. Raises `InputError` that lists them."""
+        found = next((one for one in self.stages if one.name == name), None)
+        if found is None:
+            names = [one.name for one in self.stages]
+            raise InputError(None, "stage", found=repr(name), expected=one_of(names, name))
+        return found
+
+
+PROJECT_KINDS: Registry[ProjectKind] = Registry("kind of project", group="proctor.project_kinds")
+"""What `proctor build new --kind` takes: the kinds that tasks bring."""
+
+
+@dataclass(frozen=True)
+class UnitState:
+    """Where one unit of a stage stands: `made` now, `kept` from before, or `waiting`, and then why."""
+
+    stage: str
+    unit: str
+    state: str
+    why: str = ""
+
+
+class Folder(Generic[R]):
+    """The files of one stage in a project."""
+
+    def __init__(self, project: Project, stage: Stage[R]) -> None:
+        self.stage = stage
+        self.path = project.work / stage.name
+        self._file = project.file
+
+    def read(self, unit: str) -> UnitFile | None:
+        """What was made of a unit; None where nothing was. Raises `InputError` for a damaged file."""
+        file = self.path / f"{unit}.json"
+        return read_model(file, UnitFile, "a stage's records") if file.is_file() else None
+
+    def records(self, made: UnitFile) -> list[R]:
+        """Its records, of their own kind."""
+        file = self.path / f"{made.unit}.json"
+        return [
+            validated(self.stage.record, one, file, f"record {number}")
+            for number, one in enumerate(made.records, start=1)
+        ]
+
+    def write(self, made: UnitFile) -> None:
+        """Keeps what was made; what stood there goes to the history."""
+        file = self.path / f"{made.unit}.json"
+        if file.is_file():
+            old = self.path / "history" / f"{made.unit}.{len(self.history(made.unit)) + 1:03d}.json"
+            with replacing(old) as draft:
+                draft.write_bytes(file.read_bytes())
+        _write_json(file, made.model_dump(mode="json"))
+
+    def history(self, unit: str) -> list[UnitFile]:
+        """Its former versions, the oldest first."""
+        files = sorted((self.path / "history").glob(f"{unit}.[0-9][0-9][0-9].json"))
+        return [read_model(one, UnitFile, "a stage's records") for one in files]
+
+    def attempts(self) -> dict[str, dict[str, int]]:
+        """How often units, and records of them, were asked to be made again: by unit, then by record ("": all of it)."""
+        file = self.path / _ATTEMPTS
+        return read_model(file, _Attempts, "counts of attempts").units if file.is_file() else {}
+
+    def count_attempt(self, unit: str, record: str, change: int) -> int:
+        """Changes a count by one, and gives it. Raises `InputError` where there is nothing to undo."""
+        counts = self.attempts()
+        mine = counts.setdefault(unit, {})
+        count = mine.get(record, 0) + change
+        if count < 0:
+            where = f"{self.stage.name}: {record or unit}"
+            raise InputError(self._file.parent, where, found="the first version", expected="one made again before")
+        mine[record] = count
+        _write_json(self.path / _ATTEMPTS, {"units": counts})
+        return count
+
+
+class _Attempts(Frozen):
+    units: dict[str, dict[str, int]]
+
+
+def kind_of(project: Project) -> ProjectKind:
+    """The kind of a project. Raises `UnknownNameError` that lists the kinds."""
+    return PROJECT_KINDS.get(project.settings.kind)
+
+
+def units_of(project: Project, stage: Stage[Any]) -> list[str]:
+    """The units of a stage: the sources by id, or all of them as one."""
+    return [ALL] if stage.whole else [one.id for one in project.settings.sources]
+
+
+async def run_stages(
+    project: Project, *, until: str = "", only: Sequence[str] = (), steps: Steps | None = None
+) -> list[UnitState]:
+    """Runs the stages that are due, in their order, up to the stage `until`; `only` are the sources to work on.
+
+    What stands is kept while nothing that led to it has changed, so that a second run asks no model. A unit that can't be
+    made (no model answers, a person must act first) is `waiting`, with what comes after it; the others go on.
+    Raises `InputError` for what a person must correct.
+    """
+    kind = kind_of(project)
+    if until:
+        kind.stage(until)
+    if not project.settings.sources:
+        raise InputError(project.file, "sources", found="none", expected="at least one, with id and video")
+    states: list[UnitState] = []
+    with project.alone(), closing(project.store):
+        try:
+            for stage in kind.stages:
+                units = [one for one in units_of(project, stage) if not only or one in {ALL, *only}]
+                with _shown(steps, stage.name, len(units)) as progress:
+                    states += await _Runner(project, kind, stage, states).run(units, progress)
+                if stage.name == until:
+                    break
+        finally:
+            await project.aclose()
+    return states
+
+
+def _shown(steps: Steps | None, what: str, total: int) -> AbstractContextManager[Callable[[int, int], None]]:
+    return nullcontext(lambda *_: None) if steps is None else steps(what, total)
+
+
+class _Runner:
+    """One stage of one run."""
+
+    def __init__(self, project: Project, kind: ProjectKind, stage: Stage[Any], so_far: Sequence[UnitState]) -> None:
+        self._project, self._stage = project, stage
+        self._folder = Folder(project, stage)
+        self._before = {name: Folder(project, kind.stage(name)) for name in stage.after}
+        self._waiting = {(one.stage, one.unit) for one in so_far if one.state == "waiting"}
+        self._attempts = self._folder.attempts()
+        self._files = Catalogue(cache_folder())
+
+    async def run(self, units: Sequence[str], progress: Callable[[int, int], None]) -> list[UnitState]:
+        done, gate = 0, asyncio.Semaphore(_AT_ONCE)
+
+        async def one(unit: str) -> UnitState:
+            nonlocal done
+            async with gate:
+                state = await self._unit(unit)
+            done += 1
+            progress(done, len(units))
+            return state
+
+        results = await asyncio.gather(*(one(unit) for unit in units), return_exceptions=True)
+        faults = [one for one in results if isinstance(one, BaseException)]
+        if faults:  # the others have ended by now, and what they made is kept
+            for more in faults[1:]:
+                faults[0].add_note(str(more))
+            raise faults[0]
+        return [one for one in results if isinstance(one, UnitState)]
+
+    async def _unit(self, unit: str) -> UnitState:
+        name = self._stage.name
+        missing = self._not_there(unit)
+        if missing:
+            return UnitState(name, unit, "waiting", f"for {missing}")
+        work = self._work(unit)
+        files = {str(_within(self._project, one)): self._files.identity(one) for one in self._stage.reads(work)}
+        key = made_from(self._stage, work, files)
+        there = self._folder.read(unit)
+        if there is not None and there.made_from == key:
+            return UnitState(name, unit, "kept")
+        try:
+            made: Made[Any] = await self._stage.make(work)
+        except (WaitingError, InfrastructureError) as error:
+            return UnitState(name, unit, "waiting", str(error))
+        self._check(unit, made)
+        self._folder.write(
+            UnitFile(
+                stage=name,
+                unit=unit,
+                made_from=key,
+                attempts=dict(work.attempts),
+                records=tuple(one.model_dump(mode="json") for one in made.records),
+                refused=tuple(made.refused),
+                notes=tuple(made.notes),
+            )
+        )
+        return UnitState(name, unit, "made")
+
+    def _work(self, unit: str) -> Work:
+        every = self._project.settings.sources
+        sources = every if self._stage.whole else tuple(one for one in every if one.id == unit)
+        before: dict[str, list[Record]] = {}
+        for name, folder in self._before.items():
+            units = units_of(self._project, folder.stage) if self._stage.whole else [unit]
+            before[name] = [record for one in units if (made := folder.read(one)) for record in folder.records(made)]
+        return Work(self._project, self._stage.name, unit, sources, before, self._attempts.get(unit, {}))
+
+    def _not_there(self, unit: str) -> str:
+        """What of the stages before is not there yet."""
+        for name, folder in self._before.items():
+            needed = units_of(self._project, folder.stage) if self._stage.whole or folder.stage.whole else [unit]
+            lacking = [one for one in needed if (name, one) in self._waiting or folder.read(one) is None]
+            if lacking:
+                return f"{name} of {', '.join(lacking[:3])}" + (" …" if len(lacking) > 3 else "")
+        return ""
+
+    def _check(self, unit: str, made: Made[Any]) -> None:
+        ids = [one.id for one in made.records]
+        twice = next((one for one in ids if ids.count(one) > 1), None)
+        if twice is not None:
+            raise InputError(
+                self._project.folder,
+                f"{self._stage.name}: {unit}",
+                found=f"the id {twice!r} twice",
+                expected="each once",
+            )
+
+
+def _within(project: Project, file: Path) -> Path:
+    return file.relative_to(project.folder) if file.is_relative_to(project.folder) else file
+
+
+def redo_record(project: Project, stage: str, item: str = "", *, undo: bool = False) -> int:
+    """Asks for a stage (all its units), one unit, or one record of it to be made again when it is run next; or takes the last
+    such wish back: then the former version comes out of the journal, and costs nothing. Gives the number of the attempt."""
+    folder = Folder(project, kind_of(project).stage(stage))
+    units = units_of(project, folder.stage)
+    with project.alone():
+        change = -1 if undo else 1
+        if not item or item in units:
+            return max(folder.count_attempt(unit, "", change) for unit in ([item] if item else units))
+        for unit, made in _made(folder, units):
+            if any(one.get("id") == item for one in made.records) or any(one.id == item for one in made.refused):
+                return folder.count_attempt(unit, item, change)
+    known = [str(one.get("id")) for _, made in _made(folder, units) for one in made.records]
+    raise InputError(project.folder, f"{stage}: item", found=repr(item), expected=one_of(known[:8], item))
+
+
+def _made(folder: Folder[Any], units: Sequence[str]) -> Iterator[tuple[str, UnitFile]]:
+    for unit in units:
+        made = folder.read(unit)
+        if made is not None:
+            yield unit, made
+
+
+def _write_json(file: Path, content: Mapping[str, Any]) -> None:
+    try:
+        with replacing(file) as draft:
+            draft.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(file, found=error.strerror or str(error), expected="a place to write to") from error
