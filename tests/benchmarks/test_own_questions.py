@@ -202,8 +202,8 @@ q5,Share?,,40 %,percentage,p
 q6,Length?,,3.5 cm,length,p
 q7,When?,,1:05,time,p
 q8,From when?,,0:10-0:25,interval,p
-q9,Where?,,0.1 0.2 0.5 0.6,bounding box,p
-q10,Point?,,0.5; 0.5,point,p
+q9,Where?,,100 200 500 600,bounding box,p
+q10,Point?,,500; 500,point,p
 q11,Name?,,liver | hepar,short text,p
 q12,Describe,,It moves.,free text,p
 q13,Order?,a; b; c,C > A > B,order,p
@@ -229,7 +229,19 @@ def test_every_answer_format_can_be_declared(tmp_path: Path) -> None:
     references = [item.reference for item in benchmark.items if item.reference is not None]
     assert {item.answer.kind for item in benchmark.items} == set(EVERY_KIND)
     assert [one.answer for one in references] == [
-        *("B", ["A", "C"], True, 3, 40.0, 35.0, [65.0], [[10.0, 25.0]], [[0.1, 0.2, 0.5, 0.6]], [0.5, 0.5], "liver"),
+        *(
+            "B",
+            ["A", "C"],
+            True,
+            3,
+            40.0,
+            35.0,
+            [65.0],
+            [[10.0, 25.0]],
+            [[100.0, 200.0, 500.0, 600.0]],
+            [500.0, 500.0],
+            "liver",
+        ),
         *("It moves.", ["C", "A", "B"], 3, "A", "2/3", {"accuracy": 0.5}, ["sponge"]),
     ]
     assert references[10].accepted == ("hepar",)

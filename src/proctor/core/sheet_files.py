@@ -22,6 +22,7 @@ _LISTS = ("questions", "items", "data", "rows", "examples", "answers")
 _BREAK = re.compile(r"\r\n|\r|\n")
 _DELIMITERS = ",;\t|"
 _FOREIGN = re.compile("[\udc80-\udcff]")  # bytes that are no UTF-8, kept apart so that each cell can be named
+_MOST_FOREIGN = 3
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
 
@@ -99,18 +100,30 @@ def _read_text(raw: bytes, sheet: Sheet) -> None:
         )
     records = ((place + skipped, cells) for place, cells in csv_records(text, sheet.faults, delimiter))
     add_records(sheet, records)
-    for name in [name for name in sheet.columns if _FOREIGN.search(name)]:
-        sheet.fault(1, "", f"the column's name {_readable(name)}, which is not UTF-8", "UTF-8 (Excel: CSV UTF-8)")
-    for row in sheet.rows:
-        for name, cell in row.cells.items():
-            if _FOREIGN.search(cell):
-                sheet.fault(
-                    row.number,
-                    _readable(name)[1:-1],
-                    f"{_readable(cell)}, which is not UTF-8",
-                    "UTF-8 (Excel: CSV UTF-8)",
-                )
-                row.cells[name] = _FOREIGN.sub("\ufffd", cell)
+    _tell_foreign(sheet)
+
+
+def _tell_foreign(sheet: Sheet) -> None:
+    """Faults for text that is not UTF-8: each cell, or one for all where there are many. Where a column's name is none,
+    nothing else is said of the file."""
+    names = [name for name in sheet.columns if _FOREIGN.search(name)]
+    cells = [(row, name) for row in sheet.rows for name, cell in row.cells.items() if _FOREIGN.search(cell)]
+    expected = "UTF-8 (Excel: CSV UTF-8)"
+    if len(names) + len(cells) > _MOST_FOREIGN:
+        place = 1 if names else cells[0][0].number
+        first = _readable(names[0] if names else str(cells[0][0].cells[cells[0][1]]))
+        found = f"{first} and {len(names) + len(cells) - 1:,} more names and cells, which are not UTF-8"
+        sheet.fault(place, "", found, expected)
+    else:
+        for name in names:
+            sheet.fault(1, "", f"the column's name {_readable(name)}, which is not UTF-8", expected)
+        for row, name in cells:
+            found = f"{_readable(row.cells[name])}, which is not UTF-8"
+            sheet.fault(row.number, _readable(name)[1:-1], found, expected)
+    for row, name in cells:
+        row.cells[name] = _FOREIGN.sub("\ufffd", row.cells[name])
+    if names:
+        sheet.columns = []
 
 
 def _decoded(raw: bytes, sheet: Sheet) -> str | None:

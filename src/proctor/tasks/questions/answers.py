@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, get_args
 
@@ -17,20 +18,39 @@ from proctor.tasks.questions.columns import plain
 from proctor.tasks.questions.settings import Settings
 
 KINDS: Mapping[str, tuple[str, ...]] = {
-    "choice": ("choice", "multiple choice", "mcq", "single choice", "option"),
-    "binary": ("binary", "yes no", "yesno", "boolean", "bool", "true false"),
-    "count": ("count", "whole number", "integer"),
-    "percentage": ("percentage", "percent"),
-    "quantity": ("quantity", "number", "numeric", "float", "measurement"),
-    "timestamps": ("timestamps", "timestamp", "time", "moment"),
-    "intervals": ("intervals", "interval", "segment", "segments", "span"),
-    "ordering": ("ordering", "order", "sequence"),
-    "choices": ("choices", "several", "multi select", "multiple answers", "set"),
-    "boxes": ("boxes", "box", "bounding box", "bounding boxes"),
-    "point": ("point", "location"),
-    "short_text": ("short_text", "short text", "short answer", "exact text"),
-    "free_text": ("free_text", "free", "text", "open", "open ended"),
-}
+    "choice": (
+        "choice", "multiple choice", "mcq", "single choice", "option", "einfachauswahl", "choix unique", "qcm", "单选", "单选题",
+        "選擇題", "单项选择题",
+    ),
+    "binary": (
+        "binary", "yes no", "yesno", "boolean", "bool", "true false", "ja nein", "oui non", "vrai faux", "判断", "判断题",
+    ),
+    "count": ("count", "whole number", "integer", "anzahl", "ganze zahl", "entier", "计数"),
+    "percentage": ("percentage", "percent", "prozent", "pourcentage", "百分比"),
+    "quantity": ("quantity", "number", "numeric", "float", "measurement", "zahl", "messwert", "nombre", "mesure", "数值"),
+    "timestamps": ("timestamps", "timestamp", "time", "times", "moment", "zeit", "zeitpunkt", "temps", "时间", "时间点"),
+    "intervals": (
+        "intervals", "interval", "segment", "segments", "span", "time interval", "time range", "zeitraum", "intervall",
+        "intervalle", "时间段", "区间",
+    ),
+    "ordering": ("ordering", "order", "sequence", "reihenfolge", "ordre", "排序", "排序题"),
+    "choices": (
+        "choices", "several", "multi select", "multiple select", "multiple answers", "multiple response", "set",
+        "mehrfachauswahl", "choix multiple", "choix multiples", "多选", "多选题", "多项选择题",
+    ),
+    "boxes": ("boxes", "box", "bbox", "bounding box", "bounding boxes", "rahmen", "boîte", "边界框"),
+    "point": ("point", "location", "punkt", "点"),
+    "scale": ("scale", "rating", "likert", "rating scale", "likert scale", "skala", "échelle", "note", "评分", "量表"),
+    "preference": ("preference", "pairwise", "comparison", "pairwise preference", "präferenz", "préférence", "偏好"),
+    "short_text": (
+        "short_text", "short text", "short", "short answer", "exact text", "string", "name", "word", "kurztext", "texte court",
+        "填空", "填空题",
+    ),
+    "free_text": (
+        "free_text", "free", "text", "open", "open ended", "open ended question", "open question", "long answer", "criteria",
+        "rubric", "freitext", "offen", "texte libre", "ouverte", "简答", "简答题", "开放题",
+    ),
+}  # fmt: skip
 """The formats that need no more than a name, with the names that people use."""
 
 SHOWN: Mapping[str, str] = {
@@ -51,49 +71,141 @@ EVERY_KIND = tuple(str(one.model_fields["kind"].default) for one in get_args(get
 """Every format's name; those that are not in `KINDS` need options of their own (`formats` in `benchmark.yaml`)."""
 
 _FORMAT: TypeAdapter[AnswerFormat] = TypeAdapter(AnswerFormat)
-_YES = {"yes", "y", "true", "ja", "oui", "sí", "si", "sim", "да", "是", "نعم", "כן"}
-_NO = {"no", "n", "false", "nein", "non", "não", "nee", "нет", "否", "لا", "לא"}
+_YES = {
+    "yes", "y", "true", "ja", "wahr", "richtig", "oui", "vrai", "sí", "si", "sì", "sim", "да", "是", "对", "對", "正确", "正確", "有",
+    "نعم", "כן",
+}  # fmt: skip
+_NO = {
+    "no", "n", "false", "nein", "falsch", "non", "faux", "não", "nee", "нет", "否", "不是", "错", "錯", "错误", "錯誤", "没有", "无",
+    "لا", "לא",
+}  # fmt: skip
 _COUNT = re.compile(r"\d{1,9}", re.ASCII)
 _PERCENT = re.compile(r"\d{1,3}(?:\.\d+)?\s?%", re.ASCII)
 _QUANTITY = re.compile(r"[-+]?\d{1,9}(?:[.,]\d{1,9})?\s?(?P<unit>[^\s\d].{0,15})?", re.ASCII)
-_TOLERANCE = re.compile(r"[±+]?\s?(\d{1,9}(?:[.,]\d{1,9})?)\s?(%)?", re.ASCII)
+_SPREAD = re.compile(
+    r"(?P<number>[-+]?\d{1,9}(?:[.,]\d{1,9})?)\s?(?P<unit>[^\s\d±+].{0,15}?)?\s?(?:±|\+/-)\s?(?P<spread>\d{1,9}(?:[.,]\d{1,9})?)\s?(?P<last>[^\s\d±+].{0,15})?"
+)
 _CLOCK = re.compile(r"(?:\d{1,3}:)?\d{1,2}:\d{2}(?:\.\d+)?", re.ASCII)
 _SPAN = re.compile(rf"(?:{_CLOCK.pattern})\s?(?:-|–|to|bis)\s?(?:{_CLOCK.pattern})", re.ASCII)
-_MARKS = re.compile(r"\s*(?:->|[>,;\s])\s*")
+_MARKS = re.compile(r"\s*(?:->|[>,;、，\s]|\b(?:and|und|et)\b|和)\s*")
+_TOLERANCE = re.compile(r"[±+]?\s?(?P<number>\d{1,9}(?:[.,]\d{1,9})?)\s?(?P<unit>[^\d\s].{0,15})?", re.ASCII)
+NO_ANSWER = {
+    "n/a",
+    "na",
+    "#n/a",
+    "nan",
+    "null",
+    "-",
+    "–",
+    "—",
+    "?",
+    "tbd",
+    "todo",
+    "k. a.",
+    "k.a.",
+    "n.a.",
+    "无答案",
+    "待定",
+}
+"""What people write where they have no answer."""
+_NUMBERS = re.compile(r"[\[({]?\s*-?\d+(?:\.\d+)?(?P<more>(?:\s*[,; ]\s*-?\d+(?:\.\d+)?){1,3})\s*[\])}]?", re.ASCII)
 
 
-def declared_format(name: str, settings: Settings, options: Sequence[str], labels: Sequence[str]) -> AnswerFormat:
-    """The format of this name: one of the settings, or a kind. Raises `ParseError` for a name that is neither, and for a
-    kind that needs more than a question has."""
+@dataclass(frozen=True)
+class Told:
+    """What a row says of its answer beside the reference: the options, the labels of its pictures where there are
+    several, the unit of a number, and whether a tolerance is given."""
+
+    options: Sequence[str] = ()
+    labels: Sequence[str] = ()
+    unit: str = ""
+    tolerance: bool = False
+
+
+def declared_format(name: str, cell: Any, settings: Settings, told: Told) -> AnswerFormat:
+    """The format of this name: one of the settings, or a kind. The reference says whether it holds several times, and
+    the unit of a number that has none elsewhere. Raises `ParseError` for a name that is neither, and for a kind that
+    needs more than a question has."""
     if name in settings.formats:
         return settings.formats[name]
     for kind in EVERY_KIND:
         if plain(name) in {plain(one) for one in (kind, *KINDS.get(kind, ()))}:
-            return _built(kind, settings, options, labels)
+            several = any(len(entries) > 1 for entries in _entries(cell_text(cell), kind))
+            return _built(kind, settings, told, several=several, unit=told.unit or _unit_in(cell_text(cell)))
     raise ParseError(expected=one_of([*settings.formats, *EVERY_KIND], name), found=name)
 
 
-def guessed_format(cell: Any, settings: Settings, options: Sequence[str], labels: Sequence[str]) -> AnswerFormat:
-    """The format that a reference has the form of; `labels` are those of the pictures, where there are several."""
-    text = cell_text(cell)
-    named = _labels_in(text, option_letters(len(options)) or labels)
+def guessed_format(cell: Any, settings: Settings, told: Told) -> AnswerFormat:
+    """The format that a reference has the form of."""
+    text, options, labels = cell_text(cell), told.options, told.labels
+    entries = [one for part in _entries(text, "timestamps") for one in part]
     if len(options) > 1:
-        kind = "ordering" if len(named) == len(options) else "choices" if len(named) > 1 else "choice"
+        kind = _of_options(text, options)
     elif isinstance(cell, bool) or text.casefold() in _YES | _NO:
         kind = "binary"
-    elif isinstance(cell, dt.time | dt.timedelta) or all(_CLOCK.fullmatch(part) for part in texts_of(text)):
+    elif isinstance(cell, dt.time | dt.timedelta) or (entries and all(map(_CLOCK.fullmatch, entries))):
         kind = "timestamps"
-    elif all(_SPAN.fullmatch(part) for part in texts_of(text)):
+    elif entries and all(map(_SPAN.fullmatch, entries)):
         kind = "intervals"
-    elif _COUNT.fullmatch(text):
+    elif _COUNT.fullmatch(text) and not told.unit and not told.tolerance:
         kind = "count"
     elif _PERCENT.fullmatch(text):
         kind = "percentage"
-    elif (quantity := _QUANTITY.fullmatch(text)) and (found := _in_unit(quantity["unit"] or "", settings)):
-        return found
+    elif (number := _QUANTITY.fullmatch(text)) and _in_unit(told.unit or number["unit"] or "", settings):
+        return _built("quantity", settings, told, unit=told.unit or number["unit"] or "")
+    elif (spread := _SPREAD.fullmatch(text)) and _in_unit(told.unit or _spread_unit(spread), settings):
+        found = _built("quantity", settings, told, unit=told.unit or _spread_unit(spread))
+        return adjusted_format(found, settings, tolerance=spread["spread"])
     else:
-        kind = "ordering" if len(labels) > 1 and len(named) == len(labels) else "free_text"
-    return _built(kind, settings, options, labels, several=len(texts_of(text)) > 1)
+        kind = "ordering" if len(labels) > 1 and len(_labels_in(text, labels)) == len(labels) else "free_text"
+    several = any(len(part) > 1 for part in _entries(text, kind))
+    return _built(kind, settings, told, several=several)
+
+
+def _of_options(text: str, options: Sequence[str]) -> str:
+    """A choice, several of the options, or their order. Raises `ParseError` where all are named as they are listed, which
+    may be either."""
+    letters = option_letters(len(options))
+    named = [] if text.casefold() in {one.casefold() for one in options} else _labels_in(text, letters)
+    if named == letters and ">" not in text:
+        expected = "the format order or choices in a column 'format': all options are named, which may mean either"
+        raise ParseError(expected=expected, found=text)
+    return "ordering" if len(named) == len(options) else "choices" if len(named) > 1 else "choice"
+
+
+def _entries(text: str, kind: str) -> list[list[str]]:
+    """Of each accepted answer its times or boxes."""
+    sign = r"[;；\n]" if kind == "boxes" else r"[;；\n,、，]"
+    return [[one.strip() for one in re.split(sign, part) if one.strip()] for part in text.split("|")]
+
+
+def _spread_unit(hit: re.Match[str]) -> str:
+    """The unit of "35 mm ± 2" and of "35 ± 2 mm"."""
+    return hit["unit"] or hit["last"] or ""
+
+
+def _unit_in(text: str) -> str:
+    number = _QUANTITY.fullmatch(text.split("|", maxsplit=1)[0].split("±", maxsplit=1)[0].strip())
+    return (number["unit"] or "") if number is not None else ""
+
+
+def looks_like(cell: Any, told: Told) -> str:
+    """The format that the reference of a free text may have been meant in; empty for a text.
+
+    >>> looks_like("400, 300, 700, 800", Told()), looks_like("gall bladder", Told()), looks_like("It moves on.", Told())
+    ('boxes', 'short text', '')
+    """
+    text = cell_text(cell)
+    numbers = _NUMBERS.fullmatch(text)
+    if numbers is not None:
+        count = 1 + len(re.findall(r"\d+(?:\.\d+)?", numbers["more"]))
+        return {2: "point", 4: "boxes"}.get(count, "")
+    if re.fullmatch(r"[AaBb]", text) and not told.options:
+        return "preference"
+    if re.match(r"\d", text) and len(text.split()) <= 4:
+        return "number"
+    short = len(text.split()) <= 3 and len(text) <= 40 and not re.search(r"[.!?。！？]$", text)
+    return "short text" if short and re.search(r"[^\W\d_]{2}", text) and not re.search(r"\d", text) else ""
 
 
 def adjusted_format(answer: AnswerFormat, settings: Settings, tolerance: str = "", unit: str = "") -> AnswerFormat:
@@ -103,9 +215,10 @@ def adjusted_format(answer: AnswerFormat, settings: Settings, tolerance: str = "
         raise ParseError(expected=f"no unit: the answer is a {SHOWN.get(answer.kind, answer.kind)}", found=unit)
     kind = "quantity" if unit else answer.kind
     fields: dict[str, Any] = {"tolerance": settings.tolerances.get(kind, 0.0)}
-    fields = (answer.model_dump() if kind == answer.kind else fields) | {"kind": kind}
+    fields = (dict(answer) if kind == answer.kind else fields) | {"kind": kind}
     fields |= {"unit": unit} if unit else {}
-    fields |= _tolerance(tolerance, kind) if tolerance else {}
+    own = {"timestamps": "s", "percentage": "%"}.get(kind, fields.get("unit", ""))
+    fields |= _tolerance(tolerance, kind, own) if tolerance else {}
     try:
         return _FORMAT.validate_python(fields)
     except ValidationError as error:
@@ -114,12 +227,16 @@ def adjusted_format(answer: AnswerFormat, settings: Settings, tolerance: str = "
         raise ParseError(expected=expected, found=tolerance or unit) from None
 
 
-def _tolerance(text: str, kind: str) -> dict[str, float]:
+def _tolerance(text: str, kind: str, own: str) -> dict[str, float]:
     hit = _TOLERANCE.fullmatch(text)
-    if hit is None:
+    unit = (hit["unit"] or "").strip() if hit is not None else ""
+    share = kind == "quantity" and unit == "%" != own
+    if hit is None or not (
+        share or unit in {"", own} or (unit != "%" and _in_unit(unit, Settings()) == _in_unit(own, Settings()))
+    ):
         raise ParseError(expected="a number, such as 0.5 or 5 %", found=text)
-    number = float(hit[1].replace(",", "."))
-    return {"relative": number / 100} if hit[2] and kind == "quantity" else {"tolerance": number}
+    number = float(hit["number"].replace(",", "."))
+    return {"relative": number / 100} if share else {"tolerance": number}
 
 
 def is_unit(text: str) -> bool:
@@ -155,50 +272,104 @@ def _in_unit(unit: str, settings: Settings) -> QuantityFormat | None:
 
 
 def _labels_in(text: str, labels: Sequence[str]) -> list[str]:
-    """The labels, where a text is nothing but different ones of them."""
+    """The labels, where a text is nothing but different ones of them: "A, C", "A and C", "AC"."""
     parts = [part.strip("()[].") for part in _MARKS.split(text.strip()) if part]
     known = {label.casefold(): label for label in labels}
+    if len(parts) == 1 and 1 < len(parts[0]) <= len(labels) and parts[0].isupper():
+        parts = [*parts[0]]
     found = [known[part.casefold()] for part in parts if part.casefold() in known]
     return found if len(found) == len(parts) == len(set(found)) else []
 
 
-def _built(
-    kind: str, settings: Settings, options: Sequence[str], labels: Sequence[str], *, several: bool = False
-) -> AnswerFormat:
-    if kind == "choice" and len(options) < 2:
-        raise ParseError(expected="two or more options for a choice", found=f"{len(options)} options")
+def _built(kind: str, settings: Settings, told: Told, *, several: bool = False, unit: str = "") -> AnswerFormat:
+    if kind == "choice" and len(told.options) < 2:
+        raise ParseError(expected="two or more options for a choice", found=f"{len(told.options)} options")
     listed: tuple[str, ...] = ()
     if kind == "ordering":
-        listed = tuple(option_letters(len(options)) or labels)
+        listed = tuple(option_letters(len(told.options)) or told.labels)
     elif kind == "classes":
-        listed = tuple(options)
-    return _format(kind, listed, settings.tolerances.get(kind), several)
+        listed = tuple(told.options)
+    return _format(kind, listed, settings.tolerances.get(kind), several, unit if kind == "quantity" else "")
 
 
 @lru_cache(maxsize=1024)
-def _format(kind: str, listed: tuple[str, ...], tolerance: float | None, several: bool) -> AnswerFormat:
+def _format(kind: str, listed: tuple[str, ...], tolerance: float | None, several: bool, unit: str) -> AnswerFormat:
     """Raises `ParseError` where a format needs more than that."""
     fields: dict[str, Any] = {"kind": kind}
     fields |= {"labels": listed} if kind == "ordering" else {"classes": listed} if kind == "classes" else {}
-    fields |= {"several": several} if kind in {"timestamps", "intervals"} else {}
+    fields |= {"several": several} if kind in {"timestamps", "intervals", "boxes"} else {}
     fields |= {} if tolerance is None else {"tolerance": tolerance}
+    fields |= {"unit": unit} if unit else {}
     try:
         return _FORMAT.validate_python(fields)
     except ValidationError as error:
+        if unit:
+            said = str(error.errors()[0].get("ctx", {}).get("error", ""))
+            raise ParseError(expected=said.partition("expected ")[2] or "a unit", found=unit) from None
         needed = {"ordering": "options, or several pictures, to put in order", "classes": "options"}
         raise ParseError(expected=needed.get(kind, error.errors()[0]["msg"]), found=f"the format {kind}") from None
 
 
-def reference_of(answer: AnswerFormat, cell: Any, options: Sequence[str]) -> tuple[JsonValue, ...]:
-    """The right answer in canonical form, and further ones that count as right. Raises `ParseError` where a cell states
-    none."""
-    text = cell_text(cell)
-    if answer.kind == "choice":
-        return tuple(dict.fromkeys(letter_of(part.strip(), options) for part in text.split("|")))
-    if answer.kind == "choices" and (named := _labels_in(" ".join(texts_of(cell)), option_letters(len(options)))):
-        return answer.read_reference([*named], options)
-    if answer.kind == "binary" and text.casefold() in _YES | _NO:
-        return answer.read_reference(text.casefold() in _YES, options)
+def reference_of(answer: AnswerFormat, cell: Any, told: Told, marks: Sequence[str] = ()) -> tuple[JsonValue, ...]:
+    """The right answer in canonical form, and further ones that count as right. `marks` are the numbers of the options,
+    where their columns have some. Raises `ParseError` where a cell states none."""
+    text, options, kind = cell_text(cell), told.options, str(answer.kind)
+    letters = option_letters(len(options))
+    if kind == "choice":
+        named = _labels_in(text, letters)
+        if len(named) > 1 and "|" not in text:
+            all_of, any_of = ", ".join(named), " | ".join(named)
+            expected = (
+                f"one option; where all of several are right {all_of!r} as format choices, any of them {any_of!r}"
+            )
+            raise ParseError(expected=expected, found=text)
+        return tuple(
+            dict.fromkeys(letter_of(_marked(part.strip(), options, marks), options) for part in text.split("|"))
+        )
+    if kind in {"choices", "ordering"}:
+        return _of_labels(answer, cell, text, letters or getattr(answer, "labels", ()), options)
+    if kind == "binary" and text.casefold() in _YES | _NO | {"0", "1"}:
+        return answer.read_reference(text.casefold() in _YES | {"1"}, options)
+    if kind in {"boxes", "point"}:
+        return _places(answer, cell, text)
+    if kind == "quantity" and (spread := _SPREAD.fullmatch(text)):
+        return answer.read_reference(f"{spread['number']} {_spread_unit(spread)}".strip())
     if isinstance(cell, bool | int | list | dict) and not answer.any_text:
         return answer.read_reference(cell, options)
     return answer.read_reference(text, options)
+
+
+def _of_labels(
+    answer: AnswerFormat, cell: Any, text: str, labels: Sequence[str], options: Sequence[str]
+) -> tuple[JsonValue, ...]:
+    named = _labels_in(" ".join(texts_of(cell)), labels)
+    given: JsonValue = [*named] if named else cell if isinstance(cell, list) else text
+    try:
+        return answer.read_reference(given, options)
+    except ParseError as error:
+        several = f"all right options, such as {labels[0]}, {labels[-1]}, or their texts with semicolons"
+        inside = f"all of {', '.join(labels)} in their order, such as {' > '.join(reversed(labels))}"
+        raise ParseError(expected=several if answer.kind == "choices" else inside, found=text or error.found) from None
+
+
+def _marked(text: str, options: Sequence[str], marks: Sequence[str]) -> str:
+    """The text of the option of that number, where the options' columns have numbers; else the text itself."""
+    place = marks.index(text) if text in marks and text not in options else len(options)
+    return options[place] if place < len(options) else text
+
+
+def _places(answer: Any, cell: Any, text: str) -> tuple[JsonValue, ...]:
+    """Boxes or points. Shares of 1 are refused where x and y run to 1000, since they would all lie in one corner."""
+    width, height = answer.width, answer.height
+    expected = (
+        f"x from 0 to {width:g} and y from 0 to {height:g}, left to right and top to bottom (for pixels or shares of 1: "
+        "width and height under formats in benchmark.yaml)"
+    )
+    numbers = [float(one) for one in re.findall(r"\d+(?:\.\d+)?", text)]
+    if numbers and max(numbers) <= 1 < min(width, height):
+        raise ParseError(expected=expected, found=text)
+    try:
+        return answer.read_reference(cell if isinstance(cell, list | dict) else text)  # type: ignore[no-any-return]
+    except ParseError as error:
+        beyond = "inside the picture" in error.expected
+        raise ParseError(expected=expected if beyond else error.expected, found=text) from None

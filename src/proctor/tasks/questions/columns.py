@@ -10,51 +10,61 @@ from dataclasses import dataclass, field
 from proctor.core import TableFault, one_of
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
-    "id": ("id", "item id", "question id", "qid", "uid", "item", "nr", "nummer", "identifiant", "编号", "رقم"),
+    "id": (
+        "id", "item id", "question id", "qid", "uid", "item", "nr", "no", "number", "#", "n°", "nummer", "question no",
+        "question nr", "question number", "item no", "item number", "frage nr", "frage id", "fragen id", "fragennummer",
+        "fragennr", "identifiant", "numéro", "número", "numero", "编号", "序号", "题号", "編號", "序號", "題號", "番号", "رقم",
+    ),
     "question": (
-        "question", "question text", "query", "prompt", "stem", "frage", "fragetext", "pregunta", "domanda", "pergunta",
-        "vraag", "fråga", "spørgsmål", "pytanie", "вопрос", "问题", "问", "質問", "질문", "سؤال", "السؤال", "שאלה",
+        "question", "question text", "query", "prompt", "stem", "frage", "fragetext", "fragestellung", "énoncé", "intitulé",
+        "question posée", "pregunta", "domanda", "pergunta", "vraag", "fråga", "spørgsmål", "pytanie", "вопрос", "问题",
+        "题目", "题干", "問題", "題目", "問", "質問", "질문", "سؤال", "السؤال", "שאלה",
     ),
     "answer": (
         "answer", "correct answer", "right answer", "reference", "reference answer", "gold", "gold answer", "ground truth",
-        "solution", "target", "answer key", "correct option", "antwort", "richtige antwort", "lösung", "réponse",
-        "respuesta", "respuesta correcta", "risposta", "resposta", "antwoord", "svar", "odpowiedź", "ответ", "答案", "回答",
+        "solution", "target", "answer key", "correct option", "correct choice", "antwort", "lösung", "referenz", "réponse",
+        "solution correcte", "respuesta", "risposta", "resposta", "antwoord", "svar", "odpowiedź", "ответ", "答案", "回答",
         "정답", "إجابة", "الجواب", "الإجابة", "תשובה",
     ),
     "options": (
-        "options", "choices", "answer options", "answer choices", "candidates", "optionen", "antwortoptionen",
-        "antwortmöglichkeiten", "opciones", "opzioni", "opções", "opties", "варианты", "选项", "選択肢", "خيارات", "אפשרויות",
+        "options", "choices", "answer options", "answer choices", "candidates", "optionen", "antwortoptionen", "auswahl",
+        "antwortmöglichkeiten", "choix", "propositions", "opciones", "opzioni", "opções", "opties", "варианты", "选项",
+        "選項", "選択肢", "خيارات", "אפשרויות",
     ),
     "media": (
-        "media", "medium", "video", "videos", "clip", "video file", "video path", "image", "images", "image file",
-        "image path", "picture", "pictures", "photo", "frames", "frame folder", "file", "files", "file name", "path", "bild",
-        "bilder", "datei", "vidéo", "fichier", "imagen", "archivo", "immagine", "imagem", "bestand", "видео", "视频", "图片",
-        "图像", "動画", "画像", "فيديو", "صورة", "סרטון", "תמונה",
+        "media", "medium", "video", "videos", "clip", "image", "images", "picture", "pictures", "photo", "frames",
+        "frame folder", "scan", "file", "files", "path", "filename", "bild", "bilder", "foto", "datei", "dateiname", "vidéo",
+        "photographie", "fichier", "cliché", "imagen", "archivo", "immagine", "imagem", "bestand", "видео", "视频", "影片", "影像", "视像",
+        "图片", "图像", "圖片", "圖像", "文件", "檔案", "動画", "画像", "فيديو", "صورة", "סרטון", "תמונה",
     ),
     "start": (
-        "start", "start time", "start s", "start seconds", "time start", "from", "begin", "beginn", "anfang", "von", "début",
-        "inicio", "inizio", "início", "начало", "开始", "開始", "بداية", "התחלה",
+        "start", "from", "begin", "beginn", "beginning", "anfang", "von", "début", "inicio", "inizio", "início", "начало",
+        "开始", "開始", "起始", "بداية", "התחלה",
     ),
     "end": (
-        "end", "end time", "end s", "end seconds", "time end", "stop", "to", "until", "ende", "bis", "fin", "fine", "fim",
-        "einde", "конец", "结束", "終了", "نهاية", "סוף",
+        "end", "ending", "stop", "to", "until", "ende", "bis", "fin", "fine", "fim", "einde", "конец", "结束", "結束", "终止",
+        "終了", "نهاية", "סוף",
     ),
     "window": ("window", "window level", "window centre width", "window center width", "fenster", "fenêtre", "ventana"),
     "group": (
-        "group", "cluster", "patient", "patient id", "subject", "subject id", "case", "case id", "procedure",
-        "procedure id", "study", "study id", "video id", "gruppe", "patientin", "fall", "paciente", "paziente", "groupe",
-        "grupo", "gruppo", "пациент", "患者", "病例", "مريض", "מטופל",
+        "group", "cluster", "patient", "subject", "case", "procedure", "study", "video id", "participant", "gruppe",
+        "patientin", "fall", "paciente", "paziente", "cas", "sujet", "groupe", "grupo", "gruppo", "пациент", "患者", "病例",
+        "病人", "病患", "分组", "مريض", "מטופל",
     ),
-    "format": ("format", "answer format", "answer type", "antwortformat"),
+    "format": (
+        "format", "answer format", "answer type", "antwortformat", "antworttyp", "antwortart", "format de réponse",
+        "type de réponse", "答案格式", "题型", "題型",
+    ),
     "accepted": (
-        "accepted", "accepted answers", "also accepted", "also right", "alternative answers", "aliases", "auch richtig",
+        "accepted", "accepted answers", "also accepted", "also right", "alternative answers", "aliases", "synonyms",
+        "auch richtig", "synonyme", "autres réponses", "其他答案",
     ),
-    "tolerance": ("tolerance", "allowed error", "toleranz", "tolérance", "tolerancia", "tolleranza"),
-    "unit": ("unit", "units", "einheit", "unité", "unidad", "unità", "unidade", "единица", "单位"),
-    "criteria": ("criteria", "rubric", "rubrics", "kriterien", "critères", "criterios", "criteri", "评分标准"),
+    "tolerance": ("tolerance", "allowed error", "toleranz", "tolérance", "tolerancia", "tolleranza", "tolerância", "容差", "公差", "允许误差"),
+    "unit": ("unit", "units", "einheit", "unité", "unidad", "unità", "unidade", "единица", "单位", "單位"),
+    "criteria": ("criteria", "rubric", "rubrics", "kriterien", "critères", "barème", "criterios", "criteri", "评分标准", "評分標準"),
     "rationale": (
-        "rationale", "explanation", "reasoning", "begründung", "erklärung", "explication", "explicación", "spiegazione",
-        "解析", "解释",
+        "rationale", "explanation", "reasoning", "begründung", "erklärung", "explication", "justification", "explicación",
+        "spiegazione", "解析", "解释", "解釋",
     ),
 }  # fmt: skip
 """What a column may be, with the names by which it is recognised, the most telling first; every other one is a facet."""
@@ -78,9 +88,33 @@ MEANING: Mapping[str, str] = {
 }
 """What each field is."""
 
+_DATED = "clip|video|segment|time|timeof|zeit|temps|tempsde|heure|heurede|tiempode|tempodi"
+_TIMED = "time|timestamp|stamp|point|clip|s|sec|secs|second|seconds|in|sek|sekunden|zeit|zeitpunkt|时间|時間|时刻|点|秒"
+_NAMED = "file|filename|name|path|datei|dateiname|pfad|文件|文件名|名称|名|名稱|路径|路徑|檔案|檔名"
+_AROUND: Mapping[str, tuple[str, str]] = {
+    "answer": (
+        "correct|right|gold|true|expected|richtige|korrekte|erwartete|muster|bonne|正确|正確|标准|標準|参考|參考",
+        "correcte|attendue|correcta|corretta|correta|esperada",
+    ),
+    "media": (
+        f"video|clip|image|media|picture|bild|frame|nomdu|nom|fichier|chemin|chemindu|{_NAMED}|视频|图片|影像",
+        _NAMED,
+    ),
+    "start": (_DATED, _TIMED),
+    "end": (_DATED, _TIMED),
+    "group": ("", "id|ids|en|n|nr|no|number|nummer|code|编号|編號|号|號"),
+}
+"""Words before and behind a field's names that do not change what it is."""
+_WEAK: Mapping[str, tuple[str, ...]] = {"answer": ("correct", "richtig", "label"), "question": ("text", "aufgabe")}
+"""Names that count only where no surer one is there."""
+
+_NEAR = ("media", "start", "end")  # without them a system is shown something else, or nothing
 _ALONE = {"question", "answer", "options"}  # which of two columns is meant, nobody should guess
 _NUMBERS = [str(number) for number in range(1, 100)]  # more than there are letters are told row by row
-_OPTION = re.compile(r"(?:option|choice|opt|antwort|opción|opcion|opzione|选项)?([a-z]|[1-9][0-9]?)")
+_OPTION = re.compile(
+    r"(?:option|choice|opt|answer|antwort|antwortoption|antwortmoglichkeit|auswahl|choix|proposition|reponse|opcion|opzione"
+    r"|选项|選項|選択肢)?([a-z]|[0-9]{1,2})"
+)
 _PICTURE = re.compile(r"(?:image|picture|photo|frame|video|bild|图片|图像)[0-9]{1,2}")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -99,6 +133,23 @@ class ColumnMap:
         return next(iter(self.fields.get(name, ())), "")
 
     @property
+    def marks(self) -> list[str]:
+        """The numbers that the columns of the options have, in order; none where they have letters."""
+        numbers = [re.sub(r"\D", "", plain(column)) for column in self.options]
+        return numbers if all(numbers) else []
+
+    @property
+    def near_line(self) -> str:
+        """Facets that are called nearly as a field that no column stands for; empty without any."""
+        near = [
+            f"{column!r} ({name}?)"
+            for column in self.facets
+            for name in _NEAR
+            if not self.fields.get(name) and _near(name, column)
+        ]
+        return f"Kept as facets: {', '.join(near)}; if it is that, say so: --map FIELD=COLUMN" if near else ""
+
+    @property
     def line(self) -> str:
         """The mapping in one line."""
         parts = [f"{name} = {' + '.join(map(repr, columns))}" for name, columns in self.fields.items() if columns]
@@ -114,11 +165,30 @@ def plain(name: str) -> str:
     >>> plain("Start-Time (s)"), plain("RÉPONSE"), plain("Frage")
     ('starttimes', 'reponse', 'frage')
     """
-    apart = unicodedata.normalize("NFKD", name.casefold())
-    return "".join(one for one in apart if one.isalnum())
+    apart = unicodedata.normalize("NFKD", name.casefold().replace("°", "o"))
+    return "".join(one for one in apart if one.isalnum()) or name.strip()
 
 
 _KNOWN = {name: {plain(word): place for place, word in enumerate(words)} for name, words in FIELDS.items()}
+_DECORATED = {
+    name: re.compile(rf"(?:{before})?(?:{'|'.join(sorted(_KNOWN[name], key=len, reverse=True))})(?:{after})*")
+    for name, (before, after) in _AROUND.items()
+}
+
+
+def _surety(name: str, column: str) -> int | None:
+    """How exactly a column is called as a field, 0 the best; None where its name is none of the field's."""
+    said = plain(column)
+    if said in _KNOWN[name]:
+        return _KNOWN[name][said]
+    pattern = _DECORATED.get(name)
+    return None if pattern is None or not pattern.fullmatch(said) else len(_KNOWN[name])
+
+
+def _near(name: str, column: str) -> bool:
+    """Whether a column that is no field is called nearly as one is."""
+    words = [plain(word) for word in re.split(r"[^\w]|_", column) if word]
+    return bool(words) and bool({words[0], words[-1]} & {*_KNOWN[name]})
 
 
 def recognise(columns: Sequence[str], given: Mapping[str, Sequence[str]]) -> ColumnMap:
@@ -131,13 +201,12 @@ def recognise(columns: Sequence[str], given: Mapping[str, Sequence[str]]) -> Col
     _take_given(found, columns, given)
     taken = {column for used in found.fields.values() for column in used}
     rest = [column for column in columns if column not in taken]
-    for name, known in _KNOWN.items():
+    for name in _KNOWN:
         if name in given:
             continue
-        hits = sorted(
-            (known[plain(column)], place, column) for place, column in enumerate(rest) if plain(column) in known
-        )
-        named = [column for _, _, column in hits]
+        sure = {column: hit for column in rest if (hit := _surety(name, column)) is not None}
+        named = sorted(sure, key=sure.__getitem__)
+        named = named or [column for column in rest if plain(column) in _WEAK.get(name, ())]
         if name == "media":
             numbered = [column for column in rest if _PICTURE.fullmatch(plain(column))]
             found.fields[name] = [column for column in rest if column in {*named, *numbered}]
@@ -180,7 +249,7 @@ def _option_columns(columns: Sequence[str]) -> list[str]:
         if hit is not None and plain(column) != hit[1] * hit[1].isdigit():  # a bare number is no option
             marked.setdefault(plain(column).removesuffix(hit[1]), {})[hit[1]] = column
     for marks in marked.values():
-        for order in (_LETTERS, _NUMBERS):
+        for order in (_LETTERS, _NUMBERS, ["0", *_NUMBERS]):
             kept = [marks[mark] for mark in order[: len(marks)] if mark in marks]
             if len(kept) == len(marks) >= 2:
                 return kept

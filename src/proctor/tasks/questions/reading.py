@@ -25,7 +25,7 @@ from proctor.core import (
     read_sheet,
 )
 from proctor.judges import JUDGES
-from proctor.media import CONDITIONS
+from proctor.media import CONDITIONS, IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from proctor.metrics import code_scorers
 from proctor.tasks.questions.answers import SHOWN, are_criteria, is_unit
 from proctor.tasks.questions.cells import undirected
@@ -105,13 +105,30 @@ def read_questions(
         reading.notes += sheet.notes
     if not names:
         return reading
+    _find_media(reading, sheets, media)
     _keep_facets(reading, sheets, given={*given, *(columns or {})})
-    reading.notes.append(mapping.line)
+    reading.notes += [line for line in (mapping.line, mapping.near_line) if line]
     reading.faults += [(sheets[0].file, fault) for fault in mapping.faults]
     if not mapping.faults:
         _read_rows(reading, sheets)
         _check_protocol(reading)
     return reading
+
+
+def _find_media(reading: QuestionSet, sheets: Sequence[Sheet], media: Path | None) -> None:
+    """Where no column is called like media, those that hold nothing but names of videos or images."""
+    mapping = reading.columns
+    if mapping.fields.get("media"):
+        return
+    endings = (*VIDEO_EXTENSIONS, *IMAGE_EXTENSIONS)
+    for column in [*mapping.fields.get("group", ()), *mapping.facets]:
+        texts = [text for sheet in sheets for text in sheet.texts(column)]
+        if texts and all(part.strip().lower().endswith(endings) for text in texts for part in text.split(";")):
+            mapping.fields.setdefault("media", []).append(column)
+            mapping.facets = [one for one in mapping.facets if one != column]
+    if mapping.fields.get("media"):
+        reading.folder = MediaFolder(reading.layout.folder, media, _paths(sheets, mapping))
+        reading.folder.window = reading.layout.settings.window
 
 
 def _keep_facets(reading: QuestionSet, sheets: Sequence[Sheet], *, given: Container[str]) -> None:
@@ -145,11 +162,15 @@ def _paths(sheets: Iterable[Sheet], mapping: ColumnMap) -> list[str]:
 
 
 def _read_rows(reading: QuestionSet, sheets: Sequence[Sheet]) -> None:
-    if not (reading.columns.one("answer") or reading.columns.one("criteria")):
+    columns = reading.columns
+    if not columns.one("answer") and not columns.one("criteria"):
+        listed = ", ".join(map(repr, [*columns.facets, *columns.options]))
+        found = f"no column for the right answer{f' among {listed}' if listed else ''}"
         expected = "one, or --map answer=COLUMN"
-        reading.faults.append((sheets[0].file, TableFault(1, "", "no column for the right answer", expected)))
+        reading.faults.append((sheets[0].file, TableFault(1, "", found, expected)))
         return
     guessed: dict[str, list[tuple[int, str]]] = {}
+    doubted: dict[str, list[int]] = {}
     for sheet in sheets:
         reader = RowReader(sheet, reading.columns, reading.layout.settings, reading.folder)
         for row in sheet.rows:
@@ -170,7 +191,12 @@ def _read_rows(reading: QuestionSet, sheets: Sequence[Sheet]) -> None:
         reading.shown += reader.shown
         for kind, rows in reader.guessed.items():
             guessed.setdefault(kind, []).extend(rows)
+        for kind, numbers in reader.doubted.items():
+            doubted.setdefault(kind, []).extend(numbers)
     reading.notes.append(_formats_line(reading, guessed))
+    reading.notes += [
+        line for line in (_doubts_line(doubted), _places_line(reading.items), _shares_line(reading.items)) if line
+    ]
     _add_groups(reading)
     _add_facets(reading)
     reading.faults.sort(key=lambda one: (one[0], one[1].row))
@@ -194,6 +220,33 @@ def _formats_line(reading: QuestionSet, guessed: Mapping[str, Sequence[tuple[int
     return f"Answer formats: {', '.join((*told, *parts)) or 'none'}{how}"
 
 
+def _doubts_line(doubted: Mapping[str, Sequence[int]]) -> str:
+    """What was taken for free text, and may have been meant otherwise."""
+    told = [
+        f"{kind!r} ({'row' if len(rows) == 1 else 'rows'} {', '.join(map(str, rows[:5]))}{' …' if len(rows) > 5 else ''})"
+        for kind, rows in doubted.items()
+    ]
+    asked = "Taken for free text, which a judge scores. Code scores it where a column 'format' says otherwise"
+    return f"{asked}: perhaps {', '.join(told)}" if told else ""
+
+
+def _places_line(items: Iterable[Item]) -> str:
+    """How boxes and points are read, where no settings say it."""
+    found = {item.answer.kind for item in items if getattr(item.answer, "width", 0) == 1000}
+    named = " and ".join(one for one in ("boxes", "point") if one in found).replace("point", "points")
+    how = (
+        "x and y run from 0 to 1000 across the picture, not in pixels (width and height under `formats` say otherwise)"
+    )
+    return f"{named.capitalize()}: {how}" if named else ""
+
+
+def _shares_line(items: Iterable[Item]) -> str:
+    """References that may be shares where percentages are expected."""
+    given = (item.reference.answer for item in items if item.answer.kind == "percentage" and item.reference)
+    small = next((one for one in given if isinstance(one, float) and 0 < one <= 1), None)
+    return f"Percentages: {small:g} is read as {small:g} %, not {100 * small:g} %" if small else ""
+
+
 def _add_groups(reading: QuestionSet) -> None:
     """Groups of items whose rows name none: those that share a file belong together."""
     column = reading.columns.one("group")
@@ -213,9 +266,13 @@ def _add_groups(reading: QuestionSet) -> None:
         item.model_copy(update={"group": groups[item.id]}) if item.id in groups else item for item in reading.items
     ]
     rest = f" of the {len(without):,} rows without one" if len(without) < len(reading.items) else ""
-    reading.notes.append(
-        f"Groups: {len(set(groups.values())):,}, from the media{rest}: questions on one file belong together"
-    )
+    sets: dict[str, set[frozenset[str]]] = {}
+    for item in (one for one in without if one.id in groups):
+        sets.setdefault(groups[item.id], set()).add(frozenset(medium.source for medium in item.media))
+    joined = sum(len(one) > 1 for one in sets.values())
+    held = f"; {'one holds' if joined == 1 else f'{joined:,} hold'} several, since a question shows them together"
+    line = f"Groups: {len(set(groups.values())):,}, from the media{rest}: questions on one file belong together"
+    reading.notes.append(line + (held if joined else ""))
 
 
 def _by_files(items: Iterable[Item], folders: Mapping[str, str]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,7 +32,16 @@ from proctor.core import (
 from proctor.core.formats import AnswerFormat, FreeTextFormat
 from proctor.media import parse_window
 from proctor.metrics.ordering import NEIGHBOURS
-from proctor.tasks.questions.answers import adjusted_format, declared_format, guessed_format, reference_of
+from proctor.tasks.questions.answers import (
+    NO_ANSWER,
+    Told,
+    adjusted_format,
+    declared_format,
+    guessed_format,
+    is_unit,
+    looks_like,
+    reference_of,
+)
 from proctor.tasks.questions.cells import options_of, seconds_of, texts_of, undirected
 from proctor.tasks.questions.columns import ColumnMap
 from proctor.tasks.questions.media import MediaFolder, labels_of
@@ -54,7 +63,8 @@ class Place:
 @dataclass
 class RowReader:
     """Reads rows by a mapping of columns. What is wrong goes to `faults`, and `guessed` counts the formats that nobody
-    declared, each with the first row and its reference; `shown` are the media of each row."""
+    declared, each with the first row and its reference; `doubted` are rows of free text by the format that they look
+    like, `shown` the media of each row."""
 
     sheet: Sheet
     columns: ColumnMap
@@ -62,6 +72,7 @@ class RowReader:
     folder: MediaFolder
     faults: list[TableFault] = field(default_factory=list)
     guessed: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    doubted: dict[str, list[int]] = field(default_factory=dict)
     shown: list[tuple[Place, tuple[Media, ...]]] = field(default_factory=list)
 
     def item(self, row: SheetRow, number: int) -> Item | None:
@@ -76,9 +87,11 @@ class RowReader:
         options = self._options(row)
         pictures = [one for one in media or () if one.kind == "image"]
         labels = labels_of(len(pictures)) if len(pictures) > 1 else []
-        answer = self._answer(row, options or [], labels)
+        unit, tolerance = (undirected(row.cells.get(self.columns.one(name))) for name in ("unit", "tolerance"))
+        told = Told(tuple(options or ()), tuple(labels), cell_text(unit), not is_empty(tolerance))
+        answer = self._answer(row, told)
         criteria = self._criteria(row, answer)
-        references = (None,) if criteria and self._unanswered(row) else self._references(row, answer, options or [])
+        references = (None,) if criteria and self._unanswered(row) else self._references(row, answer, told)
         if len(self.faults) > before or answer is None:
             return None
         shown = () if answer.kind == "classes" else tuple(options or ())  # it lists its own
@@ -196,15 +209,15 @@ class RowReader:
             return True
         return False
 
-    def _answer(self, row: SheetRow, options: Sequence[str], labels: Sequence[str]) -> AnswerFormat | None:
+    def _answer(self, row: SheetRow, told: Told) -> AnswerFormat | None:
         column = self.columns.one("answer")
         cell = undirected(row.cells.get(column))
-        told = cell_text(row.cells.get(self.columns.one("format"))) or self.settings.format
-        if told:
+        name = cell_text(row.cells.get(self.columns.one("format"))) or self.settings.format
+        known = told if is_unit(told.unit) else replace(told, unit="")
+        if name:
             where = self.columns.one("format")
-            return self._adjusted(
-                row, self._tried(row, where, lambda: declared_format(told, self.settings, options, labels))
-            )
+            found = self._tried(row, where, lambda: declared_format(name, cell, self.settings, known))
+            return self._adjusted(row, found)
         if self._unanswered(row) and not is_empty(row.cells.get(self.columns.one("criteria"))):
             return FreeTextFormat()
         if is_empty(cell):
@@ -213,10 +226,12 @@ class RowReader:
         if isinstance(cell, dt.date):
             self._fault(row, column, _told(cell), "an answer as a text")
             return None
-        found = self._tried(row, column, lambda: guessed_format(cell, self.settings, options, labels))
+        found = self._tried(row, column, lambda: guessed_format(cell, self.settings, known))
         found = self._adjusted(row, found)
         if found is not None:
             self.guessed.setdefault(found.kind, []).append((row.number, cell_text(cell)))
+            if found.kind == "free_text" and (other := looks_like(cell, told)):
+                self.doubted.setdefault(other, []).append(row.number)
         return found
 
     def _unanswered(self, row: SheetRow) -> bool:
@@ -241,18 +256,20 @@ class RowReader:
             return ()
         return self._tried(row, column, lambda: read_criteria(cell)) or ()
 
-    def _references(self, row: SheetRow, answer: AnswerFormat | None, options: Sequence[str]) -> tuple[JsonValue, ...]:
+    def _references(self, row: SheetRow, answer: AnswerFormat | None, told: Told) -> tuple[JsonValue, ...]:
         """The reference and what else is accepted; empty, with faults, where something is wrong."""
         if answer is None:
             return ()
         column, more = self.columns.one("answer"), self.columns.one("accepted")
         cell = row.cells.get(column) if answer.any_text else undirected(row.cells.get(column))
-        if is_empty(cell):
-            self._fault(row, column, "nothing", "the right answer")
+        text = cell_text(cell)
+        if not text or (answer.kind == "free_text" and text.casefold() in NO_ANSWER):
+            self._fault(row, column, repr(text) if text else "nothing", "the right answer")
             return ()
-        found = self._tried(row, column, lambda: reference_of(answer, cell, options))
+        marks = self.columns.marks
+        found = self._tried(row, column, lambda: reference_of(answer, cell, told, marks))
         for text in texts_of(undirected(row.cells.get(more))):
-            also = self._tried(row, more, lambda text=text: reference_of(answer, text, options))  # type: ignore[misc]
+            also = self._tried(row, more, lambda text=text: reference_of(answer, text, told, marks))  # type: ignore[misc]
             found = None if found is None or also is None else (*found, *also)
         return tuple(one for place, one in enumerate(found or ()) if one not in (found or ())[:place])
 
