@@ -7,16 +7,19 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.construction.pipeline.content import DraftQuestion, ProcedureEvent, Sentence, Timed, Word
+    from proctor.construction.pipeline.events import EventsStage
     from proctor.construction.pipeline.project import Project, SourceVideo
     from proctor.construction.pipeline.records import Call, Frozen, Record, Refused
     from proctor.construction.pipeline.running import PROJECT_KINDS, ProjectKind, redo_record, run_stages
+    from proctor.construction.pipeline.speech import NormaliseStage, TranscriptStage
     from proctor.construction.pipeline.stage import ALL, Asker, Made, Stage, StageSettings, WaitingError, Work
     from proctor.construction.pipeline.status import funnel, history
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "ALL", "PROJECT_KINDS", "Asker", "Call", "DraftQuestion", "Frozen", "Made", "ProcedureEvent", "Project",
-    "ProjectKind", "Record", "Refused", "Sentence", "SourceVideo", "Stage", "StageSettings", "Timed", "WaitingError",
-    "Word", "Work", "funnel", "history", "redo_record", "run_stages",
+    "ALL", "PROJECT_KINDS", "Asker", "Call", "DraftQuestion", "EventsStage", "Frozen", "Made", "NormaliseStage",
+    "ProcedureEvent", "Project", "ProjectKind", "Record", "Refused", "Sentence", "SourceVideo", "Stage",
+    "StageSettings", "Timed", "TranscriptStage", "WaitingError", "Word", "Work", "funnel", "history", "redo_record",
+    "run_stages",
 ]  # fmt: skip

@@ -104,6 +104,10 @@ def stage_command(stage: str, summary: str, example: str) -> Callable[[Path, Ste
     return command
 
 
+transcribe = stage_command("normalise", "Read transcripts and tidy them", "proctor build transcribe abdomen")
+events = stage_command("events", "Write the log of events", "proctor build events abdomen --source liver-1")
+
+
 def status(folder: Folder) -> PluginReport:
     """Show a project's funnel: in, out, why, cost.
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.tasks.simulated.narration import narrate_folder
     from proctor.tasks.simulated.reader import READER
     from proctor.tasks.simulated.simulation import RULES, ask, candidates, simulate
 else:
     export_lazily(__name__)
 
-__all__ = ["READER", "RULES", "ask", "candidates", "simulate"]
+__all__ = ["READER", "RULES", "ask", "candidates", "narrate_folder", "simulate"]

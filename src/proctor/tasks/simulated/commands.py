@@ -16,6 +16,7 @@ def build(
     videos: Annotated[int, typer.Option("--videos", min=1, help="How many videos.")] = 12,
     seconds: Annotated[float, typer.Option("--seconds", min=8, help="How long each of them is.")] = 24.0,
     questions: Annotated[int, typer.Option("--questions", min=1, help="Questions per video.")] = 12,
+    narrated: Annotated[bool, typer.Option("--narrated", help="With subtitles of what a narrator would say.")] = False,
     seed: Annotated[int, typer.Option("--seed", help="The seed of every draw; recorded.")] = 0,
 ) -> PluginReport:
     """Render simulated videos with questions.
@@ -24,10 +25,12 @@ def build(
 
     Example: proctor build simulated --out simulated --videos 40
     """
-    from proctor.tasks.simulated import simulate
+    from proctor.tasks.simulated import narrate_folder, simulate
 
     with steps("rendering", videos) as progress:
         simulate(out, videos=videos, seconds=seconds, seed=seed, questions_per_video=questions, progress=progress)
+    if narrated:
+        narrate_folder(out, seed)
     return PluginReport(
         {"videos": videos, "out": str(out)},
         (f"{videos} simulated videos in {out}",),

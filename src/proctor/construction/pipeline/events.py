@@ -1,0 +1,241 @@
+"""The stage `events`: what the operator does and what for, anchored to the words that say it; or as a person wrote it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from proctor.construction.pipeline.content import ProcedureEvent, Sentence, Word
+from proctor.construction.pipeline.records import Call, Refused
+from proctor.construction.pipeline.speech import STEERING, video_seconds
+from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
+from proctor.core import InputError, RefusalError, cell_number, read_json, read_table, validated
+
+_PROMPTS = Path(__file__).with_name("prompts")
+_WORD = re.compile(r"\w+", re.UNICODE)
+_EDGE_S = 0.5
+
+
+class EventsSettings(StageSettings):
+    """`at_once` is the number of sentences that a model gets together, cut at the longest pause; `overlap_s` is how far two
+    events may overlap; `confidence` is from where on a word's time is relied on."""
+
+    at_once: int = Field(default=60, ge=1, le=400)
+    overlap_s: float = Field(default=0.0, ge=0)
+    confidence: float = Field(default=0.5, ge=0, le=1)
+
+
+class _Draft(BaseModel):
+    sentences: list[int] = Field(max_length=50)
+    quote: str = Field(max_length=2000)
+    action: str = Field(max_length=500)
+    intent: str = Field(default="", max_length=500)
+
+
+class _Drafts(BaseModel):
+    events: list[_Draft] = Field(max_length=400)
+
+
+class EventsStage(Stage[ProcedureEvent]):
+    """The event log of a source. A model says which sentences tell an event, and quotes them; the times are those of the
+    quoted words. What it quotes must have been said; events are in order and, unless stated, do not overlap."""
+
+    name = "events"
+    summary = "What is done and what for"
+    after = ("normalise",)
+    record = ProcedureEvent
+    settings = EventsSettings
+    roles = ("writer",)
+    prompts = (_PROMPTS / "events.txt.j2",)
+
+    def reads(self, work: Work) -> Sequence[Path]:
+        return [work.project.path(work.source, one) for one in ("video", "events") if getattr(work.source, one)]
+
+    async def make(self, work: Work) -> Made[ProcedureEvent]:
+        settings, sentences = work.settings(EventsSettings), work.records("normalise", Sentence)
+        if work.source.events:
+            file = work.project.path(work.source, "events")
+            return Made(_written(work.unit, file, video_seconds(self.reads(work)[0]), settings.overlap_s))
+        drafts: list[tuple[_Draft, Call, Sequence[Sentence]]] = []
+        refused: list[Refused] = []
+        asker = work.asker("writer", self.prompts[0])
+        for part in in_parts(sentences, settings.at_once):
+            try:
+                said, call = await _asked(asker, part, work.source.procedure)
+            except RefusalError as error:
+                ids = tuple(one.id for one in part)
+                refused.append(Refused.of(part[0].id, "no draft", "a list of events", str(error), ids))
+                continue
+            drafts += [(one, call, part) for one in said.events]
+        made: list[ProcedureEvent] = []
+        for number, (draft, call, part) in enumerate(drafts, start=1):
+            name = f"{work.unit}-e{number:03d}"
+            event = _anchored(name, draft, call, part, settings.confidence)
+            event = _in_order(event, made, settings.overlap_s) if isinstance(event, ProcedureEvent) else event
+            (refused if isinstance(event, Refused) else made).append(event)  # type: ignore[arg-type]
+        return Made(made, refused, [coverage(made, sentences)])
+
+
+async def _asked(asker: Asker, part: Sequence[Sentence], procedure: str) -> tuple[_Drafts, Call]:
+    return await asker.ask(_Drafts, part[0].id, procedure=procedure, sentences=part)
+
+
+def in_parts(sentences: Sequence[Sentence], at_once: int) -> list[Sequence[Sentence]]:
+    """Stretches of at most `at_once` sentences, each cut at the longest pause of its last third.
+
+    >>> def said(number: int, start: float) -> Sentence:
+    ...     return Sentence(id=str(number), source="v", start=start, end=start + 1, text="so")
+    >>> some = [said(n, t) for n, t in enumerate((0, 1, 2, 9, 10, 11))]
+    >>> [[one.id for one in part] for part in in_parts(some, 4)]
+    [['0', '1', '2'], ['3', '4', '5']]
+    """
+    parts: list[Sequence[Sentence]] = []
+    rest = list(sentences)
+    while len(rest) > at_once:
+        places = range(max(1, at_once - at_once // 3), at_once + 1)
+        cut = max(places, key=lambda place: (rest[place].start - rest[place - 1].end, place))
+        parts.append(rest[:cut])
+        rest = rest[cut:]
+    return [*parts, rest] if rest else parts
+
+
+def _anchored(
+    name: str, draft: _Draft, call: Call, part: Sequence[Sentence], confidence: float
+) -> ProcedureEvent | Refused:
+    """The event of a draft, from the first to the last word that it quotes."""
+    ids = tuple(part[number - 1].id for number in draft.sentences if 0 < number <= len(part))
+
+    def refused(kind: str, reason: str, found: object) -> Refused:
+        return Refused.of(name, kind, reason, found, ids, (call,))
+
+    numbers = draft.sentences
+    if not numbers or len(ids) < len(numbers):
+        return refused("sentences", f"numbers of sentences, 1 to {len(part)}", numbers)
+    if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        return refused("sentences", "sentences on end, in their order", numbers)
+    if not draft.action.strip():
+        return refused("action", "what is done", repr(draft.action))
+    cited = part[numbers[0] - 1 : numbers[-1]]
+    quoted, said = _tokens(draft.quote), [_tokens(one.text) for one in cited]
+    place = _found(quoted, [word for one in said for word in one])
+    if place is None:
+        return refused("quote", "words of the sentences that it names", draft.quote)
+    lengths = [len(one) for one in said]
+    if place >= lengths[0] or place + len(quoted) <= sum(lengths[:-1]):
+        return refused("sentences", "the sentences that hold the quote", numbers)
+    start = _edge(cited[0], quoted, confidence, last=False) if place else cited[0].start
+    ends = place + len(quoted) == sum(lengths)
+    end = cited[-1].end if ends else _edge(cited[-1], quoted, confidence, last=True)
+    start, end = (start, end) if end > start else (cited[0].start, cited[-1].end)
+    flags = (STEERING,) if any(STEERING in one.flags for one in cited) else ()
+    action, intent = " ".join(draft.action.split()), " ".join(draft.intent.split())
+    fields: dict[str, Any] = {"action": action, "intent": intent, "quote": " ".join(draft.quote.split())}
+    source = cited[0].source
+    return ProcedureEvent(
+        id=name, source=source, start=start, end=end, made_from=ids, calls=(call,), flags=flags, **fields
+    )
+
+
+def _edge(sentence: Sentence, quoted: Sequence[str], confidence: float, *, last: bool) -> float:
+    """When the quoted words of a sentence begin, or end: by two neighbouring words whose times can be relied on, else the
+    sentence's own edge. No event is cut on one word's time."""
+    own = sentence.end if last else sentence.start
+    words = [word for word in sentence.words if _tokens(word.text)]
+    spoken = ["".join(_tokens(word.text)) for word in words]
+    order = list(reversed(quoted)) if last else list(quoted)
+    sequence = list(reversed(spoken)) if last else spoken
+    timed: list[Word] = list(reversed(words)) if last else words
+    if len(order) < 2:
+        return own
+    for number in range(len(sequence) - 1):
+        first, second = timed[number], timed[number + 1]
+        near = abs(second.start - first.end) <= _EDGE_S if not last else abs(first.start - second.end) <= _EDGE_S
+        sure = all(one.confidence is None or one.confidence >= confidence for one in (first, second))
+        if sequence[number] == order[0] and sequence[number + 1] == order[1] and near and sure:
+            time = first.end if last else first.start
+            return time if sentence.start <= time <= sentence.end else own
+    return own
+
+
+def _in_order(event: ProcedureEvent, made: Sequence[ProcedureEvent], overlap_s: float) -> ProcedureEvent | Refused:
+    if made and event.start < made[-1].end - overlap_s:
+        reason = f"an event that starts after {made[-1].id} ends ({made[-1].end:g} s)"
+        return Refused.of(event.id, "order", reason, f"{event.start:g} s", event.made_from, event.calls)
+    return event
+
+
+def coverage(events: Sequence[ProcedureEvent], sentences: Sequence[Sentence]) -> str:
+    """How much of the narration the events tell."""
+    told = {name for one in events for name in one.made_from}
+    seconds = sum(one.end - one.start for one in sentences)
+    inside = sum(one.end - one.start for one in sentences if one.id in told)
+    share = inside / seconds if seconds else 0.0
+    return f"{len(events)} events from {len(told)} of {len(sentences)} sentences, {share:.0%} of the speech"
+
+
+def _tokens(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+def _found(quoted: Sequence[str], said: Sequence[str]) -> int | None:
+    """Where the quoted words stand, on end."""
+    if not quoted:
+        return None
+    size = len(quoted)
+    return next((n for n in range(len(said) - size + 1) if list(said[n : n + size]) == list(quoted)), None)
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    start: float = Field(ge=0)
+    end: float
+    action: str = Field(min_length=1)
+    intent: str = ""
+
+
+def _written(source: str, file: Path, seconds: float, overlap_s: float) -> list[ProcedureEvent]:
+    """The events in a CSV file (start, end, action, intent) or a JSON list of such objects. Raises `InputError` with
+    the row for one that does not fit."""
+    made: list[ProcedureEvent] = []
+    for number, (place, entry) in enumerate(_entries(file), start=1):
+        if not entry.start < entry.end <= seconds + _EDGE_S:
+            found = f"{entry.start:g} to {entry.end:g} s"
+            raise InputError(
+                file, place, found=found, expected=f"a start before an end inside the video ({seconds:g} s)"
+            )
+        if made and entry.start < made[-1].end - overlap_s:
+            expected = f"at or after the end of the one before ({made[-1].end:g} s); overlap_s allows more"
+            raise InputError(file, f"{place}, field 'start'", found=f"{entry.start:g} s", expected=expected)
+        fields = entry.model_dump()
+        made.append(ProcedureEvent(id=f"{source}-e{number:03d}", source=source, **fields))
+    if not made:
+        raise InputError(file, found="no events", expected="at least one")
+    return made
+
+
+def _entries(file: Path) -> list[tuple[str, _Entry]]:
+    if file.suffix.lower() == ".json":
+        content = read_json(file, "a list of events")
+        listed = content.get("events") if isinstance(content, dict) else content
+        if not isinstance(listed, list):
+            raise InputError(file, found=type(content).__name__, expected='a list of events, or {"events": […]}')
+        places = [(f"event {number}", entry) for number, entry in enumerate(listed, start=1)]
+        return [(place, validated(_Entry, entry, file, place)) for place, entry in places]
+    rows = read_table(file, ("start", "end", "action")).checked(file)
+    entries = []
+    for row in rows:
+        place = f"row {row.number}"
+        fields: dict[str, Any] = {"action": row.cells["action"], "intent": row.cells.get("intent", "")}
+        for name in ("start", "end"):
+            number = cell_number(row.cells[name])
+            if number is None:
+                expected = "seconds, such as 12.5"
+                raise InputError(file, f"{place}, column {name!r}", found=repr(row.cells[name])[:60], expected=expected)
+            fields[name] = number
+        entries.append((place, validated(_Entry, fields, file, place)))
+    return entries

@@ -1,0 +1,395 @@
+"""The stages `transcript` and `normalise`: what is said, with times; and the same without fillers, terms standardised."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, Field
+
+from proctor.construction.pipeline.content import Sentence
+from proctor.construction.pipeline.records import Call, Refused
+from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
+from proctor.construction.pipeline.transcripts import Cue, in_sentences, read_transcript
+from proctor.core import InputError, RefusalError
+from proctor.judges import has_injection
+from proctor.media import Catalogue, cache_folder
+
+STEERING = "speaks to a model"
+LOW_CONFIDENCE = "low confidence"
+_SLACK_S = 2.0  # a last subtitle may stand a little longer than its video
+
+
+class TranscriptSettings(StageSettings):
+    """`longest_s` and `pause_s` say where subtitles are joined to sentences; `confidence` is from where on a word's time
+    is relied on; `silence_s` is from where on a pause counts as silence."""
+
+    longest_s: float = Field(default=20.0, gt=0)
+    pause_s: float = Field(default=1.0, ge=0)
+    confidence: float = Field(default=0.5, ge=0, le=1)
+    silence_s: float = Field(default=5.0, gt=0)
+
+
+class TranscriptStage(Stage[Sentence]):
+    """What is said in a source, sentence by sentence, inside its trim."""
+
+    name = "transcript"
+    summary = "Sentences with times"
+    record = Sentence
+    settings = TranscriptSettings
+
+    def reads(self, work: Work) -> Sequence[Path]:
+        return [work.project.path(work.source, name) for name in ("video", "transcript")]
+
+    async def make(self, work: Work) -> Made[Sentence]:
+        settings = work.settings(TranscriptSettings)
+        video, file = self.reads(work)
+        cues = in_sentences(read_transcript(file), settings.longest_s, settings.pause_s)
+        seconds = video_seconds(video)
+        if cues[-1].end > seconds + _SLACK_S:
+            found = f"speech at {cues[-1].end:g} s, and a video of {seconds:g} s"
+            raise InputError(file, cues[-1].place, found=found, expected="the transcript of this video")
+        first, last = work.source.start, min(seconds, work.source.end or seconds)
+        inside = [cue for cue in cues if cue.end > first and cue.start < last]
+        if not inside:
+            found = f"no speech from {first:g} to {last:g} s"
+            raise InputError(work.project.file, f"source {work.unit!r}", found=found, expected="a narrated stretch")
+        made = [_sentence(work.unit, number, cue, settings.confidence) for number, cue in enumerate(inside, start=1)]
+        return Made(made, notes=_notes(made, first, last, settings.silence_s, len(cues) - len(inside)))
+
+
+def video_seconds(video: Path) -> float:
+    """Seconds of a video's own clock. Raises `InputError` where it can't be read."""
+    index = Catalogue(cache_folder()).index(video)
+    return index.seconds(int(index.pts[-1])) + (
+        index.seconds(int(index.pts[-1])) - index.seconds(int(index.pts[0]))
+    ) / max(1, len(index.pts) - 1)
+
+
+def _sentence(source: str, number: int, cue: Cue, confidence: float) -> Sentence:
+    unsure = [word for word in cue.words if word.confidence is not None and word.confidence < confidence]
+    flags = [STEERING] if has_injection(cue.text) else []
+    flags += [LOW_CONFIDENCE] if len(unsure) * 2 > len(cue.words) > 0 else []
+    name = f"{source}-s{number:03d}"
+    return Sentence(
+        id=name, source=source, start=cue.start, end=cue.end, text=cue.text, words=cue.words, flags=tuple(flags)
+    )
+
+
+def _notes(made: Sequence[Sentence], first: float, last: float, silence_s: float, outside: int) -> list[str]:
+    edges = [first, *(time for one in made for time in (one.start, one.end)), last]
+    silent = [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if b - a >= silence_s]
+    notes = []
+    if silent:
+        total = sum(b - a for a, b in silent)
+        notes.append(f"{len(silent)} silences, {total:.0f} of {last - first:.0f} s")
+    if outside:
+        notes.append(f"{outside} sentences outside the trim")
+    return notes
+
+
+_PROMPTS = Path(__file__).with_name("prompts")
+_FILLERS = frozenset(
+    [
+        "uh",
+        "um",
+        "uhm",
+        "er",
+        "erm",
+        "ah",
+        "eh",
+        "hm",
+        "hmm",
+        "mm",
+        "okay",
+        "ok",
+        "well",
+        "right",
+        "alright",
+        "so",
+        "like",
+        "just",
+        "really",
+        "basically",
+        "actually",
+        "now",
+    ]
+)
+_SIDES = frozenset(
+    [
+        "left",
+        "right",
+        "anterior",
+        "posterior",
+        "superior",
+        "inferior",
+        "medial",
+        "lateral",
+        "proximal",
+        "distal",
+        "cranial",
+        "caudal",
+        "cephalad",
+        "caudad",
+        "ventral",
+        "dorsal",
+        "up",
+        "down",
+        "upward",
+        "downward",
+        "upwards",
+        "downwards",
+        "clockwise",
+        "counterclockwise",
+        "anticlockwise",
+        "toward",
+        "towards",
+        "away",
+        "above",
+        "below",
+        "transverse",
+        "sagittal",
+        "coronal",
+        "longitudinal",
+        "axial",
+        "short",
+        "long",
+        "oblique",
+        "deep",
+        "shallow",
+        "increase",
+        "decrease",
+    ]
+)
+_NOT = frozenset(
+    [
+        "not",
+        "no",
+        "never",
+        "without",
+        "don't",
+        "doesn't",
+        "didn't",
+        "isn't",
+        "aren't",
+        "can't",
+        "cannot",
+        "won't",
+        "shouldn't",
+        "nor",
+    ]
+)
+_NUMBER_WORDS = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+    "twenty",
+    "thirty",
+    "forty",
+    "fifty",
+    "sixty",
+    "seventy",
+    "eighty",
+    "ninety",
+    "hundred",
+    "thousand",
+    "half",
+    "third",
+    "quarter",
+]
+_SMALL = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "and",
+        "or",
+        "of",
+        "to",
+        "in",
+        "on",
+        "at",
+        "by",
+        "for",
+        "with",
+        "from",
+        "as",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "it",
+        "its",
+        "this",
+        "that",
+        "these",
+        "those",
+        "we",
+        "you",
+        "i",
+        "he",
+        "she",
+        "they",
+        "our",
+        "your",
+        "my",
+        "there",
+        "here",
+        "then",
+    ]
+)
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
+
+
+class NormaliseSettings(StageSettings):
+    """`terms` says which word is to be written for which (`probe: transducer`); `at_once` is the number of sentences that a
+    model gets together; without `model` nothing is asked and every sentence stays as it was said."""
+
+    terms: dict[str, str] = Field(default={})
+    at_once: int = Field(default=40, ge=1, le=200)
+    model: bool = True
+
+
+class _Line(BaseModel):
+    number: int
+    text: str = Field(min_length=1, max_length=2000)
+
+
+class _Lines(BaseModel):
+    sentences: list[_Line] = Field(max_length=400)
+
+
+class NormaliseStage(Stage[Sentence]):
+    """Sentences without fillers and with the same terms throughout, by a model whose every change is checked."""
+
+    name = "normalise"
+    summary = "Fillers out, one term for one thing"
+    after = ("transcript",)
+    record = Sentence
+    settings = NormaliseSettings
+    roles = ("writer",)
+    prompts = (_PROMPTS / "normalise.txt.j2",)
+
+    async def make(self, work: Work) -> Made[Sentence]:
+        settings, sentences = work.settings(NormaliseSettings), work.records("transcript", Sentence)
+        if not settings.model:
+            return Made([_as_said(one) for one in sentences], notes=["no model: sentences as they were said"])
+        made, refused = [], []
+        asker = work.asker("writer", self.prompts[0])
+        for start in range(0, len(sentences), settings.at_once):
+            part = sentences[start : start + settings.at_once]
+            said, call = await _said(asker, part, settings.terms)
+            for number, one in enumerate(part, start=1):
+                texts = said.get(number, [])
+                reason = (
+                    changed(one.text, texts[0], settings.terms) if len(texts) == 1 else f"{len(texts)} lines for it"
+                )
+                calls = (call,) if call else ()
+                if reason:
+                    found = texts[0] if texts else ""
+                    refused.append(Refused.of(one.id, "normalise", reason, found, (one.id,), calls))
+                    made.append(_as_said(one))
+                else:
+                    fields = {"text": texts[0], "original": one.text, "made_from": (one.id,), "calls": calls}
+                    made.append(one.model_copy(update=fields | {"id": _own_id(one)}))
+        return Made(made, refused)
+
+
+async def _said(
+    asker: Asker, part: Sequence[Sentence], terms: Mapping[str, str]
+) -> tuple[dict[int, list[str]], Call | None]:
+    try:
+        lines, call = await asker.ask(_Lines, part[0].id, sentences=[one.text for one in part], terms=dict(terms))
+    except RefusalError:
+        return {}, None
+    found: dict[int, list[str]] = {}
+    for line in lines.sentences:
+        found.setdefault(line.number, []).append(" ".join(line.text.split()))
+    return found, call
+
+
+def _own_id(one: Sentence) -> str:
+    return f"{one.id}n"
+
+
+def _as_said(one: Sentence) -> Sentence:
+    return one.model_copy(update={"id": _own_id(one), "made_from": (one.id,)})
+
+
+def changed(original: str, normalised: str, terms: Mapping[str, str] | None = None) -> str:
+    """What a normalised sentence says that the original does not, or says no more: words of content, numbers, sides and
+    directions, negations. "" where it may stand. A word may be replaced by the term for it.
+
+    >>> changed("uh so we we slide the probe to the the right", "We slide the transducer to the right.", {"probe": "transducer"})
+    ''
+    >>> changed("slide to the right", "Slide to the left.")
+    "'left' is not in the original"
+    >>> changed("angle about ten degrees, not more", "Angle about ten degrees.")
+    "'not' is missing"
+    """
+    known = {_stem(a.casefold()): b.casefold().split() for a, b in (terms or {}).items()}
+    before, after = _words(original), _words(normalised)
+    allowed = {_stem(word) for word in before} | {_stem(part) for word in before for part in known.get(_stem(word), [])}
+    new = next((word for word in after if word not in _SMALL and _stem(word) not in allowed), None)
+    if new is not None:
+        return f"{new!r} is not in the original"
+    replaced = [part for word in before for part in known.get(_stem(word), [word])]
+    for kept in (_is_number, _SIDES.__contains__, _NOT.__contains__):
+        want, have = _counted(replaced, kept), _counted(after, kept)
+        if want != have:
+            lost = next(iter((want - have).elements()), "")
+            return f"{lost!r} is missing" if lost else f"{next(iter((have - want).elements()))!r} is said more often"
+    said = {_stem(word) for word in replaced if word not in _SMALL | _FILLERS}
+    lost_share = len(said - {_stem(word) for word in after}) / max(1, len(said))
+    return "" if lost_share <= _MOST_LOST else f"{lost_share:.0%} of its words are missing"
+
+
+_MOST_LOST = 0.34
+
+
+def _counted(words: Sequence[str], kept: Callable[[str], bool]) -> Counter[str]:
+    """The words of a kind; what is said twice on end (stammering) counts once. "Right" as a filler can't be told from the
+    side: a sentence that loses it stays as it was said."""
+    return Counter(one for number, one in enumerate(words) if kept(one) and (number == 0 or words[number - 1] != one))
+
+
+def _words(text: str) -> list[str]:
+    return [word.replace("’", "'") for word in _WORD.findall(text.casefold())]
+
+
+def _is_number(word: str) -> bool:
+    return word[0].isdigit() or word in _NUMBER_WORDS
+
+
+def _stem(word: str) -> str:
+    """Without the endings that grammar changes: `slides`, `sliding` and `slide` are one word.
+
+    >>> {_stem(word) for word in ("slide", "slides", "sliding", "slid")} == {"slid"}
+    True
+    """
+    for ending in ("ing", "ed", "es", "s", "e"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word[: -len(ending)]
+            break
+    return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
