@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from proctor.core import (
         ACCURACY,
         Answer,
+        AudioClip,
         Benchmark,
         ConfigurationError,
         Image,
@@ -64,16 +65,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "ACCURACY", "Answer", "Benchmark", "ConfigurationError", "Evaluation", "Image", "InfrastructureError", "InputError",
-    "Item", "Metric", "ProctorError", "Reference", "RefusalError", "Status", "VideoClip", "__version__", "analyze",
-    "audit", "check", "compare", "export", "fit_judge", "fit_judge_async", "formats", "import_answers",
+    "ACCURACY", "Answer", "AudioClip", "Benchmark", "ConfigurationError", "Evaluation", "Image", "InfrastructureError",
+    "InputError", "Item", "Metric", "ProctorError", "Reference", "RefusalError", "Status", "VideoClip", "__version__",
+    "analyze", "audit", "check", "compare", "export", "fit_judge", "fit_judge_async", "formats", "import_answers",
     "import_answers_async", "judge", "load", "metric", "open_store", "rank", "report", "reproduce", "results", "run",
     "run_async", "score", "score_async", "score_predictions", "stats", "system", "validate", "verify",
 ]  # fmt: skip
 
 _MODULES = {"formats": "proctor.core.formats", "stats": "proctor.stats"}
 _CORE = {
-    "ACCURACY", "Answer", "Benchmark", "ConfigurationError", "Image", "InputError", "Item", "InfrastructureError", "Metric",
+    "ACCURACY", "Answer", "AudioClip", "Benchmark", "ConfigurationError", "Image", "InputError", "Item", "InfrastructureError", "Metric",
     "ProctorError", "Reference", "RefusalError", "Status", "VideoClip",
 }  # fmt: skip
 

@@ -61,7 +61,17 @@ def times(frames: list[Frame]) -> list[float | None]:
 
 
 def test_all_conditions_are_listed_with_a_line_each() -> None:
-    expected = ["black", "other-video", "reversed", "shuffled", "single-frame", "text-only", "video"]
+    expected = [
+        "black",
+        "muted",
+        "other-video",
+        "reversed",
+        "shuffled",
+        "single-frame",
+        "speech-only",
+        "text-only",
+        "video",
+    ]
     assert CONDITIONS.names() == expected
     summaries = {CONDITIONS.get(name).summary for name in expected}
     assert len(summaries) == len(expected)
@@ -85,7 +95,9 @@ def test_an_unknown_condition_is_refused_at_once(library: MediaLibrary) -> None:
     ],
 )
 def test_a_condition_by_another_word_is_told_by_its_name(typed: str, meant: str) -> None:
-    listed = "expected one of black, other-video, reversed, shuffled, single-frame, text-only, video"
+    listed = (
+        "expected one of black, muted, other-video, reversed, shuffled, single-frame, speech-only, text-only, video"
+    )
     with pytest.raises(UnknownNameError, match=f"unknown condition '{typed}': {listed}; did you mean '{meant}'\\?$"):
         CONDITIONS.get(typed)
 

@@ -7,11 +7,9 @@ import asyncio
 import base64
 import io
 import json
-import threading
 from collections.abc import Iterator, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import av
 import pytest
@@ -25,6 +23,7 @@ from proctor.runs import Limits, Store, execute, plan
 from proctor.systems import ModelSystem, Sampling
 from tests.support.clock_video import ClockVideo, shown_by_decoding, write_clock_video
 from tests.support.faulty_server import Fault, FaultyServer
+from tests.support.gemini_server import Gemini, gemini_server
 
 
 @pytest.fixture(scope="module")
@@ -80,48 +79,11 @@ def _pictures(messages: list[Any]) -> list[str]:
     return [part["image_url"]["url"] for part in messages[1]["content"] if part["type"] == "image_url"]
 
 
-class _Gemini(BaseHTTPRequestHandler):
-    """Answers like Google's API, and keeps what it was asked."""
-
-    asked: ClassVar[list[dict[str, Any]]] = []
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        self.asked.append(json.loads(body))
-        reply = {
-            "candidates": [
-                {"content": {"role": "model", "parts": [{"text": "Answer: B"}]}, "finishReason": "STOP", "index": 0}
-            ],
-            "usageMetadata": {
-                "promptTokenCount": 90,
-                "cachedContentTokenCount": 60,
-                "candidatesTokenCount": 3,
-                "totalTokenCount": 93,
-            },
-            "modelVersion": "gemini-3-pro",
-        }
-        sent = json.dumps(reply).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(sent)))
-        self.end_headers()
-        self.wfile.write(sent)
-
-    def log_message(self, *_: object) -> None:
-        """Says nothing."""
-
-
 @pytest.fixture
 def gemini(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("GOOGLE_API_KEY", "no-key-at-all")
-    _Gemini.asked.clear()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Gemini)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with gemini_server() as url:
+        yield url
 
 
 def answered(gemini: str, root: Path, item: Item, condition: str = "video") -> Answer:
@@ -139,7 +101,7 @@ def answered(gemini: str, root: Path, item: Item, condition: str = "video") -> A
 
 def test_a_clip_is_sent_as_a_video_file_where_the_provider_takes_it(gemini: str, root: Path) -> None:
     got = answered(gemini, root, question("q", "a", 1.0, 3.0))
-    parts = _Gemini.asked[0]["contents"][0]["parts"]
+    parts = Gemini.asked[0]["contents"][0]["parts"]
     assert parts[0]["inlineData"]["mime_type"] == "video/mp4"
     mp4 = base64.urlsafe_b64decode(parts[0]["inlineData"]["data"])
     with av.open(io.BytesIO(mp4), "r") as container:
@@ -152,14 +114,14 @@ def test_a_clip_is_sent_as_a_video_file_where_the_provider_takes_it(gemini: str,
 
 def test_where_a_time_is_asked_for_the_model_is_told_when_the_clip_begins(gemini: str, root: Path) -> None:
     answered(gemini, root, question("q", "a", 1.0, 3.0, TimestampsFormat()))
-    parts = _Gemini.asked[0]["contents"][0]["parts"]
+    parts = Gemini.asked[0]["contents"][0]["parts"]
     assert parts[0]["text"] == "this video begins at 00:00:01 of the recording"
     assert "inlineData" in parts[1]
 
 
 def test_a_blind_run_sends_no_file(gemini: str, root: Path) -> None:
     got = answered(gemini, root, question("q", "a", 1.0, 3.0), "text-only")
-    (part,) = _Gemini.asked[0]["contents"][0]["parts"]
+    (part,) = Gemini.asked[0]["contents"][0]["parts"]
     assert part["text"].startswith("Question: What is q?")
     assert "video_bytes" not in got.extra
 
@@ -231,4 +193,4 @@ def test_a_broken_video_is_no_file(gemini: str, root: Path) -> None:
     (root / "broken.mp4").write_bytes(b"no video")
     with pytest.raises(InputError, match=r"broken\.mp4: found an unreadable video"):
         answered(gemini, root, question("q", "broken", 0.0, 1.0))
-    assert _Gemini.asked == []
+    assert Gemini.asked == []

@@ -87,10 +87,10 @@ class ModelAccess:
 
 
 def build_systems(
-    benchmark: str, systems: Sequence[SystemLike], options: RunOptions, access: ModelAccess
+    benchmark: str, systems: Sequence[SystemLike], options: RunOptions, access: ModelAccess, *, sounding: bool = False
 ) -> list[System]:
-    """The systems that are named or given, and the models with the benchmark's prompt; or one method with the models
-    behind it.
+    """The systems that are named or given, and the models with the benchmark's prompt (where it brings none and has
+    sound, the general one for that); or one method with the models behind it.
 
     Raises `UsageError` where nothing is named, something twice, or what does not go together.
     """
@@ -119,7 +119,8 @@ def build_systems(
     built = [_system(one, name, seed, own) for one in systems]
     if not models:
         return built
-    template, sampling = prompt_for_benchmark(benchmark, options["prompt"]), Sampling(video_as=options["video_as"])
+    template = prompt_for_benchmark(benchmark, options["prompt"], sounding=sounding)
+    sampling = Sampling(video_as=options["video_as"])
     briefing = reader_or_default(benchmark).briefing
     return built + [ModelSystem(one, template, name or None, sampling, briefing) for one in access.clients(models)]
 

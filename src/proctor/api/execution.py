@@ -155,11 +155,14 @@ def arrange(
     if isinstance(benchmark, str) and benchmark in BENCHMARKS.names():
         built = build_systems(benchmark, listed(system), given, access)
         loaded = _loaded(benchmark, given)
+        if any(item.sounding for item in loaded.items):
+            built = build_systems(benchmark, listed(system), given, access, sounding=True)
     else:  # which may bring a prompt
         loaded = _loaded(benchmark, given)
         if loaded.prompt is not None and not given["prompt"] and listed(given["model"]) and not listed(system):
             given["prompt"] = str(loaded.prompt)
-        built = build_systems(loaded.name, listed(system), given, access)
+        sounding = any(item.sounding for item in loaded.items)
+        built = build_systems(loaded.name, listed(system), given, access, sounding=sounding)
     budget_s = loaded.budget_s if given["budget_s"] is None else given["budget_s"]
     chosen = PlanOptions(
         seed=given["seed"],

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from proctor.api.options import ReproduceOptions, filled, listed
 from proctor.api.sources import Evaluation, Stored, excerpts_as, recalled, stored, wait_for
 from proctor.api.tables import FrameLike, Row
-from proctor.core import InputError, UsageError, reader_of
+from proctor.core import InputError, UsageError, count_of, reader_of
 
 if TYPE_CHECKING:
     from proctor.media import MediaLibrary, MediaSettings
@@ -136,9 +136,11 @@ def write_shown(
             for number, request in enumerate(made, start=1):
                 _write(below / f"request_{number}" if many else below, request.pictures)
             differing = next((found for each in made if (found := each.then.difference(each.now))), "")
-            count = sum(len(each.pictures) for each in made)
+            played = sum(len(each.pictures) for each in made if each.then.asked_as == "sounds")
+            count = sum(len(each.pictures) for each in made) - played
+            heard = f" and {count_of(played, 'sound')}" if played else ""
             said = f"not those that were shown: {differing}" if differing else "the same as were shown"
-            lines.append(f"{name}: {count} pictures in {below}, {said}")
+            lines.append(f"{name}: {count} pictures{heard} in {below}, {said}")
     return lines
 
 

@@ -147,11 +147,12 @@ def _prompt(benchmark: str, item: Item) -> list[str]:
     from proctor.systems import prompt_for_benchmark, prompt_text
 
     clips = [one for one in item.media if isinstance(one, VideoClip)]
-    pictures = sum(_frames(one) for one in clips) + len(item.media) - len(clips)
+    pictures = sum(_frames(one) for one in clips) + len(item.pictured) - len(clips)
     if clips:
         note("Numbers of frames in the prompt are for one frame a second, at most 64.")
     briefing = reader_or_default(benchmark).briefing
-    texts = prompt_text(prompt_for_benchmark(benchmark), item, briefing, pictures=pictures, timed=bool(clips))
+    prompt, sounds = prompt_for_benchmark(benchmark, sounding=bool(item.sounding)), len(item.sounding)
+    texts = prompt_text(prompt, item, briefing, pictures=pictures, timed=bool(clips), sounds=sounds)
     return [text for text in texts if text]
 
 
@@ -160,11 +161,12 @@ def _frames(clip: VideoClip) -> int:
 
 
 def _medium(medium: object) -> str:
-    from proctor.core import VideoClip
+    from proctor.core import AudioClip, VideoClip
 
-    if isinstance(medium, VideoClip):
+    if isinstance(medium, VideoClip | AudioClip):
         end = "its end" if medium.end is None else f"{medium.end:g} s"
-        return f"{medium.source} from {medium.start:g} s to {end}"
+        sound = " with its sound" if isinstance(medium, VideoClip) and medium.audio else ""
+        return f"{medium.source} from {medium.start:g} s to {end}{sound}"
     return str(getattr(medium, "source", medium))
 
 

@@ -42,7 +42,19 @@ if TYPE_CHECKING:
     )
     from proctor.core.functions import PlainFunction, object_in_file
     from proctor.core.hashes import content_hash, fingerprint, generator
-    from proctor.core.item import Excerpt, Image, Item, Media, Reference, Region, Reliability, Scan, TagValue, VideoClip
+    from proctor.core.item import (
+        AudioClip,
+        Excerpt,
+        Image,
+        Item,
+        Media,
+        Reference,
+        Region,
+        Reliability,
+        Scan,
+        TagValue,
+        VideoClip,
+    )
     from proctor.core.metric import (
         ACCURACY,
         HUMAN,
@@ -122,7 +134,7 @@ else:
 
 __all__ = [
     "ACCURACY", "BENCHMARKS", "COMMANDS", "DASH", "HUMAN", "NO_ANSWER", "NUMBER_WORDS", "SHEET_SUFFIXES", "VALIDATORS",
-    "Answer", "Arrays", "Benchmark", "BenchmarkReader", "Briefing", "ConfigurationError", "Criterion",
+    "Answer", "Arrays", "AudioClip", "Benchmark", "BenchmarkReader", "Briefing", "ConfigurationError", "Criterion",
     "DerivedDimension", "Dimension", "Excerpt", "FailedPolicy", "FileLocation", "FilesOrigin", "Frame", "Image",
     "InfrastructureError", "InputError", "Item", "JsonError", "Judgement", "JudgementCache", "Media", "Metric",
     "MetricOptions", "NeedsReferences", "NoVerdictError", "Noted", "OfficialFigure", "Option", "ParseError",

@@ -93,12 +93,17 @@ def _scan_field() -> Any:
     return Field(default=None, exclude_if=lambda given: given is None)
 
 
+def _check_forward(start: float, end: float | None) -> None:
+    if end is not None and end <= start:
+        raise ValueError(f"the clip ends at {end} s, not after its start at {start} s")
+
+
 class VideoClip(_Frozen):
     """A stretch of one video: `start` to `end` in seconds of that video's own clock.
 
     `source` is a name below the media folder, never an absolute path, so that a benchmark has the
     same fingerprint on every machine. `end=None` means to the end of the video. `scan` says how a DICOM file whose
-    frames have times is shown.
+    frames have times is shown. With `audio` its sound belongs to the question; else its pictures alone do.
 
     >>> VideoClip(source="liver.mp4", start=12.5, end=20.0).region is None
     True
@@ -114,11 +119,13 @@ class VideoClip(_Frozen):
     end: float | None = None
     region: Region | None = None
     scan: Scan | None = _scan_field()
+    audio: bool = Field(default=False, exclude_if=lambda given: not given)
 
     @model_validator(mode="after")
     def _forward(self) -> Self:
-        if self.end is not None and self.end <= self.start:
-            raise ValueError(f"the clip ends at {self.end} s, not after its start at {self.start} s")
+        _check_forward(self.start, self.end)
+        if self.scan is not None and self.audio:
+            raise ValueError("a DICOM clip has no sound")
         if self.scan is not None and (self.scan.frame is not None or self.scan.axis is not None):
             raise ValueError("a clip has a window alone, no frame and no slice")
         return self
@@ -138,7 +145,25 @@ class Image(_Frozen):
     scan: Scan | None = _scan_field()
 
 
-Media = Annotated[VideoClip | Image, Field(discriminator="kind")]
+class AudioClip(_Frozen):
+    """A stretch of one audio file: `start` to `end` in seconds of its own clock; `end=None` means to its end.
+
+    >>> AudioClip(source="handover.wav", start=2.0).kind
+    'audio'
+    """
+
+    kind: Literal["audio"] = "audio"
+    source: str
+    start: float = Field(default=0.0, ge=0)
+    end: float | None = None
+
+    @model_validator(mode="after")
+    def _forward(self) -> Self:
+        _check_forward(self.start, self.end)
+        return self
+
+
+Media = Annotated[VideoClip | Image | AudioClip, Field(discriminator="kind")]
 
 
 class Reliability(_Frozen):
@@ -209,6 +234,18 @@ class Item(_Frozen):
             there = f"item {info.data.get('id')!r} has {len(options)}"
             raise ValueError(f"at most {MOST_OPTIONS} options, a letter for each ({there})")
         return options
+
+    @property
+    def sounding(self) -> tuple[VideoClip | AudioClip, ...]:
+        """The media whose sound belongs to the question, in their order."""
+        return tuple(
+            one for one in self.media if isinstance(one, AudioClip) or (isinstance(one, VideoClip) and one.audio)
+        )
+
+    @property
+    def pictured(self) -> tuple[VideoClip | Image, ...]:
+        """The media that have pictures, in their order."""
+        return tuple(one for one in self.media if not isinstance(one, AudioClip))
 
     @property
     def has_answer(self) -> bool:

@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 
 _SAME_AS = {
+    "muted": ("mute", "silent", "no-sound", "no-audio", "without-sound"),
+    "speech-only": ("audio-only", "sound-only", "speech", "listening", "transcript-only"),
     "text-only": ("blind", "none", "no-video", "no-image", "no-images", "no-media", "question-only", "text"),
     "black": ("blank", "blank-frames", "black-frames", "dark"),
     "shuffled": ("permuted", "random-order"),

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from proctor.core import InputError, Item, UsageError, VideoClip
+from proctor.core import AudioClip, InputError, Item, UsageError, VideoClip
 from proctor.interchange.export_source import ExportSource, references_of
 
 COLUMNS = ("id", "group", "question", "options", "format", "answer", "accepted", "rationale", "media", "start", "end")
@@ -32,7 +32,7 @@ def facet_names(source: ExportSource) -> list[str]:
 
 def _row(item: Item, facets: list[str]) -> dict[str, Any]:
     right = references_of(item)
-    clip = next((one for one in item.media if isinstance(one, VideoClip)), None)
+    clip = _timed(item)
     return {
         "id": item.id,
         "group": item.group,
@@ -47,6 +47,12 @@ def _row(item: Item, facets: list[str]) -> dict[str, Any]:
         "end": clip.end if clip else None,
         **{name: _tag(item.tags.get(name)) for name in facets},
     }
+
+
+def _timed(item: Item) -> VideoClip | AudioClip | None:
+    """The medium whose times a row holds: the first video, else the first recording."""
+    clips = (one for one in item.media if isinstance(one, VideoClip))
+    return next(clips, None) or next(iter(item.sounding), None)
 
 
 def _tag(value: Any) -> str | None:
@@ -70,7 +76,9 @@ def lost_in_rows(source: ExportSource) -> list[str]:
     found = [f"settings of the formats {', '.join(sorted(formats))}: a column holds the kind"] if formats else []
     if several:
         found.append("start and end of second clips: a row has one span")
-    if any(one.region is not None for item in source.items for one in item.media):
+    if any(one is not _timed(item) or one.kind == "video" for item in source.items for one in item.sounding):
+        found.append("times of second recordings, and that a video's sound belongs to the question")
+    if any(one.region is not None for item in source.items for one in item.pictured):
         found.append("regions of media: a column holds the file")
     if not source.references:
         found.append("reference answers: left out as asked")

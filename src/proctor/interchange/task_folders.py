@@ -112,6 +112,10 @@ def _lines(source: ExportSource) -> list[TaskItem]:
     if not source.references:
         raise UsageError("--no-references", "none: a task marks answers by its references", found="it")
     blind = _condition(source) == _BLIND
+    sounding = sum(bool(item.sounding) for item in source.items)
+    if sounding and not blind:
+        expected = f"{_BLIND}: the program that runs the task shows whole files, and sound belongs to the questions"
+        raise UsageError("--condition", expected, found=f"{sounding} questions with sound")
     prompt = prompt_for_benchmark(source.card.name)
     briefing = reader_or_default(source.card.name).briefing
     lines = []

@@ -5,24 +5,34 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.media.audio import Sound
     from proctor.media.clips import ClipFile, from_jpegs
     from proctor.media.conditions import CONDITIONS, Condition
     from proctor.media.duplicates import Tolerance, distances, find_leaks, hashes, look_at, write_page
     from proctor.media.entries import KeptEntry, damaged, drop, kept, prune
     from proctor.media.excerpts import Excerpts, MediaAs
-    from proctor.media.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, Catalogue, cache_folder, find, locate
+    from proctor.media.files import (
+        AUDIO_EXTENSIONS,
+        IMAGE_EXTENSIONS,
+        VIDEO_EXTENSIONS,
+        Catalogue,
+        cache_folder,
+        find,
+        locate,
+    )
     from proctor.media.library import MediaLibrary, MediaProblem, Picture
     from proctor.media.pictures import MediaSettings, encode, read_image
     from proctor.media.scans import dicom_facts, in_order, nifti_facts, parse_scan, parse_window, scan_kind
     from proctor.media.shown import RecordsShown, ShownRecord, shown_again
-    from proctor.media.views import ShowsFiles, ShowsOriginals, view, viewer
+    from proctor.media.views import PlaysSounds, ShowsFiles, ShowsOriginals, view, viewer
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "CONDITIONS", "IMAGE_EXTENSIONS", "VIDEO_EXTENSIONS", "Catalogue", "ClipFile", "Condition", "Excerpts", "KeptEntry",
-    "MediaAs", "MediaLibrary", "MediaProblem", "MediaSettings", "Picture", "RecordsShown", "ShownRecord", "ShowsFiles",
-    "ShowsOriginals", "Tolerance", "cache_folder", "damaged", "dicom_facts", "distances", "drop", "encode", "find",
-    "find_leaks", "from_jpegs", "hashes", "in_order", "kept", "locate", "look_at", "nifti_facts", "parse_scan",
-    "parse_window", "prune", "read_image", "scan_kind", "shown_again", "view", "viewer", "write_page",
+    "AUDIO_EXTENSIONS", "CONDITIONS", "IMAGE_EXTENSIONS", "VIDEO_EXTENSIONS", "Catalogue", "ClipFile", "Condition",
+    "Excerpts", "KeptEntry", "MediaAs", "MediaLibrary", "MediaProblem", "MediaSettings", "Picture", "PlaysSounds",
+    "RecordsShown", "ShownRecord", "ShowsFiles", "ShowsOriginals", "Sound", "Tolerance", "cache_folder", "damaged",
+    "dicom_facts", "distances", "drop", "encode", "find", "find_leaks", "from_jpegs", "hashes", "in_order", "kept",
+    "locate", "look_at", "nifti_facts", "parse_scan", "parse_window", "prune", "read_image", "scan_kind", "shown_again",
+    "view", "viewer", "write_page",
 ]  # fmt: skip

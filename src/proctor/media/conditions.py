@@ -1,4 +1,4 @@
-"""What of an item's media a system may see. Applied inside the view, so that none can see around it."""
+"""What of an item's media a system may see and hear. Applied inside the view, so that none can see around it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from proctor.core import InputError, Item, Registry, VideoClip, generator
+from proctor.core import AudioClip, Image, InputError, Item, Registry, VideoClip, generator
 from proctor.media.library import MediaLibrary, Picture
 from proctor.media.pictures import blackened
 
@@ -28,6 +28,17 @@ class FrameSlot:
 
 
 @dataclass(frozen=True, slots=True)
+class SoundSlot:
+    """One sound that a system gets: whose it is and from when to when, and what it is called. `clip` is start and end of
+    the whole of it."""
+
+    medium: VideoClip | AudioClip
+    span: tuple[float, float]
+    label: str
+    clip: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
 class ConditionContext:
     """What a condition may know: the item, the other items of its benchmark, the run's seed, the media,
     and whether the whole media are asked for or a window of the clip."""
@@ -42,15 +53,22 @@ class ConditionContext:
 class Condition:
     """The root of all conditions, which changes nothing.
 
-    `summary` is the line for `proctor list`; with `sees=False` there is nothing to look at, and no file
-    is opened; with `borrows=True` it shows other items' media; with `unchanged=True` a video file may be
-    given as it is.
+    `summary` is the line for `proctor list`; with `sees=False` there is nothing to look at or listen to, and no file
+    is opened; with `shows=False` there are no pictures, with `hears=False` there is no sound; with `borrows=True` it
+    shows other items' media; with `unchanged=True` a video file may be given as it is.
     """
 
     summary = ""
     sees = True
+    shows = True
+    hears = True
     borrows = False
     unchanged = False
+
+    def unfit(self, items: Sequence[Item]) -> str:
+        """Why it makes no sense for these items; "" where it does."""
+        del items
+        return ""
 
     def arrange(self, slots: list[FrameSlot], scene: ConditionContext) -> list[FrameSlot]:
         """Says what is shown, before anything is decoded."""
@@ -60,6 +78,11 @@ class Condition:
     def paint(self, jpeg: bytes) -> bytes:
         """Changes the pixels of one picture."""
         return jpeg
+
+    def listen(self, slots: list[SoundSlot], scene: ConditionContext) -> list[SoundSlot]:
+        """Says what is heard, before anything is decoded."""
+        del scene
+        return slots
 
 
 class Video(Condition):
@@ -73,7 +96,7 @@ class TextOnly(Condition):
     """The question alone."""
 
     summary = "no media at all: the question and its options alone"
-    sees = False
+    sees = shows = hears = False
 
 
 class Black(Condition):
@@ -83,6 +106,30 @@ class Black(Condition):
 
     def paint(self, jpeg: bytes) -> bytes:
         return blackened(jpeg)
+
+
+class SoundCondition(Condition):
+    """The root of those that take one of the two away: they need items that have both."""
+
+    def unfit(self, items: Sequence[Item]) -> str:
+        if not any(item.sounding for item in items):
+            return "no item has sound (`audio: true` in benchmark.yaml says that a video's belongs to the question)"
+        return "" if any(item.sounding and item.pictured for item in items) else "no item has pictures beside its sound"
+
+
+class Muted(SoundCondition):
+    """What is left without the sound."""
+
+    summary = "the same pictures without the sound that belongs to them"
+    hears = False
+    unchanged = True
+
+
+class SpeechOnly(SoundCondition):
+    """What can be answered by listening."""
+
+    summary = "the sound without any picture"
+    shows = False
 
 
 class Shuffled(Condition):
@@ -135,10 +182,24 @@ class OtherVideo(Condition):
     summary = "the pictures of another item (seeded), while number, times and labels stay"
     borrows = True
 
+    def listen(self, slots: list[SoundSlot], scene: ConditionContext) -> list[SoundSlot]:
+        if not slots:
+            return slots
+        others = self._other(scene).sounding
+        kinds = {kind: [one for one in others if one.kind == kind] for kind in ("video", "audio")}
+        heard = []
+        for place, slot in enumerate(slots):
+            medium = kinds[slot.medium.kind][place % len(kinds[slot.medium.kind])]
+            start, end = scene.library.sound_span(medium)
+            shares = [(time - slot.clip[0]) / (slot.clip[1] - slot.clip[0]) for time in slot.span]
+            span = start + shares[0] * (end - start), start + shares[1] * (end - start)
+            heard.append(replace(slot, medium=medium, span=span))
+        return heard
+
     def arrange(self, slots: list[FrameSlot], scene: ConditionContext) -> list[FrameSlot]:
         other = self._other(scene)
         clips = [medium for medium in other.media if isinstance(medium, VideoClip)]
-        stills = [medium for medium in other.media if not isinstance(medium, VideoClip)]
+        stills = [medium for medium in other.media if isinstance(medium, Image)]
         arranged = []
         for place, slot in enumerate(slots):
             if slot.clip is None:
@@ -155,13 +216,12 @@ class OtherVideo(Condition):
     @staticmethod
     def _other(scene: ConditionContext) -> Item:
         own = {medium.source for medium in scene.item.media}
-        kinds = {medium.kind for medium in scene.item.media}
+        kinds = _kinds(scene.item)
         candidates = sorted(
             (
                 item
                 for item in scene.others
-                if kinds <= {medium.kind for medium in item.media}
-                and own.isdisjoint(medium.source for medium in item.media)
+                if kinds <= _kinds(item) and own.isdisjoint(medium.source for medium in item.media)
             ),
             key=lambda item: item.id,
         )
@@ -186,11 +246,18 @@ CONDITIONS.add("shuffled", Shuffled())
 CONDITIONS.add("single-frame", SingleFrame())
 CONDITIONS.add("reversed", Reversed())
 CONDITIONS.add("other-video", OtherVideo())
+CONDITIONS.add("muted", Muted())
+CONDITIONS.add("speech-only", SpeechOnly())
 
 
 def time_label(time: float) -> str:
     """How a moment is told to a system."""
     return f"t = {time:.1f} s"
+
+
+def _kinds(item: Item) -> set[str]:
+    """The kinds of an item's media; a video whose sound belongs to it is of a kind of its own."""
+    return {medium.kind for medium in item.media} | {f"{one.kind} with sound" for one in item.sounding}
 
 
 def _exchanged(slots: Sequence[FrameSlot], order: Sequence[int]) -> list[FrameSlot]:

@@ -33,7 +33,8 @@ T = TypeVar("T")
 VIDEO_EXTENSIONS = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".mpeg", ".ts", ".wmv", ".flv")
 IMAGE_EXTENSIONS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif")
 SCAN_EXTENSIONS = (".dcm", ".dicom", ".ima", ".nii", ".nii.gz")
-EXTENSIONS = VIDEO_EXTENSIONS + IMAGE_EXTENSIONS + SCAN_EXTENSIONS
+AUDIO_EXTENSIONS = (".wav", ".mp3", ".m4a", ".flac", ".ogg", ".opus")
+EXTENSIONS = VIDEO_EXTENSIONS + IMAGE_EXTENSIONS + SCAN_EXTENSIONS + AUDIO_EXTENSIONS
 """What is tried, in this order, after a name that is no file by itself."""
 
 

@@ -13,7 +13,8 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
-from proctor.core import Image, InputError, Item, Region, Scan, VideoClip, clock_text, content_hash, count_of
+from proctor.core import AudioClip, InputError, Item, Media, Region, Scan, VideoClip, clock_text, content_hash, count_of
+from proctor.media.audio import MOST_S, RATE, AudioInfo, cut_sound, probe_audio
 from proctor.media.clips import cut, from_jpegs
 from proctor.media.decode import Decoding, Texts
 from proctor.media.entries import EncodedFrame, FrameSet, Key, key_of
@@ -30,6 +31,7 @@ Paint = tuple[Callable[[bytes], bytes], str]
 
 _THREADS = 32  # most of them wait: for a file to be read, or for another one that decodes the same video
 _AT_ONCE = 64
+_SOUND_VERSION = 1  # of how sound is cut
 _SCAN_VERSION = 1  # of how medical files are shown: pictures that were kept under another are made again
 _TOLERANCE_S = 0.5  # a clip may end this much after its video, as times are often rounded
 
@@ -82,6 +84,7 @@ class MediaLibrary:
         self._lock = threading.Lock()
         self._decoding = Decoding()
         self._probed: dict[Path, VideoInfo] = {}
+        self._heard: dict[Path, AudioInfo] = {}
         self._located: dict[str, Path] = {}
         self._kinds: dict[Path, ScanKind | None] = {}
         self.cache_dir = cache_dir
@@ -130,21 +133,37 @@ class MediaLibrary:
         info = self.probe(clip.source)
         placed = self.excerpts.place(clip.source, clip.region, info)
         duration = info.duration_s - placed.offset
-        for name, time in (("start", clip.start), ("end", clip.end)):
-            if time is not None and (time > duration + _TOLERANCE_S or (name == "start" and time >= duration)):
-                raise InputError(
-                    clip.source,
-                    f"the clip's {name}",
-                    found=f"{time:g} s",
-                    expected=f"a time within the video's {duration:.2f} s",
-                )
+        _check_times(clip, duration, "video")
         start, known = max(clip.start, -placed.offset), min(duration, placed.seconds or duration)
         return start, known if clip.end is None else min(clip.end, duration)
+
+    def sound_span(self, medium: VideoClip | AudioClip) -> tuple[float, float]:
+        """Start and end of a medium's sound in seconds, cut to its file. Raises `InputError` as `span`."""
+        if isinstance(medium, VideoClip):
+            return self.span(medium)
+        info = self._remembered(self._heard, self.locate(medium.source), probe_audio)
+        _check_times(medium, info.duration_s, "recording")
+        return medium.start, info.duration_s if medium.end is None else min(medium.end, info.duration_s)
+
+    def sound(self, medium: VideoClip | AudioClip, span: tuple[float, float]) -> bytes:
+        """The sound of a medium from the one time to the other as a WAV (see `cut_sound`), made once for this cache.
+        Blocks. Raises `InputError` as `cut_sound`."""
+        path, offset = self.locate(medium.source), 0.0
+        if isinstance(medium, VideoClip):
+            offset = self.excerpts.place(medium.source, medium.region, self.probe(medium.source)).offset
+        within = max(0.0, span[0] + offset), span[1] + offset
+
+        def make(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
+            yield EncodedFrame(0, None, cut_sound(path, within, whole=isinstance(medium, AudioClip)))
+
+        how: dict[str, JsonValue] = {"as": "wav", "rate": RATE, "span": list(within), "version": _SOUND_VERSION}
+        wav = FrameSet(self._catalogue.identity(path), how, name=medium.source, suffix=".wav")
+        return self._store.serve(wav, [0], make)[0]
 
     def problems(self, items: Iterable[Item]) -> list[MediaProblem]:
         """Everything that `check` would complain about, one entry per problem, sorted by file."""
         found: dict[tuple[str, str], list[str]] = {}
-        seen: dict[VideoClip | Image, str | None] = {}
+        seen: dict[Media, str | None] = {}
         for item in items:
             for medium in dict.fromkeys(item.media):
                 if medium not in seen:
@@ -152,6 +171,12 @@ class MediaLibrary:
                 problem = seen[medium]
                 if problem is not None:
                     found.setdefault((medium.source, problem), []).append(item.id)
+            if len(item.sounding) > 1 and not any(seen[medium] for medium in item.sounding):
+                seconds = sum(end - start for start, end in map(self.sound_span, item.sounding))
+                if seconds > MOST_S:
+                    source = item.sounding[0].source
+                    error = f"{source}: found {seconds:.1f} s of sound in a question, expected at most {MOST_S:g} s"
+                    found.setdefault((source, error), []).append(item.id)
         return [MediaProblem(source, text, tuple(ids)) for (source, text), ids in sorted(found.items())]
 
     def warnings(self, items: Iterable[Item]) -> list[str]:
@@ -265,9 +290,11 @@ class MediaLibrary:
         """The threads that decode, so that nobody's event loop waits."""
         return _workers(os.getpid())
 
-    def _problem(self, medium: VideoClip | Image) -> str | None:
+    def _problem(self, medium: Media) -> str | None:
         try:
-            if isinstance(medium, VideoClip):
+            if isinstance(medium, AudioClip) or (isinstance(medium, VideoClip) and medium.audio):
+                self.sound(medium, self.sound_span(medium))
+            elif isinstance(medium, VideoClip):
                 self.span(medium)
                 if medium.scan is not None or self._kind(self.locate(medium.source)) is not None:
                     self.jpegs([Picture(medium.source, medium.start, medium.region, scan=medium.scan)])
@@ -350,6 +377,17 @@ class MediaLibrary:
         value = read(key)
         with self._lock:
             return known.setdefault(key, value)
+
+
+def _check_times(clip: VideoClip | AudioClip, duration: float, what: str) -> None:
+    for name, time in (("start", clip.start), ("end", clip.end)):
+        if time is not None and (time > duration + _TOLERANCE_S or (name == "start" and time >= duration)):
+            raise InputError(
+                clip.source,
+                f"the clip's {name}",
+                found=f"{time:g} s",
+                expected=f"a time within the {what}'s {duration:.2f} s",
+            )
 
 
 def _region(region: Region | None) -> JsonValue:

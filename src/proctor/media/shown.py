@@ -1,4 +1,4 @@
-"""The record of what a view showed: enough to prove later, from the media alone, which pictures a system got."""
+"""The record of what a view showed: enough to prove later, from the media alone, which pictures and sounds a system got."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from proctor.core import Frame, View
+from proctor.media.audio import Sound
 
 if TYPE_CHECKING:
     from proctor.media.clips import ClipFile
@@ -16,15 +17,15 @@ if TYPE_CHECKING:
 _PREFIX = 8
 _MOST = 200
 
-As = Literal["frames", "files", "originals"]
+As = Literal["frames", "files", "originals", "sounds"]
 
 
 class ShownRecord(BaseModel):
     """One request to a view and what came of it, in the order shown.
 
     `asked_as` is the view's method and `count`, `fps`, `window` are its arguments. `times` are seconds of the video
-    (None for a still image; of files, where the clip starts). `prefixes` are the first 8 hexadecimal digits of the
-    SHA-256 of each picture (of each file), as the system got it: they tell which one differs. `sha256` is the SHA-256
+    (None for a still image; of files and sounds, where they start, and of sounds `ends`, where they end). `prefixes` are the first 8 hexadecimal digits of the
+    SHA-256 of each picture (of each file or sound), as the system got it: they tell which one differs. `sha256` is the SHA-256
     of all pictures' digests, one after the other: it stands for all of them. `media` is the SHA-256 of each media file,
     by its name in the item.
 
@@ -39,6 +40,7 @@ class ShownRecord(BaseModel):
     fps: float | None = None
     window: tuple[float, float] | None = None
     times: tuple[float | None, ...] = ()
+    ends: tuple[float, ...] = Field(default=(), exclude_if=lambda given: not given)
     prefixes: tuple[str, ...] = ()
     sha256: str
     media: dict[str, str] = {}
@@ -46,7 +48,7 @@ class ShownRecord(BaseModel):
     @classmethod
     def of(
         cls,
-        pictures: Sequence[Frame | ClipFile],
+        pictures: Sequence[Frame | ClipFile | Sound],
         *,
         asked_as: As = "frames",
         count: int | None = None,
@@ -54,7 +56,7 @@ class ShownRecord(BaseModel):
         window: tuple[float, float] | None = None,
         media: Mapping[str, str] | None = None,
     ) -> ShownRecord:
-        """The record of these pictures or video files."""
+        """The record of these pictures, video files or sounds."""
         digests = [hashlib.sha256(_bytes(one)).digest() for one in pictures]
         return cls(
             asked_as=asked_as,
@@ -62,6 +64,7 @@ class ShownRecord(BaseModel):
             fps=fps,
             window=window,
             times=tuple(one.time if isinstance(one, Frame) else one.span[0] for one in pictures),
+            ends=tuple(one.span[1] for one in pictures if isinstance(one, Sound)),
             prefixes=tuple(one.hex()[:_PREFIX] for one in digests),
             sha256=hashlib.sha256(b"".join(digests)).hexdigest(),
             media=dict(media or {}),
@@ -76,16 +79,17 @@ class ShownRecord(BaseModel):
         """
         if self.sha256 == other.sha256 and self.times == other.times:
             return ""
+        what, content = ("sound", "samples") if self.asked_as == "sounds" else ("picture", "pixels")
         if len(self.prefixes) != len(other.prefixes):
-            return f"{len(self.prefixes)} pictures then, {len(other.prefixes)} now"
+            return f"{len(self.prefixes)} {what}s then, {len(other.prefixes)} now"
         pairs = zip(self.times, other.times, self.prefixes, other.prefixes, strict=True)
         for number, (time, now, prefix, found) in enumerate(pairs, start=1):
-            which = f"picture {number} of {len(self.prefixes)}"
+            which = f"{what} {number} of {len(self.prefixes)}"
             if time != now:
                 return f"{which} is another one: at {_at(time)} then, at {_at(now)} now"
             if prefix != found:
-                return f"{which} (at {_at(time)}) has other pixels: {prefix} then, {found} now"
-        return "the pictures have other pixels"
+                return f"{which} (at {_at(time)}) has other {content}: {prefix} then, {found} now"
+        return f"the {what}s have other {content}"
 
     def changed_media(self, other: ShownRecord) -> list[str]:
         """The media files that are other files now, by name."""
@@ -120,17 +124,19 @@ class ShownLog:
 
 
 async def shown_again(view: View, one: ShownRecord) -> tuple[list[tuple[str, bytes]], ShownRecord]:
-    """What a new view shows for a recorded request: each picture's (or file's) name with its bytes, and its record.
+    """What a new view shows for a recorded request: each picture's (file's, or sound's) name with its bytes, and its record.
 
     Raises `InputError` where a media file is missing or can't be read.
     """
-    from proctor.media.views import ShowsFiles, ShowsOriginals
+    from proctor.media.views import PlaysSounds, ShowsFiles, ShowsOriginals
 
-    pictures: Sequence[Frame | ClipFile]
+    pictures: Sequence[Frame | ClipFile | Sound]
     if one.asked_as == "files" and isinstance(view, ShowsFiles):
         pictures = await view.files()
     elif one.asked_as == "originals" and isinstance(view, ShowsOriginals):
         pictures = await view.originals()
+    elif one.asked_as == "sounds" and isinstance(view, PlaysSounds):
+        pictures = await view.sounds(window=one.window)
     else:
         pictures = await view.frames(count=one.count, fps=one.fps, window=one.window)
     found = view.shown[-1] if isinstance(view, RecordsShown) else ShownRecord.of(pictures)
@@ -138,14 +144,16 @@ async def shown_again(view: View, one: ShownRecord) -> tuple[list[tuple[str, byt
     return [(f"{number:03d}{_ending(one)}", _bytes(one)) for number, one in numbered], found
 
 
-def _ending(picture: Frame | ClipFile) -> str:
+def _ending(picture: Frame | ClipFile | Sound) -> str:
     if not isinstance(picture, Frame):
-        return ".mp4"
+        return ".wav" if isinstance(picture, Sound) else ".mp4"
     return ".jpg" if picture.time is None else f"_{picture.time:.2f}s.jpg"
 
 
-def _bytes(picture: Frame | ClipFile) -> bytes:
-    return picture.jpeg if isinstance(picture, Frame) else picture.mp4
+def _bytes(picture: Frame | ClipFile | Sound) -> bytes:
+    if isinstance(picture, Frame):
+        return picture.jpeg
+    return picture.wav if isinstance(picture, Sound) else picture.mp4
 
 
 def _at(time: float | None) -> str:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from proctor.core import InputError
 
 if TYPE_CHECKING:
+    from av.audio.stream import AudioStream
     from av.container import InputContainer
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
@@ -58,7 +59,7 @@ def open_video(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
         with av.open(str(path), "r", options={"protocol_whitelist": "file"}, metadata_errors="replace") as container:
             yield container, _video_stream(container, path)
     except (av.FFmpegError, OSError) as error:
-        raise InputError(path, found=f"an unreadable video ({_reason(error)})") from error
+        raise InputError(path, found=f"an unreadable video ({reason_of(error)})") from error
 
 
 def probe(path: Path) -> VideoInfo:
@@ -88,7 +89,7 @@ def probe(path: Path) -> VideoInfo:
         )
 
 
-def seek(container: InputContainer, target: int, stream: VideoStream | None = None) -> bool:
+def seek(container: InputContainer, target: int, stream: VideoStream | AudioStream | None = None) -> bool:
     """Goes to a place where decoding can begin, at or before the target: in the stream's ticks, or without
     a stream in microseconds. False where the file can't be sought in; it is then to be reopened."""
     import av
@@ -178,7 +179,7 @@ def _time_base(stream: VideoStream) -> Fraction:
     return stream.time_base or Fraction(1, 1_000_000)
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     return str(getattr(error, "strerror", None) or error)
 
 

@@ -7,9 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
-from proctor.core import Frame, InputError, Item, VideoClip, View, aside
+from proctor.core import AudioClip, Frame, Image, InputError, Item, VideoClip, View, aside
+from proctor.media.audio import Sound
 from proctor.media.clips import ClipFile
-from proctor.media.conditions import CONDITIONS, Condition, ConditionContext, FrameSlot, SingleFrame, time_label
+from proctor.media.conditions import (
+    CONDITIONS,
+    Condition,
+    ConditionContext,
+    FrameSlot,
+    SingleFrame,
+    SoundSlot,
+    time_label,
+)
 from proctor.media.decode import LookAhead, Request
 from proctor.media.library import MediaLibrary, Picture
 from proctor.media.pictures import sample_times
@@ -27,6 +36,24 @@ class ShowsFiles(Protocol):
         """Each clip under the condition as an MP4 whose times start at 0: `video` has the file's own pictures,
         the others have the pictures that `frames` would show at the file's rate (at most 25 a second).
         Empty where the condition shows nothing, and for an item with images, which come as frames."""
+
+
+@runtime_checkable
+class PlaysSounds(Protocol):
+    """A view that can also give an item's sound."""
+
+    @property
+    def sounding(self) -> bool:
+        """Whether the item has any, whatever the condition."""
+
+    @property
+    def unheard(self) -> bool:
+        """Whether a system asked for what is to be seen, and never for what is to be heard under the condition."""
+
+    async def sounds(self, *, window: tuple[float, float] | None = None) -> list[Sound]:
+        """The sound of each clip and recording whose sound belongs to the question, in the item's order; `window` (seconds
+        of the file) is cut to each. Empty where the condition lets nothing be heard. Raises `InputError` where a file
+        can't be read, is silent there, or is longer than ten minutes."""
 
 
 @runtime_checkable
@@ -94,7 +121,10 @@ class _MediaView:
         if not self._condition.sees:
             return None
         clip = next((medium for medium in self._item.media if isinstance(medium, VideoClip)), None)
-        return None if clip is None else self._library.span(clip)
+        if clip is not None:
+            return self._library.span(clip)
+        heard = next((medium for medium in self._item.media if isinstance(medium, AudioClip)), None)
+        return None if heard is None or not self._condition.hears else self._library.sound_span(heard)
 
     async def frames(
         self, *, count: int | None = None, fps: float | None = None, window: tuple[float, float] | None = None
@@ -102,9 +132,8 @@ class _MediaView:
         """As the protocol says. A moment's picture is the last one at or before it by presentation
         timestamp; the time told is that moment. With `fps` and `count`: that rate, at most this many.
         """
-        if window is not None and not window[0] < window[1]:
-            raise InputError(None, "frames", found=f"window={window}", expected="its end after its start")
-        if not self._condition.sees or not self._item.media:
+        _check_window(window, "frames")
+        if not self._shows or not self._item.pictured:
             self._log.add(ShownRecord.of([], count=count, fps=fps, window=window))
             return []
         loop = asyncio.get_running_loop()
@@ -116,12 +145,60 @@ class _MediaView:
 
     async def files(self) -> list[ClipFile]:
         """As `ShowsFiles` says."""
-        stills = any(not isinstance(medium, VideoClip) for medium in self._item.media)
-        if not self._condition.sees or stills:
+        if not self._shows or any(isinstance(medium, Image) for medium in self._item.media):
             return []
         loop = asyncio.get_running_loop()
         with aside("media"):
             return await loop.run_in_executor(self._library.workers(), self._recorded_files)
+
+    @property
+    def sounding(self) -> bool:
+        """As `PlaysSounds` says."""
+        return bool(self._item.sounding)
+
+    @property
+    def unheard(self) -> bool:
+        """As `PlaysSounds` says."""
+        asked = {one.asked_as for one in self.shown}
+        return self._hears and bool(asked) and "sounds" not in asked
+
+    async def sounds(self, *, window: tuple[float, float] | None = None) -> list[Sound]:
+        """As `PlaysSounds` says; under `other-video` those of the other item, as far into it."""
+        _check_window(window, "sounds")
+        if not self._hears:
+            if self.sounding:
+                self._log.add(ShownRecord.of([], asked_as="sounds", window=window))
+            return []
+        loop = asyncio.get_running_loop()
+        with aside("media"):
+            return await loop.run_in_executor(self._library.workers(), self._recorded_sounds, window)
+
+    @property
+    def _shows(self) -> bool:
+        return self._condition.sees and self._condition.shows
+
+    @property
+    def _hears(self) -> bool:
+        return self._condition.sees and self._condition.hears and self.sounding
+
+    def _sounds(self, window: tuple[float, float] | None) -> list[Sound]:
+        clips = [medium for medium in self._item.media if isinstance(medium, VideoClip)]
+        recordings = [medium for medium in self._item.media if isinstance(medium, AudioClip)]
+        slots = []
+        for medium in self._item.sounding:
+            what, alike = ("clip", clips) if isinstance(medium, VideoClip) else ("recording", recordings)
+            label = what if len(alike) == 1 else f"{what} {_place(medium, alike) + 1}"
+            start, end = clip = self._library.sound_span(medium)
+            if window is not None:
+                start, end = max(start, window[0]), min(end, window[1])
+            if start < end:
+                slots.append(SoundSlot(medium, (start, end), label, clip))
+        scene = ConditionContext(self._item, self._others, self._seed, self._library, window is None)
+        heard = self._condition.listen(slots, scene)
+        return [
+            Sound(self._library.sound(one.medium, one.span), one.label, slot.span)
+            for one, slot in zip(heard, slots, strict=True)
+        ]
 
     async def originals(self) -> list[Frame]:
         """As `ShowsOriginals` says."""
@@ -158,7 +235,7 @@ class _MediaView:
 
     def prepare(self, request: Request) -> None:
         """Makes what `frames` would be asked for with this request, without giving it."""
-        if self._condition.sees and self._item.media:
+        if self._shows and self._item.pictured:
             self._library.jpegs([slot.picture for slot in self.arranged(request.count, request.fps, None)])
 
     def _recorded(self, count: int | None, fps: float | None, window: tuple[float, float] | None) -> list[Frame]:
@@ -170,6 +247,11 @@ class _MediaView:
         files = self._files()
         self._log.add(ShownRecord.of(files, asked_as="files", media=self._identities()))
         return files
+
+    def _recorded_sounds(self, window: tuple[float, float] | None) -> list[Sound]:
+        sounds = self._sounds(window)
+        self._log.add(ShownRecord.of(sounds, asked_as="sounds", window=window, media=self._identities()))
+        return sounds
 
     def _identities(self) -> dict[str, str]:
         return {source: self._library.identity(source) for source in sorted({one.source for one in self._item.media})}
@@ -198,7 +280,7 @@ class _MediaView:
         shared = max(1, settings.max_frames // max(1, len(clips)))
         settings = settings.model_copy(update={"max_frames": shared})
         slots, whole = [], True
-        for medium in self._item.media:
+        for medium in self._item.pictured:
             if not isinstance(medium, VideoClip):
                 slots.append(
                     FrameSlot(Picture(medium.source, None, medium.region, scan=medium.scan), None, medium.label)
@@ -218,6 +300,15 @@ class _MediaView:
                 for time in sample_times(start, end, settings, count=count, fps=fps)
             ]
         return slots, whole
+
+
+def _check_window(window: tuple[float, float] | None, what: str) -> None:
+    if window is not None and not window[0] < window[1]:
+        raise InputError(None, what, found=f"window={window}", expected="its end after its start")
+
+
+def _place(medium: object, among: Sequence[object]) -> int:
+    return next(place for place, one in enumerate(among) if one is medium)
 
 
 def _painted(slot: FrameSlot, overlay: str) -> FrameSlot:

@@ -11,8 +11,18 @@ from typing import TYPE_CHECKING, TypeVar, overload
 
 from pydantic import BaseModel, JsonValue
 
-from proctor.core import Frame, InfrastructureError, RefusalError, SystemFaultError, Usage, aside, generator, rebook
-from proctor.media import ClipFile
+from proctor.core import (
+    ConfigurationError,
+    Frame,
+    InfrastructureError,
+    RefusalError,
+    SystemFaultError,
+    Usage,
+    aside,
+    generator,
+    rebook,
+)
+from proctor.media import ClipFile, Sound
 from proctor.models.faults import Fault, understand
 from proctor.models.reply import Reply, Token, UnreadableReplyError, read_tokens, read_usage, read_value
 from proctor.models.spec import ModelSpec, weights_hash
@@ -30,11 +40,15 @@ class Footage:
     frames: tuple[Frame, ...]
 
 
-Part = str | Frame | ClipFile | Footage
+Part = str | Frame | ClipFile | Footage | Sound
 
 T = TypeVar("T", bound=BaseModel)
 V = TypeVar("V", bound=BaseModel | None)
 
+NO_SOUND = (
+    "{}: this model takes no sound: use --condition muted, or a provider that takes it "
+    "(google:…, openai-chat:gpt-audio, an OpenAI-compatible server with --base-url)"
+)
 _FORM_TRIES = 3  # how often a reply of a given form is asked for until one comes
 _EMPTY_TRIES = 2  # how often an empty reply is asked again before it is taken for the model's own
 _BROKEN = (ValueError, TypeError, AttributeError, LookupError, AssertionError)
@@ -80,6 +94,11 @@ class ModelClient:
         return bool(self._model.profile.get("supports_video_input", True))
 
     @property
+    def takes_audio(self) -> bool:
+        """Whether its protocol has a place for sound; a model behind it may still refuse it."""
+        return not self.spec.is_local and bool(self._model.profile.get("supports_audio_file_input", True))
+
+    @property
     def takes_footage(self) -> bool:
         """Whether it takes a video as frames with their times (local weights, if their processor does)."""
         return self.spec.is_local
@@ -95,16 +114,18 @@ class ModelClient:
     async def ask(
         self, parts: Sequence[Part], *, system: str = "", schema: type[T] | None = None
     ) -> Reply[T] | Reply[None]:
-        """Sends texts, pictures and video files, in this order, and returns the reply.
+        """Sends texts, pictures, video files and sounds, in this order, and returns the reply.
 
-        Before each picture stands its label and time. With `schema` the reply is a value of that form:
+        Before each picture stands its label and time, before each sound its label. With `schema` the reply is a value of that form:
         one that is not is asked for again, up to 3 times in all. Infrastructure errors are retried as
         the specification says; their time, waits included, is the stopwatch's "retry".
 
         Raises `InfrastructureError` (no reply came), `SystemFaultError` (no reply of the form, a context too long, content
         that the provider rejects, out of memory), `RefusalError` (the model or a filter declined),
-        `ConfigurationError` (no access, no such model, no such setting).
+        `ConfigurationError` (no access, no such model, no such setting, sound for a model that takes none).
         """
+        if not self.takes_audio and any(isinstance(part, Sound) for part in parts):
+            raise ConfigurationError(NO_SOUND.format(self.name))
         if schema is not None:
             return await self._ask_for(schema, parts, system)
         response, usage = await self._request(parts, system, None)
@@ -227,6 +248,10 @@ def _content(parts: Sequence[Part]) -> list[UserContent]:
         if isinstance(part, ClipFile):
             content += [part.label] if part.label else []
             content.append(BinaryContent(part.mp4, media_type="video/mp4", identifier="clip"))
+            continue
+        if isinstance(part, Sound):
+            content += [part.label] if part.label else []
+            content.append(BinaryContent(part.wav, media_type="audio/wav", identifier="sound"))
             continue
         if caption := _caption(part):
             content.append(caption)

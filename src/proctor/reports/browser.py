@@ -19,6 +19,7 @@ from typing import Any
 from proctor.audits import Key, lengths
 from proctor.core import (
     Answer,
+    AudioClip,
     Excerpt,
     FailedPolicy,
     InputError,
@@ -203,7 +204,7 @@ class _StoredMaker:
             if isinstance(item.answer, ChoiceFormat):
                 found["keys"] = [as_text(one) for one in (item.reference.answer, *item.reference.accepted)]
         known = self.source.card.excerpts
-        clips = [medium for medium in item.media if isinstance(medium, VideoClip)]
+        clips = [medium for medium in item.media if isinstance(medium, VideoClip | AudioClip)]
         if clips:
             found["clips"] = [_where(clip, known.get(clip.source)) for clip in clips]
         pictures = [
@@ -295,10 +296,11 @@ def _own_letter(item: Item, answer: Answer, order: list[Any]) -> str:
     return letters[order.index(item.options[letters.index(answer.parsed)])]
 
 
-def _where(clip: VideoClip, excerpt: Excerpt | None) -> dict[str, str]:
+def _where(clip: VideoClip | AudioClip, excerpt: Excerpt | None) -> dict[str, str]:
     """Start and end of a clip in words, and the address at which its source begins there."""
     end = "its end" if clip.end is None else f"{clip.end:.1f} s"
-    found = {"text": f"clip: {clip.start:.1f} s to {end} of {clean(clip.source)}"}
+    what = "recording" if isinstance(clip, AudioClip) else "clip with sound" if clip.audio else "clip"
+    found = {"text": f"{what}: {clip.start:.1f} s to {end} of {clean(clip.source)}"}
     if excerpt is not None and excerpt.url.startswith("https://"):
         begins = max(0, int(excerpt.start + clip.start))
         found["url"] = clean(f"{excerpt.url}{'&' if '?' in excerpt.url else '?'}t={begins}s")

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from proctor.audits import LengthSlope, RankedMetric
-from proctor.core import VideoClip, count_of, difference, interval, number, number_interval, p_value, signed, value
+from proctor.core import (
+    AudioClip,
+    VideoClip,
+    count_of,
+    difference,
+    interval,
+    number,
+    number_interval,
+    p_value,
+    signed,
+    value,
+)
 from proctor.reports.audit_source import AuditSource
 from proctor.reports.blocks import Answer, Figure, Story
 from proctor.reports.figures import draw_overview, value_axis
@@ -61,7 +72,9 @@ def _leader(source: Source, key: Key) -> LeaderboardRow | None:
 def _media(source: Source) -> str:
     media = [medium for item in source.items for medium in item.media]
     clips = any(isinstance(one, VideoClip) for one in media)
-    return "the video" if clips or not media else "the picture"
+    if clips or not media:
+        return "the video"
+    return "the recording" if all(isinstance(one, AudioClip) for one in media) else "the picture"
 
 
 def _ci(source: Source) -> str:

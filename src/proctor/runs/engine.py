@@ -34,7 +34,7 @@ from proctor.core import (
     Usage,
     View,
 )
-from proctor.media import RecordsShown
+from proctor.media import PlaysSounds, RecordsShown
 from proctor.runs.database import HEARTBEAT_S
 from proctor.runs.store import Run, Store
 
@@ -337,6 +337,7 @@ async def ask(
             watch = Stopwatch(limit)
             with watch.running():
                 answer = await system.answer(item.as_asked(), seen)
+            _check_heard(system, item, seen)
     except TimeoutError as error:
         if limit.expired():
             answer = _ended(item, Status.TIMED_OUT, f"took longer than {budget_s:g} s")
@@ -361,6 +362,15 @@ async def ask(
         answer = answer.model_copy(update={"status": Status.TIMED_OUT, "reason": late})
     kept = {"item_id": item.id, "timing": timing, "extra": {**answer.extra, **_shown(seen)}}
     return _parsed(item, answer.model_copy(update=kept))
+
+
+def _check_heard(system: System, item: Item, seen: View) -> None:
+    """Sound that belongs to a question must not get lost on a system that looks and does not listen."""
+    if isinstance(seen, PlaysSounds) and seen.unheard:
+        raise ConfigurationError(
+            f"{system.name} looked at item {item.id!r} and did not ask for its sound, which belongs to the question: "
+            "use --condition muted, or a system that asks its view for sounds()"
+        )
 
 
 async def scores_of(scorers: Sequence[Scorer], item: Item, answer: Answer) -> list[Score]:

@@ -14,7 +14,19 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from proctor.core import Benchmark, InputError, Item, NeedsReferences, ProctorError, Scorer, System, VideoClip
+from proctor.core import (
+    AudioClip,
+    Benchmark,
+    ConfigurationError,
+    InputError,
+    Item,
+    NeedsReferences,
+    ProctorError,
+    Scorer,
+    System,
+    VideoClip,
+    count_of,
+)
 from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, viewer
 from proctor.runs.database import RunTakenError
 from proctor.runs.engine import Job, Limits, Tally, ask_all
@@ -71,7 +83,8 @@ def plan(
     """
     options = options or PlanOptions()
     chosen = chosen_items(benchmark, options)
-    shown, problems = _sound(benchmark, conditions, library, options)
+    _check_sound(benchmark, systems, conditions, options)
+    shown, problems = _showable(benchmark, conditions, library, options)
     items = [item for item in chosen if item.id in shown]
     if not items:
         raise InputError(
@@ -124,6 +137,28 @@ class _Asking:
         return Job(run, system, left, view, self.scorers)
 
 
+def _check_sound(
+    benchmark: Benchmark, systems: Sequence[System], conditions: Sequence[str], options: PlanOptions
+) -> None:
+    """Raises `ConfigurationError` for a condition that makes no sense for these items, and for a system that says that it
+    takes no sound where sound belongs to the questions."""
+    items = benchmark.counted(all_items=options.all_items)
+    for name in conditions:
+        why = CONDITIONS.get(name).unfit(items)
+        if why:
+            raise ConfigurationError(f"condition {name!r} makes no sense for {benchmark.name}: {why}")
+    hearing = [name for name in conditions if CONDITIONS.get(name).sees and CONDITIONS.get(name).hears]
+    sounding = [item for item in items if item.sounding]
+    for system in [one for one in systems if hearing and getattr(one, "takes_sound", None) is False]:
+        mine = [item for item in sounding if system.supports(item)]
+        if mine:
+            raise ConfigurationError(
+                f"{system.name} takes no sound, which belongs to {count_of(len(mine), 'question')} of {benchmark.name} "
+                f"under {hearing[0]}: use --condition muted, or a system that takes it (google:…, openai-chat:gpt-audio, "
+                "an OpenAI-compatible server with --base-url, a function with a parameter sounds)"
+            )
+
+
 def chosen_items(benchmark: Benchmark, options: PlanOptions) -> list[Item]:
     """The items that a run asks, in the order of their media."""
     items = in_media_order(benchmark.counted(all_items=options.all_items))[: options.limit]
@@ -132,7 +167,7 @@ def chosen_items(benchmark: Benchmark, options: PlanOptions) -> list[Item]:
     return items
 
 
-def _sound(
+def _showable(
     benchmark: Benchmark, conditions: Sequence[str], library: MediaLibrary, options: PlanOptions
 ) -> tuple[dict[str, Item], list[MediaProblem]]:
     """By id the items whose media may be shown, and what is wrong with those of the others. Where a condition
@@ -157,7 +192,7 @@ def in_media_order(items: Iterable[Item]) -> list[Item]:
 def _by_media(item: Item) -> tuple[tuple[str, float, float], ...]:
     return tuple(
         (medium.source, medium.start, float("inf") if medium.end is None else medium.end)
-        if isinstance(medium, VideoClip)
+        if isinstance(medium, VideoClip | AudioClip)
         else (medium.source, 0.0, 0.0)
         for medium in item.media
     )
@@ -210,6 +245,7 @@ def _first(group: ExceptionGroup[Exception]) -> Exception:
 
 PICTURE_TOKENS = 300
 """About what models count for a picture of 512 pixels: between 85 and 800, by provider."""
+_SOUND_TOKENS = 32  # for a second of sound, as Google counts; others count 10 to 25
 _PROMPT_TOKENS = 150  # what stands around a question in the prompts that come along
 _LETTERS = 4  # of English text in a token
 
@@ -244,11 +280,10 @@ def estimate_runs(
 ) -> list[RunEstimate]:
     """Nothing is asked and nothing written. Raises `InputError` for clips that do not lie within their video."""
     items = chosen_items(benchmark, options)
-    pictures = (
-        {item.id: _pictures(item, library) for item in items}
-        if any(CONDITIONS.get(name).sees for name in conditions)
-        else {}
-    )
+    _check_sound(benchmark, systems, conditions, options)
+    seen = any(CONDITIONS.get(name).sees for name in conditions)
+    pictures = {item.id: _pictures(item, library) for item in items} if seen else {}
+    spoken = {item.id: _sound_seconds(item, library) for item in items} if seen else {}
     stored = store.runs(benchmark.name) if store is not None and benchmark.name in store.benchmark_names() else []
     runs = {(run.system, run.condition): run for run in stored}
     found = []
@@ -259,9 +294,11 @@ def estimate_runs(
             done = store.settled(run) if store is not None and run is not None else set()
             mine = [item for item in items if system.supports(item)]
             left = [item for item in mine if item.id not in done]
-            shown = sum(pictures[item.id] for item in left) if CONDITIONS.get(condition).sees and asks else 0
+            under = CONDITIONS.get(condition)
+            shown = sum(pictures[item.id] for item in left) if under.sees and under.shows and asks else 0
+            heard = sum(spoken[item.id] for item in left) if under.sees and under.hears and asks else 0.0
             words = sum(_words(item) for item in left) if asks else 0
-            tokens = words + shown * PICTURE_TOKENS
+            tokens = words + shown * PICTURE_TOKENS + math.ceil(heard * _SOUND_TOKENS)
             found.append(RunEstimate(system.name, condition, len(mine) - len(left), len(left), shown, tokens))
     return found
 
@@ -269,7 +306,7 @@ def estimate_runs(
 def _pictures(item: Item, library: MediaLibrary) -> int:
     """How many pictures the view of an item holds at most."""
     count = 0
-    for medium in item.media:
+    for medium in item.pictured:
         if isinstance(medium, VideoClip):
             start, end = library.span(medium)
             wanted = math.ceil((end - start) * library.settings.fps)
@@ -277,6 +314,10 @@ def _pictures(item: Item, library: MediaLibrary) -> int:
         else:
             count += 1
     return count
+
+
+def _sound_seconds(item: Item, library: MediaLibrary) -> float:
+    return sum(end - start for start, end in map(library.sound_span, item.sounding))
 
 
 def _words(item: Item) -> int:

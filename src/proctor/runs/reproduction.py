@@ -35,7 +35,7 @@ class Reproduction(StrEnum):
 
 @dataclass(frozen=True)
 class ReproducedAnswer:
-    """One answer: how many pictures it was shown, whether they could be made again, and why not. `media` names the
+    """One answer: how many pictures (and sounds) it was shown, whether they could be made again, and why not. `media` names the
     media files that are other files now, also where the pictures are the same (a copy in another container, say)."""
 
     system: str

@@ -23,16 +23,17 @@ from proctor.core import (
     View,
     object_in_file,
 )
+from proctor.media import PlaysSounds, Sound
 
-_OFFERED = ("item", "view", "question", "options", "instruction", "frames")
+_OFFERED = ("item", "view", "question", "options", "instruction", "frames", "sounds")
 
 
 class FunctionSystem:
     """Answers by a function, sync or async, whose parameters say what it is given:
 
     `item` (without reference, tags and media), `view` (`view.frames(count=8)`, awaited in an async function),
-    `question`, `options`, `instruction` (how the answer is to be written) and `frames` (those that the view shows
-    unasked). It returns the text of its answer, or an `Answer`. What it raises is recorded as its `error`, with file
+    `question`, `options`, `instruction` (how the answer is to be written), `frames` (those that the view shows
+    unasked) and `sounds` (those that it plays). It returns the text of its answer, or an `Answer`. What it raises is recorded as its `error`, with file
     and line; `RefusalError` as `refused`, `InfrastructureError` and every `OSError` as `failed`, to be asked again.
 
     Called like the function it is the function. `settings` are recorded with the function's name and the hash of its
@@ -65,6 +66,12 @@ class FunctionSystem:
         """The function's name, the hash of its source, and what its author named."""
         return {**self._function.settings, **self._settings}
 
+    @property
+    def takes_sound(self) -> bool:
+        """Whether it can listen: it takes `sounds` or the `view`, or does not look at anything."""
+        takes = self._function.takes
+        return takes("sounds") or takes("view") or not takes("frames")
+
     def supports(self, item: Item) -> bool:
         """The formats that its author named, or all."""
         return not self._formats or item.answer.kind in self._formats
@@ -80,6 +87,8 @@ class FunctionSystem:
         }
         if self._function.takes("frames"):
             given["frames"] = await view.frames()
+        if self._function.takes("sounds"):
+            given["sounds"] = await view.sounds() if isinstance(view, PlaysSounds) else []
         try:
             said = await self._function.call(given)
         except ProctorError:
@@ -96,7 +105,7 @@ class FunctionSystem:
 
 
 class BlockingView:
-    """A view for code in a thread: `frames` waits for the event loop to give them."""
+    """A view for code in a thread: `frames` and `sounds` wait for the event loop to give them."""
 
     def __init__(self, view: View, loop: asyncio.AbstractEventLoop) -> None:
         self._view = view
@@ -116,10 +125,20 @@ class BlockingView:
         self, *, count: int | None = None, fps: float | None = None, window: tuple[float, float] | None = None
     ) -> list[Frame]:
         """As `View.frames`. Raises `SystemFaultError` in the event loop, which it would block indefinitely."""
-        if threading.get_ident() == self._thread:
-            raise SystemFaultError("view.frames() was called in the event loop: make the function async")
+        self._check_thread("frames")
         asked = self._view.frames(count=count, fps=fps, window=window)
         return asyncio.run_coroutine_threadsafe(asked, self._loop).result()
+
+    def sounds(self, *, window: tuple[float, float] | None = None) -> list[Sound]:
+        """As `PlaysSounds.sounds`, in the same way."""
+        self._check_thread("sounds")
+        if not isinstance(self._view, PlaysSounds):
+            return []
+        return asyncio.run_coroutine_threadsafe(self._view.sounds(window=window), self._loop).result()
+
+    def _check_thread(self, asked: str) -> None:
+        if threading.get_ident() == self._thread:
+            raise SystemFaultError(f"view.{asked}() was called in the event loop: make the function async")
 
 
 @overload
@@ -198,6 +217,11 @@ class Renamed:
     def __init__(self, system: System, name: str) -> None:
         self._system = system
         self.name = name
+
+    @property
+    def takes_sound(self) -> bool | None:
+        """As the system says; None where it does not."""
+        return getattr(self._system, "takes_sound", None)
 
     @property
     def settings(self) -> dict[str, JsonValue]:

@@ -1,4 +1,4 @@
-"""A model with a prompt: one call per item, all frames of the view in it."""
+"""A model with a prompt: one call per item, all frames and sounds of the view in it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ from proctor.core import (
     reader_or_default,
 )
 from proctor.core.formats import IntervalsFormat, OrderingFormat, TimestampsFormat, option_letters
-from proctor.media import CONDITIONS, ClipFile, ShownRecord, ShowsFiles
+from proctor.media import CONDITIONS, ClipFile, PlaysSounds, ShownRecord, ShowsFiles, Sound
 from proctor.models import Footage, ModelClient, Part, Prompt, chosen_prompt, load_prompt, prompt_file
 from proctor.systems.replies import asks_for_rationale, rationale_in
 
 _PROMPTS = Path(__file__).parent
 _GENERAL = _PROMPTS / "model_answer.txt.j2"
+_WITH_SOUND = _PROMPTS / "model_answer_with_sound.txt.j2"
 MESSAGES = "messages_sha256"
 """Where an answer's `extra` keeps the hash of the words that the model was asked with."""
 
@@ -48,11 +49,12 @@ class Sampling:
     video_as: Literal["frames", "file"] = "frames"
 
 
-def prompt_for_benchmark(name: str, choice: str = "") -> Prompt:
-    """The prompt that a benchmark brings, else the general one; or another one by choice: the name of one
+def prompt_for_benchmark(name: str, choice: str = "", *, sounding: bool = False) -> Prompt:
+    """The prompt that a benchmark brings, else the general one (that for questions with sound where it is `sounding`); or another one by choice: the name of one
     (`paper` is BENCHMARK.paper.txt.j2) or a file. Raises `InputError` for a choice that is neither."""
     folder = reader_or_default(name).prompts
-    usual = _GENERAL if folder is None else folder / f"{name}.txt.j2"
+    general = _WITH_SOUND if sounding else _GENERAL
+    usual = general if folder is None else folder / f"{name}.txt.j2"
     return chosen_prompt(usual, prompt_file(folder or _PROMPTS, name, choice) if choice else None)
 
 
@@ -65,8 +67,9 @@ def prompt_text(
     timed: bool,
     video: bool = False,
     blind: bool = False,
+    sounds: int = 0,
 ) -> tuple[str, str]:
-    """The system's and the user's message for an item, of which `pictures` are shown."""
+    """The system's and the user's message for an item, of which `pictures` are shown and `sounds` are played."""
     return prompt.render(
         question=item.question,
         options=list(zip(option_letters(len(item.options)), item.options, strict=True)),
@@ -75,6 +78,7 @@ def prompt_text(
         timed=timed,
         video=video,
         blind=blind,
+        sounds=sounds,
         definitions=[] if briefing is None else list(briefing.definitions.items()),
     )
 
@@ -94,16 +98,25 @@ def prompt_as_sent(
     (another prompt file, another version of the benchmark's own).
     """
     told = reader_or_default(benchmark).briefing if "briefing_sha256" in settings else None
-    pictures = sum(len(one.prefixes) for one in shown)
+    pictures = sum(len(one.prefixes) for one in shown if one.asked_as != "sounds")
+    played = [len(one.prefixes) for one in shown if one.asked_as == "sounds"]
     timed = any(time is not None for one in shown if one.asked_as == "frames" for time in one.times)
-    blind = not CONDITIONS.get(condition).sees
+    blind = _is_blind(condition, pictures, played)
     for choice, video in product(("", "paper", str(settings.get("prompt", ""))), (False, True)):
         with suppress(InputError):  # a file that is not here, or a benchmark without a prompt of that name
-            prompt = prompt_for_benchmark(benchmark, choice)
-            found = prompt_text(prompt, item, told, pictures=pictures, timed=timed, video=video, blind=blind)
+            prompt = prompt_for_benchmark(benchmark, choice, sounding=bool(played))
+            sounds = sum(played)
+            found = prompt_text(
+                prompt, item, told, pictures=pictures, timed=timed, video=video, blind=blind, sounds=sounds
+            )
             if answer.extra.get(MESSAGES) == content_hash([*found]):
                 return found
     return None
+
+
+def _is_blind(condition: str, pictures: int, played: Sequence[int]) -> bool:
+    """Whether a condition leaves nothing of an item: by its nature, or of what `played` sounds belong to."""
+    return not CONDITIONS.get(condition).sees or (bool(played) and not pictures and not any(played))
 
 
 class ModelSystem:
@@ -139,6 +152,11 @@ class ModelSystem:
         return self._name
 
     @property
+    def takes_sound(self) -> bool:
+        """Whether the model can be sent sound."""
+        return self._client.takes_audio
+
+    @property
     def settings(self) -> dict[str, JsonValue]:
         """The model and its settings, the prompt by name and hash, the sampling, and the briefing's hash."""
         sampling: dict[str, JsonValue] = {**asdict(self._sampling)}
@@ -161,6 +179,8 @@ class ModelSystem:
         files = await self._files(view)
         frames = [] if files else await view.frames(count=self._sampling.count, fps=self._sampling.fps)
         footage = self._as_footage(frames)
+        sounding = isinstance(view, PlaysSounds) and view.sounding
+        sounds = await view.sounds() if isinstance(view, PlaysSounds) and sounding else []
         system, user = prompt_text(
             self._prompt,
             item,
@@ -168,13 +188,15 @@ class ModelSystem:
             pictures=len(files) or len(frames),
             timed=any(frame.time is not None for frame in frames),
             video=bool(files) or footage,
-            blind=not CONDITIONS.get(view.condition).sees,
+            blind=_is_blind(view.condition, len(files) or len(frames), [len(sounds)] if sounding else []),
+            sounds=len(sounds),
         )
         span, by_own_clock = view.span, self._by_ownclock_text(item)
         shown: list[Part] = [_told(frame, span, by_own_clock) for frame in frames]
         if footage:
             shown = [Footage(tuple(_told(frame, span, by_own_clock) for frame in frames))]
         shown += [_named(file) if by_own_clock else file for file in files]
+        shown += [_captioned(one, by_own_clock) for one in sounds]
         reply = await self._client.ask([*shown, user], system=system)
         return Answer(
             item_id=item.id,
@@ -187,6 +209,7 @@ class ModelSystem:
                 "frames": len(frames),
                 MESSAGES: content_hash([system, user]),
                 **({"video_bytes": sum(len(file.mp4) for file in files)} if files else {}),
+                **({"sounds": len(sounds)} if sounding else {}),
                 **_rationale(item, user, reply.text),
             },
         )
@@ -227,6 +250,14 @@ def _named(file: ClipFile) -> ClipFile:
         return file
     begins = f"this video begins at {clock_text(file.span[0])} of the recording"
     return replace(file, label=", ".join(part for part in (file.label, begins) if part))
+
+
+def _captioned(sound: Sound, by_own_clock: bool) -> Sound:
+    """The sound with what the model is told of it: whose it is, and from when to when, as of frames."""
+    start, end = sound.span if by_own_clock else (0.0, sound.span[1] - sound.span[0])
+    clock = f" ({clock_text(start)} to {clock_text(end)})" if by_own_clock else ""
+    whose = sound.label if sound.label.startswith("recording") else f"sound of the {sound.label}"
+    return replace(sound, label=f"{whose}, from t = {start:.1f} s to t = {end:.1f} s{clock}")
 
 
 def _told(frame: Frame, span: tuple[float, float] | None, by_own_clock: bool) -> Frame:

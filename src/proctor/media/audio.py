@@ -1,0 +1,223 @@
+"""The sound of one file: what its track really holds, and any stretch of it as a WAV, exact to the sample.
+
+Times are those of the file's own clock, as of videos: it shows 0 at the file's first timestamp. A sound that begins
+later than its pictures keeps its place; where the track holds nothing, there is silence.
+"""
+
+from __future__ import annotations
+
+import io
+import wave
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.core import InputError
+from proctor.media.video import reason_of, seek
+
+if TYPE_CHECKING:
+    from av.audio.frame import AudioFrame
+    from av.audio.stream import AudioStream
+    from av.container import InputContainer
+
+RATE = 16_000
+"""Samples a second of what systems get, in one channel: what speech models are made for."""
+MOST_S = 600.0
+"""The longest sound that goes with one question: 19 MB, 26 MB as it is sent."""
+
+_FORMATS = "aiff,asf,avi,flac,flv,matroska,mov,mp3,mpeg,mpegts,ogg,wav,w64"
+_SEEKS_EXACTLY = ("flac", "mov,mp4", "mp3", "ogg", "wav")
+_DECLARE_DURATION = ("flac", "matroska,webm", "mov,mp4", "mp3", "wav")
+_FAR_S, _RUN_UP_S = 20.0, 1.0  # what lies further on is sought; decoders need a run-up to be in step
+_STEP_S = 0.02  # timestamps that jump less are rounding (Matroska counts milliseconds)
+_TRUNCATED_S = 0.5
+_GAP_S = 0.1
+_HIGHEST_RATE = 192_000
+_SILENT = 16 / 32768  # −66 dB: no microphone is as quiet, and no encoder's silence as loud
+_LOST = 8  # parts of a track that may be broken before the file counts so
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """A stretch of sound as a system gets it: a WAV of one channel, 16,000 samples a second, 16 bits each; what it is
+    called ("recording", "sound of clip 2"), and its start and end in seconds of its file."""
+
+    wav: bytes
+    label: str
+    span: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class AudioInfo:
+    """How long a file's sound is, on the file's own clock, and by which codec it is kept."""
+
+    duration_s: float
+    codec: str
+
+
+def probe_audio(path: Path) -> AudioInfo:
+    """Reads all packets of an audio file and decodes none. Raises `InputError` where it can't be read, holds no sound,
+    or ends more than half a second before its header says."""
+    import av
+
+    with _opened(path) as (container, stream):
+        base, zero, there = stream.time_base or Fraction(1), _zero(container), Fraction(0)
+        with suppress(av.FFmpegError):  # where it breaks off
+            for packet in container.demux(stream):
+                if packet.pts is not None:
+                    there = max(there, (packet.pts + (packet.duration or 0)) * base - zero)
+        claimed = _claimed(container, path, there)
+        codec = stream.codec_context.codec.canonical_name
+    if claimed is not None and claimed - there > _TRUNCATED_S:
+        raise InputError(
+            path,
+            found=f"a truncated sound: it ends at {float(there):.1f} s",
+            expected=f"{float(claimed):.1f} s as its header says",
+        )
+    return AudioInfo(float(there if claimed is None else min(there, claimed)), codec)
+
+
+def cut_sound(path: Path, span: tuple[float, float], *, whole: bool = False) -> bytes:
+    """From the first to the second time (seconds of the file's clock) as a WAV (see `Sound`): what lies outside is no
+    part of it. Raises `InputError` where the file can't be read, holds no sound, or none from there to there, where
+    that is silent, where it is longer than `MOST_S`, and with `whole` where more than 0.1 s of it can't be decoded (the
+    track of a video may begin after its pictures and end before them)."""
+    start, end = span
+    if end - start > MOST_S:
+        expected = f"at most {MOST_S:g} s: cut it with start and end"
+        raise InputError(path, found=f"{end - start:.1f} s of sound", expected=expected)
+    rate, samples, heard = _samples(path, start, end)
+    if not heard:
+        raise InputError(path, found=f"no sound from {start:g} s to {end:g} s", expected="a stretch of its sound")
+    if whole and len(samples) - heard > _GAP_S * rate:
+        found = f"{heard / rate:.1f} s that can be decoded of {len(samples) / rate:.1f} s"
+        raise InputError(path, found=found, expected="a recording without gaps")
+    peak = float(np.max(np.abs(samples), initial=0.0))
+    if peak < _SILENT:
+        raise InputError(path, found=f"silence from {start:g} s to {end:g} s", expected="sound that can be heard")
+    return _wav(_resampled(samples, rate, round((end - start) * RATE)))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[InputContainer, AudioStream]]:
+    """The container and its first track of sound. Lists of other files are no sound, whatever they are called."""
+    import av
+
+    options = {"protocol_whitelist": "file", "format_whitelist": _FORMATS}
+    try:
+        with av.open(str(path), "r", options=options, metadata_errors="replace") as container:
+            streams = [one for one in container.streams.audio if getattr(one, "codec_context", None) is not None]
+            if not streams:
+                raise InputError(path, found="no audio track", expected="sound")
+            if not 0 < streams[0].codec_context.sample_rate <= _HIGHEST_RATE:
+                found = f"{streams[0].codec_context.sample_rate:,} samples a second"
+                raise InputError(path, found=found, expected=f"1 to {_HIGHEST_RATE:,}")
+            yield container, streams[0]
+    except (av.FFmpegError, OSError) as error:
+        raise InputError(path, found=f"a sound that can't be read ({reason_of(error)})") from error
+
+
+def _zero(container: InputContainer) -> Fraction:
+    """The second of the file's count at which its own clock shows 0."""
+    start: int | None = getattr(container, "start_time", None)  # None where no stream tells
+    return Fraction(start or 0, 1_000_000)
+
+
+def _claimed(container: InputContainer, path: Path, there: Fraction) -> Fraction | None:
+    """The length that the header states; None where it states none. Of a WAV the library says what is there."""
+    if container.format.name == "wav":
+        with path.open("rb") as file:
+            stated, size = int.from_bytes(file.read(8)[4:], "little") + 8, path.stat().st_size
+        return there * stated / size if size < stated < 2**32 - 1 else there
+    told = container.duration is not None and container.format.name.startswith(_DECLARE_DURATION)
+    return Fraction(container.duration or 0, 1_000_000) if told else None
+
+
+def _samples(path: Path, start: float, end: float, *, sought: bool = True) -> tuple[int, NDArray[np.float32], int]:
+    """The rate, all samples of the stretch in one channel, and how many of them the file holds; the others are 0."""
+    with _opened(path) as (container, stream):
+        rate = stream.codec_context.sample_rate
+        first, last = round(start * rate), round(end * rate)
+        if sought and start > _FAR_S and container.format.name.startswith(_SEEKS_EXACTLY):
+            target = (Fraction(start - _RUN_UP_S) + _zero(container)) / (stream.time_base or Fraction(1))
+            if not seek(container, int(target), stream):
+                return _samples(path, start, end, sought=False)
+        found = np.zeros(last - first, dtype=np.float32)
+        heard = 0
+        for at, part in _placed(container, stream, path, rate):
+            low, high = max(at, first), min(at + len(part), last)
+            if low < high:
+                found[low - first : high - first] = part[low - at : high - at]
+                heard += high - low
+            if at + len(part) >= last:
+                break
+    return rate, found, heard
+
+
+def _placed(
+    container: InputContainer, stream: AudioStream, path: Path, rate: int
+) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """The decoded parts in one channel, each with the number of its first sample on the file's clock: as the part
+    before it ends, unless the timestamps say that something is missing."""
+    zero, step = _zero(container), round(_STEP_S * rate)
+    expected: int | None = None
+    for frame, mono in _decoded(container, stream, path):
+        if frame.sample_rate != rate:
+            raise InputError(path, found=f"a track that changes from {rate} to {frame.sample_rate} samples a second")
+        at = expected
+        if frame.pts is not None:
+            told = round((frame.pts * Fraction(frame.time_base or 1) - zero) * rate)
+            at = told if expected is None or abs(told - expected) > step else expected
+        yield at or 0, mono
+        expected = (at or 0) + len(mono)
+
+
+def _decoded(
+    container: InputContainer, stream: AudioStream, path: Path
+) -> Iterator[tuple[AudioFrame, NDArray[np.float32]]]:
+    import av
+
+    mixer, form, lost = None, None, 0
+    for packet in container.demux(stream):
+        try:
+            frames = packet.decode()
+        except av.FFmpegError as error:
+            lost += 1
+            if lost > _LOST:
+                raise InputError(path, found="a broken sound: more than 8 parts can't be decoded") from error
+            continue
+        for frame in frames:
+            if mixer is None or form != (frame.format.name, frame.layout.name, frame.sample_rate):
+                form = (frame.format.name, frame.layout.name, frame.sample_rate)
+                mixer = av.AudioResampler(format="fltp", layout="mono", rate=frame.sample_rate)
+            parts = [one.to_ndarray()[0] for one in mixer.resample(frame)]
+            mono = np.concatenate(parts) if parts else np.zeros(0, dtype=np.float32)
+            yield frame, np.nan_to_num(mono, nan=0.0, posinf=1.0, neginf=-1.0)
+
+
+def _resampled(samples: NDArray[np.float32], rate: int, count: int) -> NDArray[np.float32]:
+    """`count` samples at `RATE` (zero-phase filter, Kaiser window: `scipy.signal.resample_poly`)."""
+    if rate == RATE:
+        return samples[:count]
+    from scipy.signal import resample_poly
+
+    shared = gcd(rate, RATE)
+    found: NDArray[np.float32] = resample_poly(samples, RATE // shared, rate // shared)[:count]
+    return np.pad(found, (0, count - len(found)))
+
+
+def _wav(samples: NDArray[np.float32]) -> bytes:
+    out = io.BytesIO()
+    with wave.open(out, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(RATE)
+        file.writeframes(np.clip(np.rint(samples * 32768), -32768, 32767).astype("<i2").tobytes())
+    return out.getvalue()
