@@ -101,7 +101,7 @@ def _referred(form: Any, options: Sequence[str], text: str) -> list[str]:
 def _metrics() -> str:
     from proctor.core import ACCURACY
     from proctor.judges import CRITERIA_SCORE, JUDGE_VOTE, RATIONALE_METRICS, UNRESOLVED, VERDICT_METRICS
-    from proctor.metrics import GRADED_METRICS
+    from proctor.metrics import CORPUS_METRICS, GRADED_METRICS
     from proctor.metrics.ordering import RUN_METRICS
     from proctor.metrics.text import RATIONALE_F1
 
@@ -109,6 +109,7 @@ def _metrics() -> str:
         ACCURACY,
         *RUN_METRICS,
         *GRADED_METRICS,
+        *CORPUS_METRICS,
         RATIONALE_F1,
         *RATIONALE_METRICS,
         *VERDICT_METRICS,

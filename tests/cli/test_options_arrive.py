@@ -62,7 +62,12 @@ WAYS = (
         "rank",
         "bench",
         f"{STORE} runs:public_copy api:rank",
-        {**FORMAT, "publish": "another store", **dict.fromkeys(("mine", "two_level", "detail"), "after ranking")},
+        {
+            **FORMAT,
+            "publish": "another store",
+            **dict.fromkeys(("mine", "two_level", "detail"), "after ranking"),
+            **dict.fromkeys(("metric", "scorer"), "another ranking"),
+        },
     ),
     Way(
         "analyze",

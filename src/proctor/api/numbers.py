@@ -18,6 +18,7 @@ from proctor.api.options import (
     AuditOptions,
     CompareOptions,
     Files,
+    LeaderboardOptions,
     RankOptions,
     ReportOptions,
     ResultOptions,
@@ -25,7 +26,7 @@ from proctor.api.options import (
     listed,
 )
 from proctor.api.sources import Evaluation, Stored, excerpts_as, recalled, stored, wait_for
-from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, RankingTable, ResultsTable
+from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, LeaderboardTable, RankingTable, ResultsTable
 from proctor.core import (
     BENCHMARKS,
     VALIDATORS,
@@ -134,6 +135,35 @@ def rank(
     drawn: dict[str, Any] = {name: value for name, value in given.items() if name in names}
     by, plan = tuple(listed(given["by"])), RankingPlan(**drawn)
     return RankingTable(tuple(rank_runs(where.store, where.benchmark, contest, by=by, plan=plan)))
+
+
+def leaderboard(
+    source: Evaluation | Store | str | Path | None = None,
+    benchmark: str = "",
+    metric: str = "",
+    **options: Unpack[LeaderboardOptions],
+) -> LeaderboardTable:
+    """Systems ranked by any metric over all questions at once (the benchmark's headline, where none is named), so that
+    those that do not differ significantly share a rank.
+
+    A metric over many items, such as "balanced_accuracy" or "class_f1:clip", is one, too. Raises `InputError` for an
+    unknown metric, and where several scorers gave it, or it has parts, and none is named. The command is
+    `proctor rank --metric`.
+    """
+    from proctor.runs import leaderboard as compute
+
+    given = filled("leaderboard", LeaderboardOptions, options)
+    where = stored(source, benchmark, given["systems"])
+    under = given["condition"] or next(iter(where.conditions), "video")
+    drawn = options_of(where, given)
+    board = compute(
+        *(where.store, where.benchmark),
+        condition=under,
+        metric=metric or None,
+        scorer=given["scorer"] or None,
+        options=replace(drawn, conditions=()),
+    )
+    return LeaderboardTable(board, where.store.card(where.benchmark).title)
 
 
 def analyze(

@@ -274,6 +274,15 @@ class RankOptions(ContestOptions, total=False):
     ]
 
 
+class LeaderboardOptions(Counting, total=False):
+    """Who is ranked by a metric: what was answered under a `condition` (`video`, or the first one of an evaluation) by
+    these `systems`; `scorer` is the judge whose scores are meant, where several gave the metric."""
+
+    condition: Annotated[str, Option(default="")]
+    systems: Systems
+    scorer: Annotated[str, Option(default="")]
+
+
 class ReportOptions(Counting, total=False):
     """What a report shows. `media` is the folder of the benchmark's videos or images, for the item browser, `media_as`
     what these files are, `max_side` how large its frames are; `publish` leaves out all that must stay secret, `pseudonyms` (system to shown name, or True:

@@ -7,7 +7,7 @@ import io
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from proctor.api.sources import Stored
     from proctor.audits import AuditReport
     from proctor.reports import Table
-    from proctor.runs import Analysis, Board, Comparison, Comparisons, Results
+    from proctor.runs import Analysis, Board, Comparison, Comparisons, Leaderboard, Results
 
 Row = dict[str, Any]
 
@@ -334,6 +334,38 @@ class RankingTable(FrameLike):
         marks = [Mark(one.name, "", one.mean_rank, one.rank_low, one.rank_high) for one in standings]
         scale = Scale("Rank by the mean over the buckets, 95 % CI", low=0.5, high=max(1, len(standings)) + 0.5)
         return draw_intervals(marks, scale, title=chosen.title, ax=ax)
+
+
+@dataclass(frozen=True, repr=False)
+class LeaderboardTable(FrameLike):
+    """A row for each system, best first, those that can't be ranked last. `data` is what `proctor.runs` computes (see
+    `proctor.runs.LeaderboardRow`)."""
+
+    data: Leaderboard
+    benchmark: str
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The fields of `LeaderboardRow`."""
+        return [asdict(row) for row in self.data.rows]
+
+    @property
+    def title(self) -> str:
+        """The benchmark's, with the metric."""
+        board = self.data
+        return f"{self.benchmark}: {board.metric.label} under {board.condition}, {board.items} items"
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        """That of `proctor rank --metric`."""
+        from proctor.reports import leaderboard_table
+
+        return [leaderboard_table(self.data, self.title)]
+
+    def plot(self, *, ax: Any = None) -> Figure:
+        """The values with their intervals."""
+        marks = [Mark(row.system, "", row.drawn, row.ci_low, row.ci_high) for row in self.data.rows]
+        return draw_intervals(marks, _scale(self.data.metric, None), title=self.title, ax=ax)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from proctor.api import Seed
 from proctor.cli.output import note, print_blocks, say
@@ -15,10 +15,7 @@ from proctor.cli.progress import show_asking, show_steps
 from proctor.cli.report import tell
 from proctor.cli.results import print_board
 from proctor.cli.run import watched
-from proctor.core import COMMANDS, DASH, InputError, Option, interval, rank_range, read_text, value
-
-if TYPE_CHECKING:
-    from proctor.runs import Leaderboard
+from proctor.core import COMMANDS, InputError, Option, read_text
 
 SYSTEMS = ("random", "majority", "longest-option", "shortest-option", "text-similarity", "classical-vision")
 ORDERING_SYSTEMS = ("random", "as-given", "seriation", "classical-vision")
@@ -37,14 +34,13 @@ def demo(
     Example: proctor demo --out demo
     """
     from proctor import api
-    from proctor.runs import leaderboard
 
     started, store = time.monotonic(), out / "demo.db"
     folder, task = simulated_folder(out / "simulated", videos, seed), out / "key-frames"
     _ask("simulated", SYSTEMS, CONDITIONS, folder, out, seed)
     opened = api.open_store(store)
     for condition in CONDITIONS:
-        _print_leaderboard(leaderboard(opened, "simulated", condition=condition), opened.card("simulated").title)
+        print_blocks(*api.leaderboard(opened, "simulated", condition=condition).tables, apart=True)
     for ranking in api.rank(opened, "simulated", stability=500, seed=seed).boards:
         print_board(ranking)
     summary = api.report(opened, out / "report.html", "simulated", media=folder, seed=seed)
@@ -53,8 +49,7 @@ def demo(
         COMMANDS.get("build.clinicalskillqa")(folder / "videos", task, show_steps, cache=out / "frames", **cut)
     _ask("clinicalskillqa", ORDERING_SYSTEMS, ("video",), task, out, seed)
     for metric in ("accuracy", "pairwise_accuracy"):
-        board = leaderboard(opened, "clinicalskillqa", condition="video", metric=metric)
-        _print_leaderboard(board, opened.card("clinicalskillqa").title)
+        print_blocks(*api.leaderboard(opened, "clinicalskillqa", metric).tables, apart=True)
     frames = api.report(opened, out / "key-frames.html", "clinicalskillqa", media=task, seed=seed)
     say(f"{summary.path} and {frames.path} written; {time.monotonic() - started:.0f} s in all.")
     tell(summary)
@@ -90,22 +85,3 @@ def _ask(benchmark: str, systems: Sequence[str], conditions: Sequence[str], data
         await watched(prepared.ask, show_asking(prepared.plan.to_ask))
 
     asyncio.run(asking())
-
-
-def _print_leaderboard(board: Leaderboard, title: str) -> None:
-    from proctor.reports import Table, columns
-
-    title = f"{title}: {board.metric.label} under {board.condition}, {board.items} items"
-    rows = tuple(
-        (
-            DASH if row.rank is None else str(row.rank),
-            row.system,
-            *(value(board.metric, row.value), interval(board.metric, row.ci_low, row.ci_high)),
-            rank_range(row.rank_low, row.rank_high),
-            DASH if row.p_best is None else f"{100 * row.p_best:.0f} %",
-            "disqualified" if row.disqualified else "oracle baseline" if row.oracle_baseline else "",
-        )
-        for row in board.rows
-    )
-    heads = columns(">rank", "system", ">value", ">95 % interval", ">rank interval", ">leads", "")
-    print_blocks(Table(title, heads, rows, title=title), apart=True)

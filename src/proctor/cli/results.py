@@ -15,6 +15,7 @@ from proctor.api import (
     ResultOptions,
     Selection,
     StoreUrl,
+    declared,
     policy_of,
 )
 from proctor.cli.output import (
@@ -194,6 +195,8 @@ def rank(
     ] = "",
     two_level: Annotated[bool, Option("With --mine: intervals draw groups, and then questions within each.")] = False,
     detail: Annotated[bool, Option("Also the buckets one by one, the pairwise wins, and all other rules.")] = False,
+    metric: Annotated[str, Option("By this metric, all questions as one bucket.", metavar="NAME")] = "",
+    scorer: Annotated[str, Option("With --metric: the judge whose scores are meant.", metavar="NAME")] = "",
     publish: Publish = False,
     output: Annotated[RankFormat, Option("For people or for programs.", "--format")] = RankFormat.TABLE,
 ) -> None:
@@ -202,7 +205,8 @@ def rank(
     Systems that do not differ significantly share a rank.
 
     With `--mine` and a format for programs other than JSON, the leads are printed and not the boards; `--two-level`
-    is about their intervals, places and tests draw whole groups.
+    is about their intervals, places and tests draw whole groups. With `--metric` systems are ranked by any metric that
+    `proctor results --metric` shows, also one over many items (balanced_accuracy, class_f1:NAME).
 
     Example: proctor rank focus --store runs.db --baseline frontier --baseline open-weights --mine my-model
     """
@@ -211,6 +215,11 @@ def rank(
     from proctor.stats import Resampling
 
     opened = api.open_store(store, create=False)
+    if metric or scorer:
+        if detail or mine or two_level:
+            raise UsageError("--metric", "it without --mine, --two-level and --detail", found="one of them")
+        _rank_by(public_copy(opened, benchmark) if publish else opened, benchmark, (metric, scorer), options, output)
+        return
     with at_work("ranking systems"):
         boards = api.rank(public_copy(opened, benchmark) if publish else opened, benchmark, **options).boards
     seed = options["seed"]
@@ -228,6 +237,28 @@ def rank(
     else:
         rows = [row for board, own in both for row in (own if mine else board_rows(board))]
         print_records(rows, tabs=output is RankFormat.TSV)
+
+
+def _rank_by(store: Store, benchmark: str, by: tuple[str, str], options: RankOptions, output: RankFormat) -> None:
+    """All questions as one bucket, by any metric: options of the buckets do not belong to it."""
+    from proctor import api
+
+    given: Any = dict(options)
+    names = ("condition", "systems", "failed", "all_items", "draws", "seed")
+    others = [
+        name for name, (_, one) in declared(RankOptions).items() if name not in names and given[name] != one.default
+    ]
+    if others:
+        raise UsageError("--metric", f"it without --{others[0].replace('_', '-')}", found="both")
+    with at_work("ranking systems"):
+        table = api.leaderboard(store, benchmark, by[0], scorer=by[1], **{name: given[name] for name in names})
+    if output is RankFormat.TABLE:
+        print_blocks(*table.tables)
+        note(drawn_over(options["draws"], options["seed"], two_level=False))
+    elif output is RankFormat.JSON:
+        print_json(table.rows)
+    else:
+        print_records(table.rows, tabs=output is RankFormat.TSV)
 
 
 def _show_boards(both: list[tuple[Board, list[Any]]], options: RankOptions, *, detail: bool) -> None:

@@ -7,7 +7,7 @@ its value and its clustered interval.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from pydantic import JsonValue
@@ -41,6 +41,17 @@ class ItemSums:
     part: str = ""
     outcomes: Sequence[Sequence[Sequence[int]]] = ()
 
+    @property
+    def named(self) -> Metric:
+        """The metric; that of a part has the part in its name and label.
+
+        >>> ItemSums(UNANSWERED, np.zeros(1), part="class a").named.name
+        'unanswered:class a'
+        """
+        if not self.part:
+            return self.metric
+        return replace(self.metric, name=f"{self.metric.name}:{self.part}", label=f"{self.metric.label}, {self.part}")
+
     def estimate(self, groups: Groups, plan: Resampling) -> MetricEstimate:
         """The value with its interval, clustered by group, within the metric's range."""
         within = plan.within(self.metric.low, self.metric.high)
@@ -52,14 +63,15 @@ class ItemSums:
         return MetricEstimate(self.metric, mean_interval(self.columns[there], named, within), self.part)
 
 
-def _estimates(
-    what: str, references: Sequence[object], predictions: Sequence[object], groups: Groups
-) -> Callable[[Iterable[ItemSums], Resampling], list[MetricEstimate]]:
-    """Estimates metrics of these items. Raises `InputError` where lengths differ."""
+def _checked(what: str, references: Sequence[object], predictions: Sequence[object], groups: Groups) -> None:
+    """Raises `InputError` where lengths differ."""
     if not len(references) == len(predictions) == len(groups):
         found = f"{len(references)}, {len(predictions)} and {len(groups)}"
         raise InputError(None, what, found=found, expected="as many references as predictions and groups")
-    return lambda sums, plan: [one.estimate(groups, plan) for one in sums]
+
+
+def _estimates(sums: Iterable[ItemSums], groups: Groups, plan: Resampling) -> list[MetricEstimate]:
+    return [one.estimate(groups, plan) for one in sums]
 
 
 def _share(part: Sequence[float], of: Sequence[float]) -> Callable[[Floats], Floats]:
@@ -74,7 +86,13 @@ def _numbers(values: Sequence[float | None]) -> Floats:
 ANSWERED_ONLY = "answered only"
 """The part of an error that leaves missing answers out."""
 
-UNANSWERED = Metric("unanswered", "Without a readable answer", higher_is_better=False, percent=True)
+UNANSWERED = Metric(
+    "unanswered",
+    "Without a readable answer",
+    higher_is_better=False,
+    percent=True,
+    formats=("count", "percentage", "timestamps"),
+)
 
 
 def _errors(metric: Metric, errors: Floats, worst: Floats) -> list[ItemSums]:
@@ -124,7 +142,12 @@ def count_estimates(
     >>> [(mark.metric.name, mark.estimate.value, mark.estimate.n) for mark in marks]
     [('normalised_cost', 1.25, 4), ('absolute_error', 1.25, 4), ('absolute_error', 0.3333333333333333, 3), ('unanswered', 0.25, 4), ('within_one', 0.75, 4)]
     """
-    estimates = _estimates("counts", references, predictions, groups)
+    _checked("counts", references, predictions, groups)
+    return _estimates(count_sums(references, predictions), groups, plan)
+
+
+def count_sums(references: Sequence[float], predictions: Sequence[float | None]) -> list[ItemSums]:
+    """What `count_estimates` sums up."""
     truth, said = np.asarray(references, dtype=np.float64), _numbers(predictions)
     there = np.isfinite(said)
     error = np.where(there, np.abs(said - truth), np.nan)
@@ -135,7 +158,7 @@ def count_estimates(
     columns = np.stack([np.where(there, error, worst), np.abs(truth - median)], axis=1)
     cost = ItemSums(COUNT_COST, columns, _share((1, 0), (0, 1)))
     near = ItemSums(WITHIN_ONE, (there & (error <= 1)).astype(np.float64))
-    return estimates([cost, *_errors(COUNT_ERROR, error, worst), near], plan)
+    return [cost, *_errors(COUNT_ERROR, error, worst), near]
 
 
 BALANCED = Metric("balanced_accuracy", "Balanced accuracy", percent=True, formats=("binary", "choice", "preference"))
@@ -163,7 +186,12 @@ def nominal_estimates(
     >>> [(mark.metric.name, mark.estimate.value) for mark in marks]
     [('balanced_accuracy', 0.5), ('mcc', None)]
     """
-    estimates = _estimates("answers", references, predictions, groups)
+    _checked("answers", references, predictions, groups)
+    return _estimates(nominal_sums(references, predictions), groups, plan)
+
+
+def nominal_sums(references: Sequence[JsonValue], predictions: Sequence[JsonValue]) -> list[ItemSums]:
+    """What `nominal_estimates` sums up."""
     names = sorted({str(one) for one in (*references, *predictions) if one is not None})
     place = {name: number for number, name in enumerate(names)}
     k = len(names) + 1  # the last is: no answer
@@ -175,7 +203,7 @@ def nominal_estimates(
         [[own * k + own], [own * k + said for said in range(k) if said != own]] for own in range(k)
     ]
     balanced = ItemSums(BALANCED, columns, _balanced(k), outcomes=outcomes)
-    return estimates([balanced, ItemSums(MCC, columns, _matthews(k))], plan)
+    return [balanced, ItemSums(MCC, columns, _matthews(k))]
 
 
 def _balanced(k: int) -> Callable[[Floats], Floats]:
@@ -230,11 +258,16 @@ def percentage_estimates(
     >>> [(mark.metric.name, mark.part, round(mark.estimate.value, 3), mark.estimate.n) for mark in marks[:2]]
     [('percentage_error', '', 24.667, 3), ('percentage_error', 'answered only', 12.0, 2)]
     """
-    estimates = _estimates("percentages", references, predictions, groups)
+    _checked("percentages", references, predictions, groups)
+    return _estimates(percentage_sums(references, predictions), groups, plan)
+
+
+def percentage_sums(references: Sequence[float], predictions: Sequence[float | None]) -> list[ItemSums]:
+    """What `percentage_estimates` sums up."""
     truth = np.asarray(references, dtype=np.float64)
     error = np.abs(_numbers(predictions) - truth)
     near = (np.nan_to_num(error, nan=np.inf) <= WITHIN_POINTS).astype(np.float64)
-    return estimates([*_errors(PERCENTAGE_ERROR, error, np.maximum(truth, 100 - truth)), ItemSums(WITHIN, near)], plan)
+    return [*_errors(PERCENTAGE_ERROR, error, np.maximum(truth, 100 - truth)), ItemSums(WITHIN, near)]
 
 
 JACCARD = Metric("jaccard", "Jaccard index", percent=True, formats=("classes",))
@@ -265,7 +298,12 @@ def set_estimates(
     >>> [(mark.metric.name, mark.part, mark.estimate.value) for mark in marks][:3]
     [('jaccard', '', 0.75), ('class_precision', 'clip', 1.0), ('class_recall', 'clip', 1.0)]
     """
-    estimates = _estimates("sets", references, predictions, groups)
+    _checked("sets", references, predictions, groups)
+    return _estimates(set_sums(references, predictions), groups, plan)
+
+
+def set_sums(references: Sequence[Sequence[str]], predictions: Sequence[Sequence[str] | None]) -> list[ItemSums]:
+    """What `set_estimates` sums up."""
     truths = [frozenset(one) for one in references]
     said = [None if one is None else frozenset(one) for one in predictions]
     pairs = list(zip(truths, said, strict=True))
@@ -276,7 +314,7 @@ def set_estimates(
             [(true and named, named and not true, true and not named) for true, named in both], np.float64
         )
         found += [ItemSums(metric, columns, statistic, name) for metric, statistic in _PER_CLASS]
-    return estimates(found, plan)
+    return found
 
 
 def _jaccard(truth: frozenset[str], answer: frozenset[str] | None) -> float:
@@ -359,7 +397,17 @@ def time_estimates(
     >>> [(mark.metric.name, mark.part, round(mark.estimate.value, 3)) for mark in marks[:4]]
     [('time_error', '', 1.5), ('time_error', 'answered only', 1.5), ('unanswered', '', 0.0), ('time_recall', '1 s', 0.333)]
     """
-    estimates = _estimates("times", references, predictions, groups)
+    _checked("times", references, predictions, groups)
+    return _estimates(time_sums(references, predictions, tolerances, spans), groups, plan)
+
+
+def time_sums(
+    references: Sequence[Sequence[float]],
+    predictions: Sequence[Sequence[float] | None],
+    tolerances: Sequence[float] = TOLERANCES_S,
+    spans: Sequence[tuple[float, float] | None] | None = None,
+) -> list[ItemSums]:
+    """What `time_estimates` sums up."""
     pairs = [(truth, list(one or ())) for truth, one in zip(references, predictions, strict=True)]
     shown = [None] * len(references) if spans is None else spans
     worst = np.array([_worst_time(*pair) for pair in zip(references, shown, strict=True)], dtype=np.float64)
@@ -368,7 +416,7 @@ def time_estimates(
         counts = [(len(match_times(truth, times, tolerance)), len(truth), len(times)) for truth, times in pairs]
         columns = np.array(counts, dtype=np.float64).reshape(len(counts), 3)
         found += [ItemSums(metric, columns, statistic, f"{tolerance:g} s") for metric, statistic in _PER_TOLERANCE]
-    return estimates(found, plan)
+    return found
 
 
 def _error(truth: Sequence[float], times: Sequence[float]) -> float:

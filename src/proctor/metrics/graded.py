@@ -199,6 +199,11 @@ def located_estimates(
     >>> [(one.part, one.estimate.value) for one in found][1:]
     [('IoU 0.5', 0.5), ('IoU 0.75', 0.5)]
     """
+    return [one.estimate(groups, plan) for one in located_sums(references, predictions)]
+
+
+def located_sums(references: Sequence[JsonValue], predictions: Sequence[JsonValue]) -> list[ItemSums]:
+    """What `located_estimates` sums up."""
     keys = [extents(one) for one in references]
     said = [extents(one)[:MOST_RANKS] for one in predictions]
     ranks = max([1, *map(len, said)])
@@ -215,8 +220,7 @@ def located_estimates(
         axis=1,
     )
     parts = {"": range(len(AP_LEAST)), "IoU 0.5": [0], "IoU 0.75": [AP_LEAST.index(0.75)]}
-    sums = [ItemSums(POOLED_PRECISION, flat, _pooled(ranks, list(places)), part) for part, places in parts.items()]
-    return [one.estimate(groups, plan) for one in sums]
+    return [ItemSums(POOLED_PRECISION, flat, _pooled(ranks, list(places)), part) for part, places in parts.items()]
 
 
 def _pooled(ranks: int, places: Sequence[int]) -> Callable[[Floats], Floats]:

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
-from proctor.core import Benchmark, ConfigurationError, Registry, Scorer
+from pydantic import JsonValue
+
+from proctor.core import Benchmark, ConfigurationError, Item, Registry, Scorer, VideoClip
 from proctor.metrics.accuracy import AccuracyScorer
-from proctor.metrics.graded import GradedScorer
+from proctor.metrics.corpus import (
+    COUNT_METRICS,
+    NOMINAL_METRICS,
+    PERCENTAGE_METRICS,
+    SET_METRICS,
+    TIME_METRICS,
+    UNANSWERED,
+    ItemSums,
+    count_sums,
+    nominal_sums,
+    percentage_sums,
+    set_sums,
+    time_sums,
+)
+from proctor.metrics.graded import POOLED_PRECISION, GradedScorer, located_sums
 from proctor.metrics.ordering.orders import OrderingScorer
 
 SCORERS: Registry[Callable[[], Scorer] | Scorer] = Registry("metric", group="proctor.scorers")
@@ -48,3 +64,52 @@ def build_scorer(name: str) -> Scorer:
     known: Any = SCORERS.get(name)
     made: Scorer = known() if isinstance(known, type) or not hasattr(known, "score") else known
     return made
+
+
+CORPUS_METRICS = (
+    *COUNT_METRICS,
+    *NOMINAL_METRICS,
+    *PERCENTAGE_METRICS,
+    *SET_METRICS,
+    *TIME_METRICS,
+    POOLED_PRECISION,
+    UNANSWERED,
+)
+"""The metrics over many items: no score of a single answer, but a statistic of what is summed up over answers."""
+
+_SUMS: dict[str, Callable[[Any, Any], list[ItemSums]]] = {
+    "count": count_sums,
+    "percentage": percentage_sums,
+    "classes": set_sums,
+    "intervals": located_sums,
+    "boxes": located_sums,
+    "binary": nominal_sums,
+    "choice": nominal_sums,
+    "preference": nominal_sums,
+}
+
+
+def item_sums(items: Sequence[Item], said: Sequence[JsonValue]) -> list[ItemSums]:
+    """What the metrics over many items sum up, of items of one format that have references and of what was `said` to each:
+    a value of the format, or None (late, missing, unreadable), which is as wrong as can be. Empty for other formats.
+
+    >>> from proctor.core import Reference
+    >>> from proctor.core.formats import CountFormat
+    >>> items = [Item(id=name, group=name, question="How many?", answer=CountFormat(), reference=Reference(answer=2))
+    ...          for name in ("q1", "q2")]
+    >>> [one.named.name for one in item_sums(items, [2, None])][:3]
+    ['normalised_cost', 'absolute_error', 'absolute_error:answered only']
+    """
+    truth: Any = [None if item.reference is None else item.reference.answer for item in items]
+    kind = items[0].answer.kind if items else ""
+    if kind == "timestamps":
+        return time_sums(truth, cast("Any", said), spans=[_span(item) for item in items])
+    return _SUMS[kind](truth, said) if kind in _SUMS else []
+
+
+def _span(item: Item) -> tuple[float, float] | None:
+    """From when to when a question's one clip shows its video, where that is known."""
+    clips = [one for one in item.media if isinstance(one, VideoClip)]
+    if len(clips) != 1 or clips[0].end is None:
+        return None
+    return clips[0].start, clips[0].end

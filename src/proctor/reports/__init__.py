@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from proctor.reports.audit_source import AuditSource, Question, Reference, asked
     from proctor.reports.blocks import Block, Table, columns, records_table
     from proctor.reports.comparisons import comparison_blocks, differences_table
-    from proctor.reports.leaderboard import DECIDED_LINE, policy_line, results_tables, score
+    from proctor.reports.leaderboard import DECIDED_LINE, leaderboard_table, policy_line, results_tables, score
     from proctor.reports.metric_agreement import audit_tables
     from proctor.reports.metric_ranking import metric_board_table, metric_pairs_table
     from proctor.reports.ranking import board_notes, board_tables, detail_tables, leads_tables, who_advances
@@ -23,7 +23,7 @@ else:
 __all__ = [
     "DECIDED_LINE", "AuditSource", "Block", "Question", "Reference", "ReportSummary", "Source", "Table", "asked",
     "audit_section", "audit_tables", "board_notes", "board_tables", "columns", "comparison_blocks", "detail_tables",
-    "differences_table", "leads_tables", "metric_board_table", "metric_pairs_table", "policy_line", "records_table",
-    "results_tables", "score", "show_block", "show_table", "who_advances", "write_audit_report", "write_pictures",
-    "write_public_report", "write_report",
+    "differences_table", "leaderboard_table", "leads_tables", "metric_board_table", "metric_pairs_table", "policy_line",
+    "records_table", "results_tables", "score", "show_block", "show_table", "who_advances", "write_audit_report",
+    "write_pictures", "write_public_report", "write_report",
 ]  # fmt: skip

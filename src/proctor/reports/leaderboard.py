@@ -262,6 +262,23 @@ def _leaderboard_table(source: Source, board: Leaderboard, results: Mapping[str,
     return Table(caption, heads, tuple(rows), title=caption)
 
 
+def leaderboard_table(board: Leaderboard, title: str) -> Table:
+    """The systems of one condition with their ranks by one metric, for a terminal."""
+    rows = tuple(
+        (
+            DASH if row.rank is None else str(row.rank),
+            row.system,
+            *(score(board.metric, row), interval(board.metric, row.ci_low, row.ci_high)),
+            rank_range(row.rank_low, row.rank_high),
+            DASH if row.p_best is None else f"{100 * row.p_best:.0f} %",
+            "disqualified" if row.disqualified else "oracle baseline" if row.oracle_baseline else "",
+        )
+        for row in board.rows
+    )
+    heads = columns(">rank", "system", ">value", ">95 % interval", ">rank interval", ">leads", "")
+    return Table(title, heads, rows, title=title)
+
+
 def _notes(source: Source, board: Leaderboard, results: Mapping[str, Result]) -> list[str]:
     unsupported = ", ".join(f"{row.system} skipped {row.unsupported}" for row in board.rows if row.unsupported)
     contestants = [row for row in board.rows if not (row.disqualified or row.oracle_baseline or row.unsupported)]

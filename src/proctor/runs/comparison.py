@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import ACCURACY, FailedPolicy, InputError
-from proctor.runs.results import Options, check_metrics, facet_cells
+from proctor.core import ACCURACY, FailedPolicy, InputError, Metric
+from proctor.runs.results import Options, check_metrics
 from proctor.runs.run_scores import BOTH, RunScores, both_ends, load_run_scores, policies, policy_of
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
-from proctor.runs.table import ItemTable, chosen_runs, load_items, load_labels
-from proctor.stats import Difference, cross_table, holm, paired_difference
+from proctor.runs.sums import RunSums, load_run_sums
+from proctor.runs.table import ItemTable, chosen_runs, facet_cells, load_items, load_labels
+from proctor.stats import Difference, cross_table, holm
 
 BLIND = "text-only"
 _PAIRS = "two conditions of one system, or two systems and one --condition, or runs named SYSTEM/CONDITION (--system, --against)"
@@ -62,6 +63,7 @@ class Comparison:
     policy: str
     if_wrong: Difference
     if_excluded: Difference
+    declared: Metric
     p_holm: float | None = None
     facets: dict[str, str] = field(default_factory=dict)
 
@@ -158,7 +160,8 @@ def compare(
         pairs = condition_pairs(runs, options.conditions or card.conditions)
     if not pairs:
         raise InputError(store.shown, found=_unpaired(runs, options), expected=_PAIRS)
-    return Comparisons(card, compare_runs(store, benchmark, pairs, options, metrics=metrics))
+    found = compare_runs(store, benchmark, pairs, options, metrics=metrics)
+    return Comparisons(card.with_metrics([one.declared for one in found]), found)
 
 
 def _unpaired(runs: Sequence[Run], options: Options) -> str:
@@ -219,11 +222,13 @@ def compare_runs(
     """
     card = store.card(benchmark)
     items = load_items(store, card, all_items=options.all_items)
+    over: dict[str, Metric] = {}
     if metrics:
-        runs = {run.id: run for pair in pairs for run in pair}.values()
-        check_metrics(
-            store, metrics, {one.metric.name for run in runs for one in load_run_scores(store, run, items, card)}
-        )
+        runs = list({run.id: run for pair in pairs for run in pair}.values())
+        many = load_run_sums(store, runs, items, card, metrics)
+        over = {one.metric.name: one.metric for some in many.values() for one in some}
+        known = {one.metric.name for run in runs for one in load_run_scores(store, run, items, card)}
+        check_metrics(store, metrics, known, items, over)
     parts: list[tuple[dict[str, str], ItemTable]] = [({}, items)]
     if options.by:
         parts = [(facets, items.only(kept)) for facets, kept in facet_cells(items, options.by, store.shown)]
@@ -244,13 +249,15 @@ def _on_items(
     options: Options,
     metrics: Sequence[str],
 ) -> list[Comparison]:
-    scored = {
+    runs = list({run.id: run for pair in pairs for run in pair}.values())
+    many = load_run_sums(store, runs, items, card, metrics)
+    scored: dict[int, dict[tuple[str, str], RunScores]] = {
         run.id: {
             (one.metric.name, one.scorer): one
-            for one in load_run_scores(store, run, items, card)
-            if not metrics or one.metric.name in metrics
+            for one in (*load_run_scores(store, run, items, card), *many[run.id])
+            if not metrics or isinstance(one, RunSums) or one.metric.name in metrics
         }
-        for run in {run.id: run for pair in pairs for run in pair}.values()
+        for run in runs
     }
     found: list[Comparison] = []
     for first, second in pairs:
@@ -305,14 +312,8 @@ def _compare(
     metric = first.metric
     policy = policy_of(not (first.settled and second.settled), chosen)
 
-    def read(reading: FailedPolicy) -> Difference:
-        a, b = first.values(reading), second.values(reading)
-        both = np.flatnonzero(~np.isnan(a) & ~np.isnan(b))
-        units = np.repeat(both, items.units(metric, both))
-        return paired_difference(a[units], b[units], items.group[units], options.plan(metric))
-
-    excluded = read(FailedPolicy.EXCLUDE)
-    wrong = read(FailedPolicy.WRONG) if policy else excluded
+    excluded = first.difference(second, FailedPolicy.EXCLUDE, items, options.plan(metric))
+    wrong = first.difference(second, FailedPolicy.WRONG, items, options.plan(metric)) if policy else excluded
     difference = {BOTH: _either(wrong, excluded), FailedPolicy.WRONG.value: wrong}.get(policy, excluded)
     shown = FailedPolicy.WRONG if policy == FailedPolicy.WRONG else FailedPolicy.EXCLUDE
     values = [side.marked.values(shown) for side in sides]
@@ -338,6 +339,7 @@ def _compare(
         policy=policy,
         if_wrong=wrong,
         if_excluded=excluded,
+        declared=metric,
     )
 
 

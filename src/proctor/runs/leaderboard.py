@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import FailedPolicy, InputError, Metric
-from proctor.runs.results import FacetSlices, Options, PartResults
+from proctor.core import FailedPolicy, InputError, Metric, one_of
+from proctor.runs.results import Options, PartResults, check_metrics
 from proctor.runs.run_scores import BOTH, RunScores, load_run_scores, policies, policy_of, readings
+from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import ORACLE, Run, Store
-from proctor.runs.table import CODE, ItemTable, chosen_runs, load_items
-from proctor.stats import Rank, rank_systems
+from proctor.runs.sums import RunSums, load_run_sums
+from proctor.runs.table import CODE, FacetSlices, ItemTable, chosen_runs, load_items
+from proctor.stats import Rank
 
 Mask = NDArray[np.bool_]
 
@@ -95,10 +97,6 @@ class _Entry:
         """Whether only a policy is wanting: no item waits for a judge, and none is unsupported."""
         return bool(np.all(~np.isnan(self.marked.values(FailedPolicy.WRONG)[common])))
 
-    def filled(self, value: float) -> NDArray[np.float64]:
-        """The scores with one value for all that lack one."""
-        return np.where(self.marked.lacking, value, self.marked.scores)
-
 
 def leaderboard(
     store: Store,
@@ -118,22 +116,27 @@ def leaderboard(
     they have the worst score or the best. An answer that waits
     for a judge, and an item that a baseline does not support, leave a system without a rank under any policy.
 
-    Raises `InputError` where several scorers give the metric and none is named, and for an unknown condition.
+    A metric over many items is one, too (see `load_run_sums`).
+
+    Raises `InputError` where several scorers give the metric, or it has several parts, and none is named, and for an
+    unknown condition or metric.
     """
     card = store.card(benchmark)
-    declared = card.metric(metric or card.headline)
     items = load_items(store, card, all_items=options.all_items)
     chosen = policies(options.failed, card)
+    scored = _scored(store, chosen_runs(store, benchmark, options.systems, (condition,)), items, card, metric)
+    declared = scored[0][1].metric if scored else card.metric(metric or card.headline)
     entries = [
         _Entry(run, one, policy_of(not one.settled, chosen), run.system in card.disqualified)
-        for run in chosen_runs(store, benchmark, options.systems, (condition,))
-        for one in load_run_scores(store, run, items, card)
-        if one.metric.name == declared.name and (scorer is None or one.scorer == scorer)
+        for run, one in scored
+        if scorer is None or one.scorer == scorer
     ]
     scorers = sorted({entry.marked.scorer for entry in entries})
     if len(scorers) > 1:
         raise InputError(store.shown, found=f"{declared.name} by {', '.join(scorers)}", expected="one scorer, named")
     scorable = items.scorable(declared, CODE if scorer is None else scorer)
+    if any(isinstance(entry.marked, RunSums) for entry in entries):
+        scorable = entries[0].marked.scorable
     contests = [entry for entry in entries if not entry.disqualified and not entry.oracle_baseline]
     known = [~np.isnan(one.marked.values(FailedPolicy.WRONG)) for one in contests]
     common = np.logical_or.reduce([np.zeros_like(scorable), *known]) & scorable
@@ -152,6 +155,24 @@ def leaderboard(
     )
 
 
+def _scored(
+    store: Store, runs: Sequence[Run], items: ItemTable, card: BenchmarkCard, metric: str | None
+) -> list[tuple[Run, RunScores]]:
+    """The scores of runs by one metric, the headline where none is named."""
+    wanted = metric or card.headline
+    many = load_run_sums(store, runs, items, card, (wanted,))
+    single = {run.id: load_run_scores(store, run, items, card) for run in runs}
+    found: list[tuple[Run, RunScores]] = [(run, one) for run in runs for one in many[run.id]]
+    if parts := sorted({one.metric.name for _, one in found}):
+        if wanted not in parts and len(parts) > 1:
+            raise InputError(store.shown, f"metric {wanted}", found=f"{len(parts)} parts", expected=one_of(parts))
+        return [(run, one) for run, one in found if one.metric.name == (wanted if wanted in parts else parts[0])]
+    if metric:
+        known = {one.metric.name for own in single.values() for one in own}
+        check_metrics(store, (metric,), known | {one.name for one in card.metrics}, items, ())
+    return [(run, one) for run in runs for one in single[run.id] if one.metric.name == wanted]
+
+
 @dataclass(frozen=True)
 class _Board:
     """What the rows are made with: the items that count for all, and how intervals are drawn."""
@@ -165,7 +186,7 @@ class _Board:
     def rows(self, entries: Sequence[_Entry]) -> list[LeaderboardRow]:
         """The ranked rows, best first."""
         by_name = {entry.run.system: entry for entry in entries}
-        worst = {name: entry.filled(self.metric.worst) for name, entry in by_name.items()}
+        worst = {name: entry.marked.filled(self.metric.worst) for name, entry in by_name.items()}
         return [self.row(by_name[rank.name], rank) for rank in self._ranks(worst)]
 
     def rankable(self, decided: Sequence[_Entry], undecided: Sequence[_Entry]) -> list[_Entry]:
@@ -178,10 +199,10 @@ class _Board:
     def _ranks_hold(self, decided: Sequence[_Entry], undecided: Sequence[_Entry]) -> bool:
         """Whether all ranks are the same with every undecided system's lacking items at their worst, at their best, and
         with each system's alone at the other end."""
-        known = {one.run.system: one.filled(self.metric.worst) for one in decided}
+        known = {one.run.system: one.marked.filled(self.metric.worst) for one in decided}
         found: list[dict[str, int]] = []
         for fill in readings([one.run.system for one in undecided], self.metric):
-            filled = {one.run.system: one.filled(fill[one.run.system]) for one in undecided}
+            filled = {one.run.system: one.marked.filled(fill[one.run.system]) for one in undecided}
             found.append({one.name: one.rank for one in self._ranks(known | filled, draws=_FEW)})
         return all(one == found[0] for one in found)
 
@@ -217,15 +238,8 @@ class _Board:
         slices = FacetSlices.of(self.items, (), "")
         return PartResults(marked, self.items, nothing, slices, self.policies, replace(self.options, two_level=False))
 
-    def _ranks(self, values: dict[str, NDArray[np.float64]], draws: int = 0) -> list[Rank]:
-        if not values:
+    def _ranks(self, runs: dict[str, RunScores], draws: int = 0) -> list[Rank]:
+        if not runs:
             return []
-        common = np.flatnonzero(self.common)
-        common = np.repeat(common, self.items.units(self.metric, common))
-        return rank_systems(
-            np.stack([row[common] for row in values.values()]),
-            list(values),
-            self.items.group[common],
-            higher_is_better=self.metric.higher_is_better,
-            plan=replace(self.options.plan(self.metric), draws=draws or self.options.draws),
-        )
+        plan = replace(self.options.plan(self.metric), draws=draws or self.options.draws)
+        return type(next(iter(runs.values()))).ranks(runs, self.items, self.common, plan)

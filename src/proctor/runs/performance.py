@@ -12,20 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from proctor.core import FailedPolicy, InputError, Item, Status, VideoClip, natural
+from proctor.core import FailedPolicy, InputError, Item, Status, natural
 from proctor.core.formats import FreeTextFormat, RatingsFormat
-from proctor.metrics import (
-    MISSING,
-    MetricEstimate,
-    count_estimates,
-    is_right,
-    located_estimates,
-    median_places,
-    nominal_estimates,
-    percentage_estimates,
-    set_estimates,
-    time_estimates,
-)
+from proctor.metrics import MISSING, is_right, item_sums, median_places
 from proctor.runs.run_scores import Entry
 from proctor.runs.table import ItemTable
 from proctor.stats import Estimate, Floats, Resampling, mean_interval, paired_difference
@@ -149,6 +138,8 @@ def mark_rows(data: AnalysisData) -> list[AnalysisRow]:
                 value = answer.parsed if answer is not None and readable else None
                 by_kind.setdefault(item.answer.kind, []).append((item, value))
         for kind, pairs in sorted(by_kind.items()):
+            items, said = zip(*pairs, strict=True)
+            groups = [item.group for item in items]
             rows += [
                 {
                     "system": entry.name,
@@ -159,7 +150,7 @@ def mark_rows(data: AnalysisData) -> list[AnalysisRow]:
                     "higher_is_better": mark.metric.higher_is_better,
                 }
                 | numbers(mark.estimate)
-                for mark in _marks(kind, pairs, data)
+                for mark in (sums.estimate(groups, data.plan) for sums in item_sums(items, said))
             ]
     return rows
 
@@ -173,35 +164,6 @@ def _left_out(data: AnalysisData, entry: Entry) -> set[int]:
         lacking = [name not in answers or answers[name].status is Status.FAILED for name in data.items.ids]
         out = out | np.array(lacking, dtype=np.bool_)
     return set(np.flatnonzero(out).tolist())
-
-
-def _marks(kind: str, pairs: list[tuple[Item, JsonValue]], data: AnalysisData) -> list[MetricEstimate]:
-    # What a format parses to is plain JSON; that its shape is the format's has been checked when it was read.
-    truth: list[Any] = [item.reference.answer if item.reference else None for item, _ in pairs]
-    said: list[Any] = [value for _, value in pairs]
-    groups = [item.group for item, _ in pairs]
-    plan = data.plan
-    if kind == "count":
-        return count_estimates(truth, said, groups, plan=plan)
-    if kind == "timestamps":
-        return time_estimates(truth, said, groups, spans=[_span(item) for item, _ in pairs], plan=plan)
-    if kind == "percentage":
-        return percentage_estimates(truth, said, groups, plan=plan)
-    if kind == "classes":
-        return set_estimates(truth, said, groups, plan=plan)
-    if kind in {"intervals", "boxes"}:
-        return located_estimates(truth, said, groups, plan=plan)
-    if kind in {"binary", "choice", "preference"}:
-        return nominal_estimates(truth, said, groups, plan=plan)
-    return []
-
-
-def _span(item: Item) -> tuple[float, float] | None:
-    """From when to when a question's one clip shows its video, where that is known."""
-    clips = [one for one in item.media if isinstance(one, VideoClip)]
-    if len(clips) != 1 or clips[0].end is None:
-        return None
-    return clips[0].start, clips[0].end
 
 
 ALL = "all"

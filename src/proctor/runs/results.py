@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import BenchmarkReader, FailedPolicy, InputError, Metric, OfficialFigure, Status, natural, one_of
+from proctor.core import BenchmarkReader, FailedPolicy, InputError, Metric, OfficialFigure, Status, one_of
 from proctor.judges import UNRESOLVED, is_decided
 from proctor.runs.run_scores import BOTH, RunScores, both_ends, load_accuracy, load_run_scores, policies, policy_of
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
-from proctor.runs.table import ItemTable, chosen_runs, load_items, load_labels
-from proctor.stats import Estimate, Resampling, slice_means
+from proctor.runs.sums import corpus_names, load_run_sums
+from proctor.runs.table import FacetSlices, ItemTable, chosen_runs, facet_cells, load_items, load_labels
+from proctor.stats import Estimate, Resampling
 
 if TYPE_CHECKING:
     from proctor.audits.items import ItemAudit
@@ -121,11 +121,15 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
     facets = FacetSlices.of(items, options.by, store.shown)
     rows: list[Result] = []
     known: set[str] = set()
+    over: dict[str, Metric] = {}
     declared = {metric.name: position for position, metric in enumerate(card.metrics)}
     for run in chosen_runs(store, benchmark, options.systems, options.conditions):
         parts = load_run_scores(store, run, items, card, unscored=True)
         known.update(one.metric.name for one in parts)
         parts = [one for one in parts if not options.metrics or one.metric.name in options.metrics]
+        many = load_run_sums(store, [run], items, card, options.metrics)[run.id]
+        over |= {one.metric.name: one.metric for one in many}
+        parts += many
         labels = {
             (one.metric.name, one.scorer): load_labels(store, run, items, one.metric.name, one.scorer)
             for one in parts
@@ -140,61 +144,20 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
             rows.extend(
                 PartResults(part, items, decided, facets, policies(options.failed, card), options).rows(run, levels)
             )
-    check_metrics(store, options.metrics, known)
-    return Results(card, options, rows)
+    check_metrics(store, options.metrics, known, items, over)
+    return Results(card.with_metrics(list(over.values())), options, rows)
 
 
-def check_metrics(store: Store, metrics: Sequence[str], known: Collection[str]) -> None:
-    """Raises `InputError` for the first of these metrics that no run has, with those that there are."""
+def check_metrics(
+    store: Store, metrics: Sequence[str], known: Collection[str], items: ItemTable, over: Collection[str]
+) -> None:
+    """Raises `InputError` for the first of these metrics that no run has, with those that there are: `known` ones of
+    single items, those over many items, and `over` by the names of their parts."""
+    every = {*known, *over, *(name.partition(":")[0] for name in over)}
     for name in metrics:
-        if name not in known:
-            raise InputError(store.shown, found=f"no metric {name!r}", expected=one_of(sorted(known), name))
-
-
-@dataclass(frozen=True)
-class FacetSlices:
-    """Facet combinations: which (item, slice) pairs there are; an item may be in several slices."""
-
-    facets: list[dict[str, str]]
-    items: NDArray[np.int64]
-    codes: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, items: ItemTable, by: Sequence[str], shown: str) -> FacetSlices:
-        known = items.facet_names()
-        for name in by:
-            if name not in known:
-                raise InputError(shown, found=f"no facet {name!r}", expected=one_of(known, name))
-        columns = [items.coded_facet(name) for name in by]
-        alike = np.zeros(len(items.ids), dtype=np.int64)
-        for codes, values in columns:  # recoded at each step, so that the numbers stay small
-            alike = np.unique(alike * len(values) + codes, return_inverse=True)[1]
-        _, first, alike = np.unique(alike, return_index=True, return_inverse=True)
-        cells = [list(product(*(values[codes[item]] for codes, values in columns))) for item in first]
-        names = sorted({cell for some in cells for cell in some}, key=_cell_order)
-        position = {cell: code for code, cell in enumerate(names)}
-        members = np.split(np.argsort(alike, kind="stable"), np.cumsum(np.bincount(alike))[:-1])
-        pairs = [(members[number], position[cell]) for number, some in enumerate(cells) for cell in some]
-        return cls(
-            facets=[dict(zip(by, cell, strict=True)) for cell in names],
-            items=np.concatenate([np.zeros(0, dtype=np.int64), *(where for where, _ in pairs)]),
-            codes=np.repeat(np.array([code for _, code in pairs], dtype=np.int64), [len(where) for where, _ in pairs]),
-        )
-
-    def count(self, mask: Mask) -> NDArray[np.int64]:
-        """How many items of each slice are in a mask over items."""
-        return np.bincount(self.codes[mask[self.items]], minlength=len(self.facets))
-
-
-def facet_cells(items: ItemTable, by: Sequence[str], shown: str) -> list[tuple[dict[str, str], Mask]]:
-    """Each combination of the facets' values, in their natural order, with the items that have it."""
-    slices = FacetSlices.of(items, by, shown)
-    cells = []
-    for code, facets in enumerate(slices.facets):
-        mask = np.zeros(len(items.ids), dtype=np.bool_)
-        mask[slices.items[slices.codes == code]] = True
-        cells.append((facets, mask))
-    return cells
+        if name not in every:
+            choices = sorted(every | set(corpus_names(items)))
+            raise InputError(store.shown, found=f"no metric {name!r}", expected=one_of(choices, name))
 
 
 def composition(
@@ -215,11 +178,6 @@ def composition(
         cells = facet_cells(items, (name,), store.shown)
         rows += [{"facet": name, "value": facets[name], **counted(mask)} for facets, mask in cells]
     return rows
-
-
-def _cell_order(cell: tuple[str, ...]) -> tuple[list[list[tuple[int, float, str]]], tuple[str, ...]]:
-    """By each value's natural order; the text itself decides where that is the same."""
-    return [natural(value) for value in cell], cell
 
 
 @dataclass(frozen=True)
@@ -291,18 +249,8 @@ class PartResults:
         return {name: self.slices.count(mask & part.scorable) for name, mask in masks.items()}
 
     def _estimates(self, policy: FailedPolicy) -> list[Estimate]:
-        values, items, metric, options = self.part.values(policy), self.items, self.part.metric, self.options
-        pairs = ~np.isnan(values)[self.slices.items]
-        where = self.slices.items[pairs]
-        times = items.units(metric, where)
-        where = np.repeat(where, times)
-        return slice_means(
-            values[where],
-            items.group[where],
-            np.repeat(self.slices.codes[pairs], times),
-            len(self.slices.facets),
-            replace(options.plan(metric), two_level=options.two_level),
-        )
+        plan = replace(self.options.plan(self.part.metric), two_level=self.options.two_level)
+        return self.part.estimates(policy, self.items, self.slices, plan)
 
 
 def _count_levels(labels: dict[int, str], n_items: int, slices: FacetSlices) -> list[dict[str, int]]:

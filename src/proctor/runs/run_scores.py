@@ -8,9 +8,9 @@ where it is the same under every policy in question (`policies`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from proctor.runs.store import Run, Store
 from proctor.runs.table import (
     BASELINES,
     CODE,
+    FacetSlices,
     ItemTable,
     Outcomes,
     Series,
@@ -30,6 +31,7 @@ from proctor.runs.table import (
     load_series,
     load_timed,
 )
+from proctor.stats import Difference, Estimate, Rank, Resampling, paired_difference, rank_systems, slice_means
 
 BOTH = "both"
 """The policy of a number that is a range."""
@@ -91,6 +93,38 @@ class RunScores:
         if policy is FailedPolicy.WRONG and self.metric.name != UNRESOLVED.name:
             values[self.lacking] = self.metric.worst
         return values
+
+    def filled(self, value: float) -> Self:
+        """The same with one value for all that it lacks."""
+        return replace(self, scores=np.where(self.lacking, value, self.scores))
+
+    def estimates(
+        self, policy: FailedPolicy, items: ItemTable, slices: FacetSlices, plan: Resampling
+    ) -> list[Estimate]:
+        """What it is worth on the items of each slice."""
+        values = self.values(policy)
+        pairs = ~np.isnan(values)[slices.items]
+        where = slices.items[pairs]
+        times = items.units(self.metric, where)
+        where = np.repeat(where, times)
+        codes = np.repeat(slices.codes[pairs], times)
+        return slice_means(values[where], items.group[where], codes, len(slices.facets), plan)
+
+    def difference(self, other: Self, policy: FailedPolicy, items: ItemTable, plan: Resampling) -> Difference:
+        """How far it is ahead of another run on the items that both have a value for."""
+        a, b = self.values(policy), other.values(policy)
+        both = np.flatnonzero(~np.isnan(a) & ~np.isnan(b))
+        units = np.repeat(both, items.units(self.metric, both))
+        return paired_difference(a[units], b[units], items.group[units], plan)
+
+    @classmethod
+    def ranks(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> list[Rank]:
+        """The ranks of runs, by their systems, that have a value for all of these items."""
+        metric = next(iter(runs.values())).metric
+        where = np.flatnonzero(common)
+        where = np.repeat(where, items.units(metric, where))
+        values = np.stack([one.scores[where] for one in runs.values()])
+        return rank_systems(values, list(runs), items.group[where], higher_is_better=metric.higher_is_better, plan=plan)
 
 
 def run_scores(

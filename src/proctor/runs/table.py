@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Select, case, select
 
-from proctor.core import ACCURACY, NO_ANSWER, InputError, Metric, Status, one_of
+from proctor.core import ACCURACY, NO_ANSWER, InputError, Metric, Status, natural, one_of
 from proctor.judges import UNRESOLVED
 from proctor.runs import schema
 from proctor.runs.schema import BenchmarkCard
@@ -28,6 +29,7 @@ _ABSENT = -1
 _SCORES = np.dtype([("item", np.int64), ("value", np.float64)])
 
 Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,57 @@ class ItemTable:
             position = f"item {self.ids[int(places[np.argmin(times)])]!r}, tag {metric.per!r}"
             raise InputError(None, position, found="no number of them", expected=f"one, for {metric.name}")
         return times
+
+
+@dataclass(frozen=True)
+class FacetSlices:
+    """Facet combinations: which (item, slice) pairs there are; an item may be in several slices."""
+
+    facets: list[dict[str, str]]
+    items: NDArray[np.int64]
+    codes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, items: ItemTable, by: Sequence[str], shown: str) -> FacetSlices:
+        known = items.facet_names()
+        for name in by:
+            if name not in known:
+                raise InputError(shown, found=f"no facet {name!r}", expected=one_of(known, name))
+        columns = [items.coded_facet(name) for name in by]
+        alike = np.zeros(len(items.ids), dtype=np.int64)
+        for codes, values in columns:  # recoded at each step, so that the numbers stay small
+            alike = np.unique(alike * len(values) + codes, return_inverse=True)[1]
+        _, first, alike = np.unique(alike, return_index=True, return_inverse=True)
+        cells = [list(product(*(values[codes[item]] for codes, values in columns))) for item in first]
+        names = sorted({cell for some in cells for cell in some}, key=_cell_order)
+        position = {cell: code for code, cell in enumerate(names)}
+        members = np.split(np.argsort(alike, kind="stable"), np.cumsum(np.bincount(alike))[:-1])
+        pairs = [(members[number], position[cell]) for number, some in enumerate(cells) for cell in some]
+        return cls(
+            facets=[dict(zip(by, cell, strict=True)) for cell in names],
+            items=np.concatenate([np.zeros(0, dtype=np.int64), *(where for where, _ in pairs)]),
+            codes=np.repeat(np.array([code for _, code in pairs], dtype=np.int64), [len(where) for where, _ in pairs]),
+        )
+
+    def count(self, mask: Mask) -> NDArray[np.int64]:
+        """How many items of each slice are in a mask over items."""
+        return np.bincount(self.codes[mask[self.items]], minlength=len(self.facets))
+
+
+def facet_cells(items: ItemTable, by: Sequence[str], shown: str) -> list[tuple[dict[str, str], Mask]]:
+    """Each combination of the facets' values, in their natural order, with the items that have it."""
+    slices = FacetSlices.of(items, by, shown)
+    cells = []
+    for code, facets in enumerate(slices.facets):
+        mask = np.zeros(len(items.ids), dtype=np.bool_)
+        mask[slices.items[slices.codes == code]] = True
+        cells.append((facets, mask))
+    return cells
+
+
+def _cell_order(cell: tuple[str, ...]) -> tuple[list[list[tuple[int, float, str]]], tuple[str, ...]]:
+    """By each value's natural order; the text itself decides where that is the same."""
+    return [natural(value) for value in cell], cell
 
 
 @dataclass(frozen=True)

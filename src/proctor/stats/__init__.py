@@ -12,8 +12,18 @@ if TYPE_CHECKING:
     from proctor.stats.correlation import Contrast, Kind, Resamples, Sampled, average, contrast, correlation
     from proctor.stats.dawid_skene import LabelVotes, LatentLabels, copying, dawid_skene, entropy
     from proctor.stats.means import group_mean_slices, mean_interval, slice_means
-    from proctor.stats.paired import Difference, Pair, holm, paired_difference, paired_differences
-    from proctor.stats.ranking import RANK_RULES, Rank, borda, copeland, ordered_ranks, places, rank_systems, tie_groups
+    from proctor.stats.paired import Difference, Pair, holm, paired_difference, paired_differences, sums_difference
+    from proctor.stats.ranking import (
+        RANK_RULES,
+        Rank,
+        borda,
+        copeland,
+        ordered_ranks,
+        places,
+        rank_sums,
+        rank_systems,
+        tie_groups,
+    )
     from proctor.stats.regression import Regression, Term, logistic
     from proctor.stats.standings import RULES, RankingPlan, Rule, Stability, Standing, Standings, rank_buckets
 else:
@@ -22,11 +32,9 @@ else:
 __all__ = [
     "RANK_RULES", "RULES", "Contrast", "Correction", "Difference", "Estimate", "Floats", "Groups", "Ints", "Kind",
     "LabelVotes", "LatentLabels", "Pair", "Rank", "RankingPlan", "Regression", "Resamples", "Resampling", "Rule",
-    "Sampled",
+    "Sampled", "Stability", "Standing", "Standings", "Term", "average", "borda", "carrying_groups", "contrast",
+    "copeland", "copying", "correlation", "cross_table", "dawid_skene", "entropy", "group_codes", "group_mean_slices",
+    "holm", "krippendorff_alpha", "logistic", "mean_interval", "ordered_ranks", "paired_difference",
+    "paired_differences", "places", "rank_buckets", "rank_sums", "rank_systems", "ratio", "slice_means",
+    "sums_difference", "sums_interval", "tie_groups",
 ]  # fmt: skip
-__all__ += ["Stability", "Standing", "Standings", "Term", "average", "borda", "carrying_groups", "contrast"]
-__all__ += ["copying", "dawid_skene", "entropy"]
-__all__ += ["copeland", "correlation", "cross_table", "group_codes", "group_mean_slices", "holm"]
-__all__ += ["krippendorff_alpha", "logistic", "mean_interval", "ordered_ranks", "paired_difference"]
-__all__ += ["paired_differences", "places", "rank_buckets", "rank_systems", "ratio", "slice_means", "sums_interval"]
-__all__ += ["tie_groups"]

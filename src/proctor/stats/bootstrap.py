@@ -287,11 +287,8 @@ def sums_interval(
     code = group_codes(groups, len(table))
     if not len(table):
         return Estimate(None, None, None, 0, 0)
-    n_groups = int(code.max()) + 1
-    totals = np.zeros((n_groups, table.shape[1]))
-    order = np.lexsort((*table.T, code))  # sums are the same to the last bit in any order of items
-    np.add.at(totals, code[order], table[order])
-    totals = totals[np.lexsort(totals.T)]  # and samples, whatever the groups are called
+    totals = group_totals(table, code)
+    n_groups = len(totals)
     value = float(statistic(totals.sum(axis=0, keepdims=True))[0])
     if not np.isfinite(value):
         return Estimate(None, None, None, len(table), n_groups)
@@ -310,6 +307,15 @@ def sums_interval(
         unseen += _outcomes_unseen(totals, trials, statistic, plan)
         low, high = min(low, *unseen, value), max(high, *unseen, value)
     return Estimate(value, low, high, len(table), n_groups)
+
+
+def group_totals(table: Floats, code: Ints) -> Floats:
+    """The sums of the groups (`group_codes`), in an order of their contents: the same to the last bit in any order of items,
+    and whatever the groups are called."""
+    totals = np.zeros((int(code.max()) + 1, table.shape[1]))
+    order = np.lexsort((*table.T, code))
+    np.add.at(totals, code[order], table[order])
+    return np.asarray(totals[np.lexsort(totals.T)], dtype=np.float64)
 
 
 def _two_level(table: Floats, code: Ints, plan: Resampling) -> Floats:

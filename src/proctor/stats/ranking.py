@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError
-from proctor.stats.bootstrap import Estimate, Resampling
-from proctor.stats.clusters import Floats, Groups, Ints
+from proctor.stats.bootstrap import Estimate, Resampling, Trials, group_totals, group_units, sums_interval, weights
+from proctor.stats.clusters import Floats, Groups, Ints, group_codes
 from proctor.stats.means import Matrix, check_bounds, estimates, system_table
-from proctor.stats.paired import all_pairs, holm
+from proctor.stats.paired import Pair, Statistic, all_pairs, holm, sums_difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +80,85 @@ def rank_systems(
     if not table.n_groups or not names:
         return [Rank(name, Estimate(None, None, None, 0, 0), 1, None, None, None) for name in sorted(names)]
     means = table.means(plan)
+    return _ranked(
+        names, estimates(table.sums(), means, plan), all_pairs(table, plan), means, alpha, plan, higher_is_better
+    )
+
+
+def rank_sums(
+    tables: Sequence[NDArray[Any]],
+    names: Sequence[str],
+    groups: Groups,
+    statistic: Statistic,
+    trials: Trials = (),
+    *,
+    higher_is_better: bool = True,
+    plan: Resampling = Resampling(),
+) -> list[Rank]:
+    """`rank_systems` by a statistic of sums: `tables` hold for each system items × columns, of the same items.
+
+    Estimates are those of `sums_interval`, tests those of `sums_difference`, both at the level of 5 % and adjusted by Holm
+    over all pairs. Raises `InputError` as they do, for a statistic that is not defined for a system, and for a name given
+    twice.
+
+    >>> good, bad = np.array([[1.0, 1.0]] * 8), np.array([[0.0, 1.0]] * 8)
+    >>> ranks = rank_sums([bad, good], ["bad", "good"], list("abcdefgh"), lambda sums: sums[:, 0] / sums[:, 1])
+    >>> [(one.name, one.rank, one.estimate.value) for one in ranks]
+    [('good', 1, 1.0), ('bad', 2, 0.0)]
+    """
+    check_systems(names, len(tables))
+    order = sorted(range(len(names)), key=names.__getitem__)  # samples do not depend on how systems are ordered
+    names, tables = [names[k] for k in order], [np.asarray(tables[k], dtype=np.float64) for k in order]
+    if not names or not len(tables[0]):
+        return [Rank(name, Estimate(None, None, None, 0, 0), 1, None, None, None) for name in names]
+    found = [sums_interval(one, groups, statistic, trials, plan) for one in tables]
+    for name, one in zip(names, found, strict=True):
+        if one.value is None:
+            raise InputError(None, name, found="a statistic that is not defined", expected="a number to rank by")
+    both = list(combinations(range(len(names)), 2))
+    differences = [sums_difference(tables[i], tables[j], groups, statistic, trials, plan) for i, j in both]
+    p = [one.p for one in differences if one.p is not None]
+    adjusted: Sequence[float | None] = holm(p).tolist() if len(p) == len(both) else [None] * len(both)
+    pairs = [Pair(i, j, one, less) for (i, j), one, less in zip(both, differences, adjusted, strict=True)]
+    drawn = [statistic(sums) for sums in _sampled(tables, groups, plan)]
+    return _ranked(names, found, pairs, np.stack(drawn, axis=1), 0.05, plan, higher_is_better)
+
+
+def _sampled(tables: Sequence[Floats], groups: Groups, plan: Resampling) -> list[Floats]:
+    """The sums of each table in the same samples of groups."""
+    totals = group_totals(np.concatenate(tables, axis=1), group_codes(groups, len(tables[0])))
+    unit, n_units = group_units(len(totals), plan.seed)
+    units = np.zeros((n_units, totals.shape[1]))
+    np.add.at(units, unit, totals)
+    return np.split(
+        np.concatenate([part @ units for part in weights(n_units, plan.draws, plan.seed)]), len(tables), axis=1
+    )
+
+
+def _ranked(
+    names: Sequence[str],
+    found: Sequence[Estimate],
+    pairs: Sequence[Pair],
+    drawn: Floats,
+    alpha: float,
+    plan: Resampling,
+    higher_is_better: bool,
+) -> list[Rank]:
+    """The ranks from the estimates, the tests of all pairs and the values in samples (draws × systems)."""
     sign = 1.0 if higher_is_better else -1.0
-    found = estimates(table.sums(), means, plan)
     scores = np.array([sign * (one.value or 0.0) for one in found])
-    pairs = all_pairs(table, plan)
     lead = np.array([sign * (pair.difference.value or 0.0) for pair in pairs])
     adjusted = np.array([1.0 if pair.p_holm is None else pair.p_holm for pair in pairs])
     ranks = significant_ranks(np.where(adjusted <= alpha, np.sign(lead), 0.0), scores).astype(np.int64).tolist()
-    if table.n_groups < 2:
+    if found[0].groups < 2:
         result = [Rank(names[k], one, ranks[k], None, None, None) for k, one in enumerate(found)]
     else:
         p = np.array([pair.difference.p for pair in pairs], dtype=np.float64)
         lows, highs = (side.tolist() for side in rank_intervals(p, lead, len(names), plan.level))
+        places = _places(np.nan_to_num(sign * drawn, nan=-np.inf), plan)
         result = [
             Rank(names[k], one, ranks[k], lows[k], highs[k], chance, low, high)
-            for k, (one, (low, high, chance)) in enumerate(zip(found, _places(sign * means, plan), strict=True))
+            for k, (one, (low, high, chance)) in enumerate(zip(found, places, strict=True))
         ]
     return sorted(result, key=lambda one: (-sign * (one.estimate.value or 0.0), one.name))
 
