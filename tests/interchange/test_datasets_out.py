@@ -147,8 +147,9 @@ def test_media_that_are_not_here(made: proctor.Evaluation, media: Path, tmp_path
     with pytest.raises(InputError, match=r"found no b\.png and 0 more, expected all 2 media"):
         made.export(tmp_path / "b", format="hf-dataset", media=media, copy_media=True)
     assert not (tmp_path / "b").exists()
+    homeless = proctor.run(_mine(None), lambda: "B", name="b", conditions="text-only", store=tmp_path / "n.db")
     with pytest.raises(UsageError, match="--media"):
-        made.export(tmp_path / "c", format="hf-dataset", copy_media=True)
+        homeless.export(tmp_path / "c", format="hf-dataset", copy_media=True)
     outside = tmp_path / "secret.png"
     outside.write_bytes(b"secret")
     (media / "b.png").symlink_to(outside)

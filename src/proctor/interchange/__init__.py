@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.interchange.dataset_rows import DATASET_COLUMNS, RowForm, dataset_item
     from proctor.interchange.export_source import ORIGIN, ExportSource, Written
     from proctor.interchange.formats import FORMATS, ForeignFormat
     from proctor.interchange.recognition import TABLE, recognised
@@ -13,5 +14,6 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "FORMATS", "ORIGIN", "TABLE", "ExportSource", "ForeignFormat", "LmmsTask", "Written", "inspect_task", "recognised",
+    "DATASET_COLUMNS", "FORMATS", "ORIGIN", "TABLE", "ExportSource", "ForeignFormat", "LmmsTask", "RowForm", "Written",
+    "dataset_item", "inspect_task", "recognised",
 ]  # fmt: skip

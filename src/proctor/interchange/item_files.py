@@ -21,7 +21,7 @@ _PARTS = 2**20
 def item_rows(source: ExportSource) -> list[dict[str, Any]]:
     """One row an item: values in words, as a reply would write them; facets behind, those of several values as JSON."""
     facets = facet_names(source)
-    return [_row(item, facets) for item in source.items]
+    return [item_row(item) | {name: _tag(item.tags.get(name)) for name in facets} for item in source.items]
 
 
 def facet_names(source: ExportSource) -> list[str]:
@@ -30,7 +30,8 @@ def facet_names(source: ExportSource) -> list[str]:
     return [name for name in names if name not in COLUMNS]
 
 
-def _row(item: Item, facets: list[str]) -> dict[str, Any]:
+def item_row(item: Item) -> dict[str, Any]:
+    """The columns of every benchmark for one item."""
     right = references_of(item)
     clip = _timed(item)
     return {
@@ -45,7 +46,6 @@ def _row(item: Item, facets: list[str]) -> dict[str, Any]:
         "media": [one.source for one in item.media],
         "start": clip.start if clip else None,
         "end": clip.end if clip else None,
-        **{name: _tag(item.tags.get(name)) for name in facets},
     }
 
 

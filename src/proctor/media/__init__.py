@@ -18,7 +18,9 @@ if TYPE_CHECKING:
         Catalogue,
         cache_folder,
         find,
+        labels_of,
         locate,
+        plain_media,
     )
     from proctor.media.library import MediaLibrary, MediaProblem, Picture
     from proctor.media.pictures import MediaSettings, encode, read_image
@@ -33,6 +35,6 @@ __all__ = [
     "Excerpts", "KeptEntry", "MediaAs", "MediaLibrary", "MediaProblem", "MediaSettings", "Picture", "PlaysSounds",
     "RecordsShown", "ShownRecord", "ShowsFiles", "ShowsOriginals", "Sound", "Tolerance", "cache_folder", "damaged",
     "dicom_facts", "distances", "drop", "encode", "find", "find_leaks", "from_jpegs", "hashes", "in_order", "kept",
-    "locate", "look_at", "nifti_facts", "parse_scan", "parse_window", "prune", "read_image", "scan_kind", "shown_again",
-    "view", "viewer", "write_page",
+    "labels_of", "locate", "look_at", "nifti_facts", "parse_scan", "parse_window", "plain_media", "prune", "read_image",
+    "scan_kind", "shown_again", "view", "viewer", "write_page",
 ]  # fmt: skip

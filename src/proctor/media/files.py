@@ -8,7 +8,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
@@ -17,7 +17,11 @@ import numpy as np
 
 from proctor.core import (
     ConfigurationError,
+    Image,
     InputError,
+    Media,
+    ParseError,
+    VideoClip,
     content_hash,
     load_json,
     read_arrays,
@@ -25,6 +29,7 @@ from proctor.core import (
     replacing,
     write_arrays,
 )
+from proctor.core.formats import option_letters
 from proctor.media.scans import cine_index, scan_kind
 from proctor.media.video import FrameIndex, read_index
 
@@ -36,6 +41,32 @@ SCAN_EXTENSIONS = (".dcm", ".dicom", ".ima", ".nii", ".nii.gz")
 AUDIO_EXTENSIONS = (".wav", ".mp3", ".m4a", ".flac", ".ogg", ".opus")
 EXTENSIONS = VIDEO_EXTENSIONS + IMAGE_EXTENSIONS + SCAN_EXTENSIONS + AUDIO_EXTENSIONS
 """What is tried, in this order, after a name that is no file by itself."""
+
+
+def labels_of(pictures: int) -> list[str]:
+    """The labels of several pictures: letters, or numbers where there are more than 26.
+
+    >>> labels_of(3)
+    ['A', 'B', 'C']
+    """
+    return option_letters(pictures) if pictures <= 26 else [str(number) for number in range(1, pictures + 1)]
+
+
+def plain_media(sources: Sequence[str], start: float | None = None, end: float | None = None) -> tuple[Media, ...]:
+    """Media by their names alone: what ends like a video is a clip of it, everything else an image, with a letter where
+    there are several. Raises `ParseError` where a time belongs to no one video.
+
+    >>> [one.source for one in plain_media(["liver.mp4"], 12.5, 20.0)]
+    ['liver.mp4']
+    """
+    videos = [PurePosixPath(source).suffix.lower() in VIDEO_EXTENSIONS for source in sources]
+    if (start is not None or end is not None) and (not any(videos) or len(sources) != 1):
+        raise ParseError(expected="start and end with one video alone", found=f"{len(sources)} files")
+    labels = iter([""] if len(sources) == 1 else labels_of(videos.count(False)))
+    return tuple(
+        VideoClip(source=source, start=start or 0.0, end=end) if video else Image(source=source, label=next(labels))
+        for source, video in zip(sources, videos, strict=True)
+    )
 
 
 def locate(root: Path | None, source: str) -> Path:

@@ -194,6 +194,8 @@ class BenchmarkCard(BaseModel):
     excerpts: dict[str, Excerpt] = {}
     rating: RatingScheme | None = None
     judge: str = ""
+    budget_s: float | None = None
+    reading: tuple[str, ...] = ()  # which of the notes say how files were understood
     chance: dict[str, float] = {}  # by metric what random guessing reaches on the items that count, where it is known
 
     folders: dict[str, str] = {}

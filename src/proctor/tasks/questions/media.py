@@ -10,7 +10,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from proctor.core import Image, InputError, Media, ParseError, Scan, VideoClip, natural, replacing
-from proctor.core.formats import option_letters
 from proctor.media import (
     IMAGE_EXTENSIONS,
     VIDEO_EXTENSIONS,
@@ -18,6 +17,7 @@ from proctor.media import (
     dicom_facts,
     find,
     in_order,
+    labels_of,
     nifti_facts,
     parse_scan,
     scan_kind,
@@ -229,15 +229,6 @@ class MediaFolder:
             return self._found[source]
         except InputError as error:
             raise ParseError(expected=f"{_FILE} below {self.root}", found=f"{source}, {_reason(error)}") from error
-
-
-def labels_of(pictures: int) -> list[str]:
-    """The labels of several pictures: letters, or numbers where there are more than 26.
-
-    >>> labels_of(3)
-    ['A', 'B', 'C']
-    """
-    return option_letters(pictures) if pictures <= 26 else [str(number) for number in range(1, pictures + 1)]
 
 
 def _places(folder: Path) -> list[Path]:

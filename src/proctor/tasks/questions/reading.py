@@ -30,6 +30,7 @@ from proctor.metrics import code_scorers
 from proctor.tasks.questions.answers import SHOWN, are_criteria, is_unit
 from proctor.tasks.questions.cells import undirected
 from proctor.tasks.questions.columns import ColumnMap, recognise
+from proctor.tasks.questions.exact import ExactReader, exact_columns
 from proctor.tasks.questions.layout import Layout, find_layout
 from proctor.tasks.questions.media import MediaFolder
 from proctor.tasks.questions.rows import Place, RowReader
@@ -95,19 +96,27 @@ def read_questions(
     sheets = [read_sheet(file, sheet=layout.settings.sheet) for file in layout.files]
     given = {name: [one] if isinstance(one, str) else list(one) for name, one in layout.settings.columns.items()}
     names = list(dict.fromkeys(name for sheet in sheets for name in sheet.columns))
-    mapping = recognise(names, {**given, **(columns or {})}) if names else ColumnMap()
+    exact = layout.settings.exact
+    mapping = exact_columns(names) if exact else recognise(names, {**given, **(columns or {})})
+    mapping = mapping if names else ColumnMap()
     reading = QuestionSet(layout, MediaFolder(layout.folder, media, _paths(sheets, mapping)), mapping)
     reading.folder.window = layout.settings.window
     reading.faults += layout.faults
     reading.notes += layout.notes
     for sheet in sheets:
         reading.faults += [(sheet.file, fault) for fault in sheet.faults]
-        reading.notes += sheet.notes
+        reading.notes += [] if layout.settings.exact else sheet.notes
     if not names:
         return reading
-    _find_media(reading, sheets, media)
-    _keep_facets(reading, sheets, given={*given, *(columns or {})})
-    reading.notes += [line for line in (mapping.line, mapping.near_line) if line]
+    if exact and (given or columns):
+        fault = TableFault(0, "exact", "it with columns that somebody named", "one of both")
+        reading.faults.append((layout.folder / NAME, fault))
+    if exact:
+        reading.notes.append(f"As a program wrote it; facets: {', '.join(mapping.facets) or 'none'}")
+    else:
+        _find_media(reading, sheets, media)
+        _keep_facets(reading, sheets, given={*given, *(columns or {})})
+        reading.notes += [line for line in (mapping.line, mapping.near_line) if line]
     reading.faults += [(sheets[0].file, fault) for fault in mapping.faults]
     if not mapping.faults:
         _read_rows(reading, sheets)
@@ -162,8 +171,8 @@ def _paths(sheets: Iterable[Sheet], mapping: ColumnMap) -> list[str]:
 
 
 def _read_rows(reading: QuestionSet, sheets: Sequence[Sheet]) -> None:
-    columns = reading.columns
-    if not columns.one("answer") and not columns.one("criteria"):
+    columns, exact = reading.columns, reading.layout.settings.exact
+    if not exact and not columns.one("answer") and not columns.one("criteria"):
         listed = ", ".join(map(repr, [*columns.facets, *columns.options]))
         found = f"no column for the right answer{f' among {listed}' if listed else ''}"
         expected = "one, or --map answer=COLUMN"
@@ -172,7 +181,7 @@ def _read_rows(reading: QuestionSet, sheets: Sequence[Sheet]) -> None:
     guessed: dict[str, list[tuple[int, str]]] = {}
     doubted: dict[str, list[int]] = {}
     for sheet in sheets:
-        reader = RowReader(sheet, reading.columns, reading.layout.settings, reading.folder)
+        reader = (ExactReader if exact else RowReader)(sheet, reading.columns, reading.layout.settings, reading.folder)
         for row in sheet.rows:
             item = reader.item(row, len(reading.places) + 1)
             item_id = item.id if item is not None else _id_of(row, reading)
@@ -194,11 +203,14 @@ def _read_rows(reading: QuestionSet, sheets: Sequence[Sheet]) -> None:
         for kind, numbers in reader.doubted.items():
             doubted.setdefault(kind, []).extend(numbers)
     reading.notes.append(_formats_line(reading, guessed))
-    reading.notes += [
-        line for line in (_doubts_line(doubted), _places_line(reading.items), _shares_line(reading.items)) if line
-    ]
-    _add_groups(reading)
-    _add_facets(reading)
+    if exact:
+        reading.facets = reading.layout.settings.facets or []
+    else:
+        reading.notes += [
+            line for line in (_doubts_line(doubted), _places_line(reading.items), _shares_line(reading.items)) if line
+        ]
+        _add_groups(reading)
+        _add_facets(reading)
     reading.faults.sort(key=lambda one: (one[0], one[1].row))
 
 
@@ -318,6 +330,8 @@ def _check_protocol(reading: QuestionSet) -> None:
     named: list[tuple[str, str, Sequence[Any]]] = [
         *(("facets", name, known) for name in settings.facets or () if reading.items),
         *(("buckets", name, known) for name in settings.buckets if reading.items),
+        *(("only", name, known) for name in settings.only if reading.items),
+        *(("relevance", name, known) for name in [settings.relevance] if name and reading.items),
         *(("conditions", name, CONDITIONS.names()) for name in settings.conditions),
         *(("judge", name, JUDGES.names()) for name in [settings.judge.partition(":")[0]] if name),
         ("headline", settings.headline, [metric.name for metric in reading.metrics]),

@@ -30,7 +30,7 @@ from proctor.core import (
     unfit,
 )
 from proctor.core.formats import AnswerFormat, FreeTextFormat
-from proctor.media import parse_window
+from proctor.media import labels_of, parse_window
 from proctor.metrics.ordering import NEIGHBOURS
 from proctor.tasks.questions.answers import (
     NO_ANSWER,
@@ -44,7 +44,7 @@ from proctor.tasks.questions.answers import (
 )
 from proctor.tasks.questions.cells import options_of, seconds_of, texts_of, undirected
 from proctor.tasks.questions.columns import ColumnMap
-from proctor.tasks.questions.media import MediaFolder, labels_of
+from proctor.tasks.questions.media import MediaFolder
 from proctor.tasks.questions.settings import Settings
 
 T = TypeVar("T")

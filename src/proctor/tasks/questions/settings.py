@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from proctor.core import InputError, TableFault, input_text
+from proctor.core import Excerpt, FailedPolicy, InputError, TableFault, input_text
 from proctor.core.formats import AnswerFormat
 
 NAME = "benchmark.yaml"
@@ -41,11 +41,24 @@ class Settings(BaseModel):
     headline: str = Field(default="accuracy", description="the metric that ranks")
     facets: list[str] | None = Field(default=None, description="the columns that results are split by")
     buckets: list[str] = Field(default=[], description="the facets whose values make the buckets of a ranking")
+    only: dict[str, JsonValue] = Field(default={}, description="facets whose value a question must have to count")
+    relevance: str = Field(default="", description="the facet of the questions that a second ranking is made of")
+    failed: FailedPolicy | None = Field(
+        default=None, description="what counts where a run has no score: wrong, or exclude; else results show both ends"
+    )
     conditions: list[str] = Field(default=["video", "text-only"], min_length=1, description="what systems may see")
     window: tuple[float, Annotated[float, Field(gt=0)]] | None = Field(
         default=None, description="centre and width of the window of DICOM and NIfTI files that name none: [40, 400]"
     )
     budget_s: float | None = Field(default=None, gt=0, description="seconds of model time for a question")
+    excerpts: dict[str, Excerpt] = Field(
+        default={}, description="of which part of a longer video (start, end, url) a video was made"
+    )
+    seeds: dict[str, int] = Field(default={}, description="the seeds of draws that were made for these questions")
+    simulated: bool = Field(default=False, description="whether the questions are made up; shown beside the name")
+    exact: bool = Field(
+        default=False, description="every cell stands as a program wrote it (`proctor export`): nothing is guessed"
+    )
     notes: list[str] = Field(default=[], description="what readers of the numbers should know")
 
 
