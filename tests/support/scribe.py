@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 
@@ -25,14 +26,66 @@ def normalised(text: str) -> str:
     return plain[:1].upper() + plain[1:]
 
 
+_HAPPENS = re.compile(r"^- (we .+?)(?: \(what for: (.+)\))?$", re.MULTILINE | re.IGNORECASE)
+_OTHER = (
+    "we hold the camera still",
+    "we wash the field",
+    "we turn the table",
+    "we wait for the light",
+    "we clean the lens",
+)
+_OPTION = re.compile(r"^([A-J])\. (.+)$", re.MULTILINE)
+
+
+def _pick(text: str, count: int) -> int:
+    return int(hashlib.sha256(text.encode()).hexdigest(), 16) % count
+
+
+def _question(text: str) -> str:
+    happens = _HAPPENS.findall(text)
+    told = "; ".join(f"{action} {intent}".strip() for action, intent in happens)
+    place = hashlib.sha256(text.encode()).hexdigest()[:4]
+    stem = f"Based on the clip, which step is shown at this point ({'ABCDEFGH'[_pick(text, 8)]}{place}), and what for?"
+    truth = {"question": stem, "groundtruth": told}
+    if '"key"' not in text:
+        return json.dumps(truth | {"answer": told})
+    key = _pick(text, 4)
+    options = [f"{one} to go on later" for one in _OTHER[:3]]
+    return json.dumps(truth | {"options": [*options[:key], told, *options[key:]], "key": key + 1})
+
+
+def longest(request: Request) -> str:
+    """A model that sees no video and takes the longest option."""
+    options = _OPTION.findall(request.text)
+    if not options:
+        return json.dumps({"answer": "I would guess that something is moved."})
+    return json.dumps({"answer": max(options, key=lambda one: (len(one[1]), one[1]))[0]})
+
+
 def scribe(request: Request) -> str:
-    """The reply to a prompt of the stages `normalise` and `events`."""
-    user = request.text.split('"intent": "…"}, …]}')[-1]
+    """The reply to a prompt of any stage."""
     if "You tidy the transcript" in request.text:
         lines = numbered(request.text.split("with its number.")[-1])
         return json.dumps({"sentences": [{"number": n, "text": normalised(line)} for n, line in lines]})
+    if "into a log of its events" in request.text:
+        return _log(request.text.split('"intent": "…"}, …]}')[-1])
+    if "You write items of a benchmark" in request.text:
+        return _question(request.text)
+    if "You edit a multiple-choice question" in request.text:
+        right = request.text.split("Right option: ")[1].splitlines()[0]
+        lent = re.findall(r"^- (.+)$", request.text.split("Candidates:")[-1], re.MULTILINE)
+        wanted = int(re.findall(r"you\s+write (\d+) wrong", request.text)[0])
+        texts = [one for one in lent if one != right][:wanted]
+        texts += [f"{one} and then go on with the next step" for one in _OTHER][: wanted - len(texts)]
+        return json.dumps({"distractors": texts})
+    if "You edit a question about a clip" in request.text:
+        return json.dumps({"question": f"Based on the clip, what is done and why? ({_pick(request.text, 10**6)})"})
+    return longest(request)
+
+
+def _log(text: str) -> str:
     events = []
-    for number, line in numbered(user):
+    for number, line in numbered(text):
         found = _EVENT.search(line)
         if found:
             action, intent = found[1], found[2] or ""

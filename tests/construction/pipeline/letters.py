@@ -49,7 +49,7 @@ class Words(Stage[Letter]):
         for letter in work.records("letters", Letter):
             place = f"{letter.id}w"
             try:
-                said, call = await asker.ask(Said, place, letter=letter.text)
+                said, call = await asker.ask(Said, place, {"letter": letter.text})
             except RefusalError as error:
                 refused.append(Refused.of(place, "no draft", "a word", str(error), (letter.id,)))
                 continue

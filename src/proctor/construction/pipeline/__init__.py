@@ -9,8 +9,11 @@ if TYPE_CHECKING:
     from proctor.construction.pipeline.content import DraftQuestion, ProcedureEvent, Sentence, Timed, Word
     from proctor.construction.pipeline.events import EventsStage
     from proctor.construction.pipeline.project import Project, SourceVideo
+    from proctor.construction.pipeline.questions import QuestionsStage, QuestionType
     from proctor.construction.pipeline.records import Call, Frozen, Record, Refused
+    from proctor.construction.pipeline.rework import RepairStage, Reworked
     from proctor.construction.pipeline.running import PROJECT_KINDS, ProjectKind, redo_record, run_stages
+    from proctor.construction.pipeline.screening import Screening, ScreenStage, as_item
     from proctor.construction.pipeline.speech import NormaliseStage, TranscriptStage
     from proctor.construction.pipeline.stage import ALL, Asker, Made, Stage, StageSettings, WaitingError, Work
     from proctor.construction.pipeline.status import funnel, history
@@ -19,7 +22,7 @@ else:
 
 __all__ = [
     "ALL", "PROJECT_KINDS", "Asker", "Call", "DraftQuestion", "EventsStage", "Frozen", "Made", "NormaliseStage",
-    "ProcedureEvent", "Project", "ProjectKind", "Record", "Refused", "Sentence", "SourceVideo", "Stage",
-    "StageSettings", "Timed", "TranscriptStage", "WaitingError", "Word", "Work", "funnel", "history", "redo_record",
-    "run_stages",
+    "ProcedureEvent", "Project", "ProjectKind", "QuestionType", "QuestionsStage", "Record", "Refused", "RepairStage",
+    "Reworked", "ScreenStage", "Screening", "Sentence", "SourceVideo", "Stage", "StageSettings", "Timed",
+    "TranscriptStage", "WaitingError", "Word", "Work", "as_item", "funnel", "history", "redo_record", "run_stages",
 ]  # fmt: skip

@@ -107,6 +107,10 @@ def stage_command(stage: str, summary: str, example: str) -> Callable[[Path, Ste
 transcribe = stage_command("normalise", "Read transcripts and tidy them", "proctor build transcribe abdomen")
 events = stage_command("events", "Write the log of events", "proctor build events abdomen --source liver-1")
 
+questions = stage_command("questions", "Write drafts of questions", "proctor build questions abdomen")
+screen = stage_command("screen", "Find what can be answered blind", "proctor build screen abdomen")
+rework = stage_command("repair", "Change or remove what can be answered blind", "proctor build rework abdomen")
+
 
 def status(folder: Folder) -> PluginReport:
     """Show a project's funnel: in, out, why, cost.

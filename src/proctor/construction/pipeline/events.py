@@ -81,7 +81,7 @@ class EventsStage(Stage[ProcedureEvent]):
 
 
 async def _asked(asker: Asker, part: Sequence[Sentence], procedure: str) -> tuple[_Drafts, Call]:
-    return await asker.ask(_Drafts, part[0].id, procedure=procedure, sentences=part)
+    return await asker.ask(_Drafts, part[0].id, {"procedure": procedure, "sentences": part})
 
 
 def in_parts(sentences: Sequence[Sentence], at_once: int) -> list[Sequence[Sentence]]:

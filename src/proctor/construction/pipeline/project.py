@@ -61,6 +61,11 @@ class ProjectSettings(Frozen):
     sources: tuple[SourceVideo, ...] = ()
     stages: dict[str, dict[str, Any]] = Field(default={})
 
+    @property
+    def groups(self) -> dict[str, str]:
+        """The group of each source."""
+        return {one.id: one.patient for one in self.sources}
+
 
 class Project:
     """An open project folder. Raises `InputError` where it has no `project.yaml`, or one that does not fit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, Field
@@ -320,7 +320,9 @@ async def _said(
     asker: Asker, part: Sequence[Sentence], terms: Mapping[str, str]
 ) -> tuple[dict[int, list[str]], Call | None]:
     try:
-        lines, call = await asker.ask(_Lines, part[0].id, sentences=[one.text for one in part], terms=dict(terms))
+        lines, call = await asker.ask(
+            _Lines, part[0].id, {"sentences": [one.text for one in part], "terms": dict(terms)}
+        )
     except RefusalError:
         return {}, None
     found: dict[int, list[str]] = {}
@@ -355,11 +357,12 @@ def changed(original: str, normalised: str, terms: Mapping[str, str] | None = No
     if new is not None:
         return f"{new!r} is not in the original"
     replaced = [part for word in before for part in known.get(_stem(word), [word])]
-    for kept in (_is_number, _SIDES.__contains__, _NOT.__contains__):
-        want, have = _counted(replaced, kept), _counted(after, kept)
-        if want != have:
-            lost = next(iter((want - have).elements()), "")
-            return f"{lost!r} is missing" if lost else f"{next(iter((have - want).elements()))!r} is said more often"
+    want, have = _fixed(replaced), _fixed(after)
+    if want != have:
+        lost, more = Counter(want) - Counter(have), Counter(have) - Counter(want)
+        if lost:
+            return f"{next(iter(lost))!r} is missing"
+        return f"{next(iter(more))!r} is said more often" if more else f"{' '.join(have)!r} in another order"
     said = {_stem(word) for word in replaced if word not in _SMALL | _FILLERS}
     lost_share = len(said - {_stem(word) for word in after}) / max(1, len(said))
     return "" if lost_share <= _MOST_LOST else f"{lost_share:.0%} of its words are missing"
@@ -368,10 +371,11 @@ def changed(original: str, normalised: str, terms: Mapping[str, str] | None = No
 _MOST_LOST = 0.34
 
 
-def _counted(words: Sequence[str], kept: Callable[[str], bool]) -> Counter[str]:
-    """The words of a kind; what is said twice on end (stammering) counts once. "Right" as a filler can't be told from the
-    side: a sentence that loses it stays as it was said."""
-    return Counter(one for number, one in enumerate(words) if kept(one) and (number == 0 or words[number - 1] != one))
+def _fixed(words: Sequence[str]) -> list[str]:
+    """The numbers, sides, directions and negations, in their order; what is said twice on end (stammering) stands once.
+    "Right" as a filler can't be told from the side: a sentence that loses it stays as it was said."""
+    once = [one for number, one in enumerate(words) if number == 0 or words[number - 1] != one]
+    return [word for word in once if _is_number(word) or word in _SIDES or word in _NOT]
 
 
 def _words(text: str) -> list[str]:
@@ -393,3 +397,21 @@ def _stem(word: str) -> str:
             word = word[: -len(ending)]
             break
     return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
+
+
+def content_words(text: str) -> frozenset[str]:
+    """The words of content, without their endings.
+
+    >>> sorted(content_words("We are sliding the probe, uh, to the right"))
+    ['prob', 'right', 'slid']
+    """
+    return frozenset(_stem(word) for word in _words(text) if word not in _SMALL | _FILLERS or word in _SIDES)
+
+
+def sides_and_numbers(text: str) -> frozenset[str]:
+    """The sides, directions and numbers that a text names.
+
+    >>> sorted(sides_and_numbers("Rotate 90 degrees towards the left"))
+    ['90', 'left', 'towards']
+    """
+    return frozenset(word for word in _words(text) if word in _SIDES or _is_number(word))

@@ -82,10 +82,14 @@ class Asker:
         self._work = work
         self._client = work.project.clients(role)[number]
         self._prompt = load_prompt(prompt)
+        self.model = self._client.name
         self._cached = CachedModel(f"build.{work.stage}", self._client, work.project.store)
 
-    async def ask(self, form: type[M], item: str, pictures: Sequence[Frame] = (), **values: object) -> tuple[M, Call]:
-        """What the model says of `item`, the prompt being filled with `values`, and the pictures after it.
+    async def ask(
+        self, form: type[M], item: str, values: Mapping[str, object], *, pictures: Sequence[Frame] = (), draw: int = 0
+    ) -> tuple[M, Call]:
+        """What the model says of `item`, the prompt being filled with `values`, and the pictures after it. Another `draw` is
+        another reply to the same words.
 
         Raises `RefusalError` where it declines or gives nothing of the form, and `InfrastructureError` where no reply comes.
         """
@@ -99,6 +103,7 @@ class Asker:
             **({"pictures": [hashlib.sha256(one.jpeg).hexdigest() for one in pictures]} if pictures else {}),
             "seed": self._work.project.settings.seed,
             "attempt": attempt,
+            **({"draw": draw} if draw else {}),
         }
         try:
             value, vote = await self._cached.ask(
@@ -131,7 +136,7 @@ class Stage(ABC, Generic[R]):
     record: type[R]
     settings: type[StageSettings] = StageSettings
     roles: ClassVar[tuple[str, ...]] = ()
-    prompts: ClassVar[tuple[Path, ...]] = ()
+    prompts: tuple[Path, ...] = ()
 
     def reads(self, work: Work) -> Sequence[Path]:
         """The files beside the records that it reads; a change of one makes the unit due. Raises `InputError` where one

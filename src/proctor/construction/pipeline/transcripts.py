@@ -111,7 +111,8 @@ def _seconds(text: str) -> float | None:
     if match is None:
         return None
     hours, minutes, seconds, fraction = match.groups()
-    return int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds) + int(fraction.ljust(3, "0")) / 1000
+    whole = int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds)
+    return (whole * 1000 + int(fraction.ljust(3, "0"))) / 1000
 
 
 def _cue(place: str, start: float, end: float, raw: str) -> Cue:

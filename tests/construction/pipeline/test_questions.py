@@ -1,0 +1,227 @@
+"""Drafts of questions: what passes, what is refused, what can be answered blind, and what becomes of that."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from proctor.construction.pipeline import DraftQuestion, ProcedureEvent, Project, as_item, run_stages
+from proctor.construction.pipeline.questions import QuestionsSettings, broken_rule, how_many
+from proctor.construction.pipeline.rework import candidates, too_like
+from tests.support.faulty_server import FaultyServer, Request
+from tests.support.scribe import scribe
+
+EVENT = ProcedureEvent(
+    id="v-e001",
+    source="v",
+    start=2.0,
+    end=6.0,
+    action="slide the transducer to the left",
+    intent="to find the liver edge",
+)
+
+
+def choice(text: str = "Based on the clip, what is done and why?", key: int = 0, **fields: Any) -> DraftQuestion:
+    options = (
+        "Slide across to reach a border",
+        "Tilt up to reach a vessel",
+        "Press to move gas",
+        "Turn to see along it",
+    )
+    given = {"options": options, "groundtruth": "The transducer is slid to the left to find the liver edge."} | fields
+    return DraftQuestion(id="v-q001", source="v", start=2, end=6, type="Type1", kind="mcq", text=text, key=key, **given)
+
+
+@pytest.mark.parametrize(
+    ("draft", "rule"),
+    [
+        (choice(), ""),
+        (choice("What does the narrator explain here, and why?"), "sound"),
+        (choice("Which on-screen caption is shown, and why?"), "on-screen text"),
+        (choice("What is measured at 104 mm, and why is it?"), "exact readout"),
+        (choice("What happens at 1:23 of the clip, and why?"), "time in the video"),
+        (choice("Why does the operator slide across to reach this border?"), "the answer in the stem"),
+        (choice(options=("One way", "Another way", "A third way")), "options: 3 instead of 4"),
+        (choice(options=("Slide it", "slide it.", "Press", "Turn")), "options: one of them twice"),
+        (choice(options=("Slide it", "All of the above", "Press", "Turn")), "two options in one"),
+        (
+            choice(groundtruth="The transducer is slid to the right to find the liver edge."),
+            "not in the events: 'right'",
+        ),
+        (choice(groundtruth="The transducer is turned by 90 degrees to find the edge."), "not in the events: '90'"),
+    ],
+)
+def test_rules_of_drafts(draft: DraftQuestion, rule: str) -> None:
+    broken = broken_rule(draft, [EVENT], QuestionsSettings())
+    assert broken.startswith(rule) if rule else broken == ""
+
+
+def test_the_same_stem_is_not_asked_twice_of_one_stretch() -> None:
+    other = choice().model_copy(update={"id": "v-q000"})
+    assert broken_rule(choice(), [EVENT], QuestionsSettings(), [other]).startswith("asked already")
+    elsewhere = other.model_copy(update={"start": 20.0, "end": 26.0})
+    assert broken_rule(choice(), [EVENT], QuestionsSettings(), [elsewhere]) == ""
+
+
+def test_the_number_grows_with_events_and_duration() -> None:
+    def log(count: int, seconds: float) -> list[ProcedureEvent]:
+        return [EVENT.model_copy(update={"start": n * seconds, "end": (n + 1) * seconds}) for n in range(count)]
+
+    settings = QuestionsSettings(per_event=0.5, per_minute=1.0, most=20)
+    assert [how_many(log(count, 6.0), settings) for count in (0, 1, 10, 20, 100)] == [0, 1, 6, 12, 20]
+    assert how_many(log(10, 30.0), settings) == 10
+
+
+def test_candidates_are_right_elsewhere_and_alike() -> None:
+    one = choice()
+    near = choice(options=("Slide along to reach a vessel", "a b c", "d e f", "g h i")).model_copy(
+        update={"id": "w-q001", "source": "w"}
+    )
+    far = choice(options=("Wait", "a b c", "d e f", "g h i")).model_copy(update={"id": "w-q002", "source": "w"})
+    same = choice(options=("Slide over it", "a b c", "d e f", "g h i")).model_copy(update={"id": "v-q009"})
+    other_type = near.model_copy(update={"type": "Type2"})
+    assert candidates(one, [one, far, near, same, other_type], 5) == ["Slide along to reach a vessel", "Wait"]
+    assert too_like("Slide to the liver edge", ["Slide to the edge of a liver"], 0.8)
+    assert not too_like("Slide to the liver edge", ["Rotate to the long axis"], 0.8)
+
+
+def events_csv(count: int) -> str:
+    rows = [
+        f"{n * 4}.0,{n * 4 + 3}.5,we {verb} the {thing} gently at step {word},to {goal} the {thing}"
+        for n, (verb, thing, goal, word) in enumerate(
+            (("bring", "probe", "open", "one"), ("move", "scope", "clear", "two"), ("slide", "swab", "free", "three"),
+             ("take", "clip", "close", "four"), ("bring", "bag", "reach", "five"), ("move", "hook", "leave", "six"))[:count]
+        )
+    ]  # fmt: skip
+    return "\n".join(["start,end,action,intent", *rows]) + "\n"
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from proctor.tasks.simulated import simulate
+
+    return simulate(tmp_path_factory.mktemp("film") / "sim", videos=1, seconds=25, size=(256, 144), fps=5, seed=1)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyServer]:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with FaultyServer(scribe) as running:
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path, film: Path, server: FaultyServer) -> Path:
+    root = tmp_path / "p"
+    (root / "sources").mkdir(parents=True)
+    words = "WEBVTT\n\n00:00.000 --> 00:03.000\nWe begin.\n"
+    sources = []
+    for name in ("a", "b", "c"):
+        (root / "sources" / f"{name}.mp4").symlink_to(film / "videos" / "sim-000.mp4")
+        (root / "sources" / f"{name}.vtt").write_text(words)
+        (root / "sources" / f"{name}.csv").write_text(events_csv(6))
+        paths = {"video": f"sources/{name}.mp4", "transcript": f"sources/{name}.vtt", "events": f"sources/{name}.csv"}
+        sources.append({"id": name, **paths})
+    model = {"name": "openai:m", "base_url": server.url, "retries": 0, "structured": "prompted"}
+    stages = {"questions": {"free_share": 0.0, "per_event": 1.0}, "screen": {"seeds": 3}}
+    settings = {
+        "kind": "rexsonovqa",
+        "models": {"writer": model, "screen": {**model}},
+        "sources": sources,
+        "stages": stages,
+    }
+    (root / "project.yaml").write_text(yaml.safe_dump(settings))
+    return root
+
+
+def records(folder: Path, stage: str, what: str = "records") -> list[dict[str, Any]]:
+    files = sorted((folder / "work" / stage).glob("[a-z]*.json"))
+    return [one for file in files for one in json.loads(file.read_text()).get(what, [])]
+
+
+def ran(folder: Path, until: str) -> set[str]:
+    return {one.state for one in asyncio.run(run_stages(Project(folder), until=until))}
+
+
+def test_drafts_pass_and_point_to_their_events(folder: Path, server: FaultyServer) -> None:
+    assert ran(folder, "questions") == {"made"}
+    drafts = [DraftQuestion.model_validate(one) for one in records(folder, "questions")]
+    assert len(drafts) >= 15
+    logged = {one["id"]: one for one in records(folder, "events")}
+    for one in drafts:
+        about = [logged[name] for name in one.made_from]
+        assert (one.start, one.end) == (about[0]["start"], about[-1]["end"])
+        assert len(about) == (2 if one.type.startswith("Type3") else 1)
+        assert one.calls[0].model == "openai:m"
+    asked = server.count
+    assert ran(folder, "questions") == {"kept"}
+    assert server.count == asked
+
+
+def test_what_a_blind_model_finds_is_flagged_and_repaired(folder: Path) -> None:
+    """The drafts' keys are the longest options; the model that sees nothing takes the longest one."""
+    assert ran(folder, "screen") == {"made"}
+    screened = records(folder, "screen")
+    drafts = {one["id"]: one for one in records(folder, "questions")}
+    for one in screened:
+        options = drafts[one["question"]]["options"]
+        longest = max(options, key=lambda text: (len(text), text)) == options[drafts[one["question"]]["key"]]
+        assert one["asked"] == 3
+        assert one["solved"] == (3 if longest else 0)
+        assert ("answered without the video" in one["flags"]) == longest
+    assert sum("answered without the video" in one["flags"] for one in screened) >= 10
+
+    assert ran(folder, "repair") <= {"made", "kept"}
+    stays = records(folder, "repair")
+    assert stays
+    assert not any("answered without the video" in one["screening"]["flags"] for one in stays)
+    for one in stays:
+        first = drafts[one["id"]]
+        if one["former"] and one["version"] == 1:  # stem and key word for word, the wrong options new
+            assert (one["text"], one["options"][one["key"]]) == (first["text"], first["options"][first["key"]])
+            assert set(one["options"]) & set(first["options"]) == {one["options"][one["key"]]}
+            assert any("confirmed by a clinician" in flag for flag in one["flags"])
+    removed = [one for one in records(folder, "repair", "refused") if one["kind"] == "removed"]
+    assert len(stays) + len({one["id"] for one in removed}) == len(drafts)
+
+
+def test_a_vote_that_cannot_flag_is_said(folder: Path) -> None:
+    settings = yaml.safe_load((folder / "project.yaml").read_text())
+    settings["stages"]["screen"] = {"seeds": 1}
+    (folder / "project.yaml").write_text(yaml.safe_dump(settings))
+    ran(folder, "screen")
+    notes = records(folder, "screen", "notes")
+    assert any(
+        re.search(r"1 answers can't flag a choice at 0\.05: all right by chance has p 0\.250", str(one))
+        for one in notes
+    )
+
+
+def test_drafts_that_break_rules_are_listed_and_nothing_is_lost(folder: Path, server: FaultyServer) -> None:
+    def bad(request: Request) -> str:
+        if "You write items" not in request.text:
+            return scribe(request)
+        said = json.loads(scribe(request))
+        return json.dumps(said | {"question": "What does the narrator say about this step of it?"})
+
+    server._reply = bad
+    assert ran(folder, "questions") == {"made"}
+    assert records(folder, "questions") == []
+    refused = records(folder, "questions", "refused")
+    assert {one["kind"] for one in refused} == {"sound"}
+    assert all(len(one["calls"]) == 3 and "narrator" in one["found"] for one in refused)
+    assert len(refused) >= 15
+
+
+def test_an_item_is_what_the_draft_says() -> None:
+    item = as_item(choice(key=2), {"v": "patient-1"})
+    assert item.group == "patient-1"
+    assert item.reference is not None
+    assert item.reference.answer == "C"
