@@ -37,6 +37,10 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
         "photographie", "fichier", "cliché", "imagen", "archivo", "immagine", "imagem", "bestand", "видео", "视频", "影片", "影像", "视像",
         "图片", "图像", "圖片", "圖像", "文件", "檔案", "動画", "画像", "فيديو", "صورة", "סרטון", "תמונה",
     ),
+    "audio": (
+        "audio", "audio file", "audio path", "sound", "sound file", "recording", "narration", "speech", "ton", "tonspur",
+        "aufnahme", "enregistrement", "sonido", "grabación", "fichier audio", "音频", "录音", "音声", "صوت",
+    ),
     "start": (
         "start", "from", "begin", "beginn", "beginning", "anfang", "von", "début", "inicio", "inizio", "início", "начало",
         "开始", "開始", "起始", "بداية", "התחלה",
@@ -75,6 +79,7 @@ MEANING: Mapping[str, str] = {
     "answer": "the right answer; for a choice the letter, or the option's text",
     "options": 'the options of a choice: "A; B; C", a list, or one column for each (option A, option B, … or A, B, …)',
     "media": 'a video, an image, several ("a.png; b.png"), a folder of frames, or [medical images](#medical-images), by path',
+    "audio": "an [audio file](#sound), alone or beside the other media (a facet where it holds anything else)",
     "start": "where the clip begins in its video: seconds, 1:05 (a minute and five seconds) or 1:05:03",
     "end": "where it ends",
     "window": "centre and width of the window of DICOM and NIfTI files: 40/400 (a facet where there are none)",

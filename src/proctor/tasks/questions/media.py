@@ -1,4 +1,4 @@
-"""The media of a question by their paths: videos, images, folders of frames, and pictures that lie in the table itself."""
+"""The media of a question by their paths: videos, images, recordings, folders of frames, and what lies in the table itself."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from proctor.core import Image, InputError, Media, ParseError, Scan, VideoClip, natural, replacing
 from proctor.media import (
+    AUDIO_EXTENSIONS,
     IMAGE_EXTENSIONS,
     VIDEO_EXTENSIONS,
     cache_folder,
@@ -24,9 +25,11 @@ from proctor.media import (
 )
 from proctor.tasks.questions.cells import path_of, texts_of, undirected
 from proctor.tasks.questions.layout import MEDIA
+from proctor.tasks.questions.sounds import Times, audio_extension, is_recording, recordings, split_times
 
 _FILE = "a video, an image, a DICOM or NIfTI file, or a folder of images or of a DICOM series"
 _HEADS = ((b"\x89PNG", ".png"), (b"\xff\xd8\xff", ".jpg"), (b"GIF8", ".gif"), (b"RIFF", ".webp"), (b"BM", ".bmp"))
+_USUAL = (*VIDEO_EXTENSIONS, *IMAGE_EXTENSIONS, *AUDIO_EXTENSIONS)
 _MOST_FRAMES = 2_000
 _MOST_FOLDERS = 20
 _HOW = re.compile(r"#(?=(?:window|frame|axial|coronal|sagittal|volume)=)")
@@ -45,7 +48,7 @@ class _ShownFile:
 class MediaFolder:
     """Where media are looked for: the folder that is named, else that of the questions or a folder in it (`media` first),
     whichever holds most of the paths. `frame_folders` says of a frame in which folder of frames or series it was found, `window` is for
-    medical files that name none. Pictures from the table itself (`embedded`) are kept in the cache until
+    medical files that name none, `audio` says that the sound of videos belongs to the questions. Pictures from the table itself (`embedded`) are kept in the cache until
     `write_embedded`."""
 
     def __init__(self, folder: Path, named: Path | None, paths: Iterable[str]) -> None:
@@ -54,7 +57,8 @@ class MediaFolder:
         self._found: dict[str, Path | None] = {}
         self._kinds: dict[str, str] = {}
         self.window: Window | None = None
-        self.root = named or _best(_places(folder), sorted({_HOW.split(path)[0] for path in paths}))
+        self.audio = False
+        self.root = named or _best(_places(folder), sorted({_file_of(path) for path in paths}))
 
     def sources(self, cells: Iterable[Any]) -> list[str]:
         """The names of what one question shows. Raises `ParseError` for a path that leads out of the folder."""
@@ -71,11 +75,24 @@ class MediaFolder:
         return found
 
     def media(
-        self, sources: Sequence[str], span: tuple[float | None, float | None], window: Window | None = None
+        self, sources: Sequence[str], span: Times, window: Window | None = None, *, audio: bool | None = None
     ) -> tuple[Media, ...]:
-        """The media of one question; `window` is for its medical files that name none. Raises `ParseError` where a path
-        leads nowhere, a time belongs to no video, or a window to no medical file."""
-        files = [one for source in sources for one in self._shown(source, window)]
+        """The media of one question, recordings last; `window` is for its medical files that name none, `audio` says
+        whether the sound of its video belongs to it. Raises `ParseError` where a path leads nowhere, a time belongs to no
+        video or recording, a window to no medical file, or a sound to no video."""
+        played = [self._recording(source) for source in sources if is_recording(_file_of(source))]
+        files = [one for source in sources if not is_recording(_file_of(source)) for one in self._shown(source, window)]
+        videos = sum(one.clip for one in files)
+        heard = recordings(played, span, videos=videos)
+        if audio and not any(_is_video(one.source) for one in files):
+            raise ParseError(expected="a video, whose sound belongs to the question", found="yes")
+        sounding = self.audio if audio is None else audio
+        shown = self._pictured(files, (None, None) if heard and not videos else span, window, audio=sounding)
+        return (*shown, *heard)
+
+    def _pictured(
+        self, files: Sequence[_ShownFile], span: Times, window: Window | None, *, audio: bool
+    ) -> tuple[Media, ...]:
         clips = [one for one in files if one.clip]
         if window is not None and files and all(one.scan is None for one in files):
             raise ParseError(expected="a window with DICOM or NIfTI files alone", found=f"{window[0]:g}/{window[1]:g}")
@@ -87,14 +104,15 @@ class MediaFolder:
         made: list[Media] = []
         for one in files:
             if one.clip:
-                made.append(VideoClip(source=one.source, start=start or 0.0, end=end, scan=one.scan))
+                sound = audio and _is_video(one.source)
+                made.append(VideoClip(source=one.source, start=start or 0.0, end=end, scan=one.scan, audio=sound))
             else:
                 made.append(Image(source=one.source, label=labels.pop(0), scan=one.scan))
         return tuple(made)
 
     def holds_scans(self, sources: Iterable[str]) -> bool:
         """Whether any path leads to a DICOM or NIfTI file, or to a folder with one."""
-        for path in {_HOW.split(source)[0].strip() for source in sources}:
+        for path in {_file_of(source).strip() for source in sources}:
             folder = self.root / path
             inside = [one.name for one in folder.iterdir()] if _is_there(self.root, path) and folder.is_dir() else []
             for name in [f"{path}/{one}" for one in inside] or [path]:
@@ -104,6 +122,10 @@ class MediaFolder:
                 except ParseError:
                     continue
         return False
+
+    def _recording(self, source: str) -> tuple[str, Times | None]:
+        file, times = split_times(source)
+        return self._files(file)[0], times
 
     def _shown(self, source: str, window: Window | None) -> list[_ShownFile]:
         path, *how = _HOW.split(source)
@@ -152,7 +174,7 @@ class MediaFolder:
 
     def _kind(self, file: str) -> str:
         """The kind of medical file; empty for any other."""
-        usual = PurePosixPath(file).suffix.lower() in (*VIDEO_EXTENSIONS, *IMAGE_EXTENSIONS)
+        usual = PurePosixPath(file).suffix.lower() in _USUAL
         if file in self.embedded or usual:
             return ""
         if file not in self._kinds:
@@ -178,7 +200,7 @@ class MediaFolder:
 
     def _files(self, source: str) -> list[str]:
         """The file that a path names; of a folder its images in natural order."""
-        if source in self.embedded or PurePosixPath(source).suffix.lower() in (*VIDEO_EXTENSIONS, *IMAGE_EXTENSIONS):
+        if source in self.embedded or PurePosixPath(source).suffix.lower() in _USUAL:
             self._find(source)  # a link that leads out is refused
             return [source]
         folder = self.root / source
@@ -187,7 +209,7 @@ class MediaFolder:
         found = self._find(source)
         if found is None:
             raise ParseError(expected=f"{_FILE} below {self.root}", found=source)
-        if found.suffix.lower() not in (*VIDEO_EXTENSIONS, *IMAGE_EXTENSIONS) and scan_kind(found) is None:
+        if found.suffix.lower() not in _USUAL and scan_kind(found) is None:
             raise ParseError(expected=_FILE, found=source)
         return [source + found.name.removeprefix(PurePosixPath(source).name)]
 
@@ -231,6 +253,12 @@ class MediaFolder:
             raise ParseError(expected=f"{_FILE} below {self.root}", found=f"{source}, {_reason(error)}") from error
 
 
+def _file_of(source: str) -> str:
+    """The path without what follows it."""
+    file = source.partition("#t=")[0]
+    return file if is_recording(file) else _HOW.split(source)[0]
+
+
 def _places(folder: Path) -> list[Path]:
     """The folder, `media` in it, and the first of the others that lie in it and are no links."""
     try:
@@ -262,7 +290,7 @@ def _picture(cell: Any) -> bytes | None:
 
 
 def _extension(content: bytes) -> str:
-    found = next((extension for head, extension in _HEADS if content.startswith(head)), "")
+    found = audio_extension(content) or next((ending for head, ending in _HEADS if content.startswith(head)), "")
     if not found:
         raise ParseError(
             expected="a PNG, JPEG, GIF, WebP or BMP image", found=f"{len(content):,} bytes of something else"

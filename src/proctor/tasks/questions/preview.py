@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.core import Item, TableFault, clean, write_whole
 from proctor.core.formats import option_letters
-from proctor.media import MediaLibrary, MediaSettings, view
+from proctor.media import MediaLibrary, MediaSettings, PlaysSounds, view
 from proctor.tasks.questions.reading import QuestionSet
+from proctor.tasks.questions.sounds import is_recording
 
 if TYPE_CHECKING:
     from proctor.core import Frame
+    from proctor.media import Sound
 
 _SHOWN = 10
 _FRAMES = 6
 _SIDE = 240
+_PLAYED_S = 30.0  # ten sounds of this length make a page of 13 MB
 
 
 def add_media_faults(found: QuestionSet) -> None:
@@ -27,20 +30,23 @@ def add_media_faults(found: QuestionSet) -> None:
     beyond the end of its video."""
     columns = found.columns.fields.get("media", [])
     column = columns[0] if columns else ""
+    heard = found.columns.one("audio") or column
     for place, media in found.shown:
         for name in found.folder.missing(media):
             expected = f"a file below {found.folder.root}"
-            found.faults.append((place.file, TableFault(place.row, column, f"no file {name!r}", expected)))
+            where = heard if is_recording(name) else column
+            found.faults.append((place.file, TableFault(place.row, where, f"no file {name!r}", expected)))
     if found.faults:
         found.faults.sort(key=lambda one: (one[0], one[1].row))
         return
     library = MediaLibrary(found.folder.write_embedded())
+    spoken = {medium.source for item in found.items for medium in item.sounding}
     for problem in library.problems(found.items):
+        where = heard if is_recording(problem.source) else column
+        expected = f"a file that can be {'played' if problem.source in spoken else 'shown'}"
         for item_id in problem.item_ids:
             place = found.places[item_id]
-            found.faults.append(
-                (place.file, TableFault(place.row, column, problem.problem, "a file that can be shown"))
-            )
+            found.faults.append((place.file, TableFault(place.row, where, problem.problem, expected)))
     found.notes += library.warnings(found.items)
 
 
@@ -52,6 +58,7 @@ def write_preview(found: QuestionSet, out: Path) -> int:
     items = _ten(found.items)
     library = MediaLibrary(found.folder.write_embedded(), MediaSettings(max_side=_SIDE, max_frames=_FRAMES))
     frames = asyncio.run(_frames(items, library))
+    sounds = asyncio.run(_sounds(items, library))
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     environment.filters["clean"] = clean
     template = environment.from_string((files(__package__) / "preview.html.j2").read_text(encoding="utf-8"))
@@ -59,7 +66,7 @@ def write_preview(found: QuestionSet, out: Path) -> int:
         title=found.layout.settings.title or found.layout.name,
         notes=found.notes,
         total=len(found.items),
-        items=[_shown(found, item, shown) for item, shown in zip(items, frames, strict=True)],
+        items=[_shown(found, *one) for one in zip(items, frames, sounds, strict=True)],
     )
     write_whole(out, page)
     return len(items)
@@ -82,7 +89,14 @@ async def _frames(items: Sequence[Item], library: MediaLibrary) -> list[list[Fra
     return [await view(item, "video", library).frames(count=_FRAMES) for item in items]
 
 
-def _shown(found: QuestionSet, item: Item, frames: Sequence[Frame]) -> dict[str, Any]:
+async def _sounds(items: Sequence[Item], library: MediaLibrary) -> list[list[Sound]]:
+    """The sounds of each item, without those that are too long for a page."""
+    shown = [view(item, "video", library) for item in items]
+    played = [await one.sounds() if isinstance(one, PlaysSounds) else [] for one in shown]
+    return [[one for one in sounds if one.span[1] - one.span[0] <= _PLAYED_S] for sounds in played]
+
+
+def _shown(found: QuestionSet, item: Item, frames: Sequence[Frame], sounds: Sequence[Sound]) -> dict[str, Any]:
     """What the template names of one question."""
     place, reference = found.places[item.id], item.reference
     answers = [item.answer.write(reference.answer)] if reference is not None and reference.answer is not None else []
@@ -101,4 +115,5 @@ def _shown(found: QuestionSet, item: Item, frames: Sequence[Frame]) -> dict[str,
         "facets": [f"{name}: {value}" for name, value in item.tags.items()],
         "media": [medium.source for medium in item.media],
         "frames": [(frame.label, base64.b64encode(frame.jpeg).decode("ascii")) for frame in frames],
+        "sounds": [(one.label, base64.b64encode(one.wav).decode("ascii")) for one in sounds],
     }

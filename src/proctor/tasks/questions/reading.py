@@ -35,6 +35,7 @@ from proctor.tasks.questions.layout import Layout, find_layout
 from proctor.tasks.questions.media import MediaFolder
 from proctor.tasks.questions.rows import Place, RowReader
 from proctor.tasks.questions.settings import NAME
+from proctor.tasks.questions.sounds import names_recordings, sound_line
 
 _MOST_VALUES = 30
 _OWN_GROUP = "\0"  # of an item whose row names none
@@ -100,7 +101,7 @@ def read_questions(
     mapping = exact_columns(names) if exact else recognise(names, {**given, **(columns or {})})
     mapping = mapping if names else ColumnMap()
     reading = QuestionSet(layout, MediaFolder(layout.folder, media, _paths(sheets, mapping)), mapping)
-    reading.folder.window = layout.settings.window
+    reading.folder.window, reading.folder.audio = layout.settings.window, layout.settings.audio
     reading.faults += layout.faults
     reading.notes += layout.notes
     for sheet in sheets:
@@ -114,8 +115,10 @@ def read_questions(
     if exact:
         reading.notes.append(f"As a program wrote it; facets: {', '.join(mapping.facets) or 'none'}")
     else:
+        named = {*given, *(columns or {})}
+        _keep_facets(reading, sheets, ("audio",), given=named)
         _find_media(reading, sheets, media)
-        _keep_facets(reading, sheets, given={*given, *(columns or {})})
+        _keep_facets(reading, sheets, ("window", "unit", "criteria"), given=named)
         reading.notes += [line for line in (mapping.line, mapping.near_line) if line]
     reading.faults += [(sheets[0].file, fault) for fault in mapping.faults]
     if not mapping.faults:
@@ -136,33 +139,38 @@ def _find_media(reading: QuestionSet, sheets: Sequence[Sheet], media: Path | Non
             mapping.fields.setdefault("media", []).append(column)
             mapping.facets = [one for one in mapping.facets if one != column]
     if mapping.fields.get("media"):
+        settings = reading.layout.settings
         reading.folder = MediaFolder(reading.layout.folder, media, _paths(sheets, mapping))
-        reading.folder.window = reading.layout.settings.window
+        reading.folder.window, reading.folder.audio = settings.window, settings.audio
 
 
-def _keep_facets(reading: QuestionSet, sheets: Sequence[Sheet], *, given: Container[str]) -> None:
-    """A column that is called window, unit or criteria and holds nothing of the kind is a facet."""
+def _keep_facets(
+    reading: QuestionSet, sheets: Sequence[Sheet], fields: Sequence[str], *, given: Container[str]
+) -> None:
+    """Of these fields: a column that is called window, unit or criteria and holds nothing of the kind is a facet, and so
+    is one that is called like sound and holds anything but names of audio files."""
     mapping = reading.columns
 
-    def some(name: str, fits: Callable[[Any], bool]) -> bool:
+    def fitting(name: str, fits: Callable[[Any], bool]) -> list[bool]:
         cells = (row.cells.get(mapping.one(name)) for sheet in sheets for row in sheet.rows)
-        return any(not is_empty(cell) and fits(cell) for cell in cells)
+        return [fits(cell) for cell in cells if not is_empty(cell)]
 
     held: dict[str, Callable[[], bool]] = {
         "window": lambda: reading.folder.holds_scans(_paths(sheets, mapping)),
-        "unit": lambda: some("unit", lambda cell: is_unit(cell_text(undirected(cell)))),
-        "criteria": lambda: some("criteria", are_criteria),
+        "unit": lambda: any(fitting("unit", lambda cell: is_unit(cell_text(undirected(cell))))),
+        "criteria": lambda: any(fitting("criteria", are_criteria)),
+        "audio": lambda: all(fitting("audio", names_recordings) or [False]),
     }
     names = list(dict.fromkeys(name for sheet in sheets for name in sheet.columns))
-    for name, holds in held.items():
+    for name in fields:
         column = mapping.one(name)
-        if column and name not in given and not holds():
+        if column and name not in given and not held[name]():
             del mapping.fields[name]
             mapping.facets = [one for one in names if one in {*mapping.facets, column}]
 
 
 def _paths(sheets: Iterable[Sheet], mapping: ColumnMap) -> list[str]:
-    columns = mapping.fields.get("media", [])
+    columns = [*mapping.fields.get("media", ()), *mapping.fields.get("audio", ())]
     cells = (row.cells.get(column) for sheet in sheets for row in sheet.rows for column in columns)
     texts = (text for cell in cells for text in (cell if isinstance(cell, list) else [cell]))
     return [
@@ -206,9 +214,8 @@ def _read_rows(reading: QuestionSet, sheets: Sequence[Sheet]) -> None:
     if exact:
         reading.facets = reading.layout.settings.facets or []
     else:
-        reading.notes += [
-            line for line in (_doubts_line(doubted), _places_line(reading.items), _shares_line(reading.items)) if line
-        ]
+        told = (_doubts_line(doubted), _places_line(reading.items), _shares_line(reading.items))
+        reading.notes += [line for line in (*told, sound_line(reading.items)) if line]
         _add_groups(reading)
         _add_facets(reading)
     reading.faults.sort(key=lambda one: (one[0], one[1].row))
@@ -339,6 +346,10 @@ def _check_protocol(reading: QuestionSet) -> None:
     for where, name, choices in named:
         if name not in choices:
             reading.faults.append((file, TableFault(0, where, repr(name), one_of(choices, name))))
+    for name in settings.conditions if reading.items and not reading.faults else ():
+        why = CONDITIONS.get(name).unfit(reading.items)
+        if why:
+            reading.faults.append((file, TableFault(0, "conditions", f"{name!r}, and {why}", "another condition")))
     if settings.prompt and not (file.parent / settings.prompt).resolve().is_relative_to(file.parent.resolve()):
         reading.faults.append((file, TableFault(0, "prompt", repr(settings.prompt), "a template in this folder")))
     elif settings.prompt and not (file.parent / settings.prompt).is_file():

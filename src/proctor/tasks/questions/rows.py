@@ -46,6 +46,7 @@ from proctor.tasks.questions.cells import options_of, seconds_of, texts_of, undi
 from proctor.tasks.questions.columns import ColumnMap
 from proctor.tasks.questions.media import MediaFolder
 from proctor.tasks.questions.settings import Settings
+from proctor.tasks.questions.sounds import Times, said_of_sound
 
 T = TypeVar("T")
 _MOST_ID = 200
@@ -156,10 +157,26 @@ class RowReader:
             shown = cell_text(row.cells.get(self.columns.one("end")))
             self._fault(row, self.columns.one("end"), repr(shown), f"a time after the start, {start or 0:g} s")
             return None
+        sound = self.columns.one("audio")
+        heard = row.cells.get(sound)
+        before = len(self.faults)
+        audio = self._tried(row, sound, lambda: said_of_sound(heard))
+        if len(self.faults) > before:
+            return None
         cells = [row.cells.get(column) for column in columns]
-        column = next((one for one in columns if not is_empty(row.cells.get(one))), self.columns.one("start"))
+        if sound and not is_empty(heard):
+            columns = [*columns, sound]
+            cells += [heard] if audio is None else []
+        where = [sound, *columns] if audio else columns  # a sound that belongs to no video
+        column = next((one for one in where if not is_empty(row.cells.get(one))), self.columns.one("start"))
         window = self._window(row)
-        return self._tried(row, column, lambda: self.folder.media(self.folder.sources(cells), (start, end), window))
+        read = partial(self._read_media, cells, (start, end), window, audio)
+        return self._tried(row, column, read)
+
+    def _read_media(
+        self, cells: Sequence[Any], span: Times, window: tuple[float, float] | None, audio: bool | None
+    ) -> tuple[Media, ...]:
+        return self.folder.media(self.folder.sources(cells), span, window, audio=audio)
 
     def _window(self, row: SheetRow) -> tuple[float, float] | None:
         column = self.columns.one("window")

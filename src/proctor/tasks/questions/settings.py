@@ -50,6 +50,7 @@ class Settings(BaseModel):
     window: tuple[float, Annotated[float, Field(gt=0)]] | None = Field(
         default=None, description="centre and width of the window of DICOM and NIfTI files that name none: [40, 400]"
     )
+    audio: bool = Field(default=False, description="whether the sound of videos belongs to the questions")
     budget_s: float | None = Field(default=None, gt=0, description="seconds of model time for a question")
     excerpts: dict[str, Excerpt] = Field(
         default={}, description="of which part of a longer video (start, end, url) a video was made"
