@@ -80,6 +80,8 @@ def scribe(request: Request) -> str:
         return json.dumps({"distractors": texts})
     if "You edit a question about a clip" in request.text:
         return json.dumps({"question": f"Based on the clip, what is done and why? ({_pick(request.text, 10**6)})"})
+    if "error_type" in request.text:  # the judge of free responses
+        return json.dumps({"score": 0, "error_type": "both", "explanation": "Nothing of it is right."})
     return longest(request)
 
 

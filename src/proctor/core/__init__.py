@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from proctor.core.functions import PlainFunction, object_in_file
     from proctor.core.hashes import content_hash, fingerprint, generator
     from proctor.core.item import (
+        OPTION_POOL,
         AudioClip,
         Excerpt,
         Image,
@@ -133,10 +134,10 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ACCURACY", "BENCHMARKS", "COMMANDS", "DASH", "HUMAN", "NO_ANSWER", "NUMBER_WORDS", "SHEET_SUFFIXES", "VALIDATORS",
-    "Answer", "Arrays", "AudioClip", "Benchmark", "BenchmarkReader", "Briefing", "ConfigurationError", "Criterion",
-    "DerivedDimension", "Dimension", "Excerpt", "FailedPolicy", "FileLocation", "FilesOrigin", "Frame", "Image",
-    "InfrastructureError", "InputError", "Item", "JsonError", "Judgement", "JudgementCache", "Media", "Metric",
+    "ACCURACY", "BENCHMARKS", "COMMANDS", "DASH", "HUMAN", "NO_ANSWER", "NUMBER_WORDS", "OPTION_POOL", "SHEET_SUFFIXES",
+    "VALIDATORS", "Answer", "Arrays", "AudioClip", "Benchmark", "BenchmarkReader", "Briefing", "ConfigurationError",
+    "Criterion", "DerivedDimension", "Dimension", "Excerpt", "FailedPolicy", "FileLocation", "FilesOrigin", "Frame",
+    "Image", "InfrastructureError", "InputError", "Item", "JsonError", "Judgement", "JudgementCache", "Media", "Metric",
     "MetricOptions", "NeedsReferences", "NoVerdictError", "Noted", "OfficialFigure", "Option", "ParseError",
     "PlainFunction", "PluginReport", "PluginTable", "ProctorError", "PublishedCrossing", "PublishedRow",
     "PublishedTable", "RatingRule", "RatingScheme", "RecordedAnswers", "RecordedScores", "Reference", "RefusalError",

@@ -12,6 +12,10 @@ from proctor.core.formats import MOST_OPTIONS, AnswerFormat
 TagValue = bool | int | float | str | tuple[str, ...]
 """A facet's value on one item; a tuple where an item carries several at once."""
 
+OPTION_POOL = "option_pool"
+"""The tag of items whose wrong options are right answers of other items of the same pool: folds and splits keep a pool
+together, since who knows the other answers knows what is wrong."""
+
 _EDGE = 1e-6  # regions come as rounded fractions: 0.559719 + 0.440281 may exceed 1 by rounding
 
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from proctor.stats.agreement import cross_table, krippendorff_alpha
     from proctor.stats.bootstrap import Estimate, Resampling, carrying_groups, ratio, sums_interval
     from proctor.stats.buckets import Correction
-    from proctor.stats.clusters import Floats, Groups, Ints, group_codes
+    from proctor.stats.clusters import Floats, Groups, Ints, group_codes, linked
     from proctor.stats.correlation import Contrast, Kind, Resamples, Sampled, average, contrast, correlation
     from proctor.stats.dawid_skene import LabelVotes, LatentLabels, copying, dawid_skene, entropy
     from proctor.stats.means import group_mean_slices, mean_interval, slice_means
@@ -34,7 +34,7 @@ __all__ = [
     "LabelVotes", "LatentLabels", "Pair", "Rank", "RankingPlan", "Regression", "Resamples", "Resampling", "Rule",
     "Sampled", "Stability", "Standing", "Standings", "Term", "average", "borda", "carrying_groups", "contrast",
     "copeland", "copying", "correlation", "cross_table", "dawid_skene", "entropy", "group_codes", "group_mean_slices",
-    "holm", "krippendorff_alpha", "logistic", "mean_interval", "ordered_ranks", "paired_difference",
+    "holm", "krippendorff_alpha", "linked", "logistic", "mean_interval", "ordered_ranks", "paired_difference",
     "paired_differences", "places", "rank_buckets", "rank_sums", "rank_systems", "ratio", "slice_means",
     "sums_difference", "sums_interval", "tie_groups",
 ]  # fmt: skip

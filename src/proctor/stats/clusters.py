@@ -9,7 +9,7 @@ Groups with the same contents are exchangeable, so their order among themselves 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,6 +94,27 @@ def group_codes(groups: Groups, n: int) -> Ints:
             position = int(np.flatnonzero(codes == number)[0])
             raise InputError(None, f"group of item {position}", found=str(label), expected="a label")
     return codes
+
+
+def linked(labels: Sequence[Iterable[Hashable]]) -> Ints:
+    """A number from 0 per item that says its cluster: items that share a label belong together, and so do all that are
+    linked through others. Clusters are numbered in the order of their first items.
+
+    >>> linked([["video 1"], ["video 2", "patient 7"], ["video 3", "patient 7"], ["video 1"], []]).tolist()
+    [0, 1, 1, 0, 2]
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    known: dict[Hashable, int] = {}
+    pairs = [(item, known.setdefault(label, len(known))) for item, some in enumerate(labels) for label in some]
+    size = len(labels) + len(known)
+    rows, columns = [item for item, _ in pairs], [len(labels) + label for _, label in pairs]
+    graph = coo_array((np.ones(len(pairs)), (rows, columns)), shape=(size, size))
+    found = connected_components(graph, directed=False)[1][: len(labels)]
+    first = {int(code): place for place, code in reversed(list(enumerate(found)))}
+    order = {code: number for number, code in enumerate(sorted(first, key=first.__getitem__))}
+    return np.array([order[int(code)] for code in found], dtype=np.int64)
 
 
 def tabulate(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Items:

@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
+from scipy.stats import binom
 
-from proctor.construction.pipeline import DraftQuestion, ProcedureEvent, Project, as_item, run_stages
+from proctor.construction.pipeline import DraftQuestion, ProcedureEvent, Project, as_item, flagged_by_chance, run_stages
 from proctor.construction.pipeline.questions import QuestionsSettings, broken_rule, how_many
 from proctor.construction.pipeline.rework import candidates, too_like
 from tests.support.faulty_server import FaultyServer, Request
@@ -225,3 +227,14 @@ def test_an_item_is_what_the_draft_says() -> None:
     assert item.group == "patient-1"
     assert item.reference is not None
     assert item.reference.answer == "C"
+
+
+@pytest.mark.parametrize("options", [2, 3, 4, 5])
+def test_chance_alone_is_flagged_at_most_as_often_as_stated(options: int) -> None:
+    """Exactly, over all numbers of right answers that chance can give."""
+    for asked in range(1, 16):
+        right = np.arange(asked + 1)
+        flagged = [flagged_by_chance(int(one), asked, 1 / options, 0.05) for one in right]
+        assert float(binom.pmf(right, asked, 1 / options)[flagged].sum()) <= 0.05 + 1e-12
+        assert flagged == sorted(flagged)  # more right answers are never flagged less
+        assert flagged[-1] == ((1 / options) ** asked <= 0.05)

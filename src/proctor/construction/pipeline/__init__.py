@@ -8,21 +8,29 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.construction.pipeline.content import DraftQuestion, ProcedureEvent, Sentence, Timed, Word
     from proctor.construction.pipeline.events import EventsStage
+    from proctor.construction.pipeline.finish import ExportStage, FinalQuestion, SplitStage, as_json
     from proctor.construction.pipeline.project import Project, SourceVideo
     from proctor.construction.pipeline.questions import QuestionsStage, QuestionType
     from proctor.construction.pipeline.records import Call, Frozen, Record, Refused
     from proctor.construction.pipeline.rework import RepairStage, Reworked
     from proctor.construction.pipeline.running import PROJECT_KINDS, ProjectKind, redo_record, run_stages
-    from proctor.construction.pipeline.screening import Screening, ScreenStage, as_item
-    from proctor.construction.pipeline.speech import NormaliseStage, TranscriptStage
+    from proctor.construction.pipeline.screening import (
+        Screening,
+        ScreenSettings,
+        ScreenStage,
+        as_item,
+        flagged_by_chance,
+    )
+    from proctor.construction.pipeline.speech import NormaliseStage, TranscriptStage, video_seconds
     from proctor.construction.pipeline.stage import ALL, Asker, Made, Stage, StageSettings, WaitingError, Work
     from proctor.construction.pipeline.status import funnel, history
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "ALL", "PROJECT_KINDS", "Asker", "Call", "DraftQuestion", "EventsStage", "Frozen", "Made", "NormaliseStage",
-    "ProcedureEvent", "Project", "ProjectKind", "QuestionType", "QuestionsStage", "Record", "Refused", "RepairStage",
-    "Reworked", "ScreenStage", "Screening", "Sentence", "SourceVideo", "Stage", "StageSettings", "Timed",
-    "TranscriptStage", "WaitingError", "Word", "Work", "as_item", "funnel", "history", "redo_record", "run_stages",
+    "ALL", "PROJECT_KINDS", "Asker", "Call", "DraftQuestion", "EventsStage", "ExportStage", "FinalQuestion", "Frozen",
+    "Made", "NormaliseStage", "ProcedureEvent", "Project", "ProjectKind", "QuestionType", "QuestionsStage", "Record",
+    "Refused", "RepairStage", "Reworked", "ScreenSettings", "ScreenStage", "Screening", "Sentence", "SourceVideo",
+    "SplitStage", "Stage", "StageSettings", "Timed", "TranscriptStage", "WaitingError", "Word", "Work", "as_item",
+    "as_json", "flagged_by_chance", "funnel", "history", "redo_record", "run_stages", "video_seconds",
 ]  # fmt: skip

@@ -111,6 +111,9 @@ questions = stage_command("questions", "Write drafts of questions", "proctor bui
 screen = stage_command("screen", "Find what can be answered blind", "proctor build screen abdomen")
 rework = stage_command("repair", "Change or remove what can be answered blind", "proctor build rework abdomen")
 
+split = stage_command("split", "Order options and deal groups to parts", "proctor build split abdomen")
+export = stage_command("export", "Write the benchmark with a datasheet", "proctor build export abdomen")
+
 
 def status(folder: Folder) -> PluginReport:
     """Show a project's funnel: in, out, why, cost.

@@ -158,8 +158,7 @@ def _question(
         if not 1 <= said.key <= len(options):
             return f"key: a number from 1 to {len(options)} is expected"
         form = {"options": options, "key": said.key - 1}
-        others = [len(one) for number, one in enumerate(options) if number != said.key - 1]
-        flags += [KEY_STANDS_OUT] if len(options[said.key - 1]) > _BY_FAR * max(1, median(others)) else []
+        flags += [KEY_STANDS_OUT] if stands_out(options, said.key - 1) else []
     else:
         form = {"answer": _tidy(said.answer)}
     return DraftQuestion.model_validate(
@@ -179,6 +178,12 @@ def _question(
             **form,
         }
     )
+
+
+def stands_out(options: Sequence[str], key: int) -> bool:
+    """Whether the right option is longer than half as much again as the others usually are."""
+    others = [len(one) for number, one in enumerate(options) if number != key]
+    return len(options[key]) > _BY_FAR * max(1, median(others))
 
 
 _LETTER = re.compile(r"^\s*[(]?[A-Ja-j][.):]\s+")

@@ -9,7 +9,15 @@ from typing import ClassVar
 from pydantic import BaseModel, Field
 
 from proctor.construction.pipeline.content import DraftQuestion, ProcedureEvent
-from proctor.construction.pipeline.questions import Planned, QuestionsSettings, QuestionType, broken_rule, draft
+from proctor.construction.pipeline.questions import (
+    KEY_STANDS_OUT,
+    Planned,
+    QuestionsSettings,
+    QuestionType,
+    broken_rule,
+    draft,
+    stands_out,
+)
 from proctor.construction.pipeline.records import Call, Refused
 from proctor.construction.pipeline.screening import Screening, ScreenSettings, screen
 from proctor.construction.pipeline.speech import content_words
@@ -203,8 +211,10 @@ async def _new_stem(
 
 
 def _as_version(one: DraftQuestion, calls: Sequence[Call], flag: str, **fields: object) -> DraftQuestion:
-    flags = tuple(dict.fromkeys((*one.flags, flag)))
-    return one.model_copy(update={"calls": tuple(calls), "flags": flags, "version": one.version + 1, **fields})
+    new = one.model_copy(update={"calls": tuple(calls), "version": one.version + 1, **fields})
+    stands = new.key is not None and stands_out(new.options, new.key)
+    flags = [*(was for was in one.flags if was != KEY_STANDS_OUT), flag, *([KEY_STANDS_OUT] if stands else [])]
+    return new.model_copy(update={"flags": tuple(dict.fromkeys(flags))})
 
 
 def too_like(right: str, wrong: Sequence[str], most: float) -> str:

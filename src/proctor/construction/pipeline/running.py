@@ -193,7 +193,7 @@ class _Runner:
         files = {str(_within(self._project, one)): self._files.identity(one) for one in self._stage.reads(work)}
         key = made_from(self._stage, work, files)
         there = self._folder.read(unit)
-        if there is not None and there.made_from == key:
+        if there is not None and there.made_from == key and self._stage.stands(self._project, there):
             return UnitState(name, unit, "kept")
         try:
             made: Made[Any] = await self._stage.make(work)

@@ -16,7 +16,7 @@ from proctor.audits.items import audit_items
 from proctor.construction.pipeline.content import DraftQuestion
 from proctor.construction.pipeline.records import Call, Frozen, Record, Refused
 from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
-from proctor.core import Answer, Item, Reference, RefusalError, TagValue, generator, natural
+from proctor.core import Answer, Item, NoVerdictError, Reference, RefusalError, TagValue, generator, natural
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters
 from proctor.judges import build_judge
 
@@ -151,13 +151,25 @@ async def _vote(work: Work, draft: DraftQuestion, asker: Asker, seed: int) -> _A
 
 
 async def _judged(work: Work, draft: DraftQuestion, answer: str) -> bool | None:
-    """Whether a free response is right by the judge; None without one."""
+    """Whether a free response is right by the judge; None without one, and where it gives no verdict."""
     if "judge" not in work.project.settings.models:
         return None
     item = as_item(draft)
     scorer = build_judge("three-level", [work.project.clients("judge")[0]], work.project.store)
-    scores = await scorer.score(item, Answer(item_id=item.id, text=answer, parsed=answer))
+    try:
+        scores = await scorer.score(item, Answer(item_id=item.id, text=answer, parsed=answer))
+    except NoVerdictError:
+        return None
     return max(one.value for one in scores if one.metric == scorer.metrics[0].name) >= _RIGHT
+
+
+def flagged_by_chance(solved: int, asked: int, chance: float, alpha: float) -> bool:
+    """Whether chance alone gives that many right answers with a probability of at most `alpha` (one-sided, exact).
+
+    >>> [flagged_by_chance(n, n, 0.25, 0.05) for n in (1, 2, 3)]
+    [False, False, True]
+    """
+    return float(binomtest(solved, asked, chance, alternative="greater").pvalue) <= alpha
 
 
 def _screening(
@@ -172,11 +184,13 @@ def _screening(
     flags = [GUESSED] if guessed else []
     rate = low = high = p = None
     if asked:
-        exact = binomtest(solved, asked, chance if draft.kind == "mcq" else 0.5, alternative="greater")
         span = binomtest(solved, asked).proportion_ci(0.95, "exact")
         rate, low, high = solved / asked, float(span.low), float(span.high)
-        p = float(exact.pvalue) if draft.kind == "mcq" else None
-        blind = p <= settings.alpha if p is not None else rate >= settings.free_share
+        if draft.kind == "mcq":
+            p = float(binomtest(solved, asked, chance, alternative="greater").pvalue)
+            blind = flagged_by_chance(solved, asked, chance, settings.alpha)
+        else:
+            blind = rate >= settings.free_share
         flags += [SOLVED_BLIND] if blind else []
     return Screening(
         id=f"{draft.id}-screen",
@@ -235,7 +249,7 @@ def notes_of(screenings: Sequence[Screening], drafts: Sequence[DraftQuestion], s
             )
     unjudged = sum(kinds[one.question] == "free" and not one.asked for one in screenings)
     if unjudged:
-        notes.append(f"{unjudged} free responses are not judged: no model has the role 'judge'")
+        notes.append(f"{unjudged} free responses are not judged: the role 'judge' has no model, or it gave no verdict")
     for kind in ("mcq", "free"):
         some = sorted((one for one in screenings if kinds[one.question] == kind), key=lambda one: natural(one.id))
         asked, solved = sum(one.asked for one in some), sum(one.solved for one in some)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from proctor.construction.pipeline.project import Project, SourceVideo
-from proctor.construction.pipeline.records import Call, Frozen, Record, Refused
+from proctor.construction.pipeline.records import Call, Frozen, Record, Refused, UnitFile
 from proctor.core import Frame, NoVerdictError, ProctorError, RefusalError, content_hash, generator, refusal
 from proctor.judges import CachedModel, as_said
 from proctor.models import load_prompt
@@ -143,6 +143,11 @@ class Stage(ABC, Generic[R]):
         is not there."""
         del work
         return ()
+
+    def stands(self, project: Project, made: UnitFile) -> bool:
+        """Whether what was made is still there, where a stage writes more than records."""
+        del project, made
+        return True
 
     @abstractmethod
     async def make(self, work: Work) -> Made[R]:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+
+from pydantic import JsonValue
 
 from proctor.construction.pipeline import (
     EventsStage,
+    ExportStage,
+    FinalQuestion,
     NormaliseStage,
+    Project,
     ProjectKind,
     QuestionsStage,
     QuestionType,
     RepairStage,
     ScreenStage,
+    SourceVideo,
+    SplitStage,
     TranscriptStage,
+    as_json,
+    video_seconds,
 )
+from proctor.core import Region, write_whole
+from proctor.core.formats import option_letters
+from proctor.tasks.rexsonovqa.native import KINDS
 
 TYPES = (
     QuestionType(
@@ -36,6 +49,53 @@ TYPES = (
 
 _PROMPT = Path(__file__).with_name("project_question.txt.j2")
 
+
+class NativeExport(ExportStage):
+    """ReXSonoVQA's tree: `benchmark_questions/{mcq,free}/VIDEO.json` and `video_metadata_new.json`. Times there are seconds
+    of the trimmed video."""
+
+    def write(self, project: Project, questions: Sequence[FinalQuestion], folder: Path) -> None:
+        sources = {one.id: one for one in project.settings.sources}
+        for kind in KINDS:
+            by_source: dict[str, list[dict[str, JsonValue]]] = {}
+            for one in questions:
+                if one.kind == kind:
+                    by_source.setdefault(one.source, []).append(_entry(one, sources[one.source]))
+            (folder / "benchmark_questions" / kind).mkdir(parents=True)
+            for name, entries in by_source.items():
+                write_whole(folder / "benchmark_questions" / kind / f"{name}.json", as_json(entries))
+        used = {one.source for one in questions}
+        metadata = {name: _video(project, one) for name, one in sources.items() if name in used}
+        write_whole(folder / "video_metadata_new.json", as_json(metadata))
+
+
+def _entry(one: FinalQuestion, source: SourceVideo) -> dict[str, JsonValue]:
+    letters = option_letters(len(one.options))
+    listed = [f"{letter}. {text}" for letter, text in zip(letters, one.options, strict=True)]
+    return {
+        "question": "\n".join([f"[{'MCQ' if one.kind == 'mcq' else 'FREE'}] {one.text}", *listed]),
+        "answer": one.answer if one.key is None else letters[one.key],
+        "groundtruth": one.groundtruth,
+        "time_start": round(max(0.0, one.start - source.start), 3),
+        "time_end": round(min(one.end, source.end or one.end) - source.start, 3),
+        "keep": True,
+        "question_type": one.type,
+        **({"split": one.part} if one.part else {}),
+    }
+
+
+def _video(project: Project, source: SourceVideo) -> dict[str, JsonValue]:
+    region = source.region or Region(x=0.0, y=0.0, width=1.0, height=1.0)
+    seconds = video_seconds(project.path(source, "video"))
+    return {
+        "youtube_url": source.provenance,
+        "start_time": source.start,
+        "end_time": round(min(seconds, source.end or seconds), 3),
+        "roi": {"x_prop": region.x, "y_prop": region.y, "w_prop": region.width, "h_prop": region.height},
+        **({"category": source.category} if source.category else {}),
+    }
+
+
 KIND = ProjectKind(
     "rexsonovqa",
     "Questions about clips of narrated videos",
@@ -46,6 +106,8 @@ KIND = ProjectKind(
         QuestionsStage(TYPES, _PROMPT),
         ScreenStage(),
         RepairStage(TYPES, _PROMPT),
+        SplitStage(),
+        NativeExport(),
     ),
     Path(__file__).with_name("project.yaml"),
 )

@@ -1,0 +1,232 @@
+"""The last stages: `split` (options in their final order, parts that share nothing) and `export` (the benchmark's own files,
+with a datasheet)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import Field, JsonValue
+
+from proctor.audits.items import ItemAudit, audit_items
+from proctor.construction.balance import deal_options
+from proctor.construction.pipeline.content import DraftQuestion
+from proctor.construction.pipeline.project import Project, SourceVideo
+from proctor.construction.pipeline.records import Record, UnitFile
+from proctor.construction.pipeline.rework import Reworked
+from proctor.construction.pipeline.screening import Screening, as_item
+from proctor.construction.pipeline.stage import Made, Stage, StageSettings, Work
+from proctor.construction.splits import split_items, split_leaks
+from proctor.core import DASH, InputError, count_of, percent, write_whole
+from proctor.core.formats import option_letters
+
+DATASHEET = "DATASHEET.md"
+
+
+class SplitSettings(StageSettings):
+    """The share of the items that each part gets; whole groups of sources are dealt. Without parts there is one."""
+
+    shares: dict[str, float] = Field(default={})
+
+
+class FinalQuestion(DraftQuestion):
+    """A question as it is published: its options in their final order, the part that it belongs to ("": there is one part
+    alone), and its blind screening."""
+
+    part: str = ""
+    screening: Screening
+
+
+class SplitStage(Stage[FinalQuestion]):
+    """Deals the options so that every letter is the key equally often, and the groups to parts."""
+
+    name: ClassVar[str] = "split"
+    summary: ClassVar[str] = "Order of options, and parts"
+    after: ClassVar[tuple[str, ...]] = ("repair",)
+    whole: ClassVar[bool] = True
+    record = FinalQuestion
+    settings = SplitSettings
+
+    async def make(self, work: Work) -> Made[FinalQuestion]:
+        stays, shares = work.records("repair", Reworked), work.settings(SplitSettings).shares
+        items = [as_item(one, work.project.settings.groups) for one in stays]
+        seed = work.project.settings.seed
+        part = split_items(items, shares, seed=seed) if shares else dict.fromkeys((one.id for one in items), "")
+        leaks = split_leaks(items, part) if shares else []
+        if leaks:
+            found = f"{leaks[0].kind} {leaks[0].what!r} in {' and '.join(leaks[0].parts)}"
+            raise InputError(work.project.file, "stages: split", found=found, expected="parts that share nothing")
+        choices = [one for one in stays if one.kind == "mcq"]
+        dealt = deal_options(
+            [one.options for one in choices], [one.key or 0 for one in choices], work.generator("options")
+        )
+        decks = {one.id: deck for one, deck in zip(choices, dealt, strict=True)}
+        made = [_final(one, part[one.id], decks.get(one.id)) for one in stays]
+        sizes = Counter(one.part for one in made if one.part)
+        notes = [", ".join(f"{name} {sizes[name]}" for name in shares)] if shares else []
+        return Made(made, notes=notes)
+
+
+def _final(one: Reworked, part: str, deck: tuple[list[str], str] | None) -> FinalQuestion:
+    fields = one.model_dump(exclude={"former"}) | {"made_from": (one.id,), "part": part}
+    if deck is not None:
+        options, letter = deck
+        fields |= {"options": tuple(options), "key": option_letters(len(options)).index(letter)}
+    return FinalQuestion.model_validate(fields)
+
+
+class ExportedFile(Record):
+    """A file of the benchmark below `items/`, with its SHA-256."""
+
+    sha256: str
+    size: int = Field(ge=0)
+
+
+class ExportStage(Stage[ExportedFile]):
+    """Writes the benchmark into `items/`: its own files, the videos beside them, and a datasheet. The folder appears as a
+    whole. A task says what its own files are."""
+
+    name: ClassVar[str] = "export"
+    summary: ClassVar[str] = "The benchmark's own files"
+    after: ClassVar[tuple[str, ...]] = ("transcript", "events", "questions", "screen", "repair", "split")
+    whole: ClassVar[bool] = True
+    record = ExportedFile
+
+    @abstractmethod
+    def write(self, project: Project, questions: Sequence[FinalQuestion], folder: Path) -> None:
+        """Writes the benchmark's own files into an empty folder."""
+
+    def reads(self, work: Work) -> Sequence[Path]:
+        return [work.project.path(one, "video") for one in work.sources]
+
+    def stands(self, project: Project, made: UnitFile) -> bool:
+        """Whether the files are still there, as large as they were."""
+        files = [(project.items / str(one["id"]), one["size"]) for one in made.records]
+        return all(file.is_file() and file.stat().st_size == size for file, size in files)
+
+    async def make(self, work: Work) -> Made[ExportedFile]:
+        project = work.project
+        questions = work.records("split", FinalQuestion)
+        if not questions:
+            raise InputError(project.folder, "export", found="no question that stays", expected="at least one")
+        draft = project.folder / ".items.part"
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir()
+        try:
+            self.write(project, questions, draft)
+            for source in work.sources:
+                _lend(project.path(source, "video"), draft / "videos" / f"{source.id}{Path(source.video).suffix}")
+            sheet = datasheet(work, questions)
+            write_whole(draft / DATASHEET, sheet)
+            files = sorted(one for one in draft.rglob("*") if one.is_file())
+            made = [_file(one, draft) for one in files]
+            old = project.folder / ".items.old"
+            shutil.rmtree(old, ignore_errors=True)
+            if project.items.exists():
+                project.items.replace(old)
+            draft.replace(project.items)
+            shutil.rmtree(old, ignore_errors=True)
+        except OSError as error:
+            expected = "a place to write to, with room in it"
+            raise InputError(project.items, found=error.strerror or str(error), expected=expected) from error
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        return Made(made, notes=[f"{count_of(len(questions), 'question')} in {project.items.name}/"])
+
+
+def _lend(video: Path, target: Path) -> None:
+    """The video under its source's name: the same file where the disk can do that, else a copy."""
+    target.parent.mkdir(exist_ok=True)
+    try:
+        os.link(video.resolve(), target)
+    except OSError:
+        shutil.copyfile(video, target)
+
+
+def _file(file: Path, folder: Path) -> ExportedFile:
+    with file.open("rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    return ExportedFile(id=file.relative_to(folder).as_posix(), sha256=digest, size=file.stat().st_size)
+
+
+def datasheet(work: Work, questions: Sequence[FinalQuestion]) -> str:
+    """What readers of the benchmark must know, in Markdown: where it is from, the funnel, models and prompts, how far it can be
+    guessed before and after, who reviewed it, and what a clinician must still confirm."""
+    settings = work.project.settings
+    drafts = work.records("questions", DraftQuestion)
+    lines = [
+        f"# {settings.title or 'A benchmark'}",
+        "",
+        f"Licence: {settings.licence or 'not stated'}. Seed: {settings.seed}.",
+        "",
+    ]
+    kinds = Counter(one.kind for one in questions)
+    lines += [f"{count_of(len(questions), 'question')} ({kinds['mcq']} choices, {kinds['free']} free responses) on "]
+    lines[-1] += (
+        f"{count_of(len({one.source for one in questions}), 'video')} of {count_of(len(set(settings.groups.values())), 'group')}."
+    )
+    lines += ["", "## Sources", "", "| video | procedure | used | licence | from |", "|---|---|---|---|---|"]
+    lines += [_source_row(one, settings.licence) for one in work.sources]
+    lines += ["", "## From words to questions", "", "| stage | records |", "|---|---|"]
+    lines += [f"| {name} | {len(some)} |" for name, some in work.before.items()]
+    lines += ["", "## Models and prompts", "", "| role | model |", "|---|---|"]
+    for role, named in settings.models.items():
+        specs = named if isinstance(named, list) else [named]
+        lines += [f"| {role} | {one.name} |" for one in specs]
+    prompts = sorted({call.prompt_sha256 for one in questions for call in one.calls})
+    lines += ["", f"Prompts, by SHA-256: {', '.join(one[:16] for one in prompts) or DASH}", ""]
+    lines += ["## What can be guessed", ""]
+    lines += _guessing("Before repair", drafts, work) + _guessing("As published", questions, work)
+    lines += _blind(work, questions)
+    lines += ["", "## Reviewed by", "", "Nobody yet: no reading of a clinician is recorded in this project."]
+    flags = Counter(flag for one in questions for flag in one.flags)
+    if flags:
+        lines += ["", "## To be looked at by a clinician", ""]
+        lines += [f"- {flag}: {count_of(count, 'question')}" for flag, count in flags.most_common()]
+    return "\n".join(lines) + "\n"
+
+
+def _source_row(one: SourceVideo, licence: str) -> str:
+    end = "end" if one.end is None else f"{one.end:g} s"
+    cells = (one.id, one.procedure, f"{one.start:g} s to {end}", one.licence or licence, one.provenance)
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") or DASH for cell in cells) + " |"
+
+
+def _guessing(title: str, drafts: Sequence[DraftQuestion], work: Work) -> list[str]:
+    items = [as_item(one, work.project.settings.groups) for one in drafts if one.kind == "mcq"]
+    audit: ItemAudit | None = audit_items(items, seed=work.project.settings.seed) if items else None
+    choice = audit.format("choice") if audit is not None else None
+    best = choice.best_rule if choice is not None else None
+    if choice is None or best is None or best.accuracy.value is None:
+        return [f"- {title}: no rule could be tried."]
+    found = best.accuracy
+    return [
+        (
+            f"- {title}: the best rule ({best.label}) answers {percent(found.value)} of {choice.n} choices "
+            f"[{percent(found.ci_low)}, {percent(found.ci_high)}]; chance is {percent(choice.chance)}."
+        )
+    ]
+
+
+def _blind(work: Work, questions: Sequence[FinalQuestion]) -> list[str]:
+    first = work.records("screen", Screening)
+    lines = []
+    for title, some in (("before repair", first), ("as published", [one.screening for one in questions])):
+        asked, solved = sum(one.asked for one in some), sum(one.solved for one in some)
+        if asked:
+            lines.append(
+                f"- Models without the video, {title}: {solved} of {asked} answers right ({percent(solved / asked)})."
+            )
+    return lines
+
+
+def as_json(entries: Sequence[Mapping[str, JsonValue]] | Mapping[str, Any]) -> str:
+    """JSON as a benchmark's files have it."""
+    return json.dumps(entries, ensure_ascii=False, indent=2) + "\n"

@@ -1,0 +1,119 @@
+"""Training, validation and test parts that share nothing: whole clusters of groups dealt by a seed, and the check."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from proctor.core import OPTION_POOL, InputError, Item, generator
+from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters
+from proctor.stats import linked
+
+SHARES = {"train": 0.6, "validation": 0.2, "test": 0.2}
+"""The usual shares of the items."""
+
+_LONG = 4  # words; shorter answers ("red", "yes", "the liver") recur by nature
+
+
+@dataclass(frozen=True)
+class SplitLeak:
+    """What two or more parts share: a "group", a "medium", an "option pool" or another tag, a "question" (the same words
+    and options), or an "answer" of four words or more that is right in one part and offered, or right, in another. Texts
+    and media that are nearly the same are not compared here."""
+
+    kind: str
+    what: str
+    parts: tuple[str, ...]
+    items: tuple[str, ...]
+
+
+def split_items(
+    items: Sequence[Item], shares: Mapping[str, float] = SHARES, *, seed: int = 0, together: Sequence[str] = ()
+) -> dict[str, str]:
+    """The part of each item, by its id.
+
+    What shares a group, a medium, an option pool or a value of the tags `together` (a patient, a site) is in one part,
+    and so is all that others link. Clusters are dealt in an order by `seed`, the large ones first, each to the part that
+    lacks most of its share of the items; so the parts are as near to their shares as clusters allow, and a part is empty
+    only where there are fewer clusters than parts.
+
+    Raises `InputError` for shares that are not positive or do not make 1, and for fewer clusters than parts.
+    """
+    if not shares or min(shares.values()) <= 0 or abs(sum(shares.values()) - 1) > 1e-6:
+        found = ", ".join(f"{name} {share:g}" for name, share in shares.items()) or "none"
+        raise InputError(None, "shares", found=found, expected="positive shares that make 1")
+    clusters = defaultdict[int, list[str]](list)
+    codes = linked([list(_labels(item, together)) for item in items])
+    for item, code in zip(items, codes, strict=True):
+        clusters[int(code)].append(item.id)
+    if len(clusters) < len(shares):
+        found = f"{len(clusters)} clusters of items that belong together"
+        raise InputError(None, "items", found=found, expected=f"{len(shares)} at least, one for each part")
+    rng = generator(seed, "split")
+    named = sorted(clusters, key=lambda code: min(clusters[code]))  # whatever the order of the items
+    order = sorted((named[int(place)] for place in rng.permutation(len(named))), key=lambda code: -len(clusters[code]))
+    filled = Counter[str]()
+    part: dict[str, str] = {}
+    for place, code in enumerate(order):
+        empty = [name for name in shares if not filled[name]]
+        left = len(order) - place
+        among = empty if len(empty) >= left else list(shares)
+        name = max(among, key=lambda one: shares[one] * len(items) - filled[one])
+        filled[name] += len(clusters[code])
+        part |= dict.fromkeys(clusters[code], name)
+    return {item.id: part[item.id] for item in items}
+
+
+def split_leaks(items: Sequence[Item], part: Mapping[str, str], *, together: Sequence[str] = ()) -> list[SplitLeak]:
+    """What the parts of a split share, in a fixed order; empty where it is clean. `part` is as of `split_items`, or as
+    somebody made it. Raises `InputError` for an item without a part."""
+    missing = [item.id for item in items if item.id not in part]
+    if missing:
+        raise InputError(None, "split", found=f"no part for {missing[0]!r}", expected="a part for each item")
+    seen = defaultdict[tuple[str, str], list[str]](list)
+    right = defaultdict[str, list[str]](list)
+    offered = defaultdict[str, list[str]](list)
+    for item in items:
+        for label in _labels(item, together):
+            seen[str(label[0]), str(label[1])].append(item.id)
+        asked = " | ".join([_plain(item.question), *sorted(map(_plain, item.options)), *map(str, item.media)])
+        seen["question", asked].append(item.id)
+        answer = _answer(item)
+        if answer:
+            right[answer].append(item.id)
+        for option in {_plain(one) for one in item.options} - {answer}:
+            offered[option].append(item.id)
+    for answer, ids in right.items():
+        seen["answer", answer] += [*ids, *offered.get(answer, [])]
+    found = []
+    for (kind, what), ids in seen.items():
+        parts = sorted({part[one] for one in ids})
+        if len(parts) > 1:
+            found.append(SplitLeak(kind, what, tuple(parts), tuple(ids)))
+    return sorted(found, key=lambda leak: (leak.kind, leak.what))
+
+
+def _labels(item: Item, together: Sequence[str]) -> Iterator[tuple[str, Hashable]]:
+    yield "group", item.group
+    for medium in item.media:
+        yield "medium", medium.source
+    for tag in (OPTION_POOL, *together):
+        if tag in item.tags:
+            yield tag.replace("_", " "), item.tags[tag]
+
+
+def _answer(item: Item) -> str:
+    """The right answer in words, where it is long enough to be this item's own."""
+    if item.reference is None or item.reference.answer is None:
+        return ""
+    if not isinstance(item.answer, ChoiceFormat | FreeTextFormat):
+        return ""
+    said = str(item.reference.answer)
+    if isinstance(item.answer, ChoiceFormat):
+        said = item.options[option_letters(len(item.options)).index(said)]
+    return _plain(said) if len(said.split()) >= _LONG else ""
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())

@@ -1,0 +1,100 @@
+"""Splits by group: parts share nothing, and what they would share is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from proctor.construction.splits import SHARES, split_items, split_leaks
+from proctor.core import OPTION_POOL, InputError, Item, Reference, TagValue, VideoClip
+from proctor.core.formats import ChoiceFormat
+
+
+def item(number: int, group: str, *, source: str = "", key: str = "", wrong: str = "", **tags: TagValue) -> Item:
+    return Item(
+        id=f"q{number}",
+        group=group,
+        question=f"What is done in clip {number}?",
+        media=(VideoClip(source=source or group),),
+        answer=ChoiceFormat(),
+        options=(key or f"the right answer to {number}", wrong or f"a wrong answer to {number}"),
+        reference=Reference(answer="A"),
+        tags=tags,
+    )
+
+
+def test_parts_have_their_shares_and_share_nothing() -> None:
+    items = [item(number, f"v{number // 5}") for number in range(200)]
+    part = split_items(items, seed=3)
+    assert {name: list(part.values()).count(name) for name in SHARES} == {"train": 120, "validation": 40, "test": 40}
+    assert split_leaks(items, part) == []
+    assert part == split_items(items[::-1], seed=3)
+    assert part != split_items(items, seed=4)
+
+
+def test_what_is_linked_stays_together() -> None:
+    """Ten patients with two videos each, of which two share a file, and a pool that links two patients more."""
+    items = [item(number, f"v{number // 2}", patient=f"p{number // 4}") for number in range(40)]
+    items[0] = items[0].model_copy(update={"media": (VideoClip(source="shared"),)})
+    items[7] = items[7].model_copy(update={"media": (VideoClip(source="shared"),)})
+    items[20] = items[20].model_copy(update={"tags": {**items[20].tags, OPTION_POOL: "1"}})
+    items[39] = items[39].model_copy(update={"tags": {**items[39].tags, OPTION_POOL: "1"}})
+    for seed in range(10):
+        part = split_items(items, {"train": 0.5, "test": 0.5}, seed=seed, together=("patient",))
+        assert split_leaks(items, part, together=("patient",)) == []
+        assert len({part[f"q{number}"] for number in (*range(4), *range(4, 8))}) == 1
+        assert len({part[f"q{number}"] for number in (*range(20, 24), *range(36, 40))}) == 1
+
+
+def test_every_leak_is_named() -> None:
+    items = [
+        item(0, "v0", key="slide the probe to the left"),
+        item(1, "v0"),
+        item(2, "v2", source="v0"),
+        item(3, "v3", wrong="Slide the probe  to the left"),
+        item(4, "v4", patient="p"),
+        item(5, "v5", patient="p"),
+        item(6, "v6", option_pool="1"),
+        item(7, "v7", option_pool="1"),
+        item(8, "v8", source="same"),
+        item(8, "v9", source="same").model_copy(update={"id": "q9"}),
+    ]
+    part = {one.id: "train" if number % 2 else "test" for number, one in enumerate(items)}
+    part["q2"] = "train"
+    leaks = split_leaks(items, part, together=("patient",))
+    assert [(leak.kind, leak.what, leak.items) for leak in leaks if leak.kind not in {"question", "answer"}] == [
+        ("group", "v0", ("q0", "q1")),
+        ("medium", "same", ("q8", "q9")),
+        ("medium", "v0", ("q0", "q1", "q2")),
+        ("option pool", "1", ("q6", "q7")),
+        ("patient", "p", ("q4", "q5")),
+    ]
+    assert [leak.items for leak in leaks if leak.kind == "question"] == [("q8", "q9")]
+    answers = {leak.what: leak.items for leak in leaks if leak.kind == "answer"}
+    assert answers["slide the probe to the left"] == ("q0", "q3")  # right in one part, wrong in another
+    assert all(leak.parts == ("test", "train") for leak in leaks)
+
+
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        ({"train": 0.5, "test": 0.6}, "shares: found train 0.5, test 0.6, expected positive shares that make 1"),
+        ({"train": 1.5, "test": -0.5}, "shares: found train 1.5, test -0.5, expected positive shares that make 1"),
+        ({}, "shares: found none, expected positive shares that make 1"),
+        (SHARES, "items: found 2 clusters of items that belong together, expected 3 at least, one for each part"),
+    ],
+)
+def test_impossible_splits_are_refused(shares: dict[str, float], message: str) -> None:
+    items = [item(number, f"v{number // 5}") for number in range(10)]
+    with pytest.raises(InputError) as refused:
+        split_items(items, shares)
+    assert str(refused.value) == message
+
+
+def test_three_clusters_of_unlike_size_fill_three_parts() -> None:
+    items = [item(number, "large" if number < 98 else f"small {number}") for number in range(100)]
+    assert sorted(set(split_items(items).values())) == ["test", "train", "validation"]
+
+
+def test_an_item_without_a_part_is_refused() -> None:
+    with pytest.raises(InputError, match="found no part for 'q1', expected a part for each item"):
+        split_leaks([item(0, "v"), item(1, "v")], {"q0": "train"})

@@ -1,0 +1,73 @@
+"""The page on making a benchmark from videos does what it says, with a scripted model in the place of the named one."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.docs.test_examples import agrees, called
+from tests.support.faulty_server import FaultyServer
+from tests.support.markdown import blocks, commands
+from tests.support.scribe import scribe
+from tools.docs import ROOT
+
+PAGE = ROOT / "docs" / "tasks" / "make-a-benchmark.md"
+
+
+def test_the_page_leads_from_videos_to_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PROCTOR_CACHE", str(tmp_path / "cache"))
+    seen = []
+    with FaultyServer(scribe) as server:
+        for block in blocks(PAGE):
+            if block.info == "yaml":
+                for one in ("videos", "narration"):
+                    for file in (tmp_path / "narrated" / one).iterdir():
+                        shutil.copy(file, tmp_path / "abdomen" / "sources")
+                text = block.body.replace("http://localhost:8000/v1", server.url)
+                assert text.count(server.url) == 3
+                (tmp_path / "abdomen" / "project.yaml").write_text(text)
+            elif block.info == "console":
+                for command in commands(block):
+                    line = re.sub(r"--seconds 40", "--seconds 24", command.line)
+                    code, said = called(shlex.split(line))
+                    assert code == 0, f"{line}\n{said}"
+                    assert not command.output or agrees(command.output, said), said
+                    seen.append((line, server.count, said))
+    asked = {line: count for line, count, _ in seen}
+    assert (
+        asked["proctor build export abdomen"] == asked["proctor build run abdomen"]
+        or asked["proctor build redo abdomen questions sim-000-q001"]
+    )
+    redone = [count for line, count, _ in seen if line == "proctor build run abdomen"]
+    assert redone[0] == asked["proctor build status abdomen"] == asked["proctor build export abdomen"]
+    assert redone[1] > redone[0]  # one item is asked for again
+    assert redone[2] == redone[1]  # and comes back out of the journal
+    items = tmp_path / "abdomen" / "items"
+    sheet = (items / "DATASHEET.md").read_text(encoding="utf-8")
+    for part in (
+        "## Sources",
+        "## Models and prompts",
+        "## What can be guessed",
+        "Licence: CC0",
+        "no reading of a clinician",
+    ):
+        assert part in sheet
+    questions = [one for file in items.glob("benchmark_questions/*/*.json") for one in json.loads(file.read_text())]
+    assert len(questions) >= 8
+    status = next(said for line, _, said in seen if line == "proctor build status abdomen")
+    assert all(
+        stage in status
+        for stage in ("transcript", "normalise", "events", "questions", "screen", "repair", "split", "export")
+    )
+    history = next(said for line, _, said in seen if "history" in line)
+    assert "transcript" in history
+    assert "questions" in history
