@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import combinations
+from pathlib import Path
 from statistics import stdev
 from typing import Any
 
@@ -12,13 +13,14 @@ import pytest
 from numpy.typing import NDArray
 
 import proctor
-from proctor.core import Status
+from proctor.core import Item, Status
 from proctor.judges import TIE
 from proctor.metrics.corpus import nominal_estimates
 from proctor.runs import Contest, analyse
 from proctor.stats import Difference, Estimate, Resampling, logistic, mean_interval, paired_difference
 from tests.support import recomputed_boards
-from tests.support.fuzzed_store import JUDGE, NAME, Fuzzed, Given, fuzzed
+from tests.support.contest import contest_store, skilled, write_run
+from tests.support.fuzzed_store import JUDGE, NAME, Fuzzed, Given, fuzzed, said
 from tests.support.recomputed import facet_values, holm, is_free, state_of
 from tests.support.recomputed_boards import PART, Marked, Ranked
 
@@ -61,6 +63,9 @@ class Expected:
     def mean(self, name: str, inside: Inside) -> dict[str, Any]:
         here = inside & self.known(name)
         return numbers(mean_interval(self.marks.right[name][here], self.groups(here), self.plan.within(0, 1)))
+
+    def truth(self, item: Item) -> bool:
+        return item.reference is not None and item.reference.answer is True
 
     def capabilities(self) -> Rows:
         areas = {name: self.carry("area", name) for name in AREAS}
@@ -173,23 +178,22 @@ class Expected:
         return rows
 
     def ensembles(self) -> Rows:
-        """Yes-or-no questions alone can be voted on, and yes is always right."""
+        """Yes-or-no questions alone can be voted on."""
         voters = self.marks.contestants
         marked = np.logical_or.reduce([self.known(name) for name in voters])
         here = marked & np.array([not is_free(item) for item in self.items])
         right = {name: np.nan_to_num(self.marks.right[name][here]) for name in voters}
         order = sorted(voters, key=lambda name: (-right[name].mean(), name))
 
-        def said(name: str, place: int) -> bool | None:
-            one = self.marks.given[name][place]
-            return bool(one.scores["accuracy", "code"][0]) if one.status is Status.ANSWERED and one.readable else None
-
         def voted(chosen: list[str]) -> NDArray[Any]:
             found = []
             for place in np.flatnonzero(here):
-                votes = [one for name in chosen if (one := said(name, int(place))) is not None]
-                yes, no = votes.count(True), votes.count(False)
-                found.append(float(yes > no or (yes == no and bool(votes) and votes[0])))
+                item = self.items[place]
+                votes = [said(item, self.marks.given[name][place]) for name in chosen]
+                known = [one for one in votes if one is not None]
+                yes, no = known.count(True), known.count(False)
+                voice = None if not known else known[0] if yes == no else yes > no
+                found.append(float(voice == self.truth(item)))
             return np.array(found)
 
         ways = {"best": (order[:1], right[order[0]])}
@@ -227,15 +231,15 @@ class Expected:
         rows = []
         for name in self.names:
             pairs = [
-                (
-                    bool(one.scores["accuracy", "code"][0]) if one.status is Status.ANSWERED and one.readable else None,
-                    item,
-                )
+                (said(item, one), item)
                 for one, item in zip(self.marks.given[name], self.items, strict=True)
                 if not is_free(item) and not (self.way["failed"] == "exclude" and one.status in {None, Status.FAILED})
             ]
             found = nominal_estimates(
-                [True] * len(pairs), [one for one, _ in pairs], [item.group for _, item in pairs], self.plan
+                [self.truth(item) for _, item in pairs],
+                [one for one, _ in pairs],
+                [item.group for _, item in pairs],
+                self.plan,
             )
             rows += [
                 {
@@ -341,9 +345,9 @@ def every_table(made: Fuzzed, way: dict[str, Any]) -> tuple[dict[str, Rows], dic
         "marks": own.metrics(),
         **board_tables(made, way, unranked),
     }
-    said = {"draws": way["draws"], "two_level": way.get("two_level", False), "stability": way["stability"]}
-    said |= {"seed": way.get("seed", 0), "alpha": 0.05, "marked_by": JUDGE, "failed": way["failed"]}
-    wanted["settings"] = [{"setting": name, "value": value} for name, value in said.items()]
+    told = {"draws": way["draws"], "two_level": way.get("two_level", False), "stability": way["stability"]}
+    told |= {"seed": way.get("seed", 0), "alpha": 0.05, "marked_by": JUDGE, "failed": way["failed"]}
+    wanted["settings"] = [{"setting": name, "value": value} for name, value in told.items()]
     return found, wanted
 
 
@@ -365,3 +369,13 @@ def test_without_options(made: Fuzzed) -> None:
     }
     wanted = {"draws": 2000, "two_level": False, "stability": 1000, "seed": 0, "alpha": 0.05}
     assert settings == wanted | {"marked_by": JUDGE, "failed": "wrong"}
+
+
+def test_one_group_has_no_spread(tmp_path: Path) -> None:
+    store = contest_store(tmp_path, 12, videos=1)
+    for system, rate in (("one", 0.9), ("two", 0.4)):
+        write_run(store, system, skilled(rate, rate, 12, 3))
+    rows = proctor.analyze(store, baselines="none", draws=100, stability=0).data.tables["videos"]
+    assert {(row["groups"], row["sd"], row["lowest"] == row["q1"] == row["highest"]) for row in rows} == {
+        (1, None, True)
+    }

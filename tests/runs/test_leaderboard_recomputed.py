@@ -13,7 +13,7 @@ from proctor.runs import Options, disqualify, leaderboard, reinstate
 from proctor.stats import Rank, Resampling, rank_systems
 from tests.support import recomputed
 from tests.support.fuzzed_store import JUDGE, NAME, Fuzzed, fuzzed
-from tests.support.recomputed import LACKING, METRICS, marked_by, parts_of, read, state_of
+from tests.support.recomputed import METRICS, lacks, marked_by, parts_of, read
 
 Part = tuple[str, str]
 RANKS = ("rank", "rank_low", "rank_high", "place_low", "place_high", "p_best")
@@ -26,6 +26,7 @@ WAYS: list[tuple[str, Part, dict[str, Any]]] = [
     ("video", ("helpful", JUDGE), {"systems": ("gamma", "alpha", "beta")}),
     ("video", ("accuracy", "code"), {}),
     ("video", ("effort", "code"), {"failed": "exclude"}),
+    ("video", ("unresolved", JUDGE), {}),
 ]
 
 
@@ -55,7 +56,7 @@ class Expected:
         return read(self.part, self.runs[name][place], policy, baseline=name == "random")
 
     def lacks(self, name: str, place: int) -> bool:
-        return state_of(self.part, self.runs[name][place], baseline=name == "random") in LACKING
+        return lacks(self.part, self.runs[name][place], baseline=name == "random")
 
     def ranks(self, fill: dict[str, float]) -> list[Rank]:
         units = [

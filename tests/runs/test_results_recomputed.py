@@ -46,7 +46,14 @@ def test_every_column(made: Fuzzed, way: dict[str, Any]) -> None:
     given = plan | ({"failed": FailedPolicy(plan["failed"])} if "failed" in plan else {})
     found = [one.to_json() for one in results(made.store, NAME, Options(**given)).rows]
     same(found, wanted)
-    frame = proctor.results(made.store, NAME, **plan).rows
+    table = proctor.results(made.store, NAME, **plan)
+    frame = table.rows
+    records = [record for one in table.tables for record in one.records if "value" in record]
+    assert all(
+        ("system", "condition", *plan.get("by", ()), "value") == tuple(record)[: 3 + len(plan.get("by", ()))]
+        for record in records
+    )
+    assert all({"n", "groups", "answered", "failed"} <= set(record) for record in records)
     assert [row["value"] for row in frame] == [row["value"] for row in wanted]
     assert [{name: row[name] for name in plan.get("by", ())} for row in frame] == [row["facets"] for row in wanted]
     drawn = [one.drawn for one in results(made.store, NAME, Options(**given)).rows]

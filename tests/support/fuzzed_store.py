@@ -15,6 +15,7 @@ from proctor.core import (
     Benchmark,
     FailedPolicy,
     Item,
+    Judgement,
     Metric,
     PublishedRow,
     PublishedTable,
@@ -23,6 +24,7 @@ from proctor.core import (
     Status,
     Timing,
     Usage,
+    content_hash,
 )
 from proctor.core.formats import BinaryFormat, FreeTextFormat
 from proctor.judges import NO_VERDICT, PANEL_ACCURACY, RESOLVED, TIE, UNRESOLVED
@@ -31,7 +33,8 @@ from proctor.runs import Store
 NAME, JUDGE, DECIDED = "fuzzed", "panel[m]", "decided by human:anna"
 HELPFUL = Metric("helpful", "Helpful (0–2)", high=2.0, formats=("free_text",), levels=("2", "1", "0"))
 EFFORT = Metric("effort", "Effort", low=1.0, high=9.0, higher_is_better=False, per="steps")
-SYSTEMS = ("alpha", "beta", "gamma", "delta", "random")
+SKILLS = {"alpha": 0.85, "beta": 0.68, "gamma": 0.55, "delta": 0.4, "random": 0.55}
+SYSTEMS = tuple(SKILLS)
 CONDITIONS = ("video", "text-only")
 OPEN = (NO_VERDICT, TIE)
 UNJUDGED = ("gamma", "text-only")
@@ -81,9 +84,9 @@ def fuzzed(folder: Path, seed: int, *, failed: FailedPolicy | None = None, items
         )
     )
     runs = {}
-    for number, system in enumerate(SYSTEMS):
+    for system, skilled in SKILLS.items():
         for condition in CONDITIONS:
-            skill = 0.85 - 0.17 * number - 0.15 * (condition == "text-only")
+            skill = skilled - 0.15 * (condition == "text-only")
             baseline = system == "random"
             if baseline and condition == "video":
                 continue
@@ -104,7 +107,7 @@ def _item(number: int, rng: random.Random) -> Item:
         group=f"v{int(11 * rng.random() ** 1.4):02d}",
         question="Is it there?",
         answer=FreeTextFormat(max_chars=20) if free else BinaryFormat(),
-        reference=Reference(answer="there" if free else True),
+        reference=Reference(answer="there" if free else number % 7 < 4),
         tags={
             "level": rng.choice(("easy", "hard", "hard")),
             "area": tuple(rng.sample(areas, rng.choice((1, 1, 2))) if rng.random() < 0.9 else []),
@@ -146,19 +149,25 @@ def _given(item: Item, skill: float, rng: random.Random, *, baseline: bool) -> G
     return one
 
 
+def said(item: Item, one: Given) -> bool | None:
+    """What an answer to a yes-or-no question says; None: nothing that can be read."""
+    if item.reference is None or one.status is not Status.ANSWERED or not one.readable:
+        return None
+    return (item.reference.answer is True) == bool(one.scores["accuracy", "code"][0])
+
+
 def _write(store: Store, system: str, condition: str, asked: list[Item], given: list[Given]) -> None:
     run = store.start_run(NAME, system, condition, {})
     rows = []
     for number, (item, one) in enumerate(zip(asked, given, strict=True)):
         if one.status is None:
             continue
-        right = bool(one.scores.get(("accuracy", "code"), (0.0, ""))[0])
         free = isinstance(item.answer, FreeTextFormat)
-        parsed: object = "it is there" if free else right
+        parsed: object = "it is there" if free else said(item, one)
         read = one.status is Status.ANSWERED and one.readable
         answer = Answer(
             item_id=item.id,
-            text="it is there" if read else "",
+            text=("it is there" if free else "yes" if parsed else "no") if read else "",
             parsed=parsed if read else None,  # type: ignore[arg-type]
             problem="" if read else "no answer",
             status=one.status,
@@ -166,9 +175,15 @@ def _write(store: Store, system: str, condition: str, asked: list[Item], given: 
             usage=Usage(requests=1, input_tokens=number, output_tokens=2 * number + 1, cost_usd=0.001 * number),
             timing=Timing(model_s=0.5 + number % 7),
         )
+        key = content_hash([system, condition, item.id]) if one.unresolved in {RESOLVED, TIE} else ""
         scores = [
-            Score(item_id=item.id, metric=metric, value=value, scorer=scorer, label=label)
+            Score(item_id=item.id, metric=metric, value=value, scorer=scorer, label=label, vote_key=key)
+            if scorer == JUDGE
+            else Score(item_id=item.id, metric=metric, value=value, scorer=scorer, label=label)
             for (metric, scorer), (value, label) in one.scores.items()
         ]
         rows.append((answer, scores))
+        if key:
+            flags = ("steered",) if number % 4 == 0 else ()
+            store.put(Judgement(key=key, judge=JUDGE, item_id=item.id, reply={"says": one.unresolved}, flags=flags))
     store.write(run, rows)

@@ -59,10 +59,15 @@ def state_of(part: tuple[str, str], one: Given, *, baseline: bool) -> str:
 LACKING = {"missing", "failed", "unresolved"}
 
 
+def lacks(part: tuple[str, str], one: Given, *, baseline: bool) -> bool:
+    """Whether it is a matter of the policy what an item counts; never of what a judge says of itself, or before it is asked."""
+    return part[0] != "unresolved" and bool(part[1]) and state_of(part, one, baseline=baseline) in LACKING
+
+
 def read(part: tuple[str, str], one: Given, policy: str, *, baseline: bool) -> float | None:
     """What an item counts under a policy; None: it does not."""
     state = state_of(part, one, baseline=baseline)
-    if state in LACKING and policy == "wrong" and part[0] != "unresolved" and part[1]:
+    if policy == "wrong" and lacks(part, one, baseline=baseline):
         metric = METRICS[part[0]]
         return metric.low if metric.higher_is_better else metric.high
     return value_of(part, one) if not state else None
@@ -153,8 +158,7 @@ def results(
                     policy: estimate(metric, items, [read(part, one, policy, baseline=baseline) for one in own], plan)
                     for policy in ("wrong", "exclude")
                 }
-                lacks = bool(part[1]) and any(state_of(part, one, baseline=baseline) in LACKING for one in own)
-                policy = failed if lacks else ""
+                policy = failed if any(lacks(part, one, baseline=baseline) for one in own) else ""
                 shown = ends.get(policy, ends["exclude"])
                 low, high = shown.ci_low, shown.ci_high
                 if policy == "both":
@@ -201,12 +205,12 @@ def _pair(
     metric = METRICS[part[0]]
     here = [place for place, item in enumerate(items) if marked_by(part, item)]
     bases = [system == "random" for system, _, _ in sides]
-    lacks = any(
-        state_of(part, given[place], baseline=base) in LACKING
+    lacking = any(
+        lacks(part, given[place], baseline=base)
         for (_, _, given), base in zip(sides, bases, strict=True)
         for place in here
     )
-    policy = failed if lacks else ""
+    policy = failed if lacking else ""
 
     def values(reading: str) -> list[tuple[int, list[float | None]]]:
         both = zip(sides, bases, strict=True)

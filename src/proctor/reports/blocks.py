@@ -214,7 +214,7 @@ def _shown(one: object) -> str:
         return DASH
     if isinstance(one, bool):
         return "yes" if one else "no"
-    return f"{one:.4g}".replace("-", "−") if isinstance(one, float) else str(one)
+    return f"{one + 0.0:.4g}".replace("-", "−") if isinstance(one, float) else str(one)  # no −0
 
 
 def _text(cell: Cell | str | int) -> str:

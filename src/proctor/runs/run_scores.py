@@ -76,7 +76,10 @@ class RunScores:
 
     @property
     def lacking(self) -> Mask:
-        """The items whose value is a matter of the policy."""
+        """The items whose value is a matter of the policy. Whether a judge came to a verdict (`unresolved`) is no score of
+        the system: it has no worst value, so that no item is."""
+        if self.metric.name == UNRESOLVED.name:
+            return np.zeros_like(self.failed)
         return self.failed | self.not_asked | self.unresolved
 
     @property
@@ -85,12 +88,9 @@ class RunScores:
         return not np.any(self.lacking)
 
     def values(self, policy: FailedPolicy) -> NDArray[np.float64]:
-        """The scores under a policy; NaN where an item has none.
-
-        Whether a judge came to a verdict (`unresolved`) is no score of the system: it has no worst value.
-        """
+        """The scores under a policy; NaN where an item has none."""
         values = np.where(self.scorable, self.scores, np.nan)
-        if policy is FailedPolicy.WRONG and self.metric.name != UNRESOLVED.name:
+        if policy is FailedPolicy.WRONG:
             values[self.lacking] = self.metric.worst
         return values
 

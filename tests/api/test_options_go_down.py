@@ -1,0 +1,265 @@
+"""Every option of every function of the API arrives in the room below, under its name, with its value or its default.
+
+The functions below only write down what they were called with. An option that is dropped, mixed up with another or given
+another default on the way shows here, whatever it does; `tests/cli/test_options_arrive.py` holds the way from the shell.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args, get_origin
+from unittest.mock import MagicMock
+
+import pytest
+from pydantic import BaseModel
+
+import proctor
+from proctor import api
+from proctor.api import numbers, reproduction
+from proctor.api.exchange_options import ExportOptions
+from proctor.api.options import (
+    AnalyzeOptions,
+    AuditOptions,
+    CompareOptions,
+    RankOptions,
+    ReportOptions,
+    ReproduceOptions,
+    ResultOptions,
+    declared,
+)
+from proctor.core import FailedPolicy
+from tests.support.fuzzed_store import NAME, fuzzed
+
+Pairs = list[tuple[str, Any]]
+
+
+class Way(NamedTuple):
+    """One way through a function: what is given beside the options, the functions below, of which the last one ends it,
+    the options that have no part in it, with the reason, and those that have another name below."""
+
+    function: Callable[..., Any]
+    kind: Any
+    below: str
+    given: Mapping[str, Any] = {}
+    without: Mapping[str, str] = {}
+    named: Mapping[str, str] = {}
+
+
+RUNS, MEDIA = "runs:chosen_runs", "have no part in it"
+ONE_OF_OTHERS = dict.fromkeys(("origin", "media", "copy_media", "no_references"), "of other programs' formats")
+OF_SCORES = dict.fromkeys(("template", "allow_missing"), "of submissions of scores")
+WAYS = {
+    "results": Way(proctor.results, ResultOptions, "runs:results"),
+    "summary": Way(
+        api.official_summary,
+        ResultOptions,
+        "reader:official_summary",
+        without={"two_level": "refused", "metrics": "refused"},
+    ),
+    "compare": Way(proctor.compare, CompareOptions, "runs:compare"),
+    "rank": Way(proctor.rank, RankOptions, "runs:rank_runs"),
+    "analyze": Way(proctor.analyze, AnalyzeOptions, "runs:analyse"),
+    "audit": Way(proctor.audit, AuditOptions, "runs:compared audits:AuditReport", named={"scorer": "scorers"}),
+    "report": Way(
+        proctor.report,
+        ReportOptions,
+        "runs:audit_stored runs:derive_guessable numbers:_library numbers:thumbnails_of reports:write_report",
+        {"media": "pictures"},
+        {"publish": "another page", "pseudonyms": "with --publish"},
+        {"max_side": "side"},
+    ),
+    "public report": Way(
+        proctor.report,
+        ReportOptions,
+        "reports:write_public_report",
+        {"publish": True},
+        {
+            **dict.fromkeys(("media", "media_as", "max_side"), "without pictures"),
+            **dict.fromkeys(("publish", "pseudonyms"), "which page, and whose names"),
+        },
+    ),
+    "frame": Way(
+        proctor.export,
+        ExportOptions,
+        f"{RUNS} runs:export_rows",
+        without={**ONE_OF_OTHERS, **OF_SCORES, "format": "a frame", "scorer": "of judgements"},
+    ),
+    "table": Way(
+        proctor.export,
+        ExportOptions,
+        "runs:export",
+        {"out": "x.jsonl"},
+        {**ONE_OF_OTHERS, **OF_SCORES, "scorer": "of judgements"},
+        {"format": "form"},
+    ),
+    "unresolved": Way(
+        proctor.export,
+        ExportOptions,
+        "runs:write_open",
+        {"out": "x.csv", "format": "unresolved"},
+        {**ONE_OF_OTHERS, **OF_SCORES, "scorer": "of all", "format": "which", "all_items": "all"},
+    ),
+    "judgements": Way(
+        proctor.export,
+        ExportOptions,
+        f"{RUNS} runs:judges_of runs:judgements_of",
+        {"out": "x.jsonl", "format": "judgements", "scorer": "given"},
+        {**ONE_OF_OTHERS, **OF_SCORES, "format": "which", "all_items": "all"},
+    ),
+    "scores": Way(
+        proctor.export,
+        ExportOptions,
+        f"{RUNS} runs:judges_of runs:scored_answers reader:write_scores",
+        {"out": "x.zip", "format": "scores", "scorer": "given"},
+        {**ONE_OF_OTHERS, "format": "which", "all_items": "as rated"},
+    ),
+    "other programs": Way(
+        proctor.export,
+        ExportOptions,
+        "exchange:form",
+        {"out": "x", "format": "croissant"},
+        {**OF_SCORES, "format": "which", "scorer": "of judgements", "no_references": "turned round: a test of its own"},
+    ),
+    "reproduce": Way(
+        proctor.reproduce,
+        ReproduceOptions,
+        f"{RUNS} reproduction:_reproducer",
+        without={"items": "afterwards", "limit": "afterwards", "on_change": "afterwards"},
+    ),
+}  # fmt: skip
+
+
+class ReachedError(Exception):
+    """The last function of a way was called."""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return fuzzed(tmp_path_factory.mktemp("down"), 1, items=6).store
+
+
+def options() -> Iterator[Any]:
+    for name, way in WAYS.items():
+        for one in declared(way.kind):
+            if one not in way.without:
+                yield pytest.param(way, one, id=f"{name}-{one}")
+
+
+KNOWN = {"failed": ("exclude", FailedPolicy.EXCLUDE), "format": ("csv", "csv"), "origin": ({"licence": "MIT"},) * 2}
+
+
+def values_of(kind: Any, default: Any, name: str) -> tuple[Any, Any]:
+    """What is given, and what arrives of it."""
+    if name in KNOWN:
+        return KNOWN[name]
+    members = get_args(kind)
+    literal = next((one for one in (kind, *members) if get_origin(one) is Literal), None)
+    if name == "against" and default == "":
+        return "one/two", ("one", "two")
+    if literal is not None:
+        chosen = next(one for one in get_args(literal) if one != default)
+        return chosen, chosen
+    if isinstance(default, bool):
+        return not default, not default
+    if isinstance(default, int | float):
+        return (default + 1, default + 1) if isinstance(default, int) else (default + 0.01, default + 0.01)
+    if isinstance(default, Mapping):
+        return {"kind": "fast"}, {"kind": "fast"}
+    if isinstance(default, tuple | list):
+        return ["one", "two"], ("one", "two")
+    return "given", "given"
+
+
+def told(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """A value, and what it holds, each with its name."""
+    yield name, value
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from told(str(key), one)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for field in fields(value):
+            yield from told(field.name, getattr(value, field.name))
+    elif isinstance(value, BaseModel):
+        for key in type(value).model_fields:
+            yield from told(key, getattr(value, key))
+
+
+def same(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, tuple):
+        return isinstance(found, list | tuple) and tuple(map(str, found)) == wanted
+    if isinstance(wanted, bool) or isinstance(found, bool):
+        return found is wanted
+    return bool(str(found) == wanted if isinstance(wanted, str) and isinstance(found, Path) else found == wanted)
+
+
+def stands_in(where: str, pairs: Pairs, monkeypatch: pytest.MonkeyPatch, *, last: bool, gives: Any) -> None:
+    """A function that writes down what it is called with; the last one ends all."""
+    module, _, name = where.partition(":")
+    owners = {"numbers": numbers, "reproduction": reproduction}
+    owner: Any = owners.get(module) or importlib.import_module(f"proctor.{module}")
+    signature = inspect.signature(getattr(owner, name))
+
+    def called(*given: Any, **more: Any) -> Any:
+        for key, value in signature.bind(*given, **more).arguments.items():
+            pairs.extend(told(key, value))
+            if key in {"options", "contest", "plan", "settings"} and isinstance(value, Mapping):
+                pairs.extend(value.items())
+        if last:
+            raise ReachedError
+        return gives
+
+    monkeypatch.setattr(owner, name, called)
+
+
+def recorded(way: Way, given: Mapping[str, Any], store: Any, monkeypatch: pytest.MonkeyPatch) -> Pairs:
+    """The names and values that the functions of a way are called with."""
+    pairs: Pairs = []
+
+    def ended(*_: Any, **more: Any) -> Any:
+        for one in _:
+            pairs.extend(told("", one))
+        pairs.extend(more.items())
+        raise ReachedError
+
+    reader = MagicMock(protocols=("official", "corrected"), score_formats=("scores",), submission_formats=())
+    reader.official_summary, reader.write_scores = ended, ended
+    for module in (numbers, reproduction):
+        name = next(one for one in ("reader_or_default", "reader_of") if hasattr(module, one))
+        monkeypatch.setattr(module, name, lambda *_: reader)
+    places = way.below.split()
+    for place in places:
+        gives: Any = {"runs:judges_of": ["given", "one"], "numbers:_library": (MagicMock(), []), RUNS: []}.get(
+            place, MagicMock()
+        )
+        if place.startswith("runs:compared"):
+            gives = (MagicMock(), ())
+        if place == "exchange:form":
+            from proctor.interchange import FORMATS
+
+            monkeypatch.setattr(type(FORMATS), "get", lambda *_: MagicMock(write=ended))
+        elif not place.startswith("reader:"):
+            stands_in(place, pairs, monkeypatch, last=place == places[-1], gives=gives)
+    source = {"scores": store} if way.function is proctor.audit else {"source": store}
+    with pytest.raises(ReachedError):
+        way.function(**source, benchmark=NAME, **{**way.given, **given})
+    return pairs
+
+
+@pytest.mark.parametrize(("way", "one"), list(options()))
+def test_an_option_goes_down(way: Way, one: str, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, option = declared(way.kind)[one]
+    given, wanted = values_of(kind, option.default, one)
+    name = way.named.get(one, one)
+    with monkeypatch.context() as patched:
+        pairs = recorded(way, {one: given}, store, patched)
+    found = [value for key, value in pairs if key == name]
+    assert any(same(value, wanted) for value in found), (name, wanted, found)
+    if isinstance(option.default, bool | int | float):  # and the default is that which is documented
+        with monkeypatch.context() as patched:
+            found = [value for key, value in recorded(way, {}, store, patched) if key == name]
+        assert any(same(value, option.default) for value in found), (name, found)
+        assert not any(same(value, wanted) for value in found), (name, found)

@@ -1,0 +1,156 @@
+"""What the functions of the API refuse, and with which words: each refusal is met once, and its message held."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import proctor
+from proctor.api import execution, score_predictions
+from proctor.core import Answer, ProctorError, RecordedAnswers
+from tests.support.fuzzed_store import JUDGE, NAME, fuzzed
+from tests.support.lamp_benchmark import lamps
+
+
+def yes(question: str) -> str:
+    return "yes"
+
+
+def no(question: str) -> str:
+    return "no"
+
+
+def run(*systems: Any, **options: Any) -> Any:
+    return proctor.run(lamps(), list(systems), **({"conditions": "text-only", "store": ":memory:"} | options))
+
+
+TABLE = {"item": ["q1"], "system": ["a"], "value": [1.0]}
+RATED = TABLE | {"rater": ["x"]}
+LONG = "x" * 200
+
+REFUSED: list[tuple[str, Callable[[Any, Path], Any]]] = [
+    ("--system and --model: found neither, expected what is to answer", lambda _s, _f: run()),
+    ("--system: found random twice, expected each once", lambda _s, _f: run("random", "random")),
+    ("--model: found openai:m twice, expected each once", lambda _s, _f: run(model=["openai:m", "openai:m"])),
+    ("--model: found none, expected a model, provider:name", lambda _s, _f: run(model=" ")),
+    ("--base-url: found 2, expected one for all models, or one for each (1)",
+     lambda _s, _f: run(model="openai:m", base_url=["http://a/v1", "http://b/v1"])),
+    ("--price: found 3, expected one for all models, or one for each (2)",
+     lambda _s, _f: run(model=["openai:m", "openai:n"], price=["1/2"] * 3)),
+    ("name: found 'mine' for several systems, expected a name for one alone", lambda _s, _f: run(yes, no, name="mine")),
+    ("name: found 'mine' for random, expected none: it keeps its own name", lambda _s, _f: run("random", name="mine")),
+    ("prompt: found paper, expected none: it is for models without a method", lambda _s, _f: run(yes, prompt="paper")),
+    ("options: found kind, expected one named system alone, which has them", lambda _s, _f: run(yes, options={"kind": 1})),
+    ("options: found kind, expected one named system alone, which has them",
+     lambda _s, _f: run("random", "majority", options={"kind": 1})),
+    ("overlay: found 'sideways', expected Input should be", lambda _s, _f: run(yes, overlay="sideways")),
+    (f"overlay: found '{LONG[:79]}, expected Input", lambda _s, _f: run(yes, overlay=LONG)),
+    ("size: found 'big', expected a size like 20GB or 500MB", lambda _s, _f: run(yes, cache_size="big")),
+    ("--data: found none, expected the folder with the files of focus", lambda _s, _f: proctor.load("focus")),
+    ("--two-level: found with --protocol, expected one of them: the figures of --protocol official have two levels as they are",
+     lambda s, _f: proctor.api.official_summary(s, NAME, two_level=True)),
+    ("--metric: found with --protocol, expected one of them: the summary is a whole",
+     lambda s, _f: proctor.api.official_summary(s, NAME, metrics="accuracy")),
+    (f"--protocol: found 'official', expected no --protocol: {NAME} has no summary of its own",
+     lambda s, _f: proctor.api.official_summary(s, NAME)),
+    ("failed: found 'never', expected one of wrong, exclude", lambda s, _f: proctor.results(s, NAME, failed="never")),
+    ("against: found 'alpha', expected SYSTEM/CONDITION", lambda s, _f: proctor.compare(s, NAME, against="alpha")),
+    ("against: found '/video', expected SYSTEM/CONDITION", lambda s, _f: proctor.compare(s, NAME, against="/video")),
+    ("against: found 'alpha/', expected SYSTEM/CONDITION", lambda s, _f: proctor.compare(s, NAME, against="alpha/")),
+    ("--pseudonyms: found it alone, expected --publish with it", lambda s, f: proctor.report(s, f / "r.html", NAME, pseudonyms=True)),
+    ("--media: found pictures, expected none: --publish leaves out items",
+     lambda s, f: proctor.report(s, f / "r.html", NAME, publish=True, media="pictures")),
+    ("nothing: found no such folder, expected the folder of the benchmark's media",
+     lambda s, f: proctor.report(s, f / "r.html", NAME, media=f / "nothing")),
+    ("--format: found 'xyz', expected one of jsonl, csv, parquet, judgements, unresolved, decided",
+     lambda s, f: proctor.export(s, f / "rows.xyz", NAME)),
+    (f"--scorer of {NAME}: found 'nobody', expected one of {JUDGE}",
+     lambda s, f: proctor.export(s, f / "said.jsonl", NAME, format="judgements", scorer="nobody", conditions="video")),
+    ("--condition: found alpha under several, expected one condition",
+     lambda s, f: proctor.export(s, f / "said.jsonl", NAME, format="judgements", scorer=JUDGE, systems="alpha")),
+    ("--media: found none, expected the folder of the benchmark's media", lambda s, _f: proctor.reproduce(s, NAME)),
+    ("nothing: found no such folder, expected the folder of the benchmark's media",
+     lambda s, f: proctor.reproduce(s, NAME, media=f / "nothing")),
+    ("nothing: found no such folder, expected a folder with recorded answers", lambda _s, f: proctor.verify(f / "nothing")),
+    ("benchmark: found 'simulated', expected one with published figures", lambda _s, f: proctor.verify(f, "simulated")),
+    ("--name: found none, expected one: the file does not name its system",
+     lambda _s, f: proctor.import_answers(lamps(), f / "answers.csv", store=":memory:")),
+    ("--answers-only: found it, expected no: files of lamps hold no ratings",
+     lambda _s, f: proctor.import_answers(lamps(), f / "answers.csv", name="a", answers_only=True, store=":memory:")),
+    ("--scorer: found 'mine', expected none: files of focus hold no scores",
+     lambda _s, f: proctor.import_answers("focus", f / "answers.csv", scorer="mine", store=":memory:")),
+    ("nothing: found no such folder, expected a folder to write to",
+     lambda s, f: proctor.fit_judge(s, NAME, method="choice", out=f / "nothing" / "x.json")),
+    ("found a folder, expected a file to write", lambda s, f: proctor.fit_judge(s, NAME, method="choice", out=f)),
+    ("--method: found 'luck', expected calibration, choice, examples or embedded",
+     lambda s, f: proctor.fit_judge(s, NAME, method="luck", out=f / "x.json")),  # type: ignore[arg-type]
+    ("--scorer: found none, expected one: the judge whose scores are calibrated",
+     lambda s, f: proctor.fit_judge(s, NAME, method="calibration", out=f / "x.json")),
+    ("--scorer: found a, b, expected one: the judge whose scores are calibrated",
+     lambda s, f: proctor.fit_judge(s, NAME, method="calibration", out=f / "x.json", scorer=["a", "b"])),
+    ("benchmark 'focus': found a file of predictions, expected no file: import it",
+     lambda _s, f: score_predictions("focus", f / "answers.csv", None)),
+    ("--references: found none, expected a file: a file of predictions needs its references",
+     lambda _s, f: score_predictions("clinicalskillqa", f / "answers.csv", None)),
+    ("encode: found 'x', expected Extra inputs are not permitted",
+     lambda s, _f: proctor.score(s, NAME, judge="bertscore", options={"encode": "x"})),
+    ("m: found 2 metrics, expected one of each name, or a list of tables",
+     lambda _s, _f: proctor.audit({"m": pd.DataFrame({"item": ["q1"], "system": ["a"], "m1": [1.0], "m2": [1.0]})}, pd.DataFrame(RATED))),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return fuzzed(tmp_path_factory.mktemp("refused"), 1, items=12).store
+
+
+@pytest.mark.parametrize(
+    ("message", "call"), REFUSED, ids=[f"{n}-{message[:40]}" for n, (message, _) in enumerate(REFUSED)]
+)
+def test_a_refusal(message: str, call: Any, store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    (tmp_path / "answers.csv").write_text("id,answer\nroom-1/q1,yes\n")
+    with pytest.raises(ProctorError, match=re.escape(message)):
+        call(store, tmp_path)
+
+
+FOUND = RecordedAnswers((Answer(item_id="room-1/q1", text="no", parsed=False),), condition="muted", system="theirs")
+
+
+@pytest.mark.parametrize(
+    ("given", "under"),
+    [({}, "theirs / muted"), ({"condition": "muted"}, "theirs / muted"), ({"name": "mine"}, "mine / muted")],
+)
+def test_files_may_name_condition_and_system(
+    given: dict[str, Any], under: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "read_foreign", lambda *_: FOUND)
+    made = proctor.import_answers(lamps(), tmp_path / "x.json", form="inspect", store=":memory:", **given)
+    assert made.done[0].startswith(f"1 answers and 0 judgements as {under} in ")
+    assert (made.systems, made.conditions) == ((under.partition(" / ")[0],), ("muted",))
+
+
+def test_a_condition_that_the_files_contradict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "read_foreign", lambda *_: FOUND)
+    with pytest.raises(ProctorError, match="--condition: found video, expected muted, as the files' names say"):
+        proctor.import_answers(lamps(), tmp_path / "x.json", form="inspect", condition="video", store=":memory:")
+
+
+@pytest.mark.parametrize("pseudonyms", [True, {"alpha": "A", "beta": "B", "gamma": "C", "delta": "D"}])
+def test_pseudonyms_replace_names(pseudonyms: Any, store: Any, tmp_path: Path) -> None:
+    proctor.report(store, tmp_path / "r.html", NAME, publish=True, pseudonyms=pseudonyms, draws=100)
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "alpha" not in page
+    assert ("System 1" if pseudonyms is True else ">A<") in page
+
+
+def test_a_typo_in_an_option_is_told() -> None:
+    misspelt: Any = {"system": "a"}
+    for function in (proctor.results, proctor.compare, proctor.rank, proctor.analyze, proctor.export):
+        with pytest.raises(TypeError, match=r"unexpected keyword argument 'system'; did you mean 'systems'\?"):
+            function(**misspelt)

@@ -1,0 +1,180 @@
+"""Every option of `run` and `score` arrives where it works: in the plan, the media library, the system, the model or the limits.
+
+The rooms below only write down what they were called with; the default of each option is the documented one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import proctor
+from proctor import runs
+from proctor.api import arrange, prepare_scorers
+from proctor.api.options import RunOptions, ScoreOptions, declared, filled
+from proctor.core import InputError, UsageError
+from proctor.runs import Contest, Options
+from proctor.stats import RankingPlan, Resampling
+from tests.support.lamp_benchmark import lamps
+
+BLIND: dict[str, Any] = {
+    "conditions": "text-only",
+    "model": "openai:m",
+    "base_url": "http://localhost:9/v1",
+    "baselines": False,
+}
+
+# What is given, and how it is read from what was arranged.
+ARRANGED: dict[str, tuple[Any, Callable[[Any], Any], Any]] = {
+    "seed": (7, lambda one: one.plan.seed, 7),
+    "all_items": (True, lambda one: one.plan.all_items, True),
+    "limit": (3, lambda one: one.plan.limit, 3),
+    "budget_s": (2.5, lambda one: one.plan.budget_s, 2.5),
+    "skip_broken": (True, lambda one: one.plan.skip_broken, True),
+    "conditions": (["text-only", "muted"], lambda one: one.conditions, ("text-only", "muted")),
+    "fps": (2.0, lambda one: one.library.settings.fps, 2.0),
+    "max_frames": (9, lambda one: one.library.settings.max_frames, 9),
+    "max_side": (99, lambda one: one.library.settings.max_side, 99),
+    "overlay": ("clip", lambda one: one.library.settings.overlay, "clip"),
+    "cache": (Path("frames"), lambda one: one.library.cache_dir, Path("frames")),
+    "cache_size": ("2KB", lambda one: one.library._cache_bytes, 2000),
+    "media": ("pictures", lambda one: one.library.root, Path("pictures")),
+    "name": ("mine", lambda one: one.systems[0].name, "mine"),
+    "video_as": ("frames", lambda one: one.systems[0].settings["sampling"]["video_as"], "frames"),
+    "settings": ({"temperature": 0.5}, lambda one: one.access.opened[0].spec.settings, {"temperature": 0.5}),
+    "timeout_s": (9.0, lambda one: one.access.opened[0].spec.timeout_s, 9.0),
+    "retries": (1, lambda one: one.access.opened[0].spec.retries, 1),
+    "structured": ("tool", lambda one: one.access.opened[0].spec.structured, "tool"),
+    "price": ("0.5/2", lambda one: one.access.opened[0].spec.price, (0.5, 2.0)),
+    "base_url": ("http://localhost:8/v1", lambda one: one.access.opened[0].spec.base_url, "http://localhost:8/v1"),
+    "model": ("openai:n", lambda one: one.access.opened[0].spec.name, "openai:n"),
+}
+
+
+@pytest.mark.parametrize("name", ARRANGED)
+def test_an_option_of_a_run_arrives(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    given, where, wanted = ARRANGED[name]
+    assert where(arrange(lamps(), None, **(BLIND | {name: given}))) == wanted
+    default = declared(RunOptions)[name][1].default
+    if isinstance(default, bool | int | float):
+        assert where(arrange(lamps(), None, **BLIND)) == default != wanted
+
+
+def said(question: str) -> str:
+    return "yes"
+
+
+class ReachedError(Exception):
+    """The function below was called."""
+
+
+def test_limits_of_a_run_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How much at once, how long, when to give up, whom to tell and when to stop."""
+    found: dict[str, Any] = {}
+
+    async def execute(_store: Any, _plan: Any, limits: Any, **more: Any) -> Any:
+        found.update(vars(limits) if hasattr(limits, "__dict__") else {}, **more)
+        raise ReachedError
+
+    monkeypatch.setattr(runs, "execute", execute)
+    stop, told = asyncio.Event(), list[Any]()
+    how: dict[str, Any] = {
+        "concurrency": 3,
+        "budget_s": 4.0,
+        "give_up_after": 5,
+        "stop": stop,
+        "on_change": told.append,
+    }
+    for given, wanted in ((how, how), ({}, {"concurrency": 8, "budget_s": None, "give_up_after": 50, "stop": None})):
+        with pytest.raises(ReachedError):
+            proctor.run(lamps(), said, conditions="text-only", store=":memory:", **given)
+        assert {name: found[name] for name in wanted} == wanted
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_baselines_are_asked_beside_with_the_seed(beside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds = []
+
+    async def add_baselines(*_: Any, seed: int, **__: Any) -> None:
+        seeds.append(seed)
+
+    monkeypatch.setattr(runs, "add_baselines", add_baselines)
+    proctor.run(lamps(), said, conditions="text-only", store=":memory:", seed=6, baselines=beside)
+    assert seeds == ([6] if beside else [])
+
+
+REFUSED: list[tuple[Mapping[str, Any], str]] = [
+    ({}, "metrics and judge: found neither"),
+    ({"metrics": "rouge-l", "model": "x"}, "metrics and judge: found both"),
+    ({"metrics": "rouge-l", "judge": "panel"}, "metrics and judge: found both"),
+    ({"judge": "panel"}, "--model: found none, expected a model, needed to judge"),
+    *(({"judge": "panel", "model": "x", name: value}, f"{name}: found it, expected none: it is for judges of dimensions")
+      for name, value in {"options": {"a": "1"}, "dimensions": "x.yaml", "rated": "x.db"}.items()),
+    ({"judge": "bertscore", "prompt": "paper"}, "--prompt: found paper, expected none: BERTScore asks no model"),
+    ({"judge": "rating-judge", "model": "x", "fallback": "y"}, "--fallback-model: found it, expected none"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "message"), REFUSED)
+def test_what_does_not_go_together_is_refused(given: Mapping[str, Any], message: str) -> None:
+    made = proctor.run(lamps(free_text=True), said, conditions="text-only", store=":memory:", baselines=False)
+    with pytest.raises((UsageError, InputError), match=message):
+        asyncio.run(prepare_scorers(made, "", filled("score", ScoreOptions, dict(given))))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", [{}, {"concurrency": 3, "limit": 2, "all_items": True}])
+def test_limits_of_a_judge_arrive(given: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    found: dict[str, Any] = {}
+
+    async def judge_all(_store: Any, chosen: Any, _scorer: Any, limits: Any, **more: Any) -> Any:
+        found.update(runs=[run.system for run in chosen], concurrency=limits.concurrency, limit=limits.most, **more)
+        raise ReachedError
+
+    monkeypatch.setattr(runs, "judge_all", judge_all)
+    made = proctor.run(lamps(free_text=True), said, conditions="text-only", store=":memory:", baselines=False)
+    stop, told = asyncio.Event(), list[Any]()
+    with pytest.raises(ReachedError):
+        made.score(metrics="rouge-l-best", stop=stop, on_change=told.append, **given)
+    wanted = {"concurrency": 8, "limit": None, "all_items": False, "runs": ["said"]} | dict(given)
+    assert {name: found[name] for name in wanted} == wanted
+    assert (found["stop"], found["on_change"]) == (stop, told.append)
+
+
+def test_the_rooms_below_have_the_documented_defaults() -> None:
+    """Where a room below has an option of the API, it has its default too: 2,000 draws, seed 0, 95 %, whole groups."""
+    from proctor.api.options import AnalyzeOptions, RankOptions, ResultOptions
+
+    rooms: list[tuple[Any, Any]] = [
+        (Options(), ResultOptions),
+        (Contest(), AnalyzeOptions),
+        (Resampling(), ResultOptions),
+    ]
+    rooms += [(runs.Limits(), RunOptions), (runs.JudgeLimits(), ScoreOptions), (runs.PlanOptions(), RunOptions)]
+    rooms += [(RankingPlan(draws=2000, stability=1000), RankOptions)]
+    compared = 0
+    for below, kind in rooms:
+        for name, (_, option) in declared(kind).items():
+            if hasattr(below, name) and name != "condition":
+                assert getattr(below, name) == option.default, (type(below).__name__, name)
+                compared += 1
+    assert compared > 25
+    wanted: dict[str, Any] = {
+        "draws": 2000,
+        "level": 0.95,
+        "seed": 0,
+        "two_level": False,
+        "all_items": False,
+        "failed": None,
+    }
+    assert {name: getattr(Options(), name) for name in wanted} == wanted
+    assert (Contest().condition, RankingPlan().draws, RankingPlan().level, RankingPlan().alpha) == (
+        "video",
+        10_000,
+        0.95,
+        0.05,
+    )

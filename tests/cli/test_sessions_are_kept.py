@@ -1,0 +1,170 @@
+"""What commands print, to the letter: tables, notes, messages and exit codes on one made-up store, each session a file.
+
+The numbers in it are held elsewhere (`tests/runs/*_recomputed.py`); here nothing that a person reads changes unseen:
+headings, order of rows and columns, signs, what is said beside them, and how a command ends. After a change that is meant,
+look at the difference: `PROCTOR_UPDATE_SNAPSHOTS=1 pytest tests/cli/test_sessions_are_kept.py; git diff tests/cli/snapshots`.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.support.fuzzed_store import fuzzed
+from tests.support.program import proctor
+from tests.support.snapshot import assert_frozen
+
+SESSIONS = {
+    "results": """
+        results fuzzed --draws 100
+        results fuzzed --draws 100 --failed wrong --by level --metric accuracy --two-level --seed 3
+        results fuzzed --draws 100 --failed exclude --condition text-only --system alpha --system random --all-items
+        results fuzzed --draws 100 --by area --metric helpful --system beta --format csv
+        results fuzzed --flags
+        results fuzzed --flags --metric accuracy
+        results fuzzed --protocol official
+        results fuzzed --by levle
+        results fuzzed --metric acuracy
+        results fuzzed --system alhpa
+        results nothing
+    """,
+    "compare": """
+        compare fuzzed --draws 100 --metric accuracy --metric helpful --system beta
+        compare fuzzed --draws 100 --failed wrong --condition video --metric unresolved --metric effort
+        compare fuzzed --draws 100 --against random/text-only --condition text-only --metric accuracy
+        compare fuzzed --draws 100 --system alpha/video --system gamma/text-only --by level
+        compare fuzzed --draws 100 --system alpha/video --system gamma/text-only --by level --format csv
+        compare fuzzed --draws 100 --system random
+        compare fuzzed --draws 100 --against alpha
+        compare fuzzed --draws 100 --system alpha --condition video
+    """,
+    "rank": """
+        rank fuzzed --draws 100 --stability 20
+        rank fuzzed --draws 100 --stability 20 --failed wrong --detail --mine beta --publish
+        rank fuzzed --draws 100 --stability 0 --failed wrong --by area --correction none --alpha 0.2 --mine delta --two-level --seed 2
+        rank fuzzed --draws 100 --stability 0 --failed wrong --rule borda --baseline none --condition text-only --format csv
+        rank fuzzed --draws 100 --stability 0 --failed wrong --mine gamma --baseline delta --format tsv
+        rank fuzzed --draws 100 --stability 0 --failed exclude --baseline random --baseline delta
+        rank fuzzed --draws 100 --stability 0 --mine nobody
+        rank fuzzed --draws 100 --stability 0 --failed wrong --mine nobody
+        rank fuzzed --draws 100 --condition black
+    """,
+    "analyze": """
+        analyze fuzzed --draws 100 --stability 0 --failed wrong
+        analyze fuzzed --draws 100 --stability 0 --failed exclude --baseline none --two-level --seed 4 --out FOLDER/analysis
+        analyze fuzzed --format csv
+        analyze fuzzed --baseline nobody
+    """,
+    "show": """
+        show fuzzed
+        show fuzzed --all-items
+        show fuzzed --by level,format
+        show fuzzed --by level --format csv
+        show fuzzed q003 --system alpha
+        show fuzzed q004 --condition text-only --prompt
+        show fuzzed q004 --format csv
+        show fuzzed q999
+        list runs --store STORE
+        items audit fuzzed --draws 100 --top 2
+        items audit fuzzed --draws 100 --all-items --format csv
+    """,
+    "store": """
+        store check
+        store rename fuzzed alpha omega
+        store rename fuzzed alpha beta --yes
+        store rename fuzzed alpha omega --yes
+        store delete fuzzed
+        store delete fuzzed --all --system omega
+        store delete fuzzed --system omega --condition video --yes
+        store delete fuzzed --system omega --condition video --yes
+        store disqualify fuzzed --system nobody --reason why
+        store decide fuzzed FOLDER/nothing.csv --by anna
+        export fuzzed --out FOLDER/rows.csv
+        export fuzzed --out FOLDER/open.csv --format unresolved --system beta
+        export fuzzed --out FOLDER/said.jsonl --format judgements --scorer panel[m] --condition video
+        export fuzzed --out FOLDER/said.jsonl --format judgements --scorer nobody
+        export fuzzed --out FOLDER/rows.xyz
+        list runs --store STORE
+        store delete fuzzed --all --yes
+        list runs --store STORE
+    """,
+    "score": """
+        score fuzzed --metric rouge-l-best
+        score fuzzed --metric rouge-1-best --metric bleu-mean --system beta
+        score fuzzed --metric chrf-mean --format json
+        score fuzzed
+        score fuzzed --judge panel
+        score fuzzed --metric rouge-l-best --model x
+        score fuzzed FOLDER/p.json --model x
+        score fuzzed FOLDER/p.json
+        reproduce fuzzed
+        validate fuzzed FOLDER/p.json
+        verify FOLDER/nothing
+    """,
+    "report": """
+        report fuzzed --draws 100 --failed wrong --out FOLDER/report.html
+        report fuzzed --draws 100 --out FOLDER/public.html --publish --pseudonyms
+        report fuzzed --pseudonyms
+        report fuzzed --media FOLDER/nothing
+        report fuzzed --publish --media FOLDER
+    """,
+    "audit": """
+        audit --scores SCORES --ratings RATINGS --draws 100
+        audit --scores SCORES --ratings RATINGS --draws 100 --dimension quality --seed 2
+        audit --scores ONE --ratings RATINGS --draws 100
+        audit --scores ONE --ratings RATINGS --draws 0
+        audit --scores ONE --ratings RATINGS --draws 100 --format csv
+        audit --scores ONE
+        audit
+        audit fuzzed
+        audit fuzzed --protocol official
+    """,
+}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Answers of two systems rated by two people, and scores of five metrics, each noisier than the one before."""
+    folder, rng = tmp_path_factory.mktemp("rated"), random.Random(0)
+    ratings, scores = ["item,system,rater,value,candidate"], ["item,system,m1,m2,m3,m4,m5"]
+    for number in range(24):
+        name, base = f"q{number // 2},{'ab'[number % 2]}", rng.random()
+        ratings += [f"{name},{who},{base + 0.3 * rng.random():.3f},{'so ' * (number % 5 + 1)}" for who in "xy"]
+        scores.append(",".join([name, *(f"{base + 0.4 * noise * rng.random():.3f}" for noise in range(1, 6))]))
+    files = {"RATINGS": ratings, "SCORES": scores, "ONE": [",".join(line.split(",")[:3]) for line in scores]}
+    for name, lines in files.items():
+        (folder / f"{name.lower()}.csv").write_text("\n".join(lines) + "\n")
+    return {name: folder / f"{name.lower()}.csv" for name in files}
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+def test_a_session(session: str, tables: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = fuzzed(tmp_path, 41, items=60)
+    made.store.close()
+    store = tmp_path / "fuzzed-41.db"
+    monkeypatch.setenv("PROCTOR_STORE", str(store))
+    monkeypatch.chdir(tmp_path)
+    named = {"STORE": store, "FOLDER": tmp_path, **tables}
+    said = []
+    for line in filter(None, map(str.strip, SESSIONS[session].splitlines())):
+        words = [
+            re.sub("STORE|FOLDER|RATINGS|SCORES|ONE", lambda found: str(named[found[0]]), word)
+            for word in shlex.split(line)
+        ]
+        done = proctor(*words)
+        said += [f"$ proctor {line}", done.stdout.rstrip(), *(f"! {one}" for one in done.stderr.splitlines())]
+        said += [f"exit {done.returncode}" if done.returncode else "", ""]
+    text = "\n".join(said)
+    for name, path in sorted(named.items(), key=lambda pair: -len(str(pair[1]))):
+        text = text.replace(str(path), name)
+    text = re.sub(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\+00:00)?", "TIME", text)
+    text = re.sub(
+        r"[\d.]+ MB", "SIZE", re.sub(r"(expected one of ).{60,}?(?=; did|\n|$)", r"\1…", text)
+    )  # what grows elsewhere
+    assert_frozen(
+        re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE), Path(__file__).parent / "snapshots" / f"{session}.txt"
+    )

@@ -1,0 +1,58 @@
+"""How much is drawn, listed or told before the rest is left to a table or a file: what a reader meets is a decision.
+
+Each number stands with what it is about; the tests of sections and sessions hold what happens beyond it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+
+LIMITS = {
+    "cli.output:_WIDE": (200, "columns of what is no terminal"),
+    "cli.progress:_REASON": (60, "characters of a failure beside the bar"),
+    "cli.progress:_EVERY_S": (10.0, "seconds between lines without a terminal"),
+    "cli.results:_LEAD_DRAWS": (2000, "draws of leads"),
+    "cli.run:_CAUSES": (5, "causes told after a run"),
+    "cli.run:FAILED_EXIT": (3, "the exit code where answers failed"),
+    "cli.run:STOPPED_EXIT": (130, "the exit code of what was stopped"),
+    "cli.score:UNMARKED_EXIT": (3, "the exit code where answers lack a verdict"),
+    "cli.audit:_FEW_PAIRS": (10, "pairs of metrics told in the terminal"),
+    "cli.store:_SHOWN": (100, "damaged rows told"),
+    "cli.items:_FRAMES": (64, "frames a prompt is shown for"),
+    "api.tables:_WIDE": (160, "columns of a table in plain text"),
+    "api.numbers:_FRAMES": (4, "pictures of an item in a report"),
+    "api.reproduction:_LISTED": (20, "answers that differ"),
+    "api.reproduction:_CACHE": (2_000_000_000, "bytes of frames kept while it works"),
+    "runs.analyses:_MOST_VALUES": (24, "values of a facet"),
+    "runs.analyses:_LEAST": (10, "questions of a stratum"),
+    "runs.performance:_REACH": (1.5, "widths of the box that whiskers reach"),
+    "runs.performance:_FEW": (3, "systems of the small vote"),
+    "runs.report_data:_CHUNK": (500, "items of one query"),
+    "reports.metric_profile:_MOST_CURVES": (9, "metrics whose residuals are drawn by length"),
+    "reports.metric_profile:_MOST_MARKS": (4, "metrics beside the ratings"),
+    "reports.metric_profile:_MOST_IN_FIGURE": (6, "metrics whose residuals are drawn"),
+    "reports.metric_profile:_MOST_SLOPES": (40, "slopes that are drawn"),
+    "reports.metric_agreement:_MOST_ROWS": (40, "metrics of a matrix"),
+    "reports.metric_agreement:_MOST_OPEN": (24, "rows of a table that is open"),
+    "reports.metric_ranking:_MOST_DRAWN": (40, "metrics of a drawing"),
+    "reports.metric_ranking:MOST_ON_TOP": (8, "metrics of the first screen"),
+    "reports.metric_ranking:_MOST_PAIRS_DRAWN": (15, "pairs of metrics drawn"),
+    "reports.comparisons:_MOST_TABLES": (60, "tables of two runs"),
+    "reports.subgroups:_MOST_LABELS": (12, "frames of an order"),
+    "reports.subgroups:_MOST_SYSTEMS": (24, "systems of orders"),
+    "reports.ranking:_MOST_IN_PANELS": (20, "systems in small maps"),
+    "reports.blocks:_MOST_ROWS": (40, "rows behind a drawing"),
+    "reports.analysis:_MOST_PAIRS": (45, "pairs of systems drawn"),
+    "reports.analysis:_TOP": (10, "systems compared with the first"),
+    "reports.analysis:_SHORT": (18, "characters of a name in a pair"),
+    "reports.source:_STABILITY": (500, "samples behind a ranking in a report"),
+    "reports.source:_FEW_SYSTEMS": (4, "systems that are compared pair by pair"),
+}
+
+
+@pytest.mark.parametrize("place", LIMITS)
+def test_a_limit(place: str) -> None:
+    module, _, name = place.partition(":")
+    assert getattr(import_module(f"proctor.{module}"), name) == LIMITS[place][0], LIMITS[place][1]
