@@ -18,8 +18,9 @@ from onnx import TensorProto, helper, numpy_helper
 from PIL import Image, ImageDraw
 
 from proctor.core import ConfigurationError, InputError
-from proctor.tasks.clinicalskillqa.pose import network_process, open_pose
-from proctor.tasks.clinicalskillqa.pose.people import KEYPOINTS, Letterbox, PersonBox, PoseNetwork, people_of
+from proctor.models import Letterbox, network_process
+from proctor.tasks.clinicalskillqa.pose import open_pose
+from proctor.tasks.clinicalskillqa.pose.people import KEYPOINTS, PersonBox, PoseNetwork, people_of
 
 SIDE = 128
 ROWS = 56

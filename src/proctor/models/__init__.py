@@ -7,6 +7,7 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.models.client import Footage, ModelClient, Part
     from proctor.models.faults import rejection
+    from proctor.models.networks import Letterbox, NetworkProcess
     from proctor.models.prompts import Prompt, chosen_prompt, load_prompt, prompt_file
     from proctor.models.provider import reachable
     from proctor.models.reply import Reply
@@ -15,6 +16,6 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "Footage", "ModelClient", "ModelSpec", "Part", "Prompt", "Reply", "chosen_prompt", "load_prompt", "parse_price",
-    "parse_settings", "prompt_file", "reachable", "rejection",
+    "Footage", "Letterbox", "ModelClient", "ModelSpec", "NetworkProcess", "Part", "Prompt", "Reply", "chosen_prompt",
+    "load_prompt", "parse_price", "parse_settings", "prompt_file", "reachable", "rejection",
 ]  # fmt: skip

@@ -70,6 +70,11 @@ class LatentLabels:
     `reliability` has one estimate per annotator: (K · mean of the diagonal − 1) / (K − 1) for K levels, Youden's J for
     two: 1 is always right, 0 says nothing of the truth (always the same answer, or one at random), below 0 is
     inverted. Its interval is clustered by group (`Resamples`), `n` counts the annotator's votes.
+
+    >>> votes = LabelVotes(list("aabbcc"), ["r", "s"] * 3, [1, 1, 0, 0, 0, 0], [""] * 6, ["v"] * 6)
+    >>> found = dawid_skene(votes, [0, 1], smoothing=0, plan=None)
+    >>> found.posterior.shape, found.reliability[0].value, found.converged
+    ((3, 2), 1.0, True)
     """
 
     items: tuple[Hashable, ...]

@@ -4,25 +4,18 @@ exported YOLOv8-pose network, run by onnxruntime in a bounded process of its own
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import io
-import json
-import math
-import subprocess
-import sys
-import threading
-import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from proctor.core import ConfigurationError, InputError, input_bytes, parse_model, read_bytes
-from proctor.tasks.clinicalskillqa.pose import network_process
+from proctor.core import InputError, input_bytes, parse_model, read_bytes
+from proctor.models import Letterbox, NetworkProcess
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -259,36 +252,7 @@ _ROWS = 5 + 3 * len(KEYPOINTS)
 _USUAL_SIDE = 640
 _LARGEST_SIDE = 4096  # exported networks have 640 to 1536
 _EXPECTED = "an exported ONNX network"
-_GREY = 114
 _MOST_MB = 1000  # the largest networks of this kind have a third of it
-
-
-@dataclass(frozen=True, slots=True)
-class Letterbox:
-    """How a picture was fitted into the network's input: scaled alike both ways, centred, the rest grey."""
-
-    scale: float
-    left: int
-    top: int
-
-    @staticmethod
-    def of(picture: tuple[int, int], inside: tuple[int, int]) -> Letterbox:
-        """For a picture of width × height inside an input of width × height.
-
-        >>> Letterbox.of((1280, 720), (640, 640))
-        Letterbox(scale=0.5, left=0, top=140)
-        """
-        scale = min(inside[0] / picture[0], inside[1] / picture[1])
-        wide, high = round(picture[0] * scale), round(picture[1] * scale)
-        return Letterbox(scale, (inside[0] - wide) // 2, (inside[1] - high) // 2)
-
-    def undone(self, x: float, y: float) -> tuple[float, float]:
-        """From the input's pixels to the picture's.
-
-        >>> Letterbox.of((1280, 720), (640, 640)).undone(320, 320)
-        (640.0, 360.0)
-        """
-        return (x - self.left) / self.scale, (y - self.top) / self.scale
 
 
 class PoseNetwork:
@@ -309,7 +273,7 @@ class PoseNetwork:
             raise InputError(weights, found=error.strerror or "", expected="the weights of a network") from error
         self._weights = weights
         self._sha256 = hashlib.sha256(content).hexdigest()
-        self._process = _Process(weights)
+        self._process = NetworkProcess(weights, "pose", "pip install 'proctor-eval[pose]', or give a file of keypoints")
         self._side = _layout(weights, self._process.load(content))
 
     @property
@@ -329,7 +293,7 @@ class PoseNetwork:
         """
         picture = _opened(jpeg, name)
         box = Letterbox.of(picture.size, self._side)
-        raw = self._process.run(_fitted(picture, box, self._side))
+        raw = self._process.run(box.fitted(picture, self._side))[0]
         if raw.ndim != 3 or raw.shape[:2] != (1, _ROWS):
             raise InputError(self._weights, "output", found=_shape(raw.shape), expected=f"[1, {_ROWS}, candidates]")
         return Pose(picture.width, picture.height, people_of(raw[0], box))
@@ -357,76 +321,6 @@ def _detected(column: NDArray[np.float64], box: Letterbox) -> Person:
     for name, (across, down, confidence) in zip(KEYPOINTS, column[5:].reshape(-1, 3).tolist(), strict=True):
         points[name] = Point(*box.undone(across, down), confidence)
     return Person(PersonBox(left, top, right, bottom), score, points)
-
-
-class _Process:
-    """The program that runs the network (see `network_process`): started with it, ended with this object."""
-
-    def __init__(self, weights: Path) -> None:
-        if importlib.util.find_spec("onnxruntime") is None:
-            raise ConfigurationError(
-                "pose: onnxruntime is not installed: pip install 'proctor-eval[pose]', or give a file of keypoints"
-            )
-        self._weights = weights
-        self._guard = threading.Lock()
-        program = [sys.executable, network_process.__file__]
-        child = subprocess.Popen(  # noqa: S603 - this interpreter, and a file of this package
-            program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        self._into, self._from = cast("IO[bytes]", child.stdin), cast("IO[bytes]", child.stdout)
-        self._end = weakref.finalize(self, _ended, child)
-
-    def load(self, content: bytes) -> dict[str, Any]:
-        """What the network says of its inputs and outputs."""
-        with self._guard:
-            said = self._asked(len(content).to_bytes(8), content)
-        if "found" in said:
-            self._end()
-            found = f"no network that can be run ({said['found']})"[:200]
-            raise InputError(self._weights, found=found, expected=_EXPECTED)
-        return said
-
-    def run(self, picture: Floats) -> Floats:
-        """The first output for a picture of 1 × 3 × height × width."""
-        high, wide = picture.shape[2:]
-        with self._guard:
-            said = self._asked(high.to_bytes(4) + wide.to_bytes(4), picture.astype("<f4").tobytes())
-            if "found" in said:
-                found = f"a network that fails on a picture ({said['found']})"[:200]
-                raise InputError(self._weights, found=found, expected=_EXPECTED)
-            shape = tuple(int(size) for size in said["shape"])
-            raw = self._read(4 * math.prod(shape))
-        return np.frombuffer(raw, dtype="<f4").reshape(shape)
-
-    def _asked(self, *parts: bytes) -> dict[str, Any]:
-        try:
-            for part in parts:
-                self._into.write(part)
-            self._into.flush()
-        except (BrokenPipeError, ValueError):
-            raise self._stopped() from None
-        line = self._from.readline()
-        if not line.endswith(b"\n"):
-            raise self._stopped()
-        return dict(json.loads(line))
-
-    def _read(self, size: int) -> bytes:
-        raw = self._from.read(size)
-        if len(raw) < size:
-            raise self._stopped()
-        return raw
-
-    def _stopped(self) -> InputError:
-        self._end()
-        limits = f"{network_process.MOST_SECONDS} s of the processor or {network_process.MOST_BYTES // 2**30} GB"
-        return InputError(
-            self._weights, found=f"a network that takes more than {limits}, or ends its process", expected=_EXPECTED
-        )
-
-
-def _ended(child: subprocess.Popen[bytes]) -> None:
-    child.kill()
-    child.communicate()
 
 
 def _layout(weights: Path, said: dict[str, Any]) -> tuple[int, int]:
@@ -464,17 +358,6 @@ def _opened(jpeg: bytes, name: str) -> Image:
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         found = f"an unreadable image ({type(error).__name__})"
         raise InputError(name or None, found=found, expected="an image") from error
-
-
-def _fitted(picture: Image, box: Letterbox, side: tuple[int, int]) -> Floats:
-    """1 × 3 × height × width, RGB from 0 to 1."""
-    from PIL import Image
-
-    canvas = Image.new("RGB", side, (_GREY, _GREY, _GREY))
-    size = max(1, round(picture.width * box.scale)), max(1, round(picture.height * box.scale))
-    canvas.paste(picture.resize(size, Image.Resampling.BILINEAR), (box.left, box.top))
-    points = np.asarray(canvas, dtype=np.float32).transpose(2, 0, 1) / np.float32(255)
-    return np.ascontiguousarray(points[None])
 
 
 PoseSource = KeypointFile | PoseNetwork

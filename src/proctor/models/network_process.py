@@ -79,12 +79,13 @@ def main() -> None:
         bounded()
         pixels = np.frombuffer(source.read(3 * 4 * high * wide), dtype="<f4").reshape(1, 3, high, wide)
         try:
-            numbers = np.asarray(session.run(None, {inputs[0].name: pixels})[0], dtype="<f4")
+            found = [np.asarray(one, dtype="<f4") for one in session.run(None, {inputs[0].name: pixels})]
         except faults() as error:
             told(out, {"found": str(error)})
         else:
-            told(out, {"shape": list(numbers.shape)})
-            out.write(np.ascontiguousarray(numbers).tobytes())
+            told(out, {"shapes": [list(one.shape) for one in found]})
+            for one in found:
+                out.write(np.ascontiguousarray(one).tobytes())
         out.flush()
 
 

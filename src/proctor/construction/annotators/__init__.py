@@ -1,0 +1,55 @@
+"""Annotators' work and what is made of it: votes on presence, boxes that are due, a detector's proposals, two
+annotators compared, and the decisions that settle what they left open."""
+
+from typing import TYPE_CHECKING
+
+from proctor.lazy import export_lazily
+
+if TYPE_CHECKING:
+    from proctor.construction.annotators.decisions import RecordDecision, read_decisions, table_of
+    from proctor.construction.annotators.detector import DetectorPlan, Frames, folds_of, held_out_detections
+    from proctor.construction.annotators.due import BoxFinding, DueSecond, check_boxes, due_seconds
+    from proctor.construction.annotators.networks import DetectorNetwork
+    from proctor.construction.annotators.pairs import (
+        CHOICES,
+        DIFFERENCE_COLUMNS,
+        TrackAgreement,
+        TrackComparison,
+        TrackDifference,
+        adjudicated,
+        agreement_of,
+        compare_tracks,
+    )
+    from proctor.construction.annotators.presence import (
+        ClipPresence,
+        PresenceReport,
+        PresenceVote,
+        clips_of,
+        estimate_presence,
+        read_votes,
+    )
+    from proctor.construction.annotators.proposals import (
+        ACCEPT,
+        PROPOSAL_COLUMNS,
+        REJECT,
+        BoxDetection,
+        BoxProposal,
+        asked_back,
+        corrected,
+        propose,
+        read_detections,
+        sure_score,
+        with_proposals,
+    )
+    from proctor.construction.annotators.stages import STAGES
+else:
+    export_lazily(__name__)
+
+__all__ = [
+    "ACCEPT", "CHOICES", "DIFFERENCE_COLUMNS", "PROPOSAL_COLUMNS", "REJECT", "STAGES", "BoxDetection", "BoxFinding",
+    "BoxProposal", "ClipPresence", "DetectorNetwork", "DetectorPlan", "DueSecond", "Frames", "PresenceReport",
+    "PresenceVote", "RecordDecision", "TrackAgreement", "TrackComparison", "TrackDifference", "adjudicated",
+    "agreement_of", "asked_back", "check_boxes", "clips_of", "compare_tracks", "corrected", "due_seconds",
+    "estimate_presence", "folds_of", "held_out_detections", "propose", "read_decisions", "read_detections",
+    "read_votes", "sure_score", "table_of", "with_proposals",
+]  # fmt: skip

@@ -1,0 +1,162 @@
+"""`proctor build presence`, `boxes`, `proposals`, `corrections`, `tracks`, `adjudication`: each runs a project up to its
+stage, and writes what people need next: tables to fill in, and tracks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from proctor.construction.annotation import Annotation
+from proctor.construction.annotators import stages
+from proctor.construction.annotators.decisions import table_of
+from proctor.construction.annotators.due import due_seconds
+from proctor.construction.annotators.pairs import DIFFERENCE_COLUMNS
+from proctor.construction.annotators.proposals import PROPOSAL_COLUMNS, with_proposals
+from proctor.construction.commands import TracksAs
+from proctor.construction.files import write_folder
+from proctor.construction.pipeline import ALL, Project, Record, Stage
+from proctor.construction.pipeline.commands import Folder, run_report
+from proctor.construction.pipeline.running import Folder as StageFolder
+from proctor.core import InputError, PluginReport, Steps, count_of, write_whole
+
+Table = Annotated[
+    Path | None, typer.Option("--table", help="A new CSV file with what people do next.", show_default=False)
+]
+Tracks = Annotated[Path | None, typer.Option("--tracks", help="A new folder for the boxes.", show_default=False)]
+As = Annotated[TracksAs, typer.Option("--to", help="What tracks are written as.")]
+
+
+def presence(folder: Folder, steps: Steps, table: Table = None) -> PluginReport:
+    """Estimate presence from votes on clips.
+
+    --table lists the clips that need another vote, the least known first; before any vote, all clips.
+
+    Example: proctor build presence theatre --table next-votes.csv
+    """
+    report, made = _run(folder, steps, stages.Presence(), (table,))
+    if table is None:
+        return report
+    clips = sorted((one.clip for one in made if one.why), key=lambda one: (-one.entropy, one.video, one.start))
+    lines = [f"{one.clip},{_quoted(one.class_name)},{one.yes},{one.votes},{one.probability:.3f}" for one in clips]
+    if not made:
+        lines = [f"{name},,,," for name in stages.clips_to_vote_on(Project(folder))]
+    return _with_table(
+        report, table, "\n".join(["clip,class,yes,votes,probability", *lines]) + "\n", len(lines), "clip"
+    )
+
+
+def boxes(
+    folder: Folder, steps: Steps, table: Table = None, tracks: Tracks = None, to: As = TracksAs.CVAT
+) -> PluginReport:
+    """Check boxes against presence.
+
+    --table lists the seconds at which boxes are due; --tracks writes the boxes as they were read.
+
+    Example: proctor build boxes theatre --table seconds.csv
+    """
+    report, made = _run(folder, steps, stages.Boxes(), (table, tracks))
+    report = _with_tracks(report, tracks, to, [one.annotation for one in made])
+    if table is None:
+        return report
+    project = Project(folder)
+    clips = [one.clip for one in _records(project, stages.Presence())]
+    due = due_seconds(clips, stages.videos_of(project))
+    lines = [f"{one.video},{one.second},{_quoted(', '.join(one.classes))}" for one in due]
+    return _with_table(report, table, "\n".join(["video,second,classes", *lines]) + "\n", len(lines), "second")
+
+
+def proposals(
+    folder: Folder, steps: Steps, table: Table = None, tracks: Tracks = None, to: As = TracksAs.CVAT
+) -> PluginReport:
+    """Propose corrections by a detector.
+
+    --table lists them with the empty columns decision and by; --tracks writes the boxes with each proposal as a
+    track of its own. Nothing is changed.
+
+    Example: proctor build proposals theatre --table theatre/sources/proposals.csv
+    """
+    report, made = _run(folder, steps, stages.Proposals(), (table, tracks))
+    proposed = [one.proposal for one in made]
+    stand = [one.annotation for one in _records(Project(folder), stages.Boxes())]
+    report = _with_tracks(report, tracks, to, [with_proposals(one, proposed) for one in stand])
+    return _with_table(report, table, table_of(proposed, PROPOSAL_COLUMNS, decided=True), len(made), "proposal")
+
+
+def corrections(folder: Folder, steps: Steps, tracks: Tracks = None, to: As = TracksAs.CVAT) -> PluginReport:
+    """Apply the proposals that were accepted.
+
+    --tracks writes the corrected boxes: for two annotators, who give each object its own track.
+
+    Example: proctor build corrections theatre --tracks for-cvat
+    """
+    report, made = _run(folder, steps, stages.Corrections(), (tracks,))
+    return _with_tracks(report, tracks, to, [one.annotation for one in made])
+
+
+def tracks(folder: Folder, steps: Steps, table: Table = None) -> PluginReport:
+    """Compare the tracks of two annotators.
+
+    --table lists every difference with the empty columns decision (a or b) and by, for a third person.
+
+    Example: proctor build tracks theatre --table theatre/sources/differences.csv
+    """
+    report, made = _run(folder, steps, stages.Tracks(), (table,))
+    return _with_table(
+        report,
+        table,
+        table_of([one.difference for one in made], DIFFERENCE_COLUMNS, decided=True),
+        len(made),
+        "difference",
+    )
+
+
+def adjudication(folder: Folder, steps: Steps, tracks: Tracks = None, to: As = TracksAs.JSON) -> PluginReport:
+    """Make one annotation of two, as decided.
+
+    --tracks writes it, for `proctor build focus` and every other use.
+
+    Example: proctor build adjudication theatre --tracks tracks
+    """
+    report, made = _run(folder, steps, stages.Adjudication(), (tracks,))
+    return _with_tracks(report, tracks, to, [one.annotation for one in made])
+
+
+def _records(project: Project, stage: Stage[Any]) -> list[Any]:
+    folder: StageFolder[Record] = StageFolder(project, stage)
+    made = folder.read(ALL)
+    return [] if made is None else list(folder.records(made))
+
+
+def _run(folder: Path, steps: Steps, stage: Stage[Any], new: Sequence[Path | None]) -> tuple[PluginReport, list[Any]]:
+    """Runs up to the stage; what stands in the way of files that are asked for is said before."""
+    for path in new:
+        if path is not None and path.exists() and (path.is_file() or any(path.iterdir())):
+            raise InputError(path, found="something there already", expected="a new file or folder")
+    report = run_report(folder, steps, stage.name, ())
+    return report, _records(Project(folder), stage)
+
+
+def _with_table(report: PluginReport, table: Path | None, text: str, rows: int, what: str) -> PluginReport:
+    if table is None:
+        return report
+    write_whole(table, text)
+    return _noted(report, f"{count_of(rows, what)} in {table}")
+
+
+def _with_tracks(report: PluginReport, out: Path | None, to: TracksAs, some: Sequence[Annotation]) -> PluginReport:
+    if out is None or not some:
+        return report
+    files = write_folder(some, to.value, out)
+    return _noted(report, f"{count_of(len(files), 'file')} in {out}")
+
+
+def _noted(report: PluginReport, line: str) -> PluginReport:
+    return PluginReport(report.json, (*report.shown, line), report.notes, report.ok)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace('"', '""')
+    return f'"{escaped}"' if {",", '"', "\n"} & set(text) else text

@@ -1,0 +1,149 @@
+"""Tables that people fill in: rows with faults located and all listed at once, and a decision for each of some records."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from proctor.core import InputError, Noted, Sheet, SheetRow, by_cause, cell_text, is_empty, one_of, read_sheet
+
+T = TypeVar("T")
+
+MOST_ROWS = 2_000_000
+"""Of a table of votes, detections or decisions."""
+
+
+class Cells:
+    """The cells of one row, read one by one; what is wrong with one is a fault of the sheet, and the value None."""
+
+    def __init__(self, sheet: Sheet, row: SheetRow) -> None:
+        self._sheet, self._row, self.number = sheet, row, row.number
+        self.sound = True
+
+    def fault(self, column: str, found: str, expected: str) -> None:
+        """Notes a fault of this row."""
+        self.sound = False
+        self._sheet.fault(self.number, column, found, expected)
+
+    def text(self, column: str, expected: str = "a name on one line") -> str:
+        """Printable text of up to 200 characters."""
+        text = cell_text(self._row.cells.get(column))
+        if not text or not text.isprintable() or len(text) > 200:
+            self.fault(column, repr(text[:40]) if text else "nothing", expected)
+        return text
+
+    def number_in(self, column: str, low: float, high: float) -> float:
+        """A finite number from `low` to `high`; `low` where it is a fault."""
+        text = cell_text(self._row.cells.get(column))
+        try:
+            value = float(text.replace(",", ".") if self._sheet.decimal_comma else text)
+        except ValueError:
+            value = float("nan")
+        if not low <= value <= high:
+            self.fault(column, repr(text[:40]) if text else "nothing", f"a number from {low:g} to {high:g}")
+            return low
+        return value
+
+    def choice(self, column: str, words: Mapping[str, T]) -> T | None:
+        """What one of some words, in any case, stands for; None where it is a fault."""
+        text = cell_text(self._row.cells.get(column))
+        if text.casefold() not in words:
+            self.fault(column, repr(text[:40]) if text else "nothing", f"one of {', '.join(words)}")
+            return None
+        return words[text.casefold()]
+
+    def empty(self, column: str) -> bool:
+        """Whether nothing stands in the column."""
+        return is_empty(self._row.cells.get(column))
+
+
+def read_rows(file: Path, columns: Sequence[str], read: Callable[[Cells], T | None]) -> list[T]:
+    """What `read` makes of each row of a table (`SHEET_SUFFIXES`), None being left out. Raises one `InputError` for
+    all faults, those of the file and those that `read` notes; several of them are its notes, a line for each cause."""
+    sheet = read_sheet(file)
+    named = set(sheet.rows[0].cells) if sheet.rows else set(sheet.columns)  # columns that are still empty, too
+    missing = [name for name in columns if name not in named] if sheet.columns else []
+    if missing:
+        sheet.fault(1, "", f"no column {missing[0]!r}", f"the columns {', '.join(columns)}")
+    if len(sheet.rows) > MOST_ROWS:
+        sheet.fault(0, "", f"{len(sheet.rows):,} rows", f"at most {MOST_ROWS:,}")
+    found = [] if sheet.faults else [one for row in sheet.rows if (one := read(Cells(sheet, row))) is not None]
+    if len(sheet.faults) == 1:
+        raise sheet.faults[0].error(file)
+    if sheet.faults:
+        error = InputError(file, found=f"{len(sheet.faults):,} faults", expected="none (see above)")
+        noted = [
+            Noted(f"column {one.column!r}", one.place, one.found, one.expected, str(one.error(file)), one.row)
+            for one in sheet.faults
+        ]
+        for line in by_cause(noted):
+            error.add_note(line)
+        raise error
+    return found
+
+
+class Decidable(Protocol):
+    """A record that a person decides about."""
+
+    @property
+    def id(self) -> str:
+        """Its name, once in a table."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RecordDecision:
+    """What was decided about the record `id`, and by whom."""
+
+    id: str
+    choice: str
+    by: str
+
+
+def read_decisions(file: Path, records: Iterable[Decidable], choices: Sequence[str]) -> dict[str, RecordDecision]:
+    """The decisions of a table with the columns id, decision and by: those rows of `table_of` that somebody filled in.
+
+    A row without a decision is undecided. Raises `InputError` for a decision that is none of `choices` or names
+    nobody, for an id that is no record's, and for one that comes twice.
+    """
+    known = {one.id for one in records}
+    seen: dict[str, int] = {}
+
+    def read(cells: Cells) -> RecordDecision | None:
+        name = cells.text("id", "the id of a record")
+        if cells.empty("decision"):
+            return None
+        choice = cells.choice("decision", {one: one for one in choices})
+        by = cells.text("by", "who decided")
+        if name and name not in known:
+            cells.fault("id", repr(name), one_of(known, name) if known else "no row: nothing is open")
+        if name in seen:
+            cells.fault("id", f"{name!r} again", f"each id once; row {seen[name]} has it")
+        seen.setdefault(name, cells.number)
+        return RecordDecision(name, choice, by) if choice is not None else None
+
+    return {one.id: one for one in read_rows(file, ("id", "decision", "by"), read)}
+
+
+def table_of(records: Sequence[Any], columns: Sequence[str], *, decided: bool = False) -> str:
+    """Records (dataclasses) as CSV with these columns; `decided` adds the empty columns decision and by. None is an
+    empty cell, numbers have at most six digits after the point."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*columns, *(("decision", "by") if decided else ())])
+    for record in records:
+        cells = asdict(record)
+        writer.writerow([*(_cell(cells[name]) for name in columns), *(("", "") if decided else ())])
+    return out.getvalue()
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6f}".rstrip("0").rstrip(".")
+    return str(value).lower() if isinstance(value, bool) else str(value)

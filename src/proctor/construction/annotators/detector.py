@@ -1,0 +1,313 @@
+"""A detector that learns from annotators' boxes, in folds by video: what it says of a video comes from a network that has
+not seen it. RT-DETR from a small configuration, or any of transformers' detectors from weights by path."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, PositiveFloat
+
+from proctor.construction.annotation import Annotation
+from proctor.construction.annotators.networks import located, probabilities
+from proctor.construction.annotators.proposals import BoxDetection
+from proctor.core import ConfigurationError, InputError, generator, pip_install, read_model
+from proctor.models import Letterbox
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Frames = Callable[[str, Sequence[int]], Iterable["Image"]]
+"""The pictures of a video at some seconds, in their order."""
+
+Progress = Callable[[int, int], None]
+
+_MOST_PIXELS = 4 * 2**30
+_STRIDE = 32
+_BATCH_OF_LOOKING = 16
+
+
+@dataclass(frozen=True)
+class DetectorPlan:
+    """How a detector is trained.
+
+    `folds` networks are trained, each on the videos of all folds but one (videos of one group stay together), for
+    `steps` steps of `batch` pictures, which are fitted into `width` × `height` pixels (multiples of 32). `weights` is a
+    folder as transformers writes it (safetensors; RT-DETR, YOLOS and their like): fine-tuned with a rate of 1e-4. Without
+    it a small RT-DETR learns from scratch, with 3e-3. `seed` draws folds, pictures and first weights.
+
+    Raises `InputError` for what is out of range.
+    """
+
+    folds: int = 3
+    steps: int = 1500
+    batch: int = 8
+    width: int = 256
+    height: int = 160
+    weights: Path | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        bounds = (
+            ("folds", 2, 20),
+            ("steps", 1, 1_000_000),
+            ("batch", 1, 256),
+            ("width", 32, 2048),
+            ("height", 32, 2048),
+        )
+        for name, low, high in bounds:
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise InputError(None, name, found=str(value), expected=f"{low:,} to {high:,}")
+        for name in ("width", "height"):
+            if getattr(self, name) % _STRIDE:
+                raise InputError(None, name, found=str(getattr(self, name)), expected=f"a multiple of {_STRIDE}")
+
+
+def folds_of(groups: Mapping[str, str], folds: int, seed: int) -> dict[str, int]:
+    """The fold of each video, from 0; `groups` are the videos' groups. Groups are dealt out in a drawn order, so that
+    the folds differ by one group at most. Raises `InputError` for fewer groups than folds."""
+    names = sorted(set(groups.values()))
+    if len(names) < folds:
+        found = f"{len(names)} groups of videos"
+        raise InputError(None, "folds", found=found, expected=f"at least {folds}, one for each fold")
+    order = generator(seed, "detector", "folds").permutation(len(names))
+    fold = {names[int(place)]: number % folds for number, place in enumerate(order)}
+    return {video: fold[group] for video, group in groups.items()}
+
+
+def held_out_detections(
+    annotations: Sequence[Annotation],
+    seconds: Mapping[str, Sequence[int]],
+    frames: Frames,
+    plan: DetectorPlan,
+    groups: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> list[BoxDetection]:
+    """What is found in each video, at `seconds`, by the network that was trained without its group.
+
+    Boxes as they stand are learned from, with all their faults; what is covered or outside the picture is not.
+    `groups` are the videos' groups (without it each is its own). `progress` is called with steps done and in all.
+    The same arguments give the same detections on one kind of processor and number of threads.
+
+    Raises `ConfigurationError` where PyTorch or transformers is missing, and `InputError` for too few groups, for no
+    boxes, for weights that can't be used, and for more pictures than memory is meant for (4 GB).
+    """
+    videos = [one.video.id for one in annotations]
+    fold = folds_of({name: (groups or {}).get(name, name) for name in videos}, plan.folds, plan.seed)
+    classes = sorted({one.class_name for each in annotations for one in each.sightings if one.box is not None})
+    if not classes:
+        raise InputError(None, "boxes", found="none", expected="boxes to learn from")
+    pictures = _pictures(annotations, seconds, frames, plan, classes)
+    total, found = plan.folds * plan.steps, []
+    for held in range(plan.folds):
+        seen = [one for one in pictures if fold[one.video] != held]
+        if not any(len(one.labels) for one in seen):
+            raise InputError(None, f"fold {held}", found="no boxes in the other folds", expected="boxes to learn from")
+        with _seeded(plan.seed + held):
+            network = _Network(plan, classes)
+            rng = generator(plan.seed, "detector", f"fold {held}")
+            for step in range(plan.steps):
+                network.learn([seen[int(k)] for k in rng.integers(0, len(seen), plan.batch)], rng)
+                if progress is not None and (step % 10 == 9 or step + 1 == plan.steps):
+                    progress(held * plan.steps + step + 1, total)
+            found += network.look([one for one in pictures if fold[one.video] == held])
+    return sorted(found, key=lambda one: (one.video, one.second, -one.score))
+
+
+@dataclass(frozen=True)
+class _LearnedPicture:
+    """A picture as the network's input (height × width × 3, uint8) with its boxes: labels and, as shares of the input,
+    centres and sizes."""
+
+    video: str
+    second: int
+    pixels: NDArray[np.uint8]
+    letterbox: Letterbox
+    labels: NDArray[np.int64]
+    boxes: NDArray[np.float32]
+
+
+def _pictures(
+    annotations: Sequence[Annotation],
+    seconds: Mapping[str, Sequence[int]],
+    frames: Frames,
+    plan: DetectorPlan,
+    classes: Sequence[str],
+) -> list[_LearnedPicture]:
+    side = plan.width, plan.height
+    number = sum(len(seconds.get(one.video.id, ())) for one in annotations)
+    if 3 * number * plan.width * plan.height > _MOST_PIXELS:
+        most = _MOST_PIXELS // (3 * plan.width * plan.height)
+        raise InputError(
+            None, "pictures", found=f"{number:,} of {plan.width} x {plan.height}", expected=f"at most {most:,}"
+        )
+    found = []
+    for annotation in annotations:
+        video, by_second = annotation.video, annotation.by_second()
+        wanted = sorted(set(seconds.get(video.id, ())))
+        for second, picture in zip(wanted, frames(video.id, wanted), strict=True):
+            letterbox = Letterbox.of(picture.size, side)
+            scale = letterbox.scale * picture.width / video.width, letterbox.scale * picture.height / video.height
+            labels, boxes = [], []
+            for one in by_second.get(second, []):
+                if one.box is None or one.box.area <= 0:
+                    continue
+                x, y = (c * s for c, s in zip(one.box.centre, scale, strict=True))
+                box = np.array(
+                    [x + letterbox.left, y + letterbox.top, one.box.width * scale[0], one.box.height * scale[1]]
+                )
+                box /= np.array([*side, *side])
+                if (box[:2] > 0).all() and (box[:2] < 1).all():
+                    labels.append(classes.index(one.class_name))
+                    boxes.append(np.minimum(box, 1.0))
+            fitted = letterbox.fitted(picture.convert("RGB"), side)[0].transpose(1, 2, 0)
+            found.append(
+                _LearnedPicture(
+                    video.id, second, np.rint(fitted * 255).astype(np.uint8), letterbox, np.array(labels, dtype=np.int64),
+                    np.array(boxes, dtype=np.float32).reshape(-1, 4),
+                )
+            )  # fmt: skip
+    return found
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Draws of PyTorch from this seed on, and afterwards as if there had been none."""
+    torch = _torch()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def _torch() -> Any:
+    try:
+        import torch
+        import transformers  # noqa: F401 - asked for before hours of work
+    except ImportError as error:
+        raise ConfigurationError(f"the detector needs PyTorch and transformers: {pip_install('train')}") from error
+    return torch
+
+
+class _Network:
+    """One network while it learns, and when it has."""
+
+    def __init__(self, plan: DetectorPlan, classes: Sequence[str]) -> None:
+        self._torch, self._plan, self.classes = _torch(), plan, tuple(classes)
+        self._mean, self._spread = np.full(3, 0.45, np.float32), np.full(3, 0.25, np.float32)
+        if plan.weights is None:
+            self._model = _from_scratch(len(classes))
+            rate = 3e-3
+        else:
+            self._model = _from_weights(plan.weights, classes)
+            self._mean, self._spread = _normalisation(plan.weights)
+            rate = 1e-4
+        optim = self._torch.optim
+        self._optimiser = optim.AdamW(self._model.parameters(), lr=rate, weight_decay=1e-4)
+        self._rates = optim.lr_scheduler.OneCycleLR(self._optimiser, rate, total_steps=plan.steps + 1, pct_start=0.1)
+        self.losses: list[float] = []
+
+    def learn(self, pictures: Sequence[_LearnedPicture], rng: np.random.Generator) -> None:
+        """One step on some pictures, each mirrored in half of the cases across and down, and made lighter or darker."""
+        torch = self._torch
+        pixels, labels = [], []
+        for one in pictures:
+            light = np.float32(rng.uniform(0.8, 1.2) / 255)
+            values, boxes = np.asarray(one.pixels * light, dtype=np.float32), one.boxes.copy()
+            for axis in (1, 0):
+                if rng.random() < 0.5:
+                    values = np.flip(values, axis)
+                    boxes[:, 1 - axis] = 1 - boxes[:, 1 - axis]
+            pixels.append(self._normal(values))
+            labels.append({"class_labels": torch.from_numpy(one.labels), "boxes": torch.from_numpy(boxes)})
+        self._model.train()
+        loss = self._model(torch.from_numpy(np.stack(pixels)), labels=labels).loss
+        self._optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self._model.parameters(), 0.5)
+        self._optimiser.step()
+        self._rates.step()
+        self.losses.append(loss.item())
+        if not math.isfinite(self.losses[-1]):
+            raise InputError(
+                self._plan.weights, "training", found="a loss that is not finite", expected="other weights"
+            )
+
+    def look(self, pictures: Sequence[_LearnedPicture]) -> list[BoxDetection]:
+        """What it finds, with `LEAST_SCORE` or more."""
+        torch, found = self._torch, []
+        self._model.eval()
+        scale = np.array([self._plan.width, self._plan.height] * 2, dtype=np.float32)
+        for start in range(0, len(pictures), _BATCH_OF_LOOKING):
+            some = pictures[start : start + _BATCH_OF_LOOKING]
+            values = np.stack([self._normal(np.asarray(one.pixels / 255, dtype=np.float32)) for one in some])
+            with torch.no_grad():
+                seen = self._model(torch.from_numpy(values))
+            for one, logits, boxes in zip(some, seen.logits.numpy(), seen.pred_boxes.numpy(), strict=True):
+                scores = probabilities(logits, len(self.classes))
+                found += located(one.video, one.second, (scores, boxes * scale), self.classes, one.letterbox)
+        return found
+
+    def _normal(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.ascontiguousarray(((values - self._mean) / self._spread).transpose(2, 0, 1))
+
+
+def _from_scratch(classes: int) -> Any:
+    """RT-DETR with 0.3 million parameters: a residual network of three stages, features at every 8th and 16th pixel, two
+    layers of decoder, 20 queries."""
+    from transformers import RTDetrConfig, RTDetrForObjectDetection, RTDetrResNetConfig
+
+    width, channels = 48, [24, 48, 64]
+    backbone = RTDetrResNetConfig(
+        embedding_size=channels[0], hidden_sizes=channels, depths=[1, 1, 1], layer_type="basic",
+        out_features=["stage2", "stage3"],
+    )  # fmt: skip
+    heads = {"encoder_attention_heads": 4, "decoder_attention_heads": 3, "decoder_layers": 2, "num_queries": 20}
+    sizes = {"encoder_ffn_dim": 128, "decoder_ffn_dim": 128, "encoder_hidden_dim": width, "d_model": width}
+    config = RTDetrConfig(
+        backbone_config=backbone, num_labels=classes, encoder_in_channels=channels[1:], feat_strides=[8, 16],
+        num_feature_levels=2, decoder_in_channels=[width, width], num_denoising=20, hidden_expansion=0.5,
+        encode_proj_layers=[1], anchor_image_size=None, **heads, **sizes,
+    )  # fmt: skip
+    return RTDetrForObjectDetection(config)
+
+
+def _from_weights(folder: Path, classes: Sequence[str]) -> Any:
+    from transformers import AutoModelForObjectDetection
+
+    if not (folder / "config.json").is_file() or not list(folder.glob("*.safetensors")):
+        raise InputError(
+            folder, found="no config.json and *.safetensors", expected="a detector's folder (transformers)"
+        )
+    names = dict(enumerate(classes))
+    try:
+        return AutoModelForObjectDetection.from_pretrained(
+            str(folder), id2label=names, label2id={name: number for number, name in names.items()},
+            ignore_mismatched_sizes=True, local_files_only=True, use_safetensors=True, trust_remote_code=False,
+        )  # fmt: skip
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        found = " ".join(str(error).split())[:120]
+        raise InputError(folder, found=found, expected="a detector of transformers (RT-DETR, YOLOS, …)") from error
+
+
+class _Processor(BaseModel):
+    """What `preprocessor_config.json` says of how pictures were normalised; the defaults are transformers' own."""
+
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+    do_normalize: bool = False
+    image_mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
+    image_std: tuple[PositiveFloat, PositiveFloat, PositiveFloat] = (0.229, 0.224, 0.225)
+
+
+def _normalisation(folder: Path) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Mean and spread of the pictures that the weights were made with; 0 and 1 where they were not normalised."""
+    file = folder / "preprocessor_config.json"
+    said = read_model(file, _Processor, "the settings of an image processor") if file.is_file() else _Processor()
+    mean, spread = (said.image_mean, said.image_std) if said.do_normalize else ((0, 0, 0), (1, 1, 1))
+    return np.array(mean, dtype=np.float32), np.array(spread, dtype=np.float32)

@@ -1,0 +1,302 @@
+"""Two annotators' tracks of one video: how far they agree, what differs, and one annotation of both once a third person has
+decided about each difference."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from proctor.construction.annotation import AnnotatedMoment, Annotation, Sighting, official_name
+from proctor.construction.annotators.decisions import RecordDecision
+from proctor.core import InputError
+from proctor.stats import Estimate, Floats, Resampling, ratio, sums_interval
+
+ALIKE = 0.5
+"""From this overlap (intersection over union) on, two boxes are of the same thing."""
+
+MOMENT_S = 1.0
+"""Seconds between two moments, up to which they are the same one."""
+
+DifferenceKind = Literal["only-a", "only-b", "place", "class", "identity", "covered", "state", "moment"]
+CHOICES = ("a", "b")
+
+
+@dataclass(frozen=True, slots=True)
+class TrackDifference:
+    """What two annotators say differently from second `first` to `last`: `a` and `b` are the instances that it is about,
+    '' where one has none.
+
+    only-a, only-b: a box that the other does not have. place: boxes of one instance that overlap by less than `ALIKE`.
+    class: another class. identity: the same box, as part of another track. covered: one draws a box, or says nothing,
+    where the other says covered. state: partly covered or not, inside the patient or not. moment: an insertion or a
+    retrieval that the other does not have within `MOMENT_S`; both moments, where each has one.
+    """
+
+    id: str
+    video: str
+    first: int
+    last: int
+    kind: DifferenceKind
+    a: str
+    b: str
+    detail: str
+
+
+DIFFERENCE_COLUMNS = tuple(TrackDifference.__dataclass_fields__)
+
+
+@dataclass(frozen=True)
+class TrackComparison:
+    """Two annotations of one video. `partner` maps instances of b to instances of a, one to one, so that most boxes
+    belong to partners. `sums`: pairs of boxes of one class, boxes of a, boxes of b, pairs of any class, pairs whose
+    instances are partners, and the sum of the overlaps of all pairs."""
+
+    video: str
+    partner: Mapping[str, str]
+    differences: tuple[TrackDifference, ...]
+    sums: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrackAgreement:
+    """How far two annotators agree, over videos: F1 of boxes (same class, overlap of `ALIKE` or more), the share of
+    pairs of boxes with the same class, the F1 of identity (IDF1: Ristani et al. 2016, ECCV workshops: pairs whose
+    instances are partners), and the mean overlap of pairs. Intervals are clustered by video."""
+
+    boxes: Estimate
+    classes: Estimate
+    identity: Estimate
+    overlap: Estimate
+
+
+def compare_tracks(a: Annotation, b: Annotation) -> TrackComparison:
+    """Compares two annotators. At each second boxes are paired one to one for the largest sum of overlaps of at least
+    `ALIKE`, whatever their classes; instances are then partners one to one so that most pairs belong to partners.
+
+    Raises `InputError` for annotations of two videos, and for an instance in two places at one second.
+    """
+    if a.video.id != b.video.id:
+        raise InputError(None, "video", found=f"{a.video.id!r} and {b.video.id!r}", expected="the same")
+    for one in (a, b):
+        _check_single(one)
+    pairs = {second: _paired(left, right) for second, left, right in _seconds(a, b)}
+    partner = _partners([(left.instance, right.instance) for some in pairs.values() for left, right, _ in some])
+    found: dict[tuple[DifferenceKind, str, str, str], list[int]] = defaultdict(list)
+    for second, left, right in _seconds(a, b):
+        for kind, own, other, detail in _differences(left, right, pairs[second], partner):
+            found[kind, own, other, detail].append(second)
+    differences = [
+        _difference(a.video.id, key, first, last) for key, seconds in found.items() for first, last in _runs(seconds)
+    ]
+    differences += _moments(a, b, partner)
+    every = [pair for some in pairs.values() for pair in some]
+    sums = (
+        float(sum(_class(left) == _class(right) for left, right, _ in every)),
+        *(float(sum(one.box is not None for one in each.sightings)) for each in (a, b)),
+        float(len(every)),
+        float(sum(partner.get(right.instance) == left.instance for left, right, _ in every)),
+        sum(overlap for _, _, overlap in every),
+    )
+    ordered = sorted(differences, key=lambda one: (one.first, one.last, one.kind, one.a, one.b))
+    return TrackComparison(a.video.id, partner, tuple(ordered), sums)
+
+
+def agreement_of(comparisons: Sequence[TrackComparison], plan: Resampling = Resampling()) -> TrackAgreement:
+    """The agreement over all videos; an estimate is None where there is nothing to compare, and has no interval with
+    fewer than three videos."""
+    table = np.array([one.sums for one in comparisons], dtype=np.float64).reshape(-1, 6)
+    groups, within = [one.video for one in comparisons], plan.within(0, 1)
+
+    def estimate(statistic: Callable[[Floats], Floats]) -> Estimate:
+        return sums_interval(table, groups, statistic, plan=within)
+
+    return TrackAgreement(
+        boxes=estimate(lambda sums: ratio(2 * sums[:, 0], sums[:, 1] + sums[:, 2])),
+        classes=estimate(lambda sums: ratio(sums[:, 0], sums[:, 3])),
+        identity=estimate(lambda sums: ratio(2 * sums[:, 4], sums[:, 1] + sums[:, 2])),
+        overlap=estimate(lambda sums: ratio(sums[:, 5], sums[:, 3])),
+    )
+
+
+def adjudicated(
+    a: Annotation, b: Annotation, comparison: TrackComparison, decisions: Mapping[str, RecordDecision]
+) -> tuple[Annotation, list[TrackDifference]]:
+    """One annotation of both, and the differences that nobody has decided: there, and where "a" was chosen, a stands;
+    where "b" was chosen, b does, under the names of a's instances. What is b's alone keeps its name, unless a has
+    another instance of that name: then "-b" is added.
+
+    Raises `InputError` where the decisions put an instance in two places at one second, which one decision about a
+    swap of identities without the other does.
+    """
+    name = _Names(a, comparison.partner)
+    mine = {(one.second, one.instance): one for one in a.sightings}
+    theirs = {(one.second, one.instance): one for one in b.sightings}
+    kept, added = dict(mine), []
+    moments, open_ones = list(a.moments), []
+    for one in comparison.differences:
+        if one.id not in decisions:
+            open_ones.append(one)
+        elif decisions[one.id].choice == "b" and one.kind == "moment":
+            moments = _moments_of_b(moments, b, one, name)
+        elif decisions[one.id].choice == "b":
+            for second in range(one.first, one.last + 1):
+                kept.pop((second, one.a), None)
+                new = theirs.get((second, one.b))
+                if new is not None:
+                    instance = one.a if one.a and one.kind != "identity" else name.of(one.b)
+                    added.append(new.model_copy(update={"instance": instance}))
+    for sighting in added:
+        key = (sighting.second, sighting.instance)
+        if key in kept and kept[key] != sighting:
+            expected = "one: decide about both tracks alike"
+            place = f"video {a.video.id!r}, {sighting.second} s, instance {sighting.instance!r}"
+            raise InputError(None, place, found="two places", expected=expected)
+        kept[key] = sighting
+    return Annotation(video=a.video, sightings=tuple(kept.values()), moments=tuple(moments)), open_ones
+
+
+class _Names:
+    """What b's instances are called in the common annotation."""
+
+    def __init__(self, a: Annotation, partner: Mapping[str, str]) -> None:
+        self._taken = {one.instance for one in a.sightings} | {one.instance for one in a.moments}
+        self._partner = partner
+
+    def of(self, instance: str) -> str:
+        alone = f"{instance}-b" if instance in self._taken else instance
+        return self._partner.get(instance, alone)
+
+
+def _check_single(one: Annotation) -> None:
+    times = Counter((seen.second, seen.instance) for seen in one.sightings)
+    twice = next((key for key, count in times.items() if count > 1), None)
+    if twice is not None:
+        place = f"video {one.video.id!r}, {twice[0]} s, instance {twice[1]!r}"
+        raise InputError(None, place, found="two places", expected="one at a second")
+
+
+def _seconds(a: Annotation, b: Annotation) -> Iterator[tuple[int, list[Sighting], list[Sighting]]]:
+    left, right = a.by_second(), b.by_second()
+    for second in sorted({*left, *right}):
+        yield second, left.get(second, []), right.get(second, [])
+
+
+def _paired(left: Sequence[Sighting], right: Sequence[Sighting]) -> list[tuple[Sighting, Sighting, float]]:
+    """Boxes one to one with their overlap; between equal sums the same class and the same name decide."""
+    one, other = ([each for each in some if each.box is not None] for some in (left, right))
+    if not one or not other:
+        return []
+    overlap = np.array([[0.0 if x.box is None or y.box is None else x.box.overlap(y.box) for y in other] for x in one])
+    alike = np.array([[(_class(x) == _class(y)) + (x.instance == y.instance) for y in other] for x in one])
+    worth = np.where(overlap >= ALIKE, overlap + 1e-6 * alike, 0.0)
+    places = zip(*linear_sum_assignment(-worth), strict=True)
+    return [(one[i], other[j], float(overlap[i, j])) for i, j in places if worth[i, j] > 0]
+
+
+def _partners(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    counts = Counter(pairs)
+    own, other = (sorted({pair[side] for pair in counts}) for side in (0, 1))
+    if not counts:
+        return {}
+    table = np.array(
+        [[counts.get((x, y), 0) + (0.5 if x == y and (x, y) in counts else 0) for y in other] for x in own]
+    )
+    places = zip(*linear_sum_assignment(-table), strict=True)
+    return {other[j]: own[i] for i, j in places if table[i, j] > 0}
+
+
+def _class(one: Sighting | AnnotatedMoment) -> str:
+    return official_name(one.class_name) or one.class_name
+
+
+Said = tuple[DifferenceKind, str, str, str]
+
+
+def _differences(
+    left: Sequence[Sighting],
+    right: Sequence[Sighting],
+    pairs: Sequence[tuple[Sighting, Sighting, float]],
+    partner: Mapping[str, str],
+) -> Iterator[Said]:
+    for x, y, _ in pairs:
+        yield from _of_pair(x, y, partner)
+    mine = {x.instance: x for x in left if x.instance not in {one.instance for one, _, _ in pairs}}
+    for y in right:
+        if y.instance in {one.instance for _, one, _ in pairs}:
+            continue
+        name = partner.get(y.instance, "")
+        if name not in mine:
+            yield ("only-b" if y.box else "covered"), "", y.instance, f"nothing | {_what(y)}"
+            continue
+        x = mine.pop(name)
+        if x.box is not None and y.box is not None:
+            yield "place", x.instance, y.instance, f"two boxes of {x.class_name}"
+        elif x.box is not None or y.box is not None:
+            yield "covered", x.instance, y.instance, f"{_what(x)} | {_what(y)}"
+    for x in mine.values():
+        yield ("only-a" if x.box else "covered"), x.instance, "", f"{_what(x)} | nothing"
+
+
+def _of_pair(x: Sighting, y: Sighting, partner: Mapping[str, str]) -> Iterator[Said]:
+    if _class(x) != _class(y):
+        yield "class", x.instance, y.instance, f"{x.class_name} | {y.class_name}"
+    if partner.get(y.instance) != x.instance:
+        yield "identity", x.instance, y.instance, f"{x.instance} | {partner.get(y.instance, y.instance)}"
+    if (x.occluded, x.in_patient) != (y.occluded, y.in_patient):
+        yield "state", x.instance, y.instance, f"{_state(x)} | {_state(y)}"
+
+
+def _what(one: Sighting) -> str:
+    return one.class_name if one.box is not None else f"{one.class_name} covered"
+
+
+def _state(one: Sighting) -> str:
+    return ("partly covered" if one.occluded else "plain") + ("" if one.in_patient else ", outside")
+
+
+def _runs(seconds: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """First and last of each stretch of seconds on end."""
+    first = last = seconds[0]
+    for second in seconds[1:]:
+        if second > last + 1:
+            yield first, last
+            first = second
+        last = second
+    yield first, last
+
+
+def _difference(video: str, said: Said, first: int, last: int) -> TrackDifference:
+    kind, a, b, detail = said
+    label = detail.partition(":")[0] if kind == "moment" else kind
+    name = f"{video}@{first}-{last}:{label}:{a or '-'}|{b or '-'}"
+    return TrackDifference(name, video, first, last, kind, a, b, detail)
+
+
+def _moments(a: Annotation, b: Annotation, partner: Mapping[str, str]) -> Iterator[TrackDifference]:
+    theirs = {one: name for name, one in partner.items()}
+    pairs = {(theirs.get(one.instance, ""), one.instance) for one in a.moments}
+    pairs |= {(one.instance, partner.get(one.instance, "")) for one in b.moments}
+    for pair in sorted(pairs):
+        for kind in ("insertion", "retrieval"):
+            x = sorted(one.time for one in a.moments if one.instance == pair[1] and one.kind == kind)
+            y = sorted(one.time for one in b.moments if one.instance == pair[0] and one.kind == kind)
+            if len(x) == len(y) and all(abs(s - t) <= MOMENT_S for s, t in zip(x, y, strict=True)):
+                continue
+            shown = " | ".join(", ".join(f"{time:g} s" for time in times) or "none" for times in (x, y))
+            first = int(min(x + y))
+            yield _difference(a.video.id, ("moment", pair[1], pair[0], f"{kind}: {shown}"), first, int(max(x + y)))
+
+
+def _moments_of_b(
+    moments: list[AnnotatedMoment], b: Annotation, one: TrackDifference, name: _Names
+) -> list[AnnotatedMoment]:
+    kind = one.detail.partition(":")[0]
+    kept = [each for each in moments if not (each.instance == one.a and each.kind == kind)]
+    instance = one.a or name.of(one.b)
+    new = [each for each in b.moments if each.instance == one.b and each.kind == kind]
+    return [*kept, *(each.model_copy(update={"instance": instance}) for each in new)]

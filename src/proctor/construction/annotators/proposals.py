@@ -1,0 +1,368 @@
+"""What a detector that has not seen a video says about its boxes: those that seem to be missing, misplaced or of another
+class, each with a correction that is proposed to a person, and never made by itself."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from proctor.construction.annotation import AnnotatedBox, Annotation, Sighting
+from proctor.construction.annotators.decisions import Cells, RecordDecision, read_rows
+from proctor.core import InputError
+
+SAME = 0.4
+"""From this overlap (intersection over union) on, a box and a detection are of one thing. A box that is drawn beside a
+small thing by half its size has a third; two who draw the same thing with care have more than half."""
+
+ONCE = 0.5
+"""Above this overlap two detections of one class are of one thing."""
+
+NEAR = 1.5
+"""Diagonals of the larger of two boxes between their centres, up to which one may be the other, misplaced."""
+
+TWICE = 0.3
+"""From this overlap on, a detection beside a matched box of its class is that box once more, and nothing missing."""
+
+CROSSED = 0.75
+"""Up to this overlap things of different classes may lie on one another; above it two detections are of one thing."""
+
+ProposalKind = Literal["missing", "misplaced", "mislabelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class BoxDetection:
+    """A box that a detector found at a second of a video, with its class and a score from 0 to 1."""
+
+    video: str
+    second: int
+    class_name: str
+    box: AnnotatedBox
+    score: float
+
+
+def read_detections(file: Path) -> list[BoxDetection]:
+    """Detections of any detector, from a table with the columns video, second, class, x, y, width, height (pixels,
+    origin at the top left) and score. Raises one `InputError` that lists all faults."""
+
+    def read(cells: Cells) -> BoxDetection | None:
+        video, class_name = cells.text("video"), cells.text("class")
+        second = cells.number_in("second", 0, 360_000)
+        if second != int(second):
+            cells.fault("second", f"{second:g}", "a whole second")
+        x, y = (cells.number_in(name, -1e5, 1e5) for name in ("x", "y"))
+        width, height = (cells.number_in(name, 0, 1e5) for name in ("width", "height"))
+        score = cells.number_in("score", 0, 1)
+        if not cells.sound:
+            return None
+        return BoxDetection(video, int(second), class_name, AnnotatedBox(x=x, y=y, width=width, height=height), score)
+
+    columns = ("video", "second", "class", "x", "y", "width", "height", "score")
+    return read_rows(file, columns, read)
+
+
+@dataclass(frozen=True, slots=True)
+class BoxProposal:
+    """A correction of one box, as a row of a table. `instance` is that of the box, or of the track that a missing box
+    would continue, or a new name. `was` is the class as it stands, '' for a missing box; `class_name`, `x`, `y`,
+    `width` and `height` are what it would be. `score` is the detection's, `reason` says what was seen."""
+
+    id: str
+    video: str
+    second: int
+    kind: ProposalKind
+    instance: str
+    was: str
+    class_name: str
+    x: float
+    y: float
+    width: float
+    height: float
+    score: float
+    reason: str
+
+    @property
+    def box(self) -> AnnotatedBox:
+        """The box as it would be."""
+        return AnnotatedBox(x=self.x, y=self.y, width=self.width, height=self.height)
+
+
+PROPOSAL_COLUMNS = tuple(BoxProposal.__dataclass_fields__)
+"""Of the table that people decide in."""
+
+ACCEPT, REJECT = "accept", "reject"
+
+
+def sure_score(annotations: Sequence[Annotation], detections: Sequence[BoxDetection]) -> float:
+    """The score from which on detections agree best with the boxes as they stand (largest F1, a match being the same
+    class at an overlap of `SAME`): networks differ in how sure they say they are. ½ without detections.
+
+    Boxes that annotators forgot count against it, alike at every score, so it is a little too high, never too low."""
+    found = _by_frame(detections)
+    hits: list[tuple[float, bool]] = []
+    boxes = 0
+    for annotation in annotations:
+        for second, seen in annotation.by_second().items():
+            drawn = [one for one in seen if one.box is not None]
+            boxes += len(drawn)
+            some = _distinct(found.pop((annotation.video.id, second), []))
+            matched = {
+                b for a, b in _pairs(drawn, some, SAME) if _class(drawn[a].class_name) == _class(some[b].class_name)
+            }
+            hits += [(one.score, place in matched) for place, one in enumerate(some)]
+    hits += [(one.score, False) for some in found.values() for one in _distinct(some)]
+    if not hits:
+        return 0.5
+    ordered = sorted(hits, key=lambda one: -one[0])
+    right = np.cumsum([hit for _, hit in ordered])
+    f1 = 2 * right / (boxes + np.arange(1, len(ordered) + 1))
+    return ordered[int(np.argmax(f1))][0]
+
+
+def propose(
+    annotation: Annotation, detections: Iterable[BoxDetection], score: float, seconds: Iterable[int] | None = None
+) -> list[BoxProposal]:
+    """The corrections that held-out detections of a video propose, in order of time.
+
+    At each second (`seconds`: those that were annotated; else all that have a box or a detection) detections that
+    overlap by more than `ONCE` (of different classes: `CROSSED`) are one, the surest. Boxes and detections are paired one to one for the largest sum of
+    overlaps of at least `SAME`. Of a pair with different classes the box is *mislabelled*, where the detection's score
+    is `score` or more and no detection of the box's own class lies there with half of it. A box without a pair and a
+    detection of its class without one, no farther apart than `NEAR`, are paired by distance: *misplaced*. What is left
+    of detections with `score` or more, and does not lie on another box (`TWICE`; of another class `SAME`), is *missing*. An instance that is said to be
+    covered gets no box where it was last seen, or is seen next; nor its class, where it is never seen.
+    """
+    video = annotation.video.id
+    found = _by_frame(one for one in detections if one.video == video)
+    by_second = annotation.by_second()
+    due = sorted({*by_second, *(second for _, second in found)} if seconds is None else set(seconds))
+    tracks = _Tracks(annotation)
+    proposals: list[BoxProposal] = []
+    for second in due:
+        everything = found.get((video, second), [])
+        some = _distinct(everything)
+        seen = by_second.get(second, [])
+        boxes = [one for one in seen if one.box is not None]
+        pairs = _pairs(boxes, some, SAME)
+        for a, b in pairs:
+            if some[b].score >= score and _other_class(boxes[a], some[b], everything):
+                proposals.append(_proposal("mislabelled", video, boxes[a], some[b]))
+        left = [one for place, one in enumerate(boxes) if place not in {a for a, _ in pairs}]
+        free = [one for place, one in enumerate(some) if place not in {b for _, b in pairs} and one.score >= score]
+        moved = _moved(left, free)
+        proposals += [_proposal("misplaced", video, left[a], free[b]) for a, b in moved]
+        covered = [tracks.covered(one) for one in seen if one.box is None]
+        for place, one in enumerate(free):
+            if place not in {b for _, b in moved} and not any(_on(box, one) for box in [*boxes, *covered]):
+                proposals.append(_missing(tracks, one))
+    return proposals
+
+
+def _on(box: Sighting, seen: BoxDetection) -> bool:
+    least = TWICE if _class(box.class_name) == _class(seen.class_name) else SAME
+    if box.box is None:
+        return least == TWICE
+    return box.box.overlap(seen.box) >= least
+
+
+def _class(name: str) -> str:
+    return " ".join(name.replace("_", " ").split()).casefold()
+
+
+def _by_frame(detections: Iterable[BoxDetection]) -> dict[tuple[str, int], list[BoxDetection]]:
+    found: dict[tuple[str, int], list[BoxDetection]] = defaultdict(list)
+    for one in detections:
+        found[one.video, one.second].append(one)
+    return dict(found)
+
+
+def _distinct(detections: Sequence[BoxDetection]) -> list[BoxDetection]:
+    """The surest of those that are of one thing."""
+    kept: list[BoxDetection] = []
+    for one in sorted(detections, key=lambda one: (-one.score, one.class_name, one.box.x, one.box.y)):
+        if all(
+            one.box.overlap(other.box) <= (ONCE if _class(one.class_name) == _class(other.class_name) else CROSSED)
+            for other in kept
+        ):
+            kept.append(one)
+    return kept
+
+
+def _pairs(boxes: Sequence[Sighting], detections: Sequence[BoxDetection], least: float) -> list[tuple[int, int]]:
+    """Boxes and detections one to one, for the largest sum of overlaps; the same class decides between equals."""
+    if not boxes or not detections:
+        return []
+    overlap = np.array([[0.0 if a.box is None else a.box.overlap(b.box) for b in detections] for a in boxes])
+    alike = np.array([[_class(a.class_name) == _class(b.class_name) for b in detections] for a in boxes])
+    worth = np.where(overlap >= least, overlap + 0.1 * alike, 0.0)
+    return [(int(a), int(b)) for a, b in zip(*linear_sum_assignment(-worth), strict=True) if worth[a, b] > 0]
+
+
+def _other_class(box: Sighting, detection: BoxDetection, everything: Sequence[BoxDetection]) -> bool:
+    own = _class(box.class_name)
+    if own == _class(detection.class_name) or box.box is None:
+        return False
+    return not any(
+        _class(one.class_name) == own and one.box.overlap(box.box) >= SAME and one.score >= detection.score / 2
+        for one in everything
+    )
+
+
+def _moved(boxes: Sequence[Sighting], detections: Sequence[BoxDetection]) -> list[tuple[int, int]]:
+    if not boxes or not detections:
+        return []
+    far = np.full((len(boxes), len(detections)), 1e6)
+    for a, box in enumerate(boxes):
+        for b, one in enumerate(detections):
+            if box.box is not None and _class(box.class_name) == _class(one.class_name):
+                apart = float(np.hypot(*np.subtract(box.box.centre, one.box.centre)))
+                far[a, b] = apart / max(*(np.hypot(each.width, each.height) for each in (box.box, one.box)), 1.0)
+    return [(int(a), int(b)) for a, b in zip(*linear_sum_assignment(far), strict=True) if far[a, b] <= NEAR]
+
+
+def _proposal(kind: ProposalKind, video: str, box: Sighting, seen: BoxDetection) -> BoxProposal:
+    overlap = 0.0 if box.box is None else box.box.overlap(seen.box)
+    if kind == "mislabelled":
+        place, reason = box.box or seen.box, f"a {seen.class_name} is seen in the box of a {box.class_name}"
+    else:
+        place, reason = seen.box, f"the {seen.class_name} is seen elsewhere, overlap {overlap:.2f}"
+    name = f"{video}@{box.second}:{box.instance}:{kind}"
+    return _at(name, kind, (video, box.second, box.instance, box.class_name), seen, place, reason)
+
+
+def _at(
+    name: str, kind: ProposalKind, stood: tuple[str, int, str, str], seen: BoxDetection, box: AnnotatedBox, reason: str
+) -> BoxProposal:
+    video, second, instance, was = stood
+    x, y, width, height = (round(value, 2) for value in (box.x, box.y, box.width, box.height))
+    return BoxProposal(
+        id=name, video=video, second=second, kind=kind, instance=instance, was=was, class_name=seen.class_name,
+        x=x, y=y, width=width, height=height, score=round(seen.score, 4), reason=reason,
+    )  # fmt: skip
+
+
+class _Tracks:
+    """The tracks of a video, to which a missing box may belong, and names for new ones."""
+
+    def __init__(self, annotation: Annotation) -> None:
+        self.by_second = annotation.by_second()
+        self.names = {one.instance for one in annotation.sightings} | {one.instance for one in annotation.moments}
+        self.added: list[tuple[int, Sighting]] = []
+
+    def covered(self, one: Sighting) -> Sighting:
+        """A sighting without a box, with the box of the same instance that is nearest in time, where it has one."""
+        own = [other for seen in self.by_second.values() for other in seen if other.instance == one.instance]
+        boxed = [other for other in own if other.box is not None]
+        near = min(boxed, key=lambda other: abs(other.second - one.second), default=one)
+        return one.model_copy(update={"box": near.box})
+
+    def around(self, seen: BoxDetection) -> str:
+        """The instance of the same class whose box within two seconds overlaps most, and that has none now; else a new
+        name."""
+        here = {one.instance for one in self.by_second.get(seen.second, [])}
+        here |= {one.instance for second, one in self.added if second == seen.second}
+        best, most = "", 0.1
+        near = [one for step in (-1, 1, -2, 2) for one in self.by_second.get(seen.second + step, [])]
+        near += [one for second, one in self.added if 0 < abs(second - seen.second) <= 2]
+        for one in near:
+            alike = _class(one.class_name) == _class(seen.class_name) and one.instance not in here
+            overlap = one.box.overlap(seen.box) if one.box is not None and alike else 0.0
+            if overlap > most:
+                best, most = one.instance, overlap
+        if not best:
+            number = 1
+            while (best := f"{_class(seen.class_name).replace(' ', '-')}-new-{number}") in self.names:
+                number += 1
+            self.names.add(best)
+        sighting = Sighting(second=seen.second, instance=best, class_name=seen.class_name, box=seen.box)
+        self.added.append((seen.second, sighting))
+        return best
+
+
+def _missing(tracks: _Tracks, seen: BoxDetection) -> BoxProposal:
+    instance = tracks.around(seen)
+    name = f"{seen.video}@{seen.second}:{instance}:missing"
+    stood = (seen.video, seen.second, instance, "")
+    return _at(name, "missing", stood, seen, seen.box, f"a {seen.class_name} is seen where no box is drawn")
+
+
+def corrected(
+    annotation: Annotation, proposals: Iterable[BoxProposal], decisions: Mapping[str, RecordDecision]
+) -> Annotation:
+    """The annotation with those proposals made that somebody accepted; all others leave it as it is.
+
+    A corrected box keeps its instance, attributes and flags; a box that was moved is no longer `filled`. Raises
+    `InputError` where an accepted proposal is of a box that the annotation no longer has, or has by now: it was made
+    of another version.
+    """
+    stands = {(one.second, one.instance): one for one in annotation.sightings}
+    for one in proposals:
+        taken = decisions.get(one.id)
+        if one.video != annotation.video.id or taken is None or taken.choice != ACCEPT:
+            continue
+        key = (one.second, one.instance)
+        box = stands.get(key)
+        if (box is None) != (one.kind == "missing") or (box is not None and box.class_name != one.was):
+            found = "no such box" if box is None else f"a box of a {box.class_name}"
+            expected = f"the box of a {one.was}" if one.was else "none"
+            raise InputError(None, f"proposal {one.id!r}", found=found, expected=f"{expected}: propose again")
+        if box is None:
+            stands[key] = Sighting(second=one.second, instance=one.instance, class_name=one.class_name, box=one.box)
+        elif one.kind == "mislabelled":
+            stands[key] = box.model_copy(update={"class_name": one.class_name})
+        else:
+            stands[key] = box.model_copy(update={"box": one.box, "filled": False})
+    twice = len(annotation.sightings) - len({(one.second, one.instance) for one in annotation.sightings})
+    if twice:
+        raise InputError(None, f"video {annotation.video.id!r}", found="an instance in two places at one second",
+                         expected="one: proctor build convert tells of it")  # fmt: skip
+    return Annotation(video=annotation.video, sightings=tuple(stands.values()), moments=annotation.moments)
+
+
+_ASKED = "proposal"
+
+
+def with_proposals(annotation: Annotation, proposals: Iterable[BoxProposal]) -> Annotation:
+    """The annotation with each proposal as a box of its own, for CVAT: instance and attribute `proposal` are its id,
+    `kind`, `score` and `reason` say what it is, and a person writes accept or reject into `decision` and a name into
+    `by`. `asked_back` reads it."""
+    shown = [
+        Sighting(
+            second=one.second,
+            instance=one.id[:200],
+            class_name=one.class_name,
+            box=one.box,
+            attributes={
+                _ASKED: one.id[:200], "kind": one.kind, "score": f"{one.score:.2f}", "reason": one.reason[:200],
+                "decision": "open", "by": "nobody",
+            },
+        )
+        for one in proposals
+        if one.video == annotation.video.id
+    ]  # fmt: skip
+    return Annotation(video=annotation.video, sightings=(*annotation.sightings, *shown), moments=annotation.moments)
+
+
+def asked_back(annotation: Annotation) -> tuple[Annotation, dict[str, RecordDecision]]:
+    """The annotation without the proposals that `with_proposals` showed, and what was decided about them.
+
+    Raises `InputError` for a decision that is neither accept nor reject, or by nobody."""
+    kept, decisions = [], {}
+    for one in annotation.sightings:
+        name = one.attributes.get(_ASKED)
+        if name is None:
+            kept.append(one)
+            continue
+        choice, by = (one.attributes.get(key, "").strip() for key in ("decision", "by"))
+        if choice in {"", "open"}:
+            continue
+        if choice not in {ACCEPT, REJECT} or by in {"", "nobody"}:
+            found = f"decision {choice!r} by {by or 'nobody'!r}"
+            raise InputError(None, f"proposal {name!r}", found=found, expected="accept or reject, and a name in 'by'")
+        decisions[name] = RecordDecision(name, choice, by)
+    return Annotation(video=annotation.video, sightings=tuple(kept), moments=annotation.moments), decisions

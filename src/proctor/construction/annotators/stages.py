@@ -1,0 +1,447 @@
+"""Annotators' work as stages of a project: presence, boxes, proposals, corrections, tracks, adjudication. What people deliver
+lies in the project's folder; a stage waits until it is there, and says for what."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from proctor.construction.annotation import AnnotatedVideo, Annotation, ReadDefaults
+from proctor.construction.annotators.decisions import RecordDecision, read_decisions
+from proctor.construction.annotators.detector import DetectorPlan, held_out_detections
+from proctor.construction.annotators.due import check_boxes, due_seconds
+from proctor.construction.annotators.networks import DetectorNetwork
+from proctor.construction.annotators.pairs import (
+    CHOICES,
+    DifferenceKind,
+    TrackComparison,
+    TrackDifference,
+    adjudicated,
+    agreement_of,
+    compare_tracks,
+)
+from proctor.construction.annotators.presence import (
+    RISK,
+    AnnotatorReliability,
+    ClipPresence,
+    clips_of,
+    estimate_presence,
+    read_votes,
+)
+from proctor.construction.annotators.proposals import (
+    ACCEPT,
+    REJECT,
+    BoxDetection,
+    BoxProposal,
+    ProposalKind,
+    asked_back,
+    corrected,
+    propose,
+    read_detections,
+    sure_score,
+)
+from proctor.construction.files import files_of, read_annotations
+from proctor.construction.pipeline import Made, Project, Record, SourceVideo, Stage, StageSettings, WaitingError, Work
+from proctor.construction.pipeline.stage import stage_settings
+from proctor.core import InputError, count_of, number_interval
+from proctor.media import MediaLibrary, Picture
+from proctor.stats import Estimate
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+class PresenceRecord(Record):
+    """`ClipPresence` of one class in one clip; `present` is None where another vote is needed, which `flags` says."""
+
+    video: str
+    start: int
+    class_name: str
+    yes: int
+    votes: int
+    majority: bool | None
+    probability: float
+    low: float | None
+    high: float | None
+    entropy: float
+    why: str
+    present: bool | None
+
+    @property
+    def clip(self) -> ClipPresence:
+        """The same for the functions of this package."""
+        return ClipPresence(**self.model_dump(exclude={"id", "made_from", "calls", "flags", "present"}))
+
+
+class AnnotatedRecord(Record):
+    """The boxes of one video as they stand after a stage."""
+
+    annotation: Annotation
+
+
+class ProposalRecord(Record):
+    """A `BoxProposal`."""
+
+    video: str
+    second: int
+    kind: ProposalKind
+    instance: str
+    was: str
+    class_name: str
+    x: float
+    y: float
+    width: float
+    height: float
+    score: float
+    reason: str
+
+    @property
+    def proposal(self) -> BoxProposal:
+        """The same for the functions of this package."""
+        return BoxProposal(**self.model_dump(exclude={"made_from", "calls", "flags"}))
+
+
+class DifferenceRecord(Record):
+    """A `TrackDifference`."""
+
+    video: str
+    first: int
+    last: int
+    kind: DifferenceKind
+    a: str
+    b: str
+    detail: str
+
+    @property
+    def difference(self) -> TrackDifference:
+        """The same for the functions of this package."""
+        return TrackDifference(**self.model_dump(exclude={"made_from", "calls", "flags"}))
+
+
+class PresenceSettings(StageSettings):
+    """The table of votes; the highest probability of a wrong decision."""
+
+    votes: str = "sources/votes.csv"
+    risk: float = Field(default=RISK, gt=0, lt=0.5)
+
+
+class TracksInSettings(StageSettings):
+    """A file of tracks or a folder of them (CVAT, COCO, Proctor's own), and the frame rate where files lack it."""
+
+    tracks: str = "sources/boxes"
+    fps: float | None = None
+
+
+class ProposalsSettings(StageSettings):
+    """Where detections come from: a table of them (`detections`), an exported network with the names of its classes in
+    their order (`network`, `classes`), or networks trained here (see `DetectorPlan`; `weights` is a folder). `score` is
+    the least one that counts; without it the one that agrees best with the boxes."""
+
+    detections: str = ""
+    network: str = ""
+    classes: tuple[str, ...] = ()
+    weights: str = ""
+    folds: int = 3
+    steps: int = 1500
+    batch: int = 8
+    width: int = 256
+    height: int = 160
+    score: float | None = Field(default=None, ge=0, le=1)
+
+
+class DecisionSettings(StageSettings):
+    """The table that a person filled in; for proposals also a folder with the files of CVAT that showed them."""
+
+    decisions: str = ""
+
+
+class PairSettings(StageSettings):
+    """The tracks of two annotators: files or folders; and the frame rate where files lack it."""
+
+    a: str = "sources/tracks-a"
+    b: str = "sources/tracks-b"
+    fps: float | None = None
+
+
+def _there(project: Project, named: str) -> list[Path]:
+    """The files that a path of the settings names: itself, or those of tracks in the folder; none where there is nothing.
+    Raises `InputError` for a path that leads out of the project."""
+    path = project.folder / named
+    if Path(named).is_absolute() or ".." in Path(named).parts:
+        raise InputError(project.file, found=repr(named)[:80], expected="a path inside the project folder")
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return []
+    return files_of([path]) if path.is_dir() else [path]
+
+
+def _tracks(work: Work, named: str, fps: float | None) -> list[Annotation]:
+    """The annotations of the project's sources. Raises `InputError` for one of another video."""
+    found = read_annotations(_there(work.project, named), ReadDefaults(fps))
+    known = [one.id for one in work.sources]
+    strange = next((one.video.id for one in found if one.video.id not in known), None)
+    if strange is not None:
+        expected = f"the id of a source: {', '.join(known[:8])}"
+        raise InputError(work.project.folder / named, found=f"video {strange!r}", expected=expected)
+    return found
+
+
+def _records(annotations: Iterable[Annotation]) -> list[AnnotatedRecord]:
+    return [AnnotatedRecord(id=one.video.id, annotation=one) for one in annotations]
+
+
+class Presence(Stage[PresenceRecord]):
+    """Which classes are present in each clip of five seconds, by the votes of several annotators."""
+
+    name, summary, whole = "presence", "Which classes are present in each clip, by votes", True
+    record, settings = PresenceRecord, PresenceSettings
+
+    def reads(self, work: Work) -> Sequence[Path]:
+        return _there(work.project, work.settings(PresenceSettings).votes)
+
+    async def make(self, work: Work) -> Made[PresenceRecord]:
+        settings = work.settings(PresenceSettings)
+        if not self.reads(work):
+            raise WaitingError(f"votes in {settings.votes} (columns clip, annotator, class, present)")
+        votes = read_votes(self.reads(work)[0])
+        known = {one.id for one in work.sources}
+        strange = next((one.clip for one in votes if one.video not in known), None)
+        if strange is not None:
+            expected = f"VIDEO@START with the id of a source: {', '.join(sorted(known)[:8])}"
+            raise InputError(self.reads(work)[0], "column 'clip'", found=repr(strange), expected=expected)
+        report = estimate_presence(votes, risk=settings.risk)
+        records = [
+            PresenceRecord(
+                id=f"{one.video}@{one.start}:{one.class_name}", flags=("another vote",) if one.why else (),
+                present=one.present, **asdict(one),
+            )
+            for one in report.clips
+        ]  # fmt: skip
+        return Made(records, notes=[_told(one) for one in report.annotators])
+
+
+def _told(one: AnnotatorReliability) -> str:
+    flag = f": {one.flag}, {one.why}" if one.flag else f" ({one.why})" if one.why else ""
+    return (
+        f"{one.annotator}: {count_of(one.votes, 'vote')}, sensitivity {one.sensitivity:.2f}, "
+        f"specificity {one.specificity:.2f}, reliability {_shown(one.reliability)}{flag}"
+    )
+
+
+def _shown(one: Estimate) -> str:
+    value = "–" if one.value is None else f"{one.value:.2f}"
+    return value if one.ci_low is None else f"{value} ({number_interval(one.ci_low, one.ci_high, 2)})"
+
+
+class Boxes(Stage[AnnotatedRecord]):
+    """Boxes once a second in the clips in which a class is present."""
+
+    name, summary, whole, after = "boxes", "Boxes once a second where a class is present", True, ("presence",)
+    record, settings = AnnotatedRecord, TracksInSettings
+
+    def reads(self, work: Work) -> Sequence[Path]:
+        return _there(work.project, work.settings(TracksInSettings).tracks)
+
+    async def make(self, work: Work) -> Made[AnnotatedRecord]:
+        settings = work.settings(TracksInSettings)
+        clips = [one.clip for one in work.records("presence", PresenceRecord)]
+        if not self.reads(work):
+            present = sum(bool(one.present) for one in clips)
+            raise WaitingError(f"boxes in {settings.tracks}: {count_of(present, 'clip')} with a class that is present")
+        annotations = _tracks(work, settings.tracks, settings.fps)
+        findings = check_boxes(clips, annotations)
+        kinds = {
+            one.video.id: sorted({each.kind for each in findings if each.video == one.video.id}) for one in annotations
+        }
+        due = len(due_seconds(clips, [one.video for one in annotations]))
+        notes = [f"{count_of(due, 'second')} due in {count_of(len(annotations), 'annotated video')}"]
+        notes += [f"{one.id}: {one.kind}: {one.detail}" for one in findings]
+        records = [
+            AnnotatedRecord(id=one.video.id, annotation=one, flags=tuple(kinds[one.video.id])) for one in annotations
+        ]
+        return Made(records, notes=notes)
+
+
+class Proposals(Stage[ProposalRecord]):
+    """Corrections that a detector proposes which has not seen the video."""
+
+    name, summary, whole, after = "proposals", "Corrections that a detector proposes", True, ("presence", "boxes")
+    record, settings = ProposalRecord, ProposalsSettings
+
+    def reads(self, work: Work) -> Sequence[Path]:
+        settings = work.settings(ProposalsSettings)
+        if settings.detections:
+            found = _there(work.project, settings.detections)
+            if not found:
+                raise InputError(work.project.folder / settings.detections, found="no such file", expected="detections")
+            return found
+        weights = work.project.folder / settings.weights
+        named = [*sorted(weights.glob("*.safetensors")), weights / "config.json"] if settings.weights else []
+        named += [work.project.folder / settings.network] if settings.network else []
+        return [*named, *(work.project.path(one, "video") for one in work.sources)]
+
+    async def make(self, work: Work) -> Made[ProposalRecord]:
+        settings = work.settings(ProposalsSettings)
+        annotations = [one.annotation for one in work.records("boxes", AnnotatedRecord)]
+        clips = [one.clip for one in work.records("presence", PresenceRecord)]
+        seconds = {one.video.id: sorted(one.by_second()) for one in annotations}
+        for due in due_seconds(clips, [one.video for one in annotations]):
+            seconds[due.video] = sorted({*seconds[due.video], due.second})
+        found = await asyncio.to_thread(_detections, work, settings, annotations, seconds)
+        score = sure_score(annotations, found) if settings.score is None else settings.score
+        proposals = [one for each in annotations for one in propose(each, found, score, seconds[each.video.id])]
+        note = f"{count_of(len(found), 'detection')}, counted from a score of {score:.2f} on"
+        return Made([ProposalRecord(**asdict(one)) for one in proposals], notes=[note])
+
+
+def _detections(
+    work: Work, settings: ProposalsSettings, annotations: Sequence[Annotation], seconds: dict[str, list[int]]
+) -> list[BoxDetection]:
+    if settings.detections:
+        return read_detections(_there(work.project, settings.detections)[0])
+    files = {one.id: _video(work.project, one) for one in work.sources}
+
+    def frames(video: str, wanted: Sequence[int]) -> Iterable[Image]:
+        from PIL.Image import open as opened
+
+        for start in range(0, len(wanted), 64):
+            library, name = files[video]
+            some = [Picture(name, float(second)) for second in wanted[start : start + 64]]
+            for jpeg in library.jpegs(some):
+                yield opened(io.BytesIO(jpeg)).convert("RGB")
+
+    if settings.network:
+        network = DetectorNetwork(work.project.folder / settings.network, settings.classes)
+        shown = {name: zip(some, frames(name, some), strict=True) for name, some in seconds.items()}
+        return [one for name, pictures in shown.items() for one in network.detections(name, pictures)]
+    plan = DetectorPlan(
+        settings.folds, settings.steps, settings.batch, settings.width, settings.height,
+        work.project.folder / settings.weights if settings.weights else None, work.project.settings.seed,
+    )  # fmt: skip
+    return held_out_detections(annotations, seconds, frames, plan, {one.id: one.patient for one in work.sources})
+
+
+class Corrections(Stage[AnnotatedRecord]):
+    """The boxes with the proposals that a person accepted."""
+
+    name, summary, whole, after = "corrections", "Boxes with the accepted proposals", True, ("boxes", "proposals")
+    record, settings = AnnotatedRecord, DecisionSettings
+    default = "sources/proposals.csv"
+
+    def reads(self, work: Work) -> Sequence[Path]:
+        return _there(work.project, work.settings(DecisionSettings).decisions or self.default)
+
+    async def make(self, work: Work) -> Made[AnnotatedRecord]:
+        proposals = [one.proposal for one in work.records("proposals", ProposalRecord)]
+        annotations = [one.annotation for one in work.records("boxes", AnnotatedRecord)]
+        decisions = _decisions(self.reads(work), proposals) if proposals else {}
+        _all_decided(work, self.default, "proposal", len(proposals) - len(decisions))
+        accepted = sum(one.choice == ACCEPT for one in decisions.values())
+        notes = [f"{accepted} of {count_of(len(proposals), 'proposal')} accepted"]
+        return Made(_records(corrected(one, proposals, decisions) for one in annotations), notes=notes)
+
+
+def _decisions(files: Sequence[Path], proposals: Sequence[BoxProposal]) -> dict[str, RecordDecision]:
+    """From a table, or from the files of CVAT in which the proposals were shown; their boxes are not read again."""
+    if not files or files[0].suffix.lower() != ".xml":
+        return read_decisions(files[0], proposals, (ACCEPT, REJECT)) if files else {}
+    found = {name: one for each in read_annotations(files) for name, one in asked_back(each)[1].items()}
+    strange = next((name for name in found if name not in {one.id for one in proposals}), None)
+    if strange is not None:
+        raise InputError(files[0].parent, found=f"proposal {strange!r}", expected="one that is open: show them again")
+    return found
+
+
+def _all_decided(work: Work, default: str, what: str, undecided: int) -> None:
+    if undecided:
+        where = work.settings(DecisionSettings).decisions or default
+        raise WaitingError(f"{count_of(undecided, what)} to decide in {where} (columns id, decision, by)")
+
+
+class Tracks(Stage[DifferenceRecord]):
+    """Instances by two annotators: where their tracks differ."""
+
+    name, summary, whole, after = "tracks", "Where two annotators' tracks differ", True, ("corrections",)
+    record, settings = DifferenceRecord, PairSettings
+
+    def reads(self, work: Work) -> Sequence[Path]:
+        settings = work.settings(PairSettings)
+        return [*_there(work.project, settings.a), *_there(work.project, settings.b)]
+
+    async def make(self, work: Work) -> Made[DifferenceRecord]:
+        compared = [comparison for _, _, comparison in _pairs(work)]
+        agreement = agreement_of(compared)
+        note = f"F1 of boxes {_shown(agreement.boxes)}, same class {_shown(agreement.classes)}, "
+        note += f"F1 of identity {_shown(agreement.identity)}, overlap {_shown(agreement.overlap)}, "
+        note += count_of(len(compared), "video")
+        return Made([DifferenceRecord(**asdict(one)) for each in compared for one in each.differences], notes=[note])
+
+
+def _pairs(work: Work) -> list[tuple[Annotation, Annotation, TrackComparison]]:
+    settings = stage_settings(work.project, Tracks.name, PairSettings)
+    lacking = [one for one in (settings.a, settings.b) if not _there(work.project, one)]
+    if lacking:
+        raise WaitingError(f"tracks of instances by two annotators: {' and '.join(lacking)}")
+    first, second = (
+        {one.video.id: one for one in _tracks(work, named, settings.fps)} for named in (settings.a, settings.b)
+    )
+    alone = sorted(first.keys() ^ second.keys())
+    if alone:
+        raise WaitingError(f"the other annotator's tracks of {', '.join(alone[:8])}")
+    return [(one, second[name], compare_tracks(one, second[name])) for name, one in first.items()]
+
+
+class Adjudication(Stage[AnnotatedRecord]):
+    """One annotation of both, by the decisions of a third person."""
+
+    name, summary, whole, after = "adjudication", "Tracks as a third person decided", True, ("tracks",)
+    record, settings = AnnotatedRecord, DecisionSettings
+    default = "sources/differences.csv"
+
+    def reads(self, work: Work) -> Sequence[Path]:
+        settings = stage_settings(work.project, Tracks.name, PairSettings)
+        named = (work.settings(DecisionSettings).decisions or self.default, settings.a, settings.b)
+        return [file for one in named for file in _there(work.project, one)]
+
+    async def make(self, work: Work) -> Made[AnnotatedRecord]:
+        pairs = _pairs(work)
+        differences: list[TrackDifference] = [one for _, _, each in pairs for one in each.differences]
+        table = _there(work.project, work.settings(DecisionSettings).decisions or self.default)
+        decisions = read_decisions(table[0], differences, CHOICES) if table and differences else {}
+        _all_decided(work, self.default, "difference", len(differences) - len(decisions))
+        return Made(_records(adjudicated(a, b, each, decisions)[0] for a, b, each in pairs))
+
+
+STAGES = (Presence(), Boxes(), Proposals(), Corrections(), Tracks(), Adjudication())
+"""The stages of annotators' work, in their order."""
+
+
+def videos_of(project: Project) -> list[AnnotatedVideo]:
+    """The project's videos as they will be annotated."""
+    found = []
+    for one in project.settings.sources:
+        library, name = _video(project, one)
+        info = library.probe(name)
+        found.append(
+            AnnotatedVideo(
+                id=one.id, file=one.video, width=info.width, height=info.height, seconds=info.duration_s,
+                fps=info.fps, procedure=one.procedure,
+            )
+        )  # fmt: skip
+    return found
+
+
+def clips_to_vote_on(project: Project) -> list[str]:
+    """The names of all clips of the project's videos."""
+    return [name for one in videos_of(project) for name in clips_of(one.id, one.seconds)]
+
+
+def _video(project: Project, source: SourceVideo) -> tuple[MediaLibrary, str]:
+    """Where a source's video lies (a link may lead out of the project), and its name there."""
+    file = project.path(source, "video").resolve()
+    return MediaLibrary(file.parent), file.name

@@ -1,0 +1,136 @@
+"""Networks in ONNX: run by a bounded process of their own, and how a picture is fitted into their input."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import subprocess
+import sys
+import threading
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.core import ConfigurationError, InputError
+from proctor.models import network_process
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Floats = NDArray[np.float32]
+
+_EXPECTED = "an exported ONNX network"
+_GREY = 114
+
+
+@dataclass(frozen=True, slots=True)
+class Letterbox:
+    """How a picture was fitted into the network's input: scaled alike both ways, centred, the rest grey."""
+
+    scale: float
+    left: int
+    top: int
+
+    @staticmethod
+    def of(picture: tuple[int, int], inside: tuple[int, int]) -> Letterbox:
+        """For a picture of width × height inside an input of width × height.
+
+        >>> Letterbox.of((1280, 720), (640, 640))
+        Letterbox(scale=0.5, left=0, top=140)
+        """
+        scale = min(inside[0] / picture[0], inside[1] / picture[1])
+        wide, high = round(picture[0] * scale), round(picture[1] * scale)
+        return Letterbox(scale, (inside[0] - wide) // 2, (inside[1] - high) // 2)
+
+    def undone(self, x: float, y: float) -> tuple[float, float]:
+        """From the input's pixels to the picture's.
+
+        >>> Letterbox.of((1280, 720), (640, 640)).undone(320, 320)
+        (640.0, 360.0)
+        """
+        return (x - self.left) / self.scale, (y - self.top) / self.scale
+
+    def fitted(self, picture: Image, side: tuple[int, int]) -> Floats:
+        """The picture as the input of width × height: 1 × 3 × height × width, RGB from 0 to 1."""
+        from PIL import Image
+
+        canvas = Image.new("RGB", side, (_GREY, _GREY, _GREY))
+        size = max(1, round(picture.width * self.scale)), max(1, round(picture.height * self.scale))
+        canvas.paste(picture.resize(size, Image.Resampling.BILINEAR), (self.left, self.top))
+        points = np.asarray(canvas, dtype=np.float32).transpose(2, 0, 1) / np.float32(255)
+        return np.ascontiguousarray(points[None])
+
+
+class NetworkProcess:
+    """The program that runs a network (see `network_process`): started with it, ended with this object.
+
+    Raises `ConfigurationError`, which names what is asked for and the remedy, where onnxruntime is not installed."""
+
+    def __init__(self, weights: Path, what: str, remedy: str) -> None:
+        if importlib.util.find_spec("onnxruntime") is None:
+            raise ConfigurationError(f"{what}: onnxruntime is not installed: {remedy}")
+        self._weights = weights
+        self._guard = threading.Lock()
+        program = [sys.executable, network_process.__file__]
+        child = subprocess.Popen(  # noqa: S603 - this interpreter, and a file of this package
+            program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        self._into, self._from = cast("IO[bytes]", child.stdin), cast("IO[bytes]", child.stdout)
+        self._end = weakref.finalize(self, _ended, child)
+
+    def load(self, content: bytes) -> dict[str, Any]:
+        """What the network says of its inputs and outputs."""
+        with self._guard:
+            said = self._asked(len(content).to_bytes(8), content)
+        if "found" in said:
+            self._end()
+            found = f"no network that can be run ({said['found']})"[:200]
+            raise InputError(self._weights, found=found, expected=_EXPECTED)
+        return said
+
+    def run(self, picture: Floats) -> list[Floats]:
+        """The outputs for a picture of 1 × 3 × height × width."""
+        high, wide = picture.shape[2:]
+        with self._guard:
+            said = self._asked(high.to_bytes(4) + wide.to_bytes(4), picture.astype("<f4").tobytes())
+            if "found" in said:
+                found = f"a network that fails on a picture ({said['found']})"[:200]
+                raise InputError(self._weights, found=found, expected=_EXPECTED)
+            shapes = [tuple(int(size) for size in shape) for shape in said["shapes"]]
+            raws = [self._read(4 * math.prod(shape)) for shape in shapes]
+        return [np.frombuffer(raw, dtype="<f4").reshape(shape) for raw, shape in zip(raws, shapes, strict=True)]
+
+    def _asked(self, *parts: bytes) -> dict[str, Any]:
+        try:
+            for part in parts:
+                self._into.write(part)
+            self._into.flush()
+        except (BrokenPipeError, ValueError):
+            raise self._stopped() from None
+        line = self._from.readline()
+        if not line.endswith(b"\n"):
+            raise self._stopped()
+        return dict(json.loads(line))
+
+    def _read(self, size: int) -> bytes:
+        raw = self._from.read(size)
+        if len(raw) < size:
+            raise self._stopped()
+        return raw
+
+    def _stopped(self) -> InputError:
+        self._end()
+        limits = f"{network_process.MOST_SECONDS} s of the processor or {network_process.MOST_BYTES // 2**30} GB"
+        return InputError(
+            self._weights, found=f"a network that takes more than {limits}, or ends its process", expected=_EXPECTED
+        )
+
+
+def _ended(child: subprocess.Popen[bytes]) -> None:
+    child.kill()
+    child.communicate()
