@@ -51,6 +51,8 @@ def test_names_that_come_near_a_field_are_asked_about(tmp_path: Path) -> None:
     said = "Kept as facets: 'start frame' (start?), 'end_ms' (end?); if it is that, say so: --map FIELD=COLUMN"
     assert said in benchmark.reading
     assert recognise(["question", "answer", "video", "endoscope", "topic", "image quality"], {}).near_line == ""
+    columns = recognise(["question", "answer", "video", "endpoint", "number", "patient age", "procedure type"], {})
+    assert columns.facets == ["endpoint", "number", "patient age", "procedure type"]  # none is a time, an id or a group
 
 
 def test_a_column_of_file_names_is_the_media_whatever_it_is_called(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import (
     balanced_accuracy_score,
+    cohen_kappa_score,
     f1_score,
     jaccard_score,
     matthews_corrcoef,
@@ -24,6 +25,7 @@ from proctor.metrics import (
     count_estimates,
     nominal_estimates,
     percentage_estimates,
+    scale_estimates,
     set_estimates,
     time_estimates,
 )
@@ -279,3 +281,43 @@ def test_a_perfect_precision_is_not_known_for_sure() -> None:
     )
     assert (one.value, one.ci_high) == (1.0, 1.0)
     assert one.ci_low == pytest.approx(0.025 ** (1 / 8))
+
+
+def test_weighted_kappa_is_that_of_scikit_learn_on_any_levels() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(100):
+        low = int(rng.integers(-2, 3))
+        high, n = low + int(rng.integers(1, 9)), int(rng.integers(2, 40))
+        truth, said = rng.integers(low, high + 1, n), rng.integers(low, high + 1, n)
+        groups = rng.integers(0, 5, n).tolist()
+        (mark,) = scale_estimates(truth.tolist(), said.tolist(), [(low, high)] * n, groups, Resampling(draws=100))
+        if len({*truth.tolist(), *said.tolist()}) == 1:
+            assert mark.estimate.value is None
+        else:
+            levels = [*range(low, high + 1)]  # else it leaves out those that nobody used, and the distances shrink
+            theirs = cohen_kappa_score(truth, said, weights="quadratic", labels=levels)
+            assert mark.estimate.value == pytest.approx(theirs, abs=1e-12)
+
+
+def test_weighted_kappa_by_hand_with_a_missing_answer_and_two_scales() -> None:
+    """References 1, 2, 4 and answers 1, 3, none: none is 1, the far end from 4. Σ(x−y)² = 0 + 1 + 9 = 10; by chance the
+    mean of (x−y)² over the nine pairs, times three: (0 + 4 + 0 + 1 + 1 + 1 + 9 + 1 + 9) / 3 = 26 / 3."""
+    scales = [(1, 5), (1, 5), (1, 5), (0, 1)]
+    first, second = scale_estimates([1, 2, 4, 1], [1, 3, None, 1], scales, list("abca"))[::-1]
+    assert (first.part, second.part) == ("1 to 5", "0 to 1")
+    assert first.estimate.value == pytest.approx(1 - 10 / (26 / 3))
+    assert second.estimate.value is None
+
+
+def test_the_interval_of_weighted_kappa_respects_groups() -> None:
+    """Ten copies of each question within its group change neither the value nor the interval."""
+    truth, said, groups = [1, 2, 3, 4, 5, 3, 2, 4], [1, 3, 3, 4, 4, 2, 2, 5], list("abcdefgh")
+    (once,) = scale_estimates(truth, said, [(1, 5)] * 8, groups)
+    (often,) = scale_estimates(truth * 10, said * 10, [(1, 5)] * 80, groups * 10)
+    assert once.estimate.ci_low is not None
+    assert once.estimate.value is not None
+    assert once.estimate.ci_low < once.estimate.value < 1
+    ends = ("value", "ci_low", "ci_high")
+    assert [getattr(often.estimate, end) for end in ends] == pytest.approx(
+        [getattr(once.estimate, end) for end in ends]
+    )

@@ -27,7 +27,17 @@ from proctor.api.sources import (
     remembered_at,
     sync_twin,
 )
-from proctor.core import BENCHMARKS, Benchmark, FilesOrigin, InputError, UsageError, reader_of, reader_of_paths, refusal
+from proctor.core import (
+    BENCHMARKS,
+    Benchmark,
+    FilesOrigin,
+    InputError,
+    UsageError,
+    count_of,
+    reader_of,
+    reader_of_paths,
+    refusal,
+)
 
 if TYPE_CHECKING:
     from proctor.core import BenchmarkReader, Item, RecordedAnswers, System
@@ -139,7 +149,20 @@ class PreparedRun:
             outcome = await execute(self.store, self.plan, limits, stop=stop, on_change=on_change)
         counts = [f"{count} {status.value}" for status, count in outcome.tally.by_status.items() if count]
         asked = f"Asked {outcome.tally.done}: {', '.join(counts) or 'nothing left to ask'}; in {self.store.shown}"
-        return Evaluation(self.store, name, tuple(self.plan.runs), outcome, self.notes, (asked,))
+        return Evaluation(self.store, name, tuple(self.plan.runs), outcome, self.notes, (asked, *self._waiting()))
+
+    def _waiting(self) -> list[str]:
+        """What a judge has to score, with the command."""
+        free = {item.id: item for job in self.plan.jobs for item in job.items if item.answer.kind == "free_text"}
+        ruled = {name for name, item in free.items() if item.reference is not None and item.reference.criteria}
+        own, told = self.arranged.benchmark.judge, []
+        for count, judge in ((len(ruled), "criteria"), (len(free) - len(ruled), "three-level" if ruled else own)):
+            command = f"proctor score {self.arranged.benchmark.name} --model PROVIDER:MODEL"
+            command += f"{f' --judge {judge}' if judge else ''} --store {self.store.shown}"
+            what = "with criteria" if judge == "criteria" else "in free text"
+            if count:
+                told.append(f"{count_of(count, 'question')} {what}: a judge has to score the answers ({command})")
+        return told
 
 
 def arrange(
@@ -252,12 +275,30 @@ async def import_answers_async(
         done = (
             f"{len(recorded.answers)} answers and {len(recorded.votes)} judgements as {name} / {under} in {opened.shown}",
         )
-        notes = (*loaded.reading, *baseline_notes(loaded), *recorded.notes)
+        notes = (*loaded.reading, *baseline_notes(loaded), *recorded.notes, *_doubts(loaded, recorded, form))
     remember(opened, loaded)
     return Evaluation(opened, loaded.name, tuple(runs), None, notes, done)
 
 
 import_answers = sync_twin(import_answers_async)
+
+
+def _doubts(benchmark: Benchmark, recorded: RecordedAnswers, form: str) -> list[str]:
+    """What may be wrong with answers from elsewhere, though each of them can be read."""
+    keys = {
+        item.id: item.answer.write(item.reference.answer)
+        for item in benchmark.items
+        if item.reference is not None and item.reference.answer is not None
+    }
+    told = []
+    if len(recorded.answers) > 4 and all(one.text.strip() == keys.get(one.item_id) for one in recorded.answers):
+        told.append("All answers are the references word for word: are they of the right column (--answer-column)?")
+    seed = benchmark.seeds.get("options")
+    if form and seed is not None:
+        told.append(
+            f"The options stand here in an order shuffled by seed {seed}: recorded letters must name that order"
+        )
+    return told
 
 
 def _own_recorded(reader: BenchmarkReader, path: Path, benchmark: Benchmark, name: str) -> RecordedAnswers:

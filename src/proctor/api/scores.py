@@ -106,7 +106,10 @@ async def prepare_scorers(
     nothing have scored by then."""
     metrics, judge, models = listed(given["metrics"]), given["judge"], listed(given["model"])
     if bool(metrics) == bool(judge or models):
-        what = "name a model, or a judge that needs none: embedded:DIR; or a metric"
+        what = (
+            "a model that judges (--model openai:gpt-5.2), a judge without one (--judge bertscore, --judge embedded:DIR), "
+            "or metrics on text (--metric rouge-l)"
+        )
         raise UsageError("metrics and judge", f"one of them: {what}", found="both" if metrics else "neither")
     where = stored(source, benchmark, given["systems"], given["conditions"])
     if metrics:

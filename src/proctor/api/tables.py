@@ -7,7 +7,7 @@ import io
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -191,14 +191,20 @@ class ResultsTable(FrameLike):
         options = self.data.options
         drawn = f"{options.level:.0%} bootstrap intervals over groups, {options.draws} draws, seed {options.seed}."
         ranges = any(row.value is None and row.if_wrong is not None for row in self.data.rows)
-        return (drawn, *(("A range: what the run lacks counted as wrong … left out.",) if ranges else ()))
+        from proctor.reports import few_groups_line, scarce_line, scarce_results
+
+        few = few_groups_line(max((row.groups for row in self.data.rows), default=0), options.level)
+        told = (scarce_line(scarce_results(self.data), "metrics="), drawn, "" if options.by else few)
+        lacks = "A range: what the run lacks counted as wrong … left out." if ranges else ""
+        return tuple(line for line in (*told, lacks) if line)
 
     @property
     def tables(self) -> Sequence[Table]:
         """Those of `proctor results`."""
-        from proctor.reports import results_tables
+        from proctor.reports import results_tables, scarce_results
 
-        return results_tables(self.data)
+        few = scarce_results(self.data)
+        return results_tables(replace(self.data, rows=[row for row in self.data.rows if row.metric not in few]))
 
     def plot(self, metric: str = "", *, ax: Any = None) -> Figure:
         """The values of one metric (the headline, where none is named) with their intervals: a line a system, a colour
@@ -254,9 +260,11 @@ class ComparisonTable(FrameLike):
         """Of each metric and scorer the pairs, part by part."""
         from proctor.reports import differences_table
 
+        few = self._scarce()
         found: dict[tuple[str, str], list[Comparison]] = {}
         for one in self.data.comparisons:
-            found.setdefault((one.metric, one.scorer), []).append(one)
+            if one.metric not in few:
+                found.setdefault((one.metric, one.scorer), []).append(one)
         made = []
         for (name, scorer), own in found.items():
             lead: dict[str, Callable[[Comparison], str]] = {
@@ -267,6 +275,20 @@ class ComparisonTable(FrameLike):
             metric = self.data.card.metric(name)
             made.append(differences_table(f"{self.data.card.title}: {metric.label} ({scorer})", metric, own, lead))
         return made
+
+    def _scarce(self) -> list[str]:
+        from proctor.reports import scarce_metrics
+
+        counts = [(one.metric, one.difference.n) for one in self.data.comparisons if not one.facets]
+        return scarce_metrics(counts, self.data.card.headline)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is not shown, and whether any difference could be significant."""
+        from proctor.reports import few_groups_line, scarce_line
+
+        groups = [one.difference.groups for one in self.data.comparisons if not one.facets]
+        return tuple(filter(None, (scarce_line(self._scarce(), "metrics="), few_groups_line(max(groups, default=0)))))
 
     def plot(self, metric: str = "", *, ax: Any = None) -> Figure:
         """The differences of one metric (the headline, where none is named) with their intervals."""

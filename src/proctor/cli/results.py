@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -90,17 +91,20 @@ def results(
         return
     with at_work("computing scores and intervals"):
         found = api.results(opened, benchmark, **options).data
-    from proctor.reports import results_tables  # after what may be refused: it takes long
+    from proctor.reports import results_tables, scarce_line, scarce_results  # after what may be refused: it takes long
 
     rows = [row.to_json() for row in found.rows]
     if output is OutputFormat.CSV:
         rows = [_without(row, "facets", "levels") | row["facets"] for row in rows]
-    show(output, rows, *results_tables(found), apart=True)
+    few = [] if options["metrics"] else scarce_results(found)
+    shown = replace(found, rows=[row for row in found.rows if row.metric not in few])
+    show(output, rows, *results_tables(shown), apart=True)
+    note(*([scarce_line(few)] if few and output is OutputFormat.TABLE else []))
     _result_notes(found, output)
 
 
 def _result_notes(found: Results, output: OutputFormat) -> None:
-    from proctor.reports import DECIDED_LINE, policy_line
+    from proctor.reports import DECIDED_LINE, few_groups_line, policy_line
 
     card, options = found.card, found.options
     if card.published is not None and output is OutputFormat.TABLE:
@@ -114,6 +118,8 @@ def _result_notes(found: Results, output: OutputFormat) -> None:
     if any(row.decided for row in found.rows):
         note(DECIDED_LINE)
     note(drawn_over(options.draws, options.seed, two_level=options.two_level))
+    few = few_groups_line(max((row.groups for row in found.rows), default=0), options.level)
+    note(*([few] if few and not options.by else []))
 
 
 def _show_flags(store: Store, benchmark: str, chosen: Selection, output: OutputFormat) -> None:
@@ -155,7 +161,8 @@ def compare(
     opened = api.open_store(store, create=False)
     with at_work("comparing runs"):
         table = api.compare(opened, benchmark, **options)
-    from proctor.reports import comparison_blocks, policy_line  # after what may be refused: it takes long
+    # after what may be refused: it takes long
+    from proctor.reports import comparison_blocks, few_groups_line, policy_line, scarce_line, scarce_metrics
 
     found = table.data
     if output is not OutputFormat.TABLE:
@@ -164,8 +171,14 @@ def compare(
     elif options["by"]:
         print_blocks(*_part_tables(found, options["by"]))
     else:
+        counts = [(one.metric, one.difference.n) for one in found.comparisons]
+        few = [] if options["metrics"] else scarce_metrics(counts, found.card.headline)
         for one in found.comparisons:
-            print_blocks(*comparison_blocks(one, found.card.metric(one.metric)), "")
+            if one.metric not in few:
+                print_blocks(*comparison_blocks(one, found.card.metric(one.metric)), "")
+        note(*([scarce_line(few)] if few else []))
+        line = few_groups_line(max((one.difference.groups for one in found.comparisons), default=0))
+        note(*([line] if line else []))
         if any(one.policy for one in found.comparisons):
             note(policy_line(policy_of(options["failed"]), found.card))
         note(f"Next: proctor report {benchmark} --store {opened.shown} --out report.html")

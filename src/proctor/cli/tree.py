@@ -59,7 +59,16 @@ class Command(TyperCommand):
                 ctx.fail(f"No such option {option}. Did you mean {' or '.join(sorted(near))}?")
             if option == "" and (message := getattr(error, "message", "")).startswith(_PREFIX):
                 error.message = _with_hint(message.removeprefix(_PREFIX))  # type: ignore[attr-defined]
+            if "unexpected extra argument" in getattr(error, "message", ""):
+                error.message += _named_options(self)  # type: ignore[attr-defined]
             raise
+
+
+def _named_options(command: Any) -> str:
+    """That options have names, with the one that an argument too many was probably meant for."""
+    known = {name for one in command.params for name in one.opts}
+    name = next((one for one in ("--system", "--condition", "--model") if one in known), "")
+    return f". Options have names, such as {name} NAME" if name else ""
 
 
 class Group(TyperGroup):

@@ -23,8 +23,15 @@ from proctor.core import (
 from proctor.interchange.recorded import POSITION, RecordedAnswer, RecordedFile, fault, kept_value, share
 from proctor.runs import EXPORT_COLUMNS, read_safe_cell
 
-_IDS = ("item", "item_id", "id", "question_id", "qid", "sample_id", "custom_id", "index")
-_TEXTS = ("text", "prediction", "response", "output", "completion", "reply", "model_answer", "answer", "antwort")
+_IDS = (
+    "item", "item_id", "id", "question_id", "qid", "sample_id", "custom_id", "index", "question_no", "nr", "nr.", "nummer",
+    "frage_id", "fragen_id", "fragennummer", "identifiant", "n°", "编号", "序号", "题号",
+)  # fmt: skip
+_TEXTS = (
+    "text", "prediction", "response", "output", "completion", "reply", "model_answer", "generated_answer", "answer", "antwort",
+    "réponse", "respuesta", "回答", "答案",
+)  # fmt: skip
+_SYSTEMS = ("system", "model", "model_name")
 _QUESTIONS = ("question", "prompt", "input")
 _FAILED = "Failed to obtain answer"  # VLMEvalKit's INFER_FAIL_MSG; its API models write it with a reason behind
 
@@ -63,10 +70,9 @@ def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = 
     own = set(EXPORT_COLUMNS[:6]) <= set(sheet.columns)
     quoted = own and file.suffix.lower() == ".csv"
     rows = sheet.rows
-    system = _only(sheet, rows, "system", name)
-    rows = [
-        row for row in rows if not name or "system" not in sheet.columns or cell_text(row.cells.get("system")) == system
-    ]
+    systems = next((one for one in _SYSTEMS if one in sheet.columns), "")
+    system = _only(sheet, rows, systems, name)
+    rows = [row for row in rows if not name or not systems or cell_text(row.cells.get(systems)) == system]
     condition = _only(sheet, rows, "condition", "")
     answers, faults = [], list[Noted]()
     for number, row in enumerate(rows):
@@ -106,10 +112,15 @@ def _column(sheet: Sheet, named: str, known: Sequence[str], option: str) -> str:
         if named not in sheet.columns:
             raise UsageError(option, one_of(sheet.columns, named), found=repr(named))
         return named
-    plain = {name.strip().casefold().replace(" ", "_"): name for name in reversed(sheet.columns)}
+    plain = {name.strip().casefold().replace(" ", "_").replace("-", "_"): name for name in reversed(sheet.columns)}
     found = next((plain[name] for name in known if name in plain), None)
     if found is None:
-        raise UsageError(option, f"it: {one_of(sheet.columns)}", found=f"no column of {', '.join(known)}")
+        what = "the ids of the questions" if option == "--id-column" else "the system's answers"
+        expected = f"which column holds {what}: {one_of(sheet.columns)}"
+        expected += (
+            f"; or {option} {POSITION}, where the rows stand as the questions do" if option == "--id-column" else ""
+        )
+        raise UsageError(option, expected, found=f"no column of {', '.join(known[:6])} or alike")
     return found
 
 
@@ -120,7 +131,7 @@ def _only(sheet: Sheet, rows: Sequence[SheetRow], column: str, wanted: str) -> s
     values = sorted({cell_text(row.cells.get(column)) for row in rows} - {""})
     if wanted in values or len(values) < 2:
         return wanted if wanted in values else "".join(values)
-    option = "--name" if column == "system" else "a file with"
+    option = "--name" if column in _SYSTEMS else "a file with"
     raise InputError(
         sheet.file, f"column {column!r}", found=", ".join(values[:5]), expected=f"one, or {option} one of them"
     )

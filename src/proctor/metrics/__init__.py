@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         count_estimates,
         nominal_estimates,
         percentage_estimates,
+        scale_estimates,
         set_estimates,
         time_estimates,
     )
@@ -35,5 +36,5 @@ __all__ = [
     "FunctionMetric", "GradedScorer", "ItemSums", "MetricEstimate", "build_scorer", "cause_of", "chance_level",
     "chance_of", "code_scorers", "count_estimates", "declared_metric", "graded_metrics", "in_range", "is_right",
     "item_sums", "located_estimates", "median_places", "metric", "nominal_estimates", "percentage_estimates",
-    "set_estimates", "time_estimates",
+    "scale_estimates", "set_estimates", "time_estimates",
 ]  # fmt: skip

@@ -229,6 +229,58 @@ def _matthews(k: int) -> Callable[[Floats], Floats]:
     return statistic
 
 
+WEIGHTED_KAPPA = Metric("weighted_kappa", "Quadratic weighted kappa", low=-1.0, formats=("scale",))
+SCALE_METRICS = (WEIGHTED_KAPPA,)
+
+
+def scale_estimates(
+    references: Sequence[float],
+    predictions: Sequence[float | None],
+    scales: Sequence[tuple[float, float]],
+    groups: Groups,
+    plan: Resampling = Resampling(),
+) -> list[MetricEstimate]:
+    """Cohen's kappa with quadratic weights on a scale: 1 less the mean squared error over that of answers drawn from the
+    same two distributions in any pairing (Cohen 1968, Psychological Bulletin 70:213); 1 at best, about 0 for guessing.
+
+    `scales` are the lowest and the highest level of each question. Questions on different scales are not pooled: each
+    scale has a kappa of its own, its `part` "1 to 5"; levels that nobody used keep their distance. An answer that is
+    None (late, missing, unreadable) counts as the end of the scale that is farther from the reference, so that leaving
+    out hard ones is no advantage.
+
+    Edges: no items: nothing; all references and answers on one level: no kappa. Raises `InputError` where lengths differ.
+
+    >>> marks = scale_estimates([1, 3, 5], [1, 4, None], [(1, 5)] * 3, ["a", "b", "c"])
+    >>> [(mark.metric.name, mark.part, round(mark.estimate.value, 3)) for mark in marks]
+    [('weighted_kappa', '', 0.0)]
+    """
+    _checked("levels", references, predictions, groups)
+    return _estimates(scale_sums(references, predictions, scales), groups, plan)
+
+
+def scale_sums(
+    references: Sequence[float], predictions: Sequence[float | None], scales: Sequence[tuple[float, float]]
+) -> list[ItemSums]:
+    """What `scale_estimates` sums up; questions on other scales than a part's add nothing to it."""
+    truth, said = np.asarray(references, dtype=np.float64), _numbers(predictions)
+    low, high = np.asarray(scales, dtype=np.float64).reshape(-1, 2).T
+    said = np.where(np.isnan(said), np.where(truth - low > high - truth, low, high), said)
+    columns = np.stack([np.ones(len(truth)), truth, said, truth**2 + said**2, truth * said], axis=1)
+    found = []
+    for least, most in sorted(set(scales)):
+        own = (low == least) & (high == most)
+        part = f"{least:g} to {most:g}" if len(set(scales)) > 1 else ""
+        found.append(ItemSums(WEIGHTED_KAPPA, columns * own[:, None], _kappa, part))
+    return found
+
+
+def _kappa(sums: Floats) -> Floats:
+    """Of each row n, Σx, Σy, Σ(x² + y²) and Σxy: 1 − Σ(x − y)² / (Σ(x² + y²) − 2 Σx Σy / n)."""
+    n, x, y, squares, products = sums.T
+    by_chance = squares - 2 * x * y / np.maximum(n, 1e-300)
+    return 1 - ratio(squares - 2 * products, np.where(by_chance > 1e-9 * np.maximum(squares, 1), by_chance, 0.0))
+
+
 WITHIN_POINTS = 5.0
 """Percentage points within which an answer counts as near: the FOCUS toolkit's tolerance."""
 

@@ -9,11 +9,13 @@ from typing import Any, cast
 from pydantic import JsonValue
 
 from proctor.core import Benchmark, ConfigurationError, Item, Registry, Scorer, VideoClip
+from proctor.core.formats import ScaleFormat
 from proctor.metrics.accuracy import AccuracyScorer
 from proctor.metrics.corpus import (
     COUNT_METRICS,
     NOMINAL_METRICS,
     PERCENTAGE_METRICS,
+    SCALE_METRICS,
     SET_METRICS,
     TIME_METRICS,
     UNANSWERED,
@@ -21,6 +23,7 @@ from proctor.metrics.corpus import (
     count_sums,
     nominal_sums,
     percentage_sums,
+    scale_sums,
     set_sums,
     time_sums,
 )
@@ -70,6 +73,7 @@ CORPUS_METRICS = (
     *COUNT_METRICS,
     *NOMINAL_METRICS,
     *PERCENTAGE_METRICS,
+    *SCALE_METRICS,
     *SET_METRICS,
     *TIME_METRICS,
     POOLED_PRECISION,
@@ -104,6 +108,9 @@ def item_sums(items: Sequence[Item], said: Sequence[JsonValue]) -> list[ItemSums
     kind = items[0].answer.kind if items else ""
     if kind == "timestamps":
         return time_sums(truth, cast("Any", said), spans=[_span(item) for item in items])
+    if kind == "scale":
+        scales = [(item.answer.low, item.answer.high) for item in items if isinstance(item.answer, ScaleFormat)]
+        return scale_sums(truth, cast("Any", said), scales)
     return _SUMS[kind](truth, said) if kind in _SUMS else []
 
 

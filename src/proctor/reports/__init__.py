@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from proctor.reports.metric_ranking import metric_board_table, metric_pairs_table
     from proctor.reports.ranking import board_notes, board_tables, detail_tables, leads_tables, who_advances
     from proctor.reports.report import ReportSummary, write_audit_report, write_public_report, write_report
+    from proctor.reports.scarcity import few_groups_line, scarce_line, scarce_metrics, scarce_results
     from proctor.reports.shortcuts import audit_section
     from proctor.reports.source import Source
     from proctor.reports.terminal import show_block, show_table
@@ -27,3 +28,4 @@ __all__ = [
     "records_table", "results_tables", "score", "show_block", "show_table", "who_advances", "write_audit_report",
     "write_pictures", "write_public_report", "write_report",
 ]  # fmt: skip
+__all__ += ["few_groups_line", "scarce_line", "scarce_metrics", "scarce_results"]

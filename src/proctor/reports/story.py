@@ -23,6 +23,7 @@ from proctor.reports.figures import draw_overview, value_axis
 from proctor.reports.leaderboard import score
 from proctor.reports.metric_agreement import spoken_language
 from proctor.reports.metric_ranking import MOST_ON_TOP, metrics_figure
+from proctor.reports.scarcity import few_groups_line
 from proctor.reports.source import BASELINE, Key, Source
 from proctor.reports.subgroups import dot_of
 from proctor.runs import BOTH, Comparison, LeaderboardRow
@@ -41,12 +42,17 @@ def story_of(source: Source) -> Story:
     if leader is None:
         nobody = Answer("Which system is best?", f"No system has a score under {source.conditions[0]}.")
         return Story(_evaluated(source), (nobody,), _figure(source, key))
+    few = few_groups_line(leader.groups, source.options.level)
     answers = (
+        *([Answer("Are there enough groups to tell?", f"No. {few}")] if few else []),
         Answer("Which system is best, and how certain is that?", _lead(source, key, leader)),
         Answer(f"Is {_media(source)} used?", _use(source, key, leader)),
         Answer("How far above guessing?", _above(source, key, leader)),
     )
-    return Story(_evaluated(source), answers, _figure(source, key))
+    total, metric = len(source.table.ids), source.metric(key.metric).label
+    known = f" {metric} is known for {leader.n} of these items, in {count_of(leader.groups, 'group')}."
+    evaluated = _evaluated(source) + (known if leader.n < total and not leader.lacking else "")
+    return Story(evaluated, answers, _figure(source, key))
 
 
 def _headline(source: Source) -> Key | None:

@@ -13,6 +13,7 @@ from proctor.core import clean
 from proctor.reports.blocks import Block, Folded, Prose, Section, Table
 
 _GAP = 2
+_NAME = 20  # columns that the name of a row has where it can
 _LEAST = 10  # columns that a text keeps, however narrow the terminal
 
 
@@ -69,6 +70,10 @@ def show_table(
     figures = max((slim[k] for k in everything[len(keys) :]), default=0)
     floor = max(1, min(_LEAST, (room - figures) // max(1, len(keys)) - _GAP))
     least = [_least(name, width, floor) for name, width in zip(columns, slim, strict=True)]
+    whole = [min(slim[k], _NAME) if k in keys else width for k, width in enumerate(least)]
+    least = (
+        whole if _total([*(whole[k] for k in keys), figures]) <= room else least
+    )  # names are not cut for one column more
     for number, shown in enumerate(_blocks(keys, least, room)):
         if number:
             console.print()

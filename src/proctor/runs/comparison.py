@@ -14,9 +14,9 @@ from proctor.core import ACCURACY, FailedPolicy, InputError, Metric
 from proctor.runs.results import Options, check_metrics
 from proctor.runs.run_scores import BOTH, RunScores, both_ends, load_run_scores, policies, policy_of
 from proctor.runs.schema import BenchmarkCard
-from proctor.runs.store import Run, Store
+from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.sums import RunSums, load_run_sums
-from proctor.runs.table import ItemTable, chosen_runs, facet_cells, load_items, load_labels
+from proctor.runs.table import BASELINES, ItemTable, chosen_runs, facet_cells, load_items, load_labels
 from proctor.stats import Difference, cross_table, holm
 
 BLIND = "text-only"
@@ -138,7 +138,8 @@ def compare(
 
     Where several systems are named and no condition, and they share one alone, systems are compared under that one:
     a guess that was also made without the media, as the baselines of the results, is no other condition to look at.
-    Where systems are named as SYSTEM/CONDITION, these very runs are compared.
+    Where systems are named as SYSTEM/CONDITION, these very runs are compared. Where nothing is named and no system has
+    two conditions, the systems that are no baselines are compared.
 
     `options` choose systems and conditions (all, where none are named), items, the facets to split by, draws and
     seed. Raises
@@ -157,11 +158,18 @@ def compare(
     elif (shared := _only_shared(runs, options)) is not None:
         pairs = system_pairs([run for run in runs if run.condition == shared], options.systems)
     else:
-        pairs = condition_pairs(runs, options.conditions or card.conditions)
+        pairs = condition_pairs(runs, options.conditions or card.conditions) or _alike(runs, options)
     if not pairs:
         raise InputError(store.shown, found=_unpaired(runs, options), expected=_PAIRS)
     found = compare_runs(store, benchmark, pairs, options, metrics=metrics)
     return Comparisons(card.with_metrics([one.declared for one in found]), found)
+
+
+def _alike(runs: Sequence[Run], options: Options) -> list[tuple[Run, Run]]:
+    """All pairs of contestants under the one condition that they share, where nobody named systems or conditions."""
+    contestants = [run for run in runs if run.system not in BASELINES and not run.settings.get(ORACLE, False)]
+    shared = {run.condition for run in contestants}
+    return system_pairs(contestants, ()) if len(shared) == 1 and not (options.systems or options.conditions) else []
 
 
 def _unpaired(runs: Sequence[Run], options: Options) -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         tie_groups,
     )
     from proctor.stats.regression import Regression, Term, logistic
+    from proctor.stats.signflip import fewest_groups, least_p
     from proctor.stats.standings import RULES, RankingPlan, Rule, Stability, Standing, Standings, rank_buckets
 else:
     export_lazily(__name__)
@@ -38,3 +39,4 @@ __all__ = [
     "paired_differences", "places", "rank_buckets", "rank_sums", "rank_systems", "ratio", "slice_means",
     "sums_difference", "sums_interval", "tie_groups",
 ]  # fmt: skip
+__all__ += ["fewest_groups", "least_p"]

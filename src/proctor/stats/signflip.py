@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import comb
+from math import ceil, comb, log2
 
 import numpy as np
 
@@ -39,6 +39,24 @@ def sign_flip(differences: Floats) -> Floats:
     [0.25, 1.0]
     """
     return np.array([_p(column) for column in differences.T], dtype=np.float64)
+
+
+def least_p(groups: int) -> float:
+    """The smallest p that `sign_flip` can give with this many groups, 2 / 2^groups: all of them differ the same way.
+
+    >>> least_p(3), least_p(6)
+    (0.25, 0.03125)
+    """
+    return float(2.0 ** (1 - max(1, groups)))
+
+
+def fewest_groups(alpha: float = 0.05) -> int:
+    """As many groups as it takes for one difference of two systems to be significant at all.
+
+    >>> fewest_groups(), fewest_groups(0.01)
+    (6, 8)
+    """
+    return ceil(1 - log2(alpha))
 
 
 def common_measures(differences: Floats) -> Floats:

@@ -11,7 +11,7 @@ from proctor.core import TableFault, one_of
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "id": (
-        "id", "item id", "question id", "qid", "uid", "item", "nr", "no", "number", "#", "n°", "nummer", "question no",
+        "id", "item id", "question id", "qid", "uid", "item", "nr", "no", "#", "n°", "nummer", "question no",
         "question nr", "question number", "item no", "item number", "frage nr", "frage id", "fragen id", "fragennummer",
         "fragennr", "identifiant", "numéro", "número", "numero", "编号", "序号", "题号", "編號", "序號", "題號", "番号", "رقم",
     ),
@@ -94,7 +94,7 @@ MEANING: Mapping[str, str] = {
 """What each field is."""
 
 _DATED = "clip|video|segment|time|timeof|zeit|temps|tempsde|heure|heurede|tiempode|tempodi"
-_TIMED = "time|timestamp|stamp|point|clip|s|sec|secs|second|seconds|in|sek|sekunden|zeit|zeitpunkt|时间|時間|时刻|点|秒"
+_TIMED = "time|timestamp|stamp|clip|s|sec|secs|second|seconds|in|sek|sekunden|zeit|zeitpunkt|时间|時間|时刻|点|秒"
 _NAMED = "file|filename|name|path|datei|dateiname|pfad|文件|文件名|名称|名|名稱|路径|路徑|檔案|檔名"
 _AROUND: Mapping[str, tuple[str, str]] = {
     "answer": (

@@ -73,11 +73,11 @@ def write_preview(found: QuestionSet, out: Path) -> int:
 
 
 def _ten(items: Sequence[Item]) -> list[Item]:
-    """The first of each format, and others spread over the whole, in their order."""
+    """The first of each format, and others spread over the whole up to ten, in their order."""
     first: dict[str, int] = {}
     for place, item in enumerate(items):
         first.setdefault(item.answer.kind, place)
-    chosen = set(list(first.values())[:_SHOWN])
+    chosen = set(first.values())
     spread = [round(step * (len(items) - 1) / (_SHOWN - 1)) for step in range(_SHOWN)]
     for place in (*spread, *range(min(len(items), _SHOWN))):
         if len(chosen) < _SHOWN:
@@ -86,7 +86,9 @@ def _ten(items: Sequence[Item]) -> list[Item]:
 
 
 async def _frames(items: Sequence[Item], library: MediaLibrary) -> list[list[Frame]]:
-    return [await view(item, "video", library).frames(count=_FRAMES) for item in items]
+    from proctor.tasks.questions.places import with_places
+
+    return [with_places(await view(item, "video", library).frames(count=_FRAMES), item) for item in items]
 
 
 async def _sounds(items: Sequence[Item], library: MediaLibrary) -> list[list[Sound]]:

@@ -28,13 +28,13 @@ class QuestionsReader(BenchmarkReader):
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
         """Reads everything at a path; raises `InputError`, with all faults as its notes, where anything is wrong."""
-        del seed  # options stay in the order in which they are written
-        reading = read_questions(data, media, self._columns)
+        reading = read_questions(data, media, self._columns, seed=seed)
         reading.check()
-        return benchmark_of(reading)
+        return benchmark_of(reading, seed)
 
     def check(self, data: Path, media: Path | None, out: Path | None, *, every: bool = False) -> PluginReport:
         """All that is wrong with questions, their media files opened; where nothing is, a page with ten of them."""
+        from proctor.stats import fewest_groups
         from proctor.tasks.questions.preview import add_media_faults, write_preview
 
         found = read_questions(data, media, self._columns)
@@ -55,7 +55,10 @@ class QuestionsReader(BenchmarkReader):
         if out is not None:
             line += f"; {write_preview(found, out)} of them in {out}"
             report["preview"] = str(out)
-        return PluginReport(report, (line,), (*found.notes, f"Next: proctor run {data} --system random"))
+        needed = fewest_groups()
+        few = f"With fewer than {needed} groups no difference between systems can be significant: add other videos or patients"
+        notes = (*found.notes, *([few] if len({item.group for item in found.items}) < needed else []))
+        return PluginReport(report, (line,), (*notes, f"Next: proctor run {data} --system random"))
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         return f"proctor check {data} lists the {len(missing)} files that are missing, each with its row."
@@ -64,8 +67,8 @@ class QuestionsReader(BenchmarkReader):
 READER = QuestionsReader()
 
 
-def benchmark_of(reading: QuestionSet) -> Benchmark:
-    """The benchmark of what was read without a fault."""
+def benchmark_of(reading: QuestionSet, seed: int = 0) -> Benchmark:
+    """The benchmark of what was read without a fault, by this seed."""
     settings, layout = reading.layout.settings, reading.layout
     rubric = any(item.reference and item.reference.criteria for item in reading.items)
     licence = (f"Licence: {settings.licence}",) if settings.licence else ()
@@ -82,7 +85,7 @@ def benchmark_of(reading: QuestionSet) -> Benchmark:
         relevance=settings.relevance,
         failed=settings.failed,
         excerpts=settings.excerpts,
-        seeds=settings.seeds,
+        seeds={**settings.seeds, **({"options": seed} if settings.shuffle_options else {})},
         simulated=settings.simulated,
         budget_s=settings.budget_s,
         notes=(*settings.notes, *licence, *reading.notes),

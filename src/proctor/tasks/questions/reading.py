@@ -31,6 +31,7 @@ from proctor.tasks.questions.answers import SHOWN, are_criteria, is_unit
 from proctor.tasks.questions.cells import undirected
 from proctor.tasks.questions.columns import ColumnMap, recognise
 from proctor.tasks.questions.exact import ExactReader, exact_columns
+from proctor.tasks.questions.keys import keys_line, shuffle_options
 from proctor.tasks.questions.layout import Layout, find_layout
 from proctor.tasks.questions.media import MediaFolder
 from proctor.tasks.questions.rows import Place, RowReader
@@ -89,10 +90,11 @@ class QuestionSet:
 
 
 def read_questions(
-    path: Path, media: Path | None = None, columns: Mapping[str, Sequence[str]] | None = None
+    path: Path, media: Path | None = None, columns: Mapping[str, Sequence[str]] | None = None, *, seed: int = 0
 ) -> QuestionSet:
-    """Reads the questions at a path. Nothing is raised for what is wrong with them: all of it stands in `faults`. Raises
-    `InputError` where there is nothing at the path, or no kind of file that is read."""
+    """Reads the questions at a path; `seed` shuffles options, where the settings ask for it. Nothing is raised for what
+    is wrong with them: all of it stands in `faults`. Raises `InputError` where there is nothing at the path, or no kind
+    of file that is read."""
     layout = find_layout(path)
     sheets = [read_sheet(file, sheet=layout.settings.sheet) for file in layout.files]
     given = {name: [one] if isinstance(one, str) else list(one) for name, one in layout.settings.columns.items()}
@@ -124,6 +126,10 @@ def read_questions(
     if not mapping.faults:
         _read_rows(reading, sheets)
         _check_protocol(reading)
+        line = keys_line(reading.items)
+        if layout.settings.shuffle_options:
+            reading.items, line = shuffle_options(reading.items, seed)
+        reading.notes += [line] if line else []
     return reading
 
 

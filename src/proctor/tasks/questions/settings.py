@@ -34,6 +34,9 @@ class Settings(BaseModel):
     tolerances: dict[str, float] = Field(
         default={}, description="by format how far off an answer may be: timestamps: 2"
     )
+    shuffle_options: bool = Field(
+        default=False, description="whether the options of choices are shuffled, once for all systems, by the seed"
+    )
     prompt: str = Field(default="", description="the prompt for models, a template (.j2) in this folder")
     judge: str = Field(
         default="", description="the judge that scores free text where none is named (criteria, where there are some)"
