@@ -103,13 +103,18 @@ WAYS = (
         "items audit",
         "bench",
         f"{STORE} runs:audit_stored",
-        {**FORMAT, "top": "how many are shown", **dict.fromkeys(("data", "track"), "of files")},
+        {
+            **FORMAT,
+            "top": "how many are shown",
+            "embeddings": "an encoder",
+            **dict.fromkeys(("data", "track"), "of files"),
+        },
     ),
     Way(
         "items audit",
         "bench --data folder",
         "api:load audits.items:audit_items",
-        {**FORMAT, "top": "how many are shown", "store": "is flagged afterwards"},
+        {**FORMAT, "top": "how many are shown", "embeddings": "an encoder", "store": "is flagged afterwards"},
     ),
     Way(
         "show",

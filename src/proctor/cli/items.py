@@ -184,6 +184,7 @@ def audit_items(
     track: Track = "",
     store: StoreUrl = None,
     top: Annotated[int, Option("How many text-only baselines to list.", low=1)] = 10,
+    embeddings: Annotated[bool, Option("Also rules on sentence embeddings (extra semantic).")] = False,
     all_items: AllItems = False,
     draws: Draws = 2000,
     seed: Seed = 0,
@@ -199,17 +200,19 @@ def audit_items(
     from proctor import api
     from proctor.audits.items import audit_items as compute
     from proctor.audits.items import to_json
+    from proctor.metrics.text import default_encoder
     from proctor.reports import audit_section
     from proctor.runs import audit_stored, flag_guessable
 
     with at_work("auditing the items"):
+        encode = default_encoder() if embeddings else None
         if data is not None:
             items = api.load(benchmark, data, track=track).counted(all_items=all_items)
-            audit = compute(items, seed=seed, draws=draws)
+            audit = compute(items, seed=seed, draws=draws, encode=encode)
         else:
             opened = api.open_store(store, create=False)
             benchmark = api.name_in(opened, benchmark)
-            audit = audit_stored(opened, benchmark, all_items=all_items, seed=seed, draws=draws)
+            audit = audit_stored(opened, benchmark, all_items=all_items, seed=seed, draws=draws, encode=encode)
     if store is not None:
         opened = api.open_store(store, create=False)
         flagged = flag_guessable(opened, benchmark, audit)

@@ -350,6 +350,9 @@ class BenchmarkReader(ABC):
     """Where it has a summary of its own (`official_summary`): "official", and "corrected" where that is another one."""
     audit_figures: bool = False
     """Whether its organisers publish an audit under keys of their own (`official_audit`)."""
+    exchange_within: tuple[str, ...] = ()
+    """Where the wrong options of its choices can be replaced (`write_choices`): the tags that two items must share before a
+    right answer of one may serve as a wrong option of the other, such as the type of question and the organ."""
     reads_paths: bool = False
     """Whether it reads any folder or file of questions, so that a path stands for a benchmark."""
 
@@ -400,6 +403,18 @@ class BenchmarkReader(ABC):
         """The scores in a file. `rated` are the texts of the answers by item, system and dimension, of which each
         must have one. Raises `InputError`, with the row, for anything else."""
         raise NotImplementedError
+
+    def write_choices(self, data: Path, out: Path, items: Mapping[str, Item | None]) -> None:
+        """Writes the benchmark's own files at `data` into the folder `out`, with the options, keys and option pools of
+        these choice items, by id, in the order in which these stand; items that are None are kept and not counted. `load`
+        reads them back as they are. By default there is no way to: `InputError`."""
+        del out, items
+        raise InputError(
+            data,
+            f"benchmark {self.name!r}",
+            found="options to replace",
+            expected="a benchmark that can be written again",
+        )
 
     def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
         """Writes the answers that there are as the organisers take them and returns how many: what failed, or is

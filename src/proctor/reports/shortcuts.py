@@ -41,7 +41,7 @@ def audit_section(audit: ItemAudit | None, *, most: int = _MOST_BASELINES) -> Se
 
 
 def _format_blocks(one: FormatAudit, anchor: str, most: int) -> list[Block]:
-    blocks: list[Block] = [Prose(_verdict(one))]
+    blocks: list[Block] = [Prose(_verdict(one)), *_pools(one)]
     if one.baselines:
         blocks.append(_baselines(one, most))
     if one.options is not None:
@@ -79,6 +79,19 @@ def _verdict(one: FormatAudit) -> str:
     if found.covers_chance:
         return f"{said}; {against}: the interval covers it, so the audit has found nothing."
     return f"{said}; {against}. Each baseline was chosen on other groups than it was tried on."
+
+
+def _pools(one: FormatAudit) -> list[Block]:
+    if one.pools is None:
+        return []
+    shown, ends = _accuracy(one.pools.known)
+    return [
+        Prose(
+            f"Wrong options are right answers of other items, exchanged within {one.pools.pools} pools of groups. Who knows "
+            f"the right answers of all other groups reaches {shown} (95 % interval {ends}) by elimination; so folds keep a "
+            "pool together, as training and test parts must."
+        )
+    ]
 
 
 def _baselines(one: FormatAudit, most: int) -> Table:

@@ -20,6 +20,7 @@ from proctor.stats import Estimate, Resampling
 
 if TYPE_CHECKING:
     from proctor.audits.items import ItemAudit
+    from proctor.metrics.text import Encoder
 
 Mask = NDArray[np.bool_]
 
@@ -269,14 +270,20 @@ GUESSABLE = "guessable"
 
 
 def audit_stored(
-    store: Store, benchmark: str, *, all_items: bool = False, seed: int = 0, draws: int = 2000
+    store: Store,
+    benchmark: str,
+    *,
+    all_items: bool = False,
+    seed: int = 0,
+    draws: int = 2000,
+    encode: Encoder | None = None,
 ) -> ItemAudit:
-    """Audits the items of a benchmark that a store has answers to."""
+    """Audits the items of a benchmark that a store has answers to (see `audit_items`)."""
     from proctor.audits.items import audit_items
 
     card = store.card(benchmark)
     items = [item for item in store.items(benchmark) if all_items or card.counts(item)]
-    return audit_items(items, seed=seed, draws=draws)
+    return audit_items(items, seed=seed, draws=draws, encode=encode)
 
 
 def derive_guessable(store: Store, benchmark: str, audit: ItemAudit) -> None:

@@ -24,6 +24,7 @@ from proctor.audits.items.baselines import (
     random_baseline,
     rule_baselines,
 )
+from proctor.audits.items.elsewhere import OptionPools, fold_units, option_pools
 from proctor.audits.items.options import (
     OptionAudit,
     OptionTable,
@@ -36,6 +37,7 @@ from proctor.audits.items.options import (
 from proctor.core import Item
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, RatingsFormat, option_letters
 from proctor.metrics import chance_of
+from proctor.metrics.text import Encoder
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class FormatAudit:
     selected: SelectedBaseline | None
     unselected: str
     options: OptionAudit | None
+    pools: OptionPools | None = None
 
     @property
     def best_rule(self) -> BaselineResult | None:
@@ -149,7 +152,12 @@ _MOST_VALUES = 12  # a tag with more values than this is a name, not a facet
 
 
 def audit_items(
-    items: Sequence[Item], *, seed: int = 0, draws: int = 2000, facets: Sequence[str] | None = None
+    items: Sequence[Item],
+    *,
+    seed: int = 0,
+    draws: int = 2000,
+    facets: Sequence[str] | None = None,
+    encode: Encoder | None = None,
 ) -> ItemAudit:
     """Audits all items by their text and references alone; no media is opened and no model asked.
 
@@ -162,7 +170,8 @@ def audit_items(
     says whether that selection answers it, and lacks items of formats with too few groups to select.
 
     `facets` are the tags that accuracies are split by; None takes every tag that has 2 to 12 different
-    values and no fractions. `seed` deals the folds and settles ties; `draws` are the bootstrap's.
+    values and no fractions. `seed` deals the folds and settles ties; `draws` are the bootstrap's. With `encode` rules
+    on sentence embeddings are tried too. Groups that share an option pool (the tag `option_pool`) are in one fold.
     Raises `InputError` for a key that is none of its item's options.
     """
     kept, left_out = _auditable(items)
@@ -170,7 +179,8 @@ def audit_items(
     audits = []
     for kind in dict.fromkeys(item.answer.kind for item in kept):
         of_kind = [item for item in kept if item.answer.kind == kind]
-        audit, solved = _audit_format(of_kind, _facets(of_kind) if facets is None else facets, draws, seed)
+        split_by = _facets(of_kind) if facets is None else facets
+        audit, solved = _audit_format(of_kind, split_by, draws, seed, encode)
         audits.append(audit)
         guessable |= solved
     return ItemAudit(
@@ -213,18 +223,19 @@ def _facets(items: Sequence[Item]) -> list[str]:
 
 
 def _audit_format(
-    items: list[Item], facets: Sequence[str], draws: int, seed: int
+    items: list[Item], facets: Sequence[str], draws: int, seed: int, encode: Encoder | None
 ) -> tuple[FormatAudit, dict[str, bool]]:
-    fold = fold_of_groups([item.group for item in items], seed)
+    fold = fold_of_groups(fold_units(items), seed)
     chances = [chance_of(item) for item in items]
     known = [chance for chance in chances if chance is not None]
     compared = BaselineComparison(items, fold, np.array(known) if len(known) == len(items) else None, draws, seed)
     baselines: list[TextBaseline] = []
-    options = None
+    options = pools = None
     if isinstance(items[0].answer, ChoiceFormat):
-        table = OptionTable(items, seed)
+        table = OptionTable(items, seed, encode)
         right = right_options(table)
         options = audit_options(table, right, draws=draws, seed=seed)
+        pools = option_pools(table, right, draws=draws, seed=seed)
         baselines = _choice_baselines(table, right, fold, seed)
     elif fold.max() >= 2:
         baselines = answer_baselines(items, fold)
@@ -243,6 +254,7 @@ def _audit_format(
         selected=selected,
         unselected="" if selected else "too few groups to choose on some and try on others",
         options=options,
+        pools=pools,
     )
     return audit, solved
 

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.audits.items.options import FEATURES, OptionTable, p_above_chance, tfidf
+from proctor.audits.items.elsewhere import told_answers
+from proctor.audits.items.options import OptionTable, p_above_chance, tfidf
 from proctor.core import Item, TagValue, generator
 from proctor.core.formats import option_letters
 from proctor.metrics import Constants, is_right
@@ -277,7 +278,7 @@ def rule_baselines(table: OptionTable, right: NDArray[np.bool_], folds: int) -> 
     `right` (items × options) says which options are right.
     """
     scores = {**_places(table), **_by_rank(table)}
-    for index, feature in enumerate(FEATURES):
+    for index, feature in enumerate(table.features):
         values = table.values[:, :, index]
         scores[feature.most, f"most: {feature.label}"] = values
         scores[feature.least, f"least: {feature.label}"] = -values
@@ -288,8 +289,8 @@ def rule_baselines(table: OptionTable, right: NDArray[np.bool_], folds: int) -> 
 
 
 def learned_baselines(table: OptionTable, right: NDArray[np.bool_], fold: _Rows, seed: int) -> list[TextBaseline]:
-    """Three classifiers of right against wrong options; each item gets the option that it finds the
-    likeliest. Needs three folds (see `cross_fit`).
+    """Three classifiers of right against wrong options, where each item gets the option that it finds the likeliest; and
+    who is told the right answers of other folds (`told_answers`). Needs three folds (see `cross_fit`).
 
     One thread fits: on a busy machine OpenMP's threads wait for each other longer than they work.
     """
@@ -299,6 +300,7 @@ def learned_baselines(table: OptionTable, right: NDArray[np.bool_], fold: _Rows,
         ("logistic-features", "logistic regression on the features"): _by_features(table, right, _logistic),
         ("boosting-features", "gradient boosting on the features"): _by_features(table, right, lambda: _boosting(seed)),
         ("logistic-words", "logistic regression on the options' words"): _by_words(table, right),
+        **told_answers(table, right),
     }
     with threadpool_limits(limits=1):
         return [TextBaseline(name, label, "learned", cross_fit(guess, fold)) for (name, label), guess in fits.items()]

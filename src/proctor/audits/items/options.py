@@ -16,6 +16,7 @@ from scipy.stats import binom, chi2
 
 from proctor.core import InputError, Item, generator
 from proctor.core.formats import option_letters
+from proctor.metrics.text import Encoder
 from proctor.stats import Estimate, Resampling, holm, mean_interval
 
 _WORD = re.compile(r"[^\W_]+")
@@ -63,8 +64,17 @@ FEATURES = (
     Feature("capitals", "share of capital letters", "most-capitals", "fewest-capitals"),
     Feature("repeats", "other items of the group that offer it too", "most-repeated", "least-repeated"),
     Feature("in-questions", "other questions of the group that contain it", "most-in-questions", "least-in-questions"),
+    Feature("offers", "other items of the benchmark that offer it too", "most-offered", "least-offered"),
+    Feature("topic", "TF-IDF similarity to the group's other questions and their options", "nearest-to-group", "farthest-from-group"),
+    Feature("group-name", "share of its words in the group's name", "most-like-group-name", "least-like-group-name"),
 )  # fmt: skip
 """Word lists are English: in other languages these features are 0 for every option, and say nothing."""
+
+EMBEDDED = (
+    Feature("meaning", "embedding similarity to the question", "nearest-in-meaning", "farthest-in-meaning"),
+    Feature("meaning-topic", "embedding similarity to the group's other questions and their options", "nearest-to-group-in-meaning", "farthest-from-group-in-meaning"),
+)  # fmt: skip
+"""Measured only with an encoder."""
 
 
 def words(text: str) -> list[str]:
@@ -76,11 +86,14 @@ class OptionTable:
     """The choice items as arrays, one row an item, one column an option (padded to the most options).
 
     Nothing in it depends on the key. `present` marks the real options; `lots` holds a number at random for
-    each option, named by item, that settles every tie in the same way whatever the order of the items.
+    each option, named by item, that settles every tie in the same way whatever the order of the items. With `encode`
+    the features `EMBEDDED` are measured too.
     """
 
-    def __init__(self, items: Sequence[Item], seed: int) -> None:
+    def __init__(self, items: Sequence[Item], seed: int, encode: Encoder | None = None) -> None:
         self.items = items
+        self.features = FEATURES if encode is None else (*FEATURES, *EMBEDDED)
+        self._encode = encode
         self.counts = np.array([len(item.options) for item in items])
         self.width = int(self.counts.max())
         self.present: NDArray[np.bool_] = np.arange(self.width) < self.counts[:, None]
@@ -90,9 +103,12 @@ class OptionTable:
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
-        """Items × options × `FEATURES`, 0 where there is no option; rounded, so that equal is equal."""
+        """Items × options × `features`, 0 where there is no option; rounded, so that equal is equal."""
         columns = {**self._by_words(), **self._by_length(), **self._by_similarity(), **self._by_group()}
-        return np.stack([columns[feature.name] for feature in FEATURES], axis=-1).round(9)
+        columns |= {} if self._encode is None else self._by_meaning(self._encode)
+        return np.stack([columns[feature.name] for feature in self.features], axis=-1).round(
+            9 if self._encode is None else 6
+        )
 
     @cached_property
     def relative(self) -> NDArray[np.float64]:
@@ -187,7 +203,34 @@ class OptionTable:
             partner = first[rows] + (places + step) % count
             to_others[rows[live], places[live]] += _row_products(offered[live], offered[partner[live]])
         to_others /= np.maximum(self.counts - 1, 1)[:, None]
-        return {"question-similarity": to_question, "typicality": to_others}
+        return {"question-similarity": to_question, "typicality": to_others, "topic": self._topic(asked, offered)}
+
+    def _topic(self, asked: Any, offered: Any) -> NDArray[np.float64]:
+        """Of each option the mean product with the texts of its group's other items."""
+        from scipy.sparse import csr_array
+
+        rows = self.present.nonzero()[0]
+        member = csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))))
+        _, codes = np.unique([item.group for item in self.items], return_inverse=True)
+        of_group = csr_array((np.ones(len(codes)), (codes, np.arange(len(codes)))))
+        own = member @ offered + asked
+        rest = (of_group @ own)[codes] - own
+        texts = self.counts + 1
+        others = np.maximum(np.bincount(codes, texts)[codes] - texts, 1)
+        topic = np.zeros(self.present.shape)
+        products = offered * rest[rows] if isinstance(offered, np.ndarray) else offered.multiply(rest[rows])
+        topic[self.present] = np.asarray(products.sum(axis=1), dtype=np.float64).ravel() / others[rows]
+        return topic
+
+    def _by_meaning(self, encode: Encoder) -> dict[str, NDArray[np.float64]]:
+        texts = [*(item.question for item in self.items), *(option for item in self.items for option in item.options)]
+        distinct = list(dict.fromkeys(texts))
+        place = {text: index for index, text in enumerate(distinct)}
+        vectors = np.asarray(encode(distinct), dtype=np.float64)[[place[text] for text in texts]]
+        asked, offered = vectors[: len(self.items)], vectors[len(self.items) :]
+        meaning = np.zeros(self.present.shape)
+        meaning[self.present] = (asked[self.present.nonzero()[0]] * offered).sum(axis=1)
+        return {"meaning": meaning, "meaning-topic": self._topic(asked, offered)}
 
     def _by_group(self) -> dict[str, NDArray[np.float64]]:
         repeats = np.zeros(self.present.shape)
@@ -202,7 +245,15 @@ class OptionTable:
                 for place, phrase in enumerate(phrases[row]):
                     repeats[row, place] = offers[phrase] - 1
                     inside[row, place] = mentions[phrase] - (phrase in asked[row])
-        return {"repeats": repeats, "in-questions": inside}
+        every = Counter(phrase for said in phrases for phrase in set(said))
+        named = [set(words(item.group.replace("_", " "))) for item in self.items]
+        offered, name = np.zeros(self.present.shape), np.zeros(self.present.shape)
+        for row, said in enumerate(phrases):
+            for place, phrase in enumerate(said):
+                own = set(phrase.split())
+                offered[row, place] = every[phrase] - 1
+                name[row, place] = len(own & named[row]) / max(1, len(own))
+        return {"repeats": repeats, "in-questions": inside, "offers": offered, "group-name": name}
 
 
 def rows_by_group(items: Sequence[Item]) -> dict[str, list[int]]:
@@ -405,7 +456,7 @@ def _contrasts(table: OptionTable, right: NDArray[np.bool_], *, draws: int, seed
     of_wrong = (values * wrong[:, :, None]).sum(axis=1) / wrong.sum(axis=1)[:, None]
     groups = np.unique([item.group for item in table.items], return_inverse=True)[1][both]
     apart = of_right - of_wrong
-    p = [difference_p(apart[:, index], groups) for index in range(len(FEATURES))]
+    p = [difference_p(apart[:, index], groups) for index in range(len(table.features))]
     adjusted = _adjusted(p)
     return tuple(
         OptionContrast(
@@ -417,7 +468,7 @@ def _contrasts(table: OptionTable, right: NDArray[np.bool_], *, draws: int, seed
             p=p[index],
             p_holm=adjusted[index],
         )
-        for index, feature in enumerate(FEATURES)
+        for index, feature in enumerate(table.features)
     )
 
 

@@ -37,6 +37,7 @@ from proctor.judges import CONTRADICTION_FLAG, ErrorType, Verdict, verdict_score
 from proctor.models import rejection
 
 KINDS = ("mcq", "free")
+METADATA = "video_metadata_new.json"
 _RESULT = re.compile(r"(?P<scored>score_)?pred_(?P<blind>blind_)?(?P<video>.+)\.json")
 _OPTION_LINE = re.compile(r"^\s*([A-Z])[.)]\s*(.*\S)\s*$")
 _MARK = re.compile(r"^\s*\[(?:MCQ|FREE)\]\s*")
@@ -58,6 +59,8 @@ class NativeQuestion(_Native):
     time_end: float
     keep: bool = True
     question_type: str
+    option_pool: str = ""
+    """Only in a repaired copy: the options stand in an order that was dealt, and come from this pool."""
 
 
 class _Inference(_Native):
@@ -115,7 +118,7 @@ class NativeVideo(_Native):
 
 def read_metadata(data: Path) -> dict[str, NativeVideo]:
     """The video metadata by video name."""
-    file = data / "video_metadata_new.json"
+    file = data / METADATA
     raw = read_json(file, "the benchmark's published files")
     if not isinstance(raw, dict) or not raw:
         raise InputError(file, found=type(raw).__name__, expected="an object with one entry per video")
@@ -191,6 +194,26 @@ def split_options(question: str) -> tuple[str, list[str]]:
         else:
             stem.append(line)
     return _MARK.sub("", "\n".join(stem)).strip(), [option.strip() for option in options]
+
+
+def options_at(question: str) -> int:
+    """The number of the line at which the options begin; that of lines where there are none.
+
+    >>> options_at("[MCQ] Which plane?\\nA. Sagittal\\nB. Axial")
+    1
+    """
+    lines = question.splitlines()
+    begins = (number for number, line in enumerate(lines) if (hit := _OPTION_LINE.match(line)) and hit[1] == "A")
+    return next(begins, len(lines))
+
+
+def item_id(video: str, kind: str, number: int) -> str:
+    """The id of a video's question, counted from 1 in its file.
+
+    >>> item_id("Renal_Ultrasound", "mcq", 4)
+    'Renal_Ultrasound/mcq-04'
+    """
+    return f"{video}/{kind}-{number:02d}"
 
 
 def _json_files(folder: Path) -> list[Path]:

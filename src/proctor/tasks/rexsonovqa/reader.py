@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from proctor.core import (
     ACCURACY,
+    OPTION_POOL,
     Benchmark,
     BenchmarkReader,
     Excerpt,
@@ -37,12 +38,14 @@ from proctor.tasks.rexsonovqa.native import (
     KINDS,
     NativeQuestion,
     NativeVideo,
+    item_id,
     metadata_for,
     read_metadata,
     read_questions,
     read_recorded,
     split_options,
 )
+from proctor.tasks.rexsonovqa.writer import write_choices
 
 if TYPE_CHECKING:
     from proctor.runs import Result
@@ -60,6 +63,11 @@ _NOTES = (
     "Published end times up to 0.5 s beyond the video are cut to its end.",
     "The clinical category is assigned by Proctor from the video's title; the release does not state it.",
 )
+_NOTES_REPAIRED = (
+    "Wrong options are right answers of other questions of their pool, to be confirmed by a clinician.",
+    "Published figures are those of other options.",
+    *_NOTES[1:],
+)
 
 
 class _Reader(BenchmarkReader):
@@ -69,6 +77,7 @@ class _Reader(BenchmarkReader):
     rubric_judge = "three-level"
 
     verified_files = ("benchmark_questions", "results")
+    exchange_within = ("question_type", "category")
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
         """Reads `benchmark_questions/` and `video_metadata_new.json` below `data`; videos, named as in the
@@ -89,11 +98,11 @@ class _Reader(BenchmarkReader):
                         raise location.error(f"item {seen[key]} again", "no duplicates")
                     seen[key] = number
                     tags = _tags(question, kind, categories.get(video, "other"), location)
-                    item_id = f"{video}/{kind}-{number:02d}"
-                    items.append(_item(item_id, video, question, source, tags, seed, location))
+                    items.append(_item(item_id(video, kind, number), video, question, source, tags, seed, location))
+        repaired = any(OPTION_POOL in item.tags for item in items)
         return Benchmark(
             name=self.name,
-            title="ReXSonoVQA",
+            title="ReXSonoVQA with repaired options" if repaired else "ReXSonoVQA",
             items=tuple(items),
             metrics=(ACCURACY, *VERDICT_METRICS),
             headline=ACCURACY.name,
@@ -101,10 +110,13 @@ class _Reader(BenchmarkReader):
             only={"keep": True},
             media_root=media,
             seeds={"options": seed},
-            notes=_NOTES,
+            notes=_NOTES_REPAIRED if repaired else _NOTES,
             excerpts=excerpts,
-            published=published_table(),
+            published=None if repaired else published_table(),
         )
+
+    def write_choices(self, data: Path, out: Path, items: Mapping[str, Item | None]) -> None:
+        write_choices(data, out, items)
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
         return read_recorded(path, benchmark)
@@ -155,7 +167,7 @@ READER = _Reader()
 
 
 def _item(
-    item_id: str,
+    name: str,
     video: str,
     question: NativeQuestion,
     source: NativeVideo,
@@ -167,9 +179,9 @@ def _item(
     reference: str = question.answer
     options: tuple[str, ...] = ()
     if tags["format"] == "choice":
-        options, reference = _shuffled(item_id, question, listed, seed, location)
+        options, reference = _shuffled(name, question, listed, seed, location)
     return Item(
-        id=item_id,
+        id=name,
         group=video,
         question=stem,
         media=(_clip(video, question, source, location),),
@@ -181,7 +193,7 @@ def _item(
 
 
 def _shuffled(
-    item_id: str, question: NativeQuestion, listed: list[str], seed: int, location: FileLocation
+    name: str, question: NativeQuestion, listed: list[str], seed: int, location: FileLocation
 ) -> tuple[tuple[str, ...], str]:
     letters = option_letters(len(listed))
     if len(listed) < 2 or len(set(listed)) < len(listed):
@@ -189,9 +201,11 @@ def _shuffled(
         raise location.error(found, expected, field="question")
     if question.answer not in letters:
         raise location.error(repr(question.answer), f"one of {', '.join(letters)}", field="answer")
+    if question.option_pool:
+        return tuple(listed), question.answer
     # Sorted first: the order does not depend on the published one, whose key is not evenly spread.
     by_text = sorted(listed)
-    order = generator(seed, "options", item_id).permutation(len(by_text))
+    order = generator(seed, "options", name).permutation(len(by_text))
     options = tuple(by_text[index] for index in order)
     return options, letters[options.index(listed[letters.index(question.answer)])]
 
@@ -226,6 +240,7 @@ def _tags(question: NativeQuestion, kind: str, category: str, location: FileLoca
         "category": category,
         "time_start": question.time_start,
         "time_end": question.time_end,
+        **({OPTION_POOL: question.option_pool} if question.option_pool else {}),
     }
 
 

@@ -1,0 +1,170 @@
+"""Which right answers serve as wrong options of which questions: blocks of questions that exchange them, found by a seeded
+search that minimises a written objective."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+CUES = 400.0
+"""The weight of the cues: one place that is 5 points off chance costs as much as 1.0 in the mean cost of an option."""
+FORBIDDEN = 1e6
+"""What an option costs that must not be: more than all else together."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Questions 0 to n − 1 in `classes`, that may exchange right answers within each. `cost[i, j]` is what the right
+    answer of j costs as an option of i, `forbidden[i, j]` says that it must not be one; `cues` are what baselines go by:
+    the score of the right answer of j as an option of i (cues × n × n), equal where it does not tell them apart. `options`
+    is how many options a question has."""
+
+    classes: Sequence[Sequence[int]]
+    cost: Floats
+    forbidden: Bools
+    cues: Floats
+    options: int
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """What a search found: the blocks, the mean cost of an option, the share of questions whose right option has each
+    place by each cue (cues × places, the lowest score first; ties by their shares), the pairs that must not be (question,
+    source), and the objective."""
+
+    blocks: tuple[tuple[int, ...], ...]
+    cost: float
+    cues: Floats
+    forbidden: tuple[tuple[int, int], ...]
+    objective: float
+
+    def options(self, width: int) -> dict[int, list[int]]:
+        """Of each question the questions whose right answers are its options: its own first."""
+        return {block[place]: _offered(block, place, width) for block in self.blocks for place in range(len(block))}
+
+
+def _offered(block: Sequence[int], place: int, width: int) -> list[int]:
+    return [block[(place + step) % len(block)] for step in range(width)]
+
+
+@cache
+def _round(size: int, width: int) -> NDArray[np.int64]:
+    """Of each place in a block the places of its options."""
+    return np.asarray((np.arange(size)[:, None] + np.arange(width)) % size)
+
+
+def exchange(
+    problem: Exchange, rng: np.random.Generator, *, rounds: int, progress: Callable[[int, int], None] | None = None
+) -> Blocks:
+    """Blocks of m questions with the same m options (m = `options`), each the right answer of one of them; what remains of
+    a class makes blocks of up to 2m − 1, in which a question offers the right answers of itself and of the next m − 1.
+
+    So each text is offered m times and right once, and in a block of m a rule that reads the options alone, whatever it
+    reads, takes the same option in all of its questions and is right in one. Lengths, wording, form, numbers and how
+    often a text is offered tell nothing; no search is needed for that. The search is for the rest, and minimises
+
+        J = mean of cost[i, j] over the wrong options + 400 · Σ over cues [Σ over places (share − 1/m)² + (gap / 4)²]
+
+    where the share of place k is that of the questions whose right option is the k-th by a cue's score, and the gap is by
+    how many standard deviations of the score right options are above the wrong ones beside them, on average: so a baseline
+    gains neither by the highest score, nor by the lowest, nor by what is never either, nor by how far they are apart
+
+    (a forbidden option costs 1e6) by simulated annealing: two questions of a class change places,
+    `rounds` times the number of questions, the temperature falls from 0.02 to 0. The same `rng` gives the same blocks.
+    Classes of fewer than m questions raise `ValueError`.
+    """
+    search = _Search(problem, rng)
+    steps = rounds * sum(map(len, problem.classes))
+    for step in range(steps):
+        search.step(0.02 * (1 - step / steps) + 1e-9)
+        if progress is not None and (step % 1000 == 0 or step == steps - 1):
+            progress(step + 1, steps)
+    return search.found()
+
+
+class _Search:
+    def __init__(self, problem: Exchange, rng: np.random.Generator) -> None:
+        self._problem, self._rng = problem, rng
+        self._cost = problem.cost + FORBIDDEN * problem.forbidden
+        self._n = sum(map(len, problem.classes))
+        self._spread = np.maximum(problem.cues.std(axis=(1, 2)), 1e-9)
+        self._target = np.append(np.full(problem.options, 1 / problem.options), 0.0)
+        self._blocks: list[list[int]] = []
+        self._of_class: list[list[int]] = []
+        for rows in problem.classes:
+            mixed = [rows[int(place)] for place in rng.permutation(len(rows))]
+            ends = np.cumsum(block_sizes(len(rows), problem.options))
+            start = len(self._blocks)
+            self._blocks += [mixed[end - size : end] for end, size in zip(ends, np.diff(ends, prepend=0), strict=True)]
+            self._of_class.append(list(range(start, len(self._blocks))))
+        self._weights = np.cumsum([len(rows) for rows in problem.classes]) / self._n
+        found = [self._measure(block) for block in self._blocks]
+        self._hits, self._costs = [hits for hits, _ in found], [cost for _, cost in found]
+        self._all_hits, self._all_cost = np.sum(self._hits, axis=0), sum(self._costs)
+        self.value = self._objective(self._all_hits, self._all_cost)
+
+    def step(self, temperature: float) -> None:
+        blocks = self._of_class[int(np.searchsorted(self._weights, self._rng.random(), side="right"))]
+        one, other = (blocks[int(place)] for place in self._rng.integers(len(blocks), size=2))
+        here, there = int(self._rng.integers(len(self._blocks[one]))), int(self._rng.integers(len(self._blocks[other])))
+        if one == other and (here == there or len(self._blocks[one]) == self._problem.options):
+            return  # nothing would change
+        changed = {place: list(self._blocks[place]) for place in (one, other)}
+        changed[one][here], changed[other][there] = self._blocks[other][there], self._blocks[one][here]
+        measured = {place: self._measure(block) for place, block in changed.items()}
+        hits = self._all_hits + sum(measured[place][0] - self._hits[place] for place in changed)
+        cost = self._all_cost + sum(measured[place][1] - self._costs[place] for place in changed)
+        value = self._objective(hits, cost)
+        if value <= self.value or self._rng.random() < np.exp((self.value - value) / temperature):
+            self.value, self._all_hits, self._all_cost = value, hits, cost
+            for place, block in changed.items():
+                self._blocks[place] = block
+                self._hits[place], self._costs[place] = measured[place]
+
+    def found(self) -> Blocks:
+        width = self._problem.options
+        blocks = tuple(tuple(block) for block in self._blocks)
+        pairs = [
+            (block[place], source)
+            for block in blocks
+            for place in range(len(block))
+            for source in _offered(block, place, width)[1:]
+        ]
+        bad = tuple((item, source) for item, source in pairs if self._problem.forbidden[item, source])
+        cost = float(np.mean([self._problem.cost[item, source] for item, source in pairs]))
+        return Blocks(blocks, cost, self._all_hits[:, :-1] / self._n, bad, self.value)
+
+    def _objective(self, hits: Floats, cost: float) -> float:
+        return cost / self._n + CUES * float(((hits / self._n - self._target) ** 2).sum())
+
+    def _measure(self, block: Sequence[int]) -> tuple[Floats, float]:
+        """How many of its right options have each place by each cue, and the sum of their questions' mean costs of an option."""
+        width, rows = self._problem.options, np.asarray(block)
+        items, offered = rows[:, None], rows[_round(len(block), width)]
+        scores = self._problem.cues[:, items, offered]
+        own = scores[:, :, :1]
+        below, equal = (scores < own).sum(axis=2)[:, :, None], (scores == own).sum(axis=2)[:, :, None]
+        places = np.arange(width)
+        shares = (((below <= places) & (places < below + equal)) / equal).sum(axis=1)
+        gap = (own[:, :, 0] - scores[:, :, 1:].mean(axis=2)).sum(axis=1) / self._spread / 4
+        hits = np.concatenate([shares, gap[:, None]], axis=1)
+        return hits, float(self._cost[items, offered[:, 1:]].sum() / max(1, width - 1))
+
+
+def block_sizes(count: int, width: int) -> list[int]:
+    """As many blocks of `width` as there can be; what remains makes the last one longer.
+
+    >>> block_sizes(12, 4), block_sizes(7, 4), block_sizes(11, 4)
+    ([4, 4, 4], [7], [4, 7])
+    """
+    if count < width:
+        raise ValueError(f"a class of {count} questions can't exchange {width} options")
+    blocks, rest = divmod(count, width)
+    return [*[width] * (blocks - 1), width + rest]

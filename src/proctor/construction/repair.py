@@ -1,0 +1,379 @@
+"""Choice questions whose wrong options tell nothing: these become right answers of other questions, without any model."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from proctor.audits.items import audit_items
+from proctor.construction.balance import deal_options
+from proctor.construction.exchange import Blocks, Bools, Exchange, Floats, exchange
+from proctor.construction.likeness import Texts, alike, gap_s, read_texts
+from proctor.core import OPTION_POOL, InputError, Item, Reference, generator
+from proctor.core.formats import ChoiceFormat, option_letters
+from proctor.metrics.text import Encoder
+
+TO_CONFIRM = "to be confirmed by a clinician"
+_ATTEMPTS = 12
+_QUICK = 30  # rounds
+_SEARCHES = 3
+_NEAR_S = 30.0  # seconds: what is said this soon before or after may well be true of a clip, too
+
+
+@dataclass(frozen=True)
+class RepairSettings:
+    """`same` are the tags that items must share to exchange options; of these, what is one value within each group (the
+    organ) bounds the pools, the others (the type of question) the classes within a pool. A pool holds `pool_items` items
+    at least, where there are as many.
+
+    `similar` bounds how alike a wrong option may be to the right one (and, with an encoder, `similar_meaning` the cosine
+    of their embeddings), `supported` the share of its content words in what is known of the clip. `keep` of the items
+    must stay; while more than that are left, items whose own words give them away to a baseline above `most` are left out.
+    `rounds` are proposals of the search for each item; `search` counts whole searches (see `accepted_repair`)."""
+
+    seed: int = 0
+    search: int = 1
+    same: tuple[str, ...] = ()
+    rounds: int = 100
+    pool_items: int = 24
+    similar: float = 0.5
+    similar_meaning: float = 0.75
+    supported: float = 0.5
+    keep: float = 0.9
+    most: float = 0.3
+
+
+@dataclass(frozen=True)
+class ReplacedOption:
+    """A wrong option of an item: what stood there, what stands there now (at `letter`), and the item whose right answer
+    that is. `similarity` is to the item's right answer, `supported` the share of its content words in what is known of
+    the clip; `gap_s` are the seconds between both clips, where they are of one medium. `state` is `TO_CONFIRM`, or
+    "as published" where the new text is an old option of the item."""
+
+    item: str
+    letter: str
+    old: str
+    new: str
+    source: str
+    source_group: str
+    similarity: float
+    supported: float
+    gap_s: float | None
+    state: str
+
+
+@dataclass(frozen=True)
+class RepairedChoices:
+    """The repaired items by id, every replaced option, which items are left out and why, the groups of each pool; by how
+    much each cue of the objective is above chance, and the objective that was reached."""
+
+    items: dict[str, Item]
+    options: tuple[ReplacedOption, ...]
+    left_out: dict[str, str]
+    pools: dict[str, tuple[str, ...]]
+    cues: dict[str, float]
+    objective: float
+
+
+def repair_items(
+    items: Sequence[Item],
+    settings: RepairSettings = RepairSettings(),
+    *,
+    beside: Sequence[Item] = (),
+    encode: Encoder | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> RepairedChoices:
+    """Gives the choice items among `items` wrong options that are right answers of others, so that who does not look can
+    do no better than chance; stems and right options stay. `beside` are items that are not repaired, of which the text is
+    known (uncounted ones, free responses): what they say of an overlapping clip is true there.
+
+    Options are exchanged within classes (one pool, equal tags, as many options) in blocks (see `exchange`, which states
+    the objective). What an option costs:
+
+        |ln of the ratio of lengths| + 0.5 if the first words are of another form          (form)
+        + 1 if both clips are of one group, + 1 more if they are less than 30 s apart      (may be true here as well)
+        + 2 × share of its content words in what is known of the clip                      (the same)
+        − 2 × min(0.3, TF-IDF similarity to the right option) − TF-IDF similarity of the stems   (same organ, same view)
+
+    Forbidden are options more alike to the right one than `similar`, supported more than `supported`, and answers about
+    an overlapping clip. The cues in the objective are the baselines that the blocks don't silence, most and least of each:
+    words shared with the stem, TF-IDF similarity to the stem, to the rest of the group and to its name, right answers to
+    similar questions of other pools, and with `encode` the similarity of meaning to the stem. Which letter is right is
+    dealt evenly by the seed.
+
+    Raises `InputError` where no choice item has a wrong option, a reference is none of the options, or fewer than `keep`
+    of the items could stay; the message says why.
+    """
+    asked = [item for item in items if isinstance(item.answer, ChoiceFormat) and item.reference is not None]
+    if not asked:
+        raise InputError(None, "items", found="no choice question with a reference", expected="questions with options")
+    asked.sort(key=lambda item: item.id)
+    left_out = {item.id: "several right options" for item in asked if item.reference and item.reference.accepted}
+    texts = read_texts(asked, beside=[*items, *beside], encode=encode)
+    matters = _Matters(asked, texts, settings)
+    quick = True  # a short search shows which items can't stay; the long one follows
+    for attempt in range(_ATTEMPTS):
+        rows = [row for row, item in enumerate(asked) if item.id not in left_out]
+        pools = _pools(asked, rows, texts, settings)
+        classes = _classes(asked, rows, pools, settings)
+        for key, some in list(classes.items()):
+            if len(some) < key[-1]:
+                left_out |= {asked[row].id: "too few questions of its kind to exchange with" for row in some}
+                del classes[key]
+        _check_kept(asked, left_out, settings)
+        rng = generator(settings.seed, "repair", str(settings.search), str(attempt))
+        found = matters.search(classes, pools, rng, None if quick else progress, quick=quick)
+        out = _stubborn(matters, found, left_out, len(asked), quick=quick or attempt == _ATTEMPTS - 1)
+        if not out and not quick:
+            break
+        quick = bool(out) and quick
+        left_out |= {asked[row].id: why for row, why in out.items()}
+        _check_kept(asked, left_out, settings)
+    return _dealt(asked, matters, found, left_out, pools)
+
+
+def accepted_repair(
+    items: Sequence[Item],
+    settings: RepairSettings = RepairSettings(),
+    *,
+    beside: Sequence[Item] = (),
+    encode: Encoder | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[RepairedChoices, RepairSettings]:
+    """The first of up to three searches after which no baseline of the item audit, rule or classifier, is above `most`; else
+    the one whose best baseline is the weakest; with the settings that give it. On few items a baseline is above by luck."""
+    tries: list[tuple[float, RepairedChoices, RepairSettings]] = []
+    for search in range(settings.search, settings.search + _SEARCHES):
+        tried = replace(settings, search=search)
+        made = repair_items(items, tried, beside=beside, encode=encode, progress=progress)
+        audit = audit_items(list(made.items.values()), seed=settings.seed, draws=100, facets=(), encode=encode)
+        found = audit.format("choice")
+        top = max((one.accuracy.value or 0.0 for one in found.baselines), default=0.0) if found else 0.0
+        tries.append((top, made, tried))
+        if top <= settings.most:
+            break
+    _, made, used = min(tries, key=lambda one: one[0])
+    return made, used
+
+
+def _check_kept(asked: Sequence[Item], left_out: Mapping[str, str], settings: RepairSettings) -> None:
+    kept = 1 - len(left_out) / len(asked)
+    if kept < settings.keep or kept == 0:
+        reasons = "; ".join(f"{count} items: {why}" for why, count in Counter(left_out.values()).most_common())
+        found = f"{len(asked) - len(left_out)} of {len(asked)} items that can be repaired ({reasons})"
+        raise InputError(None, "repair", found=found, expected=f"{settings.keep:.0%} of them at least")
+
+
+_Class = tuple[str, tuple[str, ...], int]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The blocks of each number of options, over rows; by how much each cue is above chance, and its scores."""
+
+    blocks: dict[int, Blocks]
+    cues: Floats
+    scores: Floats
+
+    def options(self) -> dict[int, list[int]]:
+        return {row: offered for width, one in self.blocks.items() for row, offered in one.options(width).items()}
+
+
+class _Matters:
+    """What an option costs, what is forbidden, and what the cues see."""
+
+    def __init__(self, asked: Sequence[Item], texts: Texts, settings: RepairSettings) -> None:
+        self.asked, self.texts, self.settings = asked, texts, settings
+        groups = np.array([item.group for item in asked])
+        same = groups[:, None] == groups[None, :]
+        gaps = np.full(same.shape, np.inf)
+        for one, other in zip(*np.nonzero(np.triu(same, 1)), strict=True):
+            gap = gap_s(asked[int(one)], asked[int(other)])
+            gaps[one, other] = gaps[other, one] = np.inf if gap is None else gap
+        self.gaps = gaps
+        near = same * 1.0 + (gaps < _NEAR_S)
+        close = np.minimum(0.3, texts.topic)
+        self.cost = texts.form + near + 2 * texts.supported - 2 * close - texts.stems
+        self.forbidden: Bools = (texts.similar > settings.similar) | (gaps <= 0)
+        self.forbidden |= texts.supported > settings.supported
+        if texts.meaning is not None:
+            self.forbidden |= texts.meaning > settings.similar_meaning
+        np.fill_diagonal(self.forbidden, val=False)
+
+    def search(
+        self,
+        classes: Mapping[_Class, Sequence[int]],
+        pools: Mapping[str, str],
+        rng: np.random.Generator,
+        progress: Callable[[int, int], None] | None,
+        *,
+        quick: bool,
+    ) -> _Found:
+        """Blocks for all classes; a quick search looks for allowed ones alone."""
+        rounds = min(_QUICK, self.settings.rounds) if quick else self.settings.rounds
+        pool = np.unique([pools[item.group] for item in self.asked], return_inverse=True)[1]
+        scores = self.texts.cues(pool)
+        cues = np.stack(list(scores.values())).round(6)
+        found, shares, total = {}, np.zeros((len(cues), 2)), 0
+        for width in sorted({key[-1] for key in classes}):
+            of_width = [rows for key, rows in sorted(classes.items()) if key[-1] == width]
+            cost, seen = (0 * self.cost, cues[:0]) if quick else (self.cost, cues)
+            problem = Exchange(of_width, cost, self.forbidden, seen, width)
+            found[width] = exchange(problem, rng, rounds=rounds, progress=progress)
+            count = sum(map(len, of_width))
+            if not quick:
+                shares += (found[width].cues[:, [-1, 0]] - 1 / width) * count
+            total += count
+        signed = np.stack([cues, -cues], axis=1).reshape(-1, *cues.shape[1:])
+        return _Found(found, (shares / max(1, total)).ravel(), signed)
+
+    def cue_names(self) -> list[str]:
+        return [f"{sign} {name}" for name in self.texts.cue_names for sign in ("most", "least")]
+
+
+def _pools(asked: Sequence[Item], rows: Sequence[int], texts: Texts, settings: RepairSettings) -> dict[str, str]:
+    """The pool of each group: groups of the same kind, merged (the smallest with the one that is most alike) until each
+    pool has enough items, and of every class none or enough to exchange."""
+    members = defaultdict[str, list[int]](list)
+    for row in rows:
+        members[asked[row].group].append(row)
+    steady = _steady(asked, rows, settings)
+    kind = {group: _values(asked[some[0]], steady) for group, some in members.items()}
+    pools = [[group] for group in sorted(members)]
+    while True:
+        of = [[row for group in pool for row in members[group]] for pool in pools]
+        choices = [
+            (len(of[place]), pool[0], place, others)
+            for place, pool in enumerate(pools)
+            if not _enough(asked, of[place], settings)
+            and (others := [o for o, one in enumerate(pools) if o != place and kind[one[0]] == kind[pool[0]]])
+        ]
+        if not choices:
+            break
+        _, _, place, others = min(choices)
+        best = max(others, key=lambda other: texts.topic[np.ix_(of[place], of[other])].mean())
+        merged = sorted([*pools[place], *pools[best]])
+        pools = [one for number, one in enumerate(pools) if number not in {place, best}] + [merged]
+    pools.sort(key=lambda pool: (kind[pool[0]], pool))
+    named = {group: _pool_name(number, kind[pool[0]]) for number, pool in enumerate(pools, 1) for group in pool}
+    return {item.group: named.get(item.group, "") for item in asked}
+
+
+def _pool_name(number: int, kind: Sequence[str]) -> str:
+    return " ".join([f"{number:02d}", *kind])
+
+
+def _steady(asked: Sequence[Item], rows: Sequence[int], settings: RepairSettings) -> list[str]:
+    """The tags to share that have one value within each group."""
+    values = defaultdict[tuple[str, str], set[str]](set)
+    for row in rows:
+        for tag in settings.same:
+            values[tag, asked[row].group].add(str(asked[row].tags.get(tag, "")))
+    return [tag for tag in settings.same if all(len(some) == 1 for (one, _), some in values.items() if one == tag)]
+
+
+def _enough(asked: Sequence[Item], rows: Sequence[int], settings: RepairSettings) -> bool:
+    counts = Counter((_values(asked[row], settings.same), len(asked[row].options)) for row in rows)
+    return len(rows) >= settings.pool_items and all(count >= width for (_, width), count in counts.items())
+
+
+def _values(item: Item, tags: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(item.tags.get(tag, "")) for tag in tags)
+
+
+def _classes(
+    asked: Sequence[Item], rows: Sequence[int], pools: Mapping[str, str], settings: RepairSettings
+) -> dict[_Class, list[int]]:
+    classes = defaultdict[_Class, list[int]](list)
+    for row in rows:
+        item = asked[row]
+        classes[pools[item.group], _values(item, settings.same), len(item.options)].append(row)
+    return dict(classes)
+
+
+def _stubborn(
+    matters: _Matters, found: _Found, left_out: Mapping[str, str], total: int, *, quick: bool
+) -> dict[int, str]:
+    """The rows to leave out before another search, with the reason: where no allowed option was left; after a whole
+    search, while there is room, those that a cue above the bound answers."""
+    pairs = [pair for one in found.blocks.values() for pair in one.forbidden]
+    if pairs:
+        often = Counter(row for pair in pairs for row in pair)
+        out: dict[int, str] = {}
+        for one, other in pairs:
+            if one not in out and other not in out:
+                out[max(one, other, key=lambda row: (often[row], row))] = "no wrong option that is unlike the right one"
+        return out
+    settings = matters.settings
+    room = int((1 - settings.keep) * total + 1e-9) - len(left_out)
+    offered = found.options()
+    chance = float(np.mean([1 / len(some) for some in offered.values()]))
+    above = found.cues - (settings.most - chance)  # the cues count from chance
+    if quick or room <= 0 or above.max() <= 0:
+        return {}
+    worst = int(above.argmax())
+    scores = found.scores[worst]
+    margin = {row: scores[row, row] - scores[row, some[1:]].max() for row, some in offered.items()}
+    given = sorted((row for row in margin if margin[row] > 0), key=lambda row: (-margin[row], row))
+    wanted = int(np.ceil(above[worst] * len(offered) / (1 - chance))) + 1
+    return dict.fromkeys(given[: min(room, wanted)], f"its own words tell ({matters.cue_names()[worst]})")
+
+
+def _dealt(
+    asked: Sequence[Item], matters: _Matters, found: _Found, left_out: Mapping[str, str], pools: Mapping[str, str]
+) -> RepairedChoices:
+    offered = found.options()
+    rows = sorted(offered)
+    texts = [[matters.texts.keys[source] for source in offered[row]] for row in rows]
+    rng = generator(matters.settings.seed, "repair", str(matters.settings.search), "letters")
+    items, replaced = {}, []
+    for row, (options, letter) in zip(rows, deal_options(texts, [0] * len(rows), rng), strict=True):
+        item = asked[row]
+        reference = item.reference or Reference(answer=letter)
+        items[item.id] = item.model_copy(
+            update={
+                "options": tuple(options),
+                "reference": reference.model_copy(update={"answer": letter}),
+                "tags": {**item.tags, OPTION_POOL: pools[item.group]},
+            }
+        )
+        replaced += _replaced(item, options, letter, offered[row], row, matters)
+    names = sorted({pools[asked[row].group] for row in rows})
+    in_pool = {name: tuple(sorted({asked[r].group for r in rows if pools[asked[r].group] == name})) for name in names}
+    objective = float(sum(one.objective for one in found.blocks.values()))
+    shares = dict(zip(matters.cue_names(), map(float, found.cues), strict=True))
+    return RepairedChoices(items, tuple(replaced), dict(left_out), in_pool, shares, objective)
+
+
+def _replaced(
+    item: Item, options: Sequence[str], letter: str, sources: Sequence[int], row: int, matters: _Matters
+) -> list[ReplacedOption]:
+    """The wrong options in their new order, each beside the old one that stood in the same place among the wrong ones."""
+    key = matters.texts.keys[row]
+    before = [option for option in item.options if option != key]
+    by_text = {matters.texts.keys[source]: source for source in sources}
+    wrong = [
+        (place, text) for place, text in zip(option_letters(len(options)), options, strict=True) if place != letter
+    ]
+    found = []
+    for (place, text), old in zip(wrong, before, strict=True):
+        source = by_text[text]
+        gap = float(matters.gaps[row, source])
+        found.append(
+            ReplacedOption(
+                item=item.id,
+                letter=place,
+                old=old,
+                new=text,
+                source=matters.asked[source].id,
+                source_group=matters.asked[source].group,
+                similarity=round(alike(key, text), 3),
+                supported=round(float(matters.texts.supported[row, source]), 3),
+                gap_s=round(gap, 2) if np.isfinite(gap) else None,
+                state="as published" if text in before else TO_CONFIRM,
+            )
+        )
+    return found

@@ -1,0 +1,331 @@
+"""Repaired options: planted artefacts are gone, what is written is what was promised, and nothing is invented."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from proctor.audits.items import FormatAudit, audit_items
+from proctor.construction.exchange import Exchange, exchange
+from proctor.construction.likeness import alike, right_answer
+from proctor.construction.repair import TO_CONFIRM, RepairedChoices, RepairSettings, accepted_repair, repair_items
+from proctor.core import OPTION_POOL, BenchmarkReader, InputError, Item, Reference, VideoClip, generator, reader_of
+from proctor.core.formats import ChoiceFormat, FreeTextFormat
+
+ORGANS = ("liver", "kidney", "spleen", "aorta", "bladder", "thyroid")
+VERBS = ["rotate", "slide", "tilt", "sweep", "press", "centre", "freeze", "measure"]
+THINGS = [
+    "probe",
+    "beam",
+    "border",
+    "lobe",
+    "duct",
+    "wall",
+    "window",
+    "shadow",
+    "contrast",
+    "focus",
+    "margin",
+    "texture",
+    "echo",
+    "flow",
+    "valve",
+    "apex",
+    "septum",
+    "cortex",
+    "base",
+    "fossa",
+    "ridge",
+    "vessel",
+    "tendon",
+    "muscle",
+    "fascia",
+    "needle",
+    "marker",
+    "caliper",
+    "chamber",
+    "plane",
+    "axis",
+    "gain",
+    "depth",
+]
+GOALS = [
+    "orientation",
+    "coverage",
+    "contrast",
+    "alignment",
+    "comparison",
+    "documentation",
+    "confirmation",
+    "exclusion",
+    "survey",
+    "patency",
+    "motion",
+    "thickness",
+    "drainage",
+    "calibre",
+    "symmetry",
+]
+QUICK = RepairSettings(rounds=40)
+
+Plant = Callable[[np.random.Generator, str, list[str]], tuple[str, list[str]]]
+"""The right option and the wrong ones, changed."""
+
+
+def made(plant: Plant, seed: int = 0, *, place: int | None = None) -> list[Item]:
+    """96 questions in 24 videos, each on one organ that the question names; the right option at random, or at a place."""
+    rng = generator(seed, "made benchmark")
+    items = []
+
+    def said() -> str:
+        things = [str(one) for one in rng.choice(THINGS, size=int(rng.integers(2, 6)), replace=False)]
+        return " ".join([str(rng.choice(VERBS)), *things, "for", str(rng.choice(GOALS))])
+
+    for number in range(96):
+        organ = ORGANS[(number // 4) % len(ORGANS)]
+        key, wrong = plant(rng, organ, [said() for _ in range(4)])
+        at = int(rng.integers(4)) if place is None else place
+        options = [*wrong[:at], key, *wrong[at:]]
+        items.append(
+            Item(
+                id=f"q{number:02d}",
+                group=f"video {number // 4:02d}",
+                question=f"What is done with the {organ} in this clip?",
+                media=(
+                    VideoClip(
+                        source=f"video {number // 4:02d}", start=20.0 * (number % 4), end=20.0 * (number % 4) + 9
+                    ),
+                ),
+                answer=ChoiceFormat(),
+                options=tuple(options),
+                reference=Reference(answer="ABCD"[at]),
+            )
+        )
+    return items
+
+
+def longest(rng: np.random.Generator, organ: str, texts: list[str]) -> tuple[str, list[str]]:
+    del organ
+    return f"{texts[0]} {' '.join(map(str, rng.choice(THINGS, size=5)))}", texts[1:]
+
+
+def shortest(rng: np.random.Generator, organ: str, texts: list[str]) -> tuple[str, list[str]]:
+    del organ
+    return texts[0], [f"{text} {' '.join(map(str, rng.choice(THINGS, size=5)))}" for text in texts[1:]]
+
+
+def nothing(rng: np.random.Generator, organ: str, texts: list[str]) -> tuple[str, list[str]]:
+    del rng, organ
+    return texts[0], texts[1:]
+
+
+def overlap(rng: np.random.Generator, organ: str, texts: list[str]) -> tuple[str, list[str]]:
+    others = [str(one) for one in rng.permutation([one for one in ORGANS if one != organ])]
+    return f"{texts[0]} in the {organ}", [
+        f"{text} in the {other}" for text, other in zip(texts[1:], others, strict=False)
+    ]
+
+
+def form(rng: np.random.Generator, organ: str, texts: list[str]) -> tuple[str, list[str]]:
+    del organ
+    return f"Moved {int(rng.integers(20, 90))}: {texts[0]}", texts[1:]
+
+
+def choice_of(items: list[Item]) -> FormatAudit:
+    found = audit_items(items, draws=300, facets=()).format("choice")
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("plant", "place", "rules"),
+    [
+        (longest, None, ["longest-option"]),
+        (shortest, None, ["shortest-option"]),
+        (nothing, 0, ["always-A"]),
+        (overlap, None, ["most-question-words", "nearest-to-question"]),
+        (form, None, ["most-numbers", "most-capitals", "most-punctuated"]),
+    ],
+)
+def test_a_planted_artefact_is_gone(plant: Plant, place: int | None, rules: list[str]) -> None:
+    items = made(plant, place=place)
+    before = choice_of(items)
+    assert before.selected is not None
+    assert before.selected.covers_chance is False
+    repaired = repair_items(items, QUICK)
+    assert len(repaired.items) >= 0.9 * len(items)
+    after = choice_of(list(repaired.items.values()))
+    assert after.selected is not None
+    assert after.selected.covers_chance is True
+    known, left = ({one.name: one for one in audit.baselines} for audit in (before, after))
+    for rule in rules:
+        assert (known[rule].accuracy.value or 0) > 0.6
+        low, high = left[rule].accuracy.ci_low, left[rule].accuracy.ci_high
+        assert low is not None
+        assert high is not None
+        assert low <= 0.25 <= high
+    assert all(one.p_holm is not None and one.p_holm > 0.05 for one in after.baselines)
+    _holds(items, repaired, QUICK)
+
+
+def _holds(items: list[Item], repaired: RepairedChoices, settings: RepairSettings) -> None:
+    """What is promised of every repaired item."""
+    before = {item.id: item for item in items}
+    keys = {item.id: right_answer(item) for item in items}
+    assert repaired.items.keys() | repaired.left_out.keys() == before.keys()
+    assert not repaired.items.keys() & repaired.left_out.keys()
+    for name, item in repaired.items.items():
+        old = before[name]
+        assert right_answer(item) == keys[name]
+        assert (item.question, item.media, item.group) == (old.question, old.media, old.group)
+        assert len(set(item.options)) == len(old.options)
+        assert item.group in repaired.pools[str(item.tags[OPTION_POOL])]
+    for one in repaired.options:
+        assert one.new == keys[one.source]
+        assert repaired.items[one.source].tags[OPTION_POOL] == repaired.items[one.item].tags[OPTION_POOL]
+        assert one.new in repaired.items[one.item].options
+        assert one.old in before[one.item].options
+        assert one.old != keys[one.item]
+        assert one.similarity == pytest.approx(alike(one.new, keys[one.item]), abs=6e-4)
+        assert one.similarity <= settings.similar
+        assert one.supported <= settings.supported
+        assert one.gap_s is None or one.gap_s > 0
+        assert one.state == ("as published" if one.new in before[one.item].options else TO_CONFIRM)
+    widths = Counter(len(item.options) for item in repaired.items.values())
+    for width, count in widths.items():
+        letters = Counter(
+            str(item.reference.answer)
+            for item in repaired.items.values()
+            if item.reference and len(item.options) == width
+        )
+        assert max(letters.values()) - min(letters.values()) <= 1 or count < width
+
+
+def test_the_same_seed_gives_the_same_options_whatever_the_order() -> None:
+    items = made(longest)
+    settings = RepairSettings(rounds=5)
+    first = repair_items(items, settings)
+    assert first == repair_items(items[::-1], settings)
+    assert first.items != repair_items(items, RepairSettings(rounds=5, seed=1)).items
+
+
+def test_in_a_whole_block_every_rule_on_options_is_right_once() -> None:
+    """Whatever a rule reads in the options: 1000 rules, each a random order of all texts."""
+    size, rng = 48, generator(0, "rules")
+    nothing_known = np.zeros((size, size))
+    problem = Exchange([range(24), range(24, 48)], nothing_known, nothing_known > 0, np.zeros((1, size, size)), 4)
+    options = exchange(problem, generator(1, "search"), rounds=2).options(4)
+    assert Counter(source for some in options.values() for source in some) == dict.fromkeys(range(size), 4)
+    for _ in range(1000):
+        order = rng.permutation(size)
+        hits = sum(max(some, key=lambda source: order[source]) == item for item, some in options.items())
+        assert hits == size / 4
+
+
+def test_the_objective_of_a_block_by_hand() -> None:
+    """Two options, one class of two questions: cost 3 and 5, and a cue that is right in the first question alone."""
+    cost = np.array([[0.0, 3.0], [5.0, 0.0]])
+    cues = np.array([[[1.0, 0.0], [1.0, 0.0]]])
+    found = exchange(Exchange([(0, 1)], cost, cost < 0, cues, 2), generator(0, "by hand"), rounds=1)
+    assert found.cost == 4.0
+    assert found.cues.tolist() == [[0.5, 0.5]]  # the right option is the lowest once and the highest once
+    assert found.objective == 4.0  # even places, and the gaps +1 and −1 make 0
+    cues[0, 1] = [
+        0.0,
+        1.0,
+    ]  # now the right option is the highest in both: spread 0.5, gap 1 each, so 2 standard deviations
+    found = exchange(Exchange([(0, 1)], cost, cost < 0, cues, 2), generator(0, "by hand"), rounds=1)
+    assert found.cues.tolist() == [[0.0, 1.0]]
+    assert found.objective == pytest.approx(4.0 + 400 * (2 * 0.5**2 + (2 / 4) ** 2))
+
+
+def test_overlapping_clips_and_paraphrases_never_serve() -> None:
+    items = made(nothing)
+    clip = items[0].media[0]
+    for place in (1, 2, 3):  # four questions on one moment
+        items[place] = items[place].model_copy(update={"media": (clip,)})
+    at = "ABCD".index(str(items[5].reference.answer)) if items[5].reference else 0
+    options = list(items[5].options)
+    options[at] = right_answer(items[9]) + " again"
+    items[5] = items[5].model_copy(update={"options": tuple(options)})
+    repaired = repair_items(items, RepairSettings(rounds=20))
+    _holds(items, repaired, RepairSettings())
+    pairs = {(one.item, one.source) for one in repaired.options}
+    assert not pairs & {(f"q0{one}", f"q0{other}") for one in range(4) for other in range(4)}
+    assert not pairs & {("q05", "q09"), ("q09", "q05")}
+
+
+def test_what_is_known_of_the_clip_never_serves() -> None:
+    """The free response on the same moment says what another question's right option says."""
+    items = made(nothing)
+    told = items[0].model_copy(
+        update={"id": "told", "options": (), "reference": Reference(answer=f"They {right_answer(items[30])}.")}
+    )
+    free = told.model_copy(update={"answer": FreeTextFormat()})
+    repaired = repair_items(items, RepairSettings(rounds=20), beside=[free])
+    assert ("q00", "q30") not in {(one.item, one.source) for one in repaired.options}
+    _holds(items, repaired, RepairSettings())
+
+
+def test_classes_are_kept_apart() -> None:
+    items = [
+        item.model_copy(update={"tags": {"type": f"t{number % 2}", "organ": f"o{number // 48}"}})
+        for number, item in enumerate(made(nothing))
+    ]
+    repaired = repair_items(items, RepairSettings(rounds=3, same=("type", "organ")))
+    by_id = repaired.items
+    for one in repaired.options:
+        assert {name: by_id[one.item].tags[name] for name in ("type", "organ")} == {
+            name: by_id[one.source].tags[name] for name in ("type", "organ")
+        }
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda items: [item.model_copy(update={"tags": {"type": item.id}}) for item in items],
+            "found 0 of 96 items that can be repaired (96 items: too few questions of its kind to exchange with)",
+        ),
+        (lambda items: [], "items: found no choice question with a reference, expected questions with options"),
+        (
+            lambda items: [items[0].model_copy(update={"reference": Reference(answer="E")}), *items[1:]],
+            "item q00, reference: found 'E', expected one of A, B, C, D",
+        ),
+        (
+            lambda items: [items[0].model_copy(update={"options": ("a", "b", "c", " A")}), *items[1:]],
+            "item q00, options: found one option twice, expected different options",
+        ),
+    ],
+)
+def test_what_cannot_be_repaired_is_refused(change: Callable[[list[Item]], list[Item]], message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        repair_items(change(made(nothing)), RepairSettings(rounds=1, same=("type",)))
+    assert message in str(refused.value)
+
+
+def test_a_reader_that_cannot_write_says_so(tmp_path: Path) -> None:
+    reader: BenchmarkReader = reader_of("focus")
+    with pytest.raises(InputError, match="found options to replace, expected a benchmark that can be written again"):
+        reader.write_choices(tmp_path, tmp_path, {})
+
+
+def test_the_published_choices_can_no_longer_be_guessed(data: Path) -> None:
+    """76.7 % for the shortest option before."""
+    loaded = reader_of("rexsonovqa").load(data / "rexsonovqa")
+    items = [item for item in loaded.counted() if item.options]
+    settings = RepairSettings(same=("question_type", "category"))
+    repaired, used = accepted_repair(items, settings, beside=loaded.items)
+    _holds(items, repaired, used)
+    assert len(repaired.items) >= 0.9 * 249
+    after = choice_of(list(repaired.items.values()))
+    assert after.selected is not None
+    assert after.selected.covers_chance is True
+    worst = max(one.accuracy.value or 0.0 for one in after.baselines if one.kind == "rule")
+    assert worst <= 0.30
+    near = [one for one in repaired.options if one.gap_s is not None and one.gap_s < 30]
+    assert len(near) < 0.05 * len(repaired.options)
