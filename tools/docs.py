@@ -328,6 +328,22 @@ def _own_settings() -> str:
     return _table(("Field", "What it says"), [(f"`{name}`", _sentence(one.description or "")) for name, one in fields])
 
 
+def _sources() -> str:
+    from proctor.core import BENCHMARKS
+
+    rows, confirmed = [], []
+    for name in BENCHMARKS.names():
+        source = BENCHMARKS.get(name).source()
+        if source is not None:
+            how = f"`proctor fetch {name}`" if source.download is not None else source.ask
+            page = f"<{source.page}>" if source.page.startswith("http") else source.page
+            rows.append((f"`{name}`", f"{source.owner}; {page}", how, source.licence, source.holds))
+            if source.confirmed:
+                confirmed.append(f"- `{name}`: {'; '.join(source.confirmed)}")
+    heads = ("Benchmark", "Whose", "How to get them", "Licence", "What the folder holds")
+    return f"{_table(heads, rows)}\n\nThe addresses are those of:\n\n" + "\n".join(confirmed)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "cli": _cli,
     "conditions": _conditions,
@@ -337,6 +353,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "metrics": _metrics,
     "names": _names,
     "python": _python,
+    "sources": _sources,
     "statistics": _statistics,
     "tables": _tables,
     "own-columns": _own_columns,

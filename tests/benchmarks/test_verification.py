@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import proctor
-from proctor.core import InputError, Verified, VerifiedFigure
+from proctor.core import InputError, Status, Verified, VerifiedFigure
+from proctor.runs import results_of_recorded
+from proctor.tasks.rexsonovqa.native import read_recorded
+from proctor.tasks.rexsonovqa.reader import RUBRIC_LABELS, _count
 from tests.support.program import proctor as program
 
 
@@ -30,6 +35,28 @@ def test_all_four_papers(data: Path) -> None:
     assert by["Gemini 3 Pro, accuracy: correct"].ours == 97 + 68
     assert by["FBK, overall score from its parts"].ours == pytest.approx(58.8)
     assert by["ALL-en-ALL-mean"].ours == pytest.approx(by["ALL-en-ALL-mean"].published, abs=1e-9)
+
+
+def test_a_call_that_failed_counts_as_the_lowest_level(data: Path) -> None:
+    """Table A2 with one answer of the highest level less: the recorded calls of the fourth model failed three times."""
+    benchmark = proctor.load("rexsonovqa", data / "rexsonovqa")
+    recorded = read_recorded(data / "rexsonovqa" / "results" / "gemini-3-pro", benchmark)
+    counted = {item.id for item in benchmark.counted()}
+    best = next(
+        one.item_id
+        for one in recorded.scores
+        if one.item_id in counted and (one.metric, one.label) == ("rubric_by_error_type", RUBRIC_LABELS[0])
+    )
+    answers = tuple(
+        one.model_copy(update={"status": Status.FAILED, "parsed": None}) if one.item_id == best else one
+        for one in recorded.answers
+    )
+    scores = tuple(one for one in recorded.scores if one.item_id != best)
+    votes = tuple(one for one in recorded.votes if one.item_id != best)
+    changed = replace(recorded, answers=answers, scores=scores, votes=votes)
+    found = asyncio.run(results_of_recorded(benchmark, {"Gemini 3 Pro": changed}))
+    row = next(one for one in found if (one.system, one.metric) == ("Gemini 3 Pro", "rubric_by_error_type"))
+    assert [_count(row, level) for level in RUBRIC_LABELS] == [98, 29, 24, 114]
 
 
 def test_a_planted_figure_of_the_script_is_found(data: Path, tmp_path: Path) -> None:

@@ -79,6 +79,7 @@ WAYS = (
     Way("export", "bench --out x.csv", f"{STORE} api:export"),
     Way("reproduce", "bench", f"{STORE} api:reproduce", FORMAT),
     Way("verify", "folder", "api:verify", FORMAT),
+    Way("fetch", "bench", "api:fetch", FORMAT),
     Way("validate", "bench file", "api:validate", FORMAT),
     Way(
         "audit",

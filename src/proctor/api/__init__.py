@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from proctor.api.checking import CheckTable, check
     from proctor.api.exchange_options import ExportOptions, ImportOptions
     from proctor.api.execution import arrange, import_answers, import_answers_async, load, run, run_async
+    from proctor.api.fetching import Fetched, fetch
     from proctor.api.fitting import FitMethod, FitOptions, FittedJudge, fit_judge, fit_judge_async, prepare_fit
     from proctor.api.numbers import (
         PLAIN_FORMATS,
@@ -74,13 +75,14 @@ else:
 __all__ = [
     "PLAIN_FORMATS", "AllItems", "AnalysisTables", "AnalyzeOptions", "AuditOptions", "AuditTable", "BenchmarkName",
     "BenchmarkSource", "Cache", "CheckTable", "CompareOptions", "ComparisonTable", "Draws", "Evaluation",
-    "ExportOptions", "FitMethod", "FitOptions", "FittedJudge", "FunctionJudge", "FunctionMetric", "FunctionSystem",
-    "ImportOptions", "JudgeFunction", "MaxSide", "ModelAccess", "ModelOptions", "Overlay", "PreparedScorer",
-    "RankOptions", "RankingTable", "ReportOptions", "ReproduceOptions", "ReproductionTable", "ResultOptions",
-    "ResultsTable", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection", "StoreUrl", "SystemLike", "Track",
-    "VerificationTable", "analyze", "arrange", "audit", "check", "compare", "declared", "export", "fit_judge",
-    "fit_judge_async", "import_answers", "import_answers_async", "judge", "judge_prompts_of", "leaderboard", "load",
-    "metric", "name_in", "official_summary", "open_store", "policy_of", "prepare_fit", "prepare_scorers", "rank",
-    "ratings_in", "report", "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions",
-    "size_in_bytes", "system", "system_names", "validate", "validator_names", "verify", "write_shown",
+    "ExportOptions", "Fetched", "FitMethod", "FitOptions", "FittedJudge", "FunctionJudge", "FunctionMetric",
+    "FunctionSystem", "ImportOptions", "JudgeFunction", "MaxSide", "ModelAccess", "ModelOptions", "Overlay",
+    "PreparedScorer", "RankOptions", "RankingTable", "ReportOptions", "ReproduceOptions", "ReproductionTable",
+    "ResultOptions", "ResultsTable", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection", "StoreUrl",
+    "SystemLike", "Track", "VerificationTable", "analyze", "arrange", "audit", "check", "compare", "declared", "export",
+    "fetch", "fit_judge", "fit_judge_async", "import_answers", "import_answers_async", "judge", "judge_prompts_of",
+    "leaderboard", "load", "metric", "name_in", "official_summary", "open_store", "policy_of", "prepare_fit",
+    "prepare_scorers", "rank", "ratings_in", "report", "reproduce", "results", "run", "run_async", "score",
+    "score_async", "score_predictions", "size_in_bytes", "system", "system_names", "validate", "validator_names",
+    "verify", "write_shown",
 ]  # fmt: skip

@@ -56,6 +56,7 @@ def commands() -> typer.Typer:
     from proctor.cli import (
         audit,
         demo,
+        fetch,
         inventory,
         items,
         judge,
@@ -73,6 +74,7 @@ def commands() -> typer.Typer:
         RUN: {
             "demo": demo.demo,
             "list": inventory.list_things,
+            "fetch": fetch.fetch,
             "run": run.run,
             "import": run.import_recorded,
             "score": score.score,

@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     )
     from proctor.core.sheet_files import SHEET_SUFFIXES, read_sheet
     from proctor.core.sheets import Sheet, SheetRow, cell_text, is_empty
+    from proctor.core.sources import DataSource, Download, read_source
     from proctor.core.tables import Arrays, TableFault, TableRow, cell_number, read_arrays, read_table, write_arrays
     from proctor.core.text import NUMBER_WORDS, clock_text, kept_text, natural, printable, unfit
     from proctor.core.words import (
@@ -136,20 +137,21 @@ else:
 __all__ = [
     "ACCURACY", "BENCHMARKS", "COMMANDS", "DASH", "HUMAN", "NO_ANSWER", "NUMBER_WORDS", "OPTION_POOL", "SHEET_SUFFIXES",
     "VALIDATORS", "Answer", "Arrays", "AudioClip", "Benchmark", "BenchmarkReader", "Briefing", "ConfigurationError",
-    "Criterion", "DerivedDimension", "Dimension", "Excerpt", "FailedPolicy", "FileLocation", "FilesOrigin", "Frame",
-    "Image", "InfrastructureError", "InputError", "Item", "JsonError", "Judgement", "JudgementCache", "Media", "Metric",
-    "MetricOptions", "NeedsReferences", "NoVerdictError", "Noted", "OfficialFigure", "Option", "ParseError",
-    "PlainFunction", "PluginReport", "PluginTable", "ProctorError", "PublishedCrossing", "PublishedRow",
-    "PublishedTable", "RatingRule", "RatingScheme", "RecordedAnswers", "RecordedScores", "Reference", "RefusalError",
-    "Region", "Registry", "Reliability", "Scan", "Score", "Scorer", "Sheet", "SheetRow", "ShortClock", "Status",
-    "Steps", "Stopwatch", "System", "SystemFaultError", "TableFault", "TableRow", "TagValue", "Timing",
-    "UnknownNameError", "Usage", "UsageError", "ValidationRequest", "Verified", "VerifiedFigure", "VideoClip", "View",
-    "aside", "by_cause", "cell_number", "cell_text", "clean", "clock_text", "content_hash", "count_of", "difference",
-    "dollars", "fingerprint", "first_problem", "generator", "human", "input_bytes", "input_text", "interval",
-    "is_empty", "kept_text", "load_json", "natural", "number", "number_interval", "object_in_file", "one_of", "p_value",
-    "parse_json", "parse_model", "percent", "pip_install", "plain_name", "printable", "rank_range", "read_arrays",
-    "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet", "read_table", "read_text",
-    "read_yaml", "reader_of", "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing", "seconds",
-    "share_of_points", "shorten", "signed", "thousands", "unfit", "unique_keys", "validated", "value", "whole_file",
-    "whole_folder", "whole_percent", "write_arrays", "write_whole",
+    "Criterion", "DataSource", "DerivedDimension", "Dimension", "Download", "Excerpt", "FailedPolicy", "FileLocation",
+    "FilesOrigin", "Frame", "Image", "InfrastructureError", "InputError", "Item", "JsonError", "Judgement",
+    "JudgementCache", "Media", "Metric", "MetricOptions", "NeedsReferences", "NoVerdictError", "Noted",
+    "OfficialFigure", "Option", "ParseError", "PlainFunction", "PluginReport", "PluginTable", "ProctorError",
+    "PublishedCrossing", "PublishedRow", "PublishedTable", "RatingRule", "RatingScheme", "RecordedAnswers",
+    "RecordedScores", "Reference", "RefusalError", "Region", "Registry", "Reliability", "Scan", "Score", "Scorer",
+    "Sheet", "SheetRow", "ShortClock", "Status", "Steps", "Stopwatch", "System", "SystemFaultError", "TableFault",
+    "TableRow", "TagValue", "Timing", "UnknownNameError", "Usage", "UsageError", "ValidationRequest", "Verified",
+    "VerifiedFigure", "VideoClip", "View", "aside", "by_cause", "cell_number", "cell_text", "clean", "clock_text",
+    "content_hash", "count_of", "difference", "dollars", "fingerprint", "first_problem", "generator", "human",
+    "input_bytes", "input_text", "interval", "is_empty", "kept_text", "load_json", "natural", "number",
+    "number_interval", "object_in_file", "one_of", "p_value", "parse_json", "parse_model", "percent", "pip_install",
+    "plain_name", "printable", "rank_range", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl",
+    "read_model", "read_sheet", "read_source", "read_table", "read_text", "read_yaml", "reader_of", "reader_of_paths",
+    "reader_or_default", "rebook", "refusal", "replacing", "seconds", "share_of_points", "shorten", "signed",
+    "thousands", "unfit", "unique_keys", "validated", "value", "whole_file", "whole_folder", "whole_percent",
+    "write_arrays", "write_whole",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from proctor.core.hashes import fingerprint
 from proctor.core.item import Excerpt, Item
 from proctor.core.metric import Metric, PublishedTable, RatingScheme
 from proctor.core.records import Answer, FailedPolicy, Judgement, Score
+from proctor.core.sources import DataSource, read_source
 
 if TYPE_CHECKING:
     from proctor.core.registry import PluginReport
@@ -356,6 +357,9 @@ class BenchmarkReader(ABC):
     reads_paths: bool = False
     """Whether it reads any folder or file of questions, so that a path stands for a benchmark."""
 
+    sources: Path | None = None
+    """The YAML file that says where the data can be had, with an entry of the benchmark's name (see `read_source`)."""
+
     verified_files: tuple[str, ...] | None = None
     """Where its published figures can be computed again (`verify`): what the folder of recorded answers holds; () where
     no files are needed."""
@@ -481,6 +485,10 @@ class BenchmarkReader(ABC):
         """Its published figures beside ours, from the recorded answers in a folder that holds `verified_files`. Raises
         `InputError` for what can't be read."""
         raise NotImplementedError
+
+    def source(self) -> DataSource | None:
+        """Where its data can be had, whose they are and under which licence; None where it does not say so."""
+        return None if self.sources is None else read_source(self.sources, self.name)
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         """How a person gets the media files that are missing."""

@@ -5,15 +5,19 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.interchange.archives import content_sha256, is_archive, unpack
     from proctor.interchange.dataset_rows import DATASET_COLUMNS, RowForm, dataset_item
+    from proctor.interchange.download import Downloader
     from proctor.interchange.export_source import ORIGIN, ExportSource, Written
     from proctor.interchange.formats import FORMATS, ForeignFormat
+    from proctor.interchange.item_files import file_hash
     from proctor.interchange.recognition import TABLE, recognised
     from proctor.interchange.task_items import LmmsTask, inspect_task
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "DATASET_COLUMNS", "FORMATS", "ORIGIN", "TABLE", "ExportSource", "ForeignFormat", "LmmsTask", "RowForm", "Written",
-    "dataset_item", "inspect_task", "recognised",
+    "DATASET_COLUMNS", "FORMATS", "ORIGIN", "TABLE", "Downloader", "ExportSource", "ForeignFormat", "LmmsTask",
+    "RowForm", "Written", "content_sha256", "dataset_item", "file_hash", "inspect_task", "is_archive", "recognised",
+    "unpack",
 ]  # fmt: skip

@@ -71,6 +71,7 @@ class ClinicalSkillQA(BenchmarkReader):
 
     name = "clinicalskillqa"
     summary = "ClinicalSkillQA: shuffled key frames of CPR, AED and BMV, to be put in order"
+    sources = Path(__file__).parents[1] / "sources.yaml"
     prompts = Path(__file__).parent / "prompts"
     submission_formats = (SUBMISSION,)
     protocols = ("official",)

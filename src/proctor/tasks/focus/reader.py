@@ -116,6 +116,7 @@ _MOST_VALUES = 24  # a field with more values than this is a name
 class _Reader(BenchmarkReader):
     name = "focus"
     summary = "FOCUS: foreign objects in surgical video, on a frame, a segment or a whole procedure (--track)"
+    sources = Path(__file__).parents[1] / "sources.yaml"
     prompts = Path(__file__).parent / "prompts"
     tracks = tuple(TRACKS)
     briefing = Briefing({_ANY: FOREIGN_OBJECT, **OBJECTS}, own_clock=True)

@@ -49,6 +49,7 @@ class MediqaReader(BenchmarkReader):
 
     name = "mediqa-eval"
     summary = "MEDIQA-EVAL 2026: answers to patients' questions, rated by clinicians, in English and Chinese"
+    sources = Path(__file__).parents[1] / "sources.yaml"
     judge_prompts = Path(__file__).parent / "prompts"
     rubric_judge = NAME
     ratings = audit_figures = True

@@ -73,6 +73,7 @@ _NOTES_REPAIRED = (
 class _Reader(BenchmarkReader):
     name = "rexsonovqa"
     summary = "ReXSonoVQA: ultrasound procedures, 249 choice and 265 free-response questions on clips"
+    sources = Path(__file__).parents[1] / "sources.yaml"
     prompts = Path(__file__).parent / "prompts"
     rubric_judge = "three-level"
 
@@ -311,11 +312,13 @@ def _plain(name: str) -> str:
 
 
 def _count(row: Result | None, level: str) -> float | None:
-    """How many answers have this level; of a metric without named ones, how many are right or wrong."""
+    """How many answers have this level; of a metric without named ones, how many are right or wrong. Calls that failed
+    there count as the lowest level, as in the paper's tables."""
     if row is None or row.value is None:
         return None
     if row.levels:
-        return float(row.levels.get(level, 0))
+        lacking = row.failed + row.missing if level == RUBRIC_LABELS[-1] else 0
+        return float(row.levels.get(level, 0) + lacking)
     right = round(row.value * row.n)
     return float(right if level == "correct" else row.n - right)
 

@@ -96,6 +96,7 @@ class _Reader(BenchmarkReader):
 
     name = "simulated"
     summary = "SIMULATED procedure videos with exact ground truth: a unit test for models"
+    sources = Path(__file__).parents[1] / "sources.yaml"
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
         """Reads and checks `manifest.json` and `questions.json`; options are reshuffled by `seed`."""

@@ -1,0 +1,163 @@
+"""The public data of a benchmark, fetched into a folder: `fetch`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from proctor.core import InputError, ProctorError, count_of, reader_of, whole_folder, write_whole
+
+if TYPE_CHECKING:
+    from proctor.core import Benchmark, BenchmarkReader, DataSource
+
+_MOST_MB = 4096  # of what a person names
+_UNPACKED = 20  # times the size of what is sent, at most
+_RECORD, _VIDEOS = "SOURCE.json", "videos.txt"
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What came: the folder `out` with this many `files`, and the SHA-256 of the archive that was `sent` and of the files
+    (`content`, the same whatever archive they come in). `done` says it in sentences, `notes` what a person should know."""
+
+    out: Path
+    files: int
+    sent: str
+    content: str
+    done: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def fetch(
+    benchmark: str, out: str | Path | None = None, *, url: str = "", on_change: Callable[[int, int], None] | None = None
+) -> Fetched:
+    """Fetches a benchmark's public data into a new or empty folder `out` (by default one of its name), where their licence
+    allows that; nothing else in Proctor fetches anything. `url` is a mirror's address, or a file that was downloaded by
+    hand. `on_change` is told the megabytes that are there and those expected (0: not known).
+
+    What breaks off is gone on with by the next call. Raises `ProctorError` that says whose the data are, and where to ask,
+    where they can't be fetched, `InputError` for what is not what was expected, and `InfrastructureError` without a
+    connection; nothing is in `out` then. The command is `proctor fetch`.
+    """
+    reader = reader_of(benchmark)
+    source = reader.source()
+    if not url and (source is None or source.download is None):
+        raise _not_to_be_had(benchmark, source)
+    folder, told = Path(out or benchmark), on_change
+    with whole_folder(folder) as draft:
+        place, sent, file, ours = _sent(source, url, told)
+        try:
+            _take(file, draft, source, place)
+            found = _checked(draft, source, place, sent, named=bool(url))
+            loaded, note = _loaded(reader, draft, named=bool(url))
+            notes = [*found.notes, *note, *_videos(reader, source, loaded, draft)]
+        finally:
+            if ours:
+                _forget(file)
+    questions = f"{count_of(len(loaded.items), 'question')}, " if loaded is not None else ""
+    size = sum(one.stat().st_size for one in folder.rglob("*") if one.is_file()) / 2**20
+    done = [f"{count_of(found.files, 'file')}, {questions}{size:.1f} MB, in {folder}; from {place}"]
+    done += [f"SHA-256 of what was sent: {sent}", f"SHA-256 of the files: {found.content}"]
+    if source is not None:
+        done.append(f"Data of {source.owner}. Licence: {source.licence}.")
+    notes.append(f"Next: proctor run {benchmark} --data {folder} --system random --condition text-only")
+    return Fetched(folder, found.files, sent, found.content, tuple(done), tuple(notes))
+
+
+def _not_to_be_had(benchmark: str, source: DataSource | None) -> ProctorError:
+    if source is None:
+        expected = "--url with an archive, or the files from its authors"
+        return InputError(None, benchmark, found="no place where its data can be had", expected=expected)
+    page = f" Page: {source.page}" if source.page.startswith("http") else ""
+    told = f"{benchmark}: its data are not fetched. They are those of {source.owner}; licence: {source.licence}."
+    return ProctorError(f"{told} {source.ask}{page}")
+
+
+def _sent(source: DataSource | None, url: str, told: Callable[[int, int], None] | None) -> tuple[str, str, Path, bool]:
+    """Where the data came from, the SHA-256 of what came, the file, and whether it is ours to remove."""
+    from proctor.interchange import Downloader, file_hash
+    from proctor.media import cache_folder
+
+    known = source.download if source is not None else None
+    if url and Path(url).is_file():
+        return url, file_hash(Path(url)), Path(url), False
+    place = url or (known.url if known is not None else "")
+    most = known.most_mb if known is not None else _MOST_MB
+    shown = None if told is None else lambda done, of: told(done >> 20, of >> 20)
+    loader = Downloader(most * 2**20, known.hosts if known is not None else (), shown)
+    file = loader.fetch(place, cache_folder() / "downloads")
+    sent = file_hash(file)
+    if known is not None and known.sha256 not in {"", sent}:
+        _forget(file)
+        raise InputError(place, found=f"a file with SHA-256 {sent}", expected=f"{known.sha256}: it is another one now")
+    return place, sent, file, True
+
+
+def _forget(file: Path) -> None:
+    for one in (file, file.with_suffix(".json")):
+        one.unlink(missing_ok=True)
+
+
+def _take(file: Path, draft: Path, source: DataSource | None, place: str) -> None:
+    from proctor.interchange import is_archive, unpack
+
+    known = source.download if source is not None else None
+    folders, most = (known.folders, known.most_mb) if known is not None else ({}, _MOST_MB)
+    if is_archive(file):
+        unpack(file, draft, folders, most * _UNPACKED * 2**20)
+    elif folders:
+        raise InputError(place, found="no archive (tar or zip)", expected=f"one with {', '.join(folders)}")
+    else:
+        name = PurePosixPath(urlsplit(place).path).name
+        shutil.copyfile(file, draft / (name if name.strip(".") else "data"))
+
+
+@dataclass(frozen=True)
+class _Taken:
+    files: int
+    content: str
+    notes: tuple[str, ...]
+
+
+def _checked(draft: Path, source: DataSource | None, place: str, sent: str, *, named: bool) -> _Taken:
+    """What was taken, with a record of where it comes from. Raises `InputError` where it is not what is known; of what a
+    person named a note says so."""
+    from proctor.interchange import content_sha256
+
+    files = sum(one.is_file() for one in draft.rglob("*"))
+    content, known, notes = content_sha256(draft), source.download if source is not None else None, []
+    if known is not None and known.content not in {"", content}:
+        if not named:
+            raise InputError(place, found=f"files with SHA-256 {content}", expected=f"{known.content}: others now")
+        notes.append(f"These are not the files of {known.url}: SHA-256 {content}, there {known.content}.")
+    record = {"url": place, "sha256": sent, "content_sha256": content}
+    if source is not None:
+        record |= {"owner": source.owner, "licence": source.licence, "page": source.page}
+    write_whole(draft / _RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    return _Taken(files, content, tuple(notes))
+
+
+def _loaded(reader: BenchmarkReader, draft: Path, *, named: bool) -> tuple[Benchmark | None, list[str]]:
+    """The benchmark as it is read from what came. Of what a person named a note says where it can't be."""
+    try:
+        return reader.load(draft), []
+    except InputError as error:
+        if not named:
+            raise
+        told = str(error).replace(f"{draft}/", "")
+        return None, [f"These files are not read as {reader.name}: {told}"]
+
+
+def _videos(reader: BenchmarkReader, source: DataSource | None, loaded: Benchmark | None, draft: Path) -> list[str]:
+    """Writes how to get the media that stand one by one on somebody's platform."""
+    said = [source.media] if source is not None and source.media else []
+    named = [name for name, one in loaded.excerpts.items() if one.url] if loaded is not None else []
+    if named:
+        write_whole(draft / _VIDEOS, reader.media_help(draft, named) + "\n")
+        said.append(f"{_VIDEOS} has a command for each of the {len(named)}.")
+    return [" ".join(said)] if said else []
