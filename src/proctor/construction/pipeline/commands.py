@@ -199,13 +199,39 @@ def _where(step: HistoryStep) -> str:
     return step.stage + version + (" (refused)" if step.refused else "")
 
 
-_BESIDE = {"id", "made_from", "calls", "flags", "kind"}
+_BESIDE = {
+    "id",
+    "source",
+    "start",
+    "end",
+    "made_from",
+    "calls",
+    "flags",
+    "kind",
+    "words",
+    "votes",
+    "former",
+    "screening",
+}
+_BESIDE |= {"options", "key", "question", "version", "groundtruth", "original"}
 
 
 def _said(step: HistoryStep) -> str:
-    parts = [
-        f"{name}: {value}" for name, value in step.record.items() if name not in _BESIDE and value not in ("", [], None)
+    """A record in short: its time, its fields of text, its options with the right one marked, flags, and who wrote it."""
+    record = step.record
+    parts = [f"{record['start']:.1f}–{record['end']:.1f} s"] if "start" in record else []
+    fields = {name: value for name, value in record.items() if name not in _BESIDE and value not in ("", [], None, 0)}
+    parts += [
+        f"{name}: {value:.3g}" if isinstance(value, float) else f"{name}: {value}" for name, value in fields.items()
     ]
-    flags = step.record.get("flags")
+    options = record.get("options")
+    if isinstance(options, list):
+        marked = [f"[{one}]" if place == record.get("key") else str(one) for place, one in enumerate(options)]
+        parts += [" | ".join(marked)] if marked else []
+    flags, calls = record.get("flags"), record.get("calls")
     parts += [f"flags: {', '.join(map(str, flags))}"] if isinstance(flags, list) and flags else []
-    return shorten("; ".join(parts), 400)
+    if isinstance(calls, list) and calls and isinstance(last := calls[-1], dict):
+        parts.append(
+            f"by {last['model']}, prompt {str(last['prompt_sha256'])[:8]}, attempt {int(str(last['attempt'])) + 1}"
+        )
+    return shorten("; ".join(parts), 500)

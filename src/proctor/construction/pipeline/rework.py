@@ -22,7 +22,7 @@ from proctor.construction.pipeline.records import Call, Refused
 from proctor.construction.pipeline.screening import Screening, ScreenSettings, screen
 from proctor.construction.pipeline.speech import content_words
 from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work, stage_settings
-from proctor.core import RefusalError
+from proctor.core import RefusalError, count_of
 
 TO_CONFIRM = "new options: to be confirmed by a clinician"
 REWORDED = "new question text: to be confirmed by a clinician"
@@ -102,8 +102,8 @@ class RepairStage(Stage[Reworked]):
         for one in current.values():
             found = screened[one.id]
             if found.flags and not settings.keep:
-                reason = f"not answered without the video after {len(former[one.id])} changes"
-                refused.append(Refused.of(one.id, "removed", reason, ", ".join(found.flags), one.made_from, one.calls))
+                reason = f"still {' and '.join(found.flags)} after {count_of(len(former[one.id]), 'change')}"
+                refused.append(Refused.of(one.id, "removed", reason, one.text, one.made_from, one.calls))
                 continue
             fields = one.model_dump() | {"former": former[one.id], "screening": found}
             fields |= {"flags": (*one.flags, *found.flags), "made_from": (one.id, found.id, *one.made_from)}

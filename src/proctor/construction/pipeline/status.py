@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic import JsonValue
 
 from proctor.construction.pipeline.project import Project
-from proctor.construction.pipeline.records import UnitFile
+from proctor.construction.pipeline.records import Refused, UnitFile
 from proctor.construction.pipeline.running import Folder, kind_of, units_of
-from proctor.core import InputError, Noted, Usage, by_cause, one_of
+from proctor.core import InputError, Noted, Usage, by_cause
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,7 @@ def funnel(project: Project) -> list[FunnelRow]:
         if keys and journal:
             for vote in project.store.votes(keys).values():
                 usage += vote.usage
-        noted = [
-            Noted(one.kind, one.id, one.found or "it", one.reason, f"{one.id}: {one.reason}") for _, one in refused
-        ]
+        noted = [Noted(one.kind, one.id, one.found or "it", one.reason, _line(one)) for _, one in refused]
         rows.append(
             FunnelRow(
                 stage.name,
@@ -101,7 +100,8 @@ def history(project: Project, item: str) -> list[HistoryStep]:
     entries = list(_entries(project))
     known = {str(record["id"]) for _, _, _, record, _ in entries}
     if item not in known:
-        raise InputError(project.folder, "item", found=repr(item), expected=one_of(sorted(known)[:8], item))
+        near = get_close_matches(item, sorted(known), n=3) or sorted(known)[:3]
+        raise InputError(project.folder, "item", found=repr(item), expected=f"an id such as {', '.join(near)}")
     wanted = _before(entries, item) | _after(entries, item)
     steps = []
     with closing(project.store):
@@ -113,6 +113,11 @@ def history(project: Project, item: str) -> list[HistoryStep]:
                 )
                 steps.append(HistoryStep(stage, unit, version, record, refused, replies))
     return steps
+
+
+def _line(one: Refused) -> str:
+    """What was refused, and why: the reason says what was expected, or what is wrong."""
+    return f"{one.id}: {one.reason}" if one.reason.startswith(one.kind) else f"{one.id}: {one.kind}: {one.reason}"
 
 
 Entry = tuple[str, str, int, dict[str, JsonValue], bool]
