@@ -250,3 +250,12 @@ def test_exports_hold_sound_or_say_that_they_lose_it(tmp_path: Path, media: Path
     refused = shell("export", "own", "--store", store, "--format", "inspect-task", "--out", tmp_path / "t")
     assert refused.returncode == 2
     assert "2 questions with sound" in refused.stderr
+
+
+def test_a_run_says_how_many_questions_have_nothing_to_hear(tmp_path: Path, media: Path) -> None:
+    rows = "q1,?,yes,,,talk.mp4,,,,p1\nq2,?,yes,,,still.png,,,,p2\n"
+    found = read(tmp_path / "own", rows, "audio: true\n", media=media)
+    done = proctor.run(found, "random", conditions=["speech-only", "muted"], store=str(tmp_path / "own.db"))
+    assert [one for one in done.notes if "sound" in one and "only" in one] == [
+        "speech-only: 1 of 2 questions have no sound"
+    ]

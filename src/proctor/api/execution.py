@@ -127,7 +127,11 @@ class Arranged:
         from proctor.media import CONDITIONS
 
         sees = any(CONDITIONS.get(condition).sees for condition in self.conditions)
-        return self.library.warnings(self.benchmark.items) if sees else []
+        found = self.library.warnings(self.benchmark.items) if sees else []
+        items = self.benchmark.counted(all_items=self.plan.all_items)
+        silent = sum(not item.sounding for item in items)
+        unseen = [name for name in self.conditions if not CONDITIONS.get(name).shows and CONDITIONS.get(name).sees]
+        return found + [f"{name}: {silent} of {len(items)} questions have no sound" for name in unseen if silent]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from pydantic import JsonValue
 from typing_extensions import TypeIs
@@ -23,7 +23,9 @@ from proctor.core import (
     View,
     object_in_file,
 )
-from proctor.media import PlaysSounds, Sound
+
+if TYPE_CHECKING:
+    from proctor.media import Sound
 
 _OFFERED = ("item", "view", "question", "options", "instruction", "frames", "sounds")
 
@@ -88,6 +90,8 @@ class FunctionSystem:
         if self._function.takes("frames"):
             given["frames"] = await view.frames()
         if self._function.takes("sounds"):
+            from proctor.media import PlaysSounds
+
             given["sounds"] = await view.sounds() if isinstance(view, PlaysSounds) else []
         try:
             said = await self._function.call(given)
@@ -131,6 +135,8 @@ class BlockingView:
 
     def sounds(self, *, window: tuple[float, float] | None = None) -> list[Sound]:
         """As `PlaysSounds.sounds`, in the same way."""
+        from proctor.media import PlaysSounds
+
         self._check_thread("sounds")
         if not isinstance(self._view, PlaysSounds):
             return []
