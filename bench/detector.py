@@ -1,5 +1,5 @@
-"""How well a detector that learned from faulty boxes finds the faults: simulated procedures, 10 % of boxes left out, 5 % of
-another class, 5 % moved by 0.6 to 1 of their size; networks trained in folds by video, from scratch.
+"""How well a detector that learned from faulty boxes finds the faults: simulated procedures, 10 % of boxes left out, 5 %
+of another class, 5 % moved by 0.6 to 1 of their size; networks trained in folds by video, from scratch.
 
 python bench/detector.py                               (48 videos of 40 s, 2 folds of 2,000 steps)
 python bench/detector.py --videos 8 --steps 200        (how it goes, in a few minutes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -123,7 +124,7 @@ def test_one_vote_never_decides() -> None:
 
 def test_lazy_hostile_and_copying_annotators_are_flagged() -> None:
     votes, truth = simulated(4, GOOD | {"dan": (0.88, 0.93), "lazy": (0.0, 1.0), "foe": (0.1, 0.08)})
-    votes += [PresenceVote(*key, "zoe", next(v.present for v in votes if v.annotator == "bob" and (v.video, v.start, v.class_name) == key)) for key in truth]  # fmt: skip
+    votes += [replace(one, annotator="zoe") for one in votes if one.annotator == "bob"]
     report = estimate_presence(votes, plan=PLAN)
     assert {one.annotator: one.flag for one in report.annotators if one.flag} == {
         "foe": "inverted", "lazy": "uninformative", "zoe": "copies",

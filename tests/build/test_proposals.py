@@ -1,4 +1,4 @@
-"""A detector's proposals: hand-made boxes, planted faults, decisions by a table and by CVAT, and what they leave alone."""
+"""A detector's proposals: hand-made boxes, planted faults, decisions by a table and by CVAT."""
 
 from __future__ import annotations
 

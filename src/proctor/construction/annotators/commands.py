@@ -1,5 +1,5 @@
-"""`proctor build presence`, `boxes`, `proposals`, `corrections`, `tracks`, `adjudication`: each runs a project up to its
-stage, and writes what people need next: tables to fill in, and tracks."""
+"""`proctor build presence`, `boxes`, `proposals`, `corrections`, `tracks`, `adjudication`: each runs a project up to
+its stage, and writes what people need next: tables to fill in, and tracks."""
 
 from __future__ import annotations
 

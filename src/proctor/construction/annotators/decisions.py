@@ -1,4 +1,4 @@
-"""Tables that people fill in: rows with faults located and all listed at once, and a decision for each of some records."""
+"""Tables that people fill in: rows with located faults, all listed at once, and a decision for each of some records."""
 
 from __future__ import annotations
 

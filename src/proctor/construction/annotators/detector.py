@@ -1,5 +1,5 @@
-"""A detector that learns from annotators' boxes, in folds by video: what it says of a video comes from a network that has
-not seen it. RT-DETR from a small configuration, or any of transformers' detectors from weights by path."""
+"""A detector that learns from annotators' boxes, in folds by video: what it says of a video comes from a network that
+has not seen it. RT-DETR from a small configuration, or any of transformers' detectors from weights by path."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class DetectorPlan:
 
     `folds` networks are trained, each on the videos of all folds but one (videos of one group stay together), for
     `steps` steps of `batch` pictures, which are fitted into `width` × `height` pixels (multiples of 32). `weights` is a
-    folder as transformers writes it (safetensors; RT-DETR, YOLOS and their like): fine-tuned with a rate of 1e-4. Without
-    it a small RT-DETR learns from scratch, with 3e-3. `seed` draws folds, pictures and first weights.
+    folder as transformers writes it (safetensors; RT-DETR, YOLOS and their like): fine-tuned with a rate of 1e-4.
+    Without it a small RT-DETR learns from scratch, with 3e-3. `seed` draws folds, pictures and first weights.
 
     Raises `InputError` for what is out of range.
     """
@@ -259,8 +259,8 @@ class _Network:
 
 
 def _from_scratch(classes: int) -> Any:
-    """RT-DETR with 0.3 million parameters: a residual network of three stages, features at every 8th and 16th pixel, two
-    layers of decoder, 20 queries."""
+    """RT-DETR with 0.3 million parameters: a residual network of three stages, features at every 8th and 16th pixel,
+    two layers of decoder, 20 queries."""
     from transformers import RTDetrConfig, RTDetrForObjectDetection, RTDetrResNetConfig
 
     width, channels = 48, [24, 48, 64]

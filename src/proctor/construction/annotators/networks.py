@@ -1,4 +1,4 @@
-"""An exported detector in ONNX, by the path of its file: RT-DETR and YOLOS as transformers' models are exported, and YOLO."""
+"""An exported detector in ONNX, by the path of its file: RT-DETR and YOLOS as transformers exports them, and YOLO."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Floats = NDArray[np.float32]
 
 
 class DetectorNetwork:
-    """A network that takes one picture of 1 × 3 × height × width (RGB from 0 to 1, fitted in with grey borders) and gives
-    class scores and boxes, in one of two layouts: DETR's (logits, and centre and size as shares of the input; one more
+    """A network that takes one picture of 1 × 3 × height × width (RGB from 0 to 1, fitted in with grey borders) and
+    gives class scores and boxes, in one of two layouts: DETR's (logits, and centre and size as shares of the input; one more
     logit than classes is "nothing", and then scores are a softmax, else a sigmoid), or YOLO's (centre and size in
     pixels of the input, and a score from 0 to 1 for each class). `classes` are the names in the network's order.
 
@@ -107,8 +107,8 @@ def probabilities(logits: Floats, classes: int) -> Floats:
 def located(
     video: str, second: int, found: tuple[Floats, Floats], classes: Sequence[str], letterbox: Letterbox
 ) -> list[BoxDetection]:
-    """Detections in the picture's own pixels from scores and boxes (centres and sizes in pixels of the input): each query
-    with its surest class; queries below `LEAST_SCORE`, not finite or without extent are left out."""
+    """Detections in the picture's own pixels from scores and boxes (centres and sizes in pixels of the input): each
+    query with its surest class; queries below `LEAST_SCORE`, not finite or without extent are left out."""
     scores, boxes = found
     detections = []
     for row, (x, y, wide, high) in zip(scores, boxes.tolist(), strict=True):

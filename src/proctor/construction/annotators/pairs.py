@@ -1,5 +1,5 @@
-"""Two annotators' tracks of one video: how far they agree, what differs, and one annotation of both once a third person has
-decided about each difference."""
+"""Two annotators' tracks of one video: how far they agree, what differs, and one annotation of both once a third person
+has decided about each difference."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ CHOICES = ("a", "b")
 
 @dataclass(frozen=True, slots=True)
 class TrackDifference:
-    """What two annotators say differently from second `first` to `last`: `a` and `b` are the instances that it is about,
-    '' where one has none.
+    """What two annotators say differently from second `first` to `last`: `a` and `b` are its instances, ''
+    where one has none.
 
     only-a, only-b: a box that the other does not have. place: boxes of one instance that overlap by less than `ALIKE`.
     class: another class. identity: the same box, as part of another track. covered: one draws a box, or says nothing,

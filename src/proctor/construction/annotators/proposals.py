@@ -1,5 +1,5 @@
-"""What a detector that has not seen a video says about its boxes: those that seem to be missing, misplaced or of another
-class, each with a correction that is proposed to a person, and never made by itself."""
+"""What a detector that has not seen a video says about its boxes: those that seem to be missing, misplaced or of
+another class, each with a correction that is proposed to a person, and never made by itself."""
 
 from __future__ import annotations
 
@@ -130,12 +130,13 @@ def propose(
     """The corrections that held-out detections of a video propose, in order of time.
 
     At each second (`seconds`: those that were annotated; else all that have a box or a detection) detections that
-    overlap by more than `ONCE` (of different classes: `CROSSED`) are one, the surest. Boxes and detections are paired one to one for the largest sum of
+    overlap by more than `ONCE` (of different classes: `CROSSED`) are one, the surest. Boxes and
+    detections are paired one to one for the largest sum of
     overlaps of at least `SAME`. Of a pair with different classes the box is *mislabelled*, where the detection's score
     is `score` or more and no detection of the box's own class lies there with half of it. A box without a pair and a
     detection of its class without one, no farther apart than `NEAR`, are paired by distance: *misplaced*. What is left
-    of detections with `score` or more, and does not lie on another box (`TWICE`; of another class `SAME`), is *missing*. An instance that is said to be
-    covered gets no box where it was last seen, or is seen next; nor its class, where it is never seen.
+    of detections with `score` or more, and does not lie on another box (`TWICE`; of another class `SAME`), is *missing*. An instance
+    that is said to be covered gets no box where it was last seen, or is seen next; nor its class, where it is never seen.
     """
     video = annotation.video.id
     found = _by_frame(one for one in detections if one.video == video)

@@ -1,5 +1,5 @@
-"""Annotators' work as stages of a project: presence, boxes, proposals, corrections, tracks, adjudication. What people deliver
-lies in the project's folder; a stage waits until it is there, and says for what."""
+"""Annotators' work as stages of a project: presence, boxes, proposals, corrections, tracks, adjudication. What people
+deliver lies in the project's folder; a stage waits until it is there, and says for what."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class PairSettings(StageSettings):
 
 
 def _there(project: Project, named: str) -> list[Path]:
-    """The files that a path of the settings names: itself, or those of tracks in the folder; none where there is nothing.
+    """The files that a path of the settings names: itself, or those of tracks in the folder; none if nothing is there.
     Raises `InputError` for a path that leads out of the project."""
     path = project.folder / named
     if Path(named).is_absolute() or ".." in Path(named).parts:
