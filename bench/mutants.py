@@ -46,10 +46,10 @@ NEAR = {
     "cli/demo": "cli/machine_faults cli/options_arrive",
     "cli/former": "cli/command_tree cli/audit_cli",
     "cli/inventory": "=show cli/command_tree cli/store_cli cli/terminal_width",
-    "cli/items": "=show cli/results_cli cli/rexsonovqa_cli runs/reproduction cli/options_arrive",
+    "cli/items": "=show docs/docs cli/results_cli cli/rexsonovqa_cli runs/reproduction cli/options_arrive",
     "cli/judge": "cli/judge_tuning_cli cli/train_cli judges/retrieval cli/options_arrive",
     "cli/main": "=score cli/command_tree cli/machine_faults docs/docs",
-    "cli/media": "media/stills_cli media/media_cli media/leaks cli/options_arrive",
+    "cli/media": "media/stills_cli media/cache_cli media/media_cli media/leaks cli/options_arrive",
     "cli/output": "=show =rank cli/terminal_width cli/store_cli",
     "cli/plugins": "=score cli/lint_cli cli/command_tree cli/clinicalskillqa_cli",
     "cli/progress": "reports/limits cli/run_cli cli/machine_faults cli/score_cli",
@@ -60,19 +60,26 @@ NEAR = {
     "cli/score": "=score cli/score_cli cli/judge_cli cli/panel_cli cli/score_predictions_cli cli/options_arrive",
     "cli/store": "=store cli/store_cli cli/disqualify_cli runs/damaged_store cli/options_arrive",
     "cli": "=results =show =store cli/command_tree cli/run_cli",
-    "api/access": "api/run_options_go_down api/refusals api/function_systems api/function_judges cli/run_cli cli/judge_cli",
+    "api/access": (
+        "api/run_options_go_down api/refusals api/function_systems api/function_judges cli/run_cli cli/judge_cli"
+    ),
     "api/checking": "api/check cli/folders_cli",
-    "api/execution": "api/run_options_go_down api/refusals api/door api/function_systems cli/run_cli cli/folders_cli runs/imports",
+    "api/execution": (
+        "api/run_options_go_down api/refusals api/door api/function_systems cli/run_cli cli/folders_cli runs/imports"
+    ),
     "api/exchange": f"{_DOWN} api/refusals interchange/answers_in interchange/results_out",
     "api/fitting": "api/refusals cli/judge_tuning_cli cli/train_cli",
     "api/numbers": f"{_DOWN} api/refusals =report =score api/tables api/door cli/publish_cli",
     "api/options": f"{_DOWN} api/run_options_go_down docs/docs cli/command_tree cli/run_cli",
     "api/reproduction": f"{_DOWN} api/proof_tables reports/limits runs/reproduction",
-    "api/scores": "api/run_options_go_down api/refusals =score api/function_metrics api/function_judges cli/score_cli cli/judge_cli cli/panel_cli",
+    "api/scores": (
+        "api/run_options_go_down api/refusals =score api/function_metrics "
+        "api/function_judges cli/score_cli cli/judge_cli cli/panel_cli cli/score_predictions_cli"
+    ),
     "api/sources": "api/refusals =score api/door cli/folders_cli cli/store_cli",
-    "api/tables": "api/tables runs/compare_recomputed runs/analysis_recomputed =analyze",
+    "api/tables": "api/tables api/plots_tell runs/compare_recomputed runs/analysis_recomputed =analyze",
     "api/verification": "api/proof_tables =score benchmarks/verification",
-    "api": f"{_DOWN} api/refusals api/tables api/door",
+    "api": f"{_DOWN} api/plots_tell api/refusals api/tables api/door",
     "runs/analyses": "runs/analysis_recomputed runs/analysis runs/every_format",
     "runs/boards": "runs/boards_recomputed runs/analysis_recomputed runs/ranking cli/rank_cli",
     "runs/comparison": "runs/compare_recomputed =compare runs/missing runs/results",
@@ -81,7 +88,9 @@ NEAR = {
     "runs/ranking": "runs/boards_recomputed runs/ranking runs/missing cli/rank_cli",
     "runs/report_data": "reports/report_data reports/report_orders reports/sections_are_kept",
     "runs/results": "runs/results_recomputed =results runs/results runs/panel_results cli/results_cli",
-    "runs/run_scores": "runs/results_recomputed runs/boards_recomputed runs/missing runs/baselines runs/ranking runs/panel_results",
+    "runs/run_scores": (
+        "runs/results_recomputed runs/boards_recomputed runs/missing runs/baselines runs/ranking runs/panel_results"
+    ),
     "reports/analysis": f"{_SHOWN} reports/report_analysis",
     "reports/leaderboard": f"{_SHOWN} =results reports/report_page",
     "reports/ranking": f"{_SHOWN} =rank reports/report_ranking",
@@ -91,7 +100,10 @@ NEAR = {
 }
 """Test files (`tests/ROOM/test_NAME.py`; "=NAME" is one session of `test_sessions_are_kept.py`) by the beginning of a source
 file's name; the longest beginning counts."""
-LIBRARIES = "numpy scipy.stats scipy.optimize pandas statsmodels.api sqlalchemy pydantic pydantic_ai rich.console typer jinja2 PIL.Image matplotlib.figure"
+LIBRARIES = (
+    "numpy scipy.stats scipy.optimize pandas statsmodels.api sqlalchemy "
+    "pydantic pydantic_ai rich.console typer jinja2 PIL.Image matplotlib.figure"
+)
 """What is loaded once, before a process is forked for each mutant."""
 LOADED_BEFORE = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
 COMPARED = {
@@ -320,7 +332,7 @@ def main() -> None:
         print(f"{number:2d} {found[str(number)]['state']}  {one}  {found[str(number)]['by']}", flush=True)
         kept.write_text(json.dumps(found, indent=1, ensure_ascii=False))
     killers = sorted({one["by"] for one in found.values() if one["by"]})
-    if killers and run(tree, killers, given.folder / "clean.log", 10 * given.limit):
+    if killers and not given.tests and run(tree, killers, given.folder / "clean.log", 10 * given.limit):
         print(f"tests that fail without a mutant, too: see {given.folder / 'clean.log'}")
     print(f"{sum(one['state'] == 'killed' for one in found.values())} of {len(found)} killed")
 

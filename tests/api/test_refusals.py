@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pandas as pd
 import pytest
 
 import proctor
+from proctor import runs
 from proctor.api import execution, score_predictions
 from proctor.core import Answer, ProctorError, RecordedAnswers
 from tests.support.fuzzed_store import JUDGE, NAME, fuzzed
@@ -139,6 +141,28 @@ def test_a_condition_that_the_files_contradict(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(execution, "read_foreign", lambda *_: FOUND)
     with pytest.raises(ProctorError, match="--condition: found video, expected muted, as the files' names say"):
         proctor.import_answers(lamps(), tmp_path / "x.json", form="inspect", condition="video", store=":memory:")
+
+
+@pytest.mark.parametrize(("given", "under"), [({}, "video"), ({"condition": "muted"}, "muted")])
+def test_a_file_of_ratings_is_of_one_condition(
+    given: dict[str, Any], under: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[str] = []
+
+    async def import_systems(store: Any, benchmark: Any, _systems: Any, *, condition: str) -> list[Any]:
+        store.add_benchmark(benchmark)
+        found.append(condition)
+        return []
+
+    rated = MagicMock(answers=[1, 2], scores=[1, 2, 3], system="theirs", notes=["a note"])
+    reader = MagicMock(ratings=True, read_ratings=lambda *_, **__: [rated])
+    monkeypatch.setattr(execution, "reader_of_paths", lambda: reader)
+    monkeypatch.setattr(execution, "form_of", lambda *_: "")
+    monkeypatch.setattr(runs, "import_systems", import_systems)
+    made = proctor.import_answers(lamps(), tmp_path / "x.csv", store=":memory:", **given)
+    assert found == [under]
+    assert made.done[0].startswith(f"2 answers with 3 ratings as theirs / {under} in ")
+    assert made.notes == ("theirs: a note",)
 
 
 @pytest.mark.parametrize("pseudonyms", [True, {"alpha": "A", "beta": "B", "gamma": "C", "delta": "D"}])
