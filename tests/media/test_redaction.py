@@ -71,10 +71,11 @@ def test_the_check_of_metadata_sees_what_the_made_video_holds(tmp_path: Path) ->
     ("name", "video"),
     [
         ("a.avi", ClockVideo(range(0, 800, 40), codec="mpeg4")),
+        ("a.mp4", ClockVideo(range(0, 400, 40), codec="libsvtav1", options={"preset": "12"})),
         ("a.mp4", ClockVideo(range(0, 800, 40), rotation=90)),
         ("a.mkv", ClockVideo(UNEVEN, codec="libvpx", pixel_aspect=Fraction(4, 3))),
     ],
-    ids=["avi", "rotated", "vp8"],
+    ids=["avi", "av1", "rotated", "vp8"],
 )
 def test_what_cannot_be_copied_is_encoded_and_looks_the_same(tmp_path: Path, name: str, video: ClockVideo) -> None:
     source = write_clock_video(tmp_path / name, video)
@@ -147,6 +148,16 @@ def test_a_blurred_region_holds_blocks_that_change_once_a_second_and_the_rest_st
         assert np.abs(inside[k] - inside[k // 4 * 4]).mean() < 3  # one mosaic for each second of four pictures
     assert np.abs(inside[4] - inside[0]).mean() > 3
     assert np.abs(before[1][:20].astype(int) - after[1][:20, :161]).mean() < 6
+
+
+def test_a_black_region_in_a_blurred_picture_stays_black_and_passes_the_check(tmp_path: Path) -> None:
+    source, out = noisy(tmp_path / "a.mp4"), tmp_path / "out.mp4"
+    region = Region(x=0.5, y=0.5, width=0.25, height=0.25)
+    done = redact(source, out, [Redaction(region=region, how="black"), Redaction(end=1.0)])
+    top, bottom, left, right = hidden_box(region, 121, 161)
+    assert max(int(one[top + 2 : bottom - 2, left + 2 : right - 2].max()) for one in pixels_of(out)) < 24
+    assert done.check.detail_left is not None
+    assert done.check.hidden == done.check.pictures == 8
 
 
 def test_a_mosaic_has_at_most_eight_blocks_along_its_longer_side() -> None:

@@ -22,8 +22,13 @@ if TYPE_CHECKING:
         locate,
         plain_media,
     )
+    from proctor.media.inspection import VideoFacts, inspect_video
     from proctor.media.library import MediaLibrary, MediaProblem, Picture
+    from proctor.media.overlays import TextOverlay, find_text
     from proctor.media.pictures import MediaSettings, encode, read_image
+    from proctor.media.redaction import RedactedVideo, redact
+    from proctor.media.redaction_plan import Redaction, outside_of
+    from proctor.media.sampling import sampled
     from proctor.media.scans import dicom_facts, in_order, nifti_facts, parse_scan, parse_window, scan_kind
     from proctor.media.shown import RecordsShown, ShownRecord, shown_again
     from proctor.media.views import PlaysSounds, ShowsFiles, ShowsOriginals, view, viewer
@@ -33,8 +38,9 @@ else:
 __all__ = [
     "AUDIO_EXTENSIONS", "CONDITIONS", "IMAGE_EXTENSIONS", "VIDEO_EXTENSIONS", "Catalogue", "ClipFile", "Condition",
     "Excerpts", "KeptEntry", "MediaAs", "MediaLibrary", "MediaProblem", "MediaSettings", "Picture", "PlaysSounds",
-    "RecordsShown", "ShownRecord", "ShowsFiles", "ShowsOriginals", "Sound", "Tolerance", "cache_folder", "damaged",
-    "dicom_facts", "distances", "drop", "encode", "find", "find_leaks", "from_jpegs", "hashes", "in_order", "kept",
-    "labels_of", "locate", "look_at", "nifti_facts", "parse_scan", "parse_window", "plain_media", "prune", "read_image",
-    "scan_kind", "shown_again", "view", "viewer", "write_page",
+    "RecordsShown", "RedactedVideo", "Redaction", "ShownRecord", "ShowsFiles", "ShowsOriginals", "Sound", "TextOverlay",
+    "Tolerance", "VideoFacts", "cache_folder", "damaged", "dicom_facts", "distances", "drop", "encode", "find",
+    "find_leaks", "find_text", "from_jpegs", "hashes", "in_order", "inspect_video", "kept", "labels_of", "locate",
+    "look_at", "nifti_facts", "outside_of", "parse_scan", "parse_window", "plain_media", "prune", "read_image",
+    "redact", "sampled", "scan_kind", "shown_again", "view", "viewer", "write_page",
 ]  # fmt: skip

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 ANNEX_B = {"h264": "filter_units=remove_types=6", "hevc": "filter_units=remove_types=39|40"}
 """FFmpeg's filter for packets whose units begin with start codes, by codec."""
-COPIED = {*ANNEX_B, "av1", "libdav1d", "vp9"}
-"""The codecs whose packets may be copied into an MP4 that browsers play."""
-_AV1 = "filter_units=remove_types=5"
+COPIED = {*ANNEX_B, "vp9"}
+"""The codecs whose packets are copied into an MP4 that browsers play (AV1 can't be by this library; VP9 has no
+messages)."""
 _TYPES = {"h264": (31, 0, {6}), "hevc": (63, 1, {39, 40})}  # mask and shift of a unit's type; those of messages
 _LENGTHS = {"h264": 4, "hevc": 21}  # the byte of the header that says how long a unit's length is
 
@@ -29,10 +29,9 @@ def without_messages(stream: VideoStream) -> tuple[bytes | None, Callable[[Packe
     if name in _TYPES and header[:1] == b"\x01" and len(header) > _LENGTHS[name]:
         size = (header[_LENGTHS[name]] & 3) + 1
         return (_hevc_header(header) if name == "hevc" else None), lambda packet: _shorter(packet, name, size)
-    filters = ANNEX_B.get(name) or (_AV1 if name == "av1" else None)
-    if filters is None:
+    if name not in ANNEX_B:
         return None, lambda packet: iter([packet])
-    context = BitStreamFilterContext(filters, stream)
+    context = BitStreamFilterContext(ANNEX_B[name], stream)
     return None, lambda packet: iter(context.filter(packet))
 
 

@@ -55,6 +55,8 @@ def redact(source: Path, out: Path, redactions: Sequence[Redaction] = ()) -> Red
 
     Raises `InputError` where the original can't be read, the result would replace it, or the check fails.
     """
+    import av
+
     check_size(source)
     if out.exists() and out.samefile(source):
         raise InputError(out, found="the original", expected="another file: originals are never changed")
@@ -62,15 +64,18 @@ def redact(source: Path, out: Path, redactions: Sequence[Redaction] = ()) -> Red
     copied = not any(plan.touched) and _may_copy(source, plan)
     with whole_file(out) as draft:
         if copied:
-            _copy(source, draft, plan)
             try:
+                _copy(source, draft, plan)
                 return RedactedVideo(
                     how="copied", pieces=plan.pieces, check=verify_redaction(source, draft, plan, exact=True)
                 )
-            except InputError:
-                draft.unlink()  # what can't be copied exactly is encoded
+            except (InputError, av.FFmpegError):
+                draft.unlink(missing_ok=True)  # what can't be copied exactly is encoded
         _encode(source, draft, plan)
-        return RedactedVideo(how="encoded", pieces=plan.pieces, check=verify_redaction(source, draft, plan))
+        try:
+            return RedactedVideo(how="encoded", pieces=plan.pieces, check=verify_redaction(source, draft, plan))
+        except InputError as error:
+            raise InputError(str(error).replace(str(draft), str(out))) from error
 
 
 def _may_copy(source: Path, plan: PlannedPictures) -> bool:

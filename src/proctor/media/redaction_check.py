@@ -13,7 +13,16 @@ from proctor.core import InputError
 from proctor.media.decode import VideoSource, decode_at
 from proctor.media.inspection import metadata_of
 from proctor.media.pictures import upright
-from proctor.media.redaction_plan import Pixels, PlannedPictures, Redaction, hidden_box, mosaic, shown_pictures
+from proctor.media.redaction_plan import (
+    BLOCKS,
+    Pixels,
+    PlannedPictures,
+    Redaction,
+    hidden_box,
+    in_layers,
+    mosaic,
+    shown_pictures,
+)
 from proctor.media.video import FrameIndex, read_index
 
 LEAST_PSNR = 30.0
@@ -21,6 +30,7 @@ LEAST_PSNR = 30.0
 MOST_DETAIL = 0.02
 """Share of the original's detail (what its blocks don't show) that may be left where it is hidden."""
 _MARGIN = 16  # pixels beside a hidden region that an encoder may change a little
+_RIM = 2
 _DETAIL = 1.0  # standard deviation below which there was no detail to hide
 _WRITERS = (b"x264 - core", b"x265 (build", b"Lavf", b"Lavc")
 _LEAST_TAG = 6  # bytes; shorter values may stand in pixels by chance
@@ -58,8 +68,9 @@ def verify_redaction(source: Path, result: Path, plan: PlannedPictures, *, exact
             found = f"a picture {outside:.1f} dB from the original"
             raise InputError(result, f"at {time:.3f} s", found=found, expected="the same picture")
         worst = min(worst, outside)
-        for one in redactions:
-            share = _detail_left(before, after, one)
+        layers = in_layers(redactions)
+        for layer, one in enumerate(layers):
+            share = _detail_left(before, after, one, layers[layer + 1 :])
             detailed |= share is not None
             left = max(left, share or 0.0)
             if left > MOST_DETAIL:
@@ -139,11 +150,22 @@ def _psnr(before: Pixels, after: Pixels, redactions: Sequence[Redaction]) -> flo
     return float("inf") if square == 0 else float(10 * np.log10(255**2 * size / square))
 
 
-def _detail_left(before: Pixels, after: Pixels, one: Redaction) -> float | None:
+def _detail_left(before: Pixels, after: Pixels, one: Redaction, above: Sequence[Redaction]) -> float | None:
     """How much of what blocks don't show is still there: the slope of the result's detail on the original's, which is 1
-    for the original itself and 0 for what has nothing to do with it. None where the original had no detail."""
+    for the original itself and 0 for what has nothing to do with it; without what lies under others. None where the
+    original had no detail."""
     top, bottom, left, right = hidden_box(one.region, *before.shape[:2])
     first, second = _detail(before[top:bottom, left:right]), _detail(after[top:bottom, left:right])
+    for edge in (first, second):  # an encoder smooths what is next to another picture
+        edge[:_RIM] = edge[-_RIM:] = edge[:, :_RIM] = edge[:, -_RIM:] = 0
+    beside = max(_MARGIN, -(-max(first.shape) // BLOCKS))  # a block that is partly under another has another mean
+    for other in above:
+        ends = [
+            edge + sign * beside
+            for edge, sign in zip(hidden_box(other.region, *before.shape[:2]), (-1, 1, -1, 1), strict=True)
+        ]
+        rows, columns = (slice(max(0, ends[k] - zero), max(0, ends[k + 1] - zero)) for k, zero in ((0, top), (2, left)))
+        first[rows, columns] = second[rows, columns] = 0
     if first.std() < _DETAIL:
         return None
     return float(abs((first * second).sum()) / (first**2).sum())

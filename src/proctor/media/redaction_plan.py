@@ -84,9 +84,9 @@ class Masking:
     _held: dict[tuple[Redaction, int], Pixels] = field(default_factory=dict)
 
     def hide(self, pixels: Pixels, redactions: Iterable[Redaction], time: float) -> Pixels:
-        """A picture (height × width × 3) without what the redactions hide at this time."""
+        """A picture (height × width × 3) without what the redactions hide at this time, black over all else."""
         shown = pixels.copy()
-        for one in redactions:
+        for one in in_layers(redactions):
             top, bottom, left, right = hidden_box(one.region, *pixels.shape[:2])
             if one.how == "black":
                 shown[top:bottom, left:right] = 0
@@ -98,6 +98,11 @@ class Masking:
                 self._held[key] = mosaic(pixels[top:bottom, left:right])
             shown[top:bottom, left:right] = self._held[key]
         return shown
+
+
+def in_layers(redactions: Iterable[Redaction]) -> list[Redaction]:
+    """As they are laid over one another: black at last."""
+    return sorted(redactions, key=lambda one: one.how == "black")
 
 
 def hidden_box(region: Region | None, height: int, width: int) -> tuple[int, int, int, int]:

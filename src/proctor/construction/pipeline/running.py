@@ -123,9 +123,15 @@ def units_of(project: Project, stage: Stage[Any]) -> list[str]:
 
 
 async def run_stages(
-    project: Project, *, until: str = "", only: Sequence[str] = (), steps: Steps | None = None
+    project: Project,
+    *,
+    until: str = "",
+    only: Sequence[str] = (),
+    stages: Sequence[Stage[Any]] = (),
+    steps: Steps | None = None,
 ) -> list[UnitState]:
-    """Runs the stages that are due, in their order, up to the stage `until`; `only` are the sources to work on.
+    """Runs the stages that are due, in their order, up to the stage `until`; `only` are the sources to work on;
+    `stages` are run in place of the kind's, where some are given.
 
     What stands is kept while nothing that led to it has changed, so that a second run asks no model. A unit that can't be
     made (no model answers, a person must act first) is `waiting`, with what comes after it; the others go on.
@@ -139,7 +145,7 @@ async def run_stages(
     states: list[UnitState] = []
     with project.alone(), closing(project.store):
         try:
-            for stage in kind.stages:
+            for stage in stages or kind.stages:
                 units = [one for one in units_of(project, stage) if not only or one in {ALL, *only}]
                 with _shown(steps, stage.name, len(units)) as progress:
                     states += await _Runner(project, kind, stage, states).run(units, progress)

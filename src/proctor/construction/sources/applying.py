@@ -1,0 +1,187 @@
+"""De-identified copies of a project's videos, and the manifest of what was done to each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from proctor.construction.pipeline import Project, SourceVideo
+from proctor.construction.sources.outside import OutsideFinder
+from proctor.construction.sources.proposals import Decision
+from proctor.construction.sources.stage import DECISIONS, SourceRecord, SourceSettings
+from proctor.core import InputError, content_hash, count_of, read_model, write_whole
+from proctor.media import Catalogue, RedactedVideo, Redaction, cache_folder, outside_of, redact
+
+COPIES = "sources/deidentified"
+"""Where the copies stand in a project, each named after its source's id."""
+MANIFEST = "work/sources/manifest.json"
+"""What was done, with the originals' paths and hashes: it stays with the project and does not go out with the videos."""
+_PACKAGES = ("proctor-eval", "av", "opencv-contrib-python-headless", "numpy", "scikit-learn")
+
+
+class AppliedDecision(BaseModel):
+    """A row of `decisions.csv` as it was carried out, or rejected."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: str
+    decision: str
+    redaction: Redaction
+    score: float | None
+    by: str
+    note: str
+
+
+class DeidentifiedVideo(BaseModel):
+    """One copy: of which original, what was hidden and who accepted it, what the check found, and what made it.
+    `unused` are the redactions that follow from the source's own start, end and region."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source: str
+    original: str
+    original_sha256: str
+    copy_path: str
+    copy_sha256: str
+    decisions: tuple[AppliedDecision, ...]
+    unused: tuple[Redaction, ...]
+    result: RedactedVideo
+    finder: dict[str, JsonValue] | None
+    versions: dict[str, str]
+    made_from: str
+
+
+class CopiesManifest(BaseModel):
+    """`work/sources/manifest.json`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    videos: tuple[DeidentifiedVideo, ...] = ()
+
+
+def deidentify(
+    project: Project,
+    records: Sequence[SourceRecord],
+    decisions: Sequence[Decision],
+    finder: OutsideFinder | None,
+    on_video: Callable[[int, int], None],
+) -> list[tuple[DeidentifiedVideo, bool]]:
+    """Writes each source's copy and the manifest; gives each entry, and whether it was written now or stood already.
+
+    Sound and metadata go in any case. Raises `InputError` where a row is undecided, before anything is written, and as
+    `redact` does; what was written before then stays, with its entry.
+    """
+    waiting = [one for one in decisions if not one.decision]
+    if waiting:
+        first = waiting[0]
+        found = f"{count_of(len(waiting), 'row')} without a decision (first: {first.source}, {first.what.kind} at {first.what.start:g} s)"
+        raise InputError(project.folder / DECISIONS, found=found, expected="accept or reject, and by whom")
+    there = {one.source: one for one in _manifest(project).videos}
+    done: list[tuple[DeidentifiedVideo, bool]] = []
+    by_id = {one.id: one for one in project.settings.sources}
+    for number, record in enumerate(records, start=1):
+        mine = [one for one in decisions if one.source == record.id]
+        made, fresh = _copy(project, by_id[record.id], record, mine, finder, there.get(record.id))
+        done.append((made, fresh))
+        there[record.id] = made
+        kept = tuple(there[one] for one in by_id if one in there)
+        _write(project.folder / MANIFEST, CopiesManifest(videos=kept))
+        on_video(number, len(records))
+    return done
+
+
+def _copy(
+    project: Project,
+    source: SourceVideo,
+    record: SourceRecord,
+    decisions: Sequence[Decision],
+    finder: OutsideFinder | None,
+    before: DeidentifiedVideo | None,
+) -> tuple[DeidentifiedVideo, bool]:
+    settings = SourceSettings.model_validate(project.settings.stages.get("sources", {}))
+    unused = unused_of(source, record.duration_s) if settings.unused == "black" else ()
+    accepted = [one.redaction for one in decisions if one.decision == "accept"]
+    applied = tuple(
+        AppliedDecision(
+            kind=one.what.kind,
+            decision=one.decision,
+            redaction=one.redaction,
+            score=one.what.score,
+            by=one.by,
+            note=one.note,
+        )
+        for one in decisions
+    )
+    versions = _versions()
+    made_from = content_hash(
+        {
+            "original": record.sha256,
+            "hidden": [one.model_dump(mode="json") for one in (*unused, *accepted)],
+            "decisions": [one.model_dump(mode="json") for one in applied],
+            "versions": {**versions},
+        }
+    )
+    out = project.folder / COPIES / f"{source.id}.mp4"
+    if before is not None and before.made_from == made_from and out.is_file() and _sha256(out) == before.copy_sha256:
+        return before, False
+    original = project.path(source, "video")
+    result = redact(original, out, [*unused, *accepted])
+    if _sha256(original) != record.sha256:
+        raise InputError(original, found="a file that was changed meanwhile", expected="the one that was looked at")
+    about: dict[str, JsonValue] | None = None
+    if finder is not None:
+        about = {
+            "hash": finder.hash,
+            "threshold": finder.threshold,
+            "held_out": finder.held_out.model_dump(mode="json"),
+        }
+    return DeidentifiedVideo(
+        source=source.id,
+        original=source.video,
+        original_sha256=record.sha256,
+        copy_path=f"{COPIES}/{source.id}.mp4",
+        copy_sha256=_sha256(out),
+        decisions=applied,
+        unused=tuple(unused),
+        result=result,
+        finder=about,
+        versions=versions,
+        made_from=made_from,
+    ), True
+
+
+def unused_of(source: SourceVideo, duration_s: float) -> tuple[Redaction, ...]:
+    """Black over what a source's own start, end and region leave out: times and coordinates stay as they are."""
+    before = (Redaction(end=source.start, how="black"),) if source.start > 0 else ()
+    end = source.end
+    after = (Redaction(start=end, how="black"),) if end is not None and end < duration_s else ()
+    return (*before, *after, *(outside_of(source.region) if source.region is not None else ()))
+
+
+def _sha256(path: Path) -> str:
+    return Catalogue(cache_folder()).identity(path)
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue  # run from a source tree
+    return found
+
+
+def _manifest(project: Project) -> CopiesManifest:
+    file = project.folder / MANIFEST
+    return (
+        read_model(file, CopiesManifest, "a manifest of de-identified videos") if file.is_file() else CopiesManifest()
+    )
+
+
+def _write(file: Path, manifest: CopiesManifest) -> None:
+    write_whole(file, json.dumps(manifest.model_dump(mode="json"), ensure_ascii=False, indent=1) + "\n")

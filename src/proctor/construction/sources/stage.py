@@ -1,0 +1,244 @@
+"""The stage `sources`: what each video is, what a person should decide about it, and what is proposed to be hidden."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from pydantic import Field, JsonValue
+
+from proctor.construction.pipeline import Made, Project, Record, SourceVideo, Stage, StageSettings, Work
+from proctor.construction.sources.looking import SeenVideo, seen_video
+from proctor.construction.sources.outside import LOOK_VERSION, OutsideFinder, fit_finder
+from proctor.construction.sources.proposals import LabelledStretch, Proposal, outside_spans, read_labels, text_proposals
+from proctor.core import InputError, content_hash, percent, read_model, write_whole
+from proctor.media import Catalogue, VideoFacts, cache_folder, find_leaks, inspect_video, look_at
+
+LABELS, DECISIONS = "sources/labels.csv", "sources/decisions.csv"
+"""The tables that people write, inside a project."""
+_END_S = 0.5  # a trim may end this much after its video, as times are often rounded
+
+
+class SourceSettings(StageSettings):
+    """How sources are looked at: `fps` pictures a second; text-like overlays from the score `text_score` on; the share
+    `target` of labelled outside pictures that the threshold must find; proposals reach `pad_s` seconds further at both
+    ends, at least the time between two pictures. `unused` says what becomes of what `start`, `end` and `region` leave out
+    when videos are written: `black`, or `keep`."""
+
+    fps: float = Field(default=2.0, gt=0, le=30)
+    text_score: float = Field(default=0.5, gt=0, le=1)
+    target: float = Field(default=0.98, gt=0, lt=1)
+    pad_s: float = Field(default=1.0, ge=0, le=60)
+    near_duplicates: bool = True
+    unused: str = Field(default="black", pattern="^(black|keep)$")
+
+    @property
+    def padding(self) -> float:
+        """Seconds before and after: what lies between two pictures that were looked at is unseen."""
+        return max(self.pad_s, 1 / self.fps)
+
+
+class SourceRecord(Record):
+    """One source, as its file is: `sha256` of the original; `holds` lists what a de-identified copy will not have (sound,
+    chapters, further streams, the names of tags); `like` are the sources that show the same."""
+
+    sha256: str
+    container: str
+    codec: str
+    duration_s: float
+    width: int
+    height: int
+    fps: float
+    variable_rate: bool
+    longest_s: float
+    holds: tuple[str, ...]
+    like: tuple[str, ...]
+    proposals: tuple[Proposal, ...]
+
+
+class SourcesStage(Stage[SourceRecord]):
+    """Checks of all sources together, since duplicates and the finder need all."""
+
+    name = "sources"
+    summary = "Check videos, and propose what to hide"
+    whole = True
+    record = SourceRecord
+    settings = SourceSettings
+
+    def reads(self, work: Work) -> Sequence[Path]:
+        """The videos, and the table of labels where there is one."""
+        labels = work.project.folder / LABELS
+        videos = [work.project.path(one, "video") for one in work.sources]
+        return [*dict.fromkeys(videos), *([labels] if labels.is_file() else [])]
+
+    async def make(self, work: Work) -> Made[SourceRecord]:
+        """One record a source; notes say what the finder is worth."""
+        return await asyncio.to_thread(self._made, work)
+
+    def _made(self, work: Work) -> Made[SourceRecord]:
+        settings = work.settings(SourceSettings)
+        seen, facts = {}, {}
+        files = Catalogue(cache_folder())
+        for one in work.sources:
+            video = work.project.path(one, "video")
+            facts[one.id] = _checked(work.project, one, inspect_video(video))
+            seen[one.id] = seen_video(
+                video,
+                files.identity(video),
+                seen_folder(work.project),
+                fps=settings.fps,
+                text_score=settings.text_score,
+            )
+        finder = finder_of(work.project, seen)
+        like = _alike(work.project, work.sources) if settings.near_duplicates else {}
+        records = [
+            _record(
+                one, files.identity(work.project.path(one, "video")), facts[one.id], like.get(one.id, ())
+            ).model_copy(update={"proposals": tuple(_proposals(seen[one.id], finder, settings, facts[one.id]))})
+            for one in work.sources
+        ]
+        return Made(
+            [_flagged(one, source) for one, source in zip(records, work.sources, strict=True)], (), [told(finder)]
+        )
+
+
+def seen_folder(project: Project) -> Path:
+    """Where what was seen of videos is kept."""
+    return project.work / "sources" / "seen"
+
+
+def finder_of(project: Project, seen: Mapping[str, SeenVideo]) -> OutsideFinder | None:
+    """The finder fitted on the project's labels, and kept; None where there are none. Raises `InputError` for a table that can't be
+    used, or labels of too few videos."""
+    file = project.folder / LABELS
+    labels = read_labels(file, [one.id for one in project.settings.sources])
+    if not labels:
+        return None
+    settings = SourceSettings.model_validate(project.settings.stages.get("sources", {}))
+    patients = {one.id: one.patient for one in project.settings.sources}
+    looks, outside, groups = [], [], []
+    for one in _apart(file, labels):
+        held = seen[one.source]
+        inside = (held.times >= one.start) & (held.times < one.end)
+        looks.append(held.looks[inside])
+        outside += [one.outside] * int(inside.sum())
+        groups += [patients[one.source]] * int(inside.sum())
+    looked, shown = np.concatenate(looks), np.array(outside)
+    about: list[JsonValue] = [LOOK_VERSION, settings.target, project.settings.seed, [*groups], [*outside]]
+    key = content_hash([*about, hashlib.sha256(looked.tobytes()).hexdigest()])
+    kept = seen_folder(project) / f"finder-{key}.json"
+    if kept.is_file():
+        return read_model(kept, OutsideFinder, "a finder of outside pictures")
+    finder = fit_finder(looked, shown, groups, target=settings.target, seed=project.settings.seed, place=file)
+    write_whole(kept, finder.model_dump_json(indent=1) + "\n")
+    return finder
+
+
+def _apart(file: Path, labels: Sequence[LabelledStretch]) -> Sequence[LabelledStretch]:
+    ordered = sorted(labels, key=lambda one: (one.source, one.start))
+    for one, other in pairwise(ordered):
+        if one.source == other.source and other.start < one.end:
+            found = f"a stretch of {one.source} from {other.start:g} s inside one that ends at {one.end:g} s"
+            raise InputError(file, found=found, expected="stretches that do not overlap")
+    return ordered
+
+
+def told(finder: OutsideFinder | None) -> str:
+    """What the finder is worth, in a line."""
+    if finder is None:
+        return f"no labels: pictures outside the body are not looked for; say in {LABELS} which stretches show what"
+    held = finder.held_out
+    ends = [
+        (held.sensitivity, held.sensitivity_low, held.sensitivity_high),
+        (held.specificity, held.specificity_low, held.specificity_high),
+    ]
+    found, left = (
+        percent(value)
+        + (f" ({percent(low)} to {percent(high)})" if low is not None else " (no interval: too few videos)")
+        for value, low, high in ends
+    )
+    return (
+        f"on labelled videos held out ({held.groups} groups) the finder proposes {found} of {held.outside} outside pictures"
+        f" and leaves {left} of {held.inside} inside ones"
+    )
+
+
+def _checked(project: Project, source: SourceVideo, facts: VideoFacts) -> VideoFacts:
+    """Raises `InputError` where what is used of a source is not in its video."""
+    end = facts.duration_s
+    for field in ("start", "end"):
+        time = getattr(source, field)
+        if time is not None and (time > end + _END_S or (field == "start" and time >= end)):
+            expected = f"a time within the video's {end:.2f} s"
+            raise InputError(
+                project.file, f"source {source.id!r}, field {field!r}", found=f"{time:g} s", expected=expected
+            )
+    return facts
+
+
+def _alike(project: Project, sources: Sequence[SourceVideo]) -> dict[str, tuple[str, ...]]:
+    """By source the others whose files show the same, other than by being the same path."""
+    by_path: dict[Path, list[str]] = {}
+    for one in sources:
+        by_path.setdefault(project.path(one, "video").resolve(), []).append(one.id)
+    looked = [one for path in by_path for one in look_at(path)[0]]
+    found: dict[str, set[str]] = {}
+    for leak in find_leaks(looked, looked):
+        first, second = (by_path[each.path.resolve()] for each in (leak.first, leak.second))
+        for some, others in ((first, second), (second, first)):
+            for name in some:
+                found.setdefault(name, set()).update(others)
+    return {name: tuple(sorted(others)) for name, others in found.items()}
+
+
+def _proposals(
+    seen: SeenVideo, finder: OutsideFinder | None, settings: SourceSettings, facts: VideoFacts
+) -> list[Proposal]:
+    end, pad = facts.duration_s, settings.padding
+    found = text_proposals(seen.overlays, pad_s=pad, end=end)
+    if finder is not None:
+        scores = finder.scores(seen.looks)
+        found += outside_spans(seen.times.tolist(), scores, finder.threshold, pad_s=pad, end=end)
+    return sorted(found, key=lambda one: (one.start, one.kind, one.end))
+
+
+def _record(source: SourceVideo, sha256: str, facts: VideoFacts, like: tuple[str, ...]) -> SourceRecord:
+    held = facts.held
+    holds = [f"{held.audio_tracks} audio"] if held.audio_tracks else []
+    holds += [f"{held.chapters} chapters"] if held.chapters else []
+    holds += [*(f"a stream of {kind}" for kind in held.other_streams), *(f"tag {name}" for name in held.tags)]
+    return SourceRecord(
+        id=source.id,
+        sha256=sha256,
+        container=facts.container,
+        codec=facts.codec,
+        duration_s=round(facts.duration_s, 6),
+        width=facts.width,
+        height=facts.height,
+        fps=round(facts.fps, 4),
+        variable_rate=facts.variable_rate,
+        longest_s=round(facts.longest_s, 6),
+        holds=tuple(holds),
+        like=like,
+        proposals=(),
+    )
+
+
+def _flagged(record: SourceRecord, source: SourceVideo) -> SourceRecord:
+    """With what a person should look at."""
+    kinds = {one.kind for one in record.proposals}
+    flags = {
+        "no licence": not source.licence,
+        "no provenance": not source.provenance,
+        "variable frame rate": record.variable_rate,
+        "sound": any(one.endswith(" audio") for one in record.holds),
+        "metadata": any(not one.endswith(" audio") for one in record.holds),
+        "shows the same as another": bool(record.like),
+        "text": "text" in kinds,
+        "outside": "outside" in kinds,
+    }
+    return record.model_copy(update={"flags": tuple(name for name, there in flags.items() if there)})
